@@ -1,0 +1,49 @@
+# cmake --install: library, headers, program, find_package(kintsugi) and pkg-config. Nothing in it names the
+# prefix, so the installed tree can be moved as a whole.
+include(CMakePackageConfigHelpers)
+
+option(KINTSUGI_INSTALL "Generate the install rules" ${PROJECT_IS_TOP_LEVEL})
+if(NOT KINTSUGI_INSTALL)
+  return()
+endif()
+
+install(TARGETS kintsugi EXPORT kintsugi_targets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/kintsugi DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+
+# ---------------------------------------------------------- find_package(kintsugi)
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/kintsugi)
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/kintsugiConfig.cmake.in
+                              ${PROJECT_BINARY_DIR}/kintsugiConfig.cmake INSTALL_DESTINATION ${package_folder}
+                              NO_SET_AND_CHECK_MACRO)
+# Before 1.0 a minor version may change the interface; from 1.0 on only a major one.
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+  set(compatibility SameMinorVersion)
+else()
+  set(compatibility SameMajorVersion)
+endif()
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/kintsugiConfigVersion.cmake COMPATIBILITY ${compatibility})
+install(FILES ${PROJECT_BINARY_DIR}/kintsugiConfig.cmake ${PROJECT_BINARY_DIR}/kintsugiConfigVersion.cmake
+        DESTINATION ${package_folder})
+install(EXPORT kintsugi_targets NAMESPACE kintsugi:: FILE kintsugiTargets.cmake DESTINATION ${package_folder})
+
+# ---------------------------------------------------------- pkg-config
+set(pkgconfig_folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}/${pkgconfig_folder}
+           OUTPUT_VARIABLE pkgconfig_to_prefix)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/kintsugi.pc.in ${PROJECT_BINARY_DIR}/kintsugi.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/kintsugi.pc DESTINATION ${pkgconfig_folder})
+
+# ---------------------------------------------------------- program and documentation
+if(TARGET kintsugi_program)
+  cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR}
+             OUTPUT_VARIABLE program_to_library)
+  set_target_properties(kintsugi_program PROPERTIES INSTALL_RPATH "$ORIGIN/${program_to_library}")
+  install(TARGETS kintsugi_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
+        DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)

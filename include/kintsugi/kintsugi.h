@@ -1,0 +1,259 @@
+/* Kintsugi: matrix products at FP32, FP64 or exact accuracy on low-precision matrix engines.
+ *
+ * The C ABI; every other door (C++, Python, command line, drop-ins) goes through it.
+ *
+ * Conventions that hold for every function here:
+ *  - Matrices are dense. C = alpha * op(A) * op(B) + beta * C with op(A) m x k, op(B) k x n and
+ *    C m x n. Sizes, leading dimensions and strides are 64-bit and count elements, not bytes.
+ *  - A call returns a kintsugi_status. On anything but KINTSUGI_SUCCESS, C is untouched and
+ *    kintsugi_last_error() of the calling thread says what was wrong, with the values.
+ *  - A call never modifies A or B, never writes outside the m x n entries of C, never prints and
+ *    never ends the program.
+ *  - Structs begin with struct_size; fill them with their _INIT macro first.
+ *  - A plan and a prepared operand are immutable: any number of threads may use one. A handle
+ *    serves one thread at a time.
+ */
+#ifndef KINTSUGI_KINTSUGI_H
+#define KINTSUGI_KINTSUGI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define KINTSUGI_VERSION_MAJOR 0
+#define KINTSUGI_VERSION_MINOR 1
+#define KINTSUGI_VERSION_PATCH 0
+
+#if defined(_WIN32)
+#define KINTSUGI_API
+#else
+#define KINTSUGI_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------ status */
+
+/* Append-only: a number never changes its meaning. */
+typedef enum kintsugi_status {
+  KINTSUGI_SUCCESS = 0,
+  KINTSUGI_INVALID_ARGUMENT = 1,     /* a size, stride, pointer or enum value is out of its domain */
+  KINTSUGI_NOT_SUPPORTED = 2,        /* valid, but this version has no implementation of it */
+  KINTSUGI_ENGINE_UNAVAILABLE = 3,   /* the named engine cannot run on this machine */
+  KINTSUGI_OUT_OF_MEMORY = 4,        /* the allocator returned nothing, even for the smallest block */
+  KINTSUGI_WORKSPACE_TOO_SMALL = 5,  /* the workspace or its limit holds not even the smallest block */
+  KINTSUGI_CONTRACT_UNREACHABLE = 6, /* no program is proved to give the accuracy asked for */
+  KINTSUGI_BAD_SETTING = 7,          /* an unknown setting or a value it does not accept */
+  KINTSUGI_DEVICE_ERROR = 8,         /* a device or a vendor library reported a failure */
+  KINTSUGI_INTERNAL = 9              /* a broken invariant of the library: please report it */
+} kintsugi_status;
+
+/* "success", "invalid_argument", ...; "unknown status N" is never returned: unknown numbers give
+ * "unknown". The pointer lives as long as the program. */
+KINTSUGI_API const char* kintsugi_status_name(kintsugi_status status);
+
+/* Message of the calling thread's last failed call, "" when none failed yet. Valid until that
+ * thread's next call. */
+KINTSUGI_API const char* kintsugi_last_error(void);
+
+/* "MAJOR.MINOR.PATCH" of the library that is loaded (the macros above are those of the header). */
+KINTSUGI_API const char* kintsugi_version(void);
+
+/* ----------------------------------------------------------------- problem */
+
+typedef enum kintsugi_op {
+  KINTSUGI_OP_N = 0, /* op(X) = X */
+  KINTSUGI_OP_T = 1, /* op(X) = transpose of X */
+  KINTSUGI_OP_C = 2  /* op(X) = conjugate transpose of X; the transpose for real types */
+} kintsugi_op;
+
+typedef enum kintsugi_type {
+  KINTSUGI_F32 = 0,
+  KINTSUGI_F64 = 1,
+  KINTSUGI_C32 = 2, /* pairs of f32: real, imaginary */
+  KINTSUGI_C64 = 3  /* pairs of f64 */
+} kintsugi_type;
+
+typedef enum kintsugi_layout {
+  KINTSUGI_COLUMN_MAJOR = 0, /* entry (i, j) at i + j * ld */
+  KINTSUGI_ROW_MAJOR = 1     /* entry (i, j) at i * ld + j */
+} kintsugi_layout;
+
+typedef enum kintsugi_pointer_mode {
+  KINTSUGI_SCALARS_ON_HOST = 0,
+  KINTSUGI_SCALARS_ON_DEVICE = 1
+} kintsugi_pointer_mode;
+
+typedef enum kintsugi_memory { KINTSUGI_HOST = 0, KINTSUGI_DEVICE = 1 } kintsugi_memory;
+
+typedef enum kintsugi_batch_kind {
+  KINTSUGI_BATCH_STRIDED = 0, /* entry t of A begins at a + t * stride_a; likewise B and C */
+  KINTSUGI_BATCH_POINTERS = 1 /* a, b, c point at arrays of batch_count pointers */
+} kintsugi_batch_kind;
+
+/* What is to be multiplied; no data pointers. Enum-valued members are int32_t to fix the layout. */
+typedef struct kintsugi_problem {
+  size_t struct_size;
+  int64_t m, n, k;
+  int64_t lda, ldb, ldc;
+  int64_t batch_count; /* 0: nothing is done */
+  int64_t stride_a, stride_b, stride_c; /* strided batches; 0 reuses an input in every entry */
+  int32_t op_a, op_b;                   /* kintsugi_op */
+  int32_t type_a, type_b, type_c, type_scalar; /* kintsugi_type */
+  int32_t layout;                       /* kintsugi_layout, of A, B and C */
+  int32_t pointer_mode;                 /* kintsugi_pointer_mode, of alpha and beta */
+  int32_t memory;                       /* kintsugi_memory, of A, B and C */
+  int32_t batch_kind;                   /* kintsugi_batch_kind */
+} kintsugi_problem;
+
+/* One column-major FP32 product of host matrices; fill m, n, k, lda, ldb, ldc. */
+#define KINTSUGI_PROBLEM_INIT                                                                      \
+  { sizeof(kintsugi_problem), 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* ----------------------------------------------------------------- options */
+
+typedef enum kintsugi_queue_kind {
+  KINTSUGI_QUEUE_HOST = 0, /* the call returns when C is there */
+  KINTSUGI_QUEUE_CUDA = 1  /* stream is a cudaStream_t */
+} kintsugi_queue_kind;
+
+typedef struct kintsugi_queue {
+  int32_t kind; /* kintsugi_queue_kind */
+  int32_t reserved;
+  void* stream;
+} kintsugi_queue;
+
+/* allocate returns at least `bytes` bytes aligned to `alignment` (a power of two), or NULL. */
+typedef void* (*kintsugi_allocate)(void* user, size_t bytes, size_t alignment);
+typedef void (*kintsugi_deallocate)(void* user, void* pointer, size_t bytes);
+
+/* How it is to be multiplied. NULL strings and zeros mean "not set": then the handle's settings
+ * count, then KINTSUGI_... in the environment, the settings file, the default (docs/SETTINGS.md). */
+typedef struct kintsugi_options {
+  size_t struct_size;
+  const char* accuracy;    /* "fp32", "fp64", "exact", or a tolerance such as "1e-10" */
+  const char* scheme;      /* a name of kintsugi_describe_schemes: that program or an error */
+  const char* engine;      /* a name of kintsugi_describe_engines: that engine or an error */
+  const char* policy;      /* "auto", "emulate", "native" */
+  const char* accumulator; /* reference engine: how the modelled matrix unit adds */
+  int64_t workspace_limit; /* bytes; blocks the problem, never changes a bit of C */
+  int32_t threads;
+  int32_t reserved;
+  kintsugi_allocate allocate; /* both or neither */
+  kintsugi_deallocate deallocate;
+  void* allocator_user;
+  kintsugi_queue queue;
+} kintsugi_options;
+
+#define KINTSUGI_OPTIONS_INIT                                                                      \
+  { sizeof(kintsugi_options), NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL, NULL, NULL, { 0, 0, NULL } }
+
+/* ------------------------------------------------------------------ handle */
+
+typedef struct kintsugi_handle_s* kintsugi_handle;
+typedef struct kintsugi_plan_s* kintsugi_plan;
+typedef struct kintsugi_prepared_s* kintsugi_prepared;
+
+KINTSUGI_API kintsugi_status kintsugi_create(kintsugi_handle* handle);
+/* NULL is accepted by all destroy functions and does nothing. */
+KINTSUGI_API void kintsugi_destroy(kintsugi_handle handle);
+
+/* Sets a setting of docs/SETTINGS.md for all later calls with this handle; value NULL unsets it. */
+KINTSUGI_API kintsugi_status kintsugi_set(kintsugi_handle handle, const char* name, const char* value);
+
+typedef enum kintsugi_log_level {
+  KINTSUGI_LOG_OFF = 0,
+  KINTSUGI_LOG_ERROR = 1,
+  KINTSUGI_LOG_INFO = 2,
+  KINTSUGI_LOG_DEBUG = 3
+} kintsugi_log_level;
+typedef void (*kintsugi_log)(void* user, kintsugi_log_level level, const char* message);
+
+/* The library never prints; it hands its log lines to this sink (NULL: none), as many as the
+ * setting `log` lets through. */
+KINTSUGI_API kintsugi_status kintsugi_set_log(kintsugi_handle handle, kintsugi_log sink, void* user);
+
+/* ------------------------------------------------------------------- calls */
+
+/* Data of one call. alpha and beta point at one value of type_scalar each. */
+typedef struct kintsugi_operands {
+  size_t struct_size;
+  const void* alpha;
+  const void* a;                 /* not read when alpha = 0, k = 0, or prepared_a is given */
+  const void* b;
+  const void* beta;
+  void* c;                       /* its old entries are not read when beta = 0 */
+  kintsugi_prepared prepared_a;  /* NULL, or A split by kintsugi_prepare for an equal split */
+  kintsugi_prepared prepared_b;
+  void* workspace;               /* NULL with size 0: the allocator callback, else the library's */
+  size_t workspace_size;         /* bytes; at least kintsugi_plan_workspace_size() when given */
+} kintsugi_operands;
+
+#define KINTSUGI_OPERANDS_INIT                                                                     \
+  { sizeof(kintsugi_operands), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0 }
+
+/* Chooses program, engine and blocking for a problem. handle and options may be NULL. */
+KINTSUGI_API kintsugi_status kintsugi_plan_create(kintsugi_handle handle, const kintsugi_problem* problem,
+                                                  const kintsugi_options* options, kintsugi_plan* plan);
+KINTSUGI_API void kintsugi_plan_destroy(kintsugi_plan plan);
+
+/* Exact number of bytes that execution needs, a multiple of 256. The workspace's address must be
+ * a multiple of 256 too. */
+KINTSUGI_API kintsugi_status kintsugi_plan_workspace_size(kintsugi_plan plan, size_t* bytes);
+
+/* The plan as JSON (docs/schema/plan.schema.json), whole and readable back. Writes at most
+ * `capacity` bytes including the closing zero; *needed (may be NULL) gets the size of the whole.
+ * buffer may be NULL when capacity is 0. A text that does not fit is cut, with status success. */
+KINTSUGI_API kintsugi_status kintsugi_plan_describe(kintsugi_plan plan, char* buffer, size_t capacity,
+                                                    size_t* needed);
+
+/* Makes the plan of a description again: its problem under its settings, which here count before
+ * the handle's. The description's format version must be this library's. */
+KINTSUGI_API kintsugi_status kintsugi_plan_read(kintsugi_handle handle, const char* description,
+                                                const kintsugi_options* options, kintsugi_plan* plan);
+
+/* Runs the plan. handle may be NULL; with one, kintsugi_report tells afterwards what was done. */
+KINTSUGI_API kintsugi_status kintsugi_plan_execute(kintsugi_handle handle, kintsugi_plan plan,
+                                                   const kintsugi_operands* operands);
+
+typedef enum kintsugi_side { KINTSUGI_A = 0, KINTSUGI_B = 1 } kintsugi_side;
+
+/* Splits one operand of the plan's problem once, for use in any number of executions of plans
+ * with the same scheme and operand shape. The data are copied; the original may go. */
+KINTSUGI_API kintsugi_status kintsugi_prepare(kintsugi_handle handle, kintsugi_plan plan, kintsugi_side side,
+                                              const void* data, kintsugi_prepared* prepared);
+KINTSUGI_API void kintsugi_prepared_destroy(kintsugi_prepared prepared);
+
+/* plan_create, plan_execute and plan_destroy in one. */
+KINTSUGI_API kintsugi_status kintsugi_gemm(kintsugi_handle handle, const kintsugi_problem* problem,
+                                           const kintsugi_options* options, const kintsugi_operands* operands);
+
+/* FP32 GEMM on host matrices with the handle's settings; the arguments of cblas_sgemm. */
+KINTSUGI_API kintsugi_status kintsugi_sgemm(kintsugi_handle handle, kintsugi_layout layout, kintsugi_op op_a,
+                                            kintsugi_op op_b, int64_t m, int64_t n, int64_t k, float alpha,
+                                            const float* a, int64_t lda, const float* b, int64_t ldb, float beta,
+                                            float* c, int64_t ldc);
+
+/* ------------------------------------------------------------ descriptions */
+/* All write JSON by the rules of kintsugi_plan_describe. */
+
+/* What the handle's last execution did: engine, scheme of each batch entry, ranges found, blocks. */
+KINTSUGI_API kintsugi_status kintsugi_report(kintsugi_handle handle, char* buffer, size_t capacity, size_t* needed);
+
+/* The registry of schemes: program, bound, source. */
+KINTSUGI_API kintsugi_status kintsugi_describe_schemes(char* buffer, size_t capacity, size_t* needed);
+
+/* The engines: what each can do here, and why not more. */
+KINTSUGI_API kintsugi_status kintsugi_describe_engines(char* buffer, size_t capacity, size_t* needed);
+
+/* The settings: type, accepted values, default, and the value in force for the handle (may be
+ * NULL) with where it came from. */
+KINTSUGI_API kintsugi_status kintsugi_describe_settings(kintsugi_handle handle, char* buffer, size_t capacity,
+                                                        size_t* needed);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

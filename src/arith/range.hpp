@@ -1,0 +1,46 @@
+// What a split knows of one vector along k: a row of op(A) or a column of op(B).
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "arith/exponent.hpp"
+#include "arith/host_device.hpp"
+#include "arith/split_rule.hpp"
+
+namespace kintsugi::core {
+
+struct VectorRange {
+  enum Flag : std::uint32_t { has_nan = 1, has_plus_infinity = 2, has_minus_infinity = 4, all_zero = 8 };
+
+  std::int32_t scale = 0;  // log2 of the factor that the split applies
+  // Exponents of the largest and the smallest non-zero finite magnitude; all_zero: see flags.
+  std::int32_t largest = std::numeric_limits<std::int32_t>::min();
+  std::int32_t smallest = std::numeric_limits<std::int32_t>::max();
+  std::uint32_t flags = all_zero;  // all_zero: no finite non-zero entry
+
+  constexpr bool finite() const { return (flags & ~static_cast<std::uint32_t>(all_zero)) == 0; }
+  // Binades between the largest and the smallest magnitude; 0 when there is none.
+  constexpr std::int32_t span() const { return (flags & all_zero) != 0 ? 0 : largest - smallest; }
+};
+
+template <class T>
+KINTSUGI_HOST_DEVICE constexpr void extend(VectorRange& range, T x) {
+  if (x == T(0)) return;
+  if (x - x != T(0)) {  // NaN or infinite
+    range.flags |= x != x ? VectorRange::has_nan : x > T(0) ? VectorRange::has_plus_infinity : VectorRange::has_minus_infinity;
+    return;
+  }
+  const int exponent = exponent_of(x);
+  range.flags &= ~static_cast<std::uint32_t>(VectorRange::all_zero);
+  if (exponent > range.largest) range.largest = exponent;
+  if (exponent < range.smallest) range.smallest = exponent;
+}
+
+// Sets the scale once all entries were seen: a function of integers alone.
+KINTSUGI_HOST_DEVICE constexpr void set_scale(VectorRange& range, const SplitRule& rule) {
+  const bool scales = rule.scale_vectors && (range.flags & VectorRange::all_zero) == 0;
+  range.scale = scales ? rule.top_exponent - range.largest : 0;
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,94 @@
+// Memory of a call: the caller's allocator or the library's, and a workspace cut into pieces.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <utility>
+
+#include "base/status.hpp"
+
+namespace kintsugi::core {
+
+inline constexpr std::size_t workspace_alignment = 256;
+
+constexpr std::size_t aligned_size(std::size_t bytes) {
+  return (bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
+}
+
+// Bytes of rows * columns elements, rounded up to the alignment; fails instead of wrapping.
+inline std::size_t array_bytes(std::int64_t rows, std::int64_t columns, std::size_t element) {
+  std::size_t count = 0;
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(static_cast<std::size_t>(rows), static_cast<std::size_t>(columns), &count) ||
+      __builtin_mul_overflow(count, element, &bytes) || bytes > SIZE_MAX / 4) {
+    fail(Status::out_of_memory, "an array of {} x {} elements of {} bytes does not fit the address space", rows,
+         columns, element);
+  }
+  return aligned_size(bytes);
+}
+
+struct Allocator {
+  void* (*allocate)(void* user, std::size_t bytes, std::size_t alignment) = nullptr;
+  void (*deallocate)(void* user, void* pointer, std::size_t bytes) = nullptr;
+  void* user = nullptr;
+};
+
+// An owned block; empty when the allocator had nothing.
+class Block {
+ public:
+  Block() = default;
+  Block(const Allocator& allocator, std::size_t bytes) : allocator_(allocator), bytes_(bytes) {
+    if (bytes == 0) return;
+    pointer_ = allocator.allocate != nullptr
+                   ? allocator.allocate(allocator.user, bytes, workspace_alignment)
+                   : ::operator new(bytes, std::align_val_t{workspace_alignment}, std::nothrow);
+  }
+  Block(Block&& other) noexcept
+      : allocator_(other.allocator_), pointer_(std::exchange(other.pointer_, nullptr)), bytes_(other.bytes_) {}
+  Block& operator=(Block&& other) noexcept {
+    std::swap(allocator_, other.allocator_);
+    std::swap(pointer_, other.pointer_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  ~Block() {
+    if (pointer_ == nullptr) return;
+    if (allocator_.allocate != nullptr) {
+      allocator_.deallocate(allocator_.user, pointer_, bytes_);
+    } else {
+      ::operator delete(pointer_, std::align_val_t{workspace_alignment});
+    }
+  }
+
+  void* pointer() const { return pointer_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  Allocator allocator_;
+  void* pointer_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+// Hands out aligned pieces of a workspace, front to back.
+class Workspace {
+ public:
+  Workspace(void* pointer, std::size_t bytes) : next_(static_cast<std::byte*>(pointer)), left_(bytes) {}
+
+  std::byte* take(std::size_t bytes) {
+    const std::size_t piece = aligned_size(bytes);
+    if (piece > left_) {
+      fail(Status::internal, "the workspace plan is wrong: a piece of {} bytes is wanted, {} are left", piece, left_);
+    }
+    left_ -= piece;
+    return std::exchange(next_, next_ + piece);
+  }
+
+ private:
+  std::byte* next_;
+  std::size_t left_;
+};
+
+}  // namespace kintsugi::core

@@ -1,0 +1,213 @@
+#include "base/settings.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+
+#include "base/status.hpp"
+
+extern char** environ;
+
+namespace kintsugi::core {
+
+namespace {
+
+constexpr std::string_view prefix = "KINTSUGI_";
+constexpr std::string_view config_variable = "KINTSUGI_CONFIG";
+
+std::string_view trim(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+std::optional<double> read_double(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<std::int64_t> read_integer(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<std::int64_t> read_bytes(std::string_view text) {
+  constexpr std::string_view units = "KMG";
+  int shift = 0;
+  if (!text.empty()) {
+    const auto unit = units.find(static_cast<char>(std::toupper(static_cast<unsigned char>(text.back()))));
+    if (unit != std::string_view::npos) {
+      shift = 10 * (static_cast<int>(unit) + 1);
+      text.remove_suffix(1);
+    }
+  }
+  const auto count = read_integer(text);
+  if (!count || *count < 0 || *count > (std::numeric_limits<std::int64_t>::max() >> shift)) return std::nullopt;
+  return *count << shift;
+}
+
+bool listed(std::string_view accepted, std::string_view value) {
+  while (!accepted.empty()) {
+    const auto comma = accepted.find(", ");
+    if (accepted.substr(0, comma) == value) return true;
+    accepted = comma == std::string_view::npos ? std::string_view{} : accepted.substr(comma + 2);
+  }
+  return false;
+}
+
+bool well_formed(const SettingDescription& setting, std::string_view value) {
+  switch (setting.kind) {
+    case SettingKind::text: return !value.empty();
+    case SettingKind::name:
+      return !value.empty() && std::all_of(value.begin(), value.end(), [](unsigned char c) {
+        return std::isalnum(c) != 0 || c == '-' || c == '_';
+      });
+    case SettingKind::choice: return listed(setting.accepted, value);
+    case SettingKind::accuracy: {
+      if (value == "fp32" || value == "fp64" || value == "exact") return true;
+      const auto tolerance = read_double(value);
+      return tolerance && *tolerance > 0 && *tolerance < 1;
+    }
+    case SettingKind::bytes: return read_bytes(value).has_value();
+    case SettingKind::integer: {
+      const auto count = read_integer(value);
+      return count && *count >= 0 && *count <= 4096;
+    }
+  }
+  return false;
+}
+
+std::string names_of_settings() {
+  std::string names;
+  for (const auto& setting : setting_table) {
+    if (!names.empty()) names += ", ";
+    names += setting.name;
+  }
+  return names;
+}
+
+std::string settings_file_path() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  if (const auto named = variable(config_variable.data()); !named.empty()) return named;
+  if (const auto folder = variable("XDG_CONFIG_HOME"); !folder.empty()) return folder + "/kintsugi/settings";
+  if (const auto home = variable("HOME"); !home.empty()) return home + "/.config/kintsugi/settings";
+  return {};
+}
+
+void read_line(SettingLayer& layer, std::string_view line, const std::string& where) {
+  line = trim(line.substr(0, line.find('#')));
+  if (line.empty()) return;
+  const auto equals = line.find('=');
+  if (equals == std::string_view::npos) {
+    fail(Status::bad_setting, "{}: \"{}\" is not of the form name = value", where, line);
+  }
+  layer.set(find_setting(trim(line.substr(0, equals))), std::string(trim(line.substr(equals + 1))), where);
+}
+
+}  // namespace
+
+const char* setting_kind_name(SettingKind kind) {
+  switch (kind) {
+    case SettingKind::text: return "text";
+    case SettingKind::name: return "name";
+    case SettingKind::choice: return "choice";
+    case SettingKind::accuracy: return "accuracy";
+    case SettingKind::bytes: return "bytes";
+    case SettingKind::integer: return "integer";
+  }
+  return "";
+}
+
+std::string environment_variable(const SettingDescription& setting) {
+  std::string name(prefix);
+  for (const char c : setting.name) name += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return name;
+}
+
+const SettingDescription& find_setting(std::string_view name) {
+  for (const auto& setting : setting_table) {
+    if (setting.name == name) return setting;
+  }
+  fail(Status::bad_setting, "there is no setting \"{}\"; the settings are {}", name, names_of_settings());
+}
+
+void check_setting(const SettingDescription& setting, std::string_view value, std::string_view where) {
+  if (well_formed(setting, value)) return;
+  fail(Status::bad_setting, "{}: {} = \"{}\" is not accepted; accepted: {}", where, setting.name, value,
+       setting.accepted);
+}
+
+std::int64_t parse_bytes(std::string_view value) { return read_bytes(value).value(); }
+
+std::int64_t parse_integer(std::string_view value) { return read_integer(value).value(); }
+
+void SettingLayer::set(const SettingDescription& setting, std::optional<std::string> value, std::string_view where) {
+  if (value) check_setting(setting, *value, where);
+  values_[static_cast<std::size_t>(setting.id)] = std::move(value);
+}
+
+SettingLayer environment_settings() {
+  SettingLayer layer;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view line(*entry);
+    if (!line.starts_with(prefix)) continue;
+    const auto equals = line.find('=');
+    const auto variable = line.substr(0, equals);
+    if (variable == config_variable) continue;
+    const auto found = std::find_if(setting_table.begin(), setting_table.end(), [&](const SettingDescription& setting) {
+      return environment_variable(setting) == variable;
+    });
+    if (found == setting_table.end()) {
+      fail(Status::bad_setting, "the environment variable {} names no setting; the settings are {}", variable,
+           names_of_settings());
+    }
+    layer.set(*found, std::string(line.substr(equals + 1)), variable);
+  }
+  return layer;
+}
+
+SettingLayer file_settings() {
+  SettingLayer layer;
+  const std::string path = settings_file_path();
+  if (path.empty()) return layer;
+  std::ifstream file(path);
+  if (!file) {
+    if (std::getenv(config_variable.data()) != nullptr) {
+      fail(Status::bad_setting, "{} = \"{}\" cannot be read", config_variable, path);
+    }
+    return layer;
+  }
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    read_line(layer, line, fmt::format("{}:{}", path, number));
+  }
+  return layer;
+}
+
+Settings::Settings(const SettingLayer& call, const SettingLayer& handle, const SettingLayer& environment,
+                   const SettingLayer& file) {
+  for (const auto& setting : setting_table) {
+    SettingValue& target = values_[static_cast<std::size_t>(setting.id)];
+    target = {std::string(setting.default_value), "default"};
+    const std::pair<const SettingLayer*, std::string_view> layers[] = {
+        {&call, "call"}, {&handle, "handle"}, {&environment, "environment"}, {&file, "file"}};
+    for (const auto& [layer, source] : layers) {
+      if (const auto& value = layer->get(setting.id)) {
+        target = {*value, source};
+        break;
+      }
+    }
+  }
+}
+
+}  // namespace kintsugi::core

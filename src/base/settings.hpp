@@ -1,0 +1,89 @@
+// Settings: one table, five places a value may come from, nearest first.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kintsugi::core {
+
+enum class SettingKind : std::uint8_t { text, name, choice, accuracy, bytes, integer };
+
+enum class SettingId : std::uint8_t {
+#define KINTSUGI_SETTING(name, kind, default_value, accepted, documentation) name,
+#include "base/settings.def"
+#undef KINTSUGI_SETTING
+};
+
+struct SettingDescription {
+  SettingId id;
+  std::string_view name;
+  SettingKind kind;
+  std::string_view default_value;
+  std::string_view accepted;
+  std::string_view documentation;
+};
+
+inline constexpr std::array setting_table{
+#define KINTSUGI_SETTING(name, kind, default_value, accepted, documentation) \
+  SettingDescription{SettingId::name, #name, SettingKind::kind, default_value, accepted, documentation},
+#include "base/settings.def"
+#undef KINTSUGI_SETTING
+};
+
+const char* setting_kind_name(SettingKind kind);
+
+// "KINTSUGI_" and the name in capitals.
+std::string environment_variable(const SettingDescription& setting);
+
+// Fails with bad_setting, naming the accepted values, when there is no such setting.
+const SettingDescription& find_setting(std::string_view name);
+
+// Fails with bad_setting when the value is malformed. `where` names its source for the message.
+void check_setting(const SettingDescription& setting, std::string_view value, std::string_view where);
+
+// Parsed forms of checked values.
+std::int64_t parse_bytes(std::string_view value);
+std::int64_t parse_integer(std::string_view value);
+
+// One layer of values; an empty optional is "not set here".
+class SettingLayer {
+ public:
+  // Checks, then stores; an empty optional unsets.
+  void set(const SettingDescription& setting, std::optional<std::string> value, std::string_view where);
+  const std::optional<std::string>& get(SettingId id) const { return values_[static_cast<std::size_t>(id)]; }
+
+ private:
+  std::array<std::optional<std::string>, setting_table.size()> values_;
+};
+
+// The layer of the environment's KINTSUGI_... variables, read now. An unknown variable of that
+// prefix is bad_setting too: a misspelt setting must not be ignored in silence.
+SettingLayer environment_settings();
+
+// The layer of the settings file: $KINTSUGI_CONFIG, else $XDG_CONFIG_HOME/kintsugi/settings, else
+// $HOME/.config/kintsugi/settings. Lines "name = value", # begins a comment. Only a file that
+// KINTSUGI_CONFIG names has to exist.
+SettingLayer file_settings();
+
+struct SettingValue {
+  std::string value;
+  std::string_view source;  // "call", "handle", "environment", "file", "default"
+};
+
+// The values in force: call before handle before environment before file before default.
+class Settings {
+ public:
+  Settings() = default;
+  Settings(const SettingLayer& call, const SettingLayer& handle, const SettingLayer& environment,
+           const SettingLayer& file);
+  const SettingValue& operator[](SettingId id) const { return values_[static_cast<std::size_t>(id)]; }
+
+ private:
+  std::array<SettingValue, setting_table.size()> values_;
+};
+
+}  // namespace kintsugi::core

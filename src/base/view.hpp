@@ -1,0 +1,34 @@
+// Views of matrices and batches: where the data lie, never who owns them.
+#pragma once
+
+#include <cstdint>
+
+namespace kintsugi::core {
+
+enum class MemorySpace : std::uint8_t { host, device };
+
+// A dense matrix with free strides; transposes and both layouts are only other strides.
+template <class T>
+struct MatrixView {
+  T* data = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t row_stride = 0;     // elements from (i, j) to (i + 1, j)
+  std::int64_t column_stride = 0;  // elements from (i, j) to (i, j + 1)
+  MemorySpace space = MemorySpace::host;
+
+  T& operator()(std::int64_t i, std::int64_t j) const { return data[i * row_stride + j * column_stride]; }
+
+  MatrixView transposed() const { return {data, columns, rows, column_stride, row_stride, space}; }
+
+  MatrixView block(std::int64_t first_row, std::int64_t first_column, std::int64_t block_rows,
+                   std::int64_t block_columns) const {
+    return {data + first_row * row_stride + first_column * column_stride,
+            block_rows, block_columns, row_stride, column_stride, space};
+  }
+};
+
+constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return divide_up(a, b) * b; }
+
+}  // namespace kintsugi::core

@@ -1,0 +1,238 @@
+// The cpu engine: products of slices by OpenBLAS, for studies at sizes the reference cannot reach,
+// and the native product.
+//
+// Slices are widened to fp32, where products of formats of up to 12 significant bits are exact. All
+// calls of a schedule have one shape, tile x tile x (block of k), on a grid fixed to the operand's
+// origin, zeros included: whatever order OpenBLAS adds in, an entry's bits depend on nothing but its
+// own row and column and its place in the tile, never on threads, blocking or batch position.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/floating_environment.hpp"
+#include "base/status.hpp"
+#include "engines/cpu/openblas.hpp"
+#include "engines/engine.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+constexpr std::int64_t tile = Slices::vector_multiple;
+constexpr std::int64_t tile_entries = tile * tile;
+
+// int8 products summed in fp32 are exact up to 2^24 / (128 * 128) of them.
+constexpr std::int64_t exact_int8_products = 1024;
+
+// Scratch of one worker: accumulators inside and outside for every group.
+std::size_t worker_bytes(int groups) { return array_bytes(2 * groups * tile, tile, sizeof(float)); }
+
+// sums (tile x tile, column-major) = beta * sums + a * b^T over `length` inner indices.
+void add_product(const Slices& a, int slice_a, std::int64_t row, const Slices& b, int slice_b, std::int64_t column,
+                 std::int64_t begin, std::int64_t length, float beta, float* sums) {
+  const int edge = static_cast<int>(tile);
+  const int k = static_cast<int>(length);
+  const int lda = static_cast<int>(a.vector_stride());
+  const int ldb = static_cast<int>(b.vector_stride());
+  const float one = 1;
+  openblas().sgemm("T", "N", &edge, &edge, &k, &one, a.vector<float>(slice_a, row) + begin, &lda,
+                   b.vector<float>(slice_b, column) + begin, &ldb, &beta, sums, &edge);
+}
+
+// The schedule for one tile of C, as in schedule/schedule.hpp.
+class TileSchedule {
+ public:
+  TileSchedule(const Multiplication& task, std::int64_t row, std::int64_t column, std::byte* scratch)
+      : task_(task), schedule_(*task.schedule), row_(row), column_(column),
+        inside_(reinterpret_cast<float*>(scratch)), outside_(inside_ + schedule_.groups * tile_entries) {}
+
+  void run() {
+    const std::int64_t k = task_.a.vector_stride();  // zeros up to there
+    const std::int64_t block = schedule_.block_length(k);
+    for (std::int64_t begin = 0; begin < k; begin += block) {
+      const std::int64_t length = std::min(block, k - begin);
+      const std::int64_t step = schedule_.k_step == 0 ? length : schedule_.k_step;
+      used_.fill(false);
+      for (std::int64_t offset = 0; offset < length; offset += step) {
+        add_terms(begin + offset, std::min(step, length - offset));
+      }
+      leave_engine(begin == 0);
+    }
+  }
+
+  float* sums(int group) const { return outside_ + group * tile_entries; }
+
+ private:
+  void add_terms(std::int64_t begin, std::int64_t length) {
+    for (const Term& term : schedule_.terms) {
+      float* sums = inside_ + term.group * tile_entries;
+      if (term.rescales && used_[term.group]) {
+        const float factor = std::ldexp(1.0F, schedule_.rescale_exponent);
+        for (std::int64_t e = 0; e < tile_entries; ++e) sums[e] *= factor;
+      }
+      add_product(task_.a, term.a, row_, task_.b, term.b, column_, begin, length, used_[term.group] ? 1.0F : 0.0F,
+                  sums);
+      used_[term.group] = true;
+    }
+  }
+
+  void leave_engine(bool first) {
+    const std::int64_t count = schedule_.groups * tile_entries;
+    if (first) {
+      std::memcpy(outside_, inside_, static_cast<std::size_t>(count) * sizeof(float));
+    } else {
+      for (std::int64_t e = 0; e < count; ++e) outside_[e] += inside_[e];
+    }
+  }
+
+  const Multiplication& task_;
+  const Schedule& schedule_;
+  std::int64_t row_;
+  std::int64_t column_;
+  float* inside_;
+  float* outside_;
+  std::array<bool, max_groups> used_{};
+};
+
+// Copies what of a tile lies inside the sums.
+template <class T>
+void store_tile(const Accumulators& sums, int group, std::int64_t row, std::int64_t column, const T* source) {
+  const std::int64_t rows = std::min(tile, sums.rows - row);
+  const std::int64_t columns = std::min(tile, sums.columns - column);
+  for (std::int64_t j = 0; j < columns; ++j) {
+    std::memcpy(sums.group<T>(group) + row + (column + j) * sums.rows, source + j * tile,
+                static_cast<std::size_t>(rows) * sizeof(T));
+  }
+}
+
+void float_tile(const Multiplication& task, std::int64_t row, std::int64_t column, std::byte* scratch) {
+  TileSchedule schedule(task, row, column, scratch);
+  schedule.run();
+  for (int g = 0; g < task.schedule->groups; ++g) store_tile(task.sums, g, row, column, schedule.sums(g));
+}
+
+// Integer sums are exact in any order, so blocks and steps of the schedule make no difference.
+void integer_tile(const Multiplication& task, std::int64_t row, std::int64_t column, std::byte* scratch) {
+  auto* part = reinterpret_cast<float*>(scratch);
+  auto* totals = reinterpret_cast<std::uint32_t*>(part + tile_entries);  // wraps modulo 2^32
+  for (int g = 0; g < task.schedule->groups; ++g) {
+    std::fill_n(totals, tile_entries, 0U);
+    for (const Term& term : task.schedule->terms) {
+      if (term.group != g) continue;
+      for (std::int64_t begin = 0; begin < task.a.vector_stride(); begin += exact_int8_products) {
+        const std::int64_t length = std::min(exact_int8_products, task.a.vector_stride() - begin);
+        add_product(task.a, term.a, row, task.b, term.b, column, begin, length, 0.0F, part);
+        for (std::int64_t e = 0; e < tile_entries; ++e) {
+          totals[e] += static_cast<std::uint32_t>(static_cast<std::int32_t>(part[e]));
+        }
+      }
+    }
+    store_tile(task.sums, g, row, column, reinterpret_cast<const std::int32_t*>(totals));
+  }
+}
+
+void multiply_tiles(const Multiplication& task) {
+  const std::int64_t tile_rows = divide_up(task.sums.rows, tile);
+  const std::int64_t tiles = tile_rows * divide_up(task.sums.columns, tile);
+  const std::size_t scratch_of_worker = worker_bytes(task.schedule->groups);
+  const int workers = std::max(task.threads, 1);
+  const OpenBlasThreads single(1);
+#pragma omp parallel for num_threads(workers) schedule(static, 1)
+  for (int worker = 0; worker < workers; ++worker) {
+    const FloatingEnvironment environment;
+    std::byte* scratch = task.scratch + static_cast<std::size_t>(worker) * scratch_of_worker;
+    for (std::int64_t index = worker; index < tiles; index += workers) {
+      const std::int64_t row = index % tile_rows * tile;
+      const std::int64_t column = index / tile_rows * tile;
+      if (task.a.format->floating) {
+        float_tile(task, row, column, scratch);
+      } else {
+        integer_tile(task, row, column, scratch);
+      }
+    }
+  }
+}
+
+// A strided view as a BLAS argument: 'N' for unit stride down the columns, else 'T'.
+struct BlasMatrix {
+  const char* trans;
+  int ld;
+};
+
+int blas_int(std::int64_t value) {
+  if (value > std::numeric_limits<int>::max()) {
+    fail(Status::not_supported, "the cpu engine's BLAS takes 32-bit sizes and this one is {}", value);
+  }
+  return static_cast<int>(value);
+}
+
+template <class T>
+BlasMatrix blas_matrix(const MatrixView<T>& view) {
+  const bool columns_stand = view.row_stride == 1 && (view.column_stride >= view.rows || view.columns <= 1);
+  if (columns_stand) return {"N", blas_int(std::max({view.column_stride, view.rows, std::int64_t{1}}))};
+  return {"T", blas_int(std::max({view.row_stride, view.columns, std::int64_t{1}}))};
+}
+
+void call_gemm(const char* transa, const char* transb, int m, int n, int k, float alpha, const float* a, int lda,
+               const float* b, int ldb, float beta, float* c, int ldc) {
+  openblas().sgemm(transa, transb, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
+}
+
+void call_gemm(const char* transa, const char* transb, int m, int n, int k, double alpha, const double* a, int lda,
+               const double* b, int ldb, double beta, double* c, int ldc) {
+  openblas().dgemm(transa, transb, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
+}
+
+template <class T>
+void native_product(const NativeProduct<T>& task) {
+  const BlasMatrix c = blas_matrix(task.c);
+  if (*c.trans == 'T') {  // row-major C: its transpose is column-major, and C^T = B^T A^T
+    return native_product<T>({task.b.transposed(), task.a.transposed(), task.c.transposed(), task.alpha, task.beta,
+                              task.threads});
+  }
+  const BlasMatrix a = blas_matrix(task.a);
+  const BlasMatrix b = blas_matrix(task.b);
+  const OpenBlasThreads threads(task.threads);
+  call_gemm(a.trans, b.trans, blas_int(task.c.rows), blas_int(task.c.columns), blas_int(task.a.columns), task.alpha,
+            task.a.data, a.ld, task.b.data, b.ld, task.beta, task.c.data, c.ld);
+}
+
+class CpuEngine final : public Engine {
+ public:
+  std::string_view name() const override { return "cpu"; }
+  std::string_view summary() const override { return "products by OpenBLAS on slices widened to fp32; native products"; }
+  std::string unavailable_reason() const override { return openblas().reason; }
+  std::string details() const override { return openblas().details; }
+
+  std::span<const Accumulator> accumulators(FormatId format) const override {
+    static constexpr std::array floating{Accumulator::fp32};
+    static constexpr std::array integer{Accumulator::int32};
+    if (format == FormatId::int8) return integer;
+    if (format == FormatId::fp32 || format == FormatId::fp64) return {};
+    return floating;
+  }
+
+  SliceStorage slice_storage(FormatId) const override { return SliceStorage::fp32; }
+  double relative_rate(FormatId) const override { return 1; }
+
+  std::size_t scratch_bytes(const Schedule& schedule, FormatId, std::int64_t, int threads) const override {
+    return static_cast<std::size_t>(std::max(threads, 1)) * worker_bytes(schedule.groups);
+  }
+
+  void multiply(const Multiplication& task) const override {
+    blas_int(task.a.vector_stride());
+    multiply_tiles(task);
+  }
+  void native(const NativeProduct<float>& product) const override { native_product(product); }
+  void native(const NativeProduct<double>& product) const override { native_product(product); }
+};
+
+}  // namespace
+
+const Engine& cpu_engine() {
+  static const CpuEngine engine;
+  return engine;
+}
+
+}  // namespace kintsugi::core

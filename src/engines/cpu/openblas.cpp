@@ -1,0 +1,109 @@
+#include "engines/cpu/openblas.hpp"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <mutex>
+
+#include "base/floating_environment.hpp"
+#include "base/settings.hpp"
+#include "base/status.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+std::string library_name() {
+  const SettingDescription& setting = find_setting("cpu_blas");
+  const char* named = std::getenv(environment_variable(setting).c_str());
+  return named != nullptr && *named != '\0' ? named : std::string(setting.default_value);
+}
+
+// The quickest kernel set of this CPU by what it can execute, not by its name; nullptr: OpenBLAS
+// may choose.
+const char* core_type() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+  if (avx512) return "SkylakeX";
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "Haswell";
+#endif
+  return nullptr;
+}
+
+// OpenBLAS reads OPENBLAS_CORETYPE in its constructor, so it must be set while it is opened.
+void* open_pinned(const std::string& name) {
+  constexpr const char* variable = "OPENBLAS_CORETYPE";
+  const bool pins = std::getenv(variable) == nullptr && core_type() != nullptr;
+  if (pins) ::setenv(variable, core_type(), 1);
+  void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (pins) ::unsetenv(variable);
+  return library;
+}
+
+template <class Function>
+void find(OpenBlas& table, void* library, const char* symbol, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(library, symbol));
+  if (function == nullptr && table.reason.empty()) table.reason = fmt::format("it has no function {}", symbol);
+}
+
+std::string describe(void* library, const OpenBlas& table) {
+  const auto text = [&](const char* symbol) -> std::string {
+    const auto function = reinterpret_cast<char* (*)()>(::dlsym(library, symbol));
+    return function != nullptr ? function() : "unknown";
+  };
+  Dl_info info{};
+  const bool found = ::dladdr(reinterpret_cast<void*>(table.sgemm), &info) != 0;
+  return fmt::format("{}, kernel {}, from {}", text("openblas_get_config"), text("openblas_get_corename"),
+                     found && info.dli_fname != nullptr ? info.dli_fname : "unknown");
+}
+
+OpenBlas open_table() {
+  const FloatingEnvironment environment;  // its pool threads inherit it
+  OpenBlas table;
+  const std::string name = library_name();
+  void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  if (library == nullptr) library = open_pinned(name);
+  if (library == nullptr) {
+    const char* error = ::dlerror();
+    table.reason = fmt::format("{}; on Debian: apt-get install libopenblas0, or name another copy in KINTSUGI_CPU_BLAS",
+                               error != nullptr ? error : name);
+    return table;
+  }
+  find(table, library, "sgemm_", table.sgemm);
+  find(table, library, "dgemm_", table.dgemm);
+  find(table, library, "openblas_set_num_threads", table.set_num_threads);
+  find(table, library, "openblas_get_num_threads", table.get_num_threads);
+  if (table.reason.empty()) {
+    table.details = describe(library, table);
+  } else {
+    table.reason = fmt::format("{} is not an OpenBLAS: {}", name, table.reason);
+  }
+  return table;
+}
+
+std::mutex threads_mutex;
+int threads_users = 0;
+int threads_before = 0;
+
+}  // namespace
+
+const OpenBlas& openblas() {
+  static const OpenBlas table = open_table();
+  return table;
+}
+
+OpenBlasThreads::OpenBlasThreads(int threads) {
+  const std::lock_guard lock(threads_mutex);
+  if (threads_users++ > 0) return;
+  threads_before = openblas().get_num_threads();
+  openblas().set_num_threads(threads);
+}
+
+OpenBlasThreads::~OpenBlasThreads() {
+  const std::lock_guard lock(threads_mutex);
+  if (--threads_users == 0) openblas().set_num_threads(threads_before);
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,42 @@
+// OpenBLAS, opened at run time: the library has no load-time dependency on any BLAS.
+#pragma once
+
+#include <string>
+
+namespace kintsugi::core {
+
+// The one table of its functions. All pointers are set when reason is empty.
+struct OpenBlas {
+  using Gemm32 = void (*)(const char* transa, const char* transb, const int* m, const int* n, const int* k,
+                          const float* alpha, const float* a, const int* lda, const float* b, const int* ldb,
+                          const float* beta, float* c, const int* ldc);
+  using Gemm64 = void (*)(const char* transa, const char* transb, const int* m, const int* n, const int* k,
+                          const double* alpha, const double* a, const int* lda, const double* b, const int* ldb,
+                          const double* beta, double* c, const int* ldc);
+  Gemm32 sgemm = nullptr;
+  Gemm64 dgemm = nullptr;
+  void (*set_num_threads)(int) = nullptr;
+  int (*get_num_threads)() = nullptr;
+
+  std::string reason;   // why it is not there; empty when it is
+  std::string details;  // configuration, kernel and path
+};
+
+// Opens the library at the first call: a copy that the program has already loaded, else the one that
+// KINTSUGI_CPU_BLAS names, else libopenblas.so.0. Its kernel is pinned before it is loaded: by
+// itself OpenBLAS 0.3.21 takes half-rate AVX2 kernels on AVX-512 CPUs that it does not know (Zen 5:
+// 130 instead of 260 GF/s in FP32). OPENBLAS_CORETYPE in the environment goes before that.
+const OpenBlas& openblas();
+
+// Sets OpenBLAS's own number of threads while it lives and puts the program's back. Where several
+// overlap the first one's number holds for all: it never changes a bit of an emulated product, whose
+// calls are small enough for one thread.
+class OpenBlasThreads {
+ public:
+  explicit OpenBlasThreads(int threads);
+  ~OpenBlasThreads();
+  OpenBlasThreads(const OpenBlasThreads&) = delete;
+  OpenBlasThreads& operator=(const OpenBlasThreads&) = delete;
+};
+
+}  // namespace kintsugi::core

@@ -1,0 +1,74 @@
+// What an engine is: something that executes schedules on slices, or a whole native product.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/view.hpp"
+#include "formats/format.hpp"
+#include "recombine/accumulators.hpp"
+#include "schedule/accumulator.hpp"
+#include "schedule/schedule.hpp"
+#include "splits/slices.hpp"
+
+namespace kintsugi::core {
+
+// One run of a schedule: sums(i, j) over k of slices of a (m vectors) and b (n vectors).
+struct Multiplication {
+  const Schedule* schedule = nullptr;
+  Slices a;
+  Slices b;
+  Accumulators sums;
+  Accumulator accumulator = Accumulator::fp32;
+  std::byte* scratch = nullptr;  // scratch_bytes() of the engine
+  int threads = 1;
+};
+
+// C = alpha * A * B + beta * C in T's own arithmetic; a is m x k, b is k x n, any strides of which
+// one is 1 in every matrix (transposes and layouts of a BLAS call).
+template <class T>
+struct NativeProduct {
+  MatrixView<const T> a;
+  MatrixView<const T> b;
+  MatrixView<T> c;
+  T alpha = 1;
+  T beta = 0;
+  int threads = 1;
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  virtual std::string_view name() const = 0;
+  virtual std::string_view summary() const = 0;
+
+  // Why it cannot run here, with what would help; empty when it can. Cheap after the first call.
+  virtual std::string unavailable_reason() const = 0;
+
+  // What it runs on: library, kernel, device; one line for people.
+  virtual std::string details() const = 0;
+
+  // How it can add products of that format, its preferred way first; empty: it does not take it.
+  virtual std::span<const Accumulator> accumulators(FormatId format) const = 0;
+
+  // How it wants slices stored.
+  virtual SliceStorage slice_storage(FormatId format) const = 0;
+
+  // Products of that format per time, relative to its native FP32 product.
+  virtual double relative_rate(FormatId format) const = 0;
+
+  // Bytes of scratch that multiply() needs for operands of inner length k.
+  virtual std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t k, int threads) const = 0;
+
+  // The longest stretch of a program that it runs as one stage. CPU engines run the product alone.
+  virtual void multiply(const Multiplication& multiplication) const = 0;
+
+  virtual void native(const NativeProduct<float>& product) const = 0;
+  virtual void native(const NativeProduct<double>& product) const = 0;
+};
+
+}  // namespace kintsugi::core

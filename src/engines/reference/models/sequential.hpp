@@ -1,0 +1,99 @@
+// Accumulation one product after the other: native fp32, AVX-512 VDPBF16PS, and the sums of int8.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "formats/format.hpp"
+#include "schedule/accumulator.hpp"
+
+namespace kintsugi::core {
+
+// sum = fma(a[p], b[p], sum) in fp32, rounded to nearest even. For formats of 8 to 19 bits the product
+// is exact in fp32 or finer, so the fma is the exact product and one addition.
+struct Fp32Nearest {
+  using Element = float;
+  using Sum = float;
+
+  static constexpr int block = 1;
+  static constexpr double unit_roundoff = 0x1p-24;  // of each product's addition
+
+  static constexpr bool supports(FormatId format) { return core::supports(Accumulator::fp32, format); }
+
+  static Element load(const Format& format, std::uint64_t stored_bits) {
+    return static_cast<float>(decode(format, stored_bits));
+  }
+
+  static Sum run(const Element* a, const Element* b, std::int64_t n, Sum sum) {
+    for (std::int64_t p = 0; p < n; ++p) sum = std::fma(a[p], b[p], sum);
+    return sum;
+  }
+};
+
+// Subnormals become zero and keep their sign, as operands and as results (denormals-are-zero and
+// flush-to-zero), which the bf16 units of CPUs do whatever MXCSR says: Intel SDM, TDPBF16PS and VDPBF16PS.
+inline float flush_subnormal(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return (bits & 0x7f800000U) == 0 ? std::bit_cast<float>(bits & 0x80000000U) : value;
+}
+
+// The smallest normal number is where the flush decides, and the decision falls on the unrounded or on
+// the rounded value; the recorded results do not distinguish the two. Rounded here.
+inline float fma_flushed(float a, float b, float sum) { return flush_subnormal(std::fma(a, b, sum)); }
+
+// bf16 operands of both CPU units, flushed.
+inline float load_bf16_flushed(const Format& format, std::uint64_t stored_bits) {
+  return flush_subnormal(static_cast<float>(decode(format, stored_bits)));
+}
+
+// AVX-512 VDPBF16PS (Intel and AMD Zen 5): of each pair the odd product is added to the accumulator by
+// fma, then the even one, each rounded to nearest even and flushed. Matches every record of both
+// vendors in tests/data/mma. An odd n is padded with a zero product.
+struct Avx512Bf16 {
+  using Element = float;
+  using Sum = float;
+
+  static constexpr int block = accumulator_block(Accumulator::avx512_bf16, FormatId::bf16);
+  static constexpr double unit_roundoff = 0x1p-24;
+
+  static constexpr bool supports(FormatId format) { return core::supports(Accumulator::avx512_bf16, format); }
+
+  static Element load(const Format& format, std::uint64_t stored_bits) {
+    return load_bf16_flushed(format, stored_bits);
+  }
+
+  static Sum run(const Element* a, const Element* b, std::int64_t n, Sum sum) {
+    if (n > 0) sum = flush_subnormal(sum);
+    for (std::int64_t p = 0; p < n; p += block) {
+      const bool pair = p + 1 < n;
+      sum = fma_flushed(pair ? a[p + 1] : 0.0F, pair ? b[p + 1] : 0.0F, sum);
+      sum = fma_flushed(a[p], b[p], sum);
+    }
+    return sum;
+  }
+};
+
+// int8 products are exact and sums wrap modulo 2^32, as the integer units of GPUs and CPUs do
+// without saturation. Unsigned arithmetic, since signed overflow is undefined in C++.
+struct Int32 {
+  using Element = std::int32_t;
+  using Sum = std::int32_t;
+
+  static constexpr int block = 1;
+  static constexpr double unit_roundoff = 0;
+
+  static constexpr bool supports(FormatId format) { return core::supports(Accumulator::int32, format); }
+
+  static Element load(const Format&, std::uint64_t stored_bits) {
+    return static_cast<std::int8_t>(static_cast<std::uint8_t>(stored_bits));
+  }
+
+  static Sum run(const Element* a, const Element* b, std::int64_t n, Sum sum) {
+    auto total = static_cast<std::uint32_t>(sum);
+    for (std::int64_t p = 0; p < n; ++p) total += static_cast<std::uint32_t>(a[p] * b[p]);
+    return static_cast<std::int32_t>(total);
+  }
+};
+
+}  // namespace kintsugi::core

@@ -1,0 +1,215 @@
+// How NVIDIA's tensor cores add: a block of products and the accumulator at once, on one grid.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "formats/formats.hpp"
+#include "schedule/accumulator.hpp"
+
+namespace kintsugi::core {
+
+// The description of a format by its identity, so that a model can be instantiated for one.
+template <FormatId Id>
+inline constexpr const Format& format_of = *formats[static_cast<std::size_t>(Id)];
+
+// One operand, taken apart so that a product is one multiplication and one addition:
+// significand * 2^(exponent - fraction bits of the format). A subnormal keeps the exponent of the
+// smallest normal number and a significand below 2^fraction_bits. Zeros, infinities and NaNs have
+// exponents far outside of any format's, so that the block's largest exponent finds them without a
+// test a product: zero can never set the grid, and infinity or NaN always does.
+struct TensorCoreElement {
+  static constexpr int zero_exponent = -4096;
+  static constexpr int special_exponent = 8192;
+
+  std::int16_t significand;  // signed; infinity: +1 or -1, NaN: 0
+  std::int16_t exponent;
+};
+
+// D = C + A B of one instruction, chained over a run of any length: products are exact; the accumulator
+// and the Block products are aligned to the largest exponent among them, a product's exponent being
+// the sum of its factors' exponents, before normalisation; each addend is truncated towards zero ExtraBits
+// below the last place of that exponent's fp32 significand; the sum is exact; the result is truncated
+// to fp32, subnormals kept.
+//
+// Zero addends do not take part: they set no grid. Results beyond FLT_MAX are infinite. Every zero
+// result is +0: sums of -0, exact cancellation, negative results that underflow. NaN is 0x7fffffff
+// whatever its cause. These four were read on an H200 (tests/data/mma/h200_corners_*.bin; the
+// authors below have the first two alike). Block and ExtraBits come from schedule/accumulator.hpp;
+// sources stand beside the names below.
+template <FormatId Id, int Block, int ExtraBits>
+struct TensorCore {
+  using Element = TensorCoreElement;
+  using Sum = float;
+
+  static constexpr int block = Block;           // products per alignment and per truncation to fp32
+  static constexpr int extra_bits = ExtraBits;  // each of them loses less than 2^(emax - 23 - extra_bits)
+
+  static constexpr bool supports(FormatId format) { return format == Id; }
+
+  static Element load(const Format& format, std::uint64_t stored_bits);
+  static Sum run(const Element* a, const Element* b, std::int64_t n, Sum sum);
+
+ private:
+  static constexpr int fraction_bits = format_of<Id>.fraction_bits();
+  // A product's integer has 2 * fraction_bits fraction bits; the grid has 23 + ExtraBits.
+  static constexpr int product_shift = 23 + ExtraBits - 2 * fraction_bits;
+  // No finite addend reaches it: exponents of products are below 2 * 128.
+  static constexpr int largest_finite_exponent = 1024;
+  static_assert(product_shift >= 0, "products have no bits below the grid of their own exponent");
+  static_assert(2 * (fraction_bits + 1) + product_shift <= 30, "aligned products are int32");
+
+  struct Addends {
+    std::int32_t significand[Block + 1];
+    std::int32_t exponent[Block + 1];
+    std::int32_t largest_exponent;
+  };
+
+  static Addends multiply(const Element* a, const Element* b, float sum);
+  static float add(const Addends& addends);
+  static float add_special(const Addends& addends);
+  static float to_float(std::int64_t value, int exponent);
+};
+
+// NVIDIA V100. Parameters from M. Fasi, N. J. Higham, M. Mikaitis, S. Pranesh, "Numerical behavior of
+// NVIDIA tensor cores", PeerJ CS 7:e330 (2021), and F. A. Khattak, M. Mikaitis, "Accurate models of
+// NVIDIA tensor cores", arXiv:2512.07004 (V100TC.m of their MATLAB-tensor-core: 4 products, no extra
+// bits, rounding towards zero). From the literature: not checked against hardware by us.
+template <FormatId Id>
+using V100 = TensorCore<Id, accumulator_block(Accumulator::v100, Id),
+                        accumulator_extra_bits(Accumulator::v100)>;
+
+// NVIDIA A100. Same sources (A100TC.m: 8 products, tf32 4, one extra bit). From the literature: not
+// checked against hardware by us.
+template <FormatId Id>
+using A100 = TensorCore<Id, accumulator_block(Accumulator::a100, Id),
+                        accumulator_extra_bits(Accumulator::a100)>;
+
+// NVIDIA H200, wgmma and mma.sync: matches every recorded result in tests/data/mma.
+template <FormatId Id>
+using H200 = TensorCore<Id, accumulator_block(Accumulator::h200, Id),
+                        accumulator_extra_bits(Accumulator::h200)>;
+
+// NVIDIA H200, warp matrix API: likewise. Its m16n16k8 on tf32 is two blocks of 4, one after the other
+// (mma.sync.m16n8k8 itself is one block of 8).
+template <FormatId Id>
+using H200Mma = TensorCore<Id, accumulator_block(Accumulator::h200_mma, Id),
+                           accumulator_extra_bits(Accumulator::h200_mma)>;
+
+template <FormatId Id, int Block, int ExtraBits>
+TensorCoreElement TensorCore<Id, Block, ExtraBits>::load(const Format& format, std::uint64_t stored_bits) {
+  const std::uint64_t pattern = stored_bits >> format.storage_shift;
+  const std::uint64_t all_exponent_bits = (1ULL << format.exponent_bits) - 1;
+  const auto fraction = static_cast<int>(pattern & ((1ULL << fraction_bits) - 1));
+  const auto field = static_cast<int>((pattern >> fraction_bits) & all_exponent_bits);
+  const bool negative = ((pattern >> (format.exponent_bits + fraction_bits)) & 1) != 0;
+  int significand = fraction;
+  int exponent = format.min_exponent;
+  if (field == static_cast<int>(all_exponent_bits)) {
+    significand = fraction == 0 ? 1 : 0;
+    exponent = Element::special_exponent;
+  } else if (field > 0) {
+    significand |= 1 << fraction_bits;
+    exponent = field - format.bias();
+  } else if (fraction == 0) {
+    exponent = Element::zero_exponent;
+  }
+  if (negative) significand = -significand;
+  return {static_cast<std::int16_t>(significand), static_cast<std::int16_t>(exponent)};
+}
+
+template <FormatId Id, int Block, int ExtraBits>
+float TensorCore<Id, Block, ExtraBits>::run(const Element* a, const Element* b, std::int64_t n, float sum) {
+  std::int64_t p = 0;
+  for (; p + Block <= n; p += Block) sum = add(multiply(a + p, b + p, sum));
+  if (p == n) return sum;
+  Element last_a[Block];
+  Element last_b[Block];
+  for (std::int64_t i = 0; i < Block; ++i) {
+    const bool inside = p + i < n;
+    last_a[i] = inside ? a[p + i] : Element{0, Element::zero_exponent};
+    last_b[i] = inside ? b[p + i] : Element{0, Element::zero_exponent};
+  }
+  return add(multiply(last_a, last_b, sum));
+}
+
+// Exact products, and the accumulator as the last addend; significands in units of the grid that belongs
+// to the addend's own exponent.
+template <FormatId Id, int Block, int ExtraBits>
+auto TensorCore<Id, Block, ExtraBits>::multiply(const Element* a, const Element* b, float sum) -> Addends {
+  Addends addends;
+  const auto bits = std::bit_cast<std::uint32_t>(sum);
+  const int field = static_cast<int>(bits >> 23) & 0xff;
+  const auto fraction = static_cast<std::int32_t>(bits & 0x7fffff);
+  std::int32_t significand = (field > 0 ? fraction | 0x800000 : fraction) << ExtraBits;
+  std::int32_t exponent = std::max(field, 1) - 127;
+  if (field == 0xff) {
+    significand = fraction == 0 ? 1 : 0;
+    exponent = Element::special_exponent;
+  } else if (significand == 0) {
+    exponent = Element::zero_exponent;
+  }
+  addends.significand[Block] = (bits >> 31) != 0 ? -significand : significand;
+  addends.exponent[Block] = exponent;
+  std::int32_t largest = exponent;
+  for (int p = 0; p < Block; ++p) {
+    addends.significand[p] = (std::int32_t{a[p].significand} * b[p].significand) * (1 << product_shift);
+    addends.exponent[p] = std::int32_t{a[p].exponent} + b[p].exponent;
+    largest = std::max(largest, addends.exponent[p]);
+  }
+  addends.largest_exponent = largest;
+  return addends;
+}
+
+template <FormatId Id, int Block, int ExtraBits>
+float TensorCore<Id, Block, ExtraBits>::add(const Addends& addends) {
+  const std::int32_t largest = addends.largest_exponent;
+  if (largest > largest_finite_exponent) [[unlikely]] return add_special(addends);
+  std::int64_t total = 0;
+  for (int p = 0; p <= Block; ++p) {
+    const std::int32_t significand = addends.significand[p];
+    const std::int32_t sign = significand >> 31;
+    const std::int32_t distance = std::min(largest - addends.exponent[p], 31);
+    // Truncation of the magnitude: an arithmetic shift alone would round towards minus infinity.
+    total += ((((significand ^ sign) - sign) >> distance) ^ sign) - sign;
+  }
+  return to_float(total, largest - 23 - ExtraBits);
+}
+
+// As IEEE 754 would: NaN if any addend is NaN (its significand is 0 here, as is that of infinity
+// times zero) or if infinities of both signs meet.
+template <FormatId Id, int Block, int ExtraBits>
+float TensorCore<Id, Block, ExtraBits>::add_special(const Addends& addends) {
+  bool positive = false;
+  bool negative = false;
+  bool nan = false;
+  for (int p = 0; p <= Block; ++p) {
+    if (addends.exponent[p] <= largest_finite_exponent) continue;
+    positive |= addends.significand[p] > 0;
+    negative |= addends.significand[p] < 0;
+    nan |= addends.significand[p] == 0;
+  }
+  if (nan || (positive && negative)) return std::bit_cast<float>(0x7fffffffU);
+  return std::bit_cast<float>(positive ? 0x7f800000U : 0xff800000U);
+}
+
+// value * 2^exponent truncated to fp32.
+template <FormatId Id, int Block, int ExtraBits>
+float TensorCore<Id, Block, ExtraBits>::to_float(std::int64_t value, int exponent) {
+  if (value == 0) return 0.0F;
+  const std::uint32_t sign = value < 0 ? 0x80000000U : 0;
+  const auto magnitude = static_cast<std::uint64_t>(value < 0 ? -value : value);
+  const int leading = 63 - std::countl_zero(magnitude);  // of the integer; of the value: + exponent
+  // Place of the result's last bit in `magnitude`: 23 below the leading one, no less than 2^-149.
+  const int drop = std::max(leading - 23, -149 - exponent);
+  const std::uint64_t kept = drop >= 0 ? magnitude >> std::min(drop, 63) : magnitude << -drop;
+  if (kept == 0) return 0.0F;
+  const int field = std::max(leading + exponent, -126) + 127;
+  if (field >= 0xff) return std::bit_cast<float>(sign | 0x7f800000U);
+  // The implicit bit of a normal number adds one to the field below it; a subnormal has none.
+  const std::uint32_t field_below = static_cast<std::uint32_t>(field - 1) << 23;
+  return std::bit_cast<float>(sign | (field_below + static_cast<std::uint32_t>(kept)));
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,236 @@
+// The reference engine: scalar, unfused, with a bit-exact model of a matrix unit as its accumulator.
+// Every other engine is tested against it.
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#include "base/floating_environment.hpp"
+#include "base/status.hpp"
+#include "engines/engine.hpp"
+#include "engines/reference/models.hpp"
+#include "formats/formats.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// Entries of C are computed in square tiles, so that each vector is decoded once a tile.
+constexpr std::int64_t tile = 32;
+
+// A decoded element of any model has at most this size.
+constexpr std::size_t largest_element = 8;
+
+// Decoded slices of one tile's vectors: slice s of vector v at (s * tile + v) * length.
+template <class Model>
+class DecodedTile {
+ public:
+  using Element = typename Model::Element;
+  static_assert(sizeof(Element) <= largest_element);
+
+  DecodedTile(std::byte* memory, const Slices& slices)
+      : elements_(reinterpret_cast<Element*>(memory)), length_(slices.vector_stride()) {}
+
+  void load(const Slices& slices, std::int64_t first, std::int64_t last) {
+    for (int s = 0; s < slices.count; ++s) {
+      for (std::int64_t v = first; v < last; ++v) {
+        Element* target = elements_ + (s * tile + v - first) * length_;
+        switch (slices.format->storage_bytes) {
+          case 1: decode_vector(*slices.format, slices.vector<std::uint8_t>(s, v), target); break;
+          case 2: decode_vector(*slices.format, slices.vector<std::uint16_t>(s, v), target); break;
+          default: decode_vector(*slices.format, slices.vector<std::uint32_t>(s, v), target); break;
+        }
+      }
+    }
+  }
+
+  const Element* vector(int slice, std::int64_t v) const { return elements_ + (slice * tile + v) * length_; }
+
+ private:
+  template <class Stored>
+  void decode_vector(const Format& format, const Stored* stored, Element* target) const {
+    for (std::int64_t p = 0; p < length_; ++p) target[p] = Model::load(format, stored[p]);
+  }
+
+  Element* elements_;
+  std::int64_t length_;
+};
+
+inline float leave_engine(float outside, float sum) { return outside + sum; }
+
+inline std::int32_t leave_engine(std::int32_t outside, std::int32_t sum) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(outside) + static_cast<std::uint32_t>(sum));
+}
+
+// The schedule for one entry of C: reads like the definition in schedule/schedule.hpp.
+template <class Model>
+class EntrySchedule {
+ public:
+  using Sum = typename Model::Sum;
+
+  EntrySchedule(const Schedule& schedule, std::int64_t k)
+      : schedule_(schedule), k_(k), rescale_(std::ldexp(1.0F, schedule.rescale_exponent)) {}
+
+  void run(const DecodedTile<Model>& a, std::int64_t i, const DecodedTile<Model>& b, std::int64_t j,
+           std::array<Sum, max_groups>& outside) const {
+    const std::int64_t block = schedule_.block_length(k_);
+    for (std::int64_t begin = 0; begin < k_; begin += block) {
+      const std::int64_t length = std::min(block, k_ - begin);
+      const std::int64_t step = schedule_.k_step == 0 ? length : schedule_.k_step;
+      std::array<Sum, max_groups> inside{};
+      for (std::int64_t offset = 0; offset < length; offset += step) {
+        add_terms(a, i, b, j, begin + offset, std::min(step, length - offset), inside);
+      }
+      for (int g = 0; g < schedule_.groups; ++g) {
+        outside[g] = begin == 0 ? inside[g] : leave_engine(outside[g], inside[g]);
+      }
+    }
+  }
+
+ private:
+  void add_terms(const DecodedTile<Model>& a, std::int64_t i, const DecodedTile<Model>& b, std::int64_t j,
+                 std::int64_t begin, std::int64_t length, std::array<Sum, max_groups>& inside) const {
+    for (const Term& term : schedule_.terms) {
+      Sum& sum = inside[term.group];
+      if constexpr (std::is_floating_point_v<Sum>) {
+        if (term.rescales) sum *= rescale_;
+      }
+      sum = Model::run(a.vector(term.a, i) + begin, b.vector(term.b, j) + begin, length, sum);
+    }
+  }
+
+  const Schedule& schedule_;
+  std::int64_t k_;
+  float rescale_;
+};
+
+std::size_t tile_bytes(int slices, std::int64_t k) {
+  return array_bytes(slices * tile, round_up(k, Slices::k_multiple), largest_element);
+}
+
+template <class Model>
+void multiply_tile(const Multiplication& task, std::int64_t first_row, std::int64_t first_column, std::byte* scratch) {
+  const std::int64_t rows = std::min(tile, task.sums.rows - first_row);
+  const std::int64_t columns = std::min(tile, task.sums.columns - first_column);
+  DecodedTile<Model> a(scratch, task.a);
+  DecodedTile<Model> b(scratch + tile_bytes(task.a.count, task.a.k), task.b);
+  a.load(task.a, first_row, first_row + rows);
+  b.load(task.b, first_column, first_column + columns);
+  const EntrySchedule<Model> entry(*task.schedule, task.a.k);
+  using Sum = typename Model::Sum;
+  for (std::int64_t j = 0; j < columns; ++j) {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      std::array<Sum, max_groups> outside{};
+      entry.run(a, i, b, j, outside);
+      for (int g = 0; g < task.schedule->groups; ++g) {
+        task.sums.group<Sum>(g)[first_row + i + (first_column + j) * task.sums.rows] = outside[g];
+      }
+    }
+  }
+}
+
+template <class Model>
+void multiply_with(const Multiplication& task, std::size_t scratch_of_thread) {
+  const std::int64_t tile_rows = divide_up(task.sums.rows, tile);
+  const std::int64_t tiles = tile_rows * divide_up(task.sums.columns, tile);
+  const int workers = std::max(task.threads, 1);
+  // A worker is an index, not an OpenMP thread number: its scratch is its own whatever the runtime does.
+#pragma omp parallel for num_threads(workers) schedule(static, 1)
+  for (int worker = 0; worker < workers; ++worker) {
+    const FloatingEnvironment environment;
+    std::byte* scratch = task.scratch + static_cast<std::size_t>(worker) * scratch_of_thread;
+    for (std::int64_t index = worker; index < tiles; index += workers) {
+      multiply_tile<Model>(task, index % tile_rows * tile, index / tile_rows * tile, scratch);
+    }
+  }
+}
+
+// C = alpha * A * B + beta * C, each sum by fma over ascending k.
+template <class T>
+void plain_product(const NativeProduct<T>& task) {
+#pragma omp parallel for num_threads(task.threads) schedule(static)
+  for (std::int64_t j = 0; j < task.c.columns; ++j) {
+    const FloatingEnvironment environment;
+    for (std::int64_t i = 0; i < task.c.rows; ++i) {
+      T sum = 0;
+      for (std::int64_t p = 0; p < task.a.columns; ++p) sum = std::fma(task.a(i, p), task.b(p, j), sum);
+      T& entry = task.c(i, j);
+      entry = task.beta == T(0) ? task.alpha * sum : task.alpha * sum + task.beta * entry;
+    }
+  }
+}
+
+class ReferenceEngine final : public Engine {
+ public:
+  std::string_view name() const override { return "reference"; }
+  std::string_view summary() const override {
+    return "scalar; its accumulator is a bit-exact model of a real matrix unit";
+  }
+  std::string unavailable_reason() const override { return {}; }
+  std::string details() const override { return "portable C++, every machine"; }
+
+  std::span<const Accumulator> accumulators(FormatId format) const override {
+    using enum Accumulator;
+    static constexpr std::array fp16_ways{h200, fp32, h200_mma, a100, v100};
+    static constexpr std::array bf16_ways{h200, fp32, h200_mma, a100, amx_bf16, avx512_bf16};
+    static constexpr std::array tf32_ways{h200, fp32, h200_mma, a100};
+    static constexpr std::array fp32_ways{fp32};
+    static constexpr std::array int8_ways{int32};
+    switch (format) {
+      case FormatId::fp16: return fp16_ways;
+      case FormatId::bf16: return bf16_ways;
+      case FormatId::tf32: return tf32_ways;
+      case FormatId::fp8_e4m3:
+      case FormatId::fp8_e5m2:
+      case FormatId::fp32: return fp32_ways;
+      case FormatId::int8: return int8_ways;
+      case FormatId::fp64: break;
+    }
+    return {};
+  }
+
+  SliceStorage slice_storage(FormatId) const override { return SliceStorage::packed; }
+  // No figure is claimed: a model is always slower than the scalar native product.
+  double relative_rate(FormatId) const override { return 0; }
+
+  std::size_t scratch_bytes(const Schedule& schedule, FormatId, std::int64_t k, int threads) const override {
+    return static_cast<std::size_t>(std::max(threads, 1)) *
+           (tile_bytes(schedule.slices_a, k) + tile_bytes(schedule.slices_b, k));
+  }
+
+  void multiply(const Multiplication& task) const override {
+    const std::size_t scratch = scratch_bytes(*task.schedule, task.a.format->id, task.a.k, 1);
+    const auto run = [&]<class Model>() { multiply_with<Model>(task, scratch); };
+    if (!visit(task.a.format->id, task.accumulator, run)) {
+      fail(Status::internal, "the reference engine has no model \"{}\" for {}", accumulator_name(task.accumulator),
+           task.a.format->name);
+    }
+  }
+
+  void native(const NativeProduct<float>& product) const override { plain_product(product); }
+  void native(const NativeProduct<double>& product) const override { plain_product(product); }
+
+ private:
+  template <class Run>
+  static bool visit(FormatId format, Accumulator accumulator, const Run& run) {
+    switch (format) {
+      case FormatId::fp16: return visit_model<FormatId::fp16>(accumulator, run);
+      case FormatId::bf16: return visit_model<FormatId::bf16>(accumulator, run);
+      case FormatId::tf32: return visit_model<FormatId::tf32>(accumulator, run);
+      case FormatId::fp8_e4m3: return visit_model<FormatId::fp8_e4m3>(accumulator, run);
+      case FormatId::fp8_e5m2: return visit_model<FormatId::fp8_e5m2>(accumulator, run);
+      case FormatId::int8: return visit_model<FormatId::int8>(accumulator, run);
+      case FormatId::fp32: return visit_model<FormatId::fp32>(accumulator, run);
+      case FormatId::fp64: break;
+    }
+    return false;
+  }
+};
+
+}  // namespace
+
+const Engine& reference_engine() {
+  static const ReferenceEngine engine;
+  return engine;
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,36 @@
+#include "engines/registry.hpp"
+
+#include <array>
+
+namespace kintsugi::core {
+
+#define KINTSUGI_ENGINE(name) const Engine& name##_engine();
+#include "engines/engines.def"
+#undef KINTSUGI_ENGINE
+
+std::span<const Engine* const> all_engines() {
+  static const std::array engines{
+#define KINTSUGI_ENGINE(name) &name##_engine(),
+#include "engines/engines.def"
+#undef KINTSUGI_ENGINE
+  };
+  return engines;
+}
+
+const Engine* find_engine(std::string_view name) {
+  for (const Engine* engine : all_engines()) {
+    if (engine->name() == name) return engine;
+  }
+  return nullptr;
+}
+
+std::string engine_names() {
+  std::string names;
+  for (const Engine* engine : all_engines()) {
+    if (!names.empty()) names += ", ";
+    names += engine->name();
+  }
+  return names;
+}
+
+}  // namespace kintsugi::core

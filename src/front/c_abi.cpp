@@ -1,0 +1,233 @@
+// The C ABI: checks, calls, and exceptions turned into status numbers.
+#include <cstring>
+#include <new>
+
+#include "base/floating_environment.hpp"
+#include "front/check.hpp"
+#include "front/describe.hpp"
+#include "front/handles.hpp"
+
+using namespace kintsugi::core;
+
+namespace {
+
+// Runs a call's body; nothing leaves it but a status.
+template <class Body>
+kintsugi_status guarded(Body&& body) noexcept {
+  try {
+    try {
+      body();
+      return KINTSUGI_SUCCESS;
+    } catch (const Error& error) {
+      set_last_error(error.what());
+      return static_cast<kintsugi_status>(error.status());
+    } catch (const std::bad_alloc&) {
+      set_last_error("the C++ runtime has no memory for a small object");
+      return KINTSUGI_OUT_OF_MEMORY;
+    } catch (const std::exception& error) {
+      set_last_error(std::string("unexpected: ") + error.what());
+      return KINTSUGI_INTERNAL;
+    }
+  } catch (...) {  // no memory even for the message
+    return KINTSUGI_OUT_OF_MEMORY;
+  }
+}
+
+// The settings file is read once; a file that is wrong is reported by every call.
+const SettingLayer& settings_of_file() {
+  static const SettingLayer layer = file_settings();
+  return layer;
+}
+
+Settings settings_in_force(kintsugi_handle handle, const SettingLayer& call) {
+  return {call, handle == nullptr ? SettingLayer{} : handle->settings, environment_settings(), settings_of_file()};
+}
+
+void log_execution(kintsugi_handle handle, const Plan& plan, const Report& report) {
+  if (handle == nullptr || handle->log.function == nullptr) return;
+  const Settings settings = settings_in_force(handle, {});
+  const std::string& level = settings[SettingId::log].value;
+  handle->log.level = level == "debug"  ? LogLevel::debug
+                      : level == "info" ? LogLevel::info
+                      : level == "error" ? LogLevel::error
+                                         : LogLevel::off;
+  handle->log.write(LogLevel::info, fmt::format("gemm m = {}, n = {}, k = {}, batch of {} on engine {}", plan.problem.m,
+                                                plan.problem.n, plan.problem.k, plan.problem.batch_count,
+                                                plan.engine->name()));
+  if (handle->log.level == LogLevel::debug) handle->log.write(LogLevel::debug, describe_report(report));
+}
+
+Plan checked_plan(kintsugi_handle handle, const kintsugi_problem* problem, const kintsugi_options* options) {
+  const Problem checked = check_problem(problem);
+  const CheckedOptions call = check_options(options);
+  return make_plan(checked, settings_in_force(handle, call.layer), call.allocator);
+}
+
+void checked_execute(kintsugi_handle handle, const Plan& plan, const kintsugi_operands* operands) {
+  const FloatingEnvironment environment;
+  const Operands checked = check_operands(plan.problem, operands);
+  Report report;
+  execute(plan, checked, report);
+  if (handle == nullptr) return;
+  handle->report = report;
+  log_execution(handle, plan, report);
+}
+
+void write_text(const std::string& text, char* buffer, size_t capacity, size_t* needed) {
+  if (buffer == nullptr && capacity != 0) {
+    fail(Status::invalid_argument, "buffer is null and capacity = {}", capacity);
+  }
+  if (needed != nullptr) *needed = text.size() + 1;
+  if (capacity == 0) return;
+  const size_t length = std::min(text.size(), capacity - 1);
+  std::memcpy(buffer, text.data(), length);
+  buffer[length] = '\0';
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* kintsugi_status_name(kintsugi_status status) { return status_name(static_cast<Status>(status)); }
+
+const char* kintsugi_last_error(void) { return last_error(); }
+
+const char* kintsugi_version(void) {
+  static const std::string version = library_version();
+  return version.c_str();
+}
+
+kintsugi_status kintsugi_create(kintsugi_handle* handle) {
+  return guarded([&] {
+    check_not_null(handle, "handle");
+    *handle = new kintsugi_handle_s;
+  });
+}
+
+void kintsugi_destroy(kintsugi_handle handle) { delete handle; }
+
+kintsugi_status kintsugi_set(kintsugi_handle handle, const char* name, const char* value) {
+  return guarded([&] {
+    check_not_null(handle, "handle");
+    check_not_null(name, "name");
+    const SettingDescription& setting = find_setting(name);
+    handle->settings.set(setting, value == nullptr ? std::nullopt : std::optional<std::string>(value), "kintsugi_set");
+  });
+}
+
+kintsugi_status kintsugi_set_log(kintsugi_handle handle, kintsugi_log sink, void* user) {
+  return guarded([&] {
+    check_not_null(handle, "handle");
+    // The two enumerations have the same numbers and size; a test compares them.
+    using Function = void (*)(void*, LogLevel, const char*);
+    handle->log = {reinterpret_cast<Function>(sink), user, LogLevel::off};
+  });
+}
+
+kintsugi_status kintsugi_plan_create(kintsugi_handle handle, const kintsugi_problem* problem,
+                                     const kintsugi_options* options, kintsugi_plan* plan) {
+  return guarded([&] {
+    check_not_null(plan, "plan");
+    *plan = new kintsugi_plan_s{checked_plan(handle, problem, options)};
+  });
+}
+
+kintsugi_status kintsugi_plan_read(kintsugi_handle handle, const char* description, const kintsugi_options* options,
+                                   kintsugi_plan* plan) {
+  return guarded([&] {
+    check_not_null(description, "description");
+    check_not_null(plan, "plan");
+    const PlanDescription read = read_plan_description(description);
+    const CheckedOptions call = check_options(options);
+    *plan = new kintsugi_plan_s{
+        make_plan(check_problem(&read.problem), settings_in_force(handle, read.settings), call.allocator)};
+  });
+}
+
+void kintsugi_plan_destroy(kintsugi_plan plan) { delete plan; }
+
+kintsugi_status kintsugi_plan_workspace_size(kintsugi_plan plan, size_t* bytes) {
+  return guarded([&] {
+    check_not_null(plan, "plan");
+    check_not_null(bytes, "bytes");
+    *bytes = plan->plan.workspace_bytes;
+  });
+}
+
+kintsugi_status kintsugi_plan_describe(kintsugi_plan plan, char* buffer, size_t capacity, size_t* needed) {
+  return guarded([&] {
+    check_not_null(plan, "plan");
+    write_text(describe_plan(plan->plan), buffer, capacity, needed);
+  });
+}
+
+kintsugi_status kintsugi_plan_execute(kintsugi_handle handle, kintsugi_plan plan, const kintsugi_operands* operands) {
+  return guarded([&] {
+    check_not_null(plan, "plan");
+    checked_execute(handle, plan->plan, operands);
+  });
+}
+
+kintsugi_status kintsugi_prepare(kintsugi_handle, kintsugi_plan plan, kintsugi_side side, const void* data,
+                                 kintsugi_prepared* prepared) {
+  return guarded([&] {
+    const FloatingEnvironment environment;
+    check_not_null(plan, "plan");
+    check_not_null(prepared, "prepared");
+    if (side != KINTSUGI_A && side != KINTSUGI_B) {
+      fail(Status::invalid_argument, "side = {} is neither 0 (A) nor 1 (B)", static_cast<int>(side));
+    }
+    check_not_null(data, side == KINTSUGI_A ? "a" : "b");
+    *prepared = new kintsugi_prepared_s{prepare(plan->plan, side == KINTSUGI_A ? Side::a : Side::b, data)};
+  });
+}
+
+void kintsugi_prepared_destroy(kintsugi_prepared prepared) { delete prepared; }
+
+kintsugi_status kintsugi_gemm(kintsugi_handle handle, const kintsugi_problem* problem, const kintsugi_options* options,
+                              const kintsugi_operands* operands) {
+  return guarded([&] { checked_execute(handle, checked_plan(handle, problem, options), operands); });
+}
+
+kintsugi_status kintsugi_sgemm(kintsugi_handle handle, kintsugi_layout layout, kintsugi_op op_a, kintsugi_op op_b,
+                               int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
+                               const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
+  kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
+  problem.layout = layout;
+  problem.op_a = op_a;
+  problem.op_b = op_b;
+  problem.m = m;
+  problem.n = n;
+  problem.k = k;
+  problem.lda = lda;
+  problem.ldb = ldb;
+  problem.ldc = ldc;
+  kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
+  operands.alpha = &alpha;
+  operands.a = a;
+  operands.b = b;
+  operands.beta = &beta;
+  operands.c = c;
+  return kintsugi_gemm(handle, &problem, nullptr, &operands);
+}
+
+kintsugi_status kintsugi_report(kintsugi_handle handle, char* buffer, size_t capacity, size_t* needed) {
+  return guarded([&] {
+    check_not_null(handle, "handle");
+    write_text(describe_report(handle->report), buffer, capacity, needed);
+  });
+}
+
+kintsugi_status kintsugi_describe_schemes(char* buffer, size_t capacity, size_t* needed) {
+  return guarded([&] { write_text(describe_schemes(), buffer, capacity, needed); });
+}
+
+kintsugi_status kintsugi_describe_engines(char* buffer, size_t capacity, size_t* needed) {
+  return guarded([&] { write_text(describe_engines(), buffer, capacity, needed); });
+}
+
+kintsugi_status kintsugi_describe_settings(kintsugi_handle handle, char* buffer, size_t capacity, size_t* needed) {
+  return guarded([&] { write_text(describe_settings(settings_in_force(handle, {})), buffer, capacity, needed); });
+}
+
+}  // extern "C"

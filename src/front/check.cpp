@@ -1,0 +1,201 @@
+#include "front/check.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "front/handles.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// The caller's struct over the defaults. Later versions only append members, so a shorter struct is
+// an older caller's; a longer one is a newer caller's and may only have zeros where this version ends.
+template <class Struct>
+Struct read_struct(const Struct* given, const Struct& defaults, const char* name) {
+  check_not_null(given, name);
+  const std::size_t size = given->struct_size;
+  if (size < sizeof(Struct)) {
+    fail(Status::invalid_argument, "{}: struct_size = {} is less than {}; fill it with its _INIT macro first", name, size,
+         sizeof(Struct));
+  }
+  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
+  for (std::size_t i = sizeof(Struct); i < size; ++i) {
+    if (bytes[i] != 0) {
+      fail(Status::not_supported, "{}: struct_size = {} and byte {} is set, which this version (size {}) does not know",
+           name, size, i, sizeof(Struct));
+    }
+  }
+  Struct result = defaults;
+  std::memcpy(&result, given, sizeof(Struct));
+  return result;
+}
+
+void check_enum(std::int32_t value, std::int32_t last, const char* name) {
+  if (value < 0 || value > last) fail(Status::invalid_argument, "{} = {} is not in 0...{}", name, value, last);
+}
+
+void check_size(std::int64_t value, const char* name) {
+  if (value < 0) fail(Status::invalid_argument, "{} = {} is negative", name, value);
+}
+
+const char* type_name(std::int32_t type) {
+  constexpr const char* names[] = {"f32", "f64", "c32", "c64"};
+  return names[type];
+}
+
+void check_leading_dimension(std::int64_t ld, const char* name, std::int64_t length, const char* length_name) {
+  if (ld < std::max<std::int64_t>(length, 1)) {
+    if (length <= 1) fail(Status::invalid_argument, "{} = {} is less than 1", name, ld);
+    fail(Status::invalid_argument, "{} = {} is less than {} = {}", name, ld, length_name, length);
+  }
+}
+
+// Contiguous length of op^-1(rows x columns): rows when stored down the columns.
+void check_matrix(const kintsugi_problem& p, std::int32_t op, std::int64_t ld, const char* name, std::int64_t rows,
+                  const char* rows_name, std::int64_t columns, const char* columns_name) {
+  const bool unit_down = (p.layout == KINTSUGI_COLUMN_MAJOR) == (op == KINTSUGI_OP_N);
+  check_leading_dimension(ld, name, unit_down ? rows : columns, unit_down ? rows_name : columns_name);
+  const std::int64_t others = unit_down ? columns : rows;
+  std::int64_t extent = 0;
+  if (__builtin_mul_overflow(ld, std::max<std::int64_t>(others, 1), &extent)) {
+    fail(Status::invalid_argument, "{} = {} times {} = {} does not fit 64 bits", name, ld,
+         unit_down ? columns_name : rows_name, others);
+  }
+}
+
+void check_enums(const kintsugi_problem& p) {
+  check_enum(p.op_a, KINTSUGI_OP_C, "op_a");
+  check_enum(p.op_b, KINTSUGI_OP_C, "op_b");
+  check_enum(p.type_a, KINTSUGI_C64, "type_a");
+  check_enum(p.type_b, KINTSUGI_C64, "type_b");
+  check_enum(p.type_c, KINTSUGI_C64, "type_c");
+  check_enum(p.type_scalar, KINTSUGI_C64, "type_scalar");
+  check_enum(p.layout, KINTSUGI_ROW_MAJOR, "layout");
+  check_enum(p.pointer_mode, KINTSUGI_SCALARS_ON_DEVICE, "pointer_mode");
+  check_enum(p.memory, KINTSUGI_DEVICE, "memory");
+  check_enum(p.batch_kind, KINTSUGI_BATCH_POINTERS, "batch_kind");
+}
+
+void check_batch(const kintsugi_problem& p) {
+  check_size(p.batch_count, "batch_count");
+  if (p.batch_kind != KINTSUGI_BATCH_STRIDED) return;
+  check_size(p.stride_a, "stride_a");
+  check_size(p.stride_b, "stride_b");
+  check_size(p.stride_c, "stride_c");
+  if (p.batch_count > 1 && p.stride_c == 0) {
+    fail(Status::invalid_argument, "stride_c = 0 puts all batch_count = {} results into one place", p.batch_count);
+  }
+  std::int64_t extent = 0;
+  for (const std::int64_t stride : {p.stride_a, p.stride_b, p.stride_c}) {
+    if (__builtin_mul_overflow(stride, p.batch_count, &extent)) {
+      fail(Status::invalid_argument, "a stride of {} times batch_count = {} does not fit 64 bits", stride, p.batch_count);
+    }
+  }
+}
+
+void check_supported(const kintsugi_problem& p) {
+  const bool equal = p.type_a == p.type_b && p.type_b == p.type_c && p.type_c == p.type_scalar;
+  if (!equal || p.type_a > KINTSUGI_F64) {
+    fail(Status::not_supported,
+         "type_a = {}, type_b = {}, type_c = {}, type_scalar = {}: this version multiplies f32 or f64, all four alike",
+         type_name(p.type_a), type_name(p.type_b), type_name(p.type_c), type_name(p.type_scalar));
+  }
+  if (p.memory == KINTSUGI_DEVICE || p.pointer_mode == KINTSUGI_SCALARS_ON_DEVICE) {
+    fail(Status::engine_unavailable, "memory = {} and pointer_mode = {}: this version has no engine for device memory",
+         p.memory, p.pointer_mode);
+  }
+}
+
+template <class T>
+double read_scalar(const void* pointer) {
+  return static_cast<double>(*static_cast<const T*>(pointer));
+}
+
+void check_data(const Problem& problem, const void* data, const char* name) {
+  check_not_null(data, name);
+  if (problem.batch_kind != BatchKind::pointers) return;
+  const auto* pointers = static_cast<const void* const*>(data);
+  for (std::int64_t entry = 0; entry < problem.batch_count; ++entry) {
+    if (pointers[entry] == nullptr) fail(Status::invalid_argument, "{}[{}] is null", name, entry);
+  }
+}
+
+}  // namespace
+
+void check_not_null(const void* pointer, const char* name) {
+  if (pointer == nullptr) fail(Status::invalid_argument, "{} is null", name);
+}
+
+Problem check_problem(const kintsugi_problem* given) {
+  const kintsugi_problem p = read_struct(given, kintsugi_problem KINTSUGI_PROBLEM_INIT, "problem");
+  check_enums(p);
+  check_size(p.m, "m");
+  check_size(p.n, "n");
+  check_size(p.k, "k");
+  check_matrix(p, p.op_a, p.lda, "lda", p.m, "m", p.k, "k");
+  check_matrix(p, p.op_b, p.ldb, "ldb", p.k, "k", p.n, "n");
+  check_matrix(p, KINTSUGI_OP_N, p.ldc, "ldc", p.m, "m", p.n, "n");
+  check_batch(p);
+  check_supported(p);
+  return {p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.batch_count, p.stride_a, p.stride_b, p.stride_c,
+          static_cast<Op>(p.op_a), static_cast<Op>(p.op_b),
+          p.type_a == KINTSUGI_F32 ? OperandType::f32 : OperandType::f64, static_cast<Layout>(p.layout),
+          static_cast<BatchKind>(p.batch_kind)};
+}
+
+CheckedOptions check_options(const kintsugi_options* given) {
+  CheckedOptions checked;
+  if (given == nullptr) return checked;
+  const kintsugi_options options = read_struct(given, kintsugi_options KINTSUGI_OPTIONS_INIT, "options");
+  const std::pair<const char*, const char*> texts[] = {{"accuracy", options.accuracy},
+                                                       {"scheme", options.scheme},
+                                                       {"engine", options.engine},
+                                                       {"policy", options.policy},
+                                                       {"accumulator", options.accumulator}};
+  for (const auto& [name, value] : texts) {
+    if (value != nullptr) checked.layer.set(find_setting(name), value, "options");
+  }
+  const std::pair<const char*, std::int64_t> numbers[] = {{"workspace_limit", options.workspace_limit},
+                                                          {"threads", options.threads}};
+  for (const auto& [name, value] : numbers) {
+    if (value != 0) checked.layer.set(find_setting(name), fmt::format("{}", value), "options");
+  }
+  if ((options.allocate == nullptr) != (options.deallocate == nullptr)) {
+    fail(Status::invalid_argument, "options: of allocate and deallocate only one is given");
+  }
+  check_enum(options.queue.kind, KINTSUGI_QUEUE_CUDA, "queue.kind");
+  if (options.queue.kind == KINTSUGI_QUEUE_CUDA) {
+    fail(Status::engine_unavailable, "queue.kind = 1 (CUDA): this version has no CUDA engine");
+  }
+  checked.allocator = {options.allocate, options.deallocate, options.allocator_user};
+  return checked;
+}
+
+Operands check_operands(const Problem& problem, const kintsugi_operands* given) {
+  const kintsugi_operands p = read_struct(given, kintsugi_operands KINTSUGI_OPERANDS_INIT, "operands");
+  check_not_null(p.alpha, "alpha");
+  check_not_null(p.beta, "beta");
+  const bool is_float = problem.type == OperandType::f32;
+  Operands operands;
+  operands.alpha = is_float ? read_scalar<float>(p.alpha) : read_scalar<double>(p.alpha);
+  operands.beta = is_float ? read_scalar<float>(p.beta) : read_scalar<double>(p.beta);
+  operands.a = p.a;
+  operands.b = p.b;
+  operands.c = p.c;
+  operands.prepared_a = p.prepared_a == nullptr ? nullptr : &p.prepared_a->prepared;
+  operands.prepared_b = p.prepared_b == nullptr ? nullptr : &p.prepared_b->prepared;
+  operands.workspace = p.workspace;
+  operands.workspace_size = p.workspace_size;
+  if (p.workspace == nullptr && p.workspace_size != 0) {
+    fail(Status::invalid_argument, "workspace is null and workspace_size = {}", p.workspace_size);
+  }
+  if (problem.m == 0 || problem.n == 0 || problem.batch_count == 0) return operands;
+  check_data(problem, p.c, "c");
+  if (problem.k == 0 || operands.alpha == 0) return operands;
+  if (operands.prepared_a == nullptr) check_data(problem, p.a, "a");
+  if (operands.prepared_b == nullptr) check_data(problem, p.b, "b");
+  return operands;
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,28 @@
+// Checks of arguments, in one place: C structs in, checked values out, messages with the values.
+#pragma once
+
+#include "base/memory.hpp"
+#include "base/settings.hpp"
+#include "kintsugi/kintsugi.h"
+#include "plan/execute.hpp"
+#include "plan/problem.hpp"
+
+namespace kintsugi::core {
+
+struct CheckedOptions {
+  SettingLayer layer;  // what the call sets
+  Allocator allocator;
+};
+
+Problem check_problem(const kintsugi_problem* problem);
+
+// NULL: nothing set.
+CheckedOptions check_options(const kintsugi_options* options);
+
+// Reads alpha and beta; pointers to data that will be read or written must not be null.
+Operands check_operands(const Problem& problem, const kintsugi_operands* operands);
+
+// Fails with invalid_argument, naming the argument, when the pointer is null.
+void check_not_null(const void* pointer, const char* name);
+
+}  // namespace kintsugi::core

@@ -1,0 +1,247 @@
+#include "front/describe.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "engines/registry.hpp"
+#include "formats/formats.hpp"
+#include "plan/bound.hpp"
+#include "plan/words.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int format_version = 1;
+
+Json document(const char* format) {
+  return {{"format", format}, {"format_version", format_version}, {"version", library_version()}};
+}
+
+const char* type_name(OperandType type) { return type == OperandType::f32 ? "fp32" : "fp64"; }
+
+const char* rounding_name(Rounding rounding) {
+  switch (rounding) {
+    case Rounding::nearest_even: return "nearest-even";
+    case Rounding::towards_zero: return "towards-zero";
+    case Rounding::bit_cut: return "bit-cut";
+  }
+  return "";
+}
+
+Json split_json(const SplitRule& rule) {
+  return {{"format", rule.format->name},
+          {"slices", rule.slices},
+          {"first_rounding", rounding_name(rule.first_rounding)},
+          {"residual_rounding", rounding_name(rule.residual_rounding)},
+          {"residual_exponent", rule.residual_exponent},
+          {"scale_vectors", rule.scale_vectors},
+          {"top_exponent", rule.scale_vectors ? Json(rule.top_exponent) : Json()}};
+}
+
+Json schedule_json(const Schedule& schedule) {
+  Json terms = Json::array();
+  for (const Term& term : schedule.terms) {
+    terms.push_back({{"a", term.a}, {"b", term.b}, {"group", term.group}, {"rescales", term.rescales}});
+  }
+  Json exponents = Json::array();
+  for (int g = 0; g < schedule.groups; ++g) exponents.push_back(schedule.group_exponents[g]);
+  return {{"terms", terms},
+          {"groups", schedule.groups},
+          {"k_block", schedule.k_block},
+          {"k_step", schedule.k_step},
+          {"rescale_exponent", schedule.rescale_exponent},
+          {"group_exponents", exponents}};
+}
+
+Json scheme_json(const Scheme& scheme) {
+  const Program& program = scheme.program;
+  return {{"name", scheme.name},
+          {"summary", scheme.summary},
+          {"operands", type_name(scheme.operands)},
+          {"split_a", split_json(program.split_a)},
+          {"split_b", split_json(program.split_b)},
+          {"schedule", schedule_json(program.schedule)},
+          {"recombination", "weighted"},
+          {"products", program.schedule.terms.size()},
+          {"bound", scheme.bound},
+          {"window", scheme.window},
+          {"source", scheme.source}};
+}
+
+Json rung_json(const Rung& rung) {
+  if (rung.scheme == nullptr) return {{"scheme", "native"}, {"accumulator", nullptr}, {"largest_span", nullptr}};
+  return {{"scheme", rung.scheme->name},
+          {"accumulator", accumulator_name(rung.accumulator)},
+          {"largest_span", rung.largest_span == Rung::any_span ? Json() : Json(rung.largest_span)}};
+}
+
+Json plan_rung_json(const Plan& plan, const Rung& rung) {
+  Json json = rung_json(rung);
+  if (rung.scheme == nullptr || plan.problem.k == 0) return json;
+  const ErrorBound bound = error_bound(rung.scheme->program, rung.accumulator, plan.problem.k, true, true);
+  json["bound_in_window"] = {{"relative", bound.relative}, {"floor_a", bound.floor_a}, {"floor_b", bound.floor_b},
+                             {"floor_both", bound.floor_both}};
+  json["program"] = scheme_json(*rung.scheme);
+  return json;
+}
+
+Json problem_json(const Problem& problem) {
+  return {{"m", problem.m},
+          {"n", problem.n},
+          {"k", problem.k},
+          {"lda", problem.lda},
+          {"ldb", problem.ldb},
+          {"ldc", problem.ldc},
+          {"op_a", static_cast<int>(problem.op_a)},
+          {"op_b", static_cast<int>(problem.op_b)},
+          {"type", type_name(problem.type)},
+          {"layout", problem.layout == Layout::row_major ? "row-major" : "column-major"},
+          {"batch_kind", problem.batch_kind == BatchKind::pointers ? "pointers" : "strided"},
+          {"batch_count", problem.batch_count},
+          {"stride_a", problem.stride_a},
+          {"stride_b", problem.stride_b},
+          {"stride_c", problem.stride_c}};
+}
+
+kintsugi_problem read_problem(const Json& json) {
+  kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
+  problem.m = json.at("m");
+  problem.n = json.at("n");
+  problem.k = json.at("k");
+  problem.lda = json.at("lda");
+  problem.ldb = json.at("ldb");
+  problem.ldc = json.at("ldc");
+  problem.op_a = json.at("op_a");
+  problem.op_b = json.at("op_b");
+  const std::int32_t type = json.at("type") == "fp64" ? KINTSUGI_F64 : KINTSUGI_F32;
+  problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = type;
+  problem.layout = json.at("layout") == "row-major" ? KINTSUGI_ROW_MAJOR : KINTSUGI_COLUMN_MAJOR;
+  problem.batch_kind = json.at("batch_kind") == "pointers" ? KINTSUGI_BATCH_POINTERS : KINTSUGI_BATCH_STRIDED;
+  problem.batch_count = json.at("batch_count");
+  problem.stride_a = json.at("stride_a");
+  problem.stride_b = json.at("stride_b");
+  problem.stride_c = json.at("stride_c");
+  return problem;
+}
+
+Json settings_json(const Settings& settings) {
+  Json json = Json::object();
+  for (const auto& setting : setting_table) {
+    const SettingValue& value = settings[setting.id];
+    json[std::string(setting.name)] = {{"value", value.value}, {"source", value.source}};
+  }
+  return json;
+}
+
+Json formats_json(const Engine& engine) {
+  Json json = Json::object();
+  for (const Format* format : formats) {
+    const auto ways = engine.accumulators(format->id);
+    if (ways.empty()) continue;
+    Json names = Json::array();
+    for (const Accumulator way : ways) names.push_back(accumulator_name(way));
+    json[format->name] = names;
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string library_version() {
+  return fmt::format("{}.{}.{}", KINTSUGI_VERSION_MAJOR, KINTSUGI_VERSION_MINOR, KINTSUGI_VERSION_PATCH);
+}
+
+std::string describe_plan(const Plan& plan) {
+  Json json = document("kintsugi.plan");
+  json["problem"] = problem_json(plan.problem);
+  json["contract"] = {{"accuracy", plan.contract.accuracy}, {"coefficient", plan.contract.coefficient}};
+  json["engine"] = plan.engine->name();
+  json["rungs"] = Json::array();
+  for (const Rung& rung : plan.rungs) json["rungs"].push_back(plan_rung_json(plan, rung));
+  json["blocking"] = {{"m", plan.blocking.m}, {"n", plan.blocking.n}};
+  json["workspace_bytes"] = plan.workspace_bytes;
+  json["threads"] = plan.threads;
+  json["settings"] = settings_json(plan.settings);
+  json["words"] = plan_words(plan);
+  return json.dump(2);
+}
+
+PlanDescription read_plan_description(const std::string& text) {
+  try {
+    const Json json = Json::parse(text);
+    if (json.at("format") != "kintsugi.plan" || json.at("format_version") != format_version) {
+      fail(Status::invalid_argument, "this is format {} version {}; kintsugi.plan version {} is read",
+           json.at("format").dump(), json.at("format_version").dump(), format_version);
+    }
+    PlanDescription description{read_problem(json.at("problem")), {}};
+    for (const auto& [name, entry] : json.at("settings").items()) {
+      const std::string value = entry.at("value");
+      if (!value.empty()) description.settings.set(find_setting(name), value, "plan description");
+    }
+    return description;
+  } catch (const Json::exception& error) {
+    fail(Status::invalid_argument, "this is not a plan description: {}", error.what());
+  }
+}
+
+std::string describe_report(const Report& report) {
+  Json json = document("kintsugi.report");
+  json["engine"] = report.engine == nullptr ? Json() : Json(report.engine->name());
+  json["rungs"] = Json::array();
+  for (std::size_t r = 0; r < report.rungs.size(); ++r) {
+    if (report.entries[r] == 0) continue;
+    Json rung = rung_json(report.rungs[r]);
+    rung["entries"] = report.entries[r];
+    json["rungs"].push_back(rung);
+  }
+  json["entries_scaled"] = report.entries_scaled;
+  json["entries_with_special_values"] = report.entries_with_special_values;
+  json["largest_span_a"] = report.ranges_known ? Json(report.largest_span_a) : Json();
+  json["largest_span_b"] = report.ranges_known ? Json(report.largest_span_b) : Json();
+  json["blocking"] = {{"m", report.blocking.m}, {"n", report.blocking.n}};
+  json["workspace_bytes"] = report.workspace_bytes;
+  return json.dump(2);
+}
+
+std::string describe_schemes() {
+  Json json = document("kintsugi.schemes");
+  json["schemes"] = Json::array();
+  for (const Scheme* scheme : all_schemes()) json["schemes"].push_back(scheme_json(*scheme));
+  return json.dump(2);
+}
+
+std::string describe_engines() {
+  Json json = document("kintsugi.engines");
+  json["engines"] = Json::array();
+  for (const Engine* engine : all_engines()) {
+    const std::string reason = engine->unavailable_reason();
+    json["engines"].push_back({{"name", engine->name()},
+                               {"summary", engine->summary()},
+                               {"available", reason.empty()},
+                               {"reason", reason},
+                               {"details", reason.empty() ? engine->details() : ""},
+                               {"accumulators", formats_json(*engine)}});
+  }
+  return json.dump(2);
+}
+
+std::string describe_settings(const Settings& settings) {
+  Json json = document("kintsugi.settings");
+  json["settings"] = Json::array();
+  for (const auto& setting : setting_table) {
+    const SettingValue& value = settings[setting.id];
+    json["settings"].push_back({{"name", setting.name},
+                                {"environment", environment_variable(setting)},
+                                {"type", setting_kind_name(setting.kind)},
+                                {"accepted", setting.accepted},
+                                {"default", setting.default_value},
+                                {"doc", setting.documentation},
+                                {"value", value.value},
+                                {"source", value.source}});
+  }
+  return json.dump(2);
+}
+
+}  // namespace kintsugi::core

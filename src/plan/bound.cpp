@@ -1,0 +1,151 @@
+#include "plan/bound.hpp"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "formats/format.hpp"
+#include "schedule/bound.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// One side's split, in units of the scaled operand: |x - sum of slices| <= error |x| + error_floor,
+// |slice_s| 2^(-s r) <= ratios[s] |x| + floors[s].
+struct SplitError {
+  double error = 0;
+  double error_floor = 0;
+  std::vector<double> ratios;
+  std::vector<double> floors;
+};
+
+double two_to(int exponent) { return power_of_two(exponent); }
+
+// log2 of the bound on the rest after `slices` roundings, relative to the power of two below |x|.
+// Nearest: the rest is at most half an ulp, 2^(e - p), and unless it is that very power of two its
+// own leading bit is one lower, so that every slice gains p + 1 bits. Truncation gains p - 1 with
+// the first slice (rest < one ulp) and p with each further one.
+int rest_exponent(const SplitRule& rule, int slices) {
+  const int p = rule.format->significand_bits;
+  const bool nearest = rule.first_rounding == Rounding::nearest_even && rule.residual_rounding == Rounding::nearest_even;
+  return nearest ? 1 - slices * (p + 1) : 1 - slices * p;
+}
+
+// log2 of the largest rest that the smallest subnormal of slice `slices - 1` leaves.
+int floor_exponent(const SplitRule& rule, int slices) {
+  const Rounding rounding = slices == 1 ? rule.first_rounding : rule.residual_rounding;
+  const int quantum = rounding == Rounding::bit_cut ? rule.format->min_exponent : rule.format->min_quantum();
+  return quantum - (rounding == Rounding::nearest_even ? 1 : 0) - rule.residual_exponent * (slices - 1);
+}
+
+SplitError split_error(const SplitRule& rule, bool window) {
+  SplitError split;
+  split.error = two_to(rest_exponent(rule, rule.slices));
+  split.error_floor = window ? 0 : two_to(floor_exponent(rule, rule.slices));
+  for (int s = 0; s < rule.slices; ++s) {
+    const double rest = s == 0 ? 1 : two_to(rest_exponent(rule, s));
+    const double rest_floor = s == 0 || window ? 0 : two_to(floor_exponent(rule, s));
+    // A slice is its rest rounded: larger than it by the slice's own rounding at most.
+    split.ratios.push_back(rest * (1 + two_to(1 - rule.format->significand_bits)));
+    split.floors.push_back(rest_floor + (window ? 0 : two_to(floor_exponent(rule, s + 1))));
+  }
+  return split;
+}
+
+bool has_term(const Schedule& schedule, int a, int b) {
+  return std::any_of(schedule.terms.begin(), schedule.terms.end(),
+                     [&](const Term& term) { return term.a == a && term.b == b; });
+}
+
+// What the split and the products left out cost, whatever the engine.
+ErrorBound split_bound(const Program& program, const SplitError& a, const SplitError& b) {
+  ErrorBound bound;
+  bound.relative = a.error + b.error * (1 + a.error);
+  bound.floor_a = a.error_floor * (1 + b.error);
+  bound.floor_b = b.error_floor * (1 + a.error);
+  bound.floor_both = a.error_floor * b.error_floor;
+  for (int s = 0; s < program.split_a.slices; ++s) {
+    for (int t = 0; t < program.split_b.slices; ++t) {
+      if (has_term(program.schedule, s, t)) continue;
+      bound.relative += a.ratios[s] * b.ratios[t];
+      bound.floor_a += a.floors[s] * b.ratios[t];
+      bound.floor_b += a.ratios[s] * b.floors[t];
+      bound.floor_both += a.floors[s] * b.floors[t];
+    }
+  }
+  return bound;
+}
+
+// What one unit of a stored factor loses beside a subnormal one: a tensor core aligns a product
+// with a subnormal factor as if that factor had the smallest normal exponent, and truncates up to
+// block + 1 addends there (FACTS: section 1; schedule/accumulator.hpp).
+double subnormal_loss(Accumulator accumulator, const Format& format) {
+  if (!is_tensor_core(accumulator)) return 0;
+  const int block = accumulator_block(accumulator, format.id);
+  return (block + 1) * two_to(format.min_exponent - 23 - accumulator_extra_bits(accumulator));
+}
+
+// Floors of the engine's arithmetic: every slice that may be subnormal, beside every slice it
+// meets. Inside the window only residual slices can be.
+void add_engine_floors(ErrorBound& bound, const Program& program, Accumulator accumulator, const SplitError& a,
+                       const SplitError& b, bool a_window, bool b_window) {
+  const double loss = subnormal_loss(accumulator, program.format());
+  for (const Term& term : program.schedule.terms) {
+    const double unscale_a = two_to(-term.a * program.split_a.residual_exponent);
+    const double unscale_b = two_to(-term.b * program.split_b.residual_exponent);
+    // The stored factor is the slice times 2^(s r), and the term's weight takes both powers back.
+    if (term.a > 0 || !a_window) {
+      bound.floor_a += loss * unscale_a * b.ratios[term.b];
+      bound.floor_both += loss * unscale_a * b.floors[term.b];
+    }
+    if (term.b > 0 || !b_window) {
+      bound.floor_b += loss * unscale_b * a.ratios[term.a];
+      bound.floor_both += loss * unscale_b * a.floors[term.a];
+    }
+  }
+}
+
+}  // namespace
+
+int window_span(const SplitRule& rule) {
+  const int lowest = floor_exponent(rule, rule.slices) - rest_exponent(rule, rule.slices);
+  return rule.top_exponent - std::max(lowest, rule.format->min_exponent);
+}
+
+bool can_overflow(const SplitRule& rule, const RangeSummary& ranges) {
+  return !rule.scale_vectors && ranges.largest >= rule.format->max_exponent;
+}
+
+bool in_window(const SplitRule& rule, const RangeSummary& ranges) {
+  if (rule.scale_vectors) return ranges.largest_span <= window_span(rule);
+  const int lowest = floor_exponent(rule, rule.slices) - rest_exponent(rule, rule.slices);
+  return !can_overflow(rule, ranges) && ranges.smallest >= std::max(lowest, rule.format->min_exponent);
+}
+
+ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int64_t k, bool a_in_window,
+                       bool b_in_window) {
+  const SplitError a = split_error(program.split_a, a_in_window);
+  const SplitError b = split_error(program.split_b, b_in_window);
+  ErrorBound bound = split_bound(program, a, b);
+  add_engine_floors(bound, program, accumulator, a, b, a_in_window, b_in_window);
+  bound.floor_both *= static_cast<double>(k);
+  const auto accumulated = [&](const std::vector<double>& ratios_a, const std::vector<double>& ratios_b) {
+    return accumulation_bound(program.schedule, ratios_a, ratios_b, accumulator, program.format(), k);
+  };
+  bound.relative += accumulated(a.ratios, b.ratios);
+  bound.floor_a += accumulated(a.floors, b.ratios);
+  bound.floor_b += accumulated(a.ratios, b.floors);
+  bound.floor_both += accumulated(a.floors, b.floors) * static_cast<double>(k);
+  return bound;
+}
+
+double relative_bound(const Program& program, Accumulator accumulator, std::int64_t k, int span_a, int span_b) {
+  const ErrorBound bound = error_bound(program, accumulator, k, true, true);
+  // Every non-zero scaled element is at least 2^(top - span).
+  const double least_a = two_to(program.split_a.top_exponent - span_a);
+  const double least_b = two_to(program.split_b.top_exponent - span_b);
+  return bound.relative + bound.floor_a / least_a + bound.floor_b / least_b;
+}
+
+}  // namespace kintsugi::core

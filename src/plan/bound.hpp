@@ -1,0 +1,51 @@
+// A-priori error bound of a program, derived from its split rules and its schedule.
+#pragma once
+
+#include <cstdint>
+
+#include "plan/program.hpp"
+#include "schedule/accumulator.hpp"
+#include "splits/ranges.hpp"
+
+namespace kintsugi::core {
+
+// For alpha = 1, beta = 0, finite operands and no overflow, entry by entry:
+//
+//   |C - AB| <= relative * (|A||B|)_ij
+//             + floor_a * u_i * ||b_j||_1  +  floor_b * v_j * ||a_i||_1
+//             + floor_both * u_i * v_j
+//
+// u_i, v_j: what undoes the scales, 2^-scale of row i of op(A) and of column j of op(B) (1 where a
+// rule does not scale). The last rounding to the result's type comes on top: half a unit in the
+// last place of C, or half the smallest subnormal.
+struct ErrorBound {
+  double relative = 0;
+  double floor_a = 0;
+  double floor_b = 0;
+  double floor_both = 0;
+};
+
+// Binades that a vector may span so that every element keeps all significant bits of the split
+// (scaled rules); for unscaled rules see in_window.
+int window_span(const SplitRule& rule);
+
+// Whether every element of the operand keeps all significant bits of the split, by its exponents:
+// then the floors of the bound come from the engine's arithmetic alone.
+bool in_window(const SplitRule& rule, const RangeSummary& ranges);
+
+// Whether a finite operand can overflow a slice: then there is no bound.
+bool can_overflow(const SplitRule& rule, const RangeSummary& ranges);
+
+// The bound for inner length k. a_in_window, b_in_window: results of in_window for the operands.
+ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int64_t k, bool a_in_window,
+                       bool b_in_window);
+
+// The bound as one relative coefficient of (|A||B|)_ij for scaled operands inside their windows,
+// spanning at most span_a and span_b binades: there the floors are small multiples of every
+// element.
+double relative_bound(const Program& program, Accumulator accumulator, std::int64_t k, int span_a, int span_b);
+
+// (k + 8) * 2^-24, the fp32 contract's coefficient of (|A||B|)_ij.
+constexpr double fp32_contract(std::int64_t k) { return static_cast<double>(k + 8) * 0x1p-24; }
+
+}  // namespace kintsugi::core

@@ -1,0 +1,290 @@
+#include "plan/execute.hpp"
+
+#include <algorithm>
+
+#include "plan/operand.hpp"
+#include "recombine/special_values.hpp"
+#include "recombine/weighted.hpp"
+#include "splits/hi_lo.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// One operand of one batch entry on its way through the steps.
+struct Side32 {
+  MatrixView<const float> view;  // vectors x k
+  std::span<VectorRange> ranges;
+  const Prepared::Entry* prepared = nullptr;
+  const SplitRule* rule = nullptr;  // of the rung that was chosen
+  Slices slices{};                  // memory for one block
+};
+
+// beta * C alone: alpha = 0 or k = 0. A and B are not read; beta = 1 leaves C bitwise as it is.
+template <class T>
+void scale_result(const MatrixView<T>& c, T beta) {
+  if (beta == T(1)) return;
+  for (std::int64_t j = 0; j < c.columns; ++j) {
+    for (std::int64_t i = 0; i < c.rows; ++i) c(i, j) = beta == T(0) ? T(0) : beta * c(i, j);
+  }
+}
+
+template <class T>
+void multiply_natively(const Plan& plan, const Operands& operands, std::int64_t entry) {
+  const Problem& problem = plan.problem;
+  plan.engine->native(NativeProduct<T>{view_of_a<T>(problem, operands.a, operands.prepared_a, entry),
+                                       view_of_b<T>(problem, operands.b, operands.prepared_b, entry).transposed(),
+                                       view_of_c<T>(problem, operands.c, entry), static_cast<T>(operands.alpha),
+                                       static_cast<T>(operands.beta), plan.threads});
+}
+
+const Prepared::Entry* prepared_entry(const Prepared* prepared, std::int64_t entry) {
+  return prepared == nullptr ? nullptr : &prepared->entries[prepared->entries.size() == 1 ? 0 : entry];
+}
+
+// Ranges of a side; the exponents do not depend on the rung, the scales are set with it.
+void find_side_ranges(Side32& side, const SplitRule& rule, int threads) {
+  if (side.prepared != nullptr) {
+    std::copy(side.prepared->ranges.begin(), side.prepared->ranges.end(), side.ranges.begin());
+  } else {
+    find_ranges(side.view, rule, side.ranges, threads);
+  }
+}
+
+// Index of the first rung whose window holds both sides.
+std::size_t choose_rung(const Plan& plan, const RangeSummary& a, const RangeSummary& b, const Operands& operands) {
+  // Prepared slices are those of the widest emulation, so a narrower rung is no choice for them.
+  const bool prepared = operands.prepared_a != nullptr || operands.prepared_b != nullptr;
+  for (std::size_t r = 0; r < plan.rungs.size(); ++r) {
+    const Rung& rung = plan.rungs[r];
+    if (prepared && rung.scheme != nullptr && &rung != plan.widest_emulation()) continue;
+    if (std::max(a.largest_span, b.largest_span) <= rung.largest_span) return r;
+  }
+  fail(Status::contract_unreachable,
+       "rows of A span up to {} binades and columns of B up to {}; accuracy {} is proved for at most {} at k = {}, and the "
+       "native product is not proved for it",
+       a.largest_span, b.largest_span, plan.contract.accuracy, plan.rungs.back().largest_span, plan.problem.k);
+}
+
+// Slices of vectors first...first + count - 1 of a side.
+Slices split_block(const Side32& side, std::int64_t first, std::int64_t count, int threads) {
+  if (side.prepared != nullptr && side.prepared->slices.data != nullptr) {
+    return side.prepared->slices.block(first, count);
+  }
+  Slices slices = side.slices;
+  slices.vectors = count;
+  split_hi_lo(side.view.block(first, 0, count, side.view.columns), *side.rule, side.ranges.subspan(first, count),
+              slices, threads);
+  return slices;
+}
+
+Slices take_slices(const Plan& plan, const SplitRule& rule, std::int64_t vectors, Workspace& workspace) {
+  Slices slices = make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices, vectors,
+                              plan.problem.k);
+  slices.data = workspace.take(slices.bytes());
+  return slices;
+}
+
+// split -> multiply -> recombine, block of C by block of C.
+void run_program(const Plan& plan, const Blocking& blocking, const Rung& rung, Side32& a, Side32& b,
+                 const Operands& operands, const MatrixView<float>& c, Workspace& workspace) {
+  const Program& program = rung.scheme->program;
+  a.rule = &program.split_a;
+  b.rule = &program.split_b;
+  for (VectorRange& range : a.ranges) set_scale(range, *a.rule);
+  for (VectorRange& range : b.ranges) set_scale(range, *b.rule);
+  a.slices = take_slices(plan, *a.rule, blocking.m, workspace);
+  b.slices = take_slices(plan, *b.rule, blocking.n, workspace);
+  Accumulators sums{nullptr, blocking.m, blocking.n, program.schedule.groups};
+  sums.data = workspace.take(sums.bytes());
+  std::byte* scratch = workspace.take(
+      plan.engine->scratch_bytes(program.schedule, program.format().id, plan.problem.k, plan.threads));
+
+  const auto alpha = static_cast<float>(operands.alpha);
+  const auto beta = static_cast<float>(operands.beta);
+  Slices slices_a;
+  for (std::int64_t j = 0; j < c.columns; j += blocking.n) {
+    const std::int64_t columns = std::min(blocking.n, c.columns - j);
+    const Slices slices_b = split_block(b, j, columns, plan.threads);
+    for (std::int64_t i = 0; i < c.rows; i += blocking.m) {
+      const std::int64_t rows = std::min(blocking.m, c.rows - i);
+      if (j == 0 || blocking.m < c.rows) slices_a = split_block(a, i, rows, plan.threads);
+      sums.rows = rows;
+      sums.columns = columns;
+      plan.engine->multiply({&program.schedule, slices_a, slices_b, sums, rung.accumulator, scratch, plan.threads});
+      recombine_weighted(sums, program.schedule.group_exponents, a.ranges.subspan(i, rows), b.ranges.subspan(j, columns),
+                         alpha, beta, c.block(i, j, rows, columns), plan.threads);
+    }
+  }
+}
+
+std::span<VectorRange> take_ranges(std::int64_t vectors, Workspace& workspace) {
+  auto* ranges = reinterpret_cast<VectorRange*>(workspace.take(array_bytes(vectors, 1, sizeof(VectorRange))));
+  return {ranges, static_cast<std::size_t>(vectors)};
+}
+
+// Both sides of an entry with their ranges, and the rung that these ask for.
+struct EntryChoice {
+  Side32 a;
+  Side32 b;
+  RangeSummary summary_a;
+  RangeSummary summary_b;
+  std::size_t rung = 0;
+};
+
+EntryChoice look_at_entry(const Plan& plan, const Operands& operands, std::int64_t entry, Workspace& workspace) {
+  const Problem& problem = plan.problem;
+  const Program& program = plan.widest_emulation()->scheme->program;
+  EntryChoice choice;
+  choice.a = {view_of_a<float>(problem, operands.a, operands.prepared_a, entry), take_ranges(problem.m, workspace),
+              prepared_entry(operands.prepared_a, entry)};
+  choice.b = {view_of_b<float>(problem, operands.b, operands.prepared_b, entry), take_ranges(problem.n, workspace),
+              prepared_entry(operands.prepared_b, entry)};
+  find_side_ranges(choice.a, program.split_a, plan.threads);
+  find_side_ranges(choice.b, program.split_b, plan.threads);
+  choice.summary_a = summarize(choice.a.ranges);
+  choice.summary_b = summarize(choice.b.ranges);
+  choice.rung = choose_rung(plan, choice.summary_a, choice.summary_b, operands);
+  return choice;
+}
+
+void add_to_report(Report& report, const EntryChoice& choice) {
+  ++report.entries[choice.rung];
+  if (!choice.summary_a.finite || !choice.summary_b.finite) ++report.entries_with_special_values;
+  report.ranges_known = true;
+  report.largest_span_a = std::max(report.largest_span_a, choice.summary_a.largest_span);
+  report.largest_span_b = std::max(report.largest_span_b, choice.summary_b.largest_span);
+}
+
+// One FP32 batch entry under a plan with an emulation in its ladder.
+void multiply_entry(const Plan& plan, const Operands& operands, std::int64_t entry, Workspace workspace,
+                    Report& report) {
+  EntryChoice choice = look_at_entry(plan, operands, entry, workspace);
+  add_to_report(report, choice);
+  const Rung& rung = plan.rungs[choice.rung];
+  if (rung.scheme == nullptr) return multiply_natively<float>(plan, operands, entry);
+  const MatrixView<float> c = view_of_c<float>(plan.problem, operands.c, entry);
+  run_program(plan, report.blocking, rung, choice.a, choice.b, operands, c, workspace);
+  if (!choice.summary_a.finite || !choice.summary_b.finite) {
+    put_special_values(choice.a.view, choice.b.view, choice.a.ranges, choice.b.ranges,
+                       static_cast<float>(operands.alpha), static_cast<float>(operands.beta), c, plan.threads);
+  }
+}
+
+// Where the last rung does not take every range, all entries are looked at before C is written.
+void check_ranges(const Plan& plan, const Operands& operands, const Workspace& workspace) {
+  if (plan.rungs.back().largest_span == Rung::any_span) return;
+  for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
+    Workspace fresh = workspace;
+    look_at_entry(plan, operands, entry, fresh);
+  }
+}
+
+// A failed allocation takes a smaller block with the same bits, else it is an error.
+Block allocate_workspace(const Plan& plan, Blocking& blocking) {
+  for (;;) {
+    Block block(plan.allocator, workspace_bytes(plan, blocking));
+    if (block.pointer() != nullptr || block.bytes() == 0) return block;
+    const Blocking smaller = smaller_blocking(blocking);
+    if (smaller.m == blocking.m && smaller.n == blocking.n) {
+      fail(Status::out_of_memory, "the allocator has no {} bytes for the smallest block of m = {}, n = {}, k = {}",
+           block.bytes(), plan.problem.m, plan.problem.n, plan.problem.k);
+    }
+    blocking = smaller;
+  }
+}
+
+void check_workspace(const Plan& plan, const Operands& operands) {
+  if (operands.workspace_size < plan.workspace_bytes) {
+    fail(Status::workspace_too_small, "the workspace has {} bytes and the plan needs {}", operands.workspace_size,
+         plan.workspace_bytes);
+  }
+  if (reinterpret_cast<std::uintptr_t>(operands.workspace) % workspace_alignment != 0) {
+    fail(Status::invalid_argument, "the workspace's address {} is not a multiple of {}",
+         fmt::ptr(operands.workspace), workspace_alignment);
+  }
+}
+
+void check_prepared(const Plan& plan, const Prepared* prepared, Side side) {
+  if (prepared == nullptr) return;
+  const Problem& problem = plan.problem;
+  const char* name = side == Side::a ? "A" : "B";
+  const std::int64_t vectors = side == Side::a ? problem.m : problem.n;
+  const auto count = static_cast<std::int64_t>(prepared->entries.size());
+  if (prepared->side != side) {
+    fail(Status::invalid_argument, "an operand prepared as {} is given as {}", side == Side::a ? "B" : "A", name);
+  }
+  if (prepared->type != problem.type || prepared->vectors != vectors || prepared->k != problem.k ||
+      (count != 1 && count != problem.batch_count)) {
+    fail(Status::invalid_argument,
+         "{} was prepared with {} vectors of length {} in a batch of {}; this problem has {} of length {} in a batch of {}",
+         name, prepared->vectors, prepared->k, count, vectors, problem.k, problem.batch_count);
+  }
+  const Rung* rung = plan.widest_emulation();
+  const Scheme* scheme = rung == nullptr ? nullptr : rung->scheme;
+  const auto same_storage = [&] {
+    return scheme == nullptr || prepared->entries.empty() ||
+           prepared->entries.front().slices.storage == plan.engine->slice_storage(scheme->program.format().id);
+  };
+  if (prepared->scheme != scheme || !same_storage()) {
+    fail(Status::invalid_argument, "{} was prepared for {}; this plan runs {} on engine {}", name,
+         prepared->scheme == nullptr ? "the native product" : prepared->scheme->name,
+         scheme == nullptr ? "the native product" : scheme->name, plan.engine->name());
+  }
+}
+
+template <class T>
+void scale_results(const Plan& plan, const Operands& operands) {
+  for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
+    scale_result(view_of_c<T>(plan.problem, operands.c, entry), static_cast<T>(operands.beta));
+  }
+}
+
+// A plan without any emulation in its ladder.
+template <class T>
+void multiply_all_natively(const Plan& plan, const Operands& operands, Report& report) {
+  for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
+    multiply_natively<T>(plan, operands, entry);
+    ++report.entries[0];
+  }
+}
+
+void multiply_all(const Plan& plan, const Operands& operands, Report& report) {
+  Block memory;
+  const bool own = operands.workspace == nullptr;
+  if (own) {
+    memory = allocate_workspace(plan, report.blocking);
+  } else {
+    check_workspace(plan, operands);
+  }
+  report.workspace_bytes = own ? memory.bytes() : plan.workspace_bytes;
+  const Workspace workspace = own ? Workspace(memory.pointer(), memory.bytes())
+                                  : Workspace(operands.workspace, operands.workspace_size);
+  check_ranges(plan, operands, workspace);
+  for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
+    multiply_entry(plan, operands, entry, workspace, report);
+  }
+}
+
+}  // namespace
+
+void execute(const Plan& plan, const Operands& operands, Report& report) {
+  const Problem& problem = plan.problem;
+  report = {};
+  report.engine = plan.engine;
+  report.blocking = plan.blocking;
+  std::copy(plan.rungs.begin(), plan.rungs.end(), report.rungs.begin());
+  check_prepared(plan, operands.prepared_a, Side::a);
+  check_prepared(plan, operands.prepared_b, Side::b);
+  if (problem.m == 0 || problem.n == 0 || problem.batch_count == 0) return;
+  const bool is_double = problem.type == OperandType::f64;
+  if (problem.k == 0 || operands.alpha == 0) {
+    report.entries_scaled = problem.batch_count;
+    return is_double ? scale_results<double>(plan, operands) : scale_results<float>(plan, operands);
+  }
+  if (plan.widest_emulation() != nullptr) return multiply_all(plan, operands, report);
+  return is_double ? multiply_all_natively<double>(plan, operands, report)
+                   : multiply_all_natively<float>(plan, operands, report);
+}
+
+}  // namespace kintsugi::core

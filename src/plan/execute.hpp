@@ -1,0 +1,71 @@
+// Execution of a plan.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "arith/range.hpp"
+#include "base/memory.hpp"
+#include "plan/plan.hpp"
+#include "splits/ranges.hpp"
+#include "splits/slices.hpp"
+
+namespace kintsugi::core {
+
+enum class Side : std::uint8_t { a, b };
+
+// An operand split once and used in many executions: a dense copy of it, and its slices under the
+// widest emulation of the plan it was made for (none for a native plan). Immutable.
+struct Prepared {
+  struct Entry {
+    Block copy;                       // vectors x k, K-major, elements of the problem's type
+    std::vector<VectorRange> ranges;  // scales of `rule`
+    Block slice_memory;
+    Slices slices;
+  };
+
+  Side side;
+  OperandType type;
+  std::int64_t vectors;
+  std::int64_t k;
+  const Scheme* scheme;  // nullptr: no slices
+  std::vector<Entry> entries;
+};
+
+// Data of one call; alpha and beta are values of the problem's type, widened to double.
+struct Operands {
+  double alpha = 1;
+  double beta = 0;
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* c = nullptr;
+  const Prepared* prepared_a = nullptr;
+  const Prepared* prepared_b = nullptr;
+  void* workspace = nullptr;
+  std::size_t workspace_size = 0;
+};
+
+// What an execution did. Of fixed size: a call with a workspace allocates nothing.
+struct Report {
+  const Engine* engine = nullptr;
+  Blocking blocking;
+  std::size_t workspace_bytes = 0;
+  std::array<Rung, Plan::most_rungs> rungs;
+  std::array<std::int64_t, Plan::most_rungs> entries{};  // batch entries that each rung multiplied
+  std::int64_t entries_scaled = 0;                       // beta * C alone: alpha = 0 or k = 0
+  std::int64_t entries_with_special_values = 0;          // NaN or infinities in A or B
+  bool ranges_known = false;                             // a native plan does not look at them
+  int largest_span_a = 0;                                // over all entries that were looked at
+  int largest_span_b = 0;
+};
+
+// C = alpha * op(A) * op(B) + beta * C for all batch entries. On failure before the first product C
+// is untouched; nothing after that can fail on the CPU.
+void execute(const Plan& plan, const Operands& operands, Report& report);
+
+Prepared prepare(const Plan& plan, Side side, const void* data);
+
+}  // namespace kintsugi::core

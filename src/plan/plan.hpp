@@ -1,0 +1,74 @@
+// Plans: the program, engine and blocking chosen for one problem under one contract.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/memory.hpp"
+#include "base/settings.hpp"
+#include "engines/engine.hpp"
+#include "plan/problem.hpp"
+#include "plan/program.hpp"
+#include "schedule/accumulator.hpp"
+
+namespace kintsugi::core {
+
+// One step of a plan's ladder, cheapest first. What depends on the data is decided by their ranges
+// when they are there: an entry of a batch takes the first rung whose window holds it.
+struct Rung {
+  const Scheme* scheme = nullptr;  // nullptr: the engine's native product
+  Accumulator accumulator = Accumulator::fp32;
+  // Rows of op(A) and columns of op(B) that span at most this many binades are proved to meet the
+  // contract; any_span for the native product and for a scheme that the caller named.
+  int largest_span = 0;
+
+  static constexpr int any_span = 1 << 20;
+};
+
+// What is asked of C: |C - AB| <= coefficient * (|A||B|)_ij before alpha and beta.
+struct Contract {
+  std::string accuracy;    // as asked for, or the default of the type
+  double coefficient = 0;  // for this k; 0 when a scheme was named: then its own bound is all there is
+};
+
+// Block of C that is worked on at once; whole rows and columns of slices, never a part of k.
+struct Blocking {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+};
+
+struct Plan {
+  static constexpr std::size_t most_rungs = 4;
+
+  Problem problem;
+  Contract contract;
+  const Engine* engine = nullptr;
+  std::vector<Rung> rungs;
+  Blocking blocking;
+  std::size_t workspace_bytes = 0;
+  int threads = 1;
+  Allocator allocator;
+  Settings settings;              // in force when it was made
+  bool emulation_proved = false;  // whether any emulation meets the contract, wanted or not
+
+  // The last rung that splits, whose window is the widest; nullptr for a native plan.
+  const Rung* widest_emulation() const;
+};
+
+// Chooses. Fails with bad_setting (unknown names), engine_unavailable, not_supported,
+// contract_unreachable or workspace_too_small, values in the message.
+Plan make_plan(const Problem& problem, const Settings& settings, const Allocator& allocator);
+
+// Bytes that a plan needs with that blocking: the largest rung's, exactly what execution takes.
+std::size_t workspace_bytes(const Plan& plan, const Blocking& blocking);
+
+// The largest blocking that fits the limit (0: none). Fails with workspace_too_small when not even
+// the smallest does.
+Blocking fit_blocking(const Plan& plan, std::size_t limit);
+
+// The next smaller blocking, or the same when there is none.
+Blocking smaller_blocking(const Blocking& blocking);
+
+}  // namespace kintsugi::core

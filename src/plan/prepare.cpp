@@ -1,0 +1,68 @@
+// Prepared operands.
+#include "plan/execute.hpp"
+#include "plan/operand.hpp"
+#include "splits/hi_lo.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+Block allocate(const Plan& plan, std::size_t bytes) {
+  Block block(plan.allocator, bytes);
+  if (block.pointer() == nullptr && bytes > 0) {
+    fail(Status::out_of_memory, "the allocator has no {} bytes for a prepared operand", bytes);
+  }
+  return block;
+}
+
+template <class T>
+MatrixView<const T> copy_operand(const MatrixView<const T>& source, void* target) {
+  auto* copy = static_cast<T*>(target);
+  for (std::int64_t v = 0; v < source.rows; ++v) {
+    for (std::int64_t p = 0; p < source.columns; ++p) copy[v * source.columns + p] = source(v, p);
+  }
+  return {copy, source.rows, source.columns, source.columns, 1};
+}
+
+template <class T>
+Prepared::Entry prepare_entry(const Plan& plan, Side side, const void* data, std::int64_t index) {
+  const Problem& problem = plan.problem;
+  const MatrixView<const T> source = side == Side::a ? view_of_a<T>(problem, data, nullptr, index)
+                                                     : view_of_b<T>(problem, data, nullptr, index);
+  Prepared::Entry entry;
+  entry.copy = allocate(plan, array_bytes(source.rows, source.columns, sizeof(T)));
+  const MatrixView<const T> copy = copy_operand(source, entry.copy.pointer());
+  if constexpr (std::is_same_v<T, float>) {
+    if (const Rung* rung = plan.widest_emulation()) {
+      const Program& program = rung->scheme->program;
+      const SplitRule& rule = side == Side::a ? program.split_a : program.split_b;
+      entry.ranges.resize(static_cast<std::size_t>(copy.rows));
+      find_ranges(copy, rule, entry.ranges, plan.threads);
+      entry.slices = make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices, copy.rows,
+                                 copy.columns);
+      entry.slice_memory = allocate(plan, entry.slices.bytes());
+      entry.slices.data = static_cast<std::byte*>(entry.slice_memory.pointer());
+      split_hi_lo(copy, rule, entry.ranges, entry.slices, plan.threads);
+    }
+  }
+  return entry;
+}
+
+}  // namespace
+
+Prepared prepare(const Plan& plan, Side side, const void* data) {
+  const Problem& problem = plan.problem;
+  const Rung* rung = plan.widest_emulation();
+  Prepared prepared{side, problem.type, side == Side::a ? problem.m : problem.n, problem.k,
+                    rung == nullptr ? nullptr : rung->scheme, {}};
+  const std::int64_t stride = side == Side::a ? problem.stride_a : problem.stride_b;
+  const bool one_for_all = problem.batch_kind == BatchKind::strided && stride == 0;
+  const std::int64_t count = one_for_all ? std::min<std::int64_t>(problem.batch_count, 1) : problem.batch_count;
+  for (std::int64_t index = 0; index < count; ++index) {
+    prepared.entries.push_back(problem.type == OperandType::f64 ? prepare_entry<double>(plan, side, data, index)
+                                                                : prepare_entry<float>(plan, side, data, index));
+  }
+  return prepared;
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,59 @@
+// Workspace of a plan and the blocking that makes it fit a limit.
+#include <algorithm>
+
+#include "arith/range.hpp"
+#include "plan/plan.hpp"
+#include "splits/slices.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+std::size_t rung_bytes(const Plan& plan, const Rung& rung, const Blocking& blocking) {
+  if (rung.scheme == nullptr) return 0;
+  const Problem& problem = plan.problem;
+  const Program& program = rung.scheme->program;
+  const SliceStorage storage = plan.engine->slice_storage(program.format().id);
+  const Accumulators sums{nullptr, blocking.m, blocking.n, program.schedule.groups};
+  return array_bytes(problem.m, 1, sizeof(VectorRange)) + array_bytes(problem.n, 1, sizeof(VectorRange)) +
+         make_slices(program.format(), storage, program.split_a.slices, blocking.m, problem.k).bytes() +
+         make_slices(program.format(), storage, program.split_b.slices, blocking.n, problem.k).bytes() + sums.bytes() +
+         plan.engine->scratch_bytes(program.schedule, program.format().id, problem.k, plan.threads);
+}
+
+std::int64_t half(std::int64_t length) {
+  return std::max(Slices::vector_multiple, round_up(divide_up(length, 2), Slices::vector_multiple));
+}
+
+}  // namespace
+
+std::size_t workspace_bytes(const Plan& plan, const Blocking& blocking) {
+  const Problem& problem = plan.problem;
+  if (problem.m == 0 || problem.n == 0 || problem.k == 0 || problem.batch_count == 0) return 0;
+  std::size_t most = 0;
+  for (const Rung& rung : plan.rungs) most = std::max(most, rung_bytes(plan, rung, blocking));
+  return most;
+}
+
+Blocking smaller_blocking(const Blocking& blocking) {
+  // Blocks start at multiples of the slices' vector multiple, so that tiles stay where they were.
+  if (blocking.m >= blocking.n && blocking.m > Slices::vector_multiple) return {half(blocking.m), blocking.n};
+  if (blocking.n > Slices::vector_multiple) return {blocking.m, half(blocking.n)};
+  return blocking;
+}
+
+Blocking fit_blocking(const Plan& plan, std::size_t limit) {
+  Blocking blocking{plan.problem.m, plan.problem.n};
+  while (limit != 0 && workspace_bytes(plan, blocking) > limit) {
+    const Blocking smaller = smaller_blocking(blocking);
+    if (smaller.m == blocking.m && smaller.n == blocking.n) {
+      fail(Status::workspace_too_small,
+           "a workspace limit of {} bytes is too small for m = {}, n = {}, k = {}: the smallest block needs {}", limit,
+           plan.problem.m, plan.problem.n, plan.problem.k, workspace_bytes(plan, blocking));
+    }
+    blocking = smaller;
+  }
+  return blocking;
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,19 @@
+// NaN and infinities in the operands, which slices do not carry.
+#pragma once
+
+#include <span>
+
+#include "arith/range.hpp"
+#include "base/view.hpp"
+
+namespace kintsugi::core {
+
+// Writes the entries of C whose row of A or column of B holds a NaN or an infinity (those that
+// recombine_weighted leaves alone): alpha * s + beta * C by IEEE 754 rules, where s is the sum of
+// the products that have a non-finite factor; finite products cannot change a non-finite sum.
+// a is m x k, b is n x k (op(B) transposed). With beta = 0, C is not read.
+void put_special_values(const MatrixView<const float>& a, const MatrixView<const float>& b,
+                        std::span<const VectorRange> rows, std::span<const VectorRange> columns, float alpha,
+                        float beta, const MatrixView<float>& c, int threads);
+
+}  // namespace kintsugi::core

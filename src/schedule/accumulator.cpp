@@ -1,0 +1,113 @@
+#include "schedule/accumulator.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "formats/formats.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double smallest_normal_float = 0x1p-126;
+
+// (1 + u)^roundings - 1 with u = 2^-24, rounded upwards: expm1 and log1p are off by a few units in
+// the last place, the factor covers thousands.
+double rounding_growth(double roundings) {
+  return std::expm1(roundings * std::log1p(0x1p-24)) * (1 + 0x1p-40);
+}
+
+double instructions(Accumulator accumulator, FormatId format, std::int64_t n) {
+  const std::int64_t block = accumulator_block(accumulator, format);
+  return static_cast<double>(n / block + (n % block != 0 ? 1 : 0));
+}
+
+// Sequential: with fl(x + y) = (x + y)(1 + d), |d| <= u, the computed sum is
+//   sum_0 * prod_{1..n} (1 + d_i) + sum_p a_p b_p * prod_{p..n} (1 + d_i),
+// each factor within (1 + u)^n of 1 (Higham, Accuracy and Stability of Numerical Algorithms, 3.1;
+// the product is exact inside the fma). VDPBF16PS is the same with another order; the zero that pads
+// an odd n rounds nothing.
+double sequential_error(std::int64_t n) { return rounding_growth(static_cast<double>(n)); }
+
+// AMX: q = ceil(n / 32) instructions. A product passes through at most h = min(16, ceil(n / 2))
+// additions of its chain, the addition of the two chains, and q additions into the accumulator; the first
+// addition of a chain meets an exact bf16 product and +0, and rounds nothing. So every product and
+// sum_0 carry at most h - 1 + 1 + q roundings.
+double amx_error(std::int64_t n, double q) {
+  const auto chain = static_cast<double>(std::min<std::int64_t>(16, n / 2 + n % 2));
+  return rounding_growth(chain + q);
+}
+
+// Tensor core: blocks of b products, e extra bits, q = ceil(n / b) instructions. Let one instruction have
+// addends x_0 (the accumulator) ... x_b, M = sum |x_i| and emax their largest exponent.
+//  - 2^emax <= M: a product's exponent before normalisation is the sum of its factors', and
+//    normal significands are at least 1, so |x| >= 2^exponent. (Subnormal factors: accumulation_floor.)
+//  - Each addend loses less than 2^(emax - 23 - e) <= 2^-(23 + e) M. The one that sets emax loses
+//    nothing: fp32 has 23 fraction bits, and products have 20 or 14. So at most as many addends
+//    are truncated as the instruction has products: n over the whole run.
+//  - The sum T of the truncated addends is exact, |T| <= M, and truncation to fp32 loses less than
+//    one unit in the last place, at most 2^-23 |T|.
+// Every step rounds towards zero, so |accumulator| never exceeds |sum_0| + sum |products so far|: M of
+// every instruction is at most the whole run's sum of magnitudes, and the losses simply add:
+//   c(n) = (n 2^-e + q) 2^-23, second-order terms included.
+double tensor_core_error(std::int64_t n, int extra_bits, double q) {
+  return (std::ldexp(static_cast<double>(n), -extra_bits) + q) * 0x1p-23;
+}
+
+// A subnormal factor counts with the exponent of the smallest normal number: then 2^emax is at most
+// 2^min_exponent times the other factor (or times itself); a subnormal accumulator gives 2^-126. Every
+// product can lose one unit of that grid, and every result can end at 2^-149.
+double tensor_core_floor(Accumulator accumulator, FormatId id, std::int64_t n, double largest_operand) {
+  const Format& format = *formats[static_cast<std::size_t>(id)];
+  const double smallest = power_of_two(format.min_exponent);
+  const double grid = std::max(smallest * std::max(smallest, largest_operand), smallest_normal_float);
+  const int shift = -23 - accumulator_extra_bits(accumulator);
+  return std::ldexp(static_cast<double>(n) * grid, shift) + instructions(accumulator, id, n) * 0x1p-149;
+}
+
+}  // namespace
+
+std::string accumulator_names() {
+  std::string names;
+  for (const Accumulator accumulator : accumulators) {
+    if (!names.empty()) names += ", ";
+    names += accumulator_name(accumulator);
+  }
+  return names;
+}
+
+double accumulation_error(Accumulator accumulator, FormatId format, std::int64_t n) {
+  if (!supports(accumulator, format)) return infinity;
+  if (n <= 0) return 0;
+  const double q = instructions(accumulator, format, n);
+  switch (accumulator) {
+    case Accumulator::fp32:
+    case Accumulator::avx512_bf16: return sequential_error(n);
+    case Accumulator::amx_bf16: return amx_error(n, q);
+    case Accumulator::int32: return n <= int32_safe_products ? 0 : infinity;
+    case Accumulator::v100:
+    case Accumulator::a100:
+    case Accumulator::h200:
+    case Accumulator::h200_mma: break;
+  }
+  return tensor_core_error(n, accumulator_extra_bits(accumulator), q);
+}
+
+double accumulation_floor(Accumulator accumulator, FormatId format, std::int64_t n, double largest_operand) {
+  if (!supports(accumulator, format)) return infinity;
+  if (n <= 0 || accumulator == Accumulator::int32) return 0;
+  if (is_tensor_core(accumulator)) return tensor_core_floor(accumulator, format, n, largest_operand);
+  // What one step loses by underflow is carried on by the later roundings.
+  const double carried = 1 + accumulation_error(accumulator, format, n);
+  const auto products = static_cast<double>(n);
+  // Rounding a subnormal fma to nearest: half of 2^-149.
+  if (accumulator == Accumulator::fp32) return products * 0x1p-150 * carried;
+  // Flushed: an operand below 2^-126 takes its product with it; each fma, each addition of chains and
+  // each accumulator, before and after, can lose up to 2^-126.
+  const double flushes = products + 3 * instructions(accumulator, format, n);
+  return (products * largest_operand + flushes) * smallest_normal_float * carried;
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,50 @@
+#include "schedule/bound.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <vector>
+
+#include "base/view.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// |product of the term's slices| / (|a||b|), with the weights that the rest of the schedule applies.
+std::vector<double> term_ratios(const Schedule& schedule, std::span<const double> ratios_a,
+                                std::span<const double> ratios_b) {
+  std::vector<double> ratios;
+  for (const Term& term : schedule.terms) ratios.push_back(ratios_a[term.a] * ratios_b[term.b]);
+  return ratios;
+}
+
+}  // namespace
+
+double accumulation_bound(const Schedule& schedule, std::span<const double> ratios_a, std::span<const double> ratios_b,
+                          Accumulator accumulator, const Format& format, std::int64_t k) {
+  const std::vector<double> ratios = term_ratios(schedule, ratios_a, ratios_b);
+  const std::int64_t block = schedule.block_length(k);
+  const bool alternating = schedule.k_step != 0 && schedule.k_step < block;
+  std::array<double, max_groups> held{};
+  if (alternating) {
+    for (std::size_t t = 0; t < ratios.size(); ++t) held[schedule.terms[t].group] += ratios[t];
+  }
+  // A run cut into steps has at most one partial instruction block more in each step.
+  const std::int64_t steps = alternating ? divide_up(block, schedule.k_step) : 1;
+  const double run = static_cast<double>(steps) *
+                     accumulation_error(accumulator, format.id, alternating ? schedule.k_step : block);
+  double inside = 0;
+  for (std::size_t t = 0; t < ratios.size(); ++t) {
+    double& magnitude = held[schedule.terms[t].group];
+    if (!alternating) magnitude += ratios[t];
+    inside += run * magnitude;
+  }
+  const double all = std::accumulate(held.begin(), held.end(), 0.0);
+  const double additions = static_cast<double>(divide_up(k, std::max<std::int64_t>(block, 1)) - 1);
+  const double outside = format.floating ? additions * 0x1p-24 * all : 0;
+  const double first_order = inside + outside;
+  return first_order * (1 + first_order);
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,31 @@
+// A-priori bound of what a schedule's additions can lose.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "formats/format.hpp"
+#include "schedule/accumulator.hpp"
+#include "schedule/schedule.hpp"
+
+namespace kintsugi::core {
+
+// Returns c such that, for slices with |a_s| <= ratios_a[s] * |a| and |b_t| <= ratios_b[t] * |b|
+// (weights of the schedule applied), the computed sum differs from the exact sum of the schedule's
+// terms by at most c * (|A||B|)_ij.
+//
+// Derivation. Let w_t = ratios_a * ratios_b of term t and e(n) the accumulator's bound for a run of
+// n products relative to the magnitudes in it (schedule/accumulator.hpp).
+//  - Term-wise order: the run of term t adds to an accumulator that holds the terms of its group
+//    before it, so it loses at most e(n) * (w_1 + ... + w_t) * |a||b| over the block's n indices.
+//  - Alternating order: at worst every run stands on everything that the group holds at its end.
+//  - A rescaling by a power of two is exact (fp32 accumulators stay far from subnormal: slices are
+//    scaled, fp16 products are multiples of 2^-48; rescale_exponent >= -24 keeps that so).
+//  - Outside the engine b blocks are added with b - 1 roundings of u = 2^-24 each; the first
+//    addition, to zero, is exact.
+// Second-order terms: every magnitude above is that of computed partial sums, at most (1 + c) times
+// the exact one; the returned value carries that factor.
+double accumulation_bound(const Schedule& schedule, std::span<const double> ratios_a, std::span<const double> ratios_b,
+                          Accumulator accumulator, const Format& format, std::int64_t k);
+
+}  // namespace kintsugi::core

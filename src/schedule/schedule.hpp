@@ -1,0 +1,68 @@
+// Schedules: which slices are multiplied, in which order, what shares an accumulator, and when
+// partial sums leave the engine.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+namespace kintsugi::core {
+
+// One product of slices. Where `rescales` is set, the accumulator of its group is multiplied by
+// 2^rescale_exponent (a weight of the schedule) before the term's products are added to it.
+struct Term {
+  std::int8_t a = 0;
+  std::int8_t b = 0;
+  std::int8_t group = 0;
+  bool rescales = false;
+
+  friend constexpr bool operator==(const Term&, const Term&) = default;
+};
+
+// The structure of a schedule: constexpr, usable as a template argument (kernels are instantiated
+// on it) and, through Schedule, as a run-time list.
+//
+// For every block of k_block inner indices (0: one block, all of k) each group's accumulator
+// starts at zero; the terms are added in order, each over the whole block, or, when k_step is not
+// 0, alternating after every k_step indices. At the end of the block the accumulators leave the
+// engine and are added, in fp32 to nearest (integers: exactly), to the group's sum outside it. With
+// k_block = 0 they only leave.
+template <int TermCount>
+struct Structure {
+  std::array<Term, TermCount> terms;
+  int slices_a;
+  int slices_b;
+  int groups;
+  std::int32_t k_block;
+  std::int32_t k_step;
+
+  friend constexpr bool operator==(const Structure&, const Structure&) = default;
+};
+
+inline constexpr int max_groups = 16;
+
+// Structure and weights, at run time. Result = sum over groups of 2^group_exponents[g] * sum_g.
+struct Schedule {
+  std::span<const Term> terms;
+  int slices_a = 0;
+  int slices_b = 0;
+  int groups = 0;
+  std::int64_t k_block = 0;
+  std::int64_t k_step = 0;
+  int rescale_exponent = 0;
+  std::array<int, max_groups> group_exponents{};
+
+  std::int64_t block_length(std::int64_t k) const { return k_block == 0 || k_block > k ? k : k_block; }
+};
+
+template <int TermCount>
+constexpr Schedule make_schedule(const Structure<TermCount>& structure, int rescale_exponent = 0,
+                                 std::array<int, max_groups> group_exponents = {}) {
+  return {structure.terms, structure.slices_a, structure.slices_b, structure.groups,
+          structure.k_block, structure.k_step, rescale_exponent, group_exponents};
+}
+
+// Nothing but hi * hi: baselines, and the native product.
+inline constexpr Structure<1> single_product{{Term{0, 0, 0, false}}, 1, 1, 1, 0, 0};
+
+}  // namespace kintsugi::core

@@ -1,0 +1,19 @@
+// Split into successive rounded residuals: one high slice and the low ones below it.
+#pragma once
+
+#include <span>
+
+#include "arith/range.hpp"
+#include "arith/split_rule.hpp"
+#include "base/view.hpp"
+#include "splits/slices.hpp"
+
+namespace kintsugi::core {
+
+// Writes all slices of `operand` (vectors x k) with the scales in `ranges`, padding included.
+// NaN and infinities become zero: the flags in `ranges` carry them (recombine/special_values.hpp).
+template <class T>
+void split_hi_lo(const MatrixView<const T>& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
+                 const Slices& slices, int threads);
+
+}  // namespace kintsugi::core

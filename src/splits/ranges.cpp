@@ -1,0 +1,42 @@
+#include "splits/ranges.hpp"
+
+#include <algorithm>
+
+#include "base/floating_environment.hpp"
+#include "splits/vector_blocks.hpp"
+
+namespace kintsugi::core {
+
+template <class T>
+void find_ranges(const MatrixView<const T>& operand, const SplitRule& rule, std::span<VectorRange> ranges,
+                 int threads) {
+  const std::int64_t blocks = divide_up(operand.rows, vectors_per_block);
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    const FloatingEnvironment environment;
+    const std::int64_t first = block * vectors_per_block;
+    const std::int64_t last = std::min(operand.rows, first + vectors_per_block);
+    std::fill(ranges.begin() + first, ranges.begin() + last, VectorRange{});
+    for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t, T x) { extend(ranges[v], x); });
+    for (std::int64_t v = first; v < last; ++v) set_scale(ranges[v], rule);
+  }
+}
+
+template void find_ranges(const MatrixView<const float>&, const SplitRule&, std::span<VectorRange>, int);
+template void find_ranges(const MatrixView<const double>&, const SplitRule&, std::span<VectorRange>, int);
+
+RangeSummary summarize(std::span<const VectorRange> ranges) {
+  RangeSummary summary;
+  bool any = false;
+  for (const VectorRange& range : ranges) {
+    summary.finite = summary.finite && range.finite();
+    if ((range.flags & VectorRange::all_zero) != 0) continue;
+    summary.largest_span = std::max(summary.largest_span, range.span());
+    summary.largest = any ? std::max(summary.largest, range.largest) : range.largest;
+    summary.smallest = any ? std::min(summary.smallest, range.smallest) : range.smallest;
+    any = true;
+  }
+  return summary;
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,27 @@
+// The order in which host loops walk over an operand.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/view.hpp"
+
+namespace kintsugi::core {
+
+// Vectors handled together: 16 floats are one cache line, so that an operand whose vectors are
+// strided in memory is still read in whole lines.
+inline constexpr std::int64_t vectors_per_block = 16;
+
+// Calls visit(v, p, operand(v, p)) for vectors first...last - 1 and all p; for each v, p ascends.
+template <class T, class Visit>
+void for_each_element(const MatrixView<const T>& operand, std::int64_t first, std::int64_t last, Visit&& visit) {
+  constexpr std::int64_t chunk = 64;
+  for (std::int64_t begin = 0; begin < operand.columns; begin += chunk) {
+    const std::int64_t end = std::min(operand.columns, begin + chunk);
+    for (std::int64_t v = first; v < last; ++v) {
+      for (std::int64_t p = begin; p < end; ++p) visit(v, p, operand(v, p));
+    }
+  }
+}
+
+}  // namespace kintsugi::core
