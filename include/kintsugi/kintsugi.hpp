@@ -348,6 +348,17 @@ class Plan {
     plan_.reset(plan);
   }
 
+  // Makes the plan of a describe() text again: its problem under its settings, which here count before the
+  // handle's. Its problem() is not known on this side, so the caller vouches for the types of the data.
+  // Error invalid_argument: no such text, or one of another format version.
+  static Plan read(const std::string& description, const Options& options = {},
+                   const Handle* handle = nullptr) {
+    const kintsugi_options o = options.to_c();
+    kintsugi_plan plan = nullptr;
+    check(kintsugi_plan_read(handle != nullptr ? handle->native() : nullptr, description.c_str(), &o, &plan));
+    return Plan(plan);
+  }
+
   // C = alpha * op(A) * op(B) + beta * C. a and b are pointers to T, nullptr or Prepared operands. The workspace,
   // if any, is at least workspace_size() bytes at an address that is a multiple of 256; without one the library
   // allocates. With a handle, report(handle) tells afterwards what was done.
@@ -398,12 +409,16 @@ class Plan {
     });
   }
 
-  const Problem& problem() const noexcept { return problem_; }
+  // What the plan was made for; nothing for a plan that was read.
+  const std::optional<Problem>& problem() const noexcept { return problem_; }
   kintsugi_plan native() const noexcept { return plan_.get(); }
 
  private:
+  explicit Plan(kintsugi_plan plan) noexcept : plan_(plan) {}
+
   void require(Type type, BatchKind batch_kind) const {
-    const Problem& p = problem_;
+    if (!problem_) return;
+    const Problem& p = *problem_;
     for (const Type planned : {p.type_a, p.type_b, p.type_c, p.type_scalar}) {
       if (planned == type) continue;
       throw Error(Status::invalid_argument,
@@ -438,7 +453,7 @@ class Plan {
     execute(operands, handle);
   }
 
-  Problem problem_;
+  std::optional<Problem> problem_;
   detail::Owner<kintsugi_plan, kintsugi_plan_destroy> plan_;
 };
 

@@ -38,10 +38,6 @@ void multiply_natively(const Plan& plan, const Operands& operands, std::int64_t 
                                        static_cast<T>(operands.beta), plan.threads});
 }
 
-const Prepared::Entry* prepared_entry(const Prepared* prepared, std::int64_t entry) {
-  return prepared == nullptr ? nullptr : &prepared->entries[prepared->entries.size() == 1 ? 0 : entry];
-}
-
 // Ranges of a side; the exponents do not depend on the rung, the scales are set with it.
 void find_side_ranges(Side32& side, const SplitRule& rule, int threads) {
   if (side.prepared != nullptr) {

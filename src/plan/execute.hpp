@@ -21,7 +21,9 @@ enum class Side : std::uint8_t { a, b };
 // widest emulation of the plan it was made for (none for a native plan). Immutable.
 struct Prepared {
   struct Entry {
-    Block copy;                       // vectors x k, K-major, elements of the problem's type
+    Block copy;                       // vectors x k, dense, elements of the problem's type
+    std::int64_t vector_stride;       // of the copy; its unit stride runs as the original's did, so
+    std::int64_t element_stride;      // that a native product keeps its bits
     std::vector<VectorRange> ranges;  // scales of `rule`
     Block slice_memory;
     Slices slices;

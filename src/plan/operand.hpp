@@ -12,13 +12,23 @@ const T* batch_pointer(const void* data, BatchKind kind, std::int64_t stride, st
   return static_cast<const T*>(data) + entry * stride;
 }
 
+inline const Prepared::Entry* prepared_entry(const Prepared* prepared, std::int64_t entry) {
+  if (prepared == nullptr) return nullptr;
+  return &prepared->entries[prepared->entries.size() == 1 ? 0 : static_cast<std::size_t>(entry)];
+}
+
+// The dense copy of a prepared operand, vectors x k.
+template <class T>
+MatrixView<const T> view_of_copy(const Prepared& prepared, std::int64_t entry) {
+  const Prepared::Entry& part = *prepared_entry(&prepared, entry);
+  return {static_cast<const T*>(part.copy.pointer()), prepared.vectors, prepared.k, part.vector_stride,
+          part.element_stride};
+}
+
 // op(A) as m x k, of a prepared copy where there is one.
 template <class T>
 MatrixView<const T> view_of_a(const Problem& problem, const void* data, const Prepared* prepared, std::int64_t entry) {
-  if (prepared != nullptr) {
-    const void* copy = prepared->entries[prepared->entries.size() == 1 ? 0 : entry].copy.pointer();
-    return {static_cast<const T*>(copy), problem.m, problem.k, problem.k, 1};
-  }
+  if (prepared != nullptr) return view_of_copy<T>(*prepared, entry);
   return matrix_view(batch_pointer<T>(data, problem.batch_kind, problem.stride_a, entry), problem.layout, problem.op_a,
                      problem.m, problem.k, problem.lda);
 }
@@ -26,10 +36,7 @@ MatrixView<const T> view_of_a(const Problem& problem, const void* data, const Pr
 // op(B) transposed, n x k: its rows are the columns of op(B).
 template <class T>
 MatrixView<const T> view_of_b(const Problem& problem, const void* data, const Prepared* prepared, std::int64_t entry) {
-  if (prepared != nullptr) {
-    const void* copy = prepared->entries[prepared->entries.size() == 1 ? 0 : entry].copy.pointer();
-    return {static_cast<const T*>(copy), problem.n, problem.k, problem.k, 1};
-  }
+  if (prepared != nullptr) return view_of_copy<T>(*prepared, entry);
   return matrix_view(batch_pointer<T>(data, problem.batch_kind, problem.stride_b, entry), problem.layout, problem.op_b,
                      problem.k, problem.n, problem.ldb)
       .transposed();

@@ -17,11 +17,13 @@ Block allocate(const Plan& plan, std::size_t bytes) {
 
 template <class T>
 MatrixView<const T> copy_operand(const MatrixView<const T>& source, void* target) {
-  auto* copy = static_cast<T*>(target);
+  const bool unit_along_vectors = source.row_stride == 1;
+  const MatrixView<T> copy{static_cast<T*>(target), source.rows, source.columns,
+                           unit_along_vectors ? 1 : source.columns, unit_along_vectors ? source.rows : 1};
   for (std::int64_t v = 0; v < source.rows; ++v) {
-    for (std::int64_t p = 0; p < source.columns; ++p) copy[v * source.columns + p] = source(v, p);
+    for (std::int64_t p = 0; p < source.columns; ++p) copy(v, p) = source(v, p);
   }
-  return {copy, source.rows, source.columns, source.columns, 1};
+  return {copy.data, copy.rows, copy.columns, copy.row_stride, copy.column_stride};
 }
 
 template <class T>
@@ -32,6 +34,8 @@ Prepared::Entry prepare_entry(const Plan& plan, Side side, const void* data, std
   Prepared::Entry entry;
   entry.copy = allocate(plan, array_bytes(source.rows, source.columns, sizeof(T)));
   const MatrixView<const T> copy = copy_operand(source, entry.copy.pointer());
+  entry.vector_stride = copy.row_stride;
+  entry.element_stride = copy.column_stride;
   if constexpr (std::is_same_v<T, float>) {
     if (const Rung* rung = plan.widest_emulation()) {
       const Program& program = rung->scheme->program;

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 
 #include "base/floating_environment.hpp"
 #include "base/settings.hpp"
@@ -13,10 +14,11 @@ namespace kintsugi::core {
 
 namespace {
 
-std::string library_name() {
-  const SettingDescription& setting = find_setting("cpu_blas");
-  const char* named = std::getenv(environment_variable(setting).c_str());
-  return named != nullptr && *named != '\0' ? named : std::string(setting.default_value);
+// A setting that is read from the environment alone: one copy of OpenBLAS serves the whole program.
+std::string environment_value(const char* name) {
+  const SettingDescription& setting = find_setting(name);
+  const char* value = std::getenv(environment_variable(setting).c_str());
+  return value != nullptr && *value != '\0' ? value : std::string(setting.default_value);
 }
 
 // The quickest kernel set of this CPU by what it can execute, not by its name; nullptr: OpenBLAS
@@ -32,13 +34,23 @@ const char* core_type() {
   return nullptr;
 }
 
-// OpenBLAS reads OPENBLAS_CORETYPE in its constructor, so it must be set while it is opened.
+// OpenBLAS reads OPENBLAS_CORETYPE in its constructor, so it must be set while it is opened. A value
+// that is there already is overridden and put back: some systems set it for all programs to a kernel
+// that runs at half the CPU's rate.
 void* open_pinned(const std::string& name) {
   constexpr const char* variable = "OPENBLAS_CORETYPE";
-  const bool pins = std::getenv(variable) == nullptr && core_type() != nullptr;
-  if (pins) ::setenv(variable, core_type(), 1);
+  const std::string chosen = environment_value("cpu_blas_kernel");
+  const char* kernel = chosen == "auto" ? core_type() : chosen.c_str();
+  if (kernel == nullptr) return ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const char* old = std::getenv(variable);
+  const std::optional<std::string> before = old == nullptr ? std::nullopt : std::optional<std::string>(old);
+  ::setenv(variable, kernel, 1);
   void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (pins) ::unsetenv(variable);
+  if (before) {
+    ::setenv(variable, before->c_str(), 1);
+  } else {
+    ::unsetenv(variable);
+  }
   return library;
 }
 
@@ -62,7 +74,7 @@ std::string describe(void* library, const OpenBlas& table) {
 OpenBlas open_table() {
   const FloatingEnvironment environment;  // its pool threads inherit it
   OpenBlas table;
-  const std::string name = library_name();
+  const std::string name = environment_value("cpu_blas");
   void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   if (library == nullptr) library = open_pinned(name);
   if (library == nullptr) {

@@ -25,7 +25,7 @@ struct OpenBlas {
 // Opens the library at the first call: a copy that the program has already loaded, else the one that
 // KINTSUGI_CPU_BLAS names, else libopenblas.so.0. Its kernel is pinned before it is loaded: by
 // itself OpenBLAS 0.3.21 takes half-rate AVX2 kernels on AVX-512 CPUs that it does not know (Zen 5:
-// 130 instead of 260 GF/s in FP32). OPENBLAS_CORETYPE in the environment goes before that.
+// 130 instead of 260 GF/s in FP32). KINTSUGI_CPU_BLAS_KERNEL names another kernel.
 const OpenBlas& openblas();
 
 // Sets OpenBLAS's own number of threads while it lives and puts the program's back. Where several

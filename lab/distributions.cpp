@@ -1,0 +1,108 @@
+// Texts of distributions.
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "base/status.hpp"
+#include "lab/generators.hpp"
+
+namespace kintsugi::lab {
+namespace {
+
+struct Form {
+  DistributionKind kind;
+  const char* name;
+  const char* parameter;  // its letter in messages; nullptr when there is none
+  double least;
+  double most;
+  bool whole;
+  const char* meaning;
+};
+
+constexpr double huge_value = std::numeric_limits<double>::max();
+
+constexpr Form forms[] = {
+    {DistributionKind::uniform, "uniform", nullptr, 0, 0, false, "uniform on [-1, 1]"},
+    {DistributionKind::uniform_01, "uniform01", nullptr, 0, 0, false, "uniform on [0, 1]"},
+    {DistributionKind::phi, "phi", "P", 0, huge_value, false, "(rand - 0.5) exp(P randn)"},
+    {DistributionKind::exponent_type, "type", "1...4", 1, 4, true, "exponent ranges of fp16-emulation-study"},
+    {DistributionKind::offset, "offset", "E", -1074, 1023, true, "uniform on [-2^E, 2^E]"},
+    {DistributionKind::offset_nonnegative, "offset-nonnegative", "E", -1074, 1023, true,
+     "uniform on [0, 2^E]"},
+    {DistributionKind::graded, "graded", "S", 0, 2000, false,
+     "rows of A, columns of B graded over S binades"},
+    {DistributionKind::graded_inner, "graded-inner", "S", 0, 2000, false, "graded over S binades along k"},
+    {DistributionKind::diagonal, "diagonal", "S", 0, 2000, false, "A = X D, B = D^-1 Y, D over S binades"},
+    {DistributionKind::span, "span", "S", 0, 2045, true, "exponents of every row of A, column of B S apart"},
+    {DistributionKind::cancellation, "cancellation", "T", 0, 1000, true, "sums cancel up to a relative 2^-T"},
+    {DistributionKind::subnormal, "subnormal", nullptr, 0, 0, false, "subnormal numbers"},
+    {DistributionKind::subnormal_mixed, "subnormal-mixed", nullptr, 0, 0, false,
+     "one half subnormal numbers"},
+    {DistributionKind::special, "special", "RATE", 0, 1, false, "NaN, +-Inf, +-0 at this rate among uniform"},
+    {DistributionKind::integer, "integer", "N", 0, 0x1p53, true, "integers on [-N, N]"},
+    {DistributionKind::power_of_two, "power-of-two", "E", -1074, 1023, true, "2^E everywhere"},
+    {DistributionKind::powers_of_two, "powers-of-two", "R", 0, 1000, true, "+-2^e, e on [-R, R]"},
+};
+
+// type1 is written without a colon, as the study names it.
+std::string form_text(const Form& form) {
+  if (form.parameter == nullptr) return form.name;
+  return std::string(form.name) + (form.kind == DistributionKind::exponent_type ? "" : ":") + form.parameter;
+}
+
+[[noreturn]] void refuse(std::string_view text, const char* why) {
+  std::string accepted;
+  for (const Form& form : forms) accepted += (accepted.empty() ? "" : ", ") + form_text(form);
+  core::fail(core::Status::bad_setting, "distribution '{}' {}; accepted: {}", text, why, accepted);
+}
+
+double parse_parameter(const Form& form, std::string_view text, std::string_view digits) {
+  double value = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, value);
+  if (error != std::errc{} || stop != end || !std::isfinite(value))
+    refuse(text, "has no number where one belongs");
+  if (form.whole && value != std::trunc(value)) refuse(text, "needs a whole number");
+  if (value < form.least || value > form.most) {
+    const std::string why = fmt::format("has a parameter outside {}...{}", form.least, form.most);
+    refuse(text, why.c_str());
+  }
+  return value;
+}
+
+}  // namespace
+
+Distribution parse_distribution(std::string_view text) {
+  for (const Form& form : forms) {
+    const std::string_view name = form.name;
+    if (form.parameter == nullptr) {
+      if (text == name) return {form.kind, 0};
+      continue;
+    }
+    const std::string prefix =
+        form.kind == DistributionKind::exponent_type ? "type" : std::string(name) + ":";
+    if (text.starts_with(prefix)) return {form.kind, parse_parameter(form, text, text.substr(prefix.size()))};
+  }
+  refuse(text, "is unknown");
+}
+
+std::string to_text(const Distribution& distribution) {
+  for (const Form& form : forms) {
+    if (form.kind != distribution.kind) continue;
+    if (form.parameter == nullptr) return form.name;
+    const char* between = form.kind == DistributionKind::exponent_type ? "" : ":";
+    return fmt::format("{}{}{}", form.name, between, distribution.parameter);
+  }
+  core::fail(core::Status::internal, "distribution kind {} has no name", static_cast<int>(distribution.kind));
+}
+
+const std::vector<std::string>& distribution_forms() {
+  static const std::vector<std::string> lines = [] {
+    std::vector<std::string> result;
+    for (const Form& form : forms) result.push_back(fmt::format("{:<22}{}", form_text(form), form.meaning));
+    return result;
+  }();
+  return lines;
+}
+
+}  // namespace kintsugi::lab

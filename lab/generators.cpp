@@ -1,0 +1,227 @@
+#include "lab/generators.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "base/status.hpp"
+#include "lab/random.hpp"
+
+namespace kintsugi::lab {
+namespace {
+
+using core::Status;
+
+// One vector along the inner dimension: a row of op(A) or a column of op(B).
+template <class T>
+struct Vector {
+  T* data;
+  std::int64_t stride;
+  std::int64_t length;  // k
+  std::int64_t index;   // which of the `count` rows or columns
+  std::int64_t count;
+  Side side;
+
+  T& operator[](std::int64_t l) const { return data[l * stride]; }
+};
+
+template <class T>
+struct Limits {
+  static constexpr int smallest_exponent = std::numeric_limits<T>::min_exponent - 1;  // of normal numbers
+  static constexpr int largest_exponent = std::numeric_limits<T>::max_exponent - 1;
+  static constexpr int fraction_bits = std::numeric_limits<T>::digits - 1;
+};
+
+struct ExponentRange {
+  int first;
+  int last;
+};
+
+// Seed study fp16-emulation-study: types 1 to 4, for A and for B.
+ExponentRange range_of_type(int type, Side side) {
+  static constexpr ExponentRange ranges[4][2] = {
+      {{-15, 14}, {-15, 14}}, {{-15, 14}, {-35, -15}}, {{-35, -15}, {-35, -15}}, {{-100, -35}, {-100, 14}}};
+  return ranges[type - 1][side == Side::a ? 0 : 1];
+}
+
+// +-[1, 2) * 2^exponent with a random significand of all bits of T; exponent within T's normal numbers.
+template <class T>
+T with_exponent(Random& random, std::int64_t exponent) {
+  const std::uint64_t fraction = random.bits() >> (64 - Limits<T>::fraction_bits);
+  const T significand = 1 + std::ldexp(static_cast<T>(fraction), -Limits<T>::fraction_bits);
+  const T magnitude = std::ldexp(significand, static_cast<int>(exponent));
+  return random.flip() ? -magnitude : magnitude;
+}
+
+template <class T>
+T subnormal(Random& random) {
+  const std::int64_t most = (std::int64_t{1} << Limits<T>::fraction_bits) - 1;
+  const T magnitude = static_cast<T>(random.integer(1, most)) * std::numeric_limits<T>::denorm_min();
+  return random.flip() ? -magnitude : magnitude;
+}
+
+template <class T>
+T special(Random& random) {
+  constexpr T infinity = std::numeric_limits<T>::infinity();
+  constexpr T values[] = {std::numeric_limits<T>::quiet_NaN(), infinity, -infinity, T{0}, -T{0}};
+  return values[random.integer(0, 4)];
+}
+
+// x * 2^exponent, rounded once to T.
+template <class T>
+T scaled(double x, double exponent) {
+  return static_cast<T>(std::ldexp(x, static_cast<int>(exponent)));
+}
+
+// Binades by which element l of n falls on a grade over `span`: 0 at the first, near span at the last.
+double grade(std::int64_t l, std::int64_t n, double span) {
+  return std::round(static_cast<double>(l) * span / static_cast<double>(n));
+}
+
+template <class T>
+T phi_value(Random& random, double phi) {
+  constexpr double largest = static_cast<double>(std::numeric_limits<T>::max());
+  const double factor = random.unit() - 0.5;
+  return static_cast<T>(std::clamp(factor * std::exp(phi * random.normal()), -largest, largest));
+}
+
+// Diagonal scale of element l: from 2^(S/2) down to 2^(-S/2), inverted for B.
+double diagonal_exponent(std::int64_t l, std::int64_t n, double span, Side side) {
+  const double exponent = std::round(span / 2) - grade(l, std::max<std::int64_t>(n - 1, 1), span);
+  return side == Side::a ? exponent : -exponent;
+}
+
+// Values that need nothing but their place.
+template <class T>
+T element(const Distribution& distribution, const Vector<T>& vector, std::int64_t l, Random& random) {
+  const double p = distribution.parameter;
+  switch (distribution.kind) {
+    case DistributionKind::uniform: return static_cast<T>(random.symmetric());
+    case DistributionKind::uniform_01: return static_cast<T>(random.closed_unit());
+    case DistributionKind::phi: return phi_value<T>(random, p);
+    case DistributionKind::exponent_type: {
+      const ExponentRange range = range_of_type(static_cast<int>(p), vector.side);
+      const std::int64_t exponent = random.integer(range.first, range.last);
+      return with_exponent<T>(random, exponent);
+    }
+    case DistributionKind::offset: return scaled<T>(random.symmetric(), p);
+    case DistributionKind::offset_nonnegative: return scaled<T>(random.closed_unit(), p);
+    case DistributionKind::graded:
+      return scaled<T>(random.symmetric(), -grade(vector.index, vector.count, p));
+    case DistributionKind::graded_inner: return scaled<T>(random.symmetric(), -grade(l, vector.length, p));
+    case DistributionKind::diagonal:
+      return scaled<T>(random.symmetric(), diagonal_exponent(l, vector.length, p, vector.side));
+    case DistributionKind::subnormal: return subnormal<T>(random);
+    case DistributionKind::subnormal_mixed:
+      return random.flip() ? subnormal<T>(random) : static_cast<T>(random.symmetric());
+    case DistributionKind::special:
+      return random.unit() < p ? special<T>(random) : static_cast<T>(random.symmetric());
+    case DistributionKind::integer: {
+      const auto limit = static_cast<std::int64_t>(p);
+      return static_cast<T>(random.integer(-limit, limit));
+    }
+    case DistributionKind::power_of_two: return scaled<T>(1, p);
+    case DistributionKind::powers_of_two: {
+      const auto range = static_cast<std::int64_t>(p);
+      const double sign = random.flip() ? -1 : 1;
+      return scaled<T>(sign, static_cast<double>(random.integer(-range, range)));
+    }
+    case DistributionKind::span:
+    case DistributionKind::cancellation: break;
+  }
+  core::fail(Status::internal, "distribution kind {} is not one of single elements",
+             static_cast<int>(distribution.kind));
+}
+
+// Two elements, chosen at random, have the largest and the smallest exponent; none lies outside.
+template <class T>
+void fill_span(int span, const Vector<T>& vector, Random& random) {
+  const std::int64_t lowest = Limits<T>::smallest_exponent;
+  const std::int64_t largest = std::max(random.integer(-4, 4), lowest + span);
+  for (std::int64_t l = 0; l < vector.length; ++l) {
+    vector[l] = with_exponent<T>(random, random.integer(largest - span, largest));
+  }
+  if (vector.length < 2) return;
+  const std::int64_t first = random.integer(0, vector.length - 1);
+  const std::int64_t other = (first + random.integer(1, vector.length - 1)) % vector.length;
+  vector[first] = with_exponent<T>(random, largest);
+  vector[other] = with_exponent<T>(random, largest - span);
+}
+
+// A: x, x. B: y, -y(1 +- u 2^-T). So each pair adds -+u 2^-T x y. The odd one at the end of k takes
+// its scale from the pair before: x in A, +-u 2^-T y in B.
+template <class T>
+void fill_cancellation(int bits, const Vector<T>& vector, Random& random) {
+  for (std::int64_t l = 0; l < vector.length; ++l) {
+    const bool begins_pair = l % 2 == 0 && (l + 1 < vector.length || l == 0);
+    if (begins_pair) {
+      vector[l] = static_cast<T>(random.symmetric());
+    } else if (vector.side == Side::a) {
+      vector[l] = vector[l - 1];
+    } else {
+      const double change = std::ldexp(random.flip() ? 1 + random.unit() : -1 - random.unit(), -bits);
+      const auto before = static_cast<double>(vector[l - 1]);
+      vector[l] = static_cast<T>(before * change - (l % 2 == 1 ? before : 0));
+    }
+  }
+}
+
+template <class T>
+void fill_vector(const Distribution& distribution, const Vector<T>& vector, Random& random) {
+  const auto parameter = static_cast<int>(std::clamp(distribution.parameter, -4000.0, 4000.0));
+  if (distribution.kind == DistributionKind::span) return fill_span(parameter, vector, random);
+  if (distribution.kind == DistributionKind::cancellation)
+    return fill_cancellation(parameter, vector, random);
+  for (std::int64_t l = 0; l < vector.length; ++l) vector[l] = element(distribution, vector, l, random);
+}
+
+// Refuses what T cannot hold, before anything is written.
+template <class T>
+void check_type(const Distribution& distribution) {
+  const double p = distribution.parameter;
+  const int lowest = Limits<T>::smallest_exponent;
+  const int highest = Limits<T>::largest_exponent;
+  double most = std::numeric_limits<double>::infinity();
+  double least = -most;
+  switch (distribution.kind) {
+    case DistributionKind::span: most = highest - lowest; break;
+    case DistributionKind::diagonal: most = 2 * highest; break;
+    case DistributionKind::powers_of_two: most = highest; break;
+    case DistributionKind::integer: most = std::ldexp(1.0, Limits<T>::fraction_bits + 1); break;
+    case DistributionKind::offset:
+    case DistributionKind::offset_nonnegative:
+    case DistributionKind::power_of_two:
+      least = lowest - Limits<T>::fraction_bits;
+      most = highest;
+      break;
+    default: break;
+  }
+  if (p >= least && p <= most) return;
+  core::fail(Status::bad_setting,
+             "distribution '{}' does not fit a type with exponents {}...{}: {} is outside {}...{}",
+             to_text(distribution), lowest, highest, p, least, most);
+}
+
+}  // namespace
+
+template <class T>
+void fill(const Distribution& distribution, Side side, std::uint64_t seed, core::MatrixView<T> matrix) {
+  check_type<T>(distribution);
+  // Of op(B) take the transpose: then every vector is a row.
+  const core::MatrixView<T> vectors = side == Side::a ? matrix : matrix.transposed();
+  const std::uint64_t side_seed = mix_bits(seed) + (side == Side::a ? 0 : 1);
+  const bool worth_threads = vectors.rows * vectors.columns > (1 << 15);
+#pragma omp parallel for schedule(static) if (worth_threads)
+  for (std::int64_t v = 0; v < vectors.rows; ++v) {
+    Random random(side_seed, static_cast<std::uint64_t>(v));
+    const Vector<T> vector{
+        vectors.data + v * vectors.row_stride, vectors.column_stride, vectors.columns, v, vectors.rows, side};
+    fill_vector(distribution, vector, random);
+  }
+}
+
+template void fill(const Distribution&, Side, std::uint64_t, core::MatrixView<float>);
+template void fill(const Distribution&, Side, std::uint64_t, core::MatrixView<double>);
+
+}  // namespace kintsugi::lab

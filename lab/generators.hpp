@@ -1,0 +1,88 @@
+// Matrices of every value distribution of DESIGN section 7, reproducible from a seed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/view.hpp"
+
+namespace kintsugi::lab {
+
+// Which operand a matrix is: its vectors along the inner dimension k are rows of op(A), columns of op(B).
+enum class Side : std::uint8_t { a, b };
+
+enum class DistributionKind : std::uint8_t {
+  uniform,
+  uniform_01,
+  phi,
+  exponent_type,
+  offset,
+  offset_nonnegative,
+  graded,
+  graded_inner,
+  diagonal,
+  span,
+  cancellation,
+  subnormal,
+  subnormal_mixed,
+  special,
+  integer,
+  power_of_two,
+  powers_of_two,
+};
+
+// A distribution and its parameter; parse_distribution() has the texts and what they mean.
+struct Distribution {
+  DistributionKind kind = DistributionKind::uniform;
+  double parameter = 0;
+
+  bool operator==(const Distribution&) const = default;
+};
+
+// Text          Values
+// uniform               uniform on [-1, 1], every significand bit used
+// uniform01             uniform on [0, 1]
+// phi:P                 (rand - 0.5) exp(P randn), rand uniform on [0, 1), randn normal; P >= 0;
+//                       a value beyond the type becomes its largest finite number
+// type1 ... type4       exponent ranges of fp16-emulation-study, each exponent equally likely, signs
+//                       random: A, B on [-15,14],[-15,14]; [-15,14],[-35,-15]; [-35,-15],[-35,-15];
+//                       [-100,-35],[-100,14]
+// offset:E              uniform on [-2^E, 2^E] (h2sgemm section 4)
+// offset-nonnegative:E  uniform on [0, 2^E]
+// graded:S              uniform, vector v of n (row of A, column of B) times 2^-round(v S / n)
+// graded-inner:S        uniform, element l of k times 2^-round(l S / k), in A and B
+// diagonal:S            A = X D, B = D^-1 Y with X, Y uniform and D = 2^d, d from S/2 down to -S/2
+// span:S                every vector (of two elements or more) has its largest and its smallest
+//                       exponent exactly S binades apart, the others equally likely in between
+// cancellation:T        elements 2p and 2p+1 cancel up to 2^-T: A repeats its element, B has
+//                       -b (1 +- u 2^-T), u in [1, 2); T beyond the significand cancels exactly, but
+//                       for the last element of an odd k, which adds 2^-T of the pair before it
+// subnormal             subnormal numbers of the type, non-zero, signs random
+// subnormal-mixed       one half subnormal, one half uniform
+// special:RATE          uniform, each element with probability RATE one of NaN, +Inf, -Inf, +0, -0
+// integer:N             integers on [-N, N], each equally likely
+// power-of-two:E        2^E everywhere
+// powers-of-two:R       +-2^e, e on [-R, R], each equally likely
+//
+// Throws core::Error (bad_setting) with the accepted forms for anything else.
+Distribution parse_distribution(std::string_view text);
+
+// The text that parse_distribution reads back.
+std::string to_text(const Distribution& distribution);
+
+// The accepted forms, one a line of the table above, for messages and --help.
+const std::vector<std::string>& distribution_forms();
+
+// Fills the matrix, which is op(A) (m,k) or op(B) (k,n) by `side`. Values depend on seed, side, shape
+// and position only: not on strides, threads or the machine (but for exp, log and cos of its C
+// library under phi). A and B differ under the same seed. Throws core::Error (bad_setting) where the
+// type cannot hold what was asked for (float's exponents: -126...127).
+template <class T>
+void fill(const Distribution& distribution, Side side, std::uint64_t seed, core::MatrixView<T> matrix);
+
+extern template void fill(const Distribution&, Side, std::uint64_t, core::MatrixView<float>);
+extern template void fill(const Distribution&, Side, std::uint64_t, core::MatrixView<double>);
+
+}  // namespace kintsugi::lab

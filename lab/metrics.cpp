@@ -1,0 +1,349 @@
+#include "lab/metrics.hpp"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/status.hpp"
+#include "lab/entry_selection.hpp"
+
+namespace kintsugi::lab {
+namespace {
+
+using core::MatrixView;
+using core::Status;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// ---- one entry ----
+
+struct Judged {
+  EntryError entry;
+  bool correctly_rounded = false;
+  bool zero_reference = false;
+  bool overflowed = false;
+  bool special_reference = false;
+  bool special_mismatch = false;
+  bool within_bound = true;
+  long double error_square = 0;  // long double holds the squares of double's whole range
+  long double exact_square = 0;
+};
+
+template <class T>
+struct TypeTraits {
+  static constexpr int precision = std::numeric_limits<T>::digits;
+  static constexpr int smallest_normal_exponent = std::numeric_limits<T>::min_exponent - 1;
+};
+
+long double squared(const Scaled& x) {
+  const long double value = std::ldexp(static_cast<long double>(x.fraction), static_cast<int>(x.exponent));
+  return value * value;
+}
+
+bool same_special(double a, double b) {
+  return (std::isnan(a) && std::isnan(b)) || (std::isinf(a) && a == b);
+}
+
+// R or C is NaN or infinite, or R overflows C's type.
+template <class T>
+void judge_special(const EntryReference<T>& reference, Judged& judged) {
+  EntryError& entry = judged.entry;
+  judged.special_reference = !reference.sum().is_finite();
+  const double rounded = static_cast<double>(reference.rounded());
+  if (same_special(rounded, entry.computed)) {
+    judged.correctly_rounded = true;
+    judged.overflowed = !judged.special_reference;
+    return;
+  }
+  judged.special_mismatch = true;
+  judged.zero_reference = reference.sum().is_zero();
+  judged.within_bound = false;
+  entry.error = entry.computed - entry.exact;
+  if (!std::isnan(entry.error) && !std::isinf(entry.error)) entry.error = infinity;
+  entry.relative = infinity;
+  entry.ulp = infinity;
+  judged.error_square = std::numeric_limits<long double>::infinity();
+}
+
+template <class T>
+void judge_finite(const EntryReference<T>& reference, T computed, double bound, Judged& judged) {
+  EntryError& entry = judged.entry;
+  const ExactSum error_sum = reference.error_of(computed);
+  const Scaled error = error_sum.to_scaled();
+  const Scaled exact = reference.sum().to_scaled();
+  entry.error = error_sum.to_double();
+  judged.correctly_rounded = computed == reference.rounded();
+  judged.zero_reference = exact.fraction == 0;
+  std::int64_t last_place = TypeTraits<T>::smallest_normal_exponent;
+  if (judged.zero_reference) {
+    entry.relative = error.fraction == 0 ? 0 : infinity;
+  } else {
+    entry.relative = magnitude_ratio(error, exact);
+    last_place = std::max(last_place, reference.sum().exponent());
+  }
+  last_place -= TypeTraits<T>::precision - 1;
+  entry.ulp = magnitude_ratio(error, {0.5, last_place + 1});
+  const double allowed = bound * entry.absolute + static_cast<double>(std::numeric_limits<T>::denorm_min());
+  judged.within_bound = std::fabs(entry.error) <= allowed;
+  judged.error_square = squared(error);
+  judged.exact_square = squared(exact);
+}
+
+template <class T>
+Judged judge(const EntryReference<T>& reference, T computed, double bound) {
+  Judged judged;
+  const ExactEntry exact = reference.entry();
+  judged.entry.computed = static_cast<double>(computed);
+  judged.entry.exact = exact.value;
+  judged.entry.absolute = exact.absolute;
+  if (!std::isfinite(computed) || !reference.sum().is_finite()) {
+    judge_special(reference, judged);
+  } else {
+    judge_finite(reference, computed, bound, judged);
+  }
+  return judged;
+}
+
+double componentwise(const Judged& judged) {
+  if (judged.special_mismatch) return infinity;
+  const double error = std::fabs(judged.entry.error);
+  if (error == 0 || judged.special_reference) return 0;
+  return error / judged.entry.absolute;  // infinite where absolute is 0; 0 where it is infinite
+}
+
+// le-gemm Eq. 19 for one entry.
+double native_difference(double computed, double native) {
+  if (computed == native || (std::isnan(computed) && std::isnan(native))) return 0;
+  if (!std::isfinite(computed) || !std::isfinite(native)) return infinity;
+  // Halved, so that the sum of two large doubles does not overflow.
+  return std::fabs(computed / 2 - native / 2) / (std::fabs(computed / 2) + std::fabs(native / 2));
+}
+
+// ---- sums over entries ----
+
+// A tile's share. Tiles are merged in their order, so threads cannot change a bit.
+struct Partial {
+  ErrorReport report;
+  long double error_square = 0;
+  long double exact_square = 0;
+  long double relative_sum = 0;
+  std::int64_t relative_count = 0;
+  std::int64_t correctly_rounded = 0;
+  std::vector<EntryError> entries;
+};
+
+void raise(double& largest, double value) {
+  largest = std::isnan(value) ? infinity : std::max(largest, value);
+}
+
+void add_entry(const Judged& judged, Partial& partial) {
+  ErrorReport& report = partial.report;
+  const EntryError& entry = judged.entry;
+  raise(report.max_relative, entry.relative);
+  raise(report.max_componentwise, componentwise(judged));
+  raise(report.max_ulp, entry.ulp);
+  raise(report.largest_error, std::fabs(entry.error));
+  if (!std::isnan(entry.absolute)) raise(report.largest_absolute, entry.absolute);
+  report.within_contract_bound = report.within_contract_bound && judged.within_bound;
+  report.entries_checked += 1;
+  report.zero_references += judged.zero_reference ? 1 : 0;
+  report.nonzero_at_zero_reference += judged.zero_reference && entry.computed != 0 ? 1 : 0;
+  report.overflowed_references += judged.overflowed ? 1 : 0;
+  report.special_references += judged.special_reference ? 1 : 0;
+  report.special_mismatches += judged.special_mismatch ? 1 : 0;
+  partial.correctly_rounded += judged.correctly_rounded ? 1 : 0;
+  partial.error_square += judged.error_square;
+  partial.exact_square += judged.exact_square;
+  const bool no_error_by_rule = judged.zero_reference || judged.overflowed || judged.special_reference;
+  const bool in_mean = judged.special_mismatch || !no_error_by_rule;
+  if (in_mean) {
+    partial.relative_sum += static_cast<long double>(entry.relative);
+    partial.relative_count += 1;
+  }
+}
+
+void merge(const Partial& tile, Partial& whole) {
+  ErrorReport& report = whole.report;
+  raise(report.max_relative, tile.report.max_relative);
+  raise(report.max_componentwise, tile.report.max_componentwise);
+  raise(report.max_ulp, tile.report.max_ulp);
+  raise(report.largest_error, tile.report.largest_error);
+  raise(report.largest_absolute, tile.report.largest_absolute);
+  raise(report.le_gemm_max_error, tile.report.le_gemm_max_error);
+  report.within_contract_bound = report.within_contract_bound && tile.report.within_contract_bound;
+  report.entries_checked += tile.report.entries_checked;
+  report.zero_references += tile.report.zero_references;
+  report.nonzero_at_zero_reference += tile.report.nonzero_at_zero_reference;
+  report.overflowed_references += tile.report.overflowed_references;
+  report.special_references += tile.report.special_references;
+  report.special_mismatches += tile.report.special_mismatches;
+  whole.error_square += tile.error_square;
+  whole.exact_square += tile.exact_square;
+  whole.relative_sum += tile.relative_sum;
+  whole.relative_count += tile.relative_count;
+  whole.correctly_rounded += tile.correctly_rounded;
+}
+
+void finish(Partial& whole, bool native_given) {
+  ErrorReport& report = whole.report;
+  if (whole.error_square > 0) {
+    const long double ratio = std::sqrt(whole.error_square) / std::sqrt(whole.exact_square);
+    report.frobenius_relative = std::isnan(ratio) ? infinity : static_cast<double>(ratio);
+  }
+  if (whole.relative_count > 0) {
+    report.mean_relative =
+        static_cast<double>(whole.relative_sum / static_cast<long double>(whole.relative_count));
+  }
+  if (report.entries_checked > 0) {
+    report.correctly_rounded_fraction =
+        static_cast<double>(whole.correctly_rounded) / static_cast<double>(report.entries_checked);
+  }
+  if (!native_given) report.le_gemm_max_error = std::numeric_limits<double>::quiet_NaN();
+}
+
+// ---- tiles ----
+
+template <class T>
+struct Inputs {
+  const Product<T>& product;
+  MatrixView<const T> c;
+  MatrixView<const T> native;
+  std::int64_t k;
+  double bound;
+  bool keep_entries;
+};
+
+// Contiguous copies of a tile's rows of op(A) and columns of op(B).
+template <class T>
+struct Buffers {
+  std::vector<T> rows;
+  std::vector<T> columns;
+};
+
+template <class T>
+void gather(const Inputs<T>& in, const Selection& selection, std::int64_t tile, Buffers<T>& buffers) {
+  for (std::int64_t r = 0; r < selection.row_count(tile); ++r) {
+    const std::int64_t i = selection.rows[selection.first_row(tile) + r];
+    for (std::int64_t l = 0; l < in.k; ++l) buffers.rows[r * in.k + l] = in.product.a(i, l);
+  }
+  for (std::int64_t s = 0; s < selection.column_count(tile); ++s) {
+    const std::int64_t j = selection.columns[selection.first_column(tile) + s];
+    for (std::int64_t l = 0; l < in.k; ++l) buffers.columns[s * in.k + l] = in.product.b(l, j);
+  }
+}
+
+template <class T>
+void check_tile(const Inputs<T>& in, const Selection& selection, std::int64_t tile, Buffers<T>& buffers,
+                Partial& partial) {
+  const std::int64_t first_row = selection.first_row(tile);
+  const std::int64_t first_column = selection.first_column(tile);
+  const std::int64_t rows = selection.row_count(tile);
+  const std::int64_t columns = selection.column_count(tile);
+  gather(in, selection, tile, buffers);
+  partial.report.le_gemm_max_error = 0;
+  for (std::int64_t e = 0; e < rows * columns; ++e) {
+    const std::int64_t r = e / columns;
+    const std::int64_t s = e % columns;
+    const std::int64_t i = selection.rows[first_row + r];
+    const std::int64_t j = selection.columns[first_column + s];
+    const double c0 = in.product.beta == 0 ? 0 : static_cast<double>(in.product.c0(i, j));
+    const EntryReference<T> reference(buffers.rows.data() + r * in.k, buffers.columns.data() + s * in.k, in.k,
+                                      in.product.alpha, in.product.beta, c0);
+    Judged judged = judge(reference, in.c(i, j), in.bound);
+    judged.entry.i = i;
+    judged.entry.j = j;
+    add_entry(judged, partial);
+    if (in.native.data != nullptr) {
+      const double difference =
+          native_difference(judged.entry.computed, static_cast<double>(in.native(i, j)));
+      raise(partial.report.le_gemm_max_error, difference);
+    }
+    if (in.keep_entries) partial.entries.push_back(judged.entry);
+  }
+}
+
+template <class T>
+void check_shapes(const Product<T>& product, const MatrixView<const T>& c,
+                  const MatrixView<const T>& native) {
+  const auto& [a, b, alpha, beta, c0] = product;
+  const auto need = [](bool ok, const char* what, const MatrixView<const T>& view, std::int64_t rows,
+                       std::int64_t columns) {
+    if (ok) return;
+    core::fail(Status::invalid_argument, "{} is {} x {} with {} data; {} x {} expected", what, view.rows,
+               view.columns, view.data == nullptr ? "no" : "some", rows, columns);
+  };
+  const auto fits = [](const MatrixView<const T>& view, std::int64_t rows, std::int64_t columns) {
+    const bool empty = rows == 0 || columns == 0;
+    return view.rows == rows && view.columns == columns && (empty || view.data != nullptr);
+  };
+  need(c.rows >= 0 && c.columns >= 0 && fits(c, c.rows, c.columns), "C", c, c.rows, c.columns);
+  if (alpha != 0) {
+    need(a.columns >= 0 && fits(a, c.rows, a.columns), "op(A)", a, c.rows, a.columns);
+    need(fits(b, a.columns, c.columns), "op(B)", b, a.columns, c.columns);
+  }
+  if (beta != 0) need(fits(c0, c.rows, c.columns), "C0", c0, c.rows, c.columns);
+  if (native.data != nullptr)
+    need(fits(native, c.rows, c.columns), "the native result", native, c.rows, c.columns);
+}
+
+void report_progress(const CheckOptions& options, std::int64_t& done, std::int64_t more, std::int64_t total) {
+  if (!options.progress) return;
+#pragma omp critical(kintsugi_lab_progress)
+  {
+    done += more;
+    options.progress(done, total);
+  }
+}
+
+template <class T>
+std::vector<Partial> check_tiles(const Inputs<T>& in, const Selection& selection,
+                                 const CheckOptions& options) {
+  const bool worth_threads = selection.entries * (in.k + 1) > (1 << 16);
+  const int threads = options.threads > 0 ? options.threads : worth_threads ? omp_get_max_threads() : 1;
+  const auto buffer_size = static_cast<std::size_t>(selection.tile_size * in.k);
+  const Buffers<T> empty{std::vector<T>(buffer_size), std::vector<T>(buffer_size)};
+  std::vector<Buffers<T>> buffers(static_cast<std::size_t>(threads), empty);
+  std::vector<Partial> partials(selection.tiles.size());
+  std::int64_t done = 0;
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
+  for (std::int64_t t = 0; t < std::ssize(partials); ++t) {
+    check_tile(in, selection, selection.tiles[t], buffers[omp_get_thread_num()], partials[t]);
+    report_progress(options, done, partials[t].report.entries_checked, selection.entries);
+  }
+  return partials;
+}
+
+}  // namespace
+
+template <class T>
+ErrorReport measure_errors(const Product<T>& product, MatrixView<const T> c, MatrixView<const T> native,
+                           const CheckOptions& options) {
+  check_shapes(product, c, native);
+  const std::int64_t k = product.alpha == 0 ? 0 : product.a.columns;
+  const double unit_roundoff = std::ldexp(1.0, -TypeTraits<T>::precision);
+  Partial whole;
+  whole.report.entries_total = c.rows * c.columns;
+  whole.report.contract_bound = static_cast<double>(k + 8) * unit_roundoff;
+  whole.report.le_gemm_max_error = 0;
+  if (options.entries != nullptr) options.entries->clear();
+  if (whole.report.entries_total > 0) {
+    const Inputs<T> in{product, c, native, k, whole.report.contract_bound, options.entries != nullptr};
+    const Selection selection =
+        select_entries(c.rows, c.columns, k, options.work_limit, options.max_entries, options.seed);
+    for (const Partial& tile : check_tiles(in, selection, options)) {
+      merge(tile, whole);
+      if (options.entries == nullptr) continue;
+      options.entries->insert(options.entries->end(), tile.entries.begin(), tile.entries.end());
+    }
+  }
+  finish(whole, native.data != nullptr);
+  return whole.report;
+}
+
+template ErrorReport measure_errors(const Product<float>&, MatrixView<const float>, MatrixView<const float>,
+                                    const CheckOptions&);
+template ErrorReport measure_errors(const Product<double>&, MatrixView<const double>,
+                                    MatrixView<const double>, const CheckOptions&);
+
+}  // namespace kintsugi::lab

@@ -1,0 +1,68 @@
+// Pseudo-random numbers that are the same everywhere: no std:: distribution, whose values are the library's
+// choice.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+
+namespace kintsugi::lab {
+
+// splitmix64 (S. Vigna, prng.di.unimi.it): a bijection that mixes all bits.
+constexpr std::uint64_t mix_bits(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15ULL;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+// xoshiro256** (D. Blackman, S. Vigna, "Scrambled linear pseudorandom number generators").
+class Random {
+ public:
+  // Streams of one seed are independent: (seed, stream) is mixed into the whole state.
+  explicit constexpr Random(std::uint64_t seed, std::uint64_t stream = 0) {
+    std::uint64_t mixed = mix_bits(mix_bits(seed) ^ stream);
+    for (std::uint64_t& word : state_) word = mixed = mix_bits(mixed);
+  }
+
+  constexpr std::uint64_t bits() {
+    const std::uint64_t result = rotate(state_[1] * 5, 7) * 9;
+    const std::uint64_t shifted = state_[1] << 17;
+    state_[2] ^= state_[0];
+    state_[3] ^= state_[1];
+    state_[1] ^= state_[2];
+    state_[0] ^= state_[3];
+    state_[2] ^= shifted;
+    state_[3] = rotate(state_[3], 45);
+    return result;
+  }
+
+  // Multiple of 2^-53 on [0, 1).
+  constexpr double unit() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
+
+  // On [-1, 1] and [0, 1], rounded from 63 bits: small values have all their significand bits too.
+  constexpr double symmetric() { return static_cast<double>(static_cast<std::int64_t>(bits())) * 0x1p-63; }
+  constexpr double closed_unit() { return static_cast<double>(bits() >> 1) * 0x1p-63; }
+
+  // Every integer of [first, last] equally likely, but for at most 2^-32 when there are fewer than 2^32 of
+  // them.
+  constexpr std::int64_t integer(std::int64_t first, std::int64_t last) {
+    const auto count = static_cast<std::uint64_t>(last - first) + 1;
+    return first + static_cast<std::int64_t>(count == 0 ? bits() : bits() % count);
+  }
+
+  constexpr bool flip() { return (bits() >> 63) != 0; }
+
+  // Standard normal (Box and Muller; the second value is not kept, so that a call is a fixed step).
+  double normal() {
+    const double radius = std::sqrt(-2 * std::log(1 - unit()));
+    return radius * std::cos(2 * std::numbers::pi * unit());
+  }
+
+ private:
+  static constexpr std::uint64_t rotate(std::uint64_t x, int by) { return (x << by) | (x >> (64 - by)); }
+
+  std::uint64_t state_[4] = {};
+};
+
+}  // namespace kintsugi::lab

@@ -1,0 +1,182 @@
+#include "base/settings.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/status.hpp"
+#include "kintsugi/kintsugi.h"
+
+namespace kintsugi::core {
+namespace {
+
+using testing::HasSubstr;
+
+std::string message_of(const auto& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::bad_setting);
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+// Sets an environment variable while it lives.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    ::setenv(name, value, 1);
+  }
+  ~Variable() {
+    if (old_) {
+      ::setenv(name_, old_->c_str(), 1);
+    } else {
+      ::unsetenv(name_);
+    }
+  }
+
+ private:
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+SettingLayer layer_with(const char* name, const char* value) {
+  SettingLayer layer;
+  layer.set(find_setting(name), value, "test");
+  return layer;
+}
+
+TEST(Settings, NearerLayersGoFirst) {
+  const auto value = [](const SettingLayer& call, const SettingLayer& handle, const SettingLayer& environment,
+                        const SettingLayer& file) {
+    const Settings settings(call, handle, environment, file);
+    return settings[SettingId::policy].value + " by " + std::string(settings[SettingId::policy].source);
+  };
+  const SettingLayer none;
+  const auto native = layer_with("policy", "native");
+  const auto emulate = layer_with("policy", "emulate");
+  EXPECT_EQ(value(none, none, none, none), "auto by default");
+  EXPECT_EQ(value(none, none, none, native), "native by file");
+  EXPECT_EQ(value(none, none, emulate, native), "emulate by environment");
+  EXPECT_EQ(value(none, native, emulate, emulate), "native by handle");
+  EXPECT_EQ(value(emulate, native, native, native), "emulate by call");
+}
+
+TEST(Settings, UnknownNamesListTheSettings) {
+  EXPECT_THAT(message_of([] { find_setting("shceme"); }),
+              testing::AllOf(HasSubstr("\"shceme\""), HasSubstr("accuracy, scheme, engine")));
+}
+
+TEST(Settings, MalformedValuesNameTheAcceptedOnes) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"policy", "force"}, {"policy", ""},         {"policy", "auto, emulate"}, {"accuracy", "fp16"},  {"accuracy", "0"},
+      {"accuracy", "-1e-3"}, {"accuracy", "1e-3x"}, {"accuracy", "1.5"},      {"accuracy", "nan"},   {"threads", "-1"},
+      {"threads", "5000"}, {"threads", "2 "},      {"threads", "two"},        {"workspace_limit", "-1"},
+      {"workspace_limit", "1T"}, {"workspace_limit", "K"}, {"workspace_limit", "9999999999G"}, {"scheme", "a b"},
+      {"engine", ""},      {"log", "verbose"}};
+  for (const auto& [name, value] : wrong) {
+    const SettingDescription& setting = find_setting(name);
+    const std::string message = message_of([&] { check_setting(setting, value, "somewhere"); });
+    EXPECT_THAT(message, HasSubstr(std::string("somewhere: ") + name + " = \"" + value + "\"")) << message;
+    EXPECT_THAT(message, HasSubstr(std::string(setting.accepted)));
+  }
+}
+
+TEST(Settings, GoodValuesAreRead) {
+  for (const char* accuracy : {"fp32", "fp64", "exact", "1e-10", "0.25"}) {
+    EXPECT_NO_THROW(check_setting(find_setting("accuracy"), accuracy, "test")) << accuracy;
+  }
+  EXPECT_EQ(parse_bytes("0"), 0);
+  EXPECT_EQ(parse_bytes("4096"), 4096);
+  EXPECT_EQ(parse_bytes("3K"), 3 * 1024);
+  EXPECT_EQ(parse_bytes("2m"), 2 * 1024 * 1024);
+  EXPECT_EQ(parse_bytes("1G"), 1 << 30);
+  EXPECT_EQ(parse_integer("17"), 17);
+}
+
+TEST(Settings, EnvironmentIsReadAndChecked) {
+  {
+    const Variable variable("KINTSUGI_POLICY", "native");
+    EXPECT_EQ(environment_settings().get(SettingId::policy), "native");
+  }
+  EXPECT_EQ(environment_settings().get(SettingId::policy), std::nullopt);
+  {
+    const Variable variable("KINTSUGI_POLICY", "sometimes");
+    EXPECT_THAT(message_of([] { environment_settings(); }), HasSubstr("KINTSUGI_POLICY: policy = \"sometimes\""));
+  }
+  {
+    const Variable variable("KINTSUGI_SHCEME", "fp16");
+    EXPECT_THAT(message_of([] { environment_settings(); }), HasSubstr("KINTSUGI_SHCEME names no setting"));
+  }
+}
+
+class SettingsFile : public testing::Test {
+ protected:
+  void write(const std::string& text) { std::ofstream(path_) << text; }
+  ~SettingsFile() override { std::filesystem::remove(path_); }
+  std::string path_ = testing::TempDir() + "kintsugi_settings_test";
+  Variable variable_{"KINTSUGI_CONFIG", path_.c_str()};
+};
+
+TEST_F(SettingsFile, LinesCommentsAndBlanks) {
+  write("# mine\n\n  policy = emulate # why not\nthreads=3\n");
+  const SettingLayer layer = file_settings();
+  EXPECT_EQ(layer.get(SettingId::policy), "emulate");
+  EXPECT_EQ(layer.get(SettingId::threads), "3");
+  EXPECT_EQ(layer.get(SettingId::scheme), std::nullopt);
+}
+
+TEST_F(SettingsFile, MistakesNameTheLine) {
+  write("policy = emulate\nthreads 3\n");
+  EXPECT_THAT(message_of([] { file_settings(); }), HasSubstr(path_ + ":2: \"threads 3\""));
+  write("policy = none\n");
+  EXPECT_THAT(message_of([] { file_settings(); }), HasSubstr(path_ + ":1: policy = \"none\""));
+  write("colour = red\n");
+  EXPECT_THAT(message_of([] { file_settings(); }), HasSubstr("no setting \"colour\""));
+}
+
+TEST_F(SettingsFile, ANamedFileMustExist) {
+  std::filesystem::remove(path_);
+  EXPECT_THAT(message_of([] { file_settings(); }), HasSubstr("cannot be read"));
+}
+
+TEST(SettingsFolders, AnUnnamedFileMayBeMissingOrFound) {
+  const std::string folder = testing::TempDir() + "kintsugi_config_test";
+  const Variable variable("XDG_CONFIG_HOME", folder.c_str());
+  std::filesystem::remove_all(folder);
+  EXPECT_EQ(file_settings().get(SettingId::policy), std::nullopt);
+  std::filesystem::create_directories(folder + "/kintsugi");
+  std::ofstream(folder + "/kintsugi/settings") << "policy = native\n";
+  EXPECT_EQ(file_settings().get(SettingId::policy), "native");
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Status, NumbersAndNamesAreThoseOfTheHeader) {
+  const std::pair<Status, kintsugi_status> pairs[] = {
+      {Status::success, KINTSUGI_SUCCESS},
+      {Status::invalid_argument, KINTSUGI_INVALID_ARGUMENT},
+      {Status::not_supported, KINTSUGI_NOT_SUPPORTED},
+      {Status::engine_unavailable, KINTSUGI_ENGINE_UNAVAILABLE},
+      {Status::out_of_memory, KINTSUGI_OUT_OF_MEMORY},
+      {Status::workspace_too_small, KINTSUGI_WORKSPACE_TOO_SMALL},
+      {Status::contract_unreachable, KINTSUGI_CONTRACT_UNREACHABLE},
+      {Status::bad_setting, KINTSUGI_BAD_SETTING},
+      {Status::device_error, KINTSUGI_DEVICE_ERROR},
+      {Status::internal, KINTSUGI_INTERNAL}};
+  for (const auto& [mine, theirs] : pairs) {
+    EXPECT_EQ(static_cast<int>(mine), static_cast<int>(theirs));
+    EXPECT_STREQ(status_name(mine), kintsugi_status_name(theirs));
+  }
+  const int unknown = 12;  // within the enumeration's bits, so that the conversion is defined
+  EXPECT_STREQ(kintsugi_status_name(static_cast<kintsugi_status>(unknown)), "unknown");
+}
+
+}  // namespace
+}  // namespace kintsugi::core

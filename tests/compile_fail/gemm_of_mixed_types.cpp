@@ -1,0 +1,6 @@
+// expect: cannot convert|no matching function
+#include "kintsugi/kintsugi.hpp"
+
+void multiply(const double* a, const float* b, float* c) {
+  kintsugi::gemm(kintsugi::Op::N, kintsugi::Op::N, 1, 1, 1, 1, a, 1, b, 1, 0, c, 1);
+}

@@ -1,0 +1,162 @@
+// The cpu engine against the reference: equal bits for integers, the bound for floats.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "engines/registry.hpp"
+#include "formats/formats.hpp"
+
+namespace kintsugi::core {
+namespace {
+
+constexpr Structure<3> three_terms{{Term{1, 0, 0}, Term{0, 1, 1}, Term{0, 0, 0}}, 2, 2, 2, 64, 0};
+constexpr Structure<4> alternating{{Term{1, 1, 0}, Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0}}, 2, 2, 1, 0, 16};
+constexpr Structure<3> rescaled{{Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0, true}}, 2, 2, 1, 32, 0};
+
+struct EngineRun {
+  std::vector<std::byte> a_memory, b_memory, sums_memory, scratch;
+  Multiplication task;
+};
+
+// Random slices straight from bit patterns of the format (finite ones), the same for both engines.
+void fill(const Slices& slices, std::uint64_t seed, int bits_used) {
+  for (int s = 0; s < slices.count; ++s) {
+    for (std::int64_t v = 0; v < slices.padded_vectors(); ++v) {
+      for (std::int64_t p = 0; p < slices.vector_stride(); ++p) {
+        std::mt19937_64 random(seed + static_cast<std::uint64_t>((s * 1000 + v) * 100000 + p));
+        const bool inside = v < slices.vectors && p < slices.k;
+        const double x = inside ? std::ldexp(static_cast<double>(static_cast<std::int64_t>(random())), bits_used - 63) : 0;
+        const std::uint64_t pattern = encode(*slices.format, x);
+        if (slices.storage == SliceStorage::fp32) {
+          slices.vector<float>(s, v)[p] = static_cast<float>(decode(*slices.format, pattern));
+        } else if (slices.format->storage_bytes == 1) {
+          slices.vector<std::uint8_t>(s, v)[p] = static_cast<std::uint8_t>(pattern);
+        } else if (slices.format->storage_bytes == 2) {
+          slices.vector<std::uint16_t>(s, v)[p] = static_cast<std::uint16_t>(pattern);
+        } else {
+          slices.vector<std::uint32_t>(s, v)[p] = static_cast<std::uint32_t>(pattern);
+        }
+      }
+    }
+  }
+}
+
+EngineRun run_engine(const Engine& engine, const Schedule& schedule, const Format& format, Accumulator accumulator, std::int64_t m,
+        std::int64_t n, std::int64_t k, int bits_used, int threads) {
+  EngineRun run;
+  const auto prepare = [&](int count, std::int64_t vectors, std::vector<std::byte>& memory, std::uint64_t seed) {
+    Slices slices = make_slices(format, engine.slice_storage(format.id), count, vectors, k);
+    memory.resize(slices.bytes());
+    slices.data = memory.data();
+    fill(slices, seed, bits_used);
+    return slices;
+  };
+  run.task.schedule = &schedule;
+  run.task.a = prepare(schedule.slices_a, m, run.a_memory, 1);
+  run.task.b = prepare(schedule.slices_b, n, run.b_memory, 900000007);
+  run.task.sums = {nullptr, m, n, schedule.groups};
+  run.sums_memory.assign(run.task.sums.bytes(), std::byte{0xcd});
+  run.task.sums.data = run.sums_memory.data();
+  run.scratch.assign(engine.scratch_bytes(schedule, format.id, k, threads), std::byte{0xab});
+  run.task.scratch = run.scratch.data();
+  run.task.accumulator = accumulator;
+  run.task.threads = threads;
+  engine.multiply(run.task);
+  return run;
+}
+
+class CpuEngine : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!find_engine("cpu")->unavailable_reason().empty()) GTEST_SKIP() << find_engine("cpu")->unavailable_reason();
+  }
+  const Engine& cpu_ = *find_engine("cpu");
+  const Engine& reference_ = *find_engine("reference");
+};
+
+TEST_F(CpuEngine, IntegersAreBitForBitEqual) {
+  for (const Schedule& schedule : {make_schedule(single_product), make_schedule(three_terms), make_schedule(alternating)}) {
+    for (const auto& [m, n, k] : {std::tuple{1, 1, 1}, {5, 3, 64}, {130, 129, 200}, {17, 140, 2500}}) {
+      const EngineRun mine = run_engine(cpu_, schedule, int8, Accumulator::int32, m, n, k, 8, 3);
+      const EngineRun theirs = run_engine(reference_, schedule, int8, Accumulator::int32, m, n, k, 8, 2);
+      for (int g = 0; g < schedule.groups; ++g) {
+        for (std::int64_t e = 0; e < m * n; ++e) {
+          ASSERT_EQ(mine.task.sums.group<std::int32_t>(g)[e], theirs.task.sums.group<std::int32_t>(g)[e]);
+        }
+      }
+    }
+  }
+}
+
+// All +-127 and -128 on both sides of the INT32 limit, where sums wrap alike.
+TEST_F(CpuEngine, Int32EdgeIsExact) {
+  const Schedule schedule = make_schedule(single_product);
+  for (const auto& [value, k] : {std::pair{127, std::int64_t{133144}}, {127, 133145}, {-128, 131071}, {-128, 131072}}) {
+    for (const Engine* engine : {&cpu_, &reference_}) {
+      Slices slices = make_slices(int8, engine->slice_storage(FormatId::int8), 1, 1, k);
+      std::vector<std::byte> memory(slices.bytes());
+      slices.data = memory.data();
+      for (std::int64_t p = 0; p < k; ++p) {
+        if (slices.storage == SliceStorage::fp32) {
+          slices.vector<float>(0, 0)[p] = static_cast<float>(value);
+        } else {
+          slices.vector<std::int8_t>(0, 0)[p] = static_cast<std::int8_t>(value);
+        }
+      }
+      Accumulators sums{nullptr, 1, 1, 1};
+      std::vector<std::byte> sums_memory(sums.bytes());
+      sums.data = sums_memory.data();
+      std::vector<std::byte> scratch(engine->scratch_bytes(schedule, FormatId::int8, k, 1));
+      engine->multiply({&schedule, slices, slices, sums, Accumulator::int32, scratch.data(), 1});
+      const std::int64_t exact = k * value * value;
+      EXPECT_EQ(sums.group<std::int32_t>(0)[0], static_cast<std::int32_t>(static_cast<std::uint32_t>(exact))) << k;
+      EXPECT_EQ(exact <= 2147483647, k != 133145 && k != 131072);
+    }
+  }
+}
+
+TEST_F(CpuEngine, FloatsAreWithinTheBoundOfBothSums) {
+  for (const Format* format : {&fp16, &bf16, &tf32, &fp8_e4m3, &fp8_e5m2}) {
+    for (const Schedule& schedule : {make_schedule(single_product), make_schedule(three_terms),
+                                     make_schedule(alternating), make_schedule(rescaled, -3)}) {
+      const std::int64_t m = 131, n = 9, k = 150;
+      const EngineRun mine = run_engine(cpu_, schedule, *format, Accumulator::fp32, m, n, k, 3, 2);
+      const EngineRun theirs = run_engine(reference_, schedule, *format, Accumulator::fp32, m, n, k, 3, 2);
+      // 4 terms of at most k products each, all magnitudes below 8: two fp32 sums of at most
+      // 4 k products, each rounded after every addition, differ by 2 * 4 k * 2^-24 * sum |p|.
+      const double allowed = 2.0 * 4 * k * 0x1p-24 * (4.0 * k * 64);
+      for (int g = 0; g < schedule.groups; ++g) {
+        for (std::int64_t e = 0; e < m * n; ++e) {
+          const double difference = static_cast<double>(mine.task.sums.group<float>(g)[e]) - theirs.task.sums.group<float>(g)[e];
+          ASSERT_LE(std::abs(difference), allowed) << format->name;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CpuEngine, BitsDoNotDependOnThreads) {
+  const Schedule schedule = make_schedule(rescaled, -12);
+  const EngineRun one = run_engine(cpu_, schedule, fp16, Accumulator::fp32, 300, 200, 100, 3, 1);
+  for (const int threads : {2, 3, 7}) {
+    const EngineRun many = run_engine(cpu_, schedule, fp16, Accumulator::fp32, 300, 200, 100, 3, threads);
+    EXPECT_EQ(one.sums_memory, many.sums_memory) << threads;
+  }
+}
+
+TEST(Engines, AreFoundByName) {
+  EXPECT_EQ(find_engine("reference")->name(), "reference");
+  EXPECT_EQ(find_engine("gpu"), nullptr);
+  EXPECT_EQ(engine_names(), "cpu, reference");
+  for (const Engine* engine : all_engines()) {
+    EXPECT_FALSE(engine->summary().empty());
+    EXPECT_TRUE(engine->accumulators(FormatId::fp64).empty());
+    for (const Format* format : formats) {
+      for (const Accumulator way : engine->accumulators(format->id)) EXPECT_TRUE(supports(way, format->id));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::core

@@ -1,0 +1,393 @@
+// The models of matrix engines against what hardware answered, bit for bit.
+#include "engines/reference/models.hpp"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace kintsugi::core {
+namespace {
+
+constexpr int tile_side = 16;
+
+// A file of records, read front to back.
+class Records {
+ public:
+  explicit Records(const std::string& name) {
+    std::ifstream file(std::string(KINTSUGI_TEST_DATA) + "/mma/" + name, std::ios::binary);
+    bytes_.assign(std::istreambuf_iterator<char>(file), {});
+    EXPECT_FALSE(bytes_.empty()) << name;
+  }
+
+  // The next `count` little-endian integers of `width` bytes.
+  std::vector<std::uint64_t> take(std::size_t count, std::size_t width) {
+    std::vector<std::uint64_t> values(count);
+    if (position_ + count * width > bytes_.size()) {
+      ADD_FAILURE() << "record file too short";
+      return values;
+    }
+    for (std::uint64_t& value : values) {
+      for (std::size_t i = 0; i < width; ++i) {
+        value |= static_cast<std::uint64_t>(static_cast<unsigned char>(bytes_[position_ + i])) << (8 * i);
+      }
+      position_ += width;
+    }
+    return values;
+  }
+
+  bool at_end() const { return position_ == bytes_.size(); }
+
+ private:
+  std::vector<char> bytes_;
+  std::size_t position_ = 0;
+};
+
+float float_of(std::uint64_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits)); }
+std::uint32_t bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
+
+struct Tally {
+  int records = 0;
+  int mismatches = 0;
+};
+
+template <class Model>
+std::vector<typename Model::Element> load_all(const Format& format,
+                                              const std::vector<std::uint64_t>& patterns) {
+  std::vector<typename Model::Element> elements;
+  for (const std::uint64_t pattern : patterns) elements.push_back(Model::load(format, pattern));
+  return elements;
+}
+
+enum class Instruction { warp_matrix, wgmma };
+
+template <class Model, FormatId Id>
+Tally compare_h200(Instruction instruction) {
+  constexpr std::size_t tiles = 192;
+  constexpr std::size_t b_tiles = 48;
+  const Format& format = format_of<Id>;
+  const std::size_t k = Id == FormatId::tf32 ? 8 : 16;
+  const auto width = static_cast<std::size_t>(format.storage_bytes);
+  Records records(std::string("h200_") + format.name + ".bin");
+  const auto a = load_all<Model>(format, records.take(tiles * tile_side * k, width));
+  const auto b = load_all<Model>(format, records.take(b_tiles * tile_side * k, width));
+  const auto c = records.take(tiles * tile_side * tile_side, 4);
+  const auto warp_matrix = records.take(c.size(), 4);
+  const auto wgmma = records.take(c.size(), 4);
+  EXPECT_TRUE(records.at_end());
+  const auto& d = instruction == Instruction::wgmma ? wgmma : warp_matrix;
+  Tally tally;
+  for (std::size_t i = 0; i < d.size(); ++i) {
+    const std::size_t row = i / tile_side;
+    const std::size_t column = row / tile_side / 4 * tile_side + i % tile_side;
+    const float sum = Model::run(&a[row * k], &b[column * k], static_cast<std::int64_t>(k), float_of(c[i]));
+    ++tally.records;
+    tally.mismatches += bits_of(sum) != d[i] ? 1 : 0;
+  }
+  return tally;
+}
+
+template <class Model, FormatId Id>
+Tally compare_corners() {
+  const Format& format = format_of<Id>;
+  const std::size_t k = Id == FormatId::tf32 ? 8 : 16;
+  const auto width = static_cast<std::size_t>(format.storage_bytes);
+  Records records(std::string("h200_corners_") + format.name + ".bin");
+  Tally tally;
+  while (!records.at_end() && !testing::Test::HasFailure()) {
+    const auto a = load_all<Model>(format, records.take(k, width));
+    const auto b = load_all<Model>(format, records.take(k, width));
+    const float c = float_of(records.take(1, 4)[0]);
+    const std::uint64_t d = records.take(1, 4)[0];
+    ++tally.records;
+    tally.mismatches += bits_of(Model::run(a.data(), b.data(), static_cast<std::int64_t>(k), c)) != d ? 1 : 0;
+  }
+  return tally;
+}
+
+template <class Model>
+Tally compare_amx() {
+  Records records("xeon_amx_bf16.bin");
+  Tally tally;
+  while (!records.at_end() && !testing::Test::HasFailure()) {
+    const auto a = load_all<Model>(bf16, records.take(16 * 32, 2));
+    const auto b = load_all<Model>(bf16, records.take(16 * 16 * 2, 2));
+    const auto c = records.take(16 * 16, 4);
+    const auto d = records.take(16 * 16, 4);
+    for (std::size_t i = 0; i < d.size(); ++i) {
+      std::vector<float> column(32);
+      for (std::size_t p = 0; p < 32; ++p) column[p] = b[(p / 2) * 32 + (i % 16) * 2 + p % 2];
+      ++tally.records;
+      const float sum = Model::run(&a[i / 16 * 32], column.data(), 32, float_of(c[i]));
+      tally.mismatches += bits_of(sum) != d[i] ? 1 : 0;
+    }
+  }
+  return tally;
+}
+
+template <class Model>
+Tally compare_vdpbf16ps(const std::string& name) {
+  Records records(name);
+  Tally tally;
+  while (!records.at_end() && !testing::Test::HasFailure()) {
+    const auto a = load_all<Model>(bf16, records.take(32, 2));
+    const auto b = load_all<Model>(bf16, records.take(32, 2));
+    const auto c = records.take(16, 4);
+    const auto d = records.take(16, 4);
+    for (std::size_t i = 0; i < 16; ++i) {
+      ++tally.records;
+      tally.mismatches += bits_of(Model::run(&a[2 * i], &b[2 * i], 2, float_of(c[i]))) != d[i] ? 1 : 0;
+    }
+  }
+  return tally;
+}
+
+void expect_all(const Tally& tally, int records) {
+  EXPECT_EQ(tally.records, records);
+  EXPECT_EQ(tally.mismatches, 0);
+}
+
+constexpr FormatId half = FormatId::fp16;
+constexpr FormatId brain = FormatId::bf16;
+constexpr FormatId tensor = FormatId::tf32;
+
+TEST(RecordedResults, H200Wgmma) {
+  expect_all(compare_h200<H200<half>, half>(Instruction::wgmma), 49152);
+  expect_all(compare_h200<H200<brain>, brain>(Instruction::wgmma), 49152);
+  expect_all(compare_h200<H200<tensor>, tensor>(Instruction::wgmma), 49152);
+}
+
+TEST(RecordedResults, H200WarpMatrix) {
+  expect_all(compare_h200<H200Mma<half>, half>(Instruction::warp_matrix), 49152);
+  expect_all(compare_h200<H200Mma<brain>, brain>(Instruction::warp_matrix), 49152);
+  expect_all(compare_h200<H200Mma<tensor>, tensor>(Instruction::warp_matrix), 49152);
+}
+
+TEST(RecordedResults, H200Corners) {
+  expect_all(compare_corners<H200<half>, half>(), 3000);
+  expect_all(compare_corners<H200<brain>, brain>(), 3000);
+  expect_all(compare_corners<H200<tensor>, tensor>(), 3000);
+}
+
+TEST(RecordedResults, Amx) { expect_all(compare_amx<AmxBf16>(), 24576); }
+
+TEST(RecordedResults, Avx512) {
+  expect_all(compare_vdpbf16ps<Avx512Bf16>("xeon_vdpbf16ps.bin"), 24576);
+  expect_all(compare_vdpbf16ps<Avx512Bf16>("zen5_vdpbf16ps.bin"), 24576);
+}
+
+// Intended failures: the comparison sees a wrong number of bits, a wrong block, a wrong order.
+TEST(RecordedResults, WrongModelsDoNotMatch) {
+  EXPECT_GT((compare_h200<TensorCore<half, 16, 0>, half>(Instruction::wgmma).mismatches), 1000);
+  EXPECT_GT((compare_h200<TensorCore<half, 16, 1>, half>(Instruction::wgmma).mismatches), 1000);
+  EXPECT_GT((compare_h200<TensorCore<half, 16, 3>, half>(Instruction::wgmma).mismatches), 1000);
+  EXPECT_GT((compare_h200<TensorCore<half, 8, 2>, half>(Instruction::wgmma).mismatches), 1000);
+  EXPECT_GT((compare_h200<TensorCore<half, 4, 2>, half>(Instruction::wgmma).mismatches), 1000);
+  EXPECT_GT((compare_h200<TensorCore<brain, 16, 1>, brain>(Instruction::wgmma).mismatches), 1000);
+  EXPECT_GT((compare_h200<TensorCore<brain, 16, 3>, brain>(Instruction::wgmma).mismatches), 1000);
+  EXPECT_GT((compare_h200<H200<tensor>, tensor>(Instruction::warp_matrix).mismatches), 1000);
+  EXPECT_GT((compare_h200<H200Mma<tensor>, tensor>(Instruction::wgmma).mismatches), 1000);
+  EXPECT_GT((compare_corners<H200Mma<tensor>, tensor>().mismatches), 50);
+  EXPECT_GT(compare_amx<Avx512Bf16>().mismatches, 1000);
+  EXPECT_GT(compare_amx<Fp32Nearest>().mismatches, 1000);
+  EXPECT_GT(compare_vdpbf16ps<AmxBf16>("zen5_vdpbf16ps.bin").mismatches, 1000);
+  EXPECT_GT(compare_vdpbf16ps<Fp32Nearest>("zen5_vdpbf16ps.bin").mismatches, 1000);
+}
+
+// sum + a . b for operands given as doubles that the format holds.
+template <class Model>
+typename Model::Sum dot(const Format& format, const std::vector<double>& a, const std::vector<double>& b,
+                        typename Model::Sum sum) {
+  std::vector<typename Model::Element> x;
+  std::vector<typename Model::Element> y;
+  for (const double value : a) x.push_back(Model::load(format, encode(format, value)));
+  for (const double value : b) y.push_back(Model::load(format, encode(format, value)));
+  return Model::run(x.data(), y.data(), static_cast<std::int64_t>(x.size()), sum);
+}
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+// Every model with float sums, on one format that it supports.
+template <class Visitor>
+void for_each_float_model(Visitor&& visitor) {
+  for (const Accumulator accumulator : accumulators) {
+    SCOPED_TRACE(accumulator_name(accumulator));
+    const auto on_half = [&]<class Model>() { visitor.template operator()<Model>(fp16); };
+    const auto on_brain = [&]<class Model>() { visitor.template operator()<Model>(bf16); };
+    if (!visit_model<half>(accumulator, on_half)) visit_model<brain>(accumulator, on_brain);
+  }
+  SCOPED_TRACE("tf32");
+  visitor.template operator()<A100<tensor>>(tf32);
+  visitor.template operator()<H200<tensor>>(tf32);
+  visitor.template operator()<H200Mma<tensor>>(tf32);
+}
+
+TEST(SpecialValues, PropagateAsInIeee754) {
+  for_each_float_model([]<class Model>(const Format& format) {
+    const auto run = [&](std::vector<double> a, std::vector<double> b, double c) {
+      return dot<Model>(format, a, b, static_cast<float>(c));
+    };
+    EXPECT_TRUE(std::isnan(run({1, nan}, {1, 0}, 0)));
+    EXPECT_TRUE(std::isnan(run({1, 1}, {1, 1}, nan)));
+    EXPECT_TRUE(std::isnan(run({inf, 1}, {0, 1}, 0)));
+    EXPECT_TRUE(std::isnan(run({inf, inf}, {1, -1}, 0)));
+    EXPECT_TRUE(std::isnan(run({inf, 1}, {1, 1}, -inf)));
+    EXPECT_EQ(run({inf, 5}, {2, 1}, 1), inf);
+    EXPECT_EQ(run({inf, 5}, {-2, 1}, 1), -inf);
+    EXPECT_EQ(run({-inf, -inf}, {-inf, -1}, inf), inf);
+    EXPECT_EQ(run({1, 1}, {1, 1}, -inf), -inf);
+    EXPECT_EQ(run({1}, {-1}, 1), 0);
+    EXPECT_EQ(bits_of(run({1}, {-1}, 1)), 0U);
+    EXPECT_EQ(run({}, {}, 3), 3);
+    EXPECT_EQ(bits_of(run({}, {}, -0.0)), 0x80000000U);
+  });
+}
+
+TEST(SpecialValues, OverflowIsInfinite) {
+  for_each_float_model([]<class Model>(const Format& format) {
+    const float largest = std::numeric_limits<float>::max();
+    if (format.max_exponent == 15) return;  // products of fp16 cannot move FLT_MAX
+    const double big = 0x1p127;
+    const double factor = 0x1p-23;  // times big: one unit in the last place of FLT_MAX
+    EXPECT_EQ((dot<Model>(format, {big}, {factor}, largest)), inf);
+    EXPECT_EQ((dot<Model>(format, {big}, {-factor}, -largest)), -inf);
+    EXPECT_EQ((dot<Model>(format, {big, big}, {2, 2}, 0)), inf);
+  });
+}
+
+TEST(ZeroPadding, ChangesNothing) {
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> normal;
+  for_each_float_model([&]<class Model>(const Format& format) {
+    for (const std::size_t n : {1U, 2U, 3U, 5U, 7U, 15U, 17U, 31U, 33U, 63U, 65U}) {
+      std::vector<double> a(n);
+      std::vector<double> b(n);
+      for (double& x : a) x = decode(format, encode(format, normal(random)));
+      for (double& x : b) x = decode(format, encode(format, normal(random)));
+      const auto c = static_cast<float>(normal(random));
+      const float sum = dot<Model>(format, a, b, c);
+      for (int zeros = 0; zeros < 70; ++zeros) {
+        a.push_back(zeros % 3 == 0 ? 0.0 : 1.5);
+        b.push_back(zeros % 3 == 0 ? 1.5 : 0.0);
+        ASSERT_EQ(bits_of(dot<Model>(format, a, b, c)), bits_of(sum)) << n << " products, zero " << zeros;
+      }
+    }
+  });
+}
+
+// Fasi et al., section "Accuracy of the dot products" and "Rounding modes": addends below the last place of
+// the largest one are lost one by one, even where together they would count.
+TEST(FromTheLiterature, V100LosesTinyAddends) {
+  const std::vector<double> tiny(4, 0x1p-12);
+  EXPECT_EQ((dot<V100<half>>(fp16, tiny, tiny, 1)), 1);       // 4 * 2^-24, no extra bit
+  EXPECT_EQ((dot<A100<half>>(fp16, tiny, tiny, 1)), 1 + 0x1p-22F);  // one extra bit: 2^-24 stays
+  // Truncation of each addend, not rounding, for both signs.
+  const std::vector<double> a{0x1p-11, 0x1p-12, 0x1p-12, 0x1p-12};
+  const std::vector<double> b{0x1p-12, 0x1p-12, 0x1p-12, 0x1p-13};
+  EXPECT_EQ((dot<A100<half>>(fp16, a, b, 1)), 1 + 0x1p-23F * 2);  // 2^-23 + 2^-24 + 2^-24, 2^-25 lost
+  EXPECT_EQ((dot<V100<half>>(fp16, a, b, 1)), 1 + 0x1p-23F);
+  EXPECT_EQ((dot<V100<half>>(fp16, a, b, -1)), -1 + 0x1p-23F);
+}
+
+// Partial sums are not normalised within a block: beside c = 1 four products of 2^-24 are cut one by one,
+// beside c = 1 - 2^-24 they all count, so the larger c gives the smaller result (Fasi et al., on
+// monotonicity).
+TEST(FromTheLiterature, V100IsNotMonotonic) {
+  const std::vector<double> tiny(4, 0x1p-12);
+  const float below = dot<V100<half>>(fp16, tiny, tiny, 1 - 0x1p-24F);
+  const float at = dot<V100<half>>(fp16, tiny, tiny, 1);
+  EXPECT_EQ(below, 1 + 0x1p-23F);  // 1 + 3 * 2^-24, truncated
+  EXPECT_EQ(at, 1);
+  EXPECT_GT(below, at);
+}
+
+TEST(FromTheLiterature, BlocksOfVoltaAndAmpere) {
+  // A small product behind 1 and -1 survives where the two have cancelled in an earlier block, or
+  // where it lies on the grid that 1 sets.
+  std::vector<double> a(8, 0);
+  std::vector<double> b(8, 1);
+  a[0] = 1;
+  a[3] = -1;
+  a[4] = 0x1p-24;
+  EXPECT_EQ((dot<V100<half>>(fp16, a, b, 0)), 0x1p-24F);  // 4 + 4: second block alone
+  EXPECT_EQ((dot<A100<half>>(fp16, a, b, 0)), 0x1p-24F);  // within its grid of 2^-24
+  a[4] = 0x1p-14;
+  b[4] = 0x1p-11;
+  EXPECT_EQ((dot<V100<half>>(fp16, a, b, 0)), 0x1p-25F);
+  EXPECT_EQ((dot<A100<half>>(fp16, a, b, 0)), 0);       // one block of 8, below its grid
+  EXPECT_EQ((dot<H200<half>>(fp16, a, b, 0)), 0x1p-25F);  // two extra bits
+  EXPECT_EQ((dot<A100<tensor>>(tf32, a, b, 0)), 0x1p-25F);  // blocks of 4
+}
+
+TEST(TensorCore, SubnormalFactorsCountWithTheSmallestNormalExponent) {
+  // 2^-24 * 1 sets the grid of exponent -14: 2^-39 with two extra bits; a product of 2^-40 is lost,
+  // though it is only 2^-16 of the sum.
+  EXPECT_EQ((dot<H200<half>>(fp16, {0x1p-24, 0x1p-14}, {1, 0x1p-14 * 0x1p-10}, 0)), 0x1p-24F + 0x1p-38F);
+  EXPECT_EQ((dot<H200<half>>(fp16, {0x1p-24, 0x1p-20}, {1, 0x1p-20}, 0)), 0x1p-24F);
+}
+
+TEST(Int32, WrapsModulo2To32) {
+  EXPECT_EQ((dot<Int32>(int8, {127, -128}, {127, -128}, 0)), 127 * 127 + 128 * 128);
+  EXPECT_EQ((dot<Int32>(int8, {1}, {1}, std::numeric_limits<std::int32_t>::max())),
+            std::numeric_limits<std::int32_t>::min());
+  const std::vector<double> low(131072, -128);
+  EXPECT_EQ((dot<Int32>(int8, low, low, 0)), std::numeric_limits<std::int32_t>::min());
+  const std::vector<double> safe(static_cast<std::size_t>(int32_safe_products), -128);
+  EXPECT_EQ((dot<Int32>(int8, safe, safe, 0)), int32_safe_products * 16384);
+}
+
+TEST(Fp32Nearest, IsFma) {
+  EXPECT_EQ((dot<Fp32Nearest>(fp32, {1 + 0x1p-23}, {1 + 0x1p-23}, -1)), 0x1p-22F + 0x1p-46F);
+  EXPECT_EQ((dot<Fp32Nearest>(tf32, {0x1p-12}, {0x1p-12}, 1)), 1);
+  EXPECT_EQ((dot<Fp32Nearest>(fp8_e4m3, {448}, {448}, 0)), 448.0F * 448.0F);
+}
+
+TEST(CpuBf16, FlushesSubnormals) {
+  const float subnormal = 0x1p-127F;
+  EXPECT_EQ((dot<Avx512Bf16>(bf16, {0}, {0}, subnormal)), 0);
+  EXPECT_EQ((dot<AmxBf16>(bf16, {0}, {0}, subnormal)), 0);
+  EXPECT_EQ((dot<Avx512Bf16>(bf16, {0x1p-127}, {0x1p127}, 0)), 0);
+  EXPECT_EQ((dot<AmxBf16>(bf16, {0x1p-127}, {0x1p127}, 0)), 0);
+  EXPECT_EQ((dot<AmxBf16>(bf16, {0x1p-63}, {0x1p-64}, 0)), 0);
+  EXPECT_EQ((dot<H200<brain>>(bf16, {0x1p-63}, {0x1p-64}, 0)), 0x1p-127F);
+}
+
+TEST(Names, FindEveryAccumulatorAndNoOther) {
+  for (const Accumulator accumulator : accumulators) {
+    EXPECT_EQ(find_accumulator(accumulator_name(accumulator)), accumulator);
+  }
+  EXPECT_EQ(find_accumulator("h100"), std::nullopt);
+  EXPECT_EQ(accumulator_names(), "fp32, v100, a100, h200, h200-mma, amx-bf16, avx512-bf16, int32");
+}
+
+template <FormatId Id>
+void expect_models_support_what_the_table_says() {
+  for (const Accumulator accumulator : accumulators) {
+    bool model_supports = false;
+    const bool found =
+        visit_model<Id>(accumulator, [&]<class Model>() { model_supports = Model::supports(Id); });
+    EXPECT_EQ(found, supports(accumulator, Id)) << accumulator_name(accumulator);
+    EXPECT_EQ(model_supports, found) << accumulator_name(accumulator);
+  }
+}
+
+TEST(Names, ModelsAndTableAgree) {
+  expect_models_support_what_the_table_says<FormatId::fp16>();
+  expect_models_support_what_the_table_says<FormatId::bf16>();
+  expect_models_support_what_the_table_says<FormatId::tf32>();
+  expect_models_support_what_the_table_says<FormatId::fp8_e4m3>();
+  expect_models_support_what_the_table_says<FormatId::int8>();
+  expect_models_support_what_the_table_says<FormatId::fp32>();
+  expect_models_support_what_the_table_says<FormatId::fp64>();
+}
+
+}  // namespace
+}  // namespace kintsugi::core

@@ -1,0 +1,137 @@
+"""The installed tree, moved after installation: headers, find_package(kintsugi), pkg-config, program."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+SOURCE = pathlib.Path(os.environ["TESTED_SOURCE"])
+BUILD = pathlib.Path(os.environ["TESTED_BUILD"])
+CC = os.environ.get("TESTED_CC", "cc")
+CXX = os.environ.get("TESTED_CXX", "c++")
+PEDANTIC = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
+
+pytestmark = pytest.mark.skipif(os.environ.get("TESTED_SANITIZED") == "1",
+                                reason="consumers without the sanitizers cannot load a sanitized library")
+
+
+def run(*command, **options):
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True, **options)
+    assert result.returncode == 0, f"{command}\n{result.stdout}{result.stderr}"
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    """Installed in one place and then moved to another: nothing in the tree may name the first."""
+    folder = tmp_path_factory.mktemp("install")
+    run("cmake", "--install", BUILD, "--prefix", folder / "first")
+    shutil.move(folder / "first", folder / "moved here")
+    return folder / "moved here"
+
+
+@pytest.fixture(scope="module")
+def library_folder(prefix):
+    return next(prefix.rglob("libkintsugi.so")).parent
+
+
+def test_what_is_installed(prefix, library_folder):
+    assert sorted(file.name for file in (prefix / "include/kintsugi").iterdir()) == ["kintsugi.h", "kintsugi.hpp"]
+    assert [file.name for file in (prefix / "include").iterdir()] == ["kintsugi"]
+    assert (library_folder / "libkintsugi.so").is_symlink()
+    assert not list(prefix.rglob("*.a")), "the rooms are not for others"
+    assert (library_folder / "cmake/kintsugi/kintsugiConfig.cmake").is_file()
+    assert (library_folder / "pkgconfig/kintsugi.pc").is_file()
+
+
+def test_no_text_names_the_build_or_the_first_prefix(prefix):
+    for file in prefix.rglob("*"):
+        if file.suffix in (".cmake", ".pc", ".h", ".hpp"):
+            text = file.read_text()
+            for path in (str(SOURCE), str(BUILD), str(prefix.parent / "first")):
+                assert path not in text, f"{file} names {path}"
+
+
+@pytest.mark.parametrize("header, compiler, options", [
+    ("kintsugi.h", CC, ["-x", "c", "-std=c11"]),
+    ("kintsugi.h", CXX, ["-x", "c++", "-std=c++11"]),
+    ("kintsugi.h", CXX, ["-x", "c++", "-std=c++20"]),
+    ("kintsugi.hpp", CXX, ["-x", "c++", "-std=c++20", "-Wconversion"]),
+])
+def test_headers_stand_alone(prefix, tmp_path, header, compiler, options):
+    source = tmp_path / "alone"
+    source.write_text(f'#include "kintsugi/{header}"\n#include "kintsugi/{header}"\n'
+                      "kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;\n"
+                      "kintsugi_options options = KINTSUGI_OPTIONS_INIT;\n"
+                      "kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;\n")
+    run(compiler, *options, *PEDANTIC, f"-I{prefix / 'include'}", "-fsyntax-only", source)
+
+
+def test_examples_as_an_outside_cmake_project(prefix, tmp_path):
+    outside = tmp_path / "examples"
+    shutil.copytree(SOURCE / "examples", outside, ignore=shutil.ignore_patterns("data"))
+    configure = ["cmake", "-S", outside, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}",
+                 f"-DCMAKE_C_COMPILER={CC}", f"-DCMAKE_CXX_COMPILER={CXX}"]
+    run(*configure)
+    run("cmake", "--build", tmp_path / "build")
+    output = run("ctest", "--test-dir", tmp_path / "build", "--output-on-failure")
+    assert "100% tests passed, 0 tests failed out of 2" in output
+
+
+def project(folder, languages, request, source, code):
+    """A project of its own with one program `user` that links kintsugi::kintsugi."""
+    folder.mkdir()
+    (folder / source).write_text(code)
+    (folder / "CMakeLists.txt").write_text(
+        f"cmake_minimum_required(VERSION 3.25)\nproject(user LANGUAGES {languages})\n{request}\n"
+        f"add_executable(user {source})\ntarget_link_libraries(user PRIVATE kintsugi::kintsugi)\n")
+    return folder
+
+
+PRINT_VERSION = '#include <kintsugi/kintsugi.h>\n#include <stdio.h>\nint main(void) { puts(kintsugi_version()); }\n'
+
+
+def test_a_project_in_c_alone(prefix, tmp_path):
+    folder = project(tmp_path / "c", "C", "find_package(kintsugi REQUIRED)", "user.c", PRINT_VERSION)
+    run("cmake", "-S", folder, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_C_COMPILER={CC}")
+    run("cmake", "--build", tmp_path / "build")
+    assert run(tmp_path / "build/user").strip() == installed_version(prefix)
+
+
+def installed_version(prefix):
+    text = (prefix / "include/kintsugi/kintsugi.h").read_text()
+    return ".".join(text.split(f"KINTSUGI_VERSION_{part} ")[1].split()[0] for part in ("MAJOR", "MINOR", "PATCH"))
+
+
+def test_a_version_that_is_not_here_is_refused(prefix, tmp_path):
+    folder = project(tmp_path / "c", "C CXX", "find_package(kintsugi 99.0 REQUIRED)", "user.c", PRINT_VERSION)
+    result = subprocess.run(["cmake", "-S", str(folder), "-B", str(tmp_path / "build"),
+                             f"-DCMAKE_PREFIX_PATH={prefix}"], capture_output=True, text=True)
+    assert result.returncode != 0 and "99.0" in result.stderr
+
+
+@pytest.mark.parametrize("compiler, source", [
+    ([CC, "-std=c11"], "c/sgemm.c"),
+    ([CXX, "-std=c++20"], "cpp/gemm.cpp"),
+])
+def test_examples_with_pkg_config_alone(prefix, library_folder, tmp_path, compiler, source):
+    environment = os.environ | {"PKG_CONFIG_PATH": str(library_folder / "pkgconfig")}
+    # The prefix has a space in it, which pkg-config escapes for a shell: let a shell read it.
+    flags = run("pkg-config", "--cflags", "--libs", "kintsugi", env=environment).strip()
+    run("sh", "-c", f'exec "$@" {flags} -lm', "sh", *compiler, *PEDANTIC, "-O1", SOURCE / "examples" / source, "-o",
+        tmp_path / "example")
+    output = run(tmp_path / "example", env=os.environ | {"LD_LIBRARY_PATH": str(library_folder)})
+    assert "right" in output and "WRONG" not in output
+    assert run("pkg-config", "--modversion", "kintsugi", env=environment).strip() == installed_version(prefix)
+
+
+@pytest.mark.skipif("TESTED_PROGRAM" not in os.environ, reason="built without the program")
+def test_the_installed_program_finds_its_library(prefix):
+    clean = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+    schemes = json.loads(run(prefix / "bin/kintsugi", "schemes", "--json", env=clean))
+    assert "fp16x3" in json.dumps(schemes)
+    mapped = run("ldd", prefix / "bin/kintsugi", env=clean)
+    assert str(prefix) in mapped and str(BUILD) not in mapped

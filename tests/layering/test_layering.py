@@ -1,0 +1,231 @@
+"""The floors of the house: who may include whom (docs/ARCHITECTURE.md), and the same in CMake."""
+
+import os
+import pathlib
+import re
+
+import pytest
+
+SOURCE = pathlib.Path(os.environ.get("TESTED_SOURCE", pathlib.Path(__file__).parents[2]))
+
+# The rooms that each room may include, besides itself.
+ALLOWED = {
+    "src/base": [],
+    "src/formats": ["src/base"],
+    "src/arith": ["src/formats", "src/base"],
+    "src/splits": ["src/arith", "src/formats", "src/base"],
+    "src/recombine": ["src/arith", "src/formats", "src/base"],
+    "src/schedule": ["src/formats", "src/base"],
+    # What lies openly in src/engines: the words that all engines share, and the registry.
+    "src/engines": ["src/schedule", "src/arith", "src/splits", "src/recombine", "src/formats", "src/base"],
+    "src/engines/*": ["src/engines", "src/schedule", "src/arith", "src/splits", "src/recombine", "src/formats",
+                      "src/base"],
+    "src/plan": ["src/engines", "src/schedule", "src/splits", "src/recombine", "src/arith",
+                 "src/formats", "src/base"],
+    "src/front": ["src/plan", "src/base", "include"],
+    "include": [],
+    "lab": ["src/formats", "src/base"],
+    "tools": ["include", "lab"],
+    "examples": ["include"],
+    "tests": ["*"],
+}
+
+C_HEADERS = "assert ctype errno fenv float inttypes limits locale math setjmp signal stdalign stdarg stdbool stddef " \
+            "stdint stdio stdlib string time".split()
+POSIX = ["dlfcn.h", "fcntl.h", "pthread.h", "sched.h", "sys/*", "unistd.h"]
+INTRINSICS = ["immintrin.h", "xmmintrin.h", "pmmintrin.h", "emmintrin.h", "cpuid.h"]
+
+# Headers beyond the C and C++ standard libraries that a room may include.
+EXTERNAL = {
+    "src/base": INTRINSICS + POSIX,  # the floating-point environment; where the settings file lies
+    "src/splits": ["omp.h"],
+    "src/recombine": ["omp.h"],
+    "src/engines": [],
+    "src/engines/*": ["omp.h"] + INTRINSICS + POSIX,
+    "src/plan": ["nlohmann/*", "omp.h"],
+    "src/front": ["nlohmann/*"],
+    "lab": ["gmp.h", "mpfr.h", "omp.h", "nlohmann/*", "fmt/*"] + POSIX,
+    "tools": ["nlohmann/*", "fmt/*", "CLI/*", "omp.h"] + POSIX,
+    "tests": ["*"],
+}
+# The only file of the library that knows {fmt}; everything else says base/format_text.hpp.
+EXTERNAL_OF_FILE = {"src/base/format_text.hpp": ["fmt/*"]}
+# Made by the build: the commit of the sources.
+GENERATED = {"tools": ["kintsugi_commit.hpp"]}
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
+ENDINGS = {".h", ".hpp", ".c", ".cpp", ".cu", ".cuh", ".def", ".inc"}
+
+
+def matches(name, patterns):
+    return any(pattern == "*" or name == pattern or (pattern.endswith("/*") and name.startswith(pattern[:-1]))
+               for pattern in patterns)
+
+
+def room_of(path):
+    """The room of a file given relative to the root: "src/plan", "src/engines/cpu", "tools", ..."""
+    parts = pathlib.PurePosixPath(path).parts
+    if parts[0] != "src":
+        return parts[0]
+    if parts[1] == "engines" and len(parts) > 3:
+        return "/".join(parts[:3])
+    return "/".join(parts[:2])
+
+
+def row_of(room, table):
+    """The entry of a room in a table: its own, else that of its siblings."""
+    if room in table:
+        return table[room]
+    return table.get(room.rpartition("/")[0] + "/*")
+
+
+def resolve(root, file, name):
+    """The file of the repository that an include means, relative to the root, or None."""
+    for folder in (file.parent, root / "src", root / "include", root, root / file.relative_to(root).parts[0]):
+        candidate = folder / name
+        if candidate.is_file() and candidate.resolve().is_relative_to(root.resolve()):
+            return candidate.resolve().relative_to(root.resolve()).as_posix()
+    return None
+
+
+def is_standard(name):
+    if name.endswith(".h"):
+        return name[:-2] in C_HEADERS
+    return "/" not in name and "." not in name
+
+
+def judge(root, file, quote, name):
+    """What is wrong with one include, or None."""
+    here = file.relative_to(root).as_posix()
+    room = room_of(here)
+    allowed = row_of(room, ALLOWED)
+    if allowed is None:
+        return f"{here}: {room} is no room that the table knows"
+    target = resolve(root, file, name)
+    if target is not None:
+        there = room_of(target)
+        if there == room or "*" in allowed or matches(there, allowed):
+            return None
+        return f"{here}: {room} may not include {there} ({name})"
+    if name in GENERATED.get(room, []):
+        return None
+    if quote == '"':
+        return f"{here}: no file {name}"
+    external = (row_of(room, EXTERNAL) or []) + EXTERNAL_OF_FILE.get(here, [])
+    if is_standard(name) or matches(name, external):
+        return None
+    return f"{here}: {room} may not include <{name}>"
+
+
+def violations(root, skip=()):
+    found = []
+    for top in ("src", "include", "tools", "lab", "examples", "tests"):
+        for file in sorted((root / top).rglob("*")):
+            if file.suffix not in ENDINGS or file in skip:
+                continue
+            for quote, name in INCLUDE.findall(file.read_text(encoding="utf-8")):
+                wrong = judge(root, file, quote, name)
+                if wrong:
+                    found.append(wrong)
+    return found
+
+
+def test_every_include_keeps_to_the_table():
+    assert violations(SOURCE) == []
+
+
+def test_something_was_read():
+    files = [file for file in (SOURCE / "src").rglob("*") if file.suffix in ENDINGS]
+    assert len(files) > 20
+
+
+@pytest.mark.parametrize("path, text, expected", [
+    ("src/base/bad.hpp", '#include "plan/plan.hpp"\n', "src/base may not include src/plan"),
+    ("src/base/bad.hpp", "#include <fmt/format.h>\n", "src/base may not include <fmt/format.h>"),
+    ("src/splits/bad.cpp", '#include "schedule/schedule.hpp"\n', "src/splits may not include src/schedule"),
+    ("src/engines/cpu/bad.cpp", '#include "engines/reference/reference.hpp"\n',
+     "src/engines/cpu may not include src/engines/reference"),
+    ("src/front/bad.cpp", '#include "engines/engine.hpp"\n', "src/front may not include src/engines"),
+    ("tools/bad.cpp", '  #  include "../src/base/status.hpp"\n', "tools may not include src/base"),
+    ("lab/bad.cpp", '#include "plan/plan.hpp"\n', "lab may not include src/plan"),
+    ("examples/bad.c", '#include "lab/lab.hpp"\n', "examples may not include lab"),
+    ("include/kintsugi/bad.hpp", '#include "base/status.hpp"\n', "include may not include src/base"),
+    ("src/base/bad.hpp", '#include "nowhere.hpp"\n', "no file nowhere.hpp"),
+    ("src/attic/bad.hpp", "#include <vector>\n", "no room"),
+])
+def test_a_bad_include_is_caught(tmp_path, path, text, expected):
+    for good in ("src/plan/plan.hpp", "src/schedule/schedule.hpp", "src/engines/engine.hpp", "src/base/status.hpp",
+                 "src/engines/reference/reference.hpp", "lab/lab.hpp"):
+        (tmp_path / good).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / good).write_text("#pragma once\n")
+    assert violations(tmp_path) == []
+    (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / path).write_text(text)
+    found = violations(tmp_path)
+    assert len(found) == 1 and expected in found[0]
+
+
+# ---------------------------------------------------------------- the same in CMake
+
+def cmake_rooms():
+    """{room: rooms it links directly}, as tests/CMakeLists.txt wrote it from the configured targets."""
+    if "TESTED_BUILD" not in os.environ:
+        pytest.skip("needs a build folder: run it through ctest")
+    rooms = {}
+    for line in (pathlib.Path(os.environ["TESTED_BUILD"]) / "tests/rooms.txt").read_text().splitlines():
+        target, _, linked = line.partition(":")
+        rooms[folder_of(target)] = sorted({folder_of(name) for name in re.findall(r"kintsugi_\w+", linked)} - {None})
+    return rooms
+
+
+def folder_of(target):
+    """src/engines/cpu of kintsugi_engines_cpu, src/plan of kintsugi_plan; None of what is no room."""
+    name = target.removeprefix("kintsugi_")
+    for folder in ("src/" + name, "src/" + name.replace("_", "/", 1)):
+        if (SOURCE / folder).is_dir():
+            return folder
+    return None
+
+
+def closure(rooms, room):
+    reached, waiting = set(), list(rooms[room])
+    while waiting:
+        other = waiting.pop()
+        if other not in reached:
+            reached.add(other)
+            waiting += rooms[other]
+    return reached
+
+
+def test_cmake_links_only_what_the_table_allows():
+    for room, linked in cmake_rooms().items():
+        allowed = row_of(room, ALLOWED) + (["src/engines/*"] if room == "src/engines" else [])
+        for other in linked:
+            assert matches(other, allowed), f"{room} may not link {other}"
+
+
+def test_every_room_has_a_target():
+    rooms = cmake_rooms()
+    for file in (SOURCE / "src").rglob("*.[ch]pp"):
+        assert room_of(file.relative_to(SOURCE).as_posix()) in rooms, file
+
+
+def test_every_include_is_linked():
+    """A room sees only what its CMake row, followed to its end, gives it."""
+    rooms = cmake_rooms()
+    missing = []
+    for room in rooms:
+        reached = closure(rooms, room) | {room}
+        for file in (SOURCE / room).rglob("*"):
+            here = file.relative_to(SOURCE).as_posix()
+            if file.suffix not in ENDINGS or room_of(here) != room:
+                continue
+            for _, name in INCLUDE.findall(file.read_text(encoding="utf-8")):
+                target = resolve(SOURCE, file, name)
+                if target is None or not target.startswith("src/"):
+                    continue
+                # An engine is linked by src/engines, and reads engine.hpp and its like, headers, from there.
+                if room_of(target) not in reached and not (
+                        room_of(target) == "src/engines" and target.endswith(".hpp")):
+                    missing.append(f"{here}: {name}")
+    assert missing == []

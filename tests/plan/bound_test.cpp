@@ -1,0 +1,174 @@
+// Every scheme stays within its own a-priori bound, entry by entry, on every distribution.
+#include "plan/bound.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "engines/registry.hpp"
+#include "formats/formats.hpp"
+#include "tests/support/gemm_case.hpp"
+
+namespace kintsugi::core {
+namespace {
+
+using test::entry_errors;
+using test::GemmCase;
+using test::GemmData;
+
+struct Norms {
+  std::vector<double> ones;      // 1-norm of each vector
+  std::vector<double> unscales;  // 2^-scale
+  RangeSummary summary;
+};
+
+Norms norms_of(const MatrixView<const float>& operand, const SplitRule& rule) {
+  std::vector<VectorRange> ranges(static_cast<std::size_t>(operand.rows));
+  find_ranges(operand, rule, ranges, 1);
+  Norms norms{std::vector<double>(ranges.size()), std::vector<double>(ranges.size()), summarize(ranges)};
+  for (std::int64_t v = 0; v < operand.rows; ++v) {
+    norms.unscales[v] = std::ldexp(1.0, -ranges[v].scale);
+    for (std::int64_t p = 0; p < operand.columns; ++p) norms.ones[v] += std::abs(static_cast<double>(operand(v, p)));
+  }
+  return norms;
+}
+
+// The bound's right-hand side for entry (i, j), the last rounding to fp32 included.
+double allowed(const ErrorBound& bound, const lab::EntryError& entry, const Norms& a, const Norms& b) {
+  const double before_rounding = bound.relative * entry.absolute +
+                                 bound.floor_a * a.unscales[entry.i] * b.ones[entry.j] +
+                                 bound.floor_b * b.unscales[entry.j] * a.ones[entry.i] +
+                                 bound.floor_both * a.unscales[entry.i] * b.unscales[entry.j];
+  return before_rounding + 0x1p-24 * (std::abs(entry.exact) + before_rounding) + 0x1p-150;
+}
+
+struct BoundCase {
+  const Scheme* scheme;
+  const Engine* engine;
+  Accumulator accumulator;
+};
+
+std::vector<BoundCase> bound_cases() {
+  std::vector<BoundCase> cases;
+  for (const Scheme* scheme : all_schemes()) {
+    for (const Engine* engine : all_engines()) {
+      if (!engine->unavailable_reason().empty()) continue;
+      for (const Accumulator way : engine->accumulators(scheme->program.format().id)) cases.push_back({scheme, engine, way});
+    }
+  }
+  return cases;
+}
+
+class SchemeBound : public testing::TestWithParam<BoundCase> {
+ protected:
+  // Largest error over allowed error; -1 when an operand overflows a slice and nothing is promised.
+  double worst_ratio(const std::string& distribution, std::int64_t k, std::uint64_t seed) {
+    const auto& [scheme, engine, accumulator] = GetParam();
+    GemmData data(GemmCase{.m = 13, .n = 11, .k = k, .distribution = distribution, .seed = seed,
+                           .scheme = std::string(scheme->name), .engine = std::string(engine->name()),
+                           .accumulator = accumulator_name(accumulator)});
+    const Norms a = norms_of(test::constant(data.a()), scheme->program.split_a);
+    const Norms b = norms_of(test::constant(data.b()).transposed(), scheme->program.split_b);
+    if (can_overflow(scheme->program.split_a, a.summary) || can_overflow(scheme->program.split_b, b.summary)) return -1;
+    const ErrorBound bound = error_bound(scheme->program, accumulator, k, in_window(scheme->program.split_a, a.summary),
+                                         in_window(scheme->program.split_b, b.summary));
+    EXPECT_EQ(data.run(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+    double worst = 0;
+    for (const auto& entry : entry_errors(data)) {
+      worst = std::max(worst, std::abs(entry.error) / allowed(bound, entry, a, b));
+    }
+    return worst;
+  }
+};
+
+TEST_P(SchemeBound, HoldsOnEveryDistribution) {
+  const char* distributions[] = {"uniform", "uniform01", "phi:0.5", "phi:1", "phi:2", "phi:4", "type1", "type2", "type3",
+                                 "type4", "offset:-10", "offset:-30", "offset-nonnegative:-14", "graded:40",
+                                 "graded-inner:30", "diagonal:20", "span:16", "span:17", "span:28", "span:29", "span:60",
+                                 "cancellation:20", "subnormal", "subnormal-mixed", "integer:9", "powers-of-two:12"};
+  std::uint64_t seed = 100;
+  for (const char* distribution : distributions) {
+    for (const std::int64_t k : {1, 2, 5, 17, 64, 65, 200}) {
+      EXPECT_LE(worst_ratio(distribution, k, ++seed), 1) << distribution << ", k = " << k;
+    }
+  }
+}
+
+TEST_P(SchemeBound, HoldsForLongSums) {
+  for (const char* distribution : {"uniform", "uniform01", "phi:2"}) {
+    EXPECT_LE(worst_ratio(distribution, 4096, 7), 1) << distribution;
+  }
+}
+
+// The harness sees failures, and the bound is one that inputs come near to.
+TEST_P(SchemeBound, IsNotEmpty) {
+  double worst = 0;
+  for (std::uint64_t seed = 1; seed < 40; ++seed) worst = std::max(worst, worst_ratio("uniform", 1, seed));
+  EXPECT_GT(worst, 0.25);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SchemeBound, testing::ValuesIn(bound_cases()), [](const auto& test) {
+  std::string name = std::string(test.param.scheme->name) + "_" + std::string(test.param.engine->name()) + "_" +
+                     accumulator_name(test.param.accumulator);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST(Windows, AreThoseThatTheSchemePagesState) {
+  EXPECT_EQ(window_span(find_scheme("fp16x3")->program.split_a), 16);
+  EXPECT_EQ(window_span(find_scheme("fp16x3-wide")->program.split_a), 28);
+  const SplitRule& fp16_rule = find_scheme("fp16")->program.split_a;
+  EXPECT_TRUE(in_window(fp16_rule, {.largest_span = 28, .largest = 14, .smallest = -14}));
+  EXPECT_FALSE(in_window(fp16_rule, {.largest_span = 28, .largest = 14, .smallest = -15}));
+  EXPECT_FALSE(in_window(fp16_rule, {.largest_span = 28, .largest = 15, .smallest = 0}));
+  EXPECT_TRUE(can_overflow(fp16_rule, {.largest_span = 28, .largest = 15, .smallest = 0}));
+  EXPECT_FALSE(can_overflow(find_scheme("fp16x3")->program.split_a, {.largest_span = 99, .largest = 127, .smallest = 0}));
+}
+
+// Rounds a scaled element to the slices' sum, in units where its vector's maximum is 2^14.
+double split_sum(const SplitRule& rule, double x) {
+  double sum = 0;
+  split_element(rule, x, 0, [&](int s, std::uint64_t pattern) {
+    sum += std::ldexp(decode(*rule.format, pattern), -s * rule.residual_exponent);
+  });
+  return sum;
+}
+
+// Inside the window every element keeps its bits; the binade below it has elements that do not.
+TEST(Windows, AreSharp) {
+  for (const char* name : {"fp16x3", "fp16x3-wide"}) {
+    const SplitRule& rule = find_scheme(name)->program.split_a;
+    const auto worst_in_binade = [&](int exponent) {
+      double worst = 0;
+      for (int i = 0; i < (1 << 23); i += 3) {
+        const double x = std::ldexp(1.0 + std::ldexp(i, -23), exponent);
+        worst = std::max(worst, std::abs(x - split_sum(rule, x)) / std::ldexp(1.0, exponent));
+      }
+      return worst;
+    };
+    const int lowest = 14 - window_span(rule);
+    EXPECT_LE(worst_in_binade(lowest), 0x1p-23) << name;
+    EXPECT_GE(worst_in_binade(lowest - 1), 0x1p-22) << name;
+  }
+}
+
+// The fp32 contract: where the planner's proof begins.
+TEST(Contract, IsProvedFromSmallLengthsOn) {
+  for (const char* name : {"fp16x3", "fp16x3-wide"}) {
+    const Program& program = find_scheme(name)->program;
+    const int span = window_span(program.split_a);
+    const auto proved = [&](Accumulator accumulator, std::int64_t k) {
+      return relative_bound(program, accumulator, k, span, span) <= fp32_contract(k);
+    };
+    for (std::int64_t k = 1; k <= 100000; k = k < 200 ? k + 1 : k * 5 / 4) {
+      EXPECT_EQ(proved(Accumulator::h200, k), k >= 5) << name << " " << k;
+      if (k < 60 || k > 70) {
+        EXPECT_EQ(proved(Accumulator::fp32, k), k > 70) << name << " " << k;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::core

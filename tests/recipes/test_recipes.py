@@ -1,0 +1,187 @@
+"""Follows the three recipes of docs/ to the letter on a copy of the sources, builds it, and multiplies with the result.
+
+A fenced block of a recipe whose first line names a file is applied:
+
+    ```cpp file=PATH                 the whole new file
+    ```cpp file=PATH after='LINE'    inserted after the one line of the file that says this
+    ```cpp file=PATH replace='LINE'  in its place
+
+Every other block (no file=) is for people and left alone.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+
+import numpy
+import pytest
+
+SOURCE = pathlib.Path(os.environ.get("TESTED_SOURCE", pathlib.Path(__file__).parents[2]))
+RECIPES = {"format": "docs/ADDING-A-FORMAT.md", "scheme": "docs/ADDING-A-SCHEME.md", "engine": "docs/ADDING-A-ENGINE.md"}
+NOT_COPIED = shutil.ignore_patterns("build*", ".git", "data", "__pycache__", "*.pyc")
+BLOCK = re.compile(r"^```(\w+) +([^\n]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page):
+    """(attributes, text) of every block of a page that names a file."""
+    for _, info, text in BLOCK.findall(page):
+        attributes = dict(word.split("=", 1) for word in shlex.split(info))
+        assert set(attributes) <= {"file", "after", "replace"}, info
+        yield attributes, text
+
+
+def apply_block(root, attributes, text):
+    file = root / attributes["file"]
+    place = attributes.get("after", attributes.get("replace"))
+    if place is None:
+        assert not file.exists(), f"{file} is there already"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return
+    lines = file.read_text().splitlines(keepends=True)
+    found = [number for number, line in enumerate(lines) if line.strip() == place]
+    assert len(found) == 1, f"{attributes['file']} has {len(found)} lines that say {place}"
+    lines[found[0] + ("after" in attributes) : found[0] + 1] = [text]
+    file.write_text("".join(lines))
+
+
+def contents(root):
+    return {file.relative_to(root).as_posix(): file.read_bytes() for file in root.rglob("*") if file.is_file()}
+
+
+def follow(recipe, root):
+    """Applies a recipe; returns the files that it touched."""
+    before = contents(root)
+    applied = list(blocks((SOURCE / RECIPES[recipe]).read_text()))
+    assert applied, f"{RECIPES[recipe]} has no block to apply"
+    for attributes, text in applied:
+        apply_block(root, attributes, text)
+    after = contents(root)
+    return sorted(name for name in after if before.get(name) != after[name])
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    root = tmp_path_factory.mktemp("recipes") / "source"
+    for name in ("CMakeLists.txt", "cmake", "include", "src", "lab", "tools"):
+        if (SOURCE / name).is_dir():
+            shutil.copytree(SOURCE / name, root / name, ignore=NOT_COPIED)
+        else:
+            root.mkdir(exist_ok=True)
+            shutil.copy(SOURCE / name, root / name)
+    return root
+
+
+@pytest.fixture(scope="module")
+def touched(tree):
+    return {recipe: follow(recipe, tree) for recipe in RECIPES}
+
+
+def test_a_scheme_is_two_files_of_one_folder(touched):
+    assert touched["scheme"] == ["src/plan/schemes/fp16x4.hpp", "src/plan/schemes/registry.cpp"]
+
+
+def test_a_format_is_a_header_a_name_and_a_line(touched):
+    library = [name for name in touched["format"] if not name.startswith("src/engines/")]
+    assert library == ["src/formats/format.hpp", "src/formats/formats.hpp", "src/formats/fp8_e3m4.hpp"]
+    # The engine whose models are named one by one.
+    assert set(touched["format"]) - set(library) == {"src/engines/reference/reference.cpp"}
+
+
+def test_an_engine_is_a_folder_and_a_line(touched):
+    assert touched["engine"] == ["src/engines/engines.def", "src/engines/plain/plain.cpp"]
+
+
+class Program:
+    def __init__(self, path, folder):
+        self.path = path
+        self.folder = folder
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("KINTSUGI_", "XDG_"))}
+        self.environment["HOME"] = str(folder)
+
+    def __call__(self, *words):
+        completed = subprocess.run([self.path, *words], cwd=self.folder, env=self.environment, capture_output=True,
+                                   text=True, timeout=120)
+        assert completed.returncode == 0, f"{words}: {completed.stderr}"
+        return completed.stdout
+
+
+def run(*command):
+    completed = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert completed.returncode == 0, f"{command}:\n{completed.stdout[-6000:]}"
+
+
+@pytest.fixture(scope="module")
+def program(tree, touched):
+    build = tree.parent / "build"
+    generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+    compiler = [f"-DCMAKE_CXX_COMPILER={os.environ['TESTED_CXX']}"] if "TESTED_CXX" in os.environ else []
+    # Debug information and optimisation cost more time than they save here.
+    run("cmake", "-S", str(tree), "-B", str(build), *generator, *compiler, "-DKINTSUGI_TESTS=OFF",
+        "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0")
+    run("cmake", "--build", str(build), "-j", str(min(os.cpu_count() or 1, 2)), "--target", "kintsugi_program")
+    return Program(build / "kintsugi", tree.parent)
+
+
+def test_the_new_scheme_is_listed(program):
+    names = [scheme["name"] for scheme in json.loads(program("schemes", "--json"))["schemes"]]
+    assert "fp16x4" in names and "fp16x3" in names
+    assert "fp16x4" in program("schemes")
+
+
+def test_the_new_engine_is_listed_and_multiplies_the_new_format(program):
+    engines = {engine["name"]: engine for engine in json.loads(program("engines", "--json"))["engines"]}
+    assert engines["plain"]["available"] is True
+    assert list(engines)[-1] == "plain"
+    for engine in ("cpu", "reference", "plain"):
+        assert "fp32" in engines[engine]["accumulators"]["fp8_e3m4"]
+    assert "plain" in program("engines")
+
+
+def componentwise_error(program, scheme, k, engine="plain"):
+    """max |C - AB| / (|A||B|) of 64 x 64 entries; FP32 products are exact in double, their sums nearly."""
+    program("generate", "uniform", f"64x{k}", "-o", "a.npy", "--side", "a")
+    program("generate", "uniform", f"{k}x64", "-o", "b.npy", "--side", "b")
+    program("gemm", "a.npy", "b.npy", "-o", "c.npy", "--scheme", scheme, "--engine", engine)
+    a, b = (numpy.load(program.folder / name).astype(numpy.float64) for name in ("a.npy", "b.npy"))
+    c = numpy.load(program.folder / "c.npy")
+    assert c.dtype == numpy.float32
+    return numpy.max(numpy.abs(c - a @ b) / (numpy.abs(a) @ numpy.abs(b)))
+
+
+@pytest.mark.parametrize("k", [1, 7, 64, 300])
+def test_the_new_scheme_on_the_new_engine_keeps_its_bound(program, k):
+    split = 2.0**-22 * (1 + 2.0**-20)
+    accumulation = (k + 1) * 2.0**-24 * 1.01
+    assert componentwise_error(program, "fp16x4", k) <= split + accumulation
+
+
+def test_the_new_term_counts(program):
+    """At k = 1 the product of the residuals, up to 2^-22, is all that the two schemes differ by."""
+    assert componentwise_error(program, "fp16x4", 1) < 0.75 * componentwise_error(program, "fp16x3", 1)
+
+
+def test_the_engines_agree_on_small_integers(program):
+    a = numpy.arange(-40, 40, dtype=numpy.float32).reshape(8, 10)
+    numpy.save(program.folder / "a.npy", a)
+    numpy.save(program.folder / "b.npy", a.T.copy())
+    for engine in ("plain", "reference"):
+        program("gemm", "a.npy", "b.npy", "-o", "c.npy", "--scheme", "fp16x4", "--engine", engine)
+        assert (numpy.load(program.folder / "c.npy") == a @ a.T).all()
+
+
+# ---------------------------------------------------------------- the harness sees what is wrong
+
+def test_a_block_that_finds_no_place_is_caught(tmp_path):
+    (tmp_path / "f.hpp").write_text("one\ntwo\none\n")
+    with pytest.raises(AssertionError, match="0 lines"):
+        apply_block(tmp_path, {"file": "f.hpp", "after": "three"}, "x\n")
+    with pytest.raises(AssertionError, match="2 lines"):
+        apply_block(tmp_path, {"file": "f.hpp", "after": "one"}, "x\n")
+    apply_block(tmp_path, {"file": "f.hpp", "after": "two"}, "x\n")
+    apply_block(tmp_path, {"file": "f.hpp", "replace": "two"}, "y\n")
+    assert (tmp_path / "f.hpp").read_text() == "one\ny\nx\none\n"

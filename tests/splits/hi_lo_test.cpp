@@ -1,0 +1,167 @@
+// Slices against their definition, and ranges against a plain walk over the operand.
+#include "splits/hi_lo.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "formats/formats.hpp"
+#include "lab/generators.hpp"
+#include "plan/program.hpp"
+#include "splits/ranges.hpp"
+
+namespace kintsugi::core {
+namespace {
+
+struct Operand {
+  Operand(std::int64_t vectors, std::int64_t k, bool strided, const std::string& distribution, std::uint64_t seed)
+      : memory(static_cast<std::size_t>(vectors * k)) {
+    view = {memory.data(), vectors, k, strided ? 1 : k, strided ? vectors : 1};
+    lab::fill(lab::parse_distribution(distribution), lab::Side::a, seed, view);
+  }
+  MatrixView<const float> read() const { return {memory.data(), view.rows, view.columns, view.row_stride, view.column_stride}; }
+  std::vector<float> memory;
+  MatrixView<float> view;
+};
+
+std::vector<std::byte> split(const MatrixView<const float>& operand, const SplitRule& rule, SliceStorage storage,
+                             std::vector<VectorRange>& ranges, Slices& slices, int threads) {
+  ranges.assign(static_cast<std::size_t>(operand.rows), VectorRange{});
+  find_ranges(operand, rule, ranges, threads);
+  slices = make_slices(*rule.format, storage, rule.slices, operand.rows, operand.columns);
+  std::vector<std::byte> memory(slices.bytes(), std::byte{0xee});
+  slices.data = memory.data();
+  split_hi_lo(operand, rule, ranges, slices, threads);
+  return memory;
+}
+
+double slice_value(const Slices& slices, int s, std::int64_t v, std::int64_t p) {
+  if (slices.storage == SliceStorage::fp32) return slices.vector<float>(s, v)[p];
+  switch (slices.format->storage_bytes) {
+    case 1: return decode(*slices.format, slices.vector<std::uint8_t>(s, v)[p]);
+    case 2: return decode(*slices.format, slices.vector<std::uint16_t>(s, v)[p]);
+    default: return decode(*slices.format, slices.vector<std::uint32_t>(s, v)[p]);
+  }
+}
+
+TEST(Ranges, MatchAPlainWalk) {
+  for (const char* distribution : {"uniform", "phi:4", "subnormal-mixed", "special:0.2", "graded:60"}) {
+    const Operand operand(37, 101, true, distribution, 5);
+    std::vector<VectorRange> ranges(37);
+    const SplitRule& rule = find_scheme("fp16x3")->program.split_a;
+    find_ranges(operand.read(), rule, ranges, 2);
+    for (std::int64_t v = 0; v < 37; ++v) {
+      int largest = -10000;
+      int smallest = 10000;
+      bool nan = false, plus = false, minus = false;
+      for (std::int64_t p = 0; p < 101; ++p) {
+        const float x = operand.view(v, p);
+        nan |= std::isnan(x);
+        plus |= std::isinf(x) && x > 0;
+        minus |= std::isinf(x) && x < 0;
+        if (!std::isfinite(x) || x == 0) continue;
+        largest = std::max(largest, std::ilogb(x));
+        smallest = std::min(smallest, std::ilogb(x));
+      }
+      const VectorRange& range = ranges[v];
+      EXPECT_EQ((range.flags & VectorRange::has_nan) != 0, nan);
+      EXPECT_EQ((range.flags & VectorRange::has_plus_infinity) != 0, plus);
+      EXPECT_EQ((range.flags & VectorRange::has_minus_infinity) != 0, minus);
+      EXPECT_EQ(range.largest, largest) << distribution;
+      EXPECT_EQ(range.smallest, smallest);
+      EXPECT_EQ(range.scale, 14 - largest);
+    }
+  }
+}
+
+TEST(Ranges, ZeroVectorsScaleByOne) {
+  const std::vector<float> zeros(8, 0.0F);
+  std::vector<VectorRange> ranges(2);
+  find_ranges(MatrixView<const float>{zeros.data(), 2, 4, 4, 1}, find_scheme("fp16x3")->program.split_a, ranges, 1);
+  EXPECT_EQ(ranges[0].flags, VectorRange::all_zero);
+  EXPECT_EQ(ranges[0].scale, 0);
+  EXPECT_EQ(ranges[0].span(), 0);
+  EXPECT_TRUE(summarize(ranges).finite);
+}
+
+class HiLo : public testing::TestWithParam<const Scheme*> {};
+
+TEST_P(HiLo, SlicesAreTheDefinition) {
+  const SplitRule& rule = GetParam()->program.split_a;
+  for (const char* distribution : {"uniform", "phi:2", "subnormal", "offset:100", "offset:-120"}) {
+    for (const bool strided : {false, true}) {
+      const Operand operand(19, 70, strided, distribution, 11);
+      std::vector<VectorRange> ranges;
+      Slices slices;
+      const auto memory = split(operand.read(), rule, SliceStorage::packed, ranges, slices, 2);
+      for (std::int64_t v = 0; v < 19; ++v) {
+        for (std::int64_t p = 0; p < 70; ++p) {
+          double rest = std::ldexp(static_cast<double>(operand.view(v, p)), ranges[v].scale);
+          for (int s = 0; s < rule.slices; ++s) {
+            const Rounding rounding = s == 0 ? rule.first_rounding : rule.residual_rounding;
+            const double expected = decode(*rule.format, encode(*rule.format, rest, rounding));
+            ASSERT_EQ(slice_value(slices, s, v, p), expected) << distribution;
+            rest = std::ldexp(rest - expected, rule.residual_exponent);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(HiLo, PaddingIsZeroAndStorageOnlyWidens) {
+  const SplitRule& rule = GetParam()->program.split_a;
+  const Operand operand(19, 70, false, "uniform", 3);
+  std::vector<VectorRange> ranges;
+  Slices packed, widened;
+  const auto packed_memory = split(operand.read(), rule, SliceStorage::packed, ranges, packed, 1);
+  const auto widened_memory = split(operand.read(), rule, SliceStorage::fp32, ranges, widened, 3);
+  EXPECT_EQ(packed.padded_vectors(), 128);
+  EXPECT_EQ(packed.vector_stride(), 128);
+  for (int s = 0; s < rule.slices; ++s) {
+    for (std::int64_t v = 0; v < 128; ++v) {
+      for (std::int64_t p = 0; p < 128; ++p) {
+        const double value = slice_value(packed, s, v, p);
+        ASSERT_EQ(value, slice_value(widened, s, v, p));
+        if (v >= 19 || p >= 70) {
+          ASSERT_EQ(value, 0);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(HiLo, BlocksAreViewsOfTheWhole) {
+  const SplitRule& rule = GetParam()->program.split_a;
+  const Operand operand(300, 5, false, "uniform", 3);
+  std::vector<VectorRange> ranges;
+  Slices slices;
+  const auto memory = split(operand.read(), rule, SliceStorage::packed, ranges, slices, 1);
+  const Slices block = slices.block(128, 172);
+  for (int s = 0; s < rule.slices; ++s) EXPECT_EQ(slice_value(block, s, 7, 3), slice_value(slices, s, 135, 3));
+}
+
+TEST_P(HiLo, SpecialValuesLeaveZeros) {
+  const SplitRule& rule = GetParam()->program.split_a;
+  const std::vector<float> row{1, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), 2};
+  std::vector<VectorRange> ranges;
+  Slices slices;
+  const auto memory = split({row.data(), 1, 4, 4, 1}, rule, SliceStorage::packed, ranges, slices, 1);
+  for (int s = 0; s < rule.slices; ++s) {
+    EXPECT_EQ(slice_value(slices, s, 0, 1), 0);
+    EXPECT_EQ(slice_value(slices, s, 0, 2), 0);
+  }
+  EXPECT_FALSE(ranges[0].finite());
+}
+
+INSTANTIATE_TEST_SUITE_P(AllSchemes, HiLo, testing::ValuesIn(all_schemes().begin(), all_schemes().end()),
+                         [](const auto& scheme) {
+                           std::string name(scheme.param->name);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace kintsugi::core

@@ -1,0 +1,204 @@
+// One product through the C ABI: random operands with padding, poisoned outputs, guards checked.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/view.hpp"
+#include "kintsugi/kintsugi.h"
+#include "lab/generators.hpp"
+#include "lab/metrics.hpp"
+#include "plan/problem.hpp"
+
+namespace kintsugi::test {
+
+using core::MatrixView;
+
+// A NaN with a payload of its own: whoever writes or uses it is seen.
+inline constexpr std::uint32_t poison_bits = 0x7fc0dead;
+inline float poison() { return std::bit_cast<float>(poison_bits); }
+inline bool is_poison(float x) { return std::bit_cast<std::uint32_t>(x) == poison_bits; }
+
+// The bits of a vector, for comparisons that take -0 and NaN seriously.
+inline std::vector<std::uint32_t> bits_of(const std::vector<float>& values) {
+  std::vector<std::uint32_t> bits(values.size());
+  if (!values.empty()) std::memcpy(bits.data(), values.data(), values.size() * sizeof(float));
+  return bits;
+}
+
+struct GemmCase {
+  std::int64_t m = 1, n = 1, k = 1;
+  kintsugi_op op_a = KINTSUGI_OP_N, op_b = KINTSUGI_OP_N;
+  kintsugi_layout layout = KINTSUGI_COLUMN_MAJOR;
+  std::int64_t pad_a = 0, pad_b = 0, pad_c = 0;  // leading dimension beyond the smallest
+  std::int64_t batch = 1, gap = 3;               // elements between batch entries
+  float alpha = 1, beta = 0;
+  std::string distribution = "uniform";
+  std::uint64_t seed = 1;
+  std::string scheme = {}, engine = {}, accumulator = {}, policy = {};
+  std::int64_t workspace_limit = 0;
+  int threads = 0;
+};
+
+// Memory and views of a case; op(A), op(B) and C of entry t.
+class GemmData {
+ public:
+  explicit GemmData(const GemmCase& test) : test_(test) {
+    lda_ = leading(test.op_a, test.m, test.k) + test.pad_a;
+    ldb_ = leading(test.op_b, test.k, test.n) + test.pad_b;
+    ldc_ = leading(KINTSUGI_OP_N, test.m, test.n) + test.pad_c;
+    stride_a_ = lda_ * others(test.op_a, test.m, test.k) + test.gap;
+    stride_b_ = ldb_ * others(test.op_b, test.k, test.n) + test.gap;
+    stride_c_ = ldc_ * others(KINTSUGI_OP_N, test.m, test.n) + test.gap;
+    a_.assign(size(stride_a_), poison());
+    b_.assign(size(stride_b_), poison());
+    c_.assign(size(stride_c_), poison());
+    const auto distribution = lab::parse_distribution(test.distribution);
+    for (std::int64_t t = 0; t < test.batch; ++t) {
+      lab::fill(distribution, lab::Side::a, test.seed + static_cast<std::uint64_t>(t), a(t));
+      lab::fill(distribution, lab::Side::b, test.seed + static_cast<std::uint64_t>(t), b(t));
+      if (test.beta != 0) lab::fill(lab::parse_distribution("uniform"), lab::Side::a, test.seed + 1000, c(t));
+    }
+  }
+
+  MatrixView<float> a(std::int64_t t = 0) { return view(a_, stride_a_, t, test_.op_a, test_.m, test_.k, lda_); }
+  MatrixView<float> b(std::int64_t t = 0) { return view(b_, stride_b_, t, test_.op_b, test_.k, test_.n, ldb_); }
+  MatrixView<float> c(std::int64_t t = 0) { return view(c_, stride_c_, t, KINTSUGI_OP_N, test_.m, test_.n, ldc_); }
+
+  kintsugi_problem problem() const {
+    kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
+    problem.m = test_.m;
+    problem.n = test_.n;
+    problem.k = test_.k;
+    problem.lda = lda_;
+    problem.ldb = ldb_;
+    problem.ldc = ldc_;
+    problem.op_a = test_.op_a;
+    problem.op_b = test_.op_b;
+    problem.layout = test_.layout;
+    problem.batch_count = test_.batch;
+    problem.stride_a = stride_a_;
+    problem.stride_b = stride_b_;
+    problem.stride_c = stride_c_;
+    return problem;
+  }
+
+  kintsugi_options options() const {
+    kintsugi_options options = KINTSUGI_OPTIONS_INIT;
+    const auto text = [](const std::string& value) { return value.empty() ? nullptr : value.c_str(); };
+    options.scheme = text(test_.scheme);
+    options.engine = text(test_.engine);
+    options.accumulator = text(test_.accumulator);
+    options.policy = text(test_.policy);
+    options.workspace_limit = test_.workspace_limit;
+    options.threads = test_.threads;
+    return options;
+  }
+
+  kintsugi_operands operands() {
+    kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
+    operands.alpha = &test_.alpha;
+    operands.beta = &test_.beta;
+    operands.a = a_.data();
+    operands.b = b_.data();
+    operands.c = c_.data();
+    return operands;
+  }
+
+  // Runs it; the result lies in c(). Nothing but C's entries may have changed.
+  kintsugi_status run(kintsugi_handle handle = nullptr) {
+    const auto a_before = bits_of(a_);
+    const auto b_before = bits_of(b_);
+    const kintsugi_problem the_problem = problem();
+    const kintsugi_options the_options = options();
+    const kintsugi_operands the_operands = operands();
+    const kintsugi_status status = kintsugi_gemm(handle, &the_problem, &the_options, &the_operands);
+    EXPECT_EQ(a_before, bits_of(a_)) << "A was modified";
+    EXPECT_EQ(b_before, bits_of(b_)) << "B was modified";
+    EXPECT_EQ(count_poison(), expected_padding()) << "something beside C's entries was written";
+    return status;
+  }
+
+  void run_well(kintsugi_handle handle = nullptr) {
+    ASSERT_EQ(run(handle), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  }
+
+  // Entries of C, column by column, entry by entry: the same order for both layouts.
+  std::vector<float> result() {
+    std::vector<float> values;
+    for (std::int64_t t = 0; t < test_.batch; ++t) {
+      for (std::int64_t j = 0; j < test_.n; ++j) {
+        for (std::int64_t i = 0; i < test_.m; ++i) values.push_back(c(t)(i, j));
+      }
+    }
+    return values;
+  }
+
+  std::vector<float>& raw_c() { return c_; }
+  std::vector<float>& raw_a() { return a_; }
+  std::vector<float>& raw_b() { return b_; }
+  const GemmCase& test() const { return test_; }
+
+ private:
+  bool unit_down(kintsugi_op op) const { return (test_.layout == KINTSUGI_COLUMN_MAJOR) == (op == KINTSUGI_OP_N); }
+  std::int64_t leading(kintsugi_op op, std::int64_t rows, std::int64_t columns) const {
+    return std::max<std::int64_t>(unit_down(op) ? rows : columns, 1);
+  }
+  std::int64_t others(kintsugi_op op, std::int64_t rows, std::int64_t columns) const {
+    return unit_down(op) ? columns : rows;
+  }
+  std::size_t size(std::int64_t stride) const { return static_cast<std::size_t>(stride * test_.batch + test_.gap); }
+
+  MatrixView<float> view(std::vector<float>& memory, std::int64_t stride, std::int64_t t, kintsugi_op op,
+                         std::int64_t rows, std::int64_t columns, std::int64_t ld) const {
+    return core::matrix_view(memory.data() + t * stride, static_cast<core::Layout>(test_.layout),
+                             static_cast<core::Op>(op), rows, columns, ld);
+  }
+
+  std::int64_t expected_padding() const {
+    return static_cast<std::int64_t>(c_.size()) - test_.m * test_.n * test_.batch;
+  }
+  // Poison outside C's entries; a result that is NaN is never this NaN on its own account.
+  std::int64_t count_poison() {
+    std::vector<float> copy = c_;
+    for (std::int64_t t = 0; t < test_.batch; ++t) {
+      const MatrixView<float> entries = view(copy, stride_c_, t, KINTSUGI_OP_N, test_.m, test_.n, ldc_);
+      for (std::int64_t j = 0; j < test_.n; ++j) {
+        for (std::int64_t i = 0; i < test_.m; ++i) entries(i, j) = 0;
+      }
+    }
+    return std::count_if(copy.begin(), copy.end(), is_poison);
+  }
+
+  GemmCase test_;
+  std::int64_t lda_, ldb_, ldc_, stride_a_, stride_b_, stride_c_;
+  std::vector<float> a_, b_, c_;
+};
+
+template <class T>
+MatrixView<const T> constant(const MatrixView<T>& view) {
+  return {view.data, view.rows, view.columns, view.row_stride, view.column_stride, view.space};
+}
+
+// All checked entries of one batch entry against the exact result.
+inline std::vector<lab::EntryError> entry_errors(GemmData& data, const std::vector<float>& c_before = {},
+                                                 std::int64_t t = 0) {
+  std::vector<lab::EntryError> entries;
+  lab::CheckOptions options;
+  options.entries = &entries;
+  lab::Product<float> product{constant(data.a(t)), constant(data.b(t)), data.test().alpha, data.test().beta};
+  MatrixView<float> old = data.c(t);
+  if (!c_before.empty()) {
+    old.data = const_cast<float*>(c_before.data()) + (data.c(t).data - data.raw_c().data());
+    product.c0 = constant(old);
+  }
+  lab::measure_errors<float>(product, constant(data.c(t)), {}, options);
+  return entries;
+}
+
+}  // namespace kintsugi::test

@@ -1,0 +1,121 @@
+"""Settings from flags, the environment and the file, the nearest first; and the listings."""
+
+import numpy
+import pytest
+
+
+@pytest.fixture
+def operands(program, random):
+    program.save("A.npy", random.standard_normal((16, 16)).astype("f4"))
+    return program
+
+
+def first_row(program, *flags, **keywords):
+    document = program.ok("gemm", "A.npy", "A.npy", "--check", "--json", *flags, **keywords).json()
+    return document["rows"][0], document["settings"]
+
+
+def test_the_environment_is_obeyed(operands):
+    environment = {"KINTSUGI_SCHEME": "fp16", "KINTSUGI_ENGINE": "reference", "KINTSUGI_ACCUMULATOR": "a100"}
+    row, settings = first_row(operands, environment=environment)
+    assert (row["scheme"], row["engine"], row["accumulator"]) == ("fp16", "reference", "a100")
+    assert settings["scheme"] == {"value": "fp16", "source": "environment"}
+
+
+def test_flags_come_before_the_environment(operands):
+    row, settings = first_row(operands, "--scheme", "markidis", environment={"KINTSUGI_SCHEME": "fp16"})
+    assert row["scheme"] == "markidis"
+    assert settings["scheme"] == {"value": "markidis", "source": "handle"}
+
+
+def test_the_file_is_obeyed(operands):
+    file = operands.folder / "home" / ".config" / "kintsugi" / "settings"
+    file.parent.mkdir(parents=True)
+    file.write_text("# ours\nscheme = fp16x3\n engine=reference\n")
+    row, settings = first_row(operands)
+    assert (row["scheme"], row["engine"]) == ("fp16x3", "reference")
+    assert settings["scheme"] == {"value": "fp16x3", "source": "file"}
+    row, _ = first_row(operands, environment={"KINTSUGI_SCHEME": "fp16"})
+    assert (row["scheme"], row["engine"]) == ("fp16", "reference")
+    other = operands.folder / "other"
+    other.write_text("scheme = markidis\n")
+    row, _ = first_row(operands, environment={"KINTSUGI_CONFIG": str(other)})
+    assert row["scheme"] == "markidis"
+
+
+def test_the_native_row_stands_beside_a_scheme_of_the_environment(operands):
+    environment = {"KINTSUGI_SCHEME": "fp16"}
+    row, _ = first_row(operands, environment=environment)
+    assert row["baseline"]["scheme"] == "native" and row["errors"]["le_gemm_max_error"] != "nan"
+    flags = ["--check", "--json", "--compare", "native,fp16x3"]
+    rows = operands.ok("gemm", "A.npy", "A.npy", *flags, environment=environment).json()["rows"]
+    assert [row["scheme"] for row in rows] == ["fp16", "native", "fp16x3"]
+
+
+@pytest.mark.parametrize(
+    "environment,message",
+    [
+        ({"KINTSUGI_SCHEM": "fp16"}, "settings: the environment variable KINTSUGI_SCHEM names no setting; "),
+        ({"KINTSUGI_POLICY": "never"}, 'settings: KINTSUGI_POLICY: policy = "never" is not accepted; accepted: auto, '),
+        ({"KINTSUGI_THREADS": "many"}, 'settings: KINTSUGI_THREADS: threads = "many" is not accepted; '),
+        ({"KINTSUGI_CONFIG": "absent"}, 'settings: KINTSUGI_CONFIG = "absent" cannot be read'),
+        ({"KINTSUGI_CONFIG": "bad"}, 'settings: bad:2: "scheme fp16" is not of the form name = value'),
+        ({"KINTSUGI_SCHEME": "fp15"}, 'there is no scheme "fp15"; the schemes are fp16, '),
+        ({"KINTSUGI_ENGINE": "abacus"}, 'there is no engine "abacus"; the engines are auto, '),
+    ],
+)
+def test_malformed_values_are_errors(operands, environment, message):
+    (operands.folder / "bad").write_text("\nscheme fp16\n")
+    before = operands.files()
+    assert message in operands.bad("gemm", "A.npy", "A.npy", "-o", "C.npy", environment=environment)
+    assert operands.files() == before
+
+
+@pytest.mark.parametrize("environment", [{"KINTSUGI_SCHEM": "fp16"}, {"KINTSUGI_CONFIG": "bad"}])
+def test_help_and_doctor_work_in_a_malformed_environment(program, environment):
+    (program.folder / "bad").write_text("scheme fp16\n")
+    assert "--workspace-limit" in program.ok("gemm", "--help", environment=environment).stdout
+    program.ok("schemes", environment=environment)
+    findings = program.ok("doctor", "--json", environment=environment).json()["findings"]
+    (finding,) = [finding for finding in findings if finding["name"] == "settings"]
+    assert finding["status"] == "malformed" and finding["advice"]
+    assert program.bad("settings", environment=environment).startswith("settings: ")
+
+
+def test_every_setting_has_a_flag(program):
+    settings = program.ok("settings", "--json").json()["settings"]
+    text = program.ok("gemm", "--help").stdout
+    for setting in settings:
+        assert "--" + setting["name"].replace("_", "-") + " " in text
+
+
+def test_flags_of_what_serves_the_whole_program(operands):
+    """The library reads these from the environment alone; their flags work all the same."""
+    message = operands.bad("gemm", "A.npy", "A.npy", "-o", "C.npy", "--engine", "cpu", "--cpu-blas", "libabsent.so.7")
+    assert "libabsent.so.7" in message
+
+
+def test_settings_table(program):
+    lines = program.ok("settings", environment={"KINTSUGI_THREADS": "1"}).stdout.splitlines()
+    (threads,) = [line for line in lines if line.startswith("threads ")]
+    assert threads.split()[:4] == ["threads", "1", "environment", "KINTSUGI_THREADS"]
+
+
+def test_log_lines_go_to_stderr(operands):
+    result = operands("gemm", "A.npy", "A.npy", "-o", "C.npy", "--log", "info")
+    assert result.status == 0
+    assert "kintsugi log: gemm m = 16, n = 16, k = 16" in result.stderr and "log" not in result.stdout
+
+
+def test_threads_and_workspace_do_not_change_bits(program):
+    program.ok("generate", "phi:1", "400x70", "-o", "A.npy")
+    program.ok("generate", "phi:1", "70x300", "-o", "B.npy", "--side", "b")
+    common = ["gemm", "A.npy", "B.npy", "-o", "C.npy", "--scheme", "fp16x3", "--engine", "reference", "--explain", "--json"]
+    results = []
+    blocks = set()
+    for flags in ([], ["--threads", "1"], ["--threads", "2"], ["--workspace-limit", "600K"]):
+        report = program.ok(*common, *flags).json()["rows"][0]["report"]
+        blocks.add((report["blocking"]["m"], report["blocking"]["n"]))
+        results.append(program.load("C.npy"))
+    assert len(blocks) == 2, "the limit did block the problem"
+    assert all(numpy.array_equal(result, results[0]) for result in results)

@@ -1,0 +1,15 @@
+// The commands: each adds itself to the program and sets the action when it was chosen.
+#pragma once
+
+#include "support.hpp"
+
+namespace kintsugi::tools {
+
+void add_gemm(CLI::App& program, Action& action);
+void add_schemes(CLI::App& program, Action& action);
+void add_engines(CLI::App& program, Action& action);
+void add_settings(CLI::App& program, Action& action);
+void add_doctor(CLI::App& program, Action& action);
+void add_generate(CLI::App& program, Action& action);
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,164 @@
+// kintsugi doctor: what this machine offers, and why not more.
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "commands.hpp"
+#include "cuda_probe.hpp"
+#include "machine.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+// One finding. `advice` says what to do, or that nothing has to be done.
+struct Finding {
+  std::string name;
+  std::string status;  // "ok", "missing" or "malformed"
+  std::string detail;
+  std::string advice;
+};
+
+using Findings = std::vector<Finding>;
+
+// What a processor flag is good for, so that a missing one can be judged.
+const std::map<std::string, std::string>& purposes() {
+  static const std::map<std::string, std::string> texts{
+      {"avx2", "256-bit vectors"},
+      {"fma", "fused multiply-add"},
+      {"avx512f", "512-bit vectors"},
+      {"avx512ifma", "52-bit integer products"},
+      {"avx512_vnni", "8-bit integer dot products"},
+      {"avx512_bf16", "bf16 dot products"},
+      {"amx_bf16", "bf16 matrix unit"},
+      {"amx_int8", "8-bit integer matrix unit"},
+  };
+  return texts;
+}
+
+void find_processor(Findings& findings) {
+  findings.push_back({"processor", "ok", machine().processor, ""});
+  for (const auto& flag : product_flags()) {
+    const bool has = machine().has(flag);
+    findings.push_back(
+        {flag, has ? "ok" : "missing", purposes().at(flag),
+         has ? "" : "nothing to do: this processor, or its virtual machine, does not have it"});
+  }
+  findings.push_back({"threads", "ok", fmt::format("{} usable by this process", machine().threads), ""});
+  findings.push_back({"memory", "ok",
+                      fmt::format("{}, of which {} available", bytes_text(machine().memory_bytes),
+                                  bytes_text(machine().available_bytes)),
+                      ""});
+}
+
+void find_engines(Findings& findings) {
+  const Json document = describe_engines();
+  for (const auto& engine : document.at("engines")) {
+    const bool available = engine.at("available").get<bool>();
+    findings.push_back({"engine " + cell(engine, "name"), available ? "ok" : "missing",
+                        available ? cell(engine, "details") : cell(engine, "summary"),
+                        available ? "" : cell(engine, "reason")});
+  }
+}
+
+std::string device_text(const CudaDevice& device) {
+  return fmt::format("{} (compute capability {}.{})", device.name, device.major, device.minor);
+}
+
+void find_cuda(Findings& findings) {
+  const CudaProbe probe = probe_cuda();
+  if (!probe.driver) {
+    findings.push_back({"NVIDIA driver", "missing", probe.driver_error,
+                        "nothing to do for the engines of this version; a GPU needs NVIDIA's driver"});
+  } else {
+    findings.push_back(
+        {"NVIDIA driver", "ok",
+         fmt::format("CUDA {}.{}", probe.driver_version / 1000, probe.driver_version % 1000 / 10), ""});
+    for (const auto& device : probe.devices) findings.push_back({"GPU", "ok", device_text(device), ""});
+    if (probe.devices.empty()) {
+      findings.push_back({"GPU", "missing", probe.device_error, "look at nvidia-smi"});
+    }
+  }
+  const Json document = describe_engines();
+  const Json& engines = document.at("engines");
+  const bool has_engine = std::any_of(engines.begin(), engines.end(),
+                                      [](const Json& engine) { return cell(engine, "name") == "cuda"; });
+  if (!has_engine) {
+    findings.push_back(
+        {"engine cuda", "missing", fmt::format("version {} has no CUDA engine", kintsugi_version()),
+         probe.devices.empty() ? "nothing to do" : "the GPU stays unused; a later version is needed"});
+  }
+}
+
+void find_settings(Findings& findings) {
+  if (const std::string& message = settings_table().malformed; !message.empty()) {
+    findings.push_back({"settings", "malformed", message,
+                        "put it right or unset it: until then every call fails with this message"});
+    return;
+  }
+  const std::size_t before = findings.size();
+  for (const auto& setting : settings_table().settings) {
+    if (cell(setting, "source") == "default") continue;
+    findings.push_back({"setting " + cell(setting, "name"), "ok",
+                        fmt::format("{} (from the {})", cell(setting, "value"), cell(setting, "source")),
+                        ""});
+  }
+  if (findings.size() == before) findings.push_back({"settings", "ok", "all at their defaults", ""});
+}
+
+Findings find_all() {
+  Findings findings;
+  find_processor(findings);
+  find_engines(findings);
+  find_cuda(findings);
+  find_settings(findings);
+  return findings;
+}
+
+void print_text(const Findings& findings) {
+  constexpr std::size_t detail_width = 76;
+  std::size_t width = 0;
+  for (const auto& finding : findings) width = std::max(width, finding.name.size());
+  const std::size_t indent = 11 + width + 2;
+  fmt::print("kintsugi {} (commit {}) on {}\n\n", kintsugi_version(), commit(), machine().system);
+  for (const auto& finding : findings) {
+    fmt::print("{:<9}  {:<{}}  {}\n", finding.status, finding.name, width,
+               wrapped(finding.detail, detail_width, indent));
+    if (!finding.advice.empty()) {
+      fmt::print("{:{}}-> {}\n", "", indent, wrapped(finding.advice, detail_width - 3, indent + 3));
+    }
+  }
+}
+
+void run_doctor(bool json) {
+  const Findings findings = find_all();
+  if (!json) {
+    print_text(findings);
+    return;
+  }
+  Json result = document("doctor");
+  Json& list = result["findings"] = Json::array();
+  for (const auto& finding : findings) {
+    list.push_back({{"name", finding.name},
+                    {"status", finding.status},
+                    {"detail", finding.detail},
+                    {"advice", finding.advice}});
+  }
+  print(result);
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& program, Action& action) {
+  auto json = std::make_shared<bool>(false);
+  CLI::App* command = program.add_subcommand("doctor", "Say what this machine offers, and why not more");
+  command->footer(
+      "Every line says ok, missing or malformed, and what to do. The exit status is 0 whatever is missing.\n"
+      "\n"
+      "Example:\n"
+      "  kintsugi doctor");
+  command->add_flag("--json", *json, "Print the findings as JSON");
+  command->callback([json, &action] { action = [json] { run_doctor(*json); }; });
+}
+
+}  // namespace kintsugi::tools

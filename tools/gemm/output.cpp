@@ -1,0 +1,202 @@
+#include "gemm/output.hpp"
+
+#include <cmath>
+
+#include "gemm/check.hpp"
+#include "support.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+// What ran: a plan may leave the choice of the scheme to the data, so the report has the last word.
+struct Identity {
+  std::string scheme;  // "none" where C was only scaled: alpha = 0, or an empty product
+  std::string engine;
+  std::string accumulator;
+};
+
+Identity identity(const Row& row) {
+  const Json& rungs = row.report.at("rungs");
+  if (rungs.empty()) return {"none", cell(row.plan, "engine"), ""};
+  return {cell(rungs.front(), "scheme"), cell(row.plan, "engine"), cell(rungs.front(), "accumulator")};
+}
+
+// The a-priori bound of what ran, from its rung of the plan; null for the native product.
+Json bound_document(const Row& row) {
+  const Identity who = identity(row);
+  for (const auto& rung : row.plan.at("rungs")) {
+    if (cell(rung, "scheme") == who.scheme) return rung.value("bound_in_window", Json());
+  }
+  return nullptr;
+}
+
+std::string name_of(const Row& row) { return identity(row).scheme; }
+
+std::string error_text(double error) { return fmt::format("{:.2e}", error); }
+
+std::vector<std::string> error_cells(const Row& row) {
+  if (!row.errors) return {};
+  const lab::ErrorReport& errors = *row.errors;
+  return {error_text(errors.max_componentwise), error_text(errors.frobenius_relative),
+          error_text(errors.max_relative), error_text(errors.mean_relative),
+          fmt::format("{:.1f} %", 100 * errors.correctly_rounded_fraction)};
+}
+
+void print_table(const Outcome& outcome) {
+  std::vector<std::string> heads{"scheme", "engine", "accumulator"};
+  if (outcome.checked) {
+    heads.insert(heads.end(),
+                 {"max componentwise", "frobenius", "max relative", "MRED", "correctly rounded"});
+  }
+  heads.emplace_back("time");
+  Table table(heads);
+  for (std::size_t i = 3; i < heads.size(); ++i) table.align_right(i);
+  for (const auto& row : outcome.rows) {
+    const Identity who = identity(row);
+    std::vector<std::string> cells{who.scheme, who.engine, who.accumulator.empty() ? "-" : who.accumulator};
+    for (auto& text : error_cells(row)) cells.push_back(std::move(text));
+    cells.push_back(time_text(row.seconds));
+    table.add(std::move(cells));
+  }
+  fmt::print("{}", table.text());
+}
+
+// Remarks on entries for which an error has no plain meaning.
+void print_remarks(const Row& row) {
+  const lab::ErrorReport& errors = *row.errors;
+  const auto remark = [&](std::int64_t count, const char* text) {
+    if (count > 0) fmt::print("{}: {} {}\n", name_of(row), count, text);
+  };
+  remark(errors.zero_references,
+         "entries whose exact value is 0: their relative error is 0 if C is 0, else infinite");
+  remark(errors.special_references, "entries that must be NaN or infinite");
+  remark(errors.special_mismatches, "entries that are NaN or infinite and must not be, or the reverse");
+  remark(errors.overflowed_references, "entries that rightly round to infinity");
+}
+
+void print_contract(const Operands& operands, const Row& row) {
+  const lab::ErrorReport& errors = *row.errors;
+  fmt::print("{}: {} the bound (k + 8) 2^-{} |A||B| = {} of the {} contract\n", name_of(row),
+             errors.within_contract_bound ? "within" : "beyond", operands.type() == Type::float32 ? 24 : 53,
+             error_text(errors.contract_bound), operands.type() == Type::float32 ? "fp32" : "fp64");
+}
+
+void print_check(const Operands& operands, const Outcome& outcome) {
+  const lab::ErrorReport& first = *outcome.rows.front().errors;
+  if (first.all_checked()) {
+    fmt::print("errors against the exact result, all {} entries of C\n\n", first.entries_total);
+  } else {
+    fmt::print("errors against the exact result, a sample of {} of the {} entries of C (seed {})\n\n",
+               first.entries_checked, first.entries_total, sample_seed);
+  }
+  print_table(outcome);
+  fmt::print("\n");
+  for (const auto& row : outcome.rows) print_contract(operands, row);
+  for (const auto& row : outcome.rows) print_remarks(row);
+}
+
+// What the data decided.
+std::string report_words(const Row& row) {
+  const Json& report = row.report;
+  const Identity who = identity(row);
+  if (who.scheme == "none") return "Ran: no product; C was scaled by beta.";
+  std::string words = fmt::format("Ran: {}", who.scheme);
+  if (!report.at("largest_span_a").is_null()) {
+    words += fmt::format("; rows of op(A) span up to {} binades, columns of op(B) up to {}",
+                         cell(report, "largest_span_a"), cell(report, "largest_span_b"));
+  }
+  if (report.at("entries_with_special_values") != 0)
+    words += "; there are NaNs or infinities in the operands";
+  return words + ".";
+}
+
+void print_plan(const Row& row) {
+  const auto print_line = [](const std::string& line) { fmt::print("{}\n", wrapped(line, 100, 2)); };
+  for (const auto& line : row.plan.at("words")) print_line(line.get<std::string>());
+  print_line(report_words(row));
+  fmt::print("\n");
+}
+
+const char* op_name(int op) { return op == KINTSUGI_OP_N ? "N" : op == KINTSUGI_OP_T ? "T" : "C"; }
+
+Json problem_document(const Operands& operands, const Outcome& outcome) {
+  const kintsugi_problem& problem = operands.problem;
+  return {{"m", problem.m},
+          {"n", problem.n},
+          {"k", problem.k},
+          {"op_a", operands.transa},
+          {"op_b", operands.transb},
+          {"type", operands.type() == Type::float32 ? "fp32" : "fp64"},
+          {"layout", problem.layout == KINTSUGI_ROW_MAJOR ? "row-major" : "column-major"},
+          {"stored_op_a", op_name(problem.op_a)},
+          {"stored_op_b", op_name(problem.op_b)},
+          {"alpha", number(operands.alpha)},
+          {"beta", number(operands.beta)},
+          {"a", outcome.request.a_file},
+          {"b", outcome.request.b_file},
+          {"c", outcome.request.c_file.empty() ? Json() : Json(outcome.request.c_file)}};
+}
+
+Json time_document(const Row& row) {
+  return {{"seconds", row.seconds}, {"runs", row.runs}, {"plan_seconds", row.plan_seconds}};
+}
+
+Json row_document(const Operands& operands, const Outcome& outcome, const Row& row) {
+  const Identity who = identity(row);
+  const bool has_baseline = outcome.native != nullptr && outcome.native != &row;
+  Json result{{"problem", problem_document(operands, outcome)},
+              {"distribution", nullptr},
+              {"scheme", who.scheme},
+              {"engine", who.engine},
+              {"accumulator", who.accumulator.empty() ? Json() : Json(who.accumulator)},
+              {"errors", row.errors ? errors_document(*row.errors) : Json()},
+              {"bound", bound_document(row)},
+              {"time", time_document(row)},
+              {"baseline", nullptr}};
+  if (has_baseline) {
+    const Identity native = identity(*outcome.native);
+    result["baseline"] = {
+        {"scheme", native.scheme}, {"engine", native.engine}, {"time", time_document(*outcome.native)}};
+  }
+  if (outcome.explained) {
+    result["plan"] = row.plan;
+    result["report"] = row.report;
+  }
+  return result;
+}
+
+// {"scheme": {"value": "fp16", "source": "handle"}, ...}: the settings in force for the first row.
+Json settings_document(const Row& row) {
+  Json result = Json::object();
+  for (const auto& setting : row.settings.at("settings")) {
+    result[cell(setting, "name")] = {{"value", setting.at("value")}, {"source", setting.at("source")}};
+  }
+  return result;
+}
+
+}  // namespace
+
+void print_text(const Operands& operands, const Outcome& outcome) {
+  const Row& row = outcome.rows.front();
+  for (const auto& note : operands.notes) fmt::print("{}\n", note);
+  if (outcome.explained) print_plan(row);
+  if (outcome.checked) print_check(operands, outcome);
+  if (outcome.output.empty()) return;
+  const Identity who = identity(row);
+  fmt::print("{}: {} x {} {}, {} on {}, {}\n", outcome.output, row.c.rows, row.c.columns,
+             type_name(row.c.type()), who.scheme, who.engine, time_text(row.seconds));
+}
+
+void print_json(const Operands& operands, const Outcome& outcome) {
+  Json result = document("gemm");
+  result["settings"] = settings_document(outcome.rows.front());
+  result["seed"] = sample_seed;
+  result["output"] = outcome.output.empty() ? Json() : Json(outcome.output);
+  result["notes"] = operands.notes;
+  Json& rows = result["rows"] = Json::array();
+  for (const auto& row : outcome.rows) rows.push_back(row_document(operands, outcome, row));
+  print(result);
+}
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,51 @@
+// What is to be multiplied: files and flags into one problem of the library.
+#pragma once
+
+#include <kintsugi/kintsugi.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/matrix_file.hpp"
+#include "lab/exact.hpp"
+
+namespace kintsugi::tools {
+
+struct ProblemRequest {
+  std::string a_file;
+  std::string b_file;
+  std::string c_file;  // "": none
+  std::string transa = "N";
+  std::string transb = "N";
+  std::string alpha = "1";
+  std::string beta;   // "": 0, an error when a C is given
+  std::string dtype;  // "": the files' own
+  std::string order = "c";
+};
+
+// The operands in memory and the problem that describes them. C has the order of `--order`; an operand
+// in the other order is passed as it lies, as the transpose of a matrix in C's order.
+struct Operands {
+  Matrix a;
+  Matrix b;
+  std::optional<Matrix> c0;  // in C's order
+  double alpha = 1;          // rounded to the operands' type
+  double beta = 0;
+  std::string transa;
+  std::string transb;
+  Order order = Order::row_major;
+  kintsugi_problem problem;
+  std::vector<std::string> notes;  // what was done to the files' entries, in words
+
+  Type type() const { return a.type(); }
+
+  // The product for the laboratory: views of op(A), op(B) and C0. T is the operands' type.
+  template <class T>
+  lab::Product<T> product() const;
+};
+
+// Reads the files and checks that they fit together.
+Operands read_operands(const ProblemRequest& request);
+
+}  // namespace kintsugi::tools

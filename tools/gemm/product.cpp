@@ -1,0 +1,130 @@
+#include "gemm/product.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <utility>
+
+namespace kintsugi::tools {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// The library quotes the value that it does not take; the flag that gave it is what the line names.
+std::string subject_of_error(const std::vector<FlagValue>& flags, const std::string& scheme) {
+  const std::string message = kintsugi_last_error();
+  const auto quoted = [&](const std::string& value) {
+    return message.find('"' + value + '"') != std::string::npos;
+  };
+  if (!scheme.empty() && quoted(scheme)) return "--compare";
+  for (const auto& flag : flags) {
+    if (quoted(flag.value)) return flag.flag;
+  }
+  return "gemm";
+}
+
+// Log lines, as many as the setting `log` lets through, go to stderr: stdout is the answer's.
+void print_log(void*, kintsugi_log_level, const char* message) {
+  fmt::print(stderr, "kintsugi log: {}\n", message);
+}
+
+bool chooses_scheme(const FlagValue& flag) {
+  return flag.name == "scheme" || flag.name == "policy" || flag.name == "accuracy";
+}
+
+}  // namespace
+
+Candidate::Candidate(const Operands& operands, const std::vector<FlagValue>& flags)
+    : operands_(operands), handle_(make_handle()) {
+  set_flags(flags);
+  plan(KINTSUGI_OPTIONS_INIT, flags);
+}
+
+Candidate::Candidate(const Operands& operands, const std::vector<FlagValue>& flags, const std::string& scheme)
+    : operands_(operands), handle_(make_handle()) {
+  const HiddenVariables environment({"KINTSUGI_SCHEME", "KINTSUGI_POLICY", "KINTSUGI_ACCURACY"});
+  row_.asked = scheme;
+  std::vector<FlagValue> kept = flags;
+  std::erase_if(kept, chooses_scheme);
+  set_flags(kept);
+  kintsugi_options options = KINTSUGI_OPTIONS_INIT;
+  if (scheme == "native") {
+    options.policy = "native";
+  } else {
+    options.scheme = scheme.c_str();
+  }
+  plan(options, kept);
+}
+
+void Candidate::set_flags(const std::vector<FlagValue>& flags) {
+  require("--log", kintsugi_set_log(handle_.get(), print_log, nullptr));
+  for (const auto& flag : flags) {
+    require(flag.flag, kintsugi_set(handle_.get(), flag.name.c_str(), flag.value.c_str()));
+    // What serves the whole program, such as the BLAS to open, the library reads from the environment alone.
+    ::setenv(flag.environment.c_str(), flag.value.c_str(), 1);
+  }
+}
+
+void Candidate::plan(const kintsugi_options& options, const std::vector<FlagValue>& flags) {
+  const auto start = Clock::now();
+  kintsugi_plan created = nullptr;
+  const kintsugi_status status = kintsugi_plan_create(handle_.get(), &operands_.problem, &options, &created);
+  if (status != KINTSUGI_SUCCESS) throw LibraryError(subject_of_error(flags, row_.asked), status);
+  row_.plan_seconds = seconds_since(start);
+  plan_.reset(created);
+  row_.plan = read_description("plan", [&](char* buffer, std::size_t capacity, std::size_t* needed) {
+    return kintsugi_plan_describe(created, buffer, capacity, needed);
+  });
+  row_.settings = describe_settings(handle_.get());
+}
+
+template <class T>
+void Candidate::execute_once(Matrix& c) {
+  const T alpha = static_cast<T>(operands_.alpha);
+  const T beta = static_cast<T>(operands_.beta);
+  kintsugi_operands data = KINTSUGI_OPERANDS_INIT;
+  data.alpha = &alpha;
+  data.a = operands_.a.data();
+  data.b = operands_.b.data();
+  data.beta = &beta;
+  data.c = c.data();
+  require("gemm", kintsugi_plan_execute(handle_.get(), plan_.get(), &data));
+}
+
+void Candidate::execute_once(Matrix& c) {
+  if (operands_.type() == Type::float32) {
+    execute_once<float>(c);
+  } else {
+    execute_once<double>(c);
+  }
+}
+
+// The first run of a program opens libraries and starts threads; up to four more, within half a second,
+// show what the product itself takes.
+Row Candidate::run() {
+  constexpr double enough_seconds = 0.5;
+  constexpr int most_runs = 5;
+  const kintsugi_problem& problem = operands_.problem;
+  const auto whole = Clock::now();
+  while (row_.runs < most_runs && (row_.runs == 0 || seconds_since(whole) < enough_seconds)) {
+    Matrix c = operands_.c0 ? *operands_.c0
+                            : make_matrix("memory", problem.m, problem.n, operands_.type(), operands_.order);
+    const auto start = Clock::now();
+    execute_once(c);
+    const double seconds = seconds_since(start);
+    row_.seconds = row_.runs == 0 ? seconds : std::min(row_.seconds, seconds);
+    row_.c = std::move(c);
+    ++row_.runs;
+  }
+  row_.report = read_description("report", [&](char* buffer, std::size_t capacity, std::size_t* needed) {
+    return kintsugi_report(handle_.get(), buffer, capacity, needed);
+  });
+  return std::move(row_);
+}
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,65 @@
+// One way to compute the product: planned first, run afterwards.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gemm/problem.hpp"
+#include "lab/metrics.hpp"
+#include "support.hpp"
+
+namespace kintsugi::tools {
+
+// A setting given as a flag of the command line.
+struct FlagValue {
+  std::string flag;         // "--scheme"
+  std::string name;         // "scheme"
+  std::string environment;  // "KINTSUGI_SCHEME"
+  std::string value;
+};
+
+// What was asked for, planned, done and measured: a row of the table.
+struct Row {
+  std::string asked;  // scheme of --compare; "" for the product asked for
+  Json plan;          // kintsugi_plan_describe
+  Json report;        // kintsugi_report
+  Json settings;      // kintsugi_describe_settings
+  Matrix c;
+  double plan_seconds = 0;
+  double seconds = 0;  // the quickest run
+  int runs = 0;
+  std::optional<lab::ErrorReport> errors;
+};
+
+struct PlanDeleter {
+  void operator()(kintsugi_plan plan) const { kintsugi_plan_destroy(plan); }
+};
+
+class Candidate {
+ public:
+  // The product with the settings of the flags.
+  Candidate(const Operands& operands, const std::vector<FlagValue>& flags);
+  // The same with another scheme, or "native": flags and variables that name a scheme, a policy or an
+  // accuracy do not count then.
+  Candidate(const Operands& operands, const std::vector<FlagValue>& flags, const std::string& scheme);
+
+  const std::string& asked() const { return row_.asked; }
+
+  // Computes C; quick products several times, for their time.
+  Row run();
+
+ private:
+  void set_flags(const std::vector<FlagValue>& flags);
+  void plan(const kintsugi_options& options, const std::vector<FlagValue>& flags);
+  void execute_once(Matrix& c);
+  template <class T>
+  void execute_once(Matrix& c);
+
+  const Operands& operands_;
+  Handle handle_;
+  std::unique_ptr<kintsugi_plan_s, PlanDeleter> plan_;
+  Row row_;
+};
+
+}  // namespace kintsugi::tools

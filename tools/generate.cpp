@@ -1,0 +1,132 @@
+// kintsugi generate: a matrix of a named distribution of the laboratory, as a file.
+#include <charconv>
+#include <memory>
+
+#include "commands.hpp"
+#include "io/matrix_file.hpp"
+#include "lab/generators.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+struct GenerateRequest {
+  std::string distribution;
+  std::string shape;
+  std::string output;
+  std::string seed = "1";
+  std::string dtype = "fp32";
+  std::string side = "a";
+  std::string order = "c";
+  bool json = false;
+};
+
+struct Shape {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+};
+
+Shape parse_shape(const std::string& text) {
+  Shape shape;
+  const char* last = text.data() + text.size();
+  const auto rows = std::from_chars(text.data(), last, shape.rows);
+  const bool cross = rows.ec == std::errc() && rows.ptr != last && *rows.ptr == 'x';
+  const auto columns = cross ? std::from_chars(rows.ptr + 1, last, shape.columns) : rows;
+  if (!cross || columns.ec != std::errc() || columns.ptr != last || shape.rows < 0 || shape.columns < 0) {
+    fail("SHAPE", "\"{}\" is not of the form ROWSxCOLUMNS, such as 512x256", text);
+  }
+  return shape;
+}
+
+template <class T>
+void fill_matrix(const lab::Distribution& distribution, lab::Side side, std::uint64_t seed, Matrix& matrix) {
+  lab::fill(distribution, side, seed,
+            core::MatrixView<T>{matrix.data<T>(), matrix.rows, matrix.columns, matrix.row_stride(),
+                                matrix.column_stride()});
+}
+
+lab::Distribution parse_distribution(const std::string& text) {
+  try {
+    return lab::parse_distribution(text);
+  } catch (const std::runtime_error& error) {
+    fail("DISTRIBUTION", "{}", error.what());
+  }
+}
+
+void fill_matrix(const GenerateRequest& request, const lab::Distribution& distribution, Matrix& matrix) {
+  const auto side = request.side == "a" ? lab::Side::a : lab::Side::b;
+  const std::uint64_t seed = parse_seed(request.seed);
+  try {
+    if (matrix.type() == Type::float32) {
+      fill_matrix<float>(distribution, side, seed, matrix);
+    } else {
+      fill_matrix<double>(distribution, side, seed, matrix);
+    }
+  } catch (const std::runtime_error& error) {  // the type cannot hold what was asked for
+    fail("DISTRIBUTION", "{}", error.what());
+  }
+}
+
+void run_generate(const GenerateRequest& request) {
+  check_output(request.output);
+  const lab::Distribution distribution = parse_distribution(request.distribution);
+  const Shape shape = parse_shape(request.shape);
+  Matrix matrix =
+      make_matrix("SHAPE", shape.rows, shape.columns, request.dtype == "fp32" ? Type::float32 : Type::float64,
+                  request.order == "c" ? Order::row_major : Order::column_major);
+  fill_matrix(request, distribution, matrix);
+  write_matrix(request.output, matrix);
+  if (!request.json) {
+    fmt::print("{}: {} x {} {}, {}, side {}, seed {}\n", request.output, matrix.rows, matrix.columns,
+               type_name(matrix.type()), request.distribution, request.side, request.seed);
+    return;
+  }
+  Json result = document("generate");
+  result["seed"] = parse_seed(request.seed);
+  result["distribution"] = request.distribution;
+  result["side"] = request.side;
+  result["matrix"] = {{"file", request.output},
+                      {"rows", matrix.rows},
+                      {"columns", matrix.columns},
+                      {"type", type_name(matrix.type())},
+                      {"order", request.order}};
+  print(result);
+}
+
+std::string footer() {
+  std::string text =
+      "Example:\n"
+      "  kintsugi generate phi:2 512x256 -o A.npy --seed 1 --side a\n"
+      "\n"
+      "Distributions:\n";
+  for (const auto& form : lab::distribution_forms()) text += "  " + form + "\n";
+  return text;
+}
+
+}  // namespace
+
+void add_generate(CLI::App& program, Action& action) {
+  auto request = std::make_shared<GenerateRequest>();
+  CLI::App* command = program.add_subcommand("generate", "Write a matrix of a named distribution to a file");
+  command->footer(footer());
+  command->add_option("DISTRIBUTION", request->distribution, "What the entries are; listed below")
+      ->required();
+  command->add_option("SHAPE", request->shape, "ROWSxCOLUMNS of op(A) or op(B)")->required();
+  command->add_option("-o,--output", request->output, "File to write, .npy or .mtx")->required();
+  command->add_option("--seed", request->seed, "The same seed gives the same matrix")->capture_default_str();
+  command->add_option("--dtype", request->dtype, "Type of the entries")
+      ->check(CLI::IsMember({"fp32", "fp64"}))
+      ->capture_default_str();
+  command
+      ->add_option("--side", request->side,
+                   "Operand that it is meant for; rows of a and columns of b run along k")
+      ->check(CLI::IsMember({"a", "b"}))
+      ->capture_default_str();
+  command->add_option("--order", request->order, "Order of a .npy file: c or fortran")
+      ->check(CLI::IsMember({"c", "fortran"}))
+      ->capture_default_str();
+  command->add_flag("--json", request->json, "Say what was written as JSON");
+  command->callback([request, &action] { action = [request] { run_generate(*request); }; });
+}
+
+}  // namespace kintsugi::tools

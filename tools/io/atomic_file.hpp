@@ -1,0 +1,160 @@
+// A file that appears whole or not at all: written beside its name, synchronised, then renamed over
+// it. What was there before survives a full disk, an error and a kill.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "io/input_error.hpp"
+
+namespace kintsugi::tools {
+
+namespace atomic_file {
+
+// The temporary that a signal has to remove; "" is none. A plain array, since the handler may not
+// touch the heap.
+inline char pending[4096];
+// Between making the temporary and noting its name a signal waits.
+inline volatile std::sig_atomic_t creating = 0;
+inline volatile std::sig_atomic_t delayed = 0;
+
+extern "C" inline void kintsugi_remove_pending(int number) {
+  if (creating != 0) {
+    delayed = number;
+    return;
+  }
+  if (pending[0] != '\0') ::unlink(pending);
+  ::signal(number, SIG_DFL);
+  ::raise(number);
+}
+
+// Only where the signal would end the program anyway; an ignored one (nohup) stays ignored.
+inline void remove_pending_on_signals() {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    if (::sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_DFL) {
+      ::signal(number, kintsugi_remove_pending);
+    }
+  }
+}
+
+// A name that is a link stays one: the file it leads to is replaced.
+inline std::string resolved(const std::string& path) {
+  char* real = ::realpath(path.c_str(), nullptr);
+  if (real == nullptr) return path;
+  std::string result(real);
+  std::free(real);
+  return result;
+}
+
+inline std::string folder_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace atomic_file
+
+// Fails where `path` could not be written, before any work is done for it.
+inline void check_writable(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    fail(path, "{}", S_ISDIR(status.st_mode) ? "is a folder" : "is not a regular file");
+  }
+  const std::string folder = atomic_file::folder_of(atomic_file::resolved(path));
+  if (::stat(folder.c_str(), &status) != 0) fail(path, "the folder {} does not exist", folder);
+  if (!S_ISDIR(status.st_mode)) fail(path, "{} is not a folder", folder);
+  if (::access(folder.c_str(), W_OK) != 0) fail(path, "the folder {} cannot be written to", folder);
+}
+
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::string& path) : path_(path), target_(atomic_file::resolved(path)) {
+    check_writable(path);
+    atomic_file::remove_pending_on_signals();
+    create();
+    if (descriptor_ < 0) fail(path_, "cannot be written: {}", std::strerror(errno));
+    ::fchmod(descriptor_, mode());
+  }
+
+  ~AtomicFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    atomic_file::pending[0] = '\0';
+  }
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(const void* data, std::size_t bytes) {
+    const auto* next = static_cast<const char*>(data);
+    while (bytes > 0) {
+      const ssize_t done = ::write(descriptor_, next, bytes);
+      if (done < 0 && errno == EINTR) continue;
+      if (done < 0) failed();
+      next += done;
+      bytes -= static_cast<std::size_t>(done);
+      written_ += static_cast<std::size_t>(done);
+    }
+  }
+
+  // From here on the file has its name and its data are on the disk.
+  void commit() {
+    if (::fsync(descriptor_) != 0) failed();
+    const int descriptor = descriptor_;
+    descriptor_ = -1;
+    if (::close(descriptor) != 0) failed();
+    if (::rename(temporary_.c_str(), target_.c_str()) != 0) failed();
+    temporary_.clear();
+    // The new name is in the folder; a file system that cannot synchronise a folder has no more to give.
+    const int folder = ::open(atomic_file::folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder >= 0) {
+      ::fsync(folder);
+      ::close(folder);
+    }
+  }
+
+ private:
+  void create() {
+    temporary_ = target_ + ".part-XXXXXX";
+    atomic_file::creating = 1;
+    descriptor_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
+    const int error = errno;
+    if (descriptor_ >= 0 && temporary_.size() < sizeof(atomic_file::pending)) {
+      std::memcpy(atomic_file::pending, temporary_.c_str(), temporary_.size() + 1);
+    }
+    atomic_file::creating = 0;
+    if (atomic_file::delayed != 0) atomic_file::kintsugi_remove_pending(atomic_file::delayed);
+    errno = error;
+  }
+
+  [[noreturn]] void failed() {
+    const int error = errno;
+    fail(path_, "cannot be written: {} (after {} bytes); what was there before is unchanged",
+         std::strerror(error), written_);
+  }
+
+  // The permissions of the file that is replaced, else those that any new file gets.
+  mode_t mode() const {
+    struct stat status {};
+    if (::stat(target_.c_str(), &status) == 0) return status.st_mode & 0777;
+    const mode_t mask = ::umask(0);
+    ::umask(mask);
+    return 0666 & ~mask;
+  }
+
+  std::string path_;
+  std::string target_;
+  std::string temporary_;
+  int descriptor_ = -1;
+  std::size_t written_ = 0;
+};
+
+}  // namespace kintsugi::tools

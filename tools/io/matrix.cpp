@@ -1,0 +1,95 @@
+#include "io/matrix.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "io/input_error.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+// Linux grants more memory than there is and ends the program when it is touched, so the size is
+// compared with the machine's memory before anything is allocated.
+double physical_memory() {
+  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+// NaNs count as unchanged: their payload is cut, what they are is not.
+void count(Rounded& rounded, double before, float after) {
+  if (std::isnan(before) || static_cast<double>(after) == before) return;
+  ++rounded.changed;
+  if (std::isinf(after)) ++rounded.overflowed;
+}
+
+// Tiles of 32 x 32 keep both sides of a transposition in the first cache.
+template <class T>
+void copy_entries(const Matrix& from, Matrix& to) {
+  constexpr std::int64_t tile = 32;
+  const T* source = from.data<T>();
+  T* target = to.data<T>();
+  for (std::int64_t i0 = 0; i0 < from.rows; i0 += tile) {
+    for (std::int64_t j0 = 0; j0 < from.columns; j0 += tile) {
+      for (std::int64_t i = i0; i < std::min(i0 + tile, from.rows); ++i) {
+        for (std::int64_t j = j0; j < std::min(j0 + tile, from.columns); ++j) {
+          target[i * to.row_stride() + j * to.column_stride()] =
+              source[i * from.row_stride() + j * from.column_stride()];
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Matrix make_matrix(const std::string& subject, std::int64_t rows, std::int64_t columns, Type type,
+                   Order order) {
+  const double bytes =
+      static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(type_size(type));
+  if (bytes > physical_memory()) {
+    fail(subject, "{} x {} entries of {} are {:.4g} bytes; this machine has {:.4g} bytes of memory", rows,
+         columns, type_name(type), bytes, physical_memory());
+  }
+  Matrix matrix{rows, columns, order, {}};
+  const auto entries = static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
+  if (type == Type::float32) {
+    matrix.values = std::vector<float>(entries);
+  } else {
+    matrix.values = std::vector<double>(entries);
+  }
+  return matrix;
+}
+
+Rounded convert(Matrix& matrix, Type type) {
+  Rounded rounded;
+  if (matrix.type() == type) return rounded;
+  if (type == Type::float64) {
+    const auto& from = std::get<std::vector<float>>(matrix.values);
+    matrix.values = std::vector<double>(from.begin(), from.end());
+    return rounded;
+  }
+  const auto from = std::move(std::get<std::vector<double>>(matrix.values));
+  std::vector<float> to(from.size());
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    to[i] = static_cast<float>(from[i]);
+    count(rounded, from[i], to[i]);
+  }
+  matrix.values = std::move(to);
+  return rounded;
+}
+
+Matrix reordered(const Matrix& matrix, Order order) {
+  if (matrix.order == order) return matrix;
+  Matrix result = make_matrix("memory", matrix.rows, matrix.columns, matrix.type(), order);
+  if (matrix.type() == Type::float32) {
+    copy_entries<float>(matrix, result);
+  } else {
+    copy_entries<double>(matrix, result);
+  }
+  return result;
+}
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,45 @@
+#include "io/matrix_file.hpp"
+
+#include "io/atomic_file.hpp"
+#include "io/input_error.hpp"
+#include "io/matrix_market.hpp"
+#include "io/npy.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+bool is_npy(const std::string& path) {
+  if (path.ends_with(".npy")) return true;
+  if (path.ends_with(".mtx")) return false;
+  fail(path, "ends with neither .npy nor .mtx");
+}
+
+}  // namespace
+
+MatrixFile read_matrix(const std::string& path, std::optional<Type> type) {
+  MatrixFile file;
+  if (is_npy(path)) {
+    file.matrix = read_npy(path);
+    file.stored = file.matrix.type();
+    if (type) file.rounded = convert(file.matrix, *type);
+  } else {
+    file.matrix = read_matrix_market(path, type.value_or(Type::float64));
+  }
+  return file;
+}
+
+void check_output(const std::string& path) {
+  is_npy(path);
+  check_writable(path);
+}
+
+void write_matrix(const std::string& path, const Matrix& matrix) {
+  if (is_npy(path)) {
+    write_npy(path, matrix);
+  } else {
+    write_matrix_market(path, matrix);
+  }
+}
+
+}  // namespace kintsugi::tools

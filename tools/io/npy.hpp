@@ -1,0 +1,19 @@
+// numpy's .npy files (NEP 1 and numpy.lib.format): versions 1, 2 and 3 are read, version 1 is written.
+//
+// Written here because no Debian package has a small C++ library for .npy or for Matrix Market that
+// reports what is wrong with a file.
+#pragma once
+
+#include <string>
+
+#include "io/matrix.hpp"
+
+namespace kintsugi::tools {
+
+// float32 or float64, either byte order, either array order; one dimension is read as a column.
+Matrix read_npy(const std::string& path);
+
+// Little-endian, in the matrix's own order; replaces `path` only when all of it is on the disk.
+void write_npy(const std::string& path, const Matrix& matrix);
+
+}  // namespace kintsugi::tools

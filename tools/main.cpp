@@ -1,0 +1,119 @@
+// The program `kintsugi`: one file a command; here the way in, and the one way out.
+//
+// Exit status: 0 done, 2 something the user can put right (one line on stderr says what), 1 something
+// that should not happen.
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <system_error>
+
+#include "commands.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+constexpr int user_error = 2;
+constexpr int surprise = 1;
+
+// One line, whatever the message has in it.
+int report(std::string message, int status) {
+  for (char& c : message) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  std::fflush(stdout);
+  fmt::print(stderr, "kintsugi: {}\n", message);
+  return status;
+}
+
+// CLI11's messages in our form, `<flag>: <what>`.
+std::string command_line_message(const CLI::App& program, const CLI::ParseError& error) {
+  const auto extras = program.remaining(true);
+  if (!extras.empty()) {  // named first: an unknown word is why the others are thought to be missing
+    return extras.front() + ": is not known here; kintsugi --help and kintsugi COMMAND --help list what is";
+  }
+  const std::string text = error.what();
+  constexpr std::string_view required = " is required";
+  if (text.starts_with("A subcommand")) return "command: one is needed; kintsugi --help lists them";
+  if (text.ends_with(required)) return text.substr(0, text.size() - required.size()) + ": is missing";
+  for (const std::string_view word : {" requires ", " excludes "}) {
+    if (const auto found = text.find(word); found != std::string::npos)
+      return text.substr(0, found) + ":" + text.substr(found);
+  }
+  return text;
+}
+
+void describe_program(CLI::App& program) {
+  program.name("kintsugi");
+  program.description(
+      "Kintsugi multiplies matrices at FP32, FP64 or exact accuracy on matrix engines that only know\n"
+      "FP16, BF16, TF32 or INT8.");
+  program.footer(
+      "Example:\n"
+      "  kintsugi generate uniform 512x512 -o A.npy --seed 1\n"
+      "  kintsugi generate uniform 512x512 -o B.npy --seed 1 --side b\n"
+      "  kintsugi gemm A.npy B.npy -o C.npy --scheme fp16x3-wide --explain --check --compare fp16,native\n"
+      "\n"
+      "kintsugi COMMAND --help describes a command. Exit status: 0 done, 2 bad input, 1 a fault of ours.");
+  program.set_version_flag(
+      "--version", [] { return fmt::format("kintsugi {} (commit {})", kintsugi_version(), commit()); });
+  program.require_subcommand(1);
+}
+
+// Output that went nowhere (a full disk, a closed pipe) is an error too.
+int flush_output() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return 0;
+  return report(fmt::format("standard output: cannot be written: {}", std::strerror(errno)), user_error);
+}
+
+int run(int count, char** words) {
+  CLI::App program;
+  describe_program(program);
+  Action action;
+  add_gemm(program, action);
+  add_schemes(program, action);
+  add_engines(program, action);
+  add_settings(program, action);
+  add_doctor(program, action);
+  add_generate(program, action);
+  try {
+    program.parse(count, words);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::Success)) {
+      return report(command_line_message(program, error), user_error);
+    }
+    program.exit(error);  // --help and --version
+    return flush_output();
+  }
+  action();
+  return flush_output();
+}
+
+int guarded(int count, char** words) {
+  try {
+    return run(count, words);
+  } catch (const InputError& error) {
+    return report(error.what(), user_error);
+  } catch (const LibraryError& error) {
+    return report(error.what(), error.is_surprise() ? surprise : user_error);
+  } catch (const std::bad_alloc&) {
+    return report("memory: there is not enough for matrices of this size", user_error);
+  } catch (const std::system_error& error) {  // fmt::print
+    return report(fmt::format("standard output: {}", error.what()), user_error);
+  } catch (const std::exception& error) {
+    return report(fmt::format("internal error: {}", error.what()), surprise);
+  }
+}
+
+}  // namespace
+
+}  // namespace kintsugi::tools
+
+int main(int count, char** words) {
+  // A limit on the size of files is reported as an error of write, not by ending the program.
+  std::signal(SIGXFSZ, SIG_IGN);
+  return kintsugi::tools::guarded(count, words);
+}

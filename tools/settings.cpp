@@ -1,0 +1,88 @@
+// kintsugi settings: the library's table of settings, with the values in force.
+#include <memory>
+
+#include "commands.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+struct SettingsRequest {
+  bool json = false;
+  bool markdown = false;
+};
+
+void print_text(const Json& table) {
+  Table values({"setting", "value", "from", "environment", "accepted"});
+  for (const auto& setting : table.at("settings")) {
+    values.add({cell(setting, "name"), cell(setting, "value"), cell(setting, "source"),
+                cell(setting, "environment"), cell(setting, "accepted")});
+  }
+  fmt::print("{}\n", values.text());
+  for (const auto& setting : table.at("settings")) {
+    fmt::print("{}\n  {}\n", cell(setting, "name"), wrapped(cell(setting, "doc"), 96, 2));
+  }
+}
+
+// A table's cell must not hold the character that ends it.
+std::string markdown_cell(const std::string& text) {
+  std::string result;
+  for (const char c : text) result += c == '|' ? std::string("\\|") : std::string(1, c);
+  return result;
+}
+
+std::string code(const std::string& text) { return text.empty() ? "" : "`" + text + "`"; }
+
+// docs/SETTINGS.md; a test compares the file with this.
+void print_markdown() {
+  fmt::print(
+      "# Settings\n\n"
+      "Written by `kintsugi settings --markdown` from the table in `src/base/settings.def`; change it "
+      "there.\n\n"
+      "A value is taken from the nearest place that has one: the call's options, the handle (`kintsugi_set`; "
+      "the\n"
+      "flags of `kintsugi gemm` set it), the environment, the settings file, the default. The settings file "
+      "is\n"
+      "`$KINTSUGI_CONFIG`, else `$XDG_CONFIG_HOME/kintsugi/settings`, else `~/.config/kintsugi/settings`; "
+      "its lines\n"
+      "are `name = value`, and `#` begins a comment. An unknown name or a value that is not accepted is an "
+      "error\n"
+      "(`KINTSUGI_BAD_SETTING`) with the accepted values.\n\n"
+      "| setting | environment | flag of `kintsugi gemm` | accepted | default | what it does |\n"
+      "|---|---|---|---|---|---|\n");
+  for (const auto& setting : settings_table().settings) {
+    fmt::print("| `{}` | `{}` | {} | {} | {} | {} |\n", cell(setting, "name"), cell(setting, "environment"),
+               code(flag_of(setting)), markdown_cell(cell(setting, "accepted")),
+               code(cell(setting, "default")), markdown_cell(cell(setting, "doc")));
+  }
+}
+
+void run_settings(const SettingsRequest& request) {
+  if (request.markdown) {
+    print_markdown();
+    return;
+  }
+  require_settings();
+  const Json table = describe_settings(nullptr);
+  if (request.json) {
+    print(table);
+  } else {
+    print_text(table);
+  }
+}
+
+}  // namespace
+
+void add_settings(CLI::App& program, Action& action) {
+  auto request = std::make_shared<SettingsRequest>();
+  CLI::App* command =
+      program.add_subcommand("settings", "List the settings, the values in force and where they are from");
+  command->footer(
+      "Example:\n"
+      "  KINTSUGI_ENGINE=reference kintsugi settings");
+  auto* json = command->add_flag("--json", request->json, "Print the library's JSON document");
+  command->add_flag("--markdown", request->markdown, "Print the text of docs/SETTINGS.md")->excludes(json);
+  command->callback([request, &action] { action = [request] { run_settings(*request); }; });
+}
+
+}  // namespace kintsugi::tools

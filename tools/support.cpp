@@ -1,0 +1,257 @@
+#include "support.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "kintsugi_commit.hpp"
+#include "machine.hpp"
+
+extern char** environ;
+
+namespace kintsugi::tools {
+
+namespace {
+
+// Names of the environment's KINTSUGI_ variables.
+std::vector<std::string> setting_variables() {
+  std::vector<std::string> names;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view line(*entry);
+    if (line.starts_with("KINTSUGI_")) names.emplace_back(line.substr(0, line.find('=')));
+  }
+  return names;
+}
+
+// The defaults: no variable, and an empty settings file.
+Json default_settings() {
+  const HiddenVariables environment(setting_variables());
+  ::setenv("KINTSUGI_CONFIG", "/dev/null", 1);
+  Json settings = describe_settings(nullptr).at("settings");
+  ::unsetenv("KINTSUGI_CONFIG");
+  return settings;
+}
+
+// The library's message; the flag that the line names stands for the call that set it.
+std::string library_message(kintsugi_status status) {
+  const std::string message = kintsugi_last_error();
+  constexpr std::string_view call = "kintsugi_set: ";
+  if (message.empty()) return kintsugi_status_name(status);
+  return message.starts_with(call) ? message.substr(call.size()) : message;
+}
+
+// The library keeps the settings file that it has read without an error, so after the second attempt a
+// malformed file would go unnoticed: the message is kept, and require_settings() repeats it.
+SettingsTable read_settings_table() {
+  try {
+    return {describe_settings(nullptr).at("settings"), ""};
+  } catch (const LibraryError& error) {
+    if (error.is_surprise()) throw;
+    const std::string message = kintsugi_last_error();
+    return {default_settings(), message};
+  }
+}
+
+// One column of a table; code points stand for their width, which is right for all we print.
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+}  // namespace
+
+LibraryError::LibraryError(const std::string& subject, kintsugi_status status)
+    : std::runtime_error(subject + ": " + library_message(status)), status_(status) {}
+
+HiddenVariables::HiddenVariables(const std::vector<std::string>& names) {
+  for (const auto& name : names) {
+    const char* value = std::getenv(name.c_str());
+    if (value == nullptr) continue;
+    saved_.emplace_back(name, value);
+    ::unsetenv(name.c_str());
+  }
+}
+
+HiddenVariables::~HiddenVariables() {
+  for (const auto& [name, value] : saved_) ::setenv(name.c_str(), value.c_str(), 1);
+}
+
+void require(const std::string& subject, kintsugi_status status) {
+  if (status != KINTSUGI_SUCCESS) throw LibraryError(subject, status);
+}
+
+Handle make_handle() {
+  kintsugi_handle handle = nullptr;
+  require("settings", kintsugi_create(&handle));
+  return Handle(handle);
+}
+
+Json read_description(const std::string& subject,
+                      const std::function<kintsugi_status(char*, std::size_t, std::size_t*)>& describe) {
+  std::size_t needed = 0;
+  require(subject, describe(nullptr, 0, &needed));
+  std::string text(needed, '\0');
+  require(subject, describe(text.data(), text.size(), &needed));
+  text.resize(std::char_traits<char>::length(text.c_str()));
+  return Json::parse(text);
+}
+
+Json describe_schemes() { return read_description("schemes", kintsugi_describe_schemes); }
+
+Json describe_engines() { return read_description("engines", kintsugi_describe_engines); }
+
+Json describe_settings(kintsugi_handle handle) {
+  return read_description("settings", [handle](char* buffer, std::size_t capacity, std::size_t* needed) {
+    return kintsugi_describe_settings(handle, buffer, capacity, needed);
+  });
+}
+
+const SettingsTable& settings_table() {
+  static const SettingsTable table = read_settings_table();
+  return table;
+}
+
+void require_settings() {
+  if (!settings_table().malformed.empty()) throw InputError("settings", settings_table().malformed);
+}
+
+std::string flag_of(const Json& setting) {
+  std::string flag = "--" + cell(setting, "name");
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
+Json document(const std::string& name) {
+  return {{"format", "kintsugi." + name},
+          {"format_version", 1},
+          {"version", kintsugi_version()},
+          {"commit", commit()},
+          {"machine", machine_document()}};
+}
+
+std::string commit() { return KINTSUGI_COMMIT; }
+
+// A file name may hold bytes that are not UTF-8; they are replaced, since JSON is UTF-8.
+void print(const Json& document) {
+  fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+Json number(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+
+std::string Table::text() const {
+  std::vector<std::size_t> widths(rows_.front().size());
+  for (const auto& row : rows_) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
+  }
+  std::string result;
+  const auto add_line = [&](const std::vector<std::string>& row) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string space(widths[i] - width_of(row[i]), ' ');
+      const bool right = std::find(right_.begin(), right_.end(), i) != right_.end();
+      line += (i == 0 ? "" : "  ") + (right ? space + row[i] : row[i] + space);
+    }
+    result += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  };
+  add_line(rows_.front());
+  std::vector<std::string> rule;
+  for (const std::size_t width : widths) rule.emplace_back(width, '-');
+  add_line(rule);
+  for (std::size_t i = 1; i < rows_.size(); ++i) add_line(rows_[i]);
+  return result;
+}
+
+Progress::Progress(std::string what) : what_(std::move(what)), terminal_(::isatty(STDERR_FILENO) != 0) {}
+
+Progress::~Progress() {
+  if (shown_) std::fputs("\r\033[K", stderr);
+}
+
+void Progress::show(std::int64_t done, std::int64_t total) {
+  constexpr auto interval = std::chrono::milliseconds(100);
+  constexpr int width = 40;
+  const auto now = std::chrono::steady_clock::now();
+  if (!terminal_ || total <= 0 || (shown_ && now - last_ < interval)) return;
+  last_ = now;
+  shown_ = true;
+  const int filled =
+      static_cast<int>(static_cast<double>(width) * static_cast<double>(done) / static_cast<double>(total));
+  fmt::print(stderr, "\r{} [{:#<{}}{:.<{}}] {} of {}", what_, "", filled, "", width - filled, done, total);
+  std::fflush(stderr);
+}
+
+std::string time_text(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.1f} us", 1e6 * seconds);
+  if (seconds < 1) return fmt::format("{:.2f} ms", 1e3 * seconds);
+  return fmt::format("{:.2f} s", seconds);
+}
+
+std::string bytes_text(double bytes) {
+  constexpr double kibi = 1024;
+  if (bytes < kibi) return fmt::format("{:.0f} bytes", bytes);
+  if (bytes < kibi * kibi) return fmt::format("{:.1f} KiB", bytes / kibi);
+  if (bytes < kibi * kibi * kibi) return fmt::format("{:.1f} MiB", bytes / (kibi * kibi));
+  return fmt::format("{:.1f} GiB", bytes / (kibi * kibi * kibi));
+}
+
+std::string wrapped(const std::string& text, std::size_t width, std::size_t indent) {
+  std::string result;
+  std::size_t column = 0;
+  for (std::size_t first = 0; first < text.size();) {
+    const auto end = std::min(text.find(' ', first), text.size());
+    const std::string word = text.substr(first, end - first);
+    if (column > 0 && column + 1 + word.size() > width) {
+      result += "\n" + std::string(indent, ' ');
+      column = 0;
+    }
+    result += (column > 0 ? " " : "") + word;
+    column += (column > 0 ? 1 : 0) + word.size();
+    first = end + 1;
+  }
+  return result;
+}
+
+std::string cell(const Json& object, const std::string& key) {
+  const auto found = object.find(key);
+  if (found == object.end() || found->is_null()) return "";
+  if (found->is_string()) return found->get<std::string>();
+  if (found->is_boolean()) return found->get<bool>() ? "yes" : "no";
+  if (found->is_array()) {
+    std::string text;
+    for (const auto& item : *found)
+      text += (text.empty() ? "" : ", ") + (item.is_string() ? item.get<std::string>() : item.dump());
+    return text;
+  }
+  return found->dump();
+}
+
+double parse_number(const std::string& flag, const std::string& text) {
+  double value = 0;
+  const std::string_view digits = std::string_view(text).substr(text.starts_with('+') ? 1 : 0);
+  const char* last = digits.data() + digits.size();
+  const auto [end, error] = std::from_chars(digits.data(), last, value);
+  if (error == std::errc::result_out_of_range) fail(flag, "\"{}\" is out of the range of float64", text);
+  if (error != std::errc() || end != last) fail(flag, "\"{}\" is not a number", text);
+  return value;
+}
+
+std::uint64_t parse_seed(const std::string& text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    fail("--seed", "\"{}\" is not an integer from 0 to 2^64 - 1", text);
+  }
+  return value;
+}
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,140 @@
+// What the commands share: the library's documents as JSON, tables, progress, the way out.
+#pragma once
+
+#include <fmt/format.h>
+#include <kintsugi/kintsugi.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/input_error.hpp"
+
+namespace kintsugi::tools {
+
+using Json = nlohmann::ordered_json;
+
+// What `main` runs once the command line has been read.
+using Action = std::function<void()>;
+
+// ---------------------------------------------------------------- the library
+
+// A status other than success with the library's own message. An internal error or a device's is
+// not the user's to put right.
+class LibraryError : public std::runtime_error {
+ public:
+  LibraryError(const std::string& subject, kintsugi_status status);
+  kintsugi_status status() const { return status_; }
+  bool is_surprise() const { return status_ == KINTSUGI_INTERNAL || status_ == KINTSUGI_DEVICE_ERROR; }
+
+ private:
+  kintsugi_status status_;
+};
+
+// Throws LibraryError unless the status is success.
+void require(const std::string& subject, kintsugi_status status);
+
+// Hides variables of the environment while it lives; the library then sees them unset. The program has
+// one thread of its own wherever this is used.
+class HiddenVariables {
+ public:
+  explicit HiddenVariables(const std::vector<std::string>& names);
+  ~HiddenVariables();
+  HiddenVariables(const HiddenVariables&) = delete;
+  HiddenVariables& operator=(const HiddenVariables&) = delete;
+
+ private:
+  std::vector<std::pair<std::string, std::string>> saved_;
+};
+
+struct HandleDeleter {
+  void operator()(kintsugi_handle handle) const { kintsugi_destroy(handle); }
+};
+using Handle = std::unique_ptr<kintsugi_handle_s, HandleDeleter>;
+Handle make_handle();
+
+// A JSON text by the rules of kintsugi_plan_describe, read; `subject` is for the message.
+Json read_description(const std::string& subject,
+                      const std::function<kintsugi_status(char*, std::size_t, std::size_t*)>& describe);
+Json describe_schemes();
+Json describe_engines();
+Json describe_settings(kintsugi_handle handle);
+
+// The library's table of settings, read once at the start. It is there even where the environment or
+// the settings file is malformed; its values are then the defaults.
+struct SettingsTable {
+  Json settings;          // the array of the document
+  std::string malformed;  // the library's message; "" when all is well
+};
+const SettingsTable& settings_table();
+
+// Fails where the environment or the settings file is malformed.
+void require_settings();
+
+// The flag of `kintsugi gemm` that sets a setting.
+std::string flag_of(const Json& setting);
+
+// ------------------------------------------------------------------ documents
+
+// {"format": "kintsugi.<name>", "format_version": 1, "version", "commit", "machine"}.
+Json document(const std::string& name);
+std::string commit();
+void print(const Json& document);
+
+// JSON has no infinities and no NaN; they are written "inf", "-inf" and "nan".
+Json number(double value);
+
+// ----------------------------------------------------------------- people
+
+// Columns as wide as their widest cell, two spaces apart; the first line is underlined.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> heads) : rows_{std::move(heads)} {}
+  // Columns in which numbers stand are pushed to the right.
+  void align_right(std::size_t column) { right_.push_back(column); }
+  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  std::string text() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+  std::vector<std::size_t> right_;
+};
+
+// A bar on stderr while something long goes on, when stderr is a terminal.
+class Progress {
+ public:
+  explicit Progress(std::string what);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void show(std::int64_t done, std::int64_t total);
+
+ private:
+  std::string what_;
+  bool terminal_;
+  bool shown_ = false;
+  std::chrono::steady_clock::time_point last_;
+};
+
+std::string time_text(double seconds);
+std::string bytes_text(double bytes);
+
+// Text broken at spaces into lines of at most `width` characters, all but the first after `indent` spaces.
+std::string wrapped(const std::string& text, std::size_t width, std::size_t indent);
+
+// The word of a JSON value for a table: "" for null or a missing member, yes and no for booleans.
+std::string cell(const Json& object, const std::string& key);
+
+// ------------------------------------------------------------ command lines
+
+// A number as the whole of `text`; fails, naming the flag, for anything else.
+double parse_number(const std::string& flag, const std::string& text);
+std::uint64_t parse_seed(const std::string& text);
+
+}  // namespace kintsugi::tools
