@@ -1,7 +1,6 @@
 #include "cuda_probe.hpp"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
 
 #include <array>
 
@@ -38,7 +37,7 @@ struct Driver {
   }
   std::string name_of(int result) const {
     const char* name = nullptr;
-    if (error_name(result, &name) != success || name == nullptr) return fmt::format("error {}", result);
+    if (error_name(result, &name) != success || name == nullptr) return "error " + std::to_string(result);
     return name;
   }
 };

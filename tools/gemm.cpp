@@ -137,8 +137,12 @@ void add_setting_options(CLI::App& command, GemmRequest& request) {
     auto& target = request.settings.emplace_back(std::make_unique<SettingFlag>());
     const std::string flag = flag_of(setting);
     target->setting = {flag, cell(setting, "name"), cell(setting, "environment"), ""};
-    target->option = command.add_option(flag, target->setting.value, wrapped(cell(setting, "doc"), 80, 0))
-                         ->group("Settings");
+    target->option =
+        command
+            .add_option(
+                flag, target->setting.value,
+                wrapped(cell(setting, "doc") + " Accepted: " + cell(setting, "accepted") + ".", 80, 0))
+            ->group("Settings");
   }
 }
 

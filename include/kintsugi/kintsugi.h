@@ -49,8 +49,8 @@ typedef enum kintsugi_status {
   KINTSUGI_INTERNAL = 9              /* a broken invariant of the library: please report it */
 } kintsugi_status;
 
-/* "success", "invalid_argument", ...; "unknown status N" is never returned: unknown numbers give
- * "unknown". The pointer lives as long as the program. */
+/* "success", "invalid_argument", ...; "unknown" for other numbers. The pointer lives as long as the
+ * program. */
 KINTSUGI_API const char* kintsugi_status_name(kintsugi_status status);
 
 /* Message of the calling thread's last failed call, "" when none failed yet. Valid until that
@@ -202,6 +202,9 @@ KINTSUGI_API void kintsugi_plan_destroy(kintsugi_plan plan);
  * a multiple of 256 too. */
 KINTSUGI_API kintsugi_status kintsugi_plan_workspace_size(kintsugi_plan plan, size_t* bytes);
 
+/* The problem that the plan is for. */
+KINTSUGI_API kintsugi_status kintsugi_plan_problem(kintsugi_plan plan, kintsugi_problem* problem);
+
 /* The plan as JSON (docs/schema/plan.schema.json), whole and readable back. Writes at most
  * `capacity` bytes including the closing zero; *needed (may be NULL) gets the size of the whole.
  * buffer may be NULL when capacity is 0. A text that does not fit is cut, with status success. */
@@ -209,7 +212,8 @@ KINTSUGI_API kintsugi_status kintsugi_plan_describe(kintsugi_plan plan, char* bu
                                                     size_t* needed);
 
 /* Makes the plan of a description again: its problem under its settings, which here count before
- * the handle's. The description's format version must be this library's. */
+ * the handle's. Of options only the allocator counts. The description's format version must be this
+ * library's. */
 KINTSUGI_API kintsugi_status kintsugi_plan_read(kintsugi_handle handle, const char* description,
                                                 const kintsugi_options* options, kintsugi_plan* plan);
 

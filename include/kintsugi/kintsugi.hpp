@@ -162,6 +162,23 @@ struct Problem {
     return p;
   }
 
+  // The problem of the C ABI in the words of this header.
+  static Problem from_c(const kintsugi_problem& p) {
+    Problem problem;
+    problem.m = p.m, problem.n = p.n, problem.k = p.k;
+    problem.lda = p.lda, problem.ldb = p.ldb, problem.ldc = p.ldc;
+    problem.batch_count = p.batch_count;
+    problem.stride_a = p.stride_a, problem.stride_b = p.stride_b, problem.stride_c = p.stride_c;
+    problem.op_a = static_cast<Op>(p.op_a), problem.op_b = static_cast<Op>(p.op_b);
+    problem.type_a = static_cast<Type>(p.type_a), problem.type_b = static_cast<Type>(p.type_b);
+    problem.type_c = static_cast<Type>(p.type_c), problem.type_scalar = static_cast<Type>(p.type_scalar);
+    problem.layout = static_cast<Layout>(p.layout);
+    problem.pointer_mode = static_cast<PointerMode>(p.pointer_mode);
+    problem.memory = static_cast<Memory>(p.memory);
+    problem.batch_kind = static_cast<BatchKind>(p.batch_kind);
+    return problem;
+  }
+
   // One product of T matrices without gaps: the smallest leading dimensions that the shapes allow.
   template <Scalar T>
   static Problem dense(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::int64_t k,
@@ -339,8 +356,7 @@ class Plan {
  public:
   // Error contract_unreachable: no program is proved to give the accuracy; engine_unavailable: the engine that
   // was named cannot run here; bad_setting: a name or value is unknown; invalid_argument: the problem is not one.
-  explicit Plan(const Problem& problem, const Options& options = {}, const Handle* handle = nullptr)
-      : problem_(problem) {
+  explicit Plan(const Problem& problem, const Options& options = {}, const Handle* handle = nullptr) {
     const kintsugi_problem p = problem.to_c();
     const kintsugi_options o = options.to_c();
     kintsugi_plan plan = nullptr;
@@ -349,7 +365,7 @@ class Plan {
   }
 
   // Makes the plan of a describe() text again: its problem under its settings, which here count before the
-  // handle's. Its problem() is not known on this side, so the caller vouches for the types of the data.
+  // handle's. Of options only the allocator counts.
   // Error invalid_argument: no such text, or one of another format version.
   static Plan read(const std::string& description, const Options& options = {},
                    const Handle* handle = nullptr) {
@@ -409,16 +425,19 @@ class Plan {
     });
   }
 
-  // What the plan was made for; nothing for a plan that was read.
-  const std::optional<Problem>& problem() const noexcept { return problem_; }
+  // What the plan was made for.
+  Problem problem() const {
+    kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
+    check(kintsugi_plan_problem(native(), &problem));
+    return Problem::from_c(problem);
+  }
   kintsugi_plan native() const noexcept { return plan_.get(); }
 
  private:
   explicit Plan(kintsugi_plan plan) noexcept : plan_(plan) {}
 
   void require(Type type, BatchKind batch_kind) const {
-    if (!problem_) return;
-    const Problem& p = *problem_;
+    const Problem p = problem();
     for (const Type planned : {p.type_a, p.type_b, p.type_c, p.type_scalar}) {
       if (planned == type) continue;
       throw Error(Status::invalid_argument,
@@ -453,7 +472,6 @@ class Plan {
     execute(operands, handle);
   }
 
-  std::optional<Problem> problem_;
   detail::Owner<kintsugi_plan, kintsugi_plan_destroy> plan_;
 };
 

@@ -3,9 +3,10 @@
 #include <new>
 
 #include "base/floating_environment.hpp"
+#include "base/version.hpp"
 #include "front/check.hpp"
-#include "front/describe.hpp"
 #include "front/handles.hpp"
+#include "plan/describe.hpp"
 
 using namespace kintsugi::core;
 
@@ -92,10 +93,7 @@ const char* kintsugi_status_name(kintsugi_status status) { return status_name(st
 
 const char* kintsugi_last_error(void) { return last_error(); }
 
-const char* kintsugi_version(void) {
-  static const std::string version = library_version();
-  return version.c_str();
-}
+const char* kintsugi_version(void) { return library_version; }
 
 kintsugi_status kintsugi_create(kintsugi_handle* handle) {
   return guarded([&] {
@@ -138,9 +136,10 @@ kintsugi_status kintsugi_plan_read(kintsugi_handle handle, const char* descripti
     check_not_null(description, "description");
     check_not_null(plan, "plan");
     const PlanDescription read = read_plan_description(description);
+    const kintsugi_problem problem = to_c(read.problem);
     const CheckedOptions call = check_options(options);
     *plan = new kintsugi_plan_s{
-        make_plan(check_problem(&read.problem), settings_in_force(handle, read.settings), call.allocator)};
+        make_plan(check_problem(&problem), settings_in_force(handle, read.settings), call.allocator)};
   });
 }
 
@@ -151,6 +150,14 @@ kintsugi_status kintsugi_plan_workspace_size(kintsugi_plan plan, size_t* bytes) 
     check_not_null(plan, "plan");
     check_not_null(bytes, "bytes");
     *bytes = plan->plan.workspace_bytes;
+  });
+}
+
+kintsugi_status kintsugi_plan_problem(kintsugi_plan plan, kintsugi_problem* problem) {
+  return guarded([&] {
+    check_not_null(plan, "plan");
+    check_not_null(problem, "problem");
+    *problem = to_c(plan->plan.problem);
   });
 }
 

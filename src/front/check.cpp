@@ -144,6 +144,26 @@ Problem check_problem(const kintsugi_problem* given) {
           static_cast<BatchKind>(p.batch_kind)};
 }
 
+kintsugi_problem to_c(const Problem& problem) {
+  kintsugi_problem p = KINTSUGI_PROBLEM_INIT;
+  p.m = problem.m;
+  p.n = problem.n;
+  p.k = problem.k;
+  p.lda = problem.lda;
+  p.ldb = problem.ldb;
+  p.ldc = problem.ldc;
+  p.batch_count = problem.batch_count;
+  p.stride_a = problem.stride_a;
+  p.stride_b = problem.stride_b;
+  p.stride_c = problem.stride_c;
+  p.op_a = static_cast<std::int32_t>(problem.op_a);
+  p.op_b = static_cast<std::int32_t>(problem.op_b);
+  p.type_a = p.type_b = p.type_c = p.type_scalar = problem.type == OperandType::f32 ? KINTSUGI_F32 : KINTSUGI_F64;
+  p.layout = static_cast<std::int32_t>(problem.layout);
+  p.batch_kind = static_cast<std::int32_t>(problem.batch_kind);
+  return p;
+}
+
 CheckedOptions check_options(const kintsugi_options* given) {
   CheckedOptions checked;
   if (given == nullptr) return checked;

@@ -16,6 +16,9 @@ struct CheckedOptions {
 
 Problem check_problem(const kintsugi_problem* problem);
 
+// The same problem as the C ABI has it.
+kintsugi_problem to_c(const Problem& problem);
+
 // NULL: nothing set.
 CheckedOptions check_options(const kintsugi_options* options);
 

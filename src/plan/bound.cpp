@@ -86,6 +86,17 @@ double subnormal_loss(Accumulator accumulator, const Format& format) {
   return (block + 1) * two_to(format.min_exponent - 23 - accumulator_extra_bits(accumulator));
 }
 
+// What sums lose to underflow where the engine adds in fp32 or flushes.
+double underflow_loss(const Program& program, Accumulator accumulator, std::int64_t k) {
+  if (is_tensor_core(accumulator)) return 0;  // subnormal_loss
+  const auto largest = [](const SplitRule& rule) {
+    return two_to((rule.scale_vectors ? rule.top_exponent : rule.format->max_exponent) + 1);
+  };
+  const double operand = std::max(largest(program.split_a), largest(program.split_b));
+  return static_cast<double>(program.schedule.terms.size()) *
+         accumulation_floor(accumulator, program.format().id, k, operand);
+}
+
 // Floors of the engine's arithmetic: every slice that may be subnormal, beside every slice it
 // meets. Inside the window only residual slices can be.
 void add_engine_floors(ErrorBound& bound, const Program& program, Accumulator accumulator, const SplitError& a,
@@ -130,6 +141,7 @@ ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int
   ErrorBound bound = split_bound(program, a, b);
   add_engine_floors(bound, program, accumulator, a, b, a_in_window, b_in_window);
   bound.floor_both *= static_cast<double>(k);
+  bound.floor_both += underflow_loss(program, accumulator, k);
   const auto accumulated = [&](const std::vector<double>& ratios_a, const std::vector<double>& ratios_b) {
     return accumulation_bound(program.schedule, ratios_a, ratios_b, accumulator, program.format(), k);
   };

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -577,6 +578,27 @@ TEST(Threads, ShareAPlan) {
   }
   for (auto& thread : threads) thread.join();
   for (const auto& result : results) EXPECT_EQ(result, bits_of(expected.result()));
+}
+
+// OpenBLAS has one number of threads for the program: native products beside an emulated one must not
+// divide its calls, which would change their bits.
+TEST(Threads, NativeProductsBesideDoNotChangeTheBits) {
+  if (!has_cpu_engine()) GTEST_SKIP();
+  GemmCase test{.m = 256, .n = 256, .k = 300, .scheme = "fp16x3", .engine = "cpu", .threads = 2};
+  GemmData expected(test);
+  expected.run_well();
+  std::atomic<bool> done = false;
+  std::thread beside([&] {
+    GemmData native(GemmCase{.m = 200, .n = 200, .k = 200, .engine = "cpu", .policy = "native", .threads = 2});
+    while (!done) native.run();
+  });
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    GemmData data(test);
+    data.run_well();
+    EXPECT_EQ(bits_of(data.result()), bits_of(expected.result())) << repeat;
+  }
+  done = true;
+  beside.join();
 }
 
 TEST(Log, LinesGoToTheSink) {

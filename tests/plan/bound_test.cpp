@@ -8,6 +8,7 @@
 
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/gemm_case.hpp"
 
 namespace kintsugi::core {
@@ -89,7 +90,8 @@ TEST_P(SchemeBound, HoldsOnEveryDistribution) {
                                  "cancellation:20", "subnormal", "subnormal-mixed", "integer:9", "powers-of-two:12"};
   std::uint64_t seed = 100;
   for (const char* distribution : distributions) {
-    for (const std::int64_t k : {1, 2, 5, 17, 64, 65, 200}) {
+    for (const std::int64_t k : {1, 65, 2, 5, 17, 64, 200}) {
+      if (!test::thorough && k != 65) continue;
       EXPECT_LE(worst_ratio(distribution, k, ++seed), 1) << distribution << ", k = " << k;
     }
   }
@@ -97,7 +99,7 @@ TEST_P(SchemeBound, HoldsOnEveryDistribution) {
 
 TEST_P(SchemeBound, HoldsForLongSums) {
   for (const char* distribution : {"uniform", "uniform01", "phi:2"}) {
-    EXPECT_LE(worst_ratio(distribution, 4096, 7), 1) << distribution;
+    EXPECT_LE(worst_ratio(distribution, test::thorough ? 4096 : 700, 7), 1) << distribution;
   }
 }
 

@@ -1,9 +1,11 @@
-"""Follows the three recipes of docs/ to the letter on a copy of the sources, builds it, and multiplies with the result.
+"""Follows the three recipes of docs/ to the letter on a copy of the sources, builds it, and multiplies with the result;
+and holds other pages against the code: the snippets of README.md, the table of rooms of docs/ARCHITECTURE.md.
 
 A fenced block of a recipe whose first line names a file is applied:
 
     ```cpp file=PATH                 the whole new file
     ```cpp file=PATH after='LINE'    inserted after the one line of the file that says this
+    ```cpp file=PATH before='LINE'   before it
     ```cpp file=PATH replace='LINE'  in its place
 
 Every other block (no file=) is for people and left alone.
@@ -13,6 +15,7 @@ import json
 import os
 import pathlib
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -23,6 +26,7 @@ import pytest
 SOURCE = pathlib.Path(os.environ.get("TESTED_SOURCE", pathlib.Path(__file__).parents[2]))
 RECIPES = {"format": "docs/ADDING-A-FORMAT.md", "scheme": "docs/ADDING-A-SCHEME.md", "engine": "docs/ADDING-A-ENGINE.md"}
 NOT_COPIED = shutil.ignore_patterns("build*", ".git", "data", "__pycache__", "*.pyc")
+PLACES = ("after", "before", "replace")
 BLOCK = re.compile(r"^```(\w+) +([^\n]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -30,13 +34,13 @@ def blocks(page):
     """(attributes, text) of every block of a page that names a file."""
     for _, info, text in BLOCK.findall(page):
         attributes = dict(word.split("=", 1) for word in shlex.split(info))
-        assert set(attributes) <= {"file", "after", "replace"}, info
+        assert "file" in attributes and set(attributes) <= {"file", *PLACES}, info
         yield attributes, text
 
 
 def apply_block(root, attributes, text):
     file = root / attributes["file"]
-    place = attributes.get("after", attributes.get("replace"))
+    place = next((attributes[way] for way in PLACES if way in attributes), None)
     if place is None:
         assert not file.exists(), f"{file} is there already"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -45,7 +49,9 @@ def apply_block(root, attributes, text):
     lines = file.read_text().splitlines(keepends=True)
     found = [number for number, line in enumerate(lines) if line.strip() == place]
     assert len(found) == 1, f"{attributes['file']} has {len(found)} lines that say {place}"
-    lines[found[0] + ("after" in attributes) : found[0] + 1] = [text]
+    first = found[0] + ("after" in attributes)
+    last = found[0] + ("before" not in attributes)
+    lines[first:last] = [text]
     file.write_text("".join(lines))
 
 
@@ -174,6 +180,34 @@ def test_the_engines_agree_on_small_integers(program):
         assert (numpy.load(program.folder / "c.npy") == a @ a.T).all()
 
 
+# ---------------------------------------------------------------- other pages
+
+@pytest.mark.parametrize("language", ["c", "cpp"])
+def test_the_snippets_of_the_readme_run(language, tmp_path):
+    if "TESTED_LIBRARY" not in os.environ:
+        pytest.skip("needs a built library: run it through ctest")
+    library = pathlib.Path(os.environ["TESTED_LIBRARY"])
+    code = re.search(rf"^```{language}\n(.*?)^```$", (SOURCE / "README.md").read_text(), re.MULTILINE | re.DOTALL)[1]
+    (tmp_path / f"snippet.{language}").write_text(code)
+    compiler = [os.environ.get("TESTED_CC", "cc")] if language == "c" else [os.environ.get("TESTED_CXX", "c++"), "-std=c++20"]
+    run(*compiler, "-Wall", "-Wextra", "-Werror", str(tmp_path / f"snippet.{language}"), f"-I{SOURCE}/include",
+        str(library), f"-Wl,-rpath,{library.parent}", "-o", str(tmp_path / "snippet"))
+    assert Program(tmp_path / "snippet", tmp_path)() == "23 31\n34 46\n"
+
+
+def test_the_table_of_rooms_is_that_of_the_layering_test():
+    layering = runpy.run_path(str(SOURCE / "tests" / "layering" / "test_layering.py"))
+    names = {"the public headers": "include", "everything": "*", "lab": "lab"}
+    section = (SOURCE / "docs" / "ARCHITECTURE.md").read_text().split("A room may include")[1].split("\n\n")[1]
+    table = {}
+    for line in section.splitlines()[2:]:
+        _, room, rooms, _, _ = (cell.strip() for cell in line.split("|"))
+        rooms = [name.removesuffix(" (its open files)") for name in rooms.split(", ") if name]
+        key = room.split("`")[1].replace("NAME", "*")
+        table[key] = sorted(names.get(name, "src/" + name) for name in rooms)
+    assert table == {room: sorted(rooms) for room, rooms in layering["ALLOWED"].items()}
+
+
 # ---------------------------------------------------------------- the harness sees what is wrong
 
 def test_a_block_that_finds_no_place_is_caught(tmp_path):
@@ -183,5 +217,6 @@ def test_a_block_that_finds_no_place_is_caught(tmp_path):
     with pytest.raises(AssertionError, match="2 lines"):
         apply_block(tmp_path, {"file": "f.hpp", "after": "one"}, "x\n")
     apply_block(tmp_path, {"file": "f.hpp", "after": "two"}, "x\n")
+    apply_block(tmp_path, {"file": "f.hpp", "before": "two"}, "w\n")
     apply_block(tmp_path, {"file": "f.hpp", "replace": "two"}, "y\n")
-    assert (tmp_path / "f.hpp").read_text() == "one\ny\nx\none\n"
+    assert (tmp_path / "f.hpp").read_text() == "one\nw\ny\nx\none\n"

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <condition_variable>
 #include <cstdlib>
 #include <mutex>
 #include <optional>
@@ -96,7 +97,9 @@ OpenBlas open_table() {
 }
 
 std::mutex threads_mutex;
+std::condition_variable threads_free;
 int threads_users = 0;
+int threads_held = 0;
 int threads_before = 0;
 
 }  // namespace
@@ -107,15 +110,19 @@ const OpenBlas& openblas() {
 }
 
 OpenBlasThreads::OpenBlasThreads(int threads) {
-  const std::lock_guard lock(threads_mutex);
+  std::unique_lock lock(threads_mutex);
+  threads_free.wait(lock, [&] { return threads_users == 0 || threads_held == threads; });
   if (threads_users++ > 0) return;
+  threads_held = threads;
   threads_before = openblas().get_num_threads();
   openblas().set_num_threads(threads);
 }
 
 OpenBlasThreads::~OpenBlasThreads() {
   const std::lock_guard lock(threads_mutex);
-  if (--threads_users == 0) openblas().set_num_threads(threads_before);
+  if (--threads_users > 0) return;
+  openblas().set_num_threads(threads_before);
+  threads_free.notify_all();
 }
 
 }  // namespace kintsugi::core

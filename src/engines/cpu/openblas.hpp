@@ -28,9 +28,9 @@ struct OpenBlas {
 // 130 instead of 260 GF/s in FP32). KINTSUGI_CPU_BLAS_KERNEL names another kernel.
 const OpenBlas& openblas();
 
-// Sets OpenBLAS's own number of threads while it lives and puts the program's back. Where several
-// overlap the first one's number holds for all: it never changes a bit of an emulated product, whose
-// calls are small enough for one thread.
+// Holds OpenBLAS at a number of threads while it lives, then puts the program's number back. That
+// number is one for the whole program, and OpenBLAS adds in another order when it divides a call, so
+// whoever wants another number waits until the present holders are done.
 class OpenBlasThreads {
  public:
   explicit OpenBlasThreads(int threads);

@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
+#include "lab/random.hpp"
 
 namespace kintsugi::core {
 namespace {
@@ -24,9 +24,9 @@ void fill(const Slices& slices, std::uint64_t seed, int bits_used) {
   for (int s = 0; s < slices.count; ++s) {
     for (std::int64_t v = 0; v < slices.padded_vectors(); ++v) {
       for (std::int64_t p = 0; p < slices.vector_stride(); ++p) {
-        std::mt19937_64 random(seed + static_cast<std::uint64_t>((s * 1000 + v) * 100000 + p));
         const bool inside = v < slices.vectors && p < slices.k;
-        const double x = inside ? std::ldexp(static_cast<double>(static_cast<std::int64_t>(random())), bits_used - 63) : 0;
+        const auto bits = lab::mix_bits(seed + static_cast<std::uint64_t>((s * 1000 + v) * 100000 + p));
+        const double x = inside ? std::ldexp(static_cast<double>(static_cast<std::int64_t>(bits)), bits_used - 63) : 0;
         const std::uint64_t pattern = encode(*slices.format, x);
         if (slices.storage == SliceStorage::fp32) {
           slices.vector<float>(s, v)[p] = static_cast<float>(decode(*slices.format, pattern));

@@ -1,7 +1,8 @@
-#include "front/describe.hpp"
+#include "plan/describe.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include "base/version.hpp"
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
 #include "plan/bound.hpp"
@@ -16,7 +17,7 @@ using Json = nlohmann::ordered_json;
 constexpr int format_version = 1;
 
 Json document(const char* format) {
-  return {{"format", format}, {"format_version", format_version}, {"version", library_version()}};
+  return {{"format", format}, {"format_version", format_version}, {"version", library_version}};
 }
 
 const char* type_name(OperandType type) { return type == OperandType::f32 ? "fp32" : "fp64"; }
@@ -105,20 +106,19 @@ Json problem_json(const Problem& problem) {
           {"stride_c", problem.stride_c}};
 }
 
-kintsugi_problem read_problem(const Json& json) {
-  kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
+Problem read_problem(const Json& json) {
+  Problem problem;
   problem.m = json.at("m");
   problem.n = json.at("n");
   problem.k = json.at("k");
   problem.lda = json.at("lda");
   problem.ldb = json.at("ldb");
   problem.ldc = json.at("ldc");
-  problem.op_a = json.at("op_a");
-  problem.op_b = json.at("op_b");
-  const std::int32_t type = json.at("type") == "fp64" ? KINTSUGI_F64 : KINTSUGI_F32;
-  problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = type;
-  problem.layout = json.at("layout") == "row-major" ? KINTSUGI_ROW_MAJOR : KINTSUGI_COLUMN_MAJOR;
-  problem.batch_kind = json.at("batch_kind") == "pointers" ? KINTSUGI_BATCH_POINTERS : KINTSUGI_BATCH_STRIDED;
+  problem.op_a = static_cast<Op>(json.at("op_a").get<std::int32_t>());
+  problem.op_b = static_cast<Op>(json.at("op_b").get<std::int32_t>());
+  problem.type = json.at("type") == "fp64" ? OperandType::f64 : OperandType::f32;
+  problem.layout = json.at("layout") == "row-major" ? Layout::row_major : Layout::column_major;
+  problem.batch_kind = json.at("batch_kind") == "pointers" ? BatchKind::pointers : BatchKind::strided;
   problem.batch_count = json.at("batch_count");
   problem.stride_a = json.at("stride_a");
   problem.stride_b = json.at("stride_b");
@@ -148,10 +148,6 @@ Json formats_json(const Engine& engine) {
 }
 
 }  // namespace
-
-std::string library_version() {
-  return fmt::format("{}.{}.{}", KINTSUGI_VERSION_MAJOR, KINTSUGI_VERSION_MINOR, KINTSUGI_VERSION_PATCH);
-}
 
 std::string describe_plan(const Plan& plan) {
   Json json = document("kintsugi.plan");
