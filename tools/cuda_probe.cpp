@@ -55,11 +55,11 @@ CudaDevice ask_device(const Driver& driver, int index) {
 }
 
 void ask_devices(const Driver& driver, CudaProbe& probe) {
+  driver.driver_version(&probe.driver_version);  // needs no cuInit
   if (const int result = driver.init(0); result != success) {
     probe.device_error = "cuInit: " + driver.name_of(result);
     return;
   }
-  driver.driver_version(&probe.driver_version);
   int count = 0;
   if (const int result = driver.device_count(&count); result != success) {
     probe.device_error = "cuDeviceGetCount: " + driver.name_of(result);

@@ -202,7 +202,7 @@ KINTSUGI_API void kintsugi_plan_destroy(kintsugi_plan plan);
  * a multiple of 256 too. */
 KINTSUGI_API kintsugi_status kintsugi_plan_workspace_size(kintsugi_plan plan, size_t* bytes);
 
-/* The problem that the plan is for. */
+/* The problem that the plan is for. *problem must have been filled with its _INIT macro. */
 KINTSUGI_API kintsugi_status kintsugi_plan_problem(kintsugi_plan plan, kintsugi_problem* problem);
 
 /* The plan as JSON (docs/schema/plan.schema.json), whole and readable back. Writes at most

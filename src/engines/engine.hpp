@@ -46,6 +46,9 @@ class Engine {
   virtual std::string_view name() const = 0;
   virtual std::string_view summary() const = 0;
 
+  // The largest dimension or leading dimension that it takes.
+  virtual std::int64_t largest_size() const = 0;
+
   // Why it cannot run here, with what would help; empty when it can. Cheap after the first call.
   virtual std::string unavailable_reason() const = 0;
 

@@ -157,7 +157,10 @@ kintsugi_status kintsugi_plan_problem(kintsugi_plan plan, kintsugi_problem* prob
   return guarded([&] {
     check_not_null(plan, "plan");
     check_not_null(problem, "problem");
+    check_struct_size(problem->struct_size, sizeof(kintsugi_problem), "problem");
+    const size_t size = problem->struct_size;
     *problem = to_c(plan->plan.problem);
+    problem->struct_size = size;
   });
 }
 

@@ -15,10 +15,7 @@ template <class Struct>
 Struct read_struct(const Struct* given, const Struct& defaults, const char* name) {
   check_not_null(given, name);
   const std::size_t size = given->struct_size;
-  if (size < sizeof(Struct)) {
-    fail(Status::invalid_argument, "{}: struct_size = {} is less than {}; fill it with its _INIT macro first", name, size,
-         sizeof(Struct));
-  }
+  check_struct_size(size, sizeof(Struct), name);
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   for (std::size_t i = sizeof(Struct); i < size; ++i) {
     if (bytes[i] != 0) {
@@ -122,6 +119,13 @@ void check_data(const Problem& problem, const void* data, const char* name) {
 }
 
 }  // namespace
+
+void check_struct_size(std::size_t given, std::size_t least, const char* name) {
+  if (given < least) {
+    fail(Status::invalid_argument, "{}: struct_size = {} is less than {}; fill it with its _INIT macro first", name, given,
+         least);
+  }
+}
 
 void check_not_null(const void* pointer, const char* name) {
   if (pointer == nullptr) fail(Status::invalid_argument, "{} is null", name);

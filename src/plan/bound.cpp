@@ -157,7 +157,9 @@ double relative_bound(const Program& program, Accumulator accumulator, std::int6
   // Every non-zero scaled element is at least 2^(top - span).
   const double least_a = two_to(program.split_a.top_exponent - span_a);
   const double least_b = two_to(program.split_b.top_exponent - span_b);
-  return bound.relative + bound.floor_a / least_a + bound.floor_b / least_b;
+  const double before = bound.relative + bound.floor_a / least_a + bound.floor_b / least_b +
+                        bound.floor_both / (least_a * least_b);
+  return program.schedule.groups == 1 ? before : before + 0x1p-24 * (1 + before);
 }
 
 }  // namespace kintsugi::core

@@ -15,10 +15,15 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-const Engine& choose_engine(const std::string& name) {
+std::int64_t largest_size(const Problem& problem) {
+  return std::max({problem.m, problem.n, problem.k, problem.lda, problem.ldb, problem.ldc});
+}
+
+const Engine& choose_engine(const Problem& problem, const std::string& name) {
+  const std::int64_t size = largest_size(problem);
   if (name == "auto") {
     for (const Engine* engine : all_engines()) {
-      if (engine->unavailable_reason().empty()) return *engine;
+      if (engine->unavailable_reason().empty() && size <= engine->largest_size()) return *engine;
     }
     fail(Status::engine_unavailable, "no engine is available; there are {}", engine_names());
   }
@@ -28,6 +33,9 @@ const Engine& choose_engine(const std::string& name) {
   }
   if (const std::string reason = engine->unavailable_reason(); !reason.empty()) {
     fail(Status::engine_unavailable, "engine {} cannot run here: {}", name, reason);
+  }
+  if (size > engine->largest_size()) {
+    fail(Status::not_supported, "engine {} takes sizes up to {} and one of these is {}", name, engine->largest_size(), size);
   }
   return *engine;
 }
@@ -168,7 +176,7 @@ Plan make_plan(const Problem& problem, const Settings& settings, const Allocator
   plan.settings = settings;
   const auto threads = static_cast<int>(parse_integer(settings[SettingId::threads].value));
   plan.threads = threads == 0 ? omp_get_max_threads() : threads;
-  plan.engine = &choose_engine(settings[SettingId::engine].value);
+  plan.engine = &choose_engine(problem, settings[SettingId::engine].value);
   const std::string& accuracy = settings[SettingId::accuracy].value;
   plan.contract.accuracy = accuracy.empty() ? type_name(problem.type) : accuracy;
   plan.contract.coefficient = contract_coefficient(plan.contract.accuracy, problem.k);

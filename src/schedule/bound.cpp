@@ -24,6 +24,7 @@ std::vector<double> term_ratios(const Schedule& schedule, std::span<const double
 double accumulation_bound(const Schedule& schedule, std::span<const double> ratios_a, std::span<const double> ratios_b,
                           Accumulator accumulator, const Format& format, std::int64_t k) {
   const std::vector<double> ratios = term_ratios(schedule, ratios_a, ratios_b);
+  if (k == 0) return 0;
   const std::int64_t block = schedule.block_length(k);
   const bool alternating = schedule.k_step != 0 && schedule.k_step < block;
   std::array<double, max_groups> held{};
@@ -41,7 +42,7 @@ double accumulation_bound(const Schedule& schedule, std::span<const double> rati
     inside += run * magnitude;
   }
   const double all = std::accumulate(held.begin(), held.end(), 0.0);
-  const double additions = static_cast<double>(divide_up(k, std::max<std::int64_t>(block, 1)) - 1);
+  const double additions = static_cast<double>(divide_up(k, block) - 1);
   const double outside = format.floating ? additions * 0x1p-24 * all : 0;
   const double first_order = inside + outside;
   return first_order * (1 + first_order);

@@ -101,6 +101,23 @@ TEST(Engines, UnknownOnesAreErrors) {
   EXPECT_THAT(kintsugi_last_error(), HasSubstr("no engine \"warp-drive\"; the engines are auto, cpu, reference"));
 }
 
+TEST(Engines, SizesBeyondABlasGoToAnotherEngineOrAreRefused) {
+  if (!has_cpu_engine()) GTEST_SKIP();
+  GemmData data(GemmCase{.m = 2, .n = 2, .k = 2});
+  auto problem = data.problem();
+  problem.lda = std::int64_t{1} << 31;
+  kintsugi_plan plan = nullptr;
+  ASSERT_EQ(kintsugi_plan_create(nullptr, &problem, nullptr, &plan), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  EXPECT_EQ(Handle::text([&](char* b, size_t c, size_t* n) { return kintsugi_plan_describe(plan, b, c, n); })
+                .at("engine"),
+            "reference");
+  kintsugi_plan_destroy(plan);
+  kintsugi_options options = KINTSUGI_OPTIONS_INIT;
+  options.engine = "cpu";
+  EXPECT_EQ(kintsugi_plan_create(nullptr, &problem, &options, &plan), KINTSUGI_NOT_SUPPORTED);
+  EXPECT_THAT(kintsugi_last_error(), HasSubstr("one of these is 2147483648"));
+}
+
 TEST(Policy, AutoTakesTheNativeProductOnACpu) {
   GemmData data(GemmCase{.m = 30, .n = 40, .k = 500});
   const PlanOf plan(data);
@@ -275,6 +292,17 @@ TEST(Plan, DescriptionIsWholeAndCanBeReadBack) {
   const auto operands = data.operands();
   EXPECT_EQ(kintsugi_plan_execute(nullptr, again, &operands), KINTSUGI_SUCCESS);
   kintsugi_plan_destroy(again);
+}
+
+TEST(Plan, TellsItsProblem) {
+  GemmData data(GemmCase{.m = 3, .n = 4, .k = 5, .op_a = KINTSUGI_OP_C, .layout = KINTSUGI_ROW_MAJOR, .pad_c = 2, .batch = 2});
+  const PlanOf plan(data);
+  const kintsugi_problem made = data.problem();
+  kintsugi_problem told = KINTSUGI_PROBLEM_INIT;
+  ASSERT_EQ(kintsugi_plan_problem(plan.plan, &told), KINTSUGI_SUCCESS);
+  EXPECT_EQ(std::memcmp(&made, &told, sizeof(made)), 0);
+  told.struct_size = 3;
+  EXPECT_EQ(kintsugi_plan_problem(plan.plan, &told), KINTSUGI_INVALID_ARGUMENT);
 }
 
 TEST(Plan, OtherTextsAreNotRead) {

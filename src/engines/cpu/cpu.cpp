@@ -11,7 +11,6 @@
 #include <limits>
 
 #include "base/floating_environment.hpp"
-#include "base/status.hpp"
 #include "engines/cpu/openblas.hpp"
 #include "engines/engine.hpp"
 
@@ -160,12 +159,8 @@ struct BlasMatrix {
   int ld;
 };
 
-int blas_int(std::int64_t value) {
-  if (value > std::numeric_limits<int>::max()) {
-    fail(Status::not_supported, "the cpu engine's BLAS takes 32-bit sizes and this one is {}", value);
-  }
-  return static_cast<int>(value);
-}
+// The plan has checked largest_size().
+int blas_int(std::int64_t value) { return static_cast<int>(value); }
 
 template <class T>
 BlasMatrix blas_matrix(const MatrixView<T>& view) {
@@ -202,6 +197,8 @@ class CpuEngine final : public Engine {
  public:
   std::string_view name() const override { return "cpu"; }
   std::string_view summary() const override { return "products by OpenBLAS on slices widened to fp32; native products"; }
+  // OpenBLAS takes 32-bit sizes, and k is rounded up to the slices' multiple.
+  std::int64_t largest_size() const override { return std::numeric_limits<int>::max() - Slices::k_multiple; }
   std::string unavailable_reason() const override { return openblas().reason; }
   std::string details() const override { return openblas().details; }
 
@@ -220,10 +217,7 @@ class CpuEngine final : public Engine {
     return static_cast<std::size_t>(std::max(threads, 1)) * worker_bytes(schedule.groups);
   }
 
-  void multiply(const Multiplication& task) const override {
-    blas_int(task.a.vector_stride());
-    multiply_tiles(task);
-  }
+  void multiply(const Multiplication& task) const override { multiply_tiles(task); }
   void native(const NativeProduct<float>& product) const override { native_product(product); }
   void native(const NativeProduct<double>& product) const override { native_product(product); }
 };

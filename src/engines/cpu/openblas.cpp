@@ -99,6 +99,7 @@ OpenBlas open_table() {
 std::mutex threads_mutex;
 std::condition_variable threads_free;
 int threads_users = 0;
+int threads_waiting = 0;
 int threads_held = 0;
 int threads_before = 0;
 
@@ -111,7 +112,13 @@ const OpenBlas& openblas() {
 
 OpenBlasThreads::OpenBlasThreads(int threads) {
   std::unique_lock lock(threads_mutex);
-  threads_free.wait(lock, [&] { return threads_users == 0 || threads_held == threads; });
+  // Nobody joins the present holders while others wait, so that none waits for ever.
+  const bool joins = threads_held == threads && threads_waiting == 0;
+  if (threads_users > 0 && !joins) {
+    ++threads_waiting;
+    threads_free.wait(lock, [] { return threads_users == 0; });
+    --threads_waiting;
+  }
   if (threads_users++ > 0) return;
   threads_held = threads;
   threads_before = openblas().get_num_threads();

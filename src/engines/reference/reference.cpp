@@ -2,6 +2,7 @@
 // Every other engine is tested against it.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "base/floating_environment.hpp"
@@ -165,6 +166,7 @@ class ReferenceEngine final : public Engine {
   std::string_view summary() const override {
     return "scalar; its accumulator is a bit-exact model of a real matrix unit";
   }
+  std::int64_t largest_size() const override { return std::numeric_limits<std::int64_t>::max(); }
   std::string unavailable_reason() const override { return {}; }
   std::string details() const override { return "portable C++, every machine"; }
 
