@@ -97,18 +97,18 @@ typedef struct kintsugi_problem {
   size_t struct_size;
   int64_t m, n, k;
   int64_t lda, ldb, ldc;
-  int64_t batch_count; /* 0: nothing is done */
-  int64_t stride_a, stride_b, stride_c; /* strided batches; 0 reuses an input in every entry */
-  int32_t op_a, op_b;                   /* kintsugi_op */
+  int64_t batch_count;                         /* 0: nothing is done */
+  int64_t stride_a, stride_b, stride_c;        /* strided batches; 0 reuses an input in every entry */
+  int32_t op_a, op_b;                          /* kintsugi_op */
   int32_t type_a, type_b, type_c, type_scalar; /* kintsugi_type */
-  int32_t layout;                       /* kintsugi_layout, of A, B and C */
-  int32_t pointer_mode;                 /* kintsugi_pointer_mode, of alpha and beta */
-  int32_t memory;                       /* kintsugi_memory, of A, B and C */
-  int32_t batch_kind;                   /* kintsugi_batch_kind */
+  int32_t layout;                              /* kintsugi_layout, of A, B and C */
+  int32_t pointer_mode;                        /* kintsugi_pointer_mode, of alpha and beta */
+  int32_t memory;                              /* kintsugi_memory, of A, B and C */
+  int32_t batch_kind;                          /* kintsugi_batch_kind */
 } kintsugi_problem;
 
 /* One column-major FP32 product of host matrices; fill m, n, k, lda, ldb, ldc. */
-#define KINTSUGI_PROBLEM_INIT                                                                      \
+#define KINTSUGI_PROBLEM_INIT \
   { sizeof(kintsugi_problem), 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* ----------------------------------------------------------------- options */
@@ -146,8 +146,10 @@ typedef struct kintsugi_options {
   kintsugi_queue queue;
 } kintsugi_options;
 
-#define KINTSUGI_OPTIONS_INIT                                                                      \
-  { sizeof(kintsugi_options), NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL, NULL, NULL, { 0, 0, NULL } }
+#define KINTSUGI_OPTIONS_INIT                                                                         \
+  {                                                                                                   \
+    sizeof(kintsugi_options), NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL, NULL, NULL, { 0, 0, NULL } \
+  }
 
 /* ------------------------------------------------------------------ handle */
 
@@ -180,17 +182,17 @@ KINTSUGI_API kintsugi_status kintsugi_set_log(kintsugi_handle handle, kintsugi_l
 typedef struct kintsugi_operands {
   size_t struct_size;
   const void* alpha;
-  const void* a;                 /* not read when alpha = 0, k = 0, or prepared_a is given */
+  const void* a; /* not read when alpha = 0, k = 0, or prepared_a is given */
   const void* b;
   const void* beta;
-  void* c;                       /* its old entries are not read when beta = 0 */
-  kintsugi_prepared prepared_a;  /* NULL, or A split by kintsugi_prepare for an equal split */
+  void* c;                      /* its old entries are not read when beta = 0 */
+  kintsugi_prepared prepared_a; /* NULL, or A split by kintsugi_prepare for an equal split */
   kintsugi_prepared prepared_b;
-  void* workspace;               /* NULL with size 0: the allocator callback, else the library's */
-  size_t workspace_size;         /* bytes; at least kintsugi_plan_workspace_size() when given */
+  void* workspace;       /* NULL with size 0: the allocator callback, else the library's */
+  size_t workspace_size; /* bytes; at least kintsugi_plan_workspace_size() when given */
 } kintsugi_operands;
 
-#define KINTSUGI_OPERANDS_INIT                                                                     \
+#define KINTSUGI_OPERANDS_INIT \
   { sizeof(kintsugi_operands), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0 }
 
 /* Chooses program, engine and blocking for a problem. handle and options may be NULL. */
@@ -231,19 +233,21 @@ KINTSUGI_API void kintsugi_prepared_destroy(kintsugi_prepared prepared);
 
 /* plan_create, plan_execute and plan_destroy in one. */
 KINTSUGI_API kintsugi_status kintsugi_gemm(kintsugi_handle handle, const kintsugi_problem* problem,
-                                           const kintsugi_options* options, const kintsugi_operands* operands);
+                                           const kintsugi_options* options,
+                                           const kintsugi_operands* operands);
 
 /* FP32 GEMM on host matrices with the handle's settings; the arguments of cblas_sgemm. */
 KINTSUGI_API kintsugi_status kintsugi_sgemm(kintsugi_handle handle, kintsugi_layout layout, kintsugi_op op_a,
                                             kintsugi_op op_b, int64_t m, int64_t n, int64_t k, float alpha,
-                                            const float* a, int64_t lda, const float* b, int64_t ldb, float beta,
-                                            float* c, int64_t ldc);
+                                            const float* a, int64_t lda, const float* b, int64_t ldb,
+                                            float beta, float* c, int64_t ldc);
 
 /* ------------------------------------------------------------ descriptions */
 /* All write JSON by the rules of kintsugi_plan_describe. */
 
 /* What the handle's last execution did: engine, scheme of each batch entry, ranges found, blocks. */
-KINTSUGI_API kintsugi_status kintsugi_report(kintsugi_handle handle, char* buffer, size_t capacity, size_t* needed);
+KINTSUGI_API kintsugi_status kintsugi_report(kintsugi_handle handle, char* buffer, size_t capacity,
+                                             size_t* needed);
 
 /* The registry of schemes: program, bound, source. */
 KINTSUGI_API kintsugi_status kintsugi_describe_schemes(char* buffer, size_t capacity, size_t* needed);

@@ -10,7 +10,8 @@ namespace kintsugi::core {
 // step but the addition is exact for FP32 data (24 + 24 bits; |exponent| <= 326 keeps all powers
 // normal), so what remains is one rounding to double and the final one to float.
 // c points at the old entry, or is null when beta = 0: then it is not read.
-KINTSUGI_HOST_DEVICE inline float epilogue(double sum, int exponent, float alpha, float beta, const float* c) {
+KINTSUGI_HOST_DEVICE inline float epilogue(double sum, int exponent, float alpha, float beta,
+                                           const float* c) {
   const double product = static_cast<double>(alpha) * (sum * power_of_two(exponent));
   if (c == nullptr) return static_cast<float>(product);
   return static_cast<float>(product + static_cast<double>(beta) * static_cast<double>(*c));

@@ -28,7 +28,9 @@ template <class T>
 KINTSUGI_HOST_DEVICE constexpr void extend(VectorRange& range, T x) {
   if (x == T(0)) return;
   if (x - x != T(0)) {  // NaN or infinite
-    range.flags |= x != x ? VectorRange::has_nan : x > T(0) ? VectorRange::has_plus_infinity : VectorRange::has_minus_infinity;
+    range.flags |= x != x     ? VectorRange::has_nan
+                   : x > T(0) ? VectorRange::has_plus_infinity
+                              : VectorRange::has_minus_infinity;
     return;
   }
   const int exponent = exponent_of(x);

@@ -22,8 +22,8 @@ inline std::size_t array_bytes(std::int64_t rows, std::int64_t columns, std::siz
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(static_cast<std::size_t>(rows), static_cast<std::size_t>(columns), &count) ||
       __builtin_mul_overflow(count, element, &bytes) || bytes > SIZE_MAX / 4) {
-    fail(Status::out_of_memory, "an array of {} x {} elements of {} bytes does not fit the address space", rows,
-         columns, element);
+    fail(Status::out_of_memory, "an array of {} x {} elements of {} bytes does not fit the address space",
+         rows, columns, element);
   }
   return aligned_size(bytes);
 }
@@ -42,10 +42,11 @@ class Block {
     if (bytes == 0) return;
     pointer_ = allocator.allocate != nullptr
                    ? allocator.allocate(allocator.user, bytes, workspace_alignment)
-                   : ::operator new(bytes, std::align_val_t{workspace_alignment}, std::nothrow);
+                   : ::operator new (bytes, std::align_val_t{workspace_alignment}, std::nothrow);
   }
   Block(Block&& other) noexcept
-      : allocator_(other.allocator_), pointer_(std::exchange(other.pointer_, nullptr)), bytes_(other.bytes_) {}
+      : allocator_(other.allocator_), pointer_(std::exchange(other.pointer_, nullptr)), bytes_(other.bytes_) {
+  }
   Block& operator=(Block&& other) noexcept {
     std::swap(allocator_, other.allocator_);
     std::swap(pointer_, other.pointer_);
@@ -59,7 +60,7 @@ class Block {
     if (allocator_.allocate != nullptr) {
       allocator_.deallocate(allocator_.user, pointer_, bytes_);
     } else {
-      ::operator delete(pointer_, std::align_val_t{workspace_alignment});
+      ::operator delete (pointer_, std::align_val_t{workspace_alignment});
     }
   }
 
@@ -80,7 +81,8 @@ class Workspace {
   std::byte* take(std::size_t bytes) {
     const std::size_t piece = aligned_size(bytes);
     if (piece > left_) {
-      fail(Status::internal, "the workspace plan is wrong: a piece of {} bytes is wanted, {} are left", piece, left_);
+      fail(Status::internal, "the workspace plan is wrong: a piece of {} bytes is wanted, {} are left", piece,
+           left_);
     }
     left_ -= piece;
     return std::exchange(next_, next_ + piece);

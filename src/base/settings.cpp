@@ -49,7 +49,8 @@ std::optional<std::int64_t> read_bytes(std::string_view text) {
     }
   }
   const auto count = read_integer(text);
-  if (!count || *count < 0 || *count > (std::numeric_limits<std::int64_t>::max() >> shift)) return std::nullopt;
+  if (!count || *count < 0 || *count > (std::numeric_limits<std::int64_t>::max() >> shift))
+    return std::nullopt;
   return *count << shift;
 }
 
@@ -151,7 +152,8 @@ std::int64_t parse_bytes(std::string_view value) { return read_bytes(value).valu
 
 std::int64_t parse_integer(std::string_view value) { return read_integer(value).value(); }
 
-void SettingLayer::set(const SettingDescription& setting, std::optional<std::string> value, std::string_view where) {
+void SettingLayer::set(const SettingDescription& setting, std::optional<std::string> value,
+                       std::string_view where) {
   if (value) check_setting(setting, *value, where);
   values_[static_cast<std::size_t>(setting.id)] = std::move(value);
 }
@@ -164,9 +166,9 @@ SettingLayer environment_settings() {
     const auto equals = line.find('=');
     const auto variable = line.substr(0, equals);
     if (variable == config_variable) continue;
-    const auto found = std::find_if(setting_table.begin(), setting_table.end(), [&](const SettingDescription& setting) {
-      return environment_variable(setting) == variable;
-    });
+    const auto found = std::find_if(
+        setting_table.begin(), setting_table.end(),
+        [&](const SettingDescription& setting) { return environment_variable(setting) == variable; });
     if (found == setting_table.end()) {
       fail(Status::bad_setting, "the environment variable {} names no setting; the settings are {}", variable,
            names_of_settings());

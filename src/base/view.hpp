@@ -24,7 +24,11 @@ struct MatrixView {
   MatrixView block(std::int64_t first_row, std::int64_t first_column, std::int64_t block_rows,
                    std::int64_t block_columns) const {
     return {data + first_row * row_stride + first_column * column_stride,
-            block_rows, block_columns, row_stride, column_stride, space};
+            block_rows,
+            block_columns,
+            row_stride,
+            column_stride,
+            space};
   }
 };
 

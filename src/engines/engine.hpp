@@ -65,7 +65,8 @@ class Engine {
   virtual double relative_rate(FormatId format) const = 0;
 
   // Bytes of scratch that multiply() needs for operands of inner length k.
-  virtual std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t k, int threads) const = 0;
+  virtual std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t k,
+                                    int threads) const = 0;
 
   // The longest stretch of a program that it runs as one stage. CPU engines run the product alone.
   virtual void multiply(const Multiplication& multiplication) const = 0;

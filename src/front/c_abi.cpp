@@ -41,20 +41,21 @@ const SettingLayer& settings_of_file() {
 }
 
 Settings settings_in_force(kintsugi_handle handle, const SettingLayer& call) {
-  return {call, handle == nullptr ? SettingLayer{} : handle->settings, environment_settings(), settings_of_file()};
+  return {call, handle == nullptr ? SettingLayer{} : handle->settings, environment_settings(),
+          settings_of_file()};
 }
 
 void log_execution(kintsugi_handle handle, const Plan& plan, const Report& report) {
   if (handle == nullptr || handle->log.function == nullptr) return;
   const Settings settings = settings_in_force(handle, {});
   const std::string& level = settings[SettingId::log].value;
-  handle->log.level = level == "debug"  ? LogLevel::debug
-                      : level == "info" ? LogLevel::info
+  handle->log.level = level == "debug"   ? LogLevel::debug
+                      : level == "info"  ? LogLevel::info
                       : level == "error" ? LogLevel::error
                                          : LogLevel::off;
-  handle->log.write(LogLevel::info, fmt::format("gemm m = {}, n = {}, k = {}, batch of {} on engine {}", plan.problem.m,
-                                                plan.problem.n, plan.problem.k, plan.problem.batch_count,
-                                                plan.engine->name()));
+  handle->log.write(LogLevel::info, fmt::format("gemm m = {}, n = {}, k = {}, batch of {} on engine {}",
+                                                plan.problem.m, plan.problem.n, plan.problem.k,
+                                                plan.problem.batch_count, plan.engine->name()));
   if (handle->log.level == LogLevel::debug) handle->log.write(LogLevel::debug, describe_report(report));
 }
 
@@ -109,7 +110,8 @@ kintsugi_status kintsugi_set(kintsugi_handle handle, const char* name, const cha
     check_not_null(handle, "handle");
     check_not_null(name, "name");
     const SettingDescription& setting = find_setting(name);
-    handle->settings.set(setting, value == nullptr ? std::nullopt : std::optional<std::string>(value), "kintsugi_set");
+    handle->settings.set(setting, value == nullptr ? std::nullopt : std::optional<std::string>(value),
+                         "kintsugi_set");
   });
 }
 
@@ -130,8 +132,8 @@ kintsugi_status kintsugi_plan_create(kintsugi_handle handle, const kintsugi_prob
   });
 }
 
-kintsugi_status kintsugi_plan_read(kintsugi_handle handle, const char* description, const kintsugi_options* options,
-                                   kintsugi_plan* plan) {
+kintsugi_status kintsugi_plan_read(kintsugi_handle handle, const char* description,
+                                   const kintsugi_options* options, kintsugi_plan* plan) {
   return guarded([&] {
     check_not_null(description, "description");
     check_not_null(plan, "plan");
@@ -171,7 +173,8 @@ kintsugi_status kintsugi_plan_describe(kintsugi_plan plan, char* buffer, size_t 
   });
 }
 
-kintsugi_status kintsugi_plan_execute(kintsugi_handle handle, kintsugi_plan plan, const kintsugi_operands* operands) {
+kintsugi_status kintsugi_plan_execute(kintsugi_handle handle, kintsugi_plan plan,
+                                      const kintsugi_operands* operands) {
   return guarded([&] {
     check_not_null(plan, "plan");
     checked_execute(handle, plan->plan, operands);
@@ -194,14 +197,14 @@ kintsugi_status kintsugi_prepare(kintsugi_handle, kintsugi_plan plan, kintsugi_s
 
 void kintsugi_prepared_destroy(kintsugi_prepared prepared) { delete prepared; }
 
-kintsugi_status kintsugi_gemm(kintsugi_handle handle, const kintsugi_problem* problem, const kintsugi_options* options,
-                              const kintsugi_operands* operands) {
+kintsugi_status kintsugi_gemm(kintsugi_handle handle, const kintsugi_problem* problem,
+                              const kintsugi_options* options, const kintsugi_operands* operands) {
   return guarded([&] { checked_execute(handle, checked_plan(handle, problem, options), operands); });
 }
 
-kintsugi_status kintsugi_sgemm(kintsugi_handle handle, kintsugi_layout layout, kintsugi_op op_a, kintsugi_op op_b,
-                               int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
-                               const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
+kintsugi_status kintsugi_sgemm(kintsugi_handle handle, kintsugi_layout layout, kintsugi_op op_a,
+                               kintsugi_op op_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
+                               int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
   kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
   problem.layout = layout;
   problem.op_a = op_a;
@@ -236,8 +239,10 @@ kintsugi_status kintsugi_describe_engines(char* buffer, size_t capacity, size_t*
   return guarded([&] { write_text(describe_engines(), buffer, capacity, needed); });
 }
 
-kintsugi_status kintsugi_describe_settings(kintsugi_handle handle, char* buffer, size_t capacity, size_t* needed) {
-  return guarded([&] { write_text(describe_settings(settings_in_force(handle, {})), buffer, capacity, needed); });
+kintsugi_status kintsugi_describe_settings(kintsugi_handle handle, char* buffer, size_t capacity,
+                                           size_t* needed) {
+  return guarded(
+      [&] { write_text(describe_settings(settings_in_force(handle, {})), buffer, capacity, needed); });
 }
 
 }  // extern "C"

@@ -19,8 +19,9 @@ Struct read_struct(const Struct* given, const Struct& defaults, const char* name
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   for (std::size_t i = sizeof(Struct); i < size; ++i) {
     if (bytes[i] != 0) {
-      fail(Status::not_supported, "{}: struct_size = {} and byte {} is set, which this version (size {}) does not know",
-           name, size, i, sizeof(Struct));
+      fail(Status::not_supported,
+           "{}: struct_size = {} and byte {} is set, which this version (size {}) does not know", name, size,
+           i, sizeof(Struct));
     }
   }
   Struct result = defaults;
@@ -29,7 +30,8 @@ Struct read_struct(const Struct* given, const Struct& defaults, const char* name
 }
 
 void check_enum(std::int32_t value, std::int32_t last, const char* name) {
-  if (value < 0 || value > last) fail(Status::invalid_argument, "{} = {} is not in 0...{}", name, value, last);
+  if (value < 0 || value > last)
+    fail(Status::invalid_argument, "{} = {} is not in 0...{}", name, value, last);
 }
 
 void check_size(std::int64_t value, const char* name) {
@@ -41,7 +43,8 @@ const char* type_name(std::int32_t type) {
   return names[type];
 }
 
-void check_leading_dimension(std::int64_t ld, const char* name, std::int64_t length, const char* length_name) {
+void check_leading_dimension(std::int64_t ld, const char* name, std::int64_t length,
+                             const char* length_name) {
   if (ld < std::max<std::int64_t>(length, 1)) {
     if (length <= 1) fail(Status::invalid_argument, "{} = {} is less than 1", name, ld);
     fail(Status::invalid_argument, "{} = {} is less than {} = {}", name, ld, length_name, length);
@@ -49,8 +52,8 @@ void check_leading_dimension(std::int64_t ld, const char* name, std::int64_t len
 }
 
 // Contiguous length of op^-1(rows x columns): rows when stored down the columns.
-void check_matrix(const kintsugi_problem& p, std::int32_t op, std::int64_t ld, const char* name, std::int64_t rows,
-                  const char* rows_name, std::int64_t columns, const char* columns_name) {
+void check_matrix(const kintsugi_problem& p, std::int32_t op, std::int64_t ld, const char* name,
+                  std::int64_t rows, const char* rows_name, std::int64_t columns, const char* columns_name) {
   const bool unit_down = (p.layout == KINTSUGI_COLUMN_MAJOR) == (op == KINTSUGI_OP_N);
   check_leading_dimension(ld, name, unit_down ? rows : columns, unit_down ? rows_name : columns_name);
   const std::int64_t others = unit_down ? columns : rows;
@@ -81,12 +84,14 @@ void check_batch(const kintsugi_problem& p) {
   check_size(p.stride_b, "stride_b");
   check_size(p.stride_c, "stride_c");
   if (p.batch_count > 1 && p.stride_c == 0) {
-    fail(Status::invalid_argument, "stride_c = 0 puts all batch_count = {} results into one place", p.batch_count);
+    fail(Status::invalid_argument, "stride_c = 0 puts all batch_count = {} results into one place",
+         p.batch_count);
   }
   std::int64_t extent = 0;
   for (const std::int64_t stride : {p.stride_a, p.stride_b, p.stride_c}) {
     if (__builtin_mul_overflow(stride, p.batch_count, &extent)) {
-      fail(Status::invalid_argument, "a stride of {} times batch_count = {} does not fit 64 bits", stride, p.batch_count);
+      fail(Status::invalid_argument, "a stride of {} times batch_count = {} does not fit 64 bits", stride,
+           p.batch_count);
     }
   }
 }
@@ -95,12 +100,14 @@ void check_supported(const kintsugi_problem& p) {
   const bool equal = p.type_a == p.type_b && p.type_b == p.type_c && p.type_c == p.type_scalar;
   if (!equal || p.type_a > KINTSUGI_F64) {
     fail(Status::not_supported,
-         "type_a = {}, type_b = {}, type_c = {}, type_scalar = {}: this version multiplies f32 or f64, all four alike",
+         "type_a = {}, type_b = {}, type_c = {}, type_scalar = {}: this version multiplies f32 or f64, all "
+         "four alike",
          type_name(p.type_a), type_name(p.type_b), type_name(p.type_c), type_name(p.type_scalar));
   }
   if (p.memory == KINTSUGI_DEVICE || p.pointer_mode == KINTSUGI_SCALARS_ON_DEVICE) {
-    fail(Status::engine_unavailable, "memory = {} and pointer_mode = {}: this version has no engine for device memory",
-         p.memory, p.pointer_mode);
+    fail(Status::engine_unavailable,
+         "memory = {} and pointer_mode = {}: this version has no engine for device memory", p.memory,
+         p.pointer_mode);
   }
 }
 
@@ -122,8 +129,8 @@ void check_data(const Problem& problem, const void* data, const char* name) {
 
 void check_struct_size(std::size_t given, std::size_t least, const char* name) {
   if (given < least) {
-    fail(Status::invalid_argument, "{}: struct_size = {} is less than {}; fill it with its _INIT macro first", name, given,
-         least);
+    fail(Status::invalid_argument, "{}: struct_size = {} is less than {}; fill it with its _INIT macro first",
+         name, given, least);
   }
 }
 
@@ -142,9 +149,20 @@ Problem check_problem(const kintsugi_problem* given) {
   check_matrix(p, KINTSUGI_OP_N, p.ldc, "ldc", p.m, "m", p.n, "n");
   check_batch(p);
   check_supported(p);
-  return {p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.batch_count, p.stride_a, p.stride_b, p.stride_c,
-          static_cast<Op>(p.op_a), static_cast<Op>(p.op_b),
-          p.type_a == KINTSUGI_F32 ? OperandType::f32 : OperandType::f64, static_cast<Layout>(p.layout),
+  return {p.m,
+          p.n,
+          p.k,
+          p.lda,
+          p.ldb,
+          p.ldc,
+          p.batch_count,
+          p.stride_a,
+          p.stride_b,
+          p.stride_c,
+          static_cast<Op>(p.op_a),
+          static_cast<Op>(p.op_b),
+          p.type_a == KINTSUGI_F32 ? OperandType::f32 : OperandType::f64,
+          static_cast<Layout>(p.layout),
           static_cast<BatchKind>(p.batch_kind)};
 }
 
@@ -162,7 +180,8 @@ kintsugi_problem to_c(const Problem& problem) {
   p.stride_c = problem.stride_c;
   p.op_a = static_cast<std::int32_t>(problem.op_a);
   p.op_b = static_cast<std::int32_t>(problem.op_b);
-  p.type_a = p.type_b = p.type_c = p.type_scalar = problem.type == OperandType::f32 ? KINTSUGI_F32 : KINTSUGI_F64;
+  p.type_a = p.type_b = p.type_c = p.type_scalar =
+      problem.type == OperandType::f32 ? KINTSUGI_F32 : KINTSUGI_F64;
   p.layout = static_cast<std::int32_t>(problem.layout);
   p.batch_kind = static_cast<std::int32_t>(problem.batch_kind);
   return p;

@@ -28,7 +28,8 @@ double two_to(int exponent) { return power_of_two(exponent); }
 // the first slice (rest < one ulp) and p with each further one.
 int rest_exponent(const SplitRule& rule, int slices) {
   const int p = rule.format->significand_bits;
-  const bool nearest = rule.first_rounding == Rounding::nearest_even && rule.residual_rounding == Rounding::nearest_even;
+  const bool nearest =
+      rule.first_rounding == Rounding::nearest_even && rule.residual_rounding == Rounding::nearest_even;
   return nearest ? 1 - slices * (p + 1) : 1 - slices * p;
 }
 
@@ -99,8 +100,8 @@ double underflow_loss(const Program& program, Accumulator accumulator, std::int6
 
 // Floors of the engine's arithmetic: every slice that may be subnormal, beside every slice it
 // meets. Inside the window only residual slices can be.
-void add_engine_floors(ErrorBound& bound, const Program& program, Accumulator accumulator, const SplitError& a,
-                       const SplitError& b, bool a_window, bool b_window) {
+void add_engine_floors(ErrorBound& bound, const Program& program, Accumulator accumulator,
+                       const SplitError& a, const SplitError& b, bool a_window, bool b_window) {
   const double loss = subnormal_loss(accumulator, program.format());
   for (const Term& term : program.schedule.terms) {
     const double unscale_a = two_to(-term.a * program.split_a.residual_exponent);
@@ -152,7 +153,8 @@ ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int
   return bound;
 }
 
-double relative_bound(const Program& program, Accumulator accumulator, std::int64_t k, int span_a, int span_b) {
+double relative_bound(const Program& program, Accumulator accumulator, std::int64_t k, int span_a,
+                      int span_b) {
   const ErrorBound bound = error_bound(program, accumulator, k, true, true);
   // Every non-zero scaled element is at least 2^(top - span).
   const double least_a = two_to(program.split_a.top_exponent - span_a);

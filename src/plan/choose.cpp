@@ -35,7 +35,8 @@ const Engine& choose_engine(const Problem& problem, const std::string& name) {
     fail(Status::engine_unavailable, "engine {} cannot run here: {}", name, reason);
   }
   if (size > engine->largest_size()) {
-    fail(Status::not_supported, "engine {} takes sizes up to {} and one of these is {}", name, engine->largest_size(), size);
+    fail(Status::not_supported, "engine {} takes sizes up to {} and one of these is {}", name,
+         engine->largest_size(), size);
   }
   return *engine;
 }
@@ -48,13 +49,15 @@ Accumulator choose_accumulator(const Engine& engine, const Format& format, const
   if (name.empty()) return ways.front();
   const auto accumulator = find_accumulator(name);
   if (!accumulator) {
-    fail(Status::bad_setting, "there is no accumulator \"{}\"; the accumulators are {}", name, accumulator_names());
+    fail(Status::bad_setting, "there is no accumulator \"{}\"; the accumulators are {}", name,
+         accumulator_names());
   }
   if (std::find(ways.begin(), ways.end(), *accumulator) == ways.end()) {
     std::string offered;
-    for (const Accumulator way : ways) offered += (offered.empty() ? "" : ", ") + std::string(accumulator_name(way));
-    fail(Status::not_supported, "engine {} does not add {} products as \"{}\"; it offers {}", engine.name(), format.name,
-         name, offered);
+    for (const Accumulator way : ways)
+      offered += (offered.empty() ? "" : ", ") + std::string(accumulator_name(way));
+    fail(Status::not_supported, "engine {} does not add {} products as \"{}\"; it offers {}", engine.name(),
+         format.name, name, offered);
   }
   return *accumulator;
 }
@@ -128,8 +131,8 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
     fail(Status::bad_setting, "scheme = \"{}\" and policy = \"native\" contradict each other", name);
   }
   if (scheme->operands != plan.problem.type) {
-    fail(Status::not_supported, "scheme {} takes {} operands and these are {}", name, type_name(scheme->operands),
-         type_name(plan.problem.type));
+    fail(Status::not_supported, "scheme {} takes {} operands and these are {}", name,
+         type_name(scheme->operands), type_name(plan.problem.type));
   }
   const Accumulator way =
       choose_accumulator(*plan.engine, scheme->program.format(), settings[SettingId::accumulator].value);
@@ -140,7 +143,8 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
 [[noreturn]] void fail_unreachable(const Plan& plan, const std::string& policy) {
   const Problem& problem = plan.problem;
   fail(Status::contract_unreachable,
-       "accuracy \"{}\" allows {:.3g} of |A||B| at k = {}; under policy \"{}\" no program for {} operands on engine {} is "
+       "accuracy \"{}\" allows {:.3g} of |A||B| at k = {}; under policy \"{}\" no program for {} operands on "
+       "engine {} is "
        "proved to give that (the native product is proved for {:.3g})",
        plan.contract.accuracy, plan.contract.coefficient, problem.k, policy, type_name(problem.type),
        plan.engine->name(), native_coefficient(problem.type, problem.k));

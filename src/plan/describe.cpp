@@ -72,7 +72,8 @@ Json scheme_json(const Scheme& scheme) {
 }
 
 Json rung_json(const Rung& rung) {
-  if (rung.scheme == nullptr) return {{"scheme", "native"}, {"accumulator", nullptr}, {"largest_span", nullptr}};
+  if (rung.scheme == nullptr)
+    return {{"scheme", "native"}, {"accumulator", nullptr}, {"largest_span", nullptr}};
   return {{"scheme", rung.scheme->name},
           {"accumulator", accumulator_name(rung.accumulator)},
           {"largest_span", rung.largest_span == Rung::any_span ? Json() : Json(rung.largest_span)}};
@@ -82,7 +83,9 @@ Json plan_rung_json(const Plan& plan, const Rung& rung) {
   Json json = rung_json(rung);
   if (rung.scheme == nullptr || plan.problem.k == 0) return json;
   const ErrorBound bound = error_bound(rung.scheme->program, rung.accumulator, plan.problem.k, true, true);
-  json["bound_in_window"] = {{"relative", bound.relative}, {"floor_a", bound.floor_a}, {"floor_b", bound.floor_b},
+  json["bound_in_window"] = {{"relative", bound.relative},
+                             {"floor_a", bound.floor_a},
+                             {"floor_b", bound.floor_b},
                              {"floor_both", bound.floor_both}};
   json["program"] = scheme_json(*rung.scheme);
   return json;

@@ -32,10 +32,11 @@ void scale_result(const MatrixView<T>& c, T beta) {
 template <class T>
 void multiply_natively(const Plan& plan, const Operands& operands, std::int64_t entry) {
   const Problem& problem = plan.problem;
-  plan.engine->native(NativeProduct<T>{view_of_a<T>(problem, operands.a, operands.prepared_a, entry),
-                                       view_of_b<T>(problem, operands.b, operands.prepared_b, entry).transposed(),
-                                       view_of_c<T>(problem, operands.c, entry), static_cast<T>(operands.alpha),
-                                       static_cast<T>(operands.beta), plan.threads});
+  plan.engine->native(
+      NativeProduct<T>{view_of_a<T>(problem, operands.a, operands.prepared_a, entry),
+                       view_of_b<T>(problem, operands.b, operands.prepared_b, entry).transposed(),
+                       view_of_c<T>(problem, operands.c, entry), static_cast<T>(operands.alpha),
+                       static_cast<T>(operands.beta), plan.threads});
 }
 
 // Ranges of a side; the exponents do not depend on the rung, the scales are set with it.
@@ -48,7 +49,8 @@ void find_side_ranges(Side32& side, const SplitRule& rule, int threads) {
 }
 
 // Index of the first rung whose window holds both sides.
-std::size_t choose_rung(const Plan& plan, const RangeSummary& a, const RangeSummary& b, const Operands& operands) {
+std::size_t choose_rung(const Plan& plan, const RangeSummary& a, const RangeSummary& b,
+                        const Operands& operands) {
   // Prepared slices are those of the widest emulation, so a narrower rung is no choice for them.
   const bool prepared = operands.prepared_a != nullptr || operands.prepared_b != nullptr;
   for (std::size_t r = 0; r < plan.rungs.size(); ++r) {
@@ -57,9 +59,11 @@ std::size_t choose_rung(const Plan& plan, const RangeSummary& a, const RangeSumm
     if (std::max(a.largest_span, b.largest_span) <= rung.largest_span) return r;
   }
   fail(Status::contract_unreachable,
-       "rows of A span up to {} binades and columns of B up to {}; accuracy {} is proved for at most {} at k = {}, and the "
+       "rows of A span up to {} binades and columns of B up to {}; accuracy {} is proved for at most {} at k "
+       "= {}, and the "
        "native product is not proved for it",
-       a.largest_span, b.largest_span, plan.contract.accuracy, plan.rungs.back().largest_span, plan.problem.k);
+       a.largest_span, b.largest_span, plan.contract.accuracy, plan.rungs.back().largest_span,
+       plan.problem.k);
 }
 
 // Slices of vectors first...first + count - 1 of a side.
@@ -69,8 +73,8 @@ Slices split_block(const Side32& side, std::int64_t first, std::int64_t count, i
   }
   Slices slices = side.slices;
   slices.vectors = count;
-  split_hi_lo(side.view.block(first, 0, count, side.view.columns), *side.rule, side.ranges.subspan(first, count),
-              slices, threads);
+  split_hi_lo(side.view.block(first, 0, count, side.view.columns), *side.rule,
+              side.ranges.subspan(first, count), slices, threads);
   return slices;
 }
 
@@ -107,9 +111,11 @@ void run_program(const Plan& plan, const Blocking& blocking, const Rung& rung, S
       if (j == 0 || blocking.m < c.rows) slices_a = split_block(a, i, rows, plan.threads);
       sums.rows = rows;
       sums.columns = columns;
-      plan.engine->multiply({&program.schedule, slices_a, slices_b, sums, rung.accumulator, scratch, plan.threads});
-      recombine_weighted(sums, program.schedule.group_exponents, a.ranges.subspan(i, rows), b.ranges.subspan(j, columns),
-                         alpha, beta, c.block(i, j, rows, columns), plan.threads);
+      plan.engine->multiply(
+          {&program.schedule, slices_a, slices_b, sums, rung.accumulator, scratch, plan.threads});
+      recombine_weighted(sums, program.schedule.group_exponents, a.ranges.subspan(i, rows),
+                         b.ranges.subspan(j, columns), alpha, beta, c.block(i, j, rows, columns),
+                         plan.threads);
     }
   }
 }
@@ -128,14 +134,15 @@ struct EntryChoice {
   std::size_t rung = 0;
 };
 
-EntryChoice look_at_entry(const Plan& plan, const Operands& operands, std::int64_t entry, Workspace& workspace) {
+EntryChoice look_at_entry(const Plan& plan, const Operands& operands, std::int64_t entry,
+                          Workspace& workspace) {
   const Problem& problem = plan.problem;
   const Program& program = plan.widest_emulation()->scheme->program;
   EntryChoice choice;
-  choice.a = {view_of_a<float>(problem, operands.a, operands.prepared_a, entry), take_ranges(problem.m, workspace),
-              prepared_entry(operands.prepared_a, entry)};
-  choice.b = {view_of_b<float>(problem, operands.b, operands.prepared_b, entry), take_ranges(problem.n, workspace),
-              prepared_entry(operands.prepared_b, entry)};
+  choice.a = {view_of_a<float>(problem, operands.a, operands.prepared_a, entry),
+              take_ranges(problem.m, workspace), prepared_entry(operands.prepared_a, entry)};
+  choice.b = {view_of_b<float>(problem, operands.b, operands.prepared_b, entry),
+              take_ranges(problem.n, workspace), prepared_entry(operands.prepared_b, entry)};
   find_side_ranges(choice.a, program.split_a, plan.threads);
   find_side_ranges(choice.b, program.split_b, plan.threads);
   choice.summary_a = summarize(choice.a.ranges);
@@ -163,7 +170,8 @@ void multiply_entry(const Plan& plan, const Operands& operands, std::int64_t ent
   run_program(plan, report.blocking, rung, choice.a, choice.b, operands, c, workspace);
   if (!choice.summary_a.finite || !choice.summary_b.finite) {
     put_special_values(choice.a.view, choice.b.view, choice.a.ranges, choice.b.ranges,
-                       static_cast<float>(operands.alpha), static_cast<float>(operands.beta), c, plan.threads);
+                       static_cast<float>(operands.alpha), static_cast<float>(operands.beta), c,
+                       plan.threads);
   }
 }
 
@@ -183,8 +191,9 @@ Block allocate_workspace(const Plan& plan, Blocking& blocking) {
     if (block.pointer() != nullptr || block.bytes() == 0) return block;
     const Blocking smaller = smaller_blocking(blocking);
     if (smaller.m == blocking.m && smaller.n == blocking.n) {
-      fail(Status::out_of_memory, "the allocator has no {} bytes for the smallest block of m = {}, n = {}, k = {}",
-           block.bytes(), plan.problem.m, plan.problem.n, plan.problem.k);
+      fail(Status::out_of_memory,
+           "the allocator has no {} bytes for the smallest block of m = {}, n = {}, k = {}", block.bytes(),
+           plan.problem.m, plan.problem.n, plan.problem.k);
     }
     blocking = smaller;
   }
@@ -192,8 +201,8 @@ Block allocate_workspace(const Plan& plan, Blocking& blocking) {
 
 void check_workspace(const Plan& plan, const Operands& operands) {
   if (operands.workspace_size < plan.workspace_bytes) {
-    fail(Status::workspace_too_small, "the workspace has {} bytes and the plan needs {}", operands.workspace_size,
-         plan.workspace_bytes);
+    fail(Status::workspace_too_small, "the workspace has {} bytes and the plan needs {}",
+         operands.workspace_size, plan.workspace_bytes);
   }
   if (reinterpret_cast<std::uintptr_t>(operands.workspace) % workspace_alignment != 0) {
     fail(Status::invalid_argument, "the workspace's address {} is not a multiple of {}",
@@ -208,19 +217,22 @@ void check_prepared(const Plan& plan, const Prepared* prepared, Side side) {
   const std::int64_t vectors = side == Side::a ? problem.m : problem.n;
   const auto count = static_cast<std::int64_t>(prepared->entries.size());
   if (prepared->side != side) {
-    fail(Status::invalid_argument, "an operand prepared as {} is given as {}", side == Side::a ? "B" : "A", name);
+    fail(Status::invalid_argument, "an operand prepared as {} is given as {}", side == Side::a ? "B" : "A",
+         name);
   }
   if (prepared->type != problem.type || prepared->vectors != vectors || prepared->k != problem.k ||
       (count != 1 && count != problem.batch_count)) {
     fail(Status::invalid_argument,
-         "{} was prepared with {} vectors of length {} in a batch of {}; this problem has {} of length {} in a batch of {}",
+         "{} was prepared with {} vectors of length {} in a batch of {}; this problem has {} of length {} in "
+         "a batch of {}",
          name, prepared->vectors, prepared->k, count, vectors, problem.k, problem.batch_count);
   }
   const Rung* rung = plan.widest_emulation();
   const Scheme* scheme = rung == nullptr ? nullptr : rung->scheme;
   const auto same_storage = [&] {
     return scheme == nullptr || prepared->entries.empty() ||
-           prepared->entries.front().slices.storage == plan.engine->slice_storage(scheme->program.format().id);
+           prepared->entries.front().slices.storage ==
+               plan.engine->slice_storage(scheme->program.format().id);
   };
   if (prepared->scheme != scheme || !same_storage()) {
     fail(Status::invalid_argument, "{} was prepared for {}; this plan runs {} on engine {}", name,

@@ -27,18 +27,20 @@ MatrixView<const T> view_of_copy(const Prepared& prepared, std::int64_t entry) {
 
 // op(A) as m x k, of a prepared copy where there is one.
 template <class T>
-MatrixView<const T> view_of_a(const Problem& problem, const void* data, const Prepared* prepared, std::int64_t entry) {
+MatrixView<const T> view_of_a(const Problem& problem, const void* data, const Prepared* prepared,
+                              std::int64_t entry) {
   if (prepared != nullptr) return view_of_copy<T>(*prepared, entry);
-  return matrix_view(batch_pointer<T>(data, problem.batch_kind, problem.stride_a, entry), problem.layout, problem.op_a,
-                     problem.m, problem.k, problem.lda);
+  return matrix_view(batch_pointer<T>(data, problem.batch_kind, problem.stride_a, entry), problem.layout,
+                     problem.op_a, problem.m, problem.k, problem.lda);
 }
 
 // op(B) transposed, n x k: its rows are the columns of op(B).
 template <class T>
-MatrixView<const T> view_of_b(const Problem& problem, const void* data, const Prepared* prepared, std::int64_t entry) {
+MatrixView<const T> view_of_b(const Problem& problem, const void* data, const Prepared* prepared,
+                              std::int64_t entry) {
   if (prepared != nullptr) return view_of_copy<T>(*prepared, entry);
-  return matrix_view(batch_pointer<T>(data, problem.batch_kind, problem.stride_b, entry), problem.layout, problem.op_b,
-                     problem.k, problem.n, problem.ldb)
+  return matrix_view(batch_pointer<T>(data, problem.batch_kind, problem.stride_b, entry), problem.layout,
+                     problem.op_b, problem.k, problem.n, problem.ldb)
       .transposed();
 }
 

@@ -42,8 +42,8 @@ Prepared::Entry prepare_entry(const Plan& plan, Side side, const void* data, std
       const SplitRule& rule = side == Side::a ? program.split_a : program.split_b;
       entry.ranges.resize(static_cast<std::size_t>(copy.rows));
       find_ranges(copy, rule, entry.ranges, plan.threads);
-      entry.slices = make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices, copy.rows,
-                                 copy.columns);
+      entry.slices = make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices,
+                                 copy.rows, copy.columns);
       entry.slice_memory = allocate(plan, entry.slices.bytes());
       entry.slices.data = static_cast<std::byte*>(entry.slice_memory.pointer());
       split_hi_lo(copy, rule, entry.ranges, entry.slices, plan.threads);
@@ -57,14 +57,20 @@ Prepared::Entry prepare_entry(const Plan& plan, Side side, const void* data, std
 Prepared prepare(const Plan& plan, Side side, const void* data) {
   const Problem& problem = plan.problem;
   const Rung* rung = plan.widest_emulation();
-  Prepared prepared{side, problem.type, side == Side::a ? problem.m : problem.n, problem.k,
-                    rung == nullptr ? nullptr : rung->scheme, {}};
+  Prepared prepared{side,
+                    problem.type,
+                    side == Side::a ? problem.m : problem.n,
+                    problem.k,
+                    rung == nullptr ? nullptr : rung->scheme,
+                    {}};
   const std::int64_t stride = side == Side::a ? problem.stride_a : problem.stride_b;
   const bool one_for_all = problem.batch_kind == BatchKind::strided && stride == 0;
-  const std::int64_t count = one_for_all ? std::min<std::int64_t>(problem.batch_count, 1) : problem.batch_count;
+  const std::int64_t count =
+      one_for_all ? std::min<std::int64_t>(problem.batch_count, 1) : problem.batch_count;
   for (std::int64_t index = 0; index < count; ++index) {
-    prepared.entries.push_back(problem.type == OperandType::f64 ? prepare_entry<double>(plan, side, data, index)
-                                                                : prepare_entry<float>(plan, side, data, index));
+    prepared.entries.push_back(problem.type == OperandType::f64
+                                   ? prepare_entry<double>(plan, side, data, index)
+                                   : prepare_entry<float>(plan, side, data, index));
   }
   return prepared;
 }

@@ -26,7 +26,8 @@ struct Problem {
 
 // rows x columns matrix with a leading dimension, after op: real types, so T and C are the same.
 template <class T>
-MatrixView<T> matrix_view(T* data, Layout layout, Op op, std::int64_t rows, std::int64_t columns, std::int64_t ld) {
+MatrixView<T> matrix_view(T* data, Layout layout, Op op, std::int64_t rows, std::int64_t columns,
+                          std::int64_t ld) {
   const bool transposed = op != Op::none;
   const bool unit_down = (layout == Layout::column_major) != transposed;
   return {data, rows, columns, unit_down ? 1 : ld, unit_down ? ld : 1};

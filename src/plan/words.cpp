@@ -18,10 +18,11 @@ const char* rounding_words(Rounding rounding) {
 std::string split_words(const SplitRule& rule) {
   std::string words = fmt::format("{} {} slice{} rounded {}", rule.slices, rule.format->name,
                                   rule.slices == 1 ? "" : "s", rounding_words(rule.first_rounding));
-  if (rule.slices > 1 && rule.residual_exponent != 0) words += fmt::format(", residual x 2^{}", rule.residual_exponent);
+  if (rule.slices > 1 && rule.residual_exponent != 0)
+    words += fmt::format(", residual x 2^{}", rule.residual_exponent);
   if (rule.slices > 1 && rule.residual_exponent == 0) words += ", residual unscaled";
-  words += rule.scale_vectors ? fmt::format(", rows and columns scaled to maxima in [2^{}, 2^{})", rule.top_exponent,
-                                            rule.top_exponent + 1)
+  words += rule.scale_vectors ? fmt::format(", rows and columns scaled to maxima in [2^{}, 2^{})",
+                                            rule.top_exponent, rule.top_exponent + 1)
                               : ", no scaling";
   return words;
 }
@@ -30,7 +31,8 @@ std::string term_words(const Schedule& schedule) {
   std::string words;
   for (const Term& term : schedule.terms) {
     if (!words.empty()) words += " + ";
-    if (term.rescales) words = fmt::format("2^{} ({}) + ", schedule.rescale_exponent, words.substr(0, words.size() - 3));
+    if (term.rescales)
+      words = fmt::format("2^{} ({}) + ", schedule.rescale_exponent, words.substr(0, words.size() - 3));
     words += fmt::format("a{} b{}", static_cast<int>(term.a), static_cast<int>(term.b));
   }
   return words;
@@ -43,29 +45,36 @@ std::string rung_words(const Plan& plan, const Rung& rung) {
   }
   const Schedule& schedule = rung.scheme->program.schedule;
   const std::string leaves =
-      schedule.k_block == 0 ? "the sums stay in the engine over all of k"
-                            : fmt::format("the sum leaves the engine every {} inner indices", schedule.k_block);
+      schedule.k_block == 0
+          ? "the sums stay in the engine over all of k"
+          : fmt::format("the sum leaves the engine every {} inner indices", schedule.k_block);
   std::string words = fmt::format("{}: {}; {} product{}, {}; {}; accumulator {}.", rung.scheme->name,
                                   split_words(rung.scheme->program.split_a), schedule.terms.size(),
                                   schedule.terms.size() == 1 ? "" : "s", term_words(schedule), leaves,
                                   accumulator_name(rung.accumulator));
   if (rung.largest_span != Rung::any_span) {
-    words += fmt::format(" Taken when every row of A and column of B spans at most {} binades.", rung.largest_span);
+    words += fmt::format(" Taken when every row of A and column of B spans at most {} binades.",
+                         rung.largest_span);
   }
   return words;
 }
 
 std::string choice_words(const Plan& plan) {
   const std::string& scheme = plan.settings[SettingId::scheme].value;
-  if (!scheme.empty()) return fmt::format("Scheme {} was asked for by name, so it runs whatever it costs.", scheme);
+  if (!scheme.empty())
+    return fmt::format("Scheme {} was asked for by name, so it runs whatever it costs.", scheme);
   const std::string& policy = plan.settings[SettingId::policy].value;
-  const std::string allowed = fmt::format("Accuracy {} allows an error of {:.3g} |A||B| at k = {}", plan.contract.accuracy,
-                                          plan.contract.coefficient, plan.problem.k);
+  const std::string allowed = fmt::format("Accuracy {} allows an error of {:.3g} |A||B| at k = {}",
+                                          plan.contract.accuracy, plan.contract.coefficient, plan.problem.k);
   if (policy == "native") return allowed + "; policy native never emulates.";
-  if (!plan.emulation_proved) return allowed + "; no emulation is proved to give that, so the native product runs.";
-  if (plan.widest_emulation() != nullptr) return allowed + "; the first program below that is proved on the data runs.";
-  return allowed + fmt::format("; on engine {} the native product is quicker than any emulation, so policy auto takes it.",
-                               plan.engine->name());
+  if (!plan.emulation_proved)
+    return allowed + "; no emulation is proved to give that, so the native product runs.";
+  if (plan.widest_emulation() != nullptr)
+    return allowed + "; the first program below that is proved on the data runs.";
+  return allowed +
+         fmt::format(
+             "; on engine {} the native product is quicker than any emulation, so policy auto takes it.",
+             plan.engine->name());
 }
 
 }  // namespace
@@ -73,10 +82,10 @@ std::string choice_words(const Plan& plan) {
 std::vector<std::string> plan_words(const Plan& plan) {
   const Problem& problem = plan.problem;
   std::vector<std::string> words;
-  words.push_back(fmt::format("{} x {} result, inner length {}, batch of {}, {} operands, engine {} ({}), {} thread{}.",
-                              problem.m, problem.n, problem.k, problem.batch_count,
-                              problem.type == OperandType::f32 ? "FP32" : "FP64", plan.engine->name(),
-                              plan.engine->details(), plan.threads, plan.threads == 1 ? "" : "s"));
+  words.push_back(fmt::format(
+      "{} x {} result, inner length {}, batch of {}, {} operands, engine {} ({}), {} thread{}.", problem.m,
+      problem.n, problem.k, problem.batch_count, problem.type == OperandType::f32 ? "FP32" : "FP64",
+      plan.engine->name(), plan.engine->details(), plan.threads, plan.threads == 1 ? "" : "s"));
   words.push_back(choice_words(plan));
   for (std::size_t r = 0; r < plan.rungs.size(); ++r) {
     const std::string number = plan.rungs.size() == 1 ? "" : fmt::format("{}. ", r + 1);

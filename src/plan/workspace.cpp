@@ -17,7 +17,8 @@ std::size_t rung_bytes(const Plan& plan, const Rung& rung, const Blocking& block
   const Accumulators sums{nullptr, blocking.m, blocking.n, program.schedule.groups};
   return array_bytes(problem.m, 1, sizeof(VectorRange)) + array_bytes(problem.n, 1, sizeof(VectorRange)) +
          make_slices(program.format(), storage, program.split_a.slices, blocking.m, problem.k).bytes() +
-         make_slices(program.format(), storage, program.split_b.slices, blocking.n, problem.k).bytes() + sums.bytes() +
+         make_slices(program.format(), storage, program.split_b.slices, blocking.n, problem.k).bytes() +
+         sums.bytes() +
          plan.engine->scratch_bytes(program.schedule, program.format().id, problem.k, plan.threads);
 }
 
@@ -48,8 +49,9 @@ Blocking fit_blocking(const Plan& plan, std::size_t limit) {
     const Blocking smaller = smaller_blocking(blocking);
     if (smaller.m == blocking.m && smaller.n == blocking.n) {
       fail(Status::workspace_too_small,
-           "a workspace limit of {} bytes is too small for m = {}, n = {}, k = {}: the smallest block needs {}", limit,
-           plan.problem.m, plan.problem.n, plan.problem.k, workspace_bytes(plan, blocking));
+           "a workspace limit of {} bytes is too small for m = {}, n = {}, k = {}: the smallest block needs "
+           "{}",
+           limit, plan.problem.m, plan.problem.n, plan.problem.k, workspace_bytes(plan, blocking));
     }
     blocking = smaller;
   }

@@ -8,7 +8,8 @@ namespace {
 
 bool finite(float x) { return x - x == 0.0F; }
 
-float special_sum(const MatrixView<const float>& a, const MatrixView<const float>& b, std::int64_t i, std::int64_t j) {
+float special_sum(const MatrixView<const float>& a, const MatrixView<const float>& b, std::int64_t i,
+                  std::int64_t j) {
   float sum = 0;
   for (std::int64_t p = 0; p < a.columns; ++p) {
     const float x = a(i, p);

@@ -21,8 +21,9 @@ std::vector<double> term_ratios(const Schedule& schedule, std::span<const double
 
 }  // namespace
 
-double accumulation_bound(const Schedule& schedule, std::span<const double> ratios_a, std::span<const double> ratios_b,
-                          Accumulator accumulator, const Format& format, std::int64_t k) {
+double accumulation_bound(const Schedule& schedule, std::span<const double> ratios_a,
+                          std::span<const double> ratios_b, Accumulator accumulator, const Format& format,
+                          std::int64_t k) {
   const std::vector<double> ratios = term_ratios(schedule, ratios_a, ratios_b);
   if (k == 0) return 0;
   const std::int64_t block = schedule.block_length(k);

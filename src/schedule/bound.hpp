@@ -25,7 +25,8 @@ namespace kintsugi::core {
 //    addition, to zero, is exact.
 // Second-order terms: every magnitude above is that of computed partial sums, at most (1 + c) times
 // the exact one; the returned value carries that factor.
-double accumulation_bound(const Schedule& schedule, std::span<const double> ratios_a, std::span<const double> ratios_b,
-                          Accumulator accumulator, const Format& format, std::int64_t k);
+double accumulation_bound(const Schedule& schedule, std::span<const double> ratios_a,
+                          std::span<const double> ratios_b, Accumulator accumulator, const Format& format,
+                          std::int64_t k);
 
 }  // namespace kintsugi::core

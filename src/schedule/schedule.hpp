@@ -58,8 +58,8 @@ struct Schedule {
 template <int TermCount>
 constexpr Schedule make_schedule(const Structure<TermCount>& structure, int rescale_exponent = 0,
                                  std::array<int, max_groups> group_exponents = {}) {
-  return {structure.terms, structure.slices_a, structure.slices_b, structure.groups,
-          structure.k_block, structure.k_step, rescale_exponent, group_exponents};
+  return {structure.terms,   structure.slices_a, structure.slices_b, structure.groups,
+          structure.k_block, structure.k_step,   rescale_exponent,   group_exponents};
 }
 
 // Nothing but hi * hi: baselines, and the native product.

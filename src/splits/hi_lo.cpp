@@ -15,7 +15,9 @@ void clear_padding(const Slices& slices, std::int64_t first, std::int64_t last) 
   for (int s = 0; s < slices.count; ++s) {
     for (std::int64_t v = first; v < last; ++v) {
       const std::int64_t filled = v < slices.vectors ? slices.k : 0;
-      std::byte* vector = slices.data + static_cast<std::size_t>(s * slices.slice_stride() + v * slices.vector_stride()) * bytes;
+      std::byte* vector =
+          slices.data +
+          static_cast<std::size_t>(s * slices.slice_stride() + v * slices.vector_stride()) * bytes;
       std::memset(vector + static_cast<std::size_t>(filled) * bytes, 0,
                   static_cast<std::size_t>(slices.vector_stride() - filled) * bytes);
     }
@@ -33,19 +35,22 @@ Element stored(const Format& format, std::uint64_t pattern) {
 }
 
 template <class Element, class T>
-void split_block_into(const MatrixView<const T>& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
-                 const Slices& slices, std::int64_t first, std::int64_t last) {
+void split_block_into(const MatrixView<const T>& operand, const SplitRule& rule,
+                      std::span<const VectorRange> ranges, const Slices& slices, std::int64_t first,
+                      std::int64_t last) {
   for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t p, T x) {
     const bool finite = x - x == T(0);
-    split_element(rule, finite ? static_cast<double>(x) : 0.0, ranges[v].scale, [&](int s, std::uint64_t pattern) {
-      slices.vector<Element>(s, v)[p] = stored<Element>(*rule.format, pattern);
-    });
+    split_element(rule, finite ? static_cast<double>(x) : 0.0, ranges[v].scale,
+                  [&](int s, std::uint64_t pattern) {
+                    slices.vector<Element>(s, v)[p] = stored<Element>(*rule.format, pattern);
+                  });
   });
 }
 
 template <class T>
-void split_block(const MatrixView<const T>& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
-                 const Slices& slices, std::int64_t first, std::int64_t last) {
+void split_block(const MatrixView<const T>& operand, const SplitRule& rule,
+                 std::span<const VectorRange> ranges, const Slices& slices, std::int64_t first,
+                 std::int64_t last) {
   if (slices.storage == SliceStorage::fp32) {
     return split_block_into<float>(operand, rule, ranges, slices, first, last);
   }
@@ -60,8 +65,8 @@ void split_block(const MatrixView<const T>& operand, const SplitRule& rule, std:
 }  // namespace
 
 template <class T>
-void split_hi_lo(const MatrixView<const T>& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
-                 const Slices& slices, int threads) {
+void split_hi_lo(const MatrixView<const T>& operand, const SplitRule& rule,
+                 std::span<const VectorRange> ranges, const Slices& slices, int threads) {
   const std::int64_t blocks = slices.padded_vectors() / vectors_per_block;
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (std::int64_t block = 0; block < blocks; ++block) {
@@ -69,7 +74,8 @@ void split_hi_lo(const MatrixView<const T>& operand, const SplitRule& rule, std:
     const std::int64_t first = block * vectors_per_block;
     const std::int64_t last = first + vectors_per_block;
     clear_padding(slices, first, last);
-    if (first < slices.vectors) split_block(operand, rule, ranges, slices, first, std::min(last, slices.vectors));
+    if (first < slices.vectors)
+      split_block(operand, rule, ranges, slices, first, std::min(last, slices.vectors));
   }
 }
 

@@ -12,7 +12,8 @@ namespace kintsugi::core {
 // Fills ranges[v] for every row v of `operand` (vectors x k: op(A), or op(B) transposed); scales
 // are those of `rule`.
 template <class T>
-void find_ranges(const MatrixView<const T>& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads);
+void find_ranges(const MatrixView<const T>& operand, const SplitRule& rule, std::span<VectorRange> ranges,
+                 int threads);
 
 // What a program's windows need to know of a whole operand.
 struct RangeSummary {

@@ -38,7 +38,9 @@ struct Slices {
   std::size_t element_bytes() const {
     return storage == SliceStorage::fp32 ? sizeof(float) : static_cast<std::size_t>(format->storage_bytes);
   }
-  std::size_t bytes() const { return array_bytes(count * allocated_vectors, vector_stride(), element_bytes()); }
+  std::size_t bytes() const {
+    return array_bytes(count * allocated_vectors, vector_stride(), element_bytes());
+  }
 
   // `number` vectors from `first` on, which is a multiple of vector_multiple.
   Slices block(std::int64_t first, std::int64_t number) const {

@@ -14,7 +14,8 @@ inline constexpr std::int64_t vectors_per_block = 16;
 
 // Calls visit(v, p, operand(v, p)) for vectors first...last - 1 and all p; for each v, p ascends.
 template <class T, class Visit>
-void for_each_element(const MatrixView<const T>& operand, std::int64_t first, std::int64_t last, Visit&& visit) {
+void for_each_element(const MatrixView<const T>& operand, std::int64_t first, std::int64_t last,
+                      Visit&& visit) {
   constexpr std::int64_t chunk = 64;
   for (std::int64_t begin = 0; begin < operand.columns; begin += chunk) {
     const std::int64_t end = std::min(operand.columns, begin + chunk);

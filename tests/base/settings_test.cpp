@@ -75,12 +75,26 @@ TEST(Settings, UnknownNamesListTheSettings) {
 }
 
 TEST(Settings, MalformedValuesNameTheAcceptedOnes) {
-  const std::pair<const char*, const char*> wrong[] = {
-      {"policy", "force"}, {"policy", ""},         {"policy", "auto, emulate"}, {"accuracy", "fp16"},  {"accuracy", "0"},
-      {"accuracy", "-1e-3"}, {"accuracy", "1e-3x"}, {"accuracy", "1.5"},      {"accuracy", "nan"},   {"threads", "-1"},
-      {"threads", "5000"}, {"threads", "2 "},      {"threads", "two"},        {"workspace_limit", "-1"},
-      {"workspace_limit", "1T"}, {"workspace_limit", "K"}, {"workspace_limit", "9999999999G"}, {"scheme", "a b"},
-      {"engine", ""},      {"log", "verbose"}};
+  const std::pair<const char*, const char*> wrong[] = {{"policy", "force"},
+                                                       {"policy", ""},
+                                                       {"policy", "auto, emulate"},
+                                                       {"accuracy", "fp16"},
+                                                       {"accuracy", "0"},
+                                                       {"accuracy", "-1e-3"},
+                                                       {"accuracy", "1e-3x"},
+                                                       {"accuracy", "1.5"},
+                                                       {"accuracy", "nan"},
+                                                       {"threads", "-1"},
+                                                       {"threads", "5000"},
+                                                       {"threads", "2 "},
+                                                       {"threads", "two"},
+                                                       {"workspace_limit", "-1"},
+                                                       {"workspace_limit", "1T"},
+                                                       {"workspace_limit", "K"},
+                                                       {"workspace_limit", "9999999999G"},
+                                                       {"scheme", "a b"},
+                                                       {"engine", ""},
+                                                       {"log", "verbose"}};
   for (const auto& [name, value] : wrong) {
     const SettingDescription& setting = find_setting(name);
     const std::string message = message_of([&] { check_setting(setting, value, "somewhere"); });
@@ -109,7 +123,8 @@ TEST(Settings, EnvironmentIsReadAndChecked) {
   EXPECT_EQ(environment_settings().get(SettingId::policy), std::nullopt);
   {
     const Variable variable("KINTSUGI_POLICY", "sometimes");
-    EXPECT_THAT(message_of([] { environment_settings(); }), HasSubstr("KINTSUGI_POLICY: policy = \"sometimes\""));
+    EXPECT_THAT(message_of([] { environment_settings(); }),
+                HasSubstr("KINTSUGI_POLICY: policy = \"sometimes\""));
   }
   {
     const Variable variable("KINTSUGI_SHCEME", "fp16");

@@ -36,14 +36,21 @@ TEST(Allocations, NoneInACallWithAWorkspace) {
   for (const core::Engine* engine : core::all_engines()) {
     if (!engine->unavailable_reason().empty()) continue;
     for (const core::Scheme* scheme : core::all_schemes()) {
-      GemmData data(GemmCase{.m = 140, .n = 20, .k = 90, .batch = 2, .distribution = "special:0.001",
-                             .scheme = std::string(scheme->name), .engine = std::string(engine->name()), .threads = 1});
+      GemmData data(GemmCase{.m = 140,
+                             .n = 20,
+                             .k = 90,
+                             .batch = 2,
+                             .distribution = "special:0.001",
+                             .scheme = std::string(scheme->name),
+                             .engine = std::string(engine->name()),
+                             .threads = 1});
       const auto problem = data.problem();
       const auto options = data.options();
       kintsugi_handle handle = nullptr;
       kintsugi_plan plan = nullptr;
       ASSERT_EQ(kintsugi_create(&handle), KINTSUGI_SUCCESS);
-      ASSERT_EQ(kintsugi_plan_create(handle, &problem, &options, &plan), KINTSUGI_SUCCESS) << kintsugi_last_error();
+      ASSERT_EQ(kintsugi_plan_create(handle, &problem, &options, &plan), KINTSUGI_SUCCESS)
+          << kintsugi_last_error();
       std::size_t bytes = 0;
       kintsugi_plan_workspace_size(plan, &bytes);
       auto operands = data.operands();

@@ -18,35 +18,44 @@ struct Mistake {
   std::string message;
 };
 
-#define MISTAKE(name, statement, status, message)                                                     \
-  Mistake { name, [](kintsugi_problem& p, kintsugi_options& o, kintsugi_operands& x) {                 \
-      (void)p, (void)o, (void)x;                                                                       \
-      statement;                                                                                       \
-    }, status, message }
+#define MISTAKE(name, statement, status, message)                            \
+  Mistake {                                                                  \
+    name,                                                                    \
+        [](kintsugi_problem& p, kintsugi_options& o, kintsugi_operands& x) { \
+          (void)p, (void)o, (void)x;                                         \
+          statement;                                                         \
+        },                                                                   \
+        status, message                                                      \
+  }
 
 const Mistake mistakes[] = {
     MISTAKE("negative_m", p.m = -1, KINTSUGI_INVALID_ARGUMENT, "m = -1 is negative"),
     MISTAKE("negative_n", p.n = -2, KINTSUGI_INVALID_ARGUMENT, "n = -2 is negative"),
     MISTAKE("negative_k", p.k = -3, KINTSUGI_INVALID_ARGUMENT, "k = -3 is negative"),
     MISTAKE("small_lda", p.lda = 3, KINTSUGI_INVALID_ARGUMENT, "lda = 3 is less than m = 4"),
-    MISTAKE("small_lda_transposed", (p.op_a = KINTSUGI_OP_T, p.lda = 5), KINTSUGI_INVALID_ARGUMENT, "lda = 5 is less than k = 6"),
+    MISTAKE("small_lda_transposed", (p.op_a = KINTSUGI_OP_T, p.lda = 5), KINTSUGI_INVALID_ARGUMENT,
+            "lda = 5 is less than k = 6"),
     MISTAKE("small_ldb", p.ldb = 0, KINTSUGI_INVALID_ARGUMENT, "ldb = 0 is less than k = 6"),
     MISTAKE("small_ldc", p.ldc = -7, KINTSUGI_INVALID_ARGUMENT, "ldc = -7 is less than m = 4"),
-    MISTAKE("small_ldc_row_major", (p.layout = KINTSUGI_ROW_MAJOR, p.lda = p.ldb = 6, p.ldc = 4), KINTSUGI_INVALID_ARGUMENT,
-            "ldc = 4 is less than n = 5"),
+    MISTAKE("small_ldc_row_major", (p.layout = KINTSUGI_ROW_MAJOR, p.lda = p.ldb = 6, p.ldc = 4),
+            KINTSUGI_INVALID_ARGUMENT, "ldc = 4 is less than n = 5"),
     MISTAKE("zero_ld", (p.m = 0, p.lda = 0), KINTSUGI_INVALID_ARGUMENT, "lda = 0 is less than 1"),
     MISTAKE("huge_ld", p.lda = INT64_MAX / 2, KINTSUGI_INVALID_ARGUMENT, "does not fit 64 bits"),
     MISTAKE("unknown_op", p.op_b = 3, KINTSUGI_INVALID_ARGUMENT, "op_b = 3 is not in 0...2"),
     MISTAKE("unknown_type", p.type_a = 9, KINTSUGI_INVALID_ARGUMENT, "type_a = 9 is not in 0...3"),
     MISTAKE("unknown_layout", p.layout = 102, KINTSUGI_INVALID_ARGUMENT, "layout = 102 is not in 0...1"),
     MISTAKE("mixed_types", p.type_b = KINTSUGI_F64, KINTSUGI_NOT_SUPPORTED, "type_b = f64"),
-    MISTAKE("complex", p.type_a = p.type_b = p.type_c = p.type_scalar = KINTSUGI_C32, KINTSUGI_NOT_SUPPORTED, "type_a = c32"),
+    MISTAKE("complex", p.type_a = p.type_b = p.type_c = p.type_scalar = KINTSUGI_C32, KINTSUGI_NOT_SUPPORTED,
+            "type_a = c32"),
     MISTAKE("device_memory", p.memory = KINTSUGI_DEVICE, KINTSUGI_ENGINE_UNAVAILABLE, "memory = 1"),
-    MISTAKE("device_scalars", p.pointer_mode = KINTSUGI_SCALARS_ON_DEVICE, KINTSUGI_ENGINE_UNAVAILABLE, "pointer_mode = 1"),
+    MISTAKE("device_scalars", p.pointer_mode = KINTSUGI_SCALARS_ON_DEVICE, KINTSUGI_ENGINE_UNAVAILABLE,
+            "pointer_mode = 1"),
     MISTAKE("negative_batch", p.batch_count = -1, KINTSUGI_INVALID_ARGUMENT, "batch_count = -1 is negative"),
     MISTAKE("negative_stride", p.stride_b = -1, KINTSUGI_INVALID_ARGUMENT, "stride_b = -1 is negative"),
-    MISTAKE("results_in_one_place", (p.batch_count = 2, p.stride_c = 0), KINTSUGI_INVALID_ARGUMENT, "stride_c = 0 puts all"),
-    MISTAKE("huge_stride", (p.batch_count = 4, p.stride_a = INT64_MAX / 2), KINTSUGI_INVALID_ARGUMENT, "does not fit 64 bits"),
+    MISTAKE("results_in_one_place", (p.batch_count = 2, p.stride_c = 0), KINTSUGI_INVALID_ARGUMENT,
+            "stride_c = 0 puts all"),
+    MISTAKE("huge_stride", (p.batch_count = 4, p.stride_a = INT64_MAX / 2), KINTSUGI_INVALID_ARGUMENT,
+            "does not fit 64 bits"),
     MISTAKE("null_a", x.a = nullptr, KINTSUGI_INVALID_ARGUMENT, "a is null"),
     MISTAKE("null_b", x.b = nullptr, KINTSUGI_INVALID_ARGUMENT, "b is null"),
     MISTAKE("null_c", x.c = nullptr, KINTSUGI_INVALID_ARGUMENT, "c is null"),
@@ -55,22 +64,26 @@ const Mistake mistakes[] = {
     MISTAKE("no_init_problem", p.struct_size = 0, KINTSUGI_INVALID_ARGUMENT, "problem: struct_size = 0"),
     MISTAKE("no_init_options", o.struct_size = 8, KINTSUGI_INVALID_ARGUMENT, "options: struct_size = 8"),
     MISTAKE("no_init_operands", x.struct_size = 1, KINTSUGI_INVALID_ARGUMENT, "operands: struct_size = 1"),
-    MISTAKE("half_an_allocator", o.allocate = [](void*, size_t, size_t) -> void* { return nullptr; },
-            KINTSUGI_INVALID_ARGUMENT, "only one is given"),
+    MISTAKE(
+        "half_an_allocator", o.allocate = [](void*, size_t, size_t) -> void* { return nullptr; },
+        KINTSUGI_INVALID_ARGUMENT, "only one is given"),
     MISTAKE("cuda_queue", o.queue.kind = KINTSUGI_QUEUE_CUDA, KINTSUGI_ENGINE_UNAVAILABLE, "no CUDA engine"),
     MISTAKE("unknown_queue", o.queue.kind = 5, KINTSUGI_INVALID_ARGUMENT, "queue.kind = 5"),
-    MISTAKE("unknown_scheme", o.scheme = "fp17", KINTSUGI_BAD_SETTING, "no scheme \"fp17\"; the schemes are fp16, markidis"),
+    MISTAKE("unknown_scheme", o.scheme = "fp17", KINTSUGI_BAD_SETTING,
+            "no scheme \"fp17\"; the schemes are fp16, markidis"),
     MISTAKE("unknown_accumulator", (o.scheme = "fp16", o.accumulator = "abacus"), KINTSUGI_BAD_SETTING,
             "no accumulator \"abacus\"; the accumulators are fp32"),
-    MISTAKE("accumulator_of_another_format", (o.engine = "reference", o.scheme = "fp16", o.accumulator = "amx-bf16"),
-            KINTSUGI_NOT_SUPPORTED, "does not add fp16 products as \"amx-bf16\"; it offers h200"),
-    MISTAKE("unknown_policy", o.policy = "maybe", KINTSUGI_BAD_SETTING, "policy = \"maybe\" is not accepted; accepted: auto"),
+    MISTAKE("accumulator_of_another_format",
+            (o.engine = "reference", o.scheme = "fp16", o.accumulator = "amx-bf16"), KINTSUGI_NOT_SUPPORTED,
+            "does not add fp16 products as \"amx-bf16\"; it offers h200"),
+    MISTAKE("unknown_policy", o.policy = "maybe", KINTSUGI_BAD_SETTING,
+            "policy = \"maybe\" is not accepted; accepted: auto"),
     MISTAKE("malformed_accuracy", o.accuracy = "very", KINTSUGI_BAD_SETTING, "accuracy = \"very\""),
     MISTAKE("negative_threads", o.threads = -2, KINTSUGI_BAD_SETTING, "threads = \"-2\""),
     MISTAKE("negative_limit", o.workspace_limit = -5, KINTSUGI_BAD_SETTING, "workspace_limit = \"-5\""),
     MISTAKE("fp32_scheme_for_doubles",
-            (o.scheme = "fp16x3", p.type_a = p.type_b = p.type_c = p.type_scalar = KINTSUGI_F64), KINTSUGI_NOT_SUPPORTED,
-            "scheme fp16x3 takes fp32 operands and these are fp64"),
+            (o.scheme = "fp16x3", p.type_a = p.type_b = p.type_c = p.type_scalar = KINTSUGI_F64),
+            KINTSUGI_NOT_SUPPORTED, "scheme fp16x3 takes fp32 operands and these are fp64"),
 };
 
 class Mistakes : public testing::TestWithParam<Mistake> {};
@@ -88,7 +101,8 @@ TEST_P(Mistakes, AreToldWithTheirValuesAndLeaveCUntouched) {
   EXPECT_EQ(bits_of(data.raw_c()), before);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Mistakes, testing::ValuesIn(mistakes), [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, Mistakes, testing::ValuesIn(mistakes),
+                         [](const auto& test) { return test.param.name; });
 
 TEST(NullPointers, AreErrorsEverywhere) {
   EXPECT_EQ(kintsugi_create(nullptr), KINTSUGI_INVALID_ARGUMENT);
@@ -140,10 +154,12 @@ TEST(LastError, BelongsToItsThread) {
 TEST(Sgemm, IsTheBlasCall) {
   const float a[] = {1, 2, 3, 4}, b[] = {5, 6, 7, 8};
   float c[] = {1, 1, 1, 1};
-  ASSERT_EQ(kintsugi_sgemm(nullptr, KINTSUGI_ROW_MAJOR, KINTSUGI_OP_N, KINTSUGI_OP_T, 2, 2, 2, 2, a, 2, b, 2, 3, c, 2),
+  ASSERT_EQ(kintsugi_sgemm(nullptr, KINTSUGI_ROW_MAJOR, KINTSUGI_OP_N, KINTSUGI_OP_T, 2, 2, 2, 2, a, 2, b, 2,
+                           3, c, 2),
             KINTSUGI_SUCCESS);
   EXPECT_THAT(c, testing::ElementsAre(2 * 17 + 3, 2 * 23 + 3, 2 * 39 + 3, 2 * 53 + 3));
-  EXPECT_EQ(kintsugi_sgemm(nullptr, KINTSUGI_ROW_MAJOR, KINTSUGI_OP_N, KINTSUGI_OP_T, 2, 2, 2, 2, a, 1, b, 2, 3, c, 2),
+  EXPECT_EQ(kintsugi_sgemm(nullptr, KINTSUGI_ROW_MAJOR, KINTSUGI_OP_N, KINTSUGI_OP_T, 2, 2, 2, 2, a, 1, b, 2,
+                           3, c, 2),
             KINTSUGI_INVALID_ARGUMENT);
 }
 

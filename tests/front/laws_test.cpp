@@ -95,7 +95,8 @@ TEST_P(Laws, ThreadsBlockingAndBatchPositionKeepTheBits) {
   GemmData batch(test);
   batch.run_well();
   const auto all = bits_of(batch.result());
-  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), all.end() - static_cast<std::ptrdiff_t>(expected.size())));
+  EXPECT_TRUE(
+      std::equal(expected.begin(), expected.end(), all.end() - static_cast<std::ptrdiff_t>(expected.size())));
 }
 
 TEST_P(Laws, SmallIntegersAreExact) {
@@ -116,10 +117,12 @@ TEST_P(Laws, PowersOfTwoCommuteBitForBit) {
   plain.run_well();
   GemmData scaled(test);
   for (std::int64_t i = 0; i < 8; ++i) {
-    for (std::int64_t p = 0; p < 100; ++p) scaled.a()(i, p) = std::ldexp(scaled.a()(i, p), static_cast<int>(3 * i - 11));
+    for (std::int64_t p = 0; p < 100; ++p)
+      scaled.a()(i, p) = std::ldexp(scaled.a()(i, p), static_cast<int>(3 * i - 11));
   }
   for (std::int64_t j = 0; j < 9; ++j) {
-    for (std::int64_t p = 0; p < 100; ++p) scaled.b()(p, j) = std::ldexp(scaled.b()(p, j), static_cast<int>(20 - 4 * j));
+    for (std::int64_t p = 0; p < 100; ++p)
+      scaled.b()(p, j) = std::ldexp(scaled.b()(p, j), static_cast<int>(20 - 4 * j));
   }
   scaled.run_well();
   for (std::int64_t i = 0; i < 8; ++i) {
@@ -156,7 +159,8 @@ TEST_P(Laws, PermutationsOfRowsAndColumnsCommuteBitForBit) {
   }
   permuted.run_well();
   for (std::int64_t i = 0; i < m; ++i) {
-    for (std::int64_t j = 0; j < n; ++j) ASSERT_EQ(permuted.c()(i, j), plain.c()(rows[i], columns[j])) << i << " " << j;
+    for (std::int64_t j = 0; j < n; ++j)
+      ASSERT_EQ(permuted.c()(i, j), plain.c()(rows[i], columns[j])) << i << " " << j;
   }
 }
 
@@ -228,7 +232,8 @@ TEST(Harness, SeesAWrongEntry) {
   data.run_well();
   data.c()(3, 2) += 1e-5F;
   double worst = 0;
-  for (const auto& entry : entry_errors(data)) worst = std::max(worst, std::abs(entry.error) / entry.absolute);
+  for (const auto& entry : entry_errors(data))
+    worst = std::max(worst, std::abs(entry.error) / entry.absolute);
   EXPECT_GT(worst, 28 * 0x1p-24);
 }
 

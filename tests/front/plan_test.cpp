@@ -21,7 +21,9 @@ class Handle {
   Handle() { kintsugi_create(&handle_); }
   ~Handle() { kintsugi_destroy(handle_); }
   operator kintsugi_handle() const { return handle_; }
-  json report() const { return text([&](char* b, size_t c, size_t* n) { return kintsugi_report(handle_, b, c, n); }); }
+  json report() const {
+    return text([&](char* b, size_t c, size_t* n) { return kintsugi_report(handle_, b, c, n); });
+  }
 
   template <class Call>
   static json text(const Call& call) {
@@ -98,7 +100,8 @@ TEST(Engines, TheEnvironmentCanForceOne) {
 TEST(Engines, UnknownOnesAreErrors) {
   GemmData data(GemmCase{.engine = "warp-drive"});
   EXPECT_EQ(data.run(), KINTSUGI_BAD_SETTING);
-  EXPECT_THAT(kintsugi_last_error(), HasSubstr("no engine \"warp-drive\"; the engines are auto, cpu, reference"));
+  EXPECT_THAT(kintsugi_last_error(),
+              HasSubstr("no engine \"warp-drive\"; the engines are auto, cpu, reference"));
 }
 
 TEST(Engines, SizesBeyondABlasGoToAnotherEngineOrAreRefused) {
@@ -107,9 +110,11 @@ TEST(Engines, SizesBeyondABlasGoToAnotherEngineOrAreRefused) {
   auto problem = data.problem();
   problem.lda = std::int64_t{1} << 31;
   kintsugi_plan plan = nullptr;
-  ASSERT_EQ(kintsugi_plan_create(nullptr, &problem, nullptr, &plan), KINTSUGI_SUCCESS) << kintsugi_last_error();
-  EXPECT_EQ(Handle::text([&](char* b, size_t c, size_t* n) { return kintsugi_plan_describe(plan, b, c, n); })
-                .at("engine"),
+  ASSERT_EQ(kintsugi_plan_create(nullptr, &problem, nullptr, &plan), KINTSUGI_SUCCESS)
+      << kintsugi_last_error();
+  EXPECT_EQ(Handle::text([&](char* b, size_t c, size_t* n) {
+              return kintsugi_plan_describe(plan, b, c, n);
+            }).at("engine"),
             "reference");
   kintsugi_plan_destroy(plan);
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
@@ -140,12 +145,13 @@ TEST(Policy, TheRangesChooseTheRung) {
   const std::pair<const char*, const char*> cases[] = {
       {"span:16", "fp16x3"}, {"span:17", "fp16x3-wide"}, {"span:28", "fp16x3-wide"}, {"span:29", "native"}};
   for (const auto& [distribution, scheme] : cases) {
-    GemmData data(GemmCase{.m = 9, .n = 8, .k = 60, .distribution = distribution, .engine = "reference",
-                           .policy = "emulate"});
+    GemmData data(GemmCase{
+        .m = 9, .n = 8, .k = 60, .distribution = distribution, .engine = "reference", .policy = "emulate"});
     data.run_well(handle);
     EXPECT_EQ(rungs(handle.report()), std::vector<std::string>{scheme}) << distribution;
     EXPECT_EQ(handle.report().at("largest_span_a"), std::stoi(std::string(distribution).substr(5)));
-    for (const auto& entry : entry_errors(data)) ASSERT_LE(std::abs(entry.error), 68 * 0x1p-24 * entry.absolute);
+    for (const auto& entry : entry_errors(data))
+      ASSERT_LE(std::abs(entry.error), 68 * 0x1p-24 * entry.absolute);
   }
 }
 
@@ -175,7 +181,8 @@ TEST(Policy, TolerancesAreContracts) {
     const auto status = kintsugi_plan_create(nullptr, &problem, &options, &plan);
     std::vector<std::string> names;
     if (status == KINTSUGI_SUCCESS) {
-      names = rungs(Handle::text([&](char* b, size_t c, size_t* n) { return kintsugi_plan_describe(plan, b, c, n); }));
+      names = rungs(
+          Handle::text([&](char* b, size_t c, size_t* n) { return kintsugi_plan_describe(plan, b, c, n); }));
     }
     kintsugi_plan_destroy(plan);
     return std::pair(status, names);
@@ -235,7 +242,8 @@ TEST(Native, DoubleProductsRun) {
         operands.b = b;
         operands.beta = &beta;
         operands.c = c;
-        ASSERT_EQ(kintsugi_gemm(nullptr, &problem, &options, &operands), KINTSUGI_SUCCESS) << kintsugi_last_error();
+        ASSERT_EQ(kintsugi_gemm(nullptr, &problem, &options, &operands), KINTSUGI_SUCCESS)
+            << kintsugi_last_error();
         for (int i = 0; i < 2; ++i) {
           for (int j = 0; j < 2; ++j) {
             double sum = 0;
@@ -256,7 +264,14 @@ TEST(Native, EnginesAgreeWithinTheBoundOnEveryLayout) {
       for (const auto op_b : {KINTSUGI_OP_N, KINTSUGI_OP_T}) {
         for (const std::int64_t n : {1, 6}) {
           for (const std::int64_t m : {1, 5}) {
-            GemmCase test{.m = m, .n = n, .k = 40, .op_a = op_a, .op_b = op_b, .layout = layout, .alpha = 0.5F, .beta = -2};
+            GemmCase test{.m = m,
+                          .n = n,
+                          .k = 40,
+                          .op_a = op_a,
+                          .op_b = op_b,
+                          .layout = layout,
+                          .alpha = 0.5F,
+                          .beta = -2};
             test.pad_c = m;
             test.policy = "native";
             GemmData data(test);
@@ -273,8 +288,17 @@ TEST(Native, EnginesAgreeWithinTheBoundOnEveryLayout) {
 }
 
 TEST(Plan, DescriptionIsWholeAndCanBeReadBack) {
-  GemmCase test{.m = 300, .n = 20, .k = 100, .op_b = KINTSUGI_OP_T, .layout = KINTSUGI_ROW_MAJOR, .pad_a = 2, .batch = 2,
-                .scheme = "fp16x3-wide", .engine = "reference", .accumulator = "a100", .workspace_limit = 450000,
+  GemmCase test{.m = 300,
+                .n = 20,
+                .k = 100,
+                .op_b = KINTSUGI_OP_T,
+                .layout = KINTSUGI_ROW_MAJOR,
+                .pad_a = 2,
+                .batch = 2,
+                .scheme = "fp16x3-wide",
+                .engine = "reference",
+                .accumulator = "a100",
+                .workspace_limit = 450000,
                 .threads = 2};
   GemmData data(test);
   const PlanOf plan(data);
@@ -283,7 +307,8 @@ TEST(Plan, DescriptionIsWholeAndCanBeReadBack) {
   kintsugi_plan again = nullptr;
   ASSERT_EQ(kintsugi_plan_read(nullptr, description.dump().c_str(), nullptr, &again), KINTSUGI_SUCCESS)
       << kintsugi_last_error();
-  json second = Handle::text([&](char* b, size_t c, size_t* n) { return kintsugi_plan_describe(again, b, c, n); });
+  json second =
+      Handle::text([&](char* b, size_t c, size_t* n) { return kintsugi_plan_describe(again, b, c, n); });
   json first = description;
   first.erase("settings");  // the second one's all come from the call
   second.erase("settings");
@@ -295,7 +320,8 @@ TEST(Plan, DescriptionIsWholeAndCanBeReadBack) {
 }
 
 TEST(Plan, TellsItsProblem) {
-  GemmData data(GemmCase{.m = 3, .n = 4, .k = 5, .op_a = KINTSUGI_OP_C, .layout = KINTSUGI_ROW_MAJOR, .pad_c = 2, .batch = 2});
+  GemmData data(GemmCase{
+      .m = 3, .n = 4, .k = 5, .op_a = KINTSUGI_OP_C, .layout = KINTSUGI_ROW_MAJOR, .pad_c = 2, .batch = 2});
   const PlanOf plan(data);
   const kintsugi_problem made = data.problem();
   kintsugi_problem told = KINTSUGI_PROBLEM_INIT;
@@ -351,7 +377,8 @@ TEST_F(Workspace, OfTheQueriedSizeIsEnoughAndIsNotOverrun) {
     auto operands = data.operands();
     operands.workspace = memory;
     operands.workspace_size = bytes;
-    ASSERT_EQ(kintsugi_plan_execute(nullptr, plan.plan, &operands), KINTSUGI_SUCCESS) << kintsugi_last_error();
+    ASSERT_EQ(kintsugi_plan_execute(nullptr, plan.plan, &operands), KINTSUGI_SUCCESS)
+        << kintsugi_last_error();
     EXPECT_EQ(std::count(memory + bytes, memory + bytes + 256, 0x5a), 256);
     EXPECT_EQ(bits_of(data.result()), bits_of(expected.result()));
     std::free(memory);
@@ -434,8 +461,17 @@ class Prepare : public testing::TestWithParam<std::tuple<std::string, std::strin
 TEST_P(Prepare, GivesTheBitsOfThePlainCall) {
   const auto& [engine, scheme, batch] = GetParam();
   if (engine == "cpu" && !has_cpu_engine()) GTEST_SKIP();
-  GemmCase test{.m = 150, .n = 20, .k = 70, .op_a = KINTSUGI_OP_T, .layout = KINTSUGI_ROW_MAJOR, .pad_b = 3, .batch = batch,
-                .beta = 0.5F, .distribution = "special:0.0002", .scheme = scheme, .engine = engine};
+  GemmCase test{.m = 150,
+                .n = 20,
+                .k = 70,
+                .op_a = KINTSUGI_OP_T,
+                .layout = KINTSUGI_ROW_MAJOR,
+                .pad_b = 3,
+                .batch = batch,
+                .beta = 0.5F,
+                .distribution = "special:0.0002",
+                .scheme = scheme,
+                .engine = engine};
   if (scheme == "native") {
     test.scheme.clear();
     test.policy = "native";
@@ -459,7 +495,8 @@ TEST_P(Prepare, GivesTheBitsOfThePlainCall) {
         operands.b = nullptr;
         operands.prepared_b = b;
       }
-      ASSERT_EQ(kintsugi_plan_execute(nullptr, plan.plan, &operands), KINTSUGI_SUCCESS) << kintsugi_last_error();
+      ASSERT_EQ(kintsugi_plan_execute(nullptr, plan.plan, &operands), KINTSUGI_SUCCESS)
+          << kintsugi_last_error();
       EXPECT_EQ(bits_of(data.result()), bits_of(plain.result()));
     }
     auto swapped = data.operands();
@@ -473,7 +510,8 @@ TEST_P(Prepare, GivesTheBitsOfThePlainCall) {
 
 INSTANTIATE_TEST_SUITE_P(All, Prepare,
                          testing::Combine(testing::Values("reference", "cpu"),
-                                          testing::Values("fp16x3", "markidis", "native"), testing::Values(1, 2)));
+                                          testing::Values("fp16x3", "markidis", "native"),
+                                          testing::Values(1, 2)));
 
 TEST(Prepared, MustFitThePlan) {
   GemmData small(GemmCase{.m = 5, .n = 4, .k = 6, .scheme = "fp16x3", .engine = "reference"});
@@ -493,7 +531,8 @@ TEST(Prepared, MustFitThePlan) {
   EXPECT_THAT(refused({.m = 5, .n = 4, .k = 6, .scheme = "fp16", .engine = "reference"}),
               HasSubstr("prepared for fp16x3; this plan runs fp16"));
   if (has_cpu_engine()) {
-    EXPECT_THAT(refused({.m = 5, .n = 4, .k = 6, .scheme = "fp16x3", .engine = "cpu"}), HasSubstr("on engine cpu"));
+    EXPECT_THAT(refused({.m = 5, .n = 4, .k = 6, .scheme = "fp16x3", .engine = "cpu"}),
+                HasSubstr("on engine cpu"));
   }
   // Another n is no other operand A.
   GemmData wider(GemmCase{.m = 5, .n = 9, .k = 6, .scheme = "fp16x3", .engine = "reference"});
@@ -522,7 +561,8 @@ TEST(Prepared, ALadderFallsBackToTheNativeProduct) {
   data.b()(3, 2) = std::ldexp(1.0F, -50);
   ASSERT_EQ(kintsugi_plan_execute(handle, plan.plan, &operands), KINTSUGI_SUCCESS);
   EXPECT_EQ(rungs(handle.report()), std::vector<std::string>{"native"});
-  for (const auto& entry : entry_errors(data)) ASSERT_LE(std::abs(entry.error), 68 * 0x1p-24 * entry.absolute);
+  for (const auto& entry : entry_errors(data))
+    ASSERT_LE(std::abs(entry.error), 68 * 0x1p-24 * entry.absolute);
   kintsugi_prepared_destroy(a);
 }
 
@@ -583,7 +623,8 @@ TEST(Batch, EmptyProblemsTouchNothing) {
     auto operands = data.operands();
     operands.a = operands.b = nullptr;
     operands.c = nullptr;
-    EXPECT_EQ(kintsugi_gemm(nullptr, &problem, nullptr, &operands), KINTSUGI_SUCCESS) << kintsugi_last_error();
+    EXPECT_EQ(kintsugi_gemm(nullptr, &problem, nullptr, &operands), KINTSUGI_SUCCESS)
+        << kintsugi_last_error();
   }
 }
 
@@ -617,7 +658,8 @@ TEST(Threads, NativeProductsBesideDoNotChangeTheBits) {
   expected.run_well();
   std::atomic<bool> done = false;
   std::thread beside([&] {
-    GemmData native(GemmCase{.m = 200, .n = 200, .k = 200, .engine = "cpu", .policy = "native", .threads = 2});
+    GemmData native(
+        GemmCase{.m = 200, .n = 200, .k = 200, .engine = "cpu", .policy = "native", .threads = 2});
     while (!done) native.run();
   });
   for (int repeat = 0; repeat < 20; ++repeat) {
@@ -658,8 +700,11 @@ TEST(Descriptions, AreCutWhereTheBufferEnds) {
   EXPECT_EQ(kintsugi_describe_schemes(nullptr, 10, nullptr), KINTSUGI_INVALID_ARGUMENT);
   EXPECT_EQ(Handle::text(kintsugi_describe_schemes).at("schemes").size(), 4U);
   EXPECT_EQ(Handle::text(kintsugi_describe_engines).at("engines").size(), 2U);
-  EXPECT_EQ(Handle::text([](char* b, size_t c, size_t* n) { return kintsugi_describe_settings(nullptr, b, c, n); })
-                .at("settings")[0].at("name"), "accuracy");
+  EXPECT_EQ(
+      Handle::text([](char* b, size_t c, size_t* n) { return kintsugi_describe_settings(nullptr, b, c, n); })
+          .at("settings")[0]
+          .at("name"),
+      "accuracy");
 }
 
 }  // namespace

@@ -30,7 +30,8 @@ Norms norms_of(const MatrixView<const float>& operand, const SplitRule& rule) {
   Norms norms{std::vector<double>(ranges.size()), std::vector<double>(ranges.size()), summarize(ranges)};
   for (std::int64_t v = 0; v < operand.rows; ++v) {
     norms.unscales[v] = std::ldexp(1.0, -ranges[v].scale);
-    for (std::int64_t p = 0; p < operand.columns; ++p) norms.ones[v] += std::abs(static_cast<double>(operand(v, p)));
+    for (std::int64_t p = 0; p < operand.columns; ++p)
+      norms.ones[v] += std::abs(static_cast<double>(operand(v, p)));
   }
   return norms;
 }
@@ -55,7 +56,8 @@ std::vector<BoundCase> bound_cases() {
   for (const Scheme* scheme : all_schemes()) {
     for (const Engine* engine : all_engines()) {
       if (!engine->unavailable_reason().empty()) continue;
-      for (const Accumulator way : engine->accumulators(scheme->program.format().id)) cases.push_back({scheme, engine, way});
+      for (const Accumulator way : engine->accumulators(scheme->program.format().id))
+        cases.push_back({scheme, engine, way});
     }
   }
   return cases;
@@ -66,14 +68,21 @@ class SchemeBound : public testing::TestWithParam<BoundCase> {
   // Largest error over allowed error; -1 when an operand overflows a slice and nothing is promised.
   double worst_ratio(const std::string& distribution, std::int64_t k, std::uint64_t seed) {
     const auto& [scheme, engine, accumulator] = GetParam();
-    GemmData data(GemmCase{.m = 13, .n = 11, .k = k, .distribution = distribution, .seed = seed,
-                           .scheme = std::string(scheme->name), .engine = std::string(engine->name()),
+    GemmData data(GemmCase{.m = 13,
+                           .n = 11,
+                           .k = k,
+                           .distribution = distribution,
+                           .seed = seed,
+                           .scheme = std::string(scheme->name),
+                           .engine = std::string(engine->name()),
                            .accumulator = accumulator_name(accumulator)});
     const Norms a = norms_of(test::constant(data.a()), scheme->program.split_a);
     const Norms b = norms_of(test::constant(data.b()).transposed(), scheme->program.split_b);
-    if (can_overflow(scheme->program.split_a, a.summary) || can_overflow(scheme->program.split_b, b.summary)) return -1;
-    const ErrorBound bound = error_bound(scheme->program, accumulator, k, in_window(scheme->program.split_a, a.summary),
-                                         in_window(scheme->program.split_b, b.summary));
+    if (can_overflow(scheme->program.split_a, a.summary) || can_overflow(scheme->program.split_b, b.summary))
+      return -1;
+    const ErrorBound bound =
+        error_bound(scheme->program, accumulator, k, in_window(scheme->program.split_a, a.summary),
+                    in_window(scheme->program.split_b, b.summary));
     EXPECT_EQ(data.run(), KINTSUGI_SUCCESS) << kintsugi_last_error();
     double worst = 0;
     for (const auto& entry : entry_errors(data)) {
@@ -84,10 +93,32 @@ class SchemeBound : public testing::TestWithParam<BoundCase> {
 };
 
 TEST_P(SchemeBound, HoldsOnEveryDistribution) {
-  const char* distributions[] = {"uniform", "uniform01", "phi:0.5", "phi:1", "phi:2", "phi:4", "type1", "type2", "type3",
-                                 "type4", "offset:-10", "offset:-30", "offset-nonnegative:-14", "graded:40",
-                                 "graded-inner:30", "diagonal:20", "span:16", "span:17", "span:28", "span:29", "span:60",
-                                 "cancellation:20", "subnormal", "subnormal-mixed", "integer:9", "powers-of-two:12"};
+  const char* distributions[] = {"uniform",
+                                 "uniform01",
+                                 "phi:0.5",
+                                 "phi:1",
+                                 "phi:2",
+                                 "phi:4",
+                                 "type1",
+                                 "type2",
+                                 "type3",
+                                 "type4",
+                                 "offset:-10",
+                                 "offset:-30",
+                                 "offset-nonnegative:-14",
+                                 "graded:40",
+                                 "graded-inner:30",
+                                 "diagonal:20",
+                                 "span:16",
+                                 "span:17",
+                                 "span:28",
+                                 "span:29",
+                                 "span:60",
+                                 "cancellation:20",
+                                 "subnormal",
+                                 "subnormal-mixed",
+                                 "integer:9",
+                                 "powers-of-two:12"};
   std::uint64_t seed = 100;
   for (const char* distribution : distributions) {
     for (const std::int64_t k : {1, 65, 2, 5, 17, 64, 200}) {
@@ -111,8 +142,8 @@ TEST_P(SchemeBound, IsNotEmpty) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SchemeBound, testing::ValuesIn(bound_cases()), [](const auto& test) {
-  std::string name = std::string(test.param.scheme->name) + "_" + std::string(test.param.engine->name()) + "_" +
-                     accumulator_name(test.param.accumulator);
+  std::string name = std::string(test.param.scheme->name) + "_" + std::string(test.param.engine->name()) +
+                     "_" + accumulator_name(test.param.accumulator);
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });
@@ -125,7 +156,8 @@ TEST(Windows, AreThoseThatTheSchemePagesState) {
   EXPECT_FALSE(in_window(fp16_rule, {.largest_span = 28, .largest = 14, .smallest = -15}));
   EXPECT_FALSE(in_window(fp16_rule, {.largest_span = 28, .largest = 15, .smallest = 0}));
   EXPECT_TRUE(can_overflow(fp16_rule, {.largest_span = 28, .largest = 15, .smallest = 0}));
-  EXPECT_FALSE(can_overflow(find_scheme("fp16x3")->program.split_a, {.largest_span = 99, .largest = 127, .smallest = 0}));
+  EXPECT_FALSE(can_overflow(find_scheme("fp16x3")->program.split_a,
+                            {.largest_span = 99, .largest = 127, .smallest = 0}));
 }
 
 // Rounds a scaled element to the slices' sum, in units where its vector's maximum is 2^14.

@@ -200,8 +200,7 @@ TEST(AccumulationFloor, CoversSubnormalFactors) {
 
 TEST(AccumulationError, Int32IsExactUntilItCanWrap) {
   EXPECT_EQ(accumulation_error(Accumulator::int32, FormatId::int8, int32_safe_products), 0);
-  EXPECT_EQ(accumulation_error(Accumulator::int32, FormatId::int8, int32_safe_products + 1),
-            infinity);
+  EXPECT_EQ(accumulation_error(Accumulator::int32, FormatId::int8, int32_safe_products + 1), infinity);
   EXPECT_EQ(accumulation_floor(Accumulator::int32, FormatId::int8, 1000, 127), 0);
 }
 

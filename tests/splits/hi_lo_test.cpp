@@ -16,18 +16,22 @@ namespace kintsugi::core {
 namespace {
 
 struct Operand {
-  Operand(std::int64_t vectors, std::int64_t k, bool strided, const std::string& distribution, std::uint64_t seed)
+  Operand(std::int64_t vectors, std::int64_t k, bool strided, const std::string& distribution,
+          std::uint64_t seed)
       : memory(static_cast<std::size_t>(vectors * k)) {
     view = {memory.data(), vectors, k, strided ? 1 : k, strided ? vectors : 1};
     lab::fill(lab::parse_distribution(distribution), lab::Side::a, seed, view);
   }
-  MatrixView<const float> read() const { return {memory.data(), view.rows, view.columns, view.row_stride, view.column_stride}; }
+  MatrixView<const float> read() const {
+    return {memory.data(), view.rows, view.columns, view.row_stride, view.column_stride};
+  }
   std::vector<float> memory;
   MatrixView<float> view;
 };
 
-std::vector<std::byte> split(const MatrixView<const float>& operand, const SplitRule& rule, SliceStorage storage,
-                             std::vector<VectorRange>& ranges, Slices& slices, int threads) {
+std::vector<std::byte> split(const MatrixView<const float>& operand, const SplitRule& rule,
+                             SliceStorage storage, std::vector<VectorRange>& ranges, Slices& slices,
+                             int threads) {
   ranges.assign(static_cast<std::size_t>(operand.rows), VectorRange{});
   find_ranges(operand, rule, ranges, threads);
   slices = make_slices(*rule.format, storage, rule.slices, operand.rows, operand.columns);
@@ -79,7 +83,8 @@ TEST(Ranges, MatchAPlainWalk) {
 TEST(Ranges, ZeroVectorsScaleByOne) {
   const std::vector<float> zeros(8, 0.0F);
   std::vector<VectorRange> ranges(2);
-  find_ranges(MatrixView<const float>{zeros.data(), 2, 4, 4, 1}, find_scheme("fp16x3")->program.split_a, ranges, 1);
+  find_ranges(MatrixView<const float>{zeros.data(), 2, 4, 4, 1}, find_scheme("fp16x3")->program.split_a,
+              ranges, 1);
   EXPECT_EQ(ranges[0].flags, VectorRange::all_zero);
   EXPECT_EQ(ranges[0].scale, 0);
   EXPECT_EQ(ranges[0].span(), 0);
@@ -140,12 +145,14 @@ TEST_P(HiLo, BlocksAreViewsOfTheWhole) {
   Slices slices;
   const auto memory = split(operand.read(), rule, SliceStorage::packed, ranges, slices, 1);
   const Slices block = slices.block(128, 172);
-  for (int s = 0; s < rule.slices; ++s) EXPECT_EQ(slice_value(block, s, 7, 3), slice_value(slices, s, 135, 3));
+  for (int s = 0; s < rule.slices; ++s)
+    EXPECT_EQ(slice_value(block, s, 7, 3), slice_value(slices, s, 135, 3));
 }
 
 TEST_P(HiLo, SpecialValuesLeaveZeros) {
   const SplitRule& rule = GetParam()->program.split_a;
-  const std::vector<float> row{1, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), 2};
+  const std::vector<float> row{1, std::numeric_limits<float>::quiet_NaN(),
+                               std::numeric_limits<float>::infinity(), 2};
   std::vector<VectorRange> ranges;
   Slices slices;
   const auto memory = split({row.data(), 1, 4, 4, 1}, rule, SliceStorage::packed, ranges, slices, 1);

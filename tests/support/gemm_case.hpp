@@ -66,9 +66,15 @@ class GemmData {
     }
   }
 
-  MatrixView<float> a(std::int64_t t = 0) { return view(a_, stride_a_, t, test_.op_a, test_.m, test_.k, lda_); }
-  MatrixView<float> b(std::int64_t t = 0) { return view(b_, stride_b_, t, test_.op_b, test_.k, test_.n, ldb_); }
-  MatrixView<float> c(std::int64_t t = 0) { return view(c_, stride_c_, t, KINTSUGI_OP_N, test_.m, test_.n, ldc_); }
+  MatrixView<float> a(std::int64_t t = 0) {
+    return view(a_, stride_a_, t, test_.op_a, test_.m, test_.k, lda_);
+  }
+  MatrixView<float> b(std::int64_t t = 0) {
+    return view(b_, stride_b_, t, test_.op_b, test_.k, test_.n, ldb_);
+  }
+  MatrixView<float> c(std::int64_t t = 0) {
+    return view(c_, stride_c_, t, KINTSUGI_OP_N, test_.m, test_.n, ldc_);
+  }
 
   kintsugi_problem problem() const {
     kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
@@ -145,14 +151,18 @@ class GemmData {
   const GemmCase& test() const { return test_; }
 
  private:
-  bool unit_down(kintsugi_op op) const { return (test_.layout == KINTSUGI_COLUMN_MAJOR) == (op == KINTSUGI_OP_N); }
+  bool unit_down(kintsugi_op op) const {
+    return (test_.layout == KINTSUGI_COLUMN_MAJOR) == (op == KINTSUGI_OP_N);
+  }
   std::int64_t leading(kintsugi_op op, std::int64_t rows, std::int64_t columns) const {
     return std::max<std::int64_t>(unit_down(op) ? rows : columns, 1);
   }
   std::int64_t others(kintsugi_op op, std::int64_t rows, std::int64_t columns) const {
     return unit_down(op) ? columns : rows;
   }
-  std::size_t size(std::int64_t stride) const { return static_cast<std::size_t>(stride * test_.batch + test_.gap); }
+  std::size_t size(std::int64_t stride) const {
+    return static_cast<std::size_t>(stride * test_.batch + test_.gap);
+  }
 
   MatrixView<float> view(std::vector<float>& memory, std::int64_t stride, std::int64_t t, kintsugi_op op,
                          std::int64_t rows, std::int64_t columns, std::int64_t ld) const {

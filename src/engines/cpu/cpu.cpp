@@ -28,8 +28,8 @@ constexpr std::int64_t exact_int8_products = 1024;
 std::size_t worker_bytes(int groups) { return array_bytes(2 * groups * tile, tile, sizeof(float)); }
 
 // sums (tile x tile, column-major) = beta * sums + a * b^T over `length` inner indices.
-void add_product(const Slices& a, int slice_a, std::int64_t row, const Slices& b, int slice_b, std::int64_t column,
-                 std::int64_t begin, std::int64_t length, float beta, float* sums) {
+void add_product(const Slices& a, int slice_a, std::int64_t row, const Slices& b, int slice_b,
+                 std::int64_t column, std::int64_t begin, std::int64_t length, float beta, float* sums) {
   const int edge = static_cast<int>(tile);
   const int k = static_cast<int>(length);
   const int lda = static_cast<int>(a.vector_stride());
@@ -70,8 +70,8 @@ class TileSchedule {
         const float factor = std::ldexp(1.0F, schedule_.rescale_exponent);
         for (std::int64_t e = 0; e < tile_entries; ++e) sums[e] *= factor;
       }
-      add_product(task_.a, term.a, row_, task_.b, term.b, column_, begin, length, used_[term.group] ? 1.0F : 0.0F,
-                  sums);
+      add_product(task_.a, term.a, row_, task_.b, term.b, column_, begin, length,
+                  used_[term.group] ? 1.0F : 0.0F, sums);
       used_[term.group] = true;
     }
   }
@@ -169,13 +169,13 @@ BlasMatrix blas_matrix(const MatrixView<T>& view) {
   return {"T", blas_int(std::max({view.row_stride, view.columns, std::int64_t{1}}))};
 }
 
-void call_gemm(const char* transa, const char* transb, int m, int n, int k, float alpha, const float* a, int lda,
-               const float* b, int ldb, float beta, float* c, int ldc) {
+void call_gemm(const char* transa, const char* transb, int m, int n, int k, float alpha, const float* a,
+               int lda, const float* b, int ldb, float beta, float* c, int ldc) {
   openblas().sgemm(transa, transb, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
 }
 
-void call_gemm(const char* transa, const char* transb, int m, int n, int k, double alpha, const double* a, int lda,
-               const double* b, int ldb, double beta, double* c, int ldc) {
+void call_gemm(const char* transa, const char* transb, int m, int n, int k, double alpha, const double* a,
+               int lda, const double* b, int ldb, double beta, double* c, int ldc) {
   openblas().dgemm(transa, transb, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
 }
 
@@ -183,20 +183,22 @@ template <class T>
 void native_product(const NativeProduct<T>& task) {
   const BlasMatrix c = blas_matrix(task.c);
   if (*c.trans == 'T') {  // row-major C: its transpose is column-major, and C^T = B^T A^T
-    return native_product<T>({task.b.transposed(), task.a.transposed(), task.c.transposed(), task.alpha, task.beta,
-                              task.threads});
+    return native_product<T>(
+        {task.b.transposed(), task.a.transposed(), task.c.transposed(), task.alpha, task.beta, task.threads});
   }
   const BlasMatrix a = blas_matrix(task.a);
   const BlasMatrix b = blas_matrix(task.b);
   const OpenBlasThreads threads(task.threads);
-  call_gemm(a.trans, b.trans, blas_int(task.c.rows), blas_int(task.c.columns), blas_int(task.a.columns), task.alpha,
-            task.a.data, a.ld, task.b.data, b.ld, task.beta, task.c.data, c.ld);
+  call_gemm(a.trans, b.trans, blas_int(task.c.rows), blas_int(task.c.columns), blas_int(task.a.columns),
+            task.alpha, task.a.data, a.ld, task.b.data, b.ld, task.beta, task.c.data, c.ld);
 }
 
 class CpuEngine final : public Engine {
  public:
   std::string_view name() const override { return "cpu"; }
-  std::string_view summary() const override { return "products by OpenBLAS on slices widened to fp32; native products"; }
+  std::string_view summary() const override {
+    return "products by OpenBLAS on slices widened to fp32; native products";
+  }
   // OpenBLAS takes 32-bit sizes, and k is rounded up to the slices' multiple.
   std::int64_t largest_size() const override { return std::numeric_limits<int>::max() - Slices::k_multiple; }
   std::string unavailable_reason() const override { return openblas().reason; }

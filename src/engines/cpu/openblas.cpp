@@ -58,7 +58,8 @@ void* open_pinned(const std::string& name) {
 template <class Function>
 void find(OpenBlas& table, void* library, const char* symbol, Function& function) {
   function = reinterpret_cast<Function>(::dlsym(library, symbol));
-  if (function == nullptr && table.reason.empty()) table.reason = fmt::format("it has no function {}", symbol);
+  if (function == nullptr && table.reason.empty())
+    table.reason = fmt::format("it has no function {}", symbol);
 }
 
 std::string describe(void* library, const OpenBlas& table) {
@@ -80,8 +81,9 @@ OpenBlas open_table() {
   if (library == nullptr) library = open_pinned(name);
   if (library == nullptr) {
     const char* error = ::dlerror();
-    table.reason = fmt::format("{}; on Debian: apt-get install libopenblas0, or name another copy in KINTSUGI_CPU_BLAS",
-                               error != nullptr ? error : name);
+    table.reason =
+        fmt::format("{}; on Debian: apt-get install libopenblas0, or name another copy in KINTSUGI_CPU_BLAS",
+                    error != nullptr ? error : name);
     return table;
   }
   find(table, library, "sgemm_", table.sgemm);

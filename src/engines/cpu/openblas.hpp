@@ -11,8 +11,8 @@ struct OpenBlas {
                           const float* alpha, const float* a, const int* lda, const float* b, const int* ldb,
                           const float* beta, float* c, const int* ldc);
   using Gemm64 = void (*)(const char* transa, const char* transb, const int* m, const int* n, const int* k,
-                          const double* alpha, const double* a, const int* lda, const double* b, const int* ldb,
-                          const double* beta, double* c, const int* ldc);
+                          const double* alpha, const double* a, const int* lda, const double* b,
+                          const int* ldb, const double* beta, double* c, const int* ldc);
   Gemm32 sgemm = nullptr;
   Gemm64 dgemm = nullptr;
   void (*set_num_threads)(int) = nullptr;

@@ -109,7 +109,8 @@ std::size_t tile_bytes(int slices, std::int64_t k) {
 }
 
 template <class Model>
-void multiply_tile(const Multiplication& task, std::int64_t first_row, std::int64_t first_column, std::byte* scratch) {
+void multiply_tile(const Multiplication& task, std::int64_t first_row, std::int64_t first_column,
+                   std::byte* scratch) {
   const std::int64_t rows = std::min(tile, task.sums.rows - first_row);
   const std::int64_t columns = std::min(tile, task.sums.columns - first_column);
   DecodedTile<Model> a(scratch, task.a);
@@ -203,8 +204,8 @@ class ReferenceEngine final : public Engine {
     const std::size_t scratch = scratch_bytes(*task.schedule, task.a.format->id, task.a.k, 1);
     const auto run = [&]<class Model>() { multiply_with<Model>(task, scratch); };
     if (!visit(task.a.format->id, task.accumulator, run)) {
-      fail(Status::internal, "the reference engine has no model \"{}\" for {}", accumulator_name(task.accumulator),
-           task.a.format->name);
+      fail(Status::internal, "the reference engine has no model \"{}\" for {}",
+           accumulator_name(task.accumulator), task.a.format->name);
     }
   }
 

@@ -22,7 +22,9 @@ inline constexpr Scheme fp16{
     .summary = "single fp16 product, the baseline",
     .operands = OperandType::f32,
     .program = {fp16_split, fp16_split, make_schedule(single_product)},
-    .bound = "2 * 2^-11 |A||B| + accumulation inside the engine over all k; 2^-25 absolute per element below 2^-14",
+    .bound =
+        "2 * 2^-11 |A||B| + accumulation inside the engine over all k; 2^-25 absolute per element below "
+        "2^-14",
     .window = "2^-14 <= |x| < 2^15; from 65520 on elements become infinity",
     .source = "baseline of every paper",
 };

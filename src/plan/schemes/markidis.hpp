@@ -34,11 +34,14 @@ inline constexpr Scheme markidis{
     .summary = "two truncated fp16 slices, four products, all sums inside the engine",
     .operands = OperandType::f32,
     .program = {markidis_split, markidis_split, make_schedule(markidis_structure)},
-    .bound = "2 * 2^-21 |A||B| + accumulation inside the engine, growing linearly with k; 2^-24 absolute per element "
-             "below 2^-3",
+    .bound =
+        "2 * 2^-21 |A||B| + accumulation inside the engine, growing linearly with k; 2^-24 absolute per "
+        "element "
+        "below 2^-3",
     .window = "2^-3 <= |x| < 2^15; larger elements lose everything above 2 * 65504",
-    .source = "Markidis et al., NVIDIA Tensor Core Programmability, Performance & Precision (2018); "
-              "fp16-emulation-study; h2sgemm Table 1",
+    .source =
+        "Markidis et al., NVIDIA Tensor Core Programmability, Performance & Precision (2018); "
+        "fp16-emulation-study; h2sgemm Table 1",
 };
 
 }  // namespace kintsugi::core::schemes

@@ -11,7 +11,8 @@ namespace kintsugi::core {
 namespace {
 
 constexpr Structure<3> three_terms{{Term{1, 0, 0}, Term{0, 1, 1}, Term{0, 0, 0}}, 2, 2, 2, 64, 0};
-constexpr Structure<4> alternating{{Term{1, 1, 0}, Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0}}, 2, 2, 1, 0, 16};
+constexpr Structure<4> alternating{
+    {Term{1, 1, 0}, Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0}}, 2, 2, 1, 0, 16};
 constexpr Structure<3> rescaled{{Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0, true}}, 2, 2, 1, 32, 0};
 
 struct EngineRun {
@@ -26,7 +27,8 @@ void fill(const Slices& slices, std::uint64_t seed, int bits_used) {
       for (std::int64_t p = 0; p < slices.vector_stride(); ++p) {
         const bool inside = v < slices.vectors && p < slices.k;
         const auto bits = lab::mix_bits(seed + static_cast<std::uint64_t>((s * 1000 + v) * 100000 + p));
-        const double x = inside ? std::ldexp(static_cast<double>(static_cast<std::int64_t>(bits)), bits_used - 63) : 0;
+        const double x =
+            inside ? std::ldexp(static_cast<double>(static_cast<std::int64_t>(bits)), bits_used - 63) : 0;
         const std::uint64_t pattern = encode(*slices.format, x);
         if (slices.storage == SliceStorage::fp32) {
           slices.vector<float>(s, v)[p] = static_cast<float>(decode(*slices.format, pattern));
@@ -42,10 +44,12 @@ void fill(const Slices& slices, std::uint64_t seed, int bits_used) {
   }
 }
 
-EngineRun run_engine(const Engine& engine, const Schedule& schedule, const Format& format, Accumulator accumulator, std::int64_t m,
-        std::int64_t n, std::int64_t k, int bits_used, int threads) {
+EngineRun run_engine(const Engine& engine, const Schedule& schedule, const Format& format,
+                     Accumulator accumulator, std::int64_t m, std::int64_t n, std::int64_t k, int bits_used,
+                     int threads) {
   EngineRun run;
-  const auto prepare = [&](int count, std::int64_t vectors, std::vector<std::byte>& memory, std::uint64_t seed) {
+  const auto prepare = [&](int count, std::int64_t vectors, std::vector<std::byte>& memory,
+                           std::uint64_t seed) {
     Slices slices = make_slices(format, engine.slice_storage(format.id), count, vectors, k);
     memory.resize(slices.bytes());
     slices.data = memory.data();
@@ -69,14 +73,16 @@ EngineRun run_engine(const Engine& engine, const Schedule& schedule, const Forma
 class CpuEngine : public testing::Test {
  protected:
   void SetUp() override {
-    if (!find_engine("cpu")->unavailable_reason().empty()) GTEST_SKIP() << find_engine("cpu")->unavailable_reason();
+    if (!find_engine("cpu")->unavailable_reason().empty())
+      GTEST_SKIP() << find_engine("cpu")->unavailable_reason();
   }
   const Engine& cpu_ = *find_engine("cpu");
   const Engine& reference_ = *find_engine("reference");
 };
 
 TEST_F(CpuEngine, IntegersAreBitForBitEqual) {
-  for (const Schedule& schedule : {make_schedule(single_product), make_schedule(three_terms), make_schedule(alternating)}) {
+  for (const Schedule& schedule :
+       {make_schedule(single_product), make_schedule(three_terms), make_schedule(alternating)}) {
     for (const auto& [m, n, k] : {std::tuple{1, 1, 1}, {5, 3, 64}, {130, 129, 200}, {17, 140, 2500}}) {
       const EngineRun mine = run_engine(cpu_, schedule, int8, Accumulator::int32, m, n, k, 8, 3);
       const EngineRun theirs = run_engine(reference_, schedule, int8, Accumulator::int32, m, n, k, 8, 2);
@@ -92,7 +98,8 @@ TEST_F(CpuEngine, IntegersAreBitForBitEqual) {
 // All +-127 and -128 on both sides of the INT32 limit, where sums wrap alike.
 TEST_F(CpuEngine, Int32EdgeIsExact) {
   const Schedule schedule = make_schedule(single_product);
-  for (const auto& [value, k] : {std::pair{127, std::int64_t{133144}}, {127, 133145}, {-128, 131071}, {-128, 131072}}) {
+  for (const auto& [value, k] :
+       {std::pair{127, std::int64_t{133144}}, {127, 133145}, {-128, 131071}, {-128, 131072}}) {
     for (const Engine* engine : {&cpu_, &reference_}) {
       Slices slices = make_slices(int8, engine->slice_storage(FormatId::int8), 1, 1, k);
       std::vector<std::byte> memory(slices.bytes());
@@ -110,7 +117,8 @@ TEST_F(CpuEngine, Int32EdgeIsExact) {
       std::vector<std::byte> scratch(engine->scratch_bytes(schedule, FormatId::int8, k, 1));
       engine->multiply({&schedule, slices, slices, sums, Accumulator::int32, scratch.data(), 1});
       const std::int64_t exact = k * value * value;
-      EXPECT_EQ(sums.group<std::int32_t>(0)[0], static_cast<std::int32_t>(static_cast<std::uint32_t>(exact))) << k;
+      EXPECT_EQ(sums.group<std::int32_t>(0)[0], static_cast<std::int32_t>(static_cast<std::uint32_t>(exact)))
+          << k;
       EXPECT_EQ(exact <= 2147483647, k != 133145 && k != 131072);
     }
   }
@@ -128,7 +136,8 @@ TEST_F(CpuEngine, FloatsAreWithinTheBoundOfBothSums) {
       const double allowed = 2.0 * 4 * k * 0x1p-24 * (4.0 * k * 64);
       for (int g = 0; g < schedule.groups; ++g) {
         for (std::int64_t e = 0; e < m * n; ++e) {
-          const double difference = static_cast<double>(mine.task.sums.group<float>(g)[e]) - theirs.task.sums.group<float>(g)[e];
+          const double difference =
+              static_cast<double>(mine.task.sums.group<float>(g)[e]) - theirs.task.sums.group<float>(g)[e];
           ASSERT_LE(std::abs(difference), allowed) << format->name;
         }
       }

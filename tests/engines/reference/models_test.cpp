@@ -287,7 +287,7 @@ TEST(ZeroPadding, ChangesNothing) {
 // the largest one are lost one by one, even where together they would count.
 TEST(FromTheLiterature, V100LosesTinyAddends) {
   const std::vector<double> tiny(4, 0x1p-12);
-  EXPECT_EQ((dot<V100<half>>(fp16, tiny, tiny, 1)), 1);       // 4 * 2^-24, no extra bit
+  EXPECT_EQ((dot<V100<half>>(fp16, tiny, tiny, 1)), 1);             // 4 * 2^-24, no extra bit
   EXPECT_EQ((dot<A100<half>>(fp16, tiny, tiny, 1)), 1 + 0x1p-22F);  // one extra bit: 2^-24 stays
   // Truncation of each addend, not rounding, for both signs.
   const std::vector<double> a{0x1p-11, 0x1p-12, 0x1p-12, 0x1p-12};
@@ -322,8 +322,8 @@ TEST(FromTheLiterature, BlocksOfVoltaAndAmpere) {
   a[4] = 0x1p-14;
   b[4] = 0x1p-11;
   EXPECT_EQ((dot<V100<half>>(fp16, a, b, 0)), 0x1p-25F);
-  EXPECT_EQ((dot<A100<half>>(fp16, a, b, 0)), 0);       // one block of 8, below its grid
-  EXPECT_EQ((dot<H200<half>>(fp16, a, b, 0)), 0x1p-25F);  // two extra bits
+  EXPECT_EQ((dot<A100<half>>(fp16, a, b, 0)), 0);           // one block of 8, below its grid
+  EXPECT_EQ((dot<H200<half>>(fp16, a, b, 0)), 0x1p-25F);    // two extra bits
   EXPECT_EQ((dot<A100<tensor>>(tf32, a, b, 0)), 0x1p-25F);  // blocks of 4
 }
 

@@ -77,19 +77,19 @@ struct TensorCore {
 // NVIDIA tensor cores", arXiv:2512.07004 (V100TC.m of their MATLAB-tensor-core: 4 products, no extra
 // bits, rounding towards zero). From the literature: not checked against hardware by us.
 template <FormatId Id>
-using V100 = TensorCore<Id, accumulator_block(Accumulator::v100, Id),
-                        accumulator_extra_bits(Accumulator::v100)>;
+using V100 =
+    TensorCore<Id, accumulator_block(Accumulator::v100, Id), accumulator_extra_bits(Accumulator::v100)>;
 
 // NVIDIA A100. Same sources (A100TC.m: 8 products, tf32 4, one extra bit). From the literature: not
 // checked against hardware by us.
 template <FormatId Id>
-using A100 = TensorCore<Id, accumulator_block(Accumulator::a100, Id),
-                        accumulator_extra_bits(Accumulator::a100)>;
+using A100 =
+    TensorCore<Id, accumulator_block(Accumulator::a100, Id), accumulator_extra_bits(Accumulator::a100)>;
 
 // NVIDIA H200, wgmma and mma.sync: matches every recorded result in tests/data/mma.
 template <FormatId Id>
-using H200 = TensorCore<Id, accumulator_block(Accumulator::h200, Id),
-                        accumulator_extra_bits(Accumulator::h200)>;
+using H200 =
+    TensorCore<Id, accumulator_block(Accumulator::h200, Id), accumulator_extra_bits(Accumulator::h200)>;
 
 // NVIDIA H200, warp matrix API: likewise. Its m16n16k8 on tf32 is two blocks of 4, one after the other
 // (mma.sync.m16n8k8 itself is one block of 8).
@@ -165,7 +165,8 @@ auto TensorCore<Id, Block, ExtraBits>::multiply(const Element* a, const Element*
 template <FormatId Id, int Block, int ExtraBits>
 float TensorCore<Id, Block, ExtraBits>::add(const Addends& addends) {
   const std::int32_t largest = addends.largest_exponent;
-  if (largest > largest_finite_exponent) [[unlikely]] return add_special(addends);
+  if (largest > largest_finite_exponent) [[unlikely]]
+    return add_special(addends);
   std::int64_t total = 0;
   for (int p = 0; p <= Block; ++p) {
     const std::int32_t significand = addends.significand[p];
