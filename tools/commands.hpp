@@ -1,9 +1,15 @@
 // The commands: each adds itself to the program and sets the action when it was chosen.
 #pragma once
 
+#include <CLI/CLI.hpp>
+#include <functional>
+
 #include "support.hpp"
 
 namespace kintsugi::tools {
+
+// What `main` runs once the command line has been read.
+using Action = std::function<void()>;
 
 void add_gemm(CLI::App& program, Action& action);
 void add_schemes(CLI::App& program, Action& action);

@@ -136,7 +136,8 @@ void add_setting_options(CLI::App& command, GemmRequest& request) {
   for (const auto& setting : settings_table().settings) {
     auto& target = request.settings.emplace_back(std::make_unique<SettingFlag>());
     const std::string flag = flag_of(setting);
-    target->setting = {flag, cell(setting, "name"), cell(setting, "environment"), ""};
+    target->setting = {flag, cell(setting, "name"), cell(setting, "environment"), "",
+                       setting.value("environment_only", false)};
     target->option =
         command
             .add_option(

@@ -31,7 +31,7 @@ std::string markdown_cell(const std::string& text) {
   return result;
 }
 
-std::string code(const std::string& text) { return text.empty() ? "" : "`" + text + "`"; }
+std::string code(const std::string& text) { return text.empty() ? "" : fmt::format("`{}`", text); }
 
 // docs/SETTINGS.md; a test compares the file with this.
 void print_markdown() {

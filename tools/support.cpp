@@ -211,7 +211,8 @@ std::string wrapped(const std::string& text, std::size_t width, std::size_t inde
     const auto end = std::min(text.find(' ', first), text.size());
     const std::string word = text.substr(first, end - first);
     if (column > 0 && column + 1 + word.size() > width) {
-      result += "\n" + std::string(indent, ' ');
+      result += '\n';
+      result.append(indent, ' ');
       column = 0;
     }
     result += (column > 0 ? " " : "") + word;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <kintsugi/kintsugi.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -19,9 +18,6 @@
 namespace kintsugi::tools {
 
 using Json = nlohmann::ordered_json;
-
-// What `main` runs once the command line has been read.
-using Action = std::function<void()>;
 
 // ---------------------------------------------------------------- the library
 

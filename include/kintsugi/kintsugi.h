@@ -10,6 +10,8 @@
  *  - A call never modifies A or B, never writes outside the m x n entries of C, never prints and
  *    never ends the program.
  *  - Structs begin with struct_size; fill them with their _INIT macro first.
+ *  - Threads are OpenMP's. A process that was forked after a call with several threads must call with
+ *    one (the setting `threads`): GNU OpenMP's threads do not exist in the child.
  *  - A plan and a prepared operand are immutable: any number of threads may use one. A handle
  *    serves one thread at a time.
  */
@@ -245,7 +247,8 @@ KINTSUGI_API kintsugi_status kintsugi_sgemm(kintsugi_handle handle, kintsugi_lay
 /* ------------------------------------------------------------ descriptions */
 /* All write JSON by the rules of kintsugi_plan_describe. */
 
-/* What the handle's last execution did: engine, scheme of each batch entry, ranges found, blocks. */
+/* What the handle's last execution did: engine, how many batch entries each scheme multiplied, the
+ * largest spans found, blocks. */
 KINTSUGI_API kintsugi_status kintsugi_report(kintsugi_handle handle, char* buffer, size_t capacity,
                                              size_t* needed);
 

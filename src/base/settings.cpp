@@ -1,9 +1,9 @@
 #include "base/settings.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 
@@ -17,6 +17,13 @@ namespace {
 
 constexpr std::string_view prefix = "KINTSUGI_";
 constexpr std::string_view config_variable = "KINTSUGI_CONFIG";
+
+// ASCII alone, whatever the program's locale makes of an "i".
+constexpr char to_upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
+
+constexpr bool is_name_character(char c) {
+  return (to_upper(c) >= 'A' && to_upper(c) <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
 
 std::string_view trim(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r");
@@ -42,7 +49,7 @@ std::optional<std::int64_t> read_bytes(std::string_view text) {
   constexpr std::string_view units = "KMG";
   int shift = 0;
   if (!text.empty()) {
-    const auto unit = units.find(static_cast<char>(std::toupper(static_cast<unsigned char>(text.back()))));
+    const auto unit = units.find(to_upper(text.back()));
     if (unit != std::string_view::npos) {
       shift = 10 * (static_cast<int>(unit) + 1);
       text.remove_suffix(1);
@@ -67,9 +74,7 @@ bool well_formed(const SettingDescription& setting, std::string_view value) {
   switch (setting.kind) {
     case SettingKind::text: return !value.empty();
     case SettingKind::name:
-      return !value.empty() && std::all_of(value.begin(), value.end(), [](unsigned char c) {
-        return std::isalnum(c) != 0 || c == '-' || c == '_';
-      });
+      return !value.empty() && std::all_of(value.begin(), value.end(), is_name_character);
     case SettingKind::choice: return listed(setting.accepted, value);
     case SettingKind::accuracy: {
       if (value == "fp32" || value == "fp64" || value == "exact") return true;
@@ -112,10 +117,18 @@ void read_line(SettingLayer& layer, std::string_view line, const std::string& wh
   if (equals == std::string_view::npos) {
     fail(Status::bad_setting, "{}: \"{}\" is not of the form name = value", where, line);
   }
-  layer.set(find_setting(trim(line.substr(0, equals))), std::string(trim(line.substr(equals + 1))), where);
+  const SettingDescription& setting = find_setting(trim(line.substr(0, equals)));
+  refuse_environment_only(setting, where);
+  layer.set(setting, std::string(trim(line.substr(equals + 1))), where);
 }
 
 }  // namespace
+
+void refuse_environment_only(const SettingDescription& setting, std::string_view where) {
+  if (!environment_only(setting.id)) return;
+  fail(Status::bad_setting, "{}: {} is read once for the whole program, from {} alone", where, setting.name,
+       environment_variable(setting));
+}
 
 const char* setting_kind_name(SettingKind kind) {
   switch (kind) {
@@ -131,7 +144,7 @@ const char* setting_kind_name(SettingKind kind) {
 
 std::string environment_variable(const SettingDescription& setting) {
   std::string name(prefix);
-  for (const char c : setting.name) name += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  for (const char c : setting.name) name += to_upper(c);
   return name;
 }
 
@@ -158,7 +171,17 @@ void SettingLayer::set(const SettingDescription& setting, std::optional<std::str
   values_[static_cast<std::size_t>(setting.id)] = std::move(value);
 }
 
+void SettingLayer::set_default(const SettingDescription& setting) {
+  values_[static_cast<std::size_t>(setting.id)] = std::string(setting.default_value);
+}
+
+std::unique_lock<std::mutex> lock_environment() {
+  static std::mutex mutex;
+  return std::unique_lock(mutex);
+}
+
 SettingLayer environment_settings() {
+  const auto lock = lock_environment();
   SettingLayer layer;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view line(*entry);
@@ -179,13 +202,18 @@ SettingLayer environment_settings() {
 }
 
 SettingLayer file_settings() {
+  const auto lock = lock_environment();
   SettingLayer layer;
   const std::string path = settings_file_path();
   if (path.empty()) return layer;
+  const char* named = std::getenv(config_variable.data());
+  const bool must_exist = named != nullptr && *named != '\0';
   std::ifstream file(path);
-  if (!file) {
-    if (std::getenv(config_variable.data()) != nullptr) {
-      fail(Status::bad_setting, "{} = \"{}\" cannot be read", config_variable, path);
+  if (!file || file.peek() == std::ifstream::traits_type::eof()) {  // not there, a folder, or empty
+    std::error_code error;
+    const bool readable = file.is_open() && !std::filesystem::is_directory(path, error);
+    if (must_exist && !readable) {
+      fail(Status::bad_setting, "{} = \"{}\" cannot be read as a file", config_variable, path);
     }
     return layer;
   }
@@ -196,13 +224,25 @@ SettingLayer file_settings() {
   return layer;
 }
 
+bool nearer(const SettingValue& value, const SettingValue& other) {
+  return std::find(setting_sources.begin(), setting_sources.end(), value.source) <
+         std::find(setting_sources.begin(), setting_sources.end(), other.source);
+}
+
+void Settings::reset(SettingId id) {
+  const SettingDescription& setting = setting_table[static_cast<std::size_t>(id)];
+  values_[static_cast<std::size_t>(id)] = {std::string(setting.default_value), setting_sources.back()};
+}
+
 Settings::Settings(const SettingLayer& call, const SettingLayer& handle, const SettingLayer& environment,
                    const SettingLayer& file) {
   for (const auto& setting : setting_table) {
     SettingValue& target = values_[static_cast<std::size_t>(setting.id)];
-    target = {std::string(setting.default_value), "default"};
-    const std::pair<const SettingLayer*, std::string_view> layers[] = {
-        {&call, "call"}, {&handle, "handle"}, {&environment, "environment"}, {&file, "file"}};
+    reset(setting.id);
+    const std::pair<const SettingLayer*, std::string_view> layers[] = {{&call, setting_sources[0]},
+                                                                       {&handle, setting_sources[1]},
+                                                                       {&environment, setting_sources[2]},
+                                                                       {&file, setting_sources[3]}};
     for (const auto& [layer, source] : layers) {
       if (const auto& value = layer->get(setting.id)) {
         target = {*value, source};

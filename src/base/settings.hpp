@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,15 +46,28 @@ const SettingDescription& find_setting(std::string_view name);
 // Fails with bad_setting when the value is malformed. `where` names its source for the message.
 void check_setting(const SettingDescription& setting, std::string_view value, std::string_view where);
 
+// Fails with bad_setting for a setting that only the environment may set.
+void refuse_environment_only(const SettingDescription& setting, std::string_view where);
+
 // Parsed forms of checked values.
 std::int64_t parse_bytes(std::string_view value);
 std::int64_t parse_integer(std::string_view value);
+
+// Held while the environment is read or changed by the library, which does both from any thread.
+std::unique_lock<std::mutex> lock_environment();
+
+// Settings that the library reads once for the whole program: only the environment may set them.
+constexpr bool environment_only(SettingId id) {
+  return id == SettingId::cpu_blas || id == SettingId::cpu_blas_kernel;
+}
 
 // One layer of values; an empty optional is "not set here".
 class SettingLayer {
  public:
   // Checks, then stores; an empty optional unsets.
   void set(const SettingDescription& setting, std::optional<std::string> value, std::string_view where);
+  // The default, as a value of this layer: what other layers say does not count.
+  void set_default(const SettingDescription& setting);
   const std::optional<std::string>& get(SettingId id) const { return values_[static_cast<std::size_t>(id)]; }
 
  private:
@@ -71,8 +85,15 @@ SettingLayer file_settings();
 
 struct SettingValue {
   std::string value;
-  std::string_view source;  // "call", "handle", "environment", "file", "default"
+  std::string_view source;  // one of setting_sources
 };
+
+// Nearest first.
+inline constexpr std::array<std::string_view, 5> setting_sources{"call", "handle", "environment", "file",
+                                                                 "default"};
+
+// Whether a value comes from a nearer place than another.
+bool nearer(const SettingValue& value, const SettingValue& other);
 
 // The values in force: call before handle before environment before file before default.
 class Settings {
@@ -81,6 +102,8 @@ class Settings {
   Settings(const SettingLayer& call, const SettingLayer& handle, const SettingLayer& environment,
            const SettingLayer& file);
   const SettingValue& operator[](SettingId id) const { return values_[static_cast<std::size_t>(id)]; }
+  // Back to the default: another setting from a nearer place makes this one void.
+  void reset(SettingId id);
 
  private:
   std::array<SettingValue, setting_table.size()> values_;

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "base/floating_environment.hpp"
+#include "base/log.hpp"
 #include "base/version.hpp"
 #include "front/check.hpp"
 #include "front/handles.hpp"
@@ -28,6 +29,9 @@ kintsugi_status guarded(Body&& body) noexcept {
     } catch (const std::exception& error) {
       set_last_error(std::string("unexpected: ") + error.what());
       return KINTSUGI_INTERNAL;
+    } catch (...) {
+      set_last_error("an exception that is no std::exception");
+      return KINTSUGI_INTERNAL;
     }
   } catch (...) {  // no memory even for the message
     return KINTSUGI_OUT_OF_MEMORY;
@@ -45,21 +49,38 @@ Settings settings_in_force(kintsugi_handle handle, const SettingLayer& call) {
           settings_of_file()};
 }
 
-void log_execution(kintsugi_handle handle, const Plan& plan, const Report& report) {
-  if (handle == nullptr || handle->log.function == nullptr) return;
-  const Settings settings = settings_in_force(handle, {});
-  const std::string& level = settings[SettingId::log].value;
-  handle->log.level = level == "debug"   ? LogLevel::debug
-                      : level == "info"  ? LogLevel::info
-                      : level == "error" ? LogLevel::error
-                                         : LogLevel::off;
-  handle->log.write(LogLevel::info, fmt::format("gemm m = {}, n = {}, k = {}, batch of {} on engine {}",
-                                                plan.problem.m, plan.problem.n, plan.problem.k,
-                                                plan.problem.batch_count, plan.engine->name()));
-  if (handle->log.level == LogLevel::debug) handle->log.write(LogLevel::debug, describe_report(report));
+// The handle's sink with the level in force; none without a sink.
+LogSink log_of(kintsugi_handle handle) {
+  if (handle == nullptr || handle->log == nullptr) return {};
+  const std::string level = settings_in_force(handle, {})[SettingId::log].value;
+  LogSink sink;
+  sink.user = handle;
+  sink.function = [](void* user, LogLevel line_level, const char* message) {
+    const auto* self = static_cast<kintsugi_handle>(user);
+    self->log(self->log_user, static_cast<kintsugi_log_level>(line_level), message);
+  };
+  sink.level = level == "debug"   ? LogLevel::debug
+               : level == "info"  ? LogLevel::info
+               : level == "error" ? LogLevel::error
+                                  : LogLevel::off;
+  return sink;
+}
+
+// C is written: nothing that goes wrong from here on may make the call a failure.
+void log_execution(const LogSink& log, const Plan& plan, const Report& report) noexcept {
+  try {
+    if (log.level >= LogLevel::info) {
+      log.write(LogLevel::info,
+                fmt::format("gemm m = {}, n = {}, k = {}, batch of {} on engine {}", plan.problem.m,
+                            plan.problem.n, plan.problem.k, plan.problem.batch_count, plan.engine->name()));
+    }
+    if (log.level >= LogLevel::debug) log.write(LogLevel::debug, describe_report(report));
+  } catch (...) {  // the sink's own affair
+  }
 }
 
 Plan checked_plan(kintsugi_handle handle, const kintsugi_problem* problem, const kintsugi_options* options) {
+  const FloatingEnvironment environment;
   const Problem checked = check_problem(problem);
   const CheckedOptions call = check_options(options);
   return make_plan(checked, settings_in_force(handle, call.layer), call.allocator);
@@ -67,12 +88,16 @@ Plan checked_plan(kintsugi_handle handle, const kintsugi_problem* problem, const
 
 void checked_execute(kintsugi_handle handle, const Plan& plan, const kintsugi_operands* operands) {
   const FloatingEnvironment environment;
-  const Operands checked = check_operands(plan.problem, operands);
+  const LogSink log = log_of(handle);
   Report report;
-  execute(plan, checked, report);
-  if (handle == nullptr) return;
-  handle->report = report;
-  log_execution(handle, plan, report);
+  try {
+    execute(plan, check_operands(plan.problem, operands), report);
+  } catch (const Error& error) {
+    log.write(LogLevel::error, error.what());
+    throw;
+  }
+  if (handle != nullptr) handle->report = report;
+  log_execution(log, plan, report);
 }
 
 void write_text(const std::string& text, char* buffer, size_t capacity, size_t* needed) {
@@ -110,6 +135,7 @@ kintsugi_status kintsugi_set(kintsugi_handle handle, const char* name, const cha
     check_not_null(handle, "handle");
     check_not_null(name, "name");
     const SettingDescription& setting = find_setting(name);
+    refuse_environment_only(setting, "kintsugi_set");
     handle->settings.set(setting, value == nullptr ? std::nullopt : std::optional<std::string>(value),
                          "kintsugi_set");
   });
@@ -118,9 +144,8 @@ kintsugi_status kintsugi_set(kintsugi_handle handle, const char* name, const cha
 kintsugi_status kintsugi_set_log(kintsugi_handle handle, kintsugi_log sink, void* user) {
   return guarded([&] {
     check_not_null(handle, "handle");
-    // The two enumerations have the same numbers and size; a test compares them.
-    using Function = void (*)(void*, LogLevel, const char*);
-    handle->log = {reinterpret_cast<Function>(sink), user, LogLevel::off};
+    handle->log = sink;
+    handle->log_user = user;
   });
 }
 
@@ -135,6 +160,7 @@ kintsugi_status kintsugi_plan_create(kintsugi_handle handle, const kintsugi_prob
 kintsugi_status kintsugi_plan_read(kintsugi_handle handle, const char* description,
                                    const kintsugi_options* options, kintsugi_plan* plan) {
   return guarded([&] {
+    const FloatingEnvironment environment;
     check_not_null(description, "description");
     check_not_null(plan, "plan");
     const PlanDescription read = read_plan_description(description);
@@ -190,7 +216,7 @@ kintsugi_status kintsugi_prepare(kintsugi_handle, kintsugi_plan plan, kintsugi_s
     if (side != KINTSUGI_A && side != KINTSUGI_B) {
       fail(Status::invalid_argument, "side = {} is neither 0 (A) nor 1 (B)", static_cast<int>(side));
     }
-    check_not_null(data, side == KINTSUGI_A ? "a" : "b");
+    check_data(plan->plan.problem, data, side == KINTSUGI_A ? "a" : "b");
     *prepared = new kintsugi_prepared_s{prepare(plan->plan, side == KINTSUGI_A ? Side::a : Side::b, data)};
   });
 }

@@ -9,13 +9,19 @@ namespace kintsugi::core {
 
 namespace {
 
-// The caller's struct over the defaults. Later versions only append members, so a shorter struct is
-// an older caller's; a longer one is a newer caller's and may only have zeros where this version ends.
+// Sizes of the structs in version 0.1. Later versions append members and keep these numbers: a
+// shorter struct than today's is then an older caller's, whose missing members have their defaults.
+constexpr std::size_t first_size(const kintsugi_problem*) { return 128; }
+constexpr std::size_t first_size(const kintsugi_options*) { return 104; }
+constexpr std::size_t first_size(const kintsugi_operands*) { return 80; }
+
+// The caller's struct over the defaults. A longer one than ours is a newer caller's and may only have
+// zeros where this version ends.
 template <class Struct>
 Struct read_struct(const Struct* given, const Struct& defaults, const char* name) {
   check_not_null(given, name);
   const std::size_t size = given->struct_size;
-  check_struct_size(size, sizeof(Struct), name);
+  check_struct_size(size, first_size(given), name);
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   for (std::size_t i = sizeof(Struct); i < size; ++i) {
     if (bytes[i] != 0) {
@@ -25,8 +31,12 @@ Struct read_struct(const Struct* given, const Struct& defaults, const char* name
     }
   }
   Struct result = defaults;
-  std::memcpy(&result, given, sizeof(Struct));
+  std::memcpy(&result, given, std::min(size, sizeof(Struct)));
   return result;
+}
+
+void check_reserved(std::int32_t reserved, const char* name) {
+  if (reserved != 0) fail(Status::invalid_argument, "{}.reserved = {} must be 0", name, reserved);
 }
 
 void check_enum(std::int32_t value, std::int32_t last, const char* name) {
@@ -34,8 +44,12 @@ void check_enum(std::int32_t value, std::int32_t last, const char* name) {
     fail(Status::invalid_argument, "{} = {} is not in 0...{}", name, value, last);
 }
 
+// Sums of a few sizes and their products with element sizes stay far from 2^63.
+constexpr std::int64_t largest_count = std::int64_t{1} << 48;
+
 void check_size(std::int64_t value, const char* name) {
   if (value < 0) fail(Status::invalid_argument, "{} = {} is negative", name, value);
+  if (value > largest_count) fail(Status::invalid_argument, "{} = {} is more than 2^48", name, value);
 }
 
 const char* type_name(std::int32_t type) {
@@ -116,6 +130,8 @@ double read_scalar(const void* pointer) {
   return static_cast<double>(*static_cast<const T*>(pointer));
 }
 
+}  // namespace
+
 void check_data(const Problem& problem, const void* data, const char* name) {
   check_not_null(data, name);
   if (problem.batch_kind != BatchKind::pointers) return;
@@ -125,12 +141,12 @@ void check_data(const Problem& problem, const void* data, const char* name) {
   }
 }
 
-}  // namespace
-
 void check_struct_size(std::size_t given, std::size_t least, const char* name) {
-  if (given < least) {
-    fail(Status::invalid_argument, "{}: struct_size = {} is less than {}; fill it with its _INIT macro first",
-         name, given, least);
+  constexpr std::size_t most = 4096;
+  if (given < least || given > most) {
+    fail(Status::invalid_argument,
+         "{}: struct_size = {} is not in {}...{}; fill it with its _INIT macro first", name, given, least,
+         most);
   }
 }
 
@@ -207,6 +223,8 @@ CheckedOptions check_options(const kintsugi_options* given) {
   if ((options.allocate == nullptr) != (options.deallocate == nullptr)) {
     fail(Status::invalid_argument, "options: of allocate and deallocate only one is given");
   }
+  check_reserved(options.reserved, "options");
+  check_reserved(options.queue.reserved, "options.queue");
   check_enum(options.queue.kind, KINTSUGI_QUEUE_CUDA, "queue.kind");
   if (options.queue.kind == KINTSUGI_QUEUE_CUDA) {
     fail(Status::engine_unavailable, "queue.kind = 1 (CUDA): this version has no CUDA engine");

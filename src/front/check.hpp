@@ -25,6 +25,9 @@ CheckedOptions check_options(const kintsugi_options* options);
 // Reads alpha and beta; pointers to data that will be read or written must not be null.
 Operands check_operands(const Problem& problem, const kintsugi_operands* operands);
 
+// Neither the pointer nor, in a batch of pointers, any of them may be null.
+void check_data(const Problem& problem, const void* data, const char* name);
+
 // Fails with invalid_argument when a struct was not filled with its _INIT macro.
 void check_struct_size(std::size_t given, std::size_t least, const char* name);
 

@@ -1,7 +1,6 @@
 // What the opaque types of the C ABI are.
 #pragma once
 
-#include "base/log.hpp"
 #include "base/settings.hpp"
 #include "kintsugi/kintsugi.h"
 #include "plan/execute.hpp"
@@ -9,7 +8,8 @@
 
 struct kintsugi_handle_s {
   kintsugi::core::SettingLayer settings;
-  kintsugi::core::LogSink log;
+  kintsugi_log log = nullptr;
+  void* log_user = nullptr;
   kintsugi::core::Report report;
 };
 

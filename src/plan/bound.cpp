@@ -33,7 +33,9 @@ int rest_exponent(const SplitRule& rule, int slices) {
   return nearest ? 1 - slices * (p + 1) : 1 - slices * p;
 }
 
-// log2 of the largest rest that the smallest subnormal of slice `slices - 1` leaves.
+// log2 of the largest rest that the smallest subnormal of slice `slices - 1` leaves. Holds while a
+// subnormal slice's rest, multiplied by 2^residual_exponent, does not overtake the next slice's
+// quantum: residual_exponent <= p + 1, which a test asserts for every scheme.
 int floor_exponent(const SplitRule& rule, int slices) {
   const Rounding rounding = slices == 1 ? rule.first_rounding : rule.residual_rounding;
   const int quantum = rounding == Rounding::bit_cut ? rule.format->min_exponent : rule.format->min_quantum();
@@ -80,7 +82,8 @@ ErrorBound split_bound(const Program& program, const SplitError& a, const SplitE
 
 // What one unit of a stored factor loses beside a subnormal one: a tensor core aligns a product
 // with a subnormal factor as if that factor had the smallest normal exponent, and truncates up to
-// block + 1 addends there (FACTS: section 1; schedule/accumulator.hpp).
+// block + 1 addends there (schedule/accumulator.cpp). Two subnormal factors set a grid of
+// 2^(2 min_exponent), no finer than fp16's products of them, which then lose nothing.
 double subnormal_loss(Accumulator accumulator, const Format& format) {
   if (!is_tensor_core(accumulator)) return 0;
   const int block = accumulator_block(accumulator, format.id);
@@ -153,9 +156,7 @@ ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int
   return bound;
 }
 
-double relative_bound(const Program& program, Accumulator accumulator, std::int64_t k, int span_a,
-                      int span_b) {
-  const ErrorBound bound = error_bound(program, accumulator, k, true, true);
+double relative_bound(const Program& program, const ErrorBound& bound, int span_a, int span_b) {
   // Every non-zero scaled element is at least 2^(top - span).
   const double least_a = two_to(program.split_a.top_exponent - span_a);
   const double least_b = two_to(program.split_b.top_exponent - span_b);

@@ -40,14 +40,13 @@ bool can_overflow(const SplitRule& rule, const RangeSummary& ranges);
 ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int64_t k, bool a_in_window,
                        bool b_in_window);
 
-// The bound as one relative coefficient of (|A||B|)_ij for scaled operands inside their windows,
-// spanning at most span_a and span_b binades: there the floors are small multiples of every
-// element. The last rounding to fp32 is in it where there is one: a single group's sum is fp32
-// already.
-double relative_bound(const Program& program, Accumulator accumulator, std::int64_t k, int span_a,
-                      int span_b);
+// `bound`, which must be that inside both windows, as one relative coefficient of (|A||B|)_ij for
+// scaled operands that span at most span_a and span_b binades: there the floors are small multiples
+// of every element. The last rounding to fp32 is in it where there is one: a single group's sum is
+// fp32 already.
+double relative_bound(const Program& program, const ErrorBound& bound, int span_a, int span_b);
 
 // (k + 8) * 2^-24, the fp32 contract's coefficient of (|A||B|)_ij.
-constexpr double fp32_contract(std::int64_t k) { return static_cast<double>(k + 8) * 0x1p-24; }
+constexpr double fp32_contract(std::int64_t k) { return (static_cast<double>(k) + 8) * 0x1p-24; }
 
 }  // namespace kintsugi::core

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <optional>
 
 #include "engines/registry.hpp"
 #include "plan/bound.hpp"
@@ -15,8 +16,15 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
+// A leading dimension that is never stepped over counts for nothing.
 std::int64_t largest_size(const Problem& problem) {
-  return std::max({problem.m, problem.n, problem.k, problem.lda, problem.ldb, problem.ldc});
+  const auto used = [&](std::int64_t ld, std::int64_t rows, std::int64_t columns, Op op) {
+    const bool unit_down = (problem.layout == Layout::column_major) == (op == Op::none);
+    return (unit_down ? columns : rows) > 1 ? ld : 0;
+  };
+  return std::max({problem.m, problem.n, problem.k, used(problem.lda, problem.m, problem.k, problem.op_a),
+                   used(problem.ldb, problem.k, problem.n, problem.op_b),
+                   used(problem.ldc, problem.m, problem.n, Op::none)});
 }
 
 const Engine& choose_engine(const Problem& problem, const std::string& name) {
@@ -41,25 +49,20 @@ const Engine& choose_engine(const Problem& problem, const std::string& name) {
   return *engine;
 }
 
+// For a scheme that was named: what it cannot have is an error.
 Accumulator choose_accumulator(const Engine& engine, const Format& format, const std::string& name) {
   const auto ways = engine.accumulators(format.id);
   if (ways.empty()) {
     fail(Status::not_supported, "engine {} does not multiply {}", engine.name(), format.name);
   }
   if (name.empty()) return ways.front();
-  const auto accumulator = find_accumulator(name);
-  if (!accumulator) {
-    fail(Status::bad_setting, "there is no accumulator \"{}\"; the accumulators are {}", name,
-         accumulator_names());
-  }
-  if (std::find(ways.begin(), ways.end(), *accumulator) == ways.end()) {
-    std::string offered;
-    for (const Accumulator way : ways)
-      offered += (offered.empty() ? "" : ", ") + std::string(accumulator_name(way));
-    fail(Status::not_supported, "engine {} does not add {} products as \"{}\"; it offers {}", engine.name(),
-         format.name, name, offered);
-  }
-  return *accumulator;
+  const auto found = std::find(ways.begin(), ways.end(), find_accumulator(name));
+  if (found != ways.end()) return *found;
+  std::string offered;
+  for (const Accumulator way : ways)
+    offered += (offered.empty() ? "" : ", ") + std::string(accumulator_name(way));
+  fail(Status::not_supported, "engine {} does not add {} products as \"{}\"; it offers {}", engine.name(),
+       format.name, name, offered);
 }
 
 const char* type_name(OperandType type) { return type == OperandType::f32 ? "fp32" : "fp64"; }
@@ -67,29 +70,28 @@ const char* type_name(OperandType type) { return type == OperandType::f32 ? "fp3
 // Coefficient of (|A||B|)_ij that the accuracy allows; 0: nothing but the correctly rounded result.
 double contract_coefficient(const std::string& accuracy, std::int64_t k) {
   if (accuracy == "fp32") return fp32_contract(k);
-  if (accuracy == "fp64") return static_cast<double>(k + 8) * 0x1p-53;
+  if (accuracy == "fp64") return (static_cast<double>(k) + 8) * 0x1p-53;
   if (accuracy == "exact") return 0;
   double tolerance = 0;
   std::from_chars(accuracy.data(), accuracy.data() + accuracy.size(), tolerance);
   return tolerance;
 }
 
-// k fused additions and the rounding by alpha, in the type's own precision, in any order.
+// Inner products rounded to nearest lose at most k u |a||b|, in any order, fused or not, without a
+// second-order term (Jeannerod and Rump, Improved error bounds for inner products in floating-point
+// arithmetic, 2013).
 double native_coefficient(OperandType type, std::int64_t k) {
-  const double unit = type == OperandType::f32 ? 0x1p-24 : 0x1p-53;
-  const double first_order = static_cast<double>(k + 1) * unit;
-  return first_order * (1 + first_order);
+  return static_cast<double>(k) * (type == OperandType::f32 ? 0x1p-24 : 0x1p-53);
 }
 
 // The widest span at which the scheme is proved to meet the contract; -1: not even at 0.
 int proved_span(const Scheme& scheme, Accumulator accumulator, std::int64_t k, double coefficient) {
   const Program& program = scheme.program;
   if (!program.split_a.scale_vectors || !program.split_b.scale_vectors) return -1;
-  const int window = std::min(window_span(program.split_a), window_span(program.split_b));
-  for (int span = window; span >= 0; --span) {
-    if (relative_bound(program, accumulator, k, span, span) <= coefficient) return span;
-  }
-  return -1;
+  const ErrorBound bound = error_bound(program, accumulator, k, true, true);
+  int span = std::min(window_span(program.split_a), window_span(program.split_b));
+  while (span >= 0 && relative_bound(program, bound, span, span) > coefficient) --span;
+  return span;
 }
 
 // Time of the scheme's products in units of the engine's native FP32 product.
@@ -98,27 +100,32 @@ double relative_cost(const Engine& engine, const Scheme& scheme) {
   return rate > 0 ? static_cast<double>(scheme.program.schedule.terms.size()) / rate : infinity;
 }
 
-struct Choice {
-  std::vector<Rung> emulations;  // proved, cheapest first
-  bool native_proved = false;
-};
+// What the engine would add the scheme's products with; nothing when it does not offer that.
+std::optional<Accumulator> offered_accumulator(const Plan& plan, const Scheme& scheme,
+                                               const std::string& name) {
+  const auto ways = plan.engine->accumulators(scheme.program.format().id);
+  if (scheme.operands != plan.problem.type || ways.empty()) return std::nullopt;
+  if (name.empty()) return ways.front();
+  const auto found = std::find(ways.begin(), ways.end(), find_accumulator(name));
+  return found == ways.end() ? std::nullopt : std::optional(*found);
+}
 
-Choice candidates(const Plan& plan, const std::string& accumulator) {
-  Choice choice;
+// Emulations that are proved to meet the contract, cheapest first; only those that win against a
+// native product, unless all are wanted.
+std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumulator, bool all) {
+  std::vector<Rung> rungs;
   for (const Scheme* scheme : all_schemes()) {
-    const Format& format = scheme->program.format();
-    if (scheme->operands != plan.problem.type || plan.engine->accumulators(format.id).empty()) continue;
-    const Accumulator way = choose_accumulator(*plan.engine, format, accumulator);
-    const int span = proved_span(*scheme, way, plan.problem.k, plan.contract.coefficient);
-    if (span >= 0) choice.emulations.push_back({scheme, way, span});
+    const auto way = offered_accumulator(plan, *scheme, accumulator);
+    if (!way || !(all || relative_cost(*plan.engine, *scheme) < 1)) continue;
+    const int span = proved_span(*scheme, *way, plan.problem.k, plan.contract.coefficient);
+    if (span >= 0) rungs.push_back({scheme, *way, span});
   }
-  std::stable_sort(choice.emulations.begin(), choice.emulations.end(), [&](const Rung& x, const Rung& y) {
+  std::stable_sort(rungs.begin(), rungs.end(), [&](const Rung& x, const Rung& y) {
     return relative_cost(*plan.engine, *x.scheme) < relative_cost(*plan.engine, *y.scheme);
   });
   constexpr std::size_t most_emulations = Plan::most_rungs - 1;  // native is the last rung
-  if (choice.emulations.size() > most_emulations) choice.emulations.resize(most_emulations);
-  choice.native_proved = native_coefficient(plan.problem.type, plan.problem.k) <= plan.contract.coefficient;
-  return choice;
+  if (rungs.size() > most_emulations) rungs.resize(most_emulations);
+  return rungs;
 }
 
 void use_named_scheme(Plan& plan, const Settings& settings) {
@@ -126,9 +133,6 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
   const Scheme* scheme = find_scheme(name);
   if (scheme == nullptr) {
     fail(Status::bad_setting, "there is no scheme \"{}\"; the schemes are {}", name, scheme_names());
-  }
-  if (settings[SettingId::policy].value == "native") {
-    fail(Status::bad_setting, "scheme = \"{}\" and policy = \"native\" contradict each other", name);
   }
   if (scheme->operands != plan.problem.type) {
     fail(Status::not_supported, "scheme {} takes {} operands and these are {}", name,
@@ -152,15 +156,35 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
 
 void use_policy(Plan& plan, const Settings& settings) {
   const std::string& policy = settings[SettingId::policy].value;
-  const Choice choice = candidates(plan, settings[SettingId::accumulator].value);
-  for (const Rung& rung : choice.emulations) {
-    const double cost = relative_cost(*plan.engine, *rung.scheme);
-    const bool wins = !choice.native_proved || cost < 1;
-    if (policy == "emulate" || (policy == "auto" && wins)) plan.rungs.push_back(rung);
+  const bool native_proved =
+      native_coefficient(plan.problem.type, plan.problem.k) <= plan.contract.coefficient;
+  if (policy != "native") {
+    plan.rungs = proved_emulations(plan, settings[SettingId::accumulator].value,
+                                   policy == "emulate" || !native_proved);
   }
-  plan.emulation_proved = !choice.emulations.empty();
-  if (choice.native_proved) plan.rungs.push_back({nullptr, Accumulator::fp32, Rung::any_span});
+  if (native_proved) plan.rungs.push_back({nullptr, Accumulator::fp32, Rung::any_span});
   if (plan.rungs.empty()) fail_unreachable(plan, policy);
+}
+
+// A scheme and policy native exclude each other: the one from the nearer place counts.
+Settings settle_scheme_and_policy(Settings settings) {
+  const SettingValue& scheme = settings[SettingId::scheme];
+  const SettingValue& policy = settings[SettingId::policy];
+  if (scheme.value.empty() || policy.value != "native") return settings;
+  if (nearer(policy, scheme)) {
+    settings.reset(SettingId::scheme);
+  } else if (nearer(scheme, policy)) {
+    settings.reset(SettingId::policy);
+  } else {
+    fail(Status::bad_setting, "scheme = \"{}\" and policy = \"native\" contradict each other", scheme.value);
+  }
+  return settings;
+}
+
+void check_accumulator_name(const std::string& name) {
+  if (name.empty() || find_accumulator(name)) return;
+  fail(Status::bad_setting, "there is no accumulator \"{}\"; the accumulators are {}", name,
+       accumulator_names());
 }
 
 }  // namespace
@@ -168,18 +192,21 @@ void use_policy(Plan& plan, const Settings& settings) {
 const Rung* Plan::widest_emulation() const {
   const Rung* widest = nullptr;
   for (const Rung& rung : rungs) {
-    if (rung.scheme != nullptr) widest = &rung;
+    if (rung.scheme != nullptr && (widest == nullptr || rung.largest_span >= widest->largest_span))
+      widest = &rung;
   }
   return widest;
 }
 
-Plan make_plan(const Problem& problem, const Settings& settings, const Allocator& allocator) {
+Plan make_plan(const Problem& problem, const Settings& given, const Allocator& allocator) {
+  const Settings settings = settle_scheme_and_policy(given);
   Plan plan;
   plan.problem = problem;
   plan.allocator = allocator;
   plan.settings = settings;
   const auto threads = static_cast<int>(parse_integer(settings[SettingId::threads].value));
   plan.threads = threads == 0 ? omp_get_max_threads() : threads;
+  check_accumulator_name(settings[SettingId::accumulator].value);
   plan.engine = &choose_engine(problem, settings[SettingId::engine].value);
   const std::string& accuracy = settings[SettingId::accuracy].value;
   plan.contract.accuracy = accuracy.empty() ? type_name(problem.type) : accuracy;

@@ -1,5 +1,7 @@
 #include "plan/describe.hpp"
 
+#include <algorithm>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 
 #include "base/version.hpp"
@@ -18,6 +20,16 @@ constexpr int format_version = 1;
 
 Json document(const char* format) {
   return {{"format", format}, {"format_version", format_version}, {"version", library_version}};
+}
+
+// Names of files need not be UTF-8.
+std::string text_of(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
+
+const char* recombination_name(Recombination recombination) {
+  switch (recombination) {
+    case Recombination::weighted: return "weighted";
+  }
+  return "";
 }
 
 const char* type_name(OperandType type) { return type == OperandType::f32 ? "fp32" : "fp64"; }
@@ -64,7 +76,7 @@ Json scheme_json(const Scheme& scheme) {
           {"split_a", split_json(program.split_a)},
           {"split_b", split_json(program.split_b)},
           {"schedule", schedule_json(program.schedule)},
-          {"recombination", "weighted"},
+          {"recombination", recombination_name(program.recombination)},
           {"products", program.schedule.terms.size()},
           {"bound", scheme.bound},
           {"window", scheme.window},
@@ -109,23 +121,46 @@ Json problem_json(const Problem& problem) {
           {"stride_c", problem.stride_c}};
 }
 
+std::int64_t read_integer(const Json& json, const char* name) {
+  const Json& value = json.at(name);
+  if (!value.is_number_integer()) {
+    fail(Status::invalid_argument, "plan description: {} = {} is no integer", name, value.dump());
+  }
+  return value.get<std::int64_t>();
+}
+
+// Index of a word among those that the description writes.
+std::int32_t read_word(const Json& json, const char* name, std::initializer_list<const char*> words) {
+  const std::string value = json.at(name).get<std::string>();
+  const auto found = std::find(words.begin(), words.end(), value);
+  if (found == words.end())
+    fail(Status::invalid_argument, "plan description: {} = \"{}\" is unknown", name, value);
+  return static_cast<std::int32_t>(found - words.begin());
+}
+
+Op read_op(const Json& json, const char* name) {
+  const std::int64_t op = read_integer(json, name);
+  if (op < 0 || op > 2) fail(Status::invalid_argument, "plan description: {} = {} is not in 0...2", name, op);
+  return static_cast<Op>(op);
+}
+
 Problem read_problem(const Json& json) {
   Problem problem;
-  problem.m = json.at("m");
-  problem.n = json.at("n");
-  problem.k = json.at("k");
-  problem.lda = json.at("lda");
-  problem.ldb = json.at("ldb");
-  problem.ldc = json.at("ldc");
-  problem.op_a = static_cast<Op>(json.at("op_a").get<std::int32_t>());
-  problem.op_b = static_cast<Op>(json.at("op_b").get<std::int32_t>());
-  problem.type = json.at("type") == "fp64" ? OperandType::f64 : OperandType::f32;
-  problem.layout = json.at("layout") == "row-major" ? Layout::row_major : Layout::column_major;
-  problem.batch_kind = json.at("batch_kind") == "pointers" ? BatchKind::pointers : BatchKind::strided;
-  problem.batch_count = json.at("batch_count");
-  problem.stride_a = json.at("stride_a");
-  problem.stride_b = json.at("stride_b");
-  problem.stride_c = json.at("stride_c");
+  problem.m = read_integer(json, "m");
+  problem.n = read_integer(json, "n");
+  problem.k = read_integer(json, "k");
+  problem.lda = read_integer(json, "lda");
+  problem.ldb = read_integer(json, "ldb");
+  problem.ldc = read_integer(json, "ldc");
+  problem.op_a = read_op(json, "op_a");
+  problem.op_b = read_op(json, "op_b");
+  problem.type = static_cast<OperandType>(read_word(json, "type", {"fp32", "fp64"}));
+  problem.layout = static_cast<Layout>(read_word(json, "layout", {"column-major", "row-major"}));
+  problem.batch_kind = static_cast<BatchKind>(read_word(json, "batch_kind", {"strided", "pointers"}));
+  problem.batch_count = read_integer(json, "batch_count");
+  problem.stride_a = read_integer(json, "stride_a");
+  problem.stride_b = read_integer(json, "stride_b");
+  problem.stride_c = read_integer(json, "stride_c");
   return problem;
 }
 
@@ -164,7 +199,7 @@ std::string describe_plan(const Plan& plan) {
   json["threads"] = plan.threads;
   json["settings"] = settings_json(plan.settings);
   json["words"] = plan_words(plan);
-  return json.dump(2);
+  return text_of(json);
 }
 
 PlanDescription read_plan_description(const std::string& text) {
@@ -175,9 +210,13 @@ PlanDescription read_plan_description(const std::string& text) {
            json.at("format").dump(), json.at("format_version").dump(), format_version);
     }
     PlanDescription description{read_problem(json.at("problem")), {}};
-    for (const auto& [name, entry] : json.at("settings").items()) {
-      const std::string value = entry.at("value");
-      if (!value.empty()) description.settings.set(find_setting(name), value, "plan description");
+    for (const auto& setting : setting_table) {
+      const std::string value = json.at("settings").at(std::string(setting.name)).at("value");
+      if (value == setting.default_value) {
+        description.settings.set_default(setting);
+      } else {
+        description.settings.set(setting, value, "plan description");
+      }
     }
     return description;
   } catch (const Json::exception& error) {
@@ -201,14 +240,14 @@ std::string describe_report(const Report& report) {
   json["largest_span_b"] = report.ranges_known ? Json(report.largest_span_b) : Json();
   json["blocking"] = {{"m", report.blocking.m}, {"n", report.blocking.n}};
   json["workspace_bytes"] = report.workspace_bytes;
-  return json.dump(2);
+  return text_of(json);
 }
 
 std::string describe_schemes() {
   Json json = document("kintsugi.schemes");
   json["schemes"] = Json::array();
   for (const Scheme* scheme : all_schemes()) json["schemes"].push_back(scheme_json(*scheme));
-  return json.dump(2);
+  return text_of(json);
 }
 
 std::string describe_engines() {
@@ -223,7 +262,7 @@ std::string describe_engines() {
                                {"details", reason.empty() ? engine->details() : ""},
                                {"accumulators", formats_json(*engine)}});
   }
-  return json.dump(2);
+  return text_of(json);
 }
 
 std::string describe_settings(const Settings& settings) {
@@ -233,6 +272,7 @@ std::string describe_settings(const Settings& settings) {
     const SettingValue& value = settings[setting.id];
     json["settings"].push_back({{"name", setting.name},
                                 {"environment", environment_variable(setting)},
+                                {"environment_only", environment_only(setting.id)},
                                 {"type", setting_kind_name(setting.kind)},
                                 {"accepted", setting.accepted},
                                 {"default", setting.default_value},
@@ -240,7 +280,7 @@ std::string describe_settings(const Settings& settings) {
                                 {"value", value.value},
                                 {"source", value.source}});
   }
-  return json.dump(2);
+  return text_of(json);
 }
 
 }  // namespace kintsugi::core

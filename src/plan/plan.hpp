@@ -50,10 +50,9 @@ struct Plan {
   std::size_t workspace_bytes = 0;
   int threads = 1;
   Allocator allocator;
-  Settings settings;              // in force when it was made
-  bool emulation_proved = false;  // whether any emulation meets the contract, wanted or not
+  Settings settings;  // in force when it was made
 
-  // The last rung that splits, whose window is the widest; nullptr for a native plan.
+  // The rung that splits with the widest window; nullptr for a native plan.
   const Rung* widest_emulation() const;
 };
 

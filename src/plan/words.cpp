@@ -67,10 +67,12 @@ std::string choice_words(const Plan& plan) {
   const std::string allowed = fmt::format("Accuracy {} allows an error of {:.3g} |A||B| at k = {}",
                                           plan.contract.accuracy, plan.contract.coefficient, plan.problem.k);
   if (policy == "native") return allowed + "; policy native never emulates.";
-  if (!plan.emulation_proved)
-    return allowed + "; no emulation is proved to give that, so the native product runs.";
-  if (plan.widest_emulation() != nullptr)
+  if (plan.widest_emulation() != nullptr) {
     return allowed + "; the first program below that is proved on the data runs.";
+  }
+  if (policy == "emulate") {
+    return allowed + "; no emulation is proved to give that, so the native product runs.";
+  }
   return allowed +
          fmt::format(
              "; on engine {} the native product is quicker than any emulation, so policy auto takes it.",

@@ -1,6 +1,7 @@
 #include "recombine/special_values.hpp"
 
 #include "base/floating_environment.hpp"
+#include "base/workers.hpp"
 
 namespace kintsugi::core {
 
@@ -24,7 +25,7 @@ float special_sum(const MatrixView<const float>& a, const MatrixView<const float
 void put_special_values(const MatrixView<const float>& a, const MatrixView<const float>& b,
                         std::span<const VectorRange> rows, std::span<const VectorRange> columns, float alpha,
                         float beta, const MatrixView<float>& c, int threads) {
-#pragma omp parallel for num_threads(threads) schedule(dynamic)
+#pragma omp parallel for num_threads(workers_for(c.columns, threads)) schedule(dynamic)
   for (std::int64_t j = 0; j < c.columns; ++j) {
     const FloatingEnvironment environment;
     for (std::int64_t i = 0; i < c.rows; ++i) {

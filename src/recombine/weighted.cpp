@@ -2,13 +2,14 @@
 
 #include "arith/epilogue.hpp"
 #include "base/floating_environment.hpp"
+#include "base/workers.hpp"
 
 namespace kintsugi::core {
 
 void recombine_weighted(const Accumulators& sums, std::span<const int> group_exponents,
                         std::span<const VectorRange> rows, std::span<const VectorRange> columns, float alpha,
                         float beta, const MatrixView<float>& c, int threads) {
-#pragma omp parallel for num_threads(threads) schedule(static)
+#pragma omp parallel for num_threads(workers_for(c.columns, threads)) schedule(static)
   for (std::int64_t j = 0; j < c.columns; ++j) {
     const FloatingEnvironment environment;
     if (!columns[j].finite()) continue;

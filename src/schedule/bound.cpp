@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -46,7 +47,7 @@ double accumulation_bound(const Schedule& schedule, std::span<const double> rati
   const double additions = static_cast<double>(divide_up(k, block) - 1);
   const double outside = format.floating ? additions * 0x1p-24 * all : 0;
   const double first_order = inside + outside;
-  return first_order * (1 + first_order);
+  return std::expm1(first_order);
 }
 
 }  // namespace kintsugi::core

@@ -23,8 +23,8 @@ namespace kintsugi::core {
 //    scaled, fp16 products are multiples of 2^-48; rescale_exponent >= -24 keeps that so).
 //  - Outside the engine b blocks are added with b - 1 roundings of u = 2^-24 each; the first
 //    addition, to zero, is exact.
-// Second-order terms: every magnitude above is that of computed partial sums, at most (1 + c) times
-// the exact one; the returned value carries that factor.
+// Second-order terms: every magnitude above is that of computed partial sums, each at most (1 + c)
+// times the exact one; with first-order losses that add up to f, the whole is at most exp(f) - 1.
 double accumulation_bound(const Schedule& schedule, std::span<const double> ratios_a,
                           std::span<const double> ratios_b, Accumulator accumulator, const Format& format,
                           std::int64_t k);

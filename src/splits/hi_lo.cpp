@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/floating_environment.hpp"
+#include "base/workers.hpp"
 #include "splits/vector_blocks.hpp"
 
 namespace kintsugi::core {
@@ -67,8 +68,9 @@ void split_block(const MatrixView<const T>& operand, const SplitRule& rule,
 template <class T>
 void split_hi_lo(const MatrixView<const T>& operand, const SplitRule& rule,
                  std::span<const VectorRange> ranges, const Slices& slices, int threads) {
+  if (slices.bytes() == 0) return;
   const std::int64_t blocks = slices.padded_vectors() / vectors_per_block;
-#pragma omp parallel for num_threads(threads) schedule(static)
+#pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
   for (std::int64_t block = 0; block < blocks; ++block) {
     const FloatingEnvironment environment;
     const std::int64_t first = block * vectors_per_block;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/floating_environment.hpp"
+#include "base/workers.hpp"
 #include "splits/vector_blocks.hpp"
 
 namespace kintsugi::core {
@@ -11,7 +12,7 @@ template <class T>
 void find_ranges(const MatrixView<const T>& operand, const SplitRule& rule, std::span<VectorRange> ranges,
                  int threads) {
   const std::int64_t blocks = divide_up(operand.rows, vectors_per_block);
-#pragma omp parallel for num_threads(threads) schedule(static)
+#pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
   for (std::int64_t block = 0; block < blocks; ++block) {
     const FloatingEnvironment environment;
     const std::int64_t first = block * vectors_per_block;

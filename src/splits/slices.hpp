@@ -14,9 +14,6 @@ namespace kintsugi::core {
 // whose products take fp32 (the values are the format's either way).
 enum class SliceStorage : std::uint8_t { packed, fp32 };
 
-// Raised whenever the layout below changes: a prepared operand of another version is refused.
-inline constexpr int slice_layout_version = 1;
-
 // Slice s, vector v, element p lies at element index s * slice_stride + v * vector_stride + p.
 // Vectors vectors...padded_vectors - 1 and elements k...vector_stride - 1 are zero.
 struct Slices {

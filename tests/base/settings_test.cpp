@@ -157,6 +157,25 @@ TEST_F(SettingsFile, MistakesNameTheLine) {
   EXPECT_THAT(message_of([] { file_settings(); }), HasSubstr("no setting \"colour\""));
 }
 
+TEST_F(SettingsFile, MayNotHoldWhatOnlyTheEnvironmentSets) {
+  write("cpu_blas = libblas.so\n");
+  EXPECT_THAT(message_of([] { file_settings(); }), HasSubstr("from KINTSUGI_CPU_BLAS alone"));
+}
+
+TEST_F(SettingsFile, MayBeEmptyButNoFolder) {
+  write("");
+  EXPECT_EQ(file_settings().get(SettingId::policy), std::nullopt);
+  const Variable folder("KINTSUGI_CONFIG", "/tmp");
+  EXPECT_THAT(message_of([] { file_settings(); }), HasSubstr("\"/tmp\" cannot be read"));
+}
+
+TEST(SettingsFolders, AnEmptyNameIsNoName) {
+  const Variable named("KINTSUGI_CONFIG", "");
+  const Variable home("HOME", "/nowhere");
+  const Variable folder("XDG_CONFIG_HOME", "");
+  EXPECT_EQ(file_settings().get(SettingId::policy), std::nullopt);
+}
+
 TEST_F(SettingsFile, ANamedFileMustExist) {
   std::filesystem::remove(path_);
   EXPECT_THAT(message_of([] { file_settings(); }), HasSubstr("cannot be read"));

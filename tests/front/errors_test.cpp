@@ -39,6 +39,12 @@ const Mistake mistakes[] = {
     MISTAKE("small_ldc", p.ldc = -7, KINTSUGI_INVALID_ARGUMENT, "ldc = -7 is less than m = 4"),
     MISTAKE("small_ldc_row_major", (p.layout = KINTSUGI_ROW_MAJOR, p.lda = p.ldb = 6, p.ldc = 4),
             KINTSUGI_INVALID_ARGUMENT, "ldc = 4 is less than n = 5"),
+    MISTAKE("huge_m", p.m = INT64_MAX, KINTSUGI_INVALID_ARGUMENT,
+            "m = 9223372036854775807 is more than 2^48"),
+    MISTAKE("reserved_options", o.reserved = 1, KINTSUGI_INVALID_ARGUMENT, "options.reserved = 1"),
+    MISTAKE("reserved_queue", o.queue.reserved = 2, KINTSUGI_INVALID_ARGUMENT, "options.queue.reserved = 2"),
+    MISTAKE("garbage_struct_size", x.struct_size = 123456789, KINTSUGI_INVALID_ARGUMENT,
+            "struct_size = 123456789"),
     MISTAKE("zero_ld", (p.m = 0, p.lda = 0), KINTSUGI_INVALID_ARGUMENT, "lda = 0 is less than 1"),
     MISTAKE("huge_ld", p.lda = INT64_MAX / 2, KINTSUGI_INVALID_ARGUMENT, "does not fit 64 bits"),
     MISTAKE("unknown_op", p.op_b = 3, KINTSUGI_INVALID_ARGUMENT, "op_b = 3 is not in 0...2"),
@@ -54,7 +60,8 @@ const Mistake mistakes[] = {
     MISTAKE("negative_stride", p.stride_b = -1, KINTSUGI_INVALID_ARGUMENT, "stride_b = -1 is negative"),
     MISTAKE("results_in_one_place", (p.batch_count = 2, p.stride_c = 0), KINTSUGI_INVALID_ARGUMENT,
             "stride_c = 0 puts all"),
-    MISTAKE("huge_stride", (p.batch_count = 4, p.stride_a = INT64_MAX / 2), KINTSUGI_INVALID_ARGUMENT,
+    MISTAKE("huge_stride", p.stride_a = INT64_MAX / 2, KINTSUGI_INVALID_ARGUMENT, "is more than 2^48"),
+    MISTAKE("huge_batch", p.batch_count = p.stride_a = std::int64_t{1} << 40, KINTSUGI_INVALID_ARGUMENT,
             "does not fit 64 bits"),
     MISTAKE("null_a", x.a = nullptr, KINTSUGI_INVALID_ARGUMENT, "a is null"),
     MISTAKE("null_b", x.b = nullptr, KINTSUGI_INVALID_ARGUMENT, "b is null"),
@@ -128,6 +135,8 @@ TEST(Settings, OfAHandleAreCheckedAtOnce) {
   EXPECT_EQ(kintsugi_set(handle, "colour", "red"), KINTSUGI_BAD_SETTING);
   EXPECT_EQ(kintsugi_set(handle, "policy", "red"), KINTSUGI_BAD_SETTING);
   EXPECT_EQ(kintsugi_set(handle, nullptr, "red"), KINTSUGI_INVALID_ARGUMENT);
+  EXPECT_EQ(kintsugi_set(handle, "cpu_blas", "libblas.so"), KINTSUGI_BAD_SETTING);
+  EXPECT_THAT(kintsugi_last_error(), HasSubstr("from KINTSUGI_CPU_BLAS alone"));
   kintsugi_destroy(handle);
 }
 

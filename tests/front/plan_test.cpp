@@ -131,6 +131,30 @@ TEST(Policy, AutoTakesTheNativeProductOnACpu) {
   EXPECT_EQ(plan.workspace(), 0U);
 }
 
+// The native sum is proved for the contract at every k (it has no second-order term).
+TEST(Policy, AutoStaysNativeForLongSums) {
+  for (const std::int64_t k : {10836, 20000, 1000000}) {
+    GemmData data(GemmCase{.m = 1, .n = 1, .k = k});
+    data.a()(0, 0) = 1e-30F;
+    const Handle handle;
+    data.run_well(handle);
+    EXPECT_EQ(rungs(handle.report()), std::vector<std::string>{"native"}) << k;
+  }
+}
+
+TEST(Policy, TheNearerOfSchemeAndNativePolicyCounts) {
+  const Handle handle;
+  ASSERT_EQ(kintsugi_set(handle, "scheme", "fp16"), KINTSUGI_SUCCESS);
+  GemmData native(GemmCase{.m = 2, .n = 2, .k = 2, .engine = "reference", .policy = "native"});
+  native.run_well(handle);
+  EXPECT_EQ(rungs(handle.report()), std::vector<std::string>{"native"});
+  kintsugi_set(handle, "scheme", nullptr);
+  ASSERT_EQ(kintsugi_set(handle, "policy", "native"), KINTSUGI_SUCCESS);
+  GemmData scheme(GemmCase{.m = 2, .n = 2, .k = 2, .scheme = "fp16", .engine = "reference"});
+  scheme.run_well(handle);
+  EXPECT_EQ(rungs(handle.report()), std::vector<std::string>{"fp16"});
+}
+
 TEST(Policy, EmulateIsALadderThatEndsNatively) {
   GemmData data(GemmCase{.m = 30, .n = 40, .k = 500, .engine = "reference", .policy = "emulate"});
   const PlanOf plan(data);
@@ -188,7 +212,7 @@ TEST(Policy, TolerancesAreContracts) {
     return std::pair(status, names);
   };
   EXPECT_EQ(plan_for("1e-3", 64, "auto").second, std::vector<std::string>{"native"});
-  // At k = 10^6 the native sum is proved for 6e-2 alone, and blocks of 64 for 1e-3.
+  // At k = 10^6 the native sum is proved for 6e-2, and blocks of 64 for 1e-3.
   EXPECT_THAT(plan_for("2e-3", 1000000, "auto").second, testing::ElementsAre("fp16x3", "fp16x3-wide"));
   EXPECT_EQ(plan_for("2e-3", 1000000, "native").first, KINTSUGI_CONTRACT_UNREACHABLE);
   EXPECT_EQ(plan_for("1e-9", 64, "emulate").first, KINTSUGI_CONTRACT_UNREACHABLE);
@@ -329,6 +353,35 @@ TEST(Plan, TellsItsProblem) {
   EXPECT_EQ(std::memcmp(&made, &told, sizeof(made)), 0);
   told.struct_size = 3;
   EXPECT_EQ(kintsugi_plan_problem(plan.plan, &told), KINTSUGI_INVALID_ARGUMENT);
+}
+
+// What the description leaves at its default stays there, whatever handle and environment say.
+TEST(Plan, ReadBackIsNotSteeredFromElsewhere) {
+  GemmData data(GemmCase{.m = 2, .n = 2, .k = 2, .engine = "reference"});
+  const PlanOf plan(data);
+  const Handle handle;
+  kintsugi_set(handle, "scheme", "fp16");
+  kintsugi_plan again = nullptr;
+  ASSERT_EQ(kintsugi_plan_read(handle, plan.describe().dump().c_str(), nullptr, &again), KINTSUGI_SUCCESS);
+  EXPECT_EQ(rungs(Handle::text(
+                [&](char* b, size_t c, size_t* n) { return kintsugi_plan_describe(again, b, c, n); })),
+            std::vector<std::string>{"native"});
+  kintsugi_plan_destroy(again);
+}
+
+TEST(Plan, MistakesInADescriptionAreTold) {
+  GemmData data(GemmCase{.m = 2, .n = 2, .k = 2});
+  const PlanOf plan(data);
+  const std::pair<const char*, json> mistakes[] = {{"type", "int4"},     {"layout", "diagonal"}, {"m", 2.9},
+                                                   {"op_a", 4294967296}, {"batch_kind", 3},      {"n", -1}};
+  for (const auto& [name, value] : mistakes) {
+    json description = plan.describe();
+    description["problem"][name] = value;
+    kintsugi_plan again = nullptr;
+    EXPECT_EQ(kintsugi_plan_read(nullptr, description.dump().c_str(), nullptr, &again),
+              KINTSUGI_INVALID_ARGUMENT)
+        << name;
+  }
 }
 
 TEST(Plan, OtherTextsAreNotRead) {
@@ -582,7 +635,12 @@ TEST(Batch, PointerArraysAreFollowed) {
   operands.c = c;
   ASSERT_EQ(kintsugi_gemm(nullptr, &problem, &options, &operands), KINTSUGI_SUCCESS) << kintsugi_last_error();
   EXPECT_EQ(bits_of(pointers.result()), bits_of(strided.result()));
+  kintsugi_plan plan = nullptr;
+  kintsugi_prepared prepared = nullptr;
+  ASSERT_EQ(kintsugi_plan_create(nullptr, &problem, &options, &plan), KINTSUGI_SUCCESS);
   b[1] = nullptr;
+  EXPECT_EQ(kintsugi_prepare(nullptr, plan, KINTSUGI_B, b, &prepared), KINTSUGI_INVALID_ARGUMENT);
+  kintsugi_plan_destroy(plan);
   EXPECT_EQ(kintsugi_gemm(nullptr, &problem, &options, &operands), KINTSUGI_INVALID_ARGUMENT);
   EXPECT_STREQ(kintsugi_last_error(), "b[1] is null");
 }
@@ -688,6 +746,24 @@ TEST(Log, LinesGoToTheSink) {
   kintsugi_set(handle, "log", "debug");
   data.run_well(handle);
   EXPECT_EQ(lines.size(), 3U);
+  kintsugi_set(handle, "log", "error");
+  auto operands = data.operands();
+  operands.a = nullptr;
+  const auto problem = data.problem();
+  EXPECT_EQ(kintsugi_gemm(handle, &problem, nullptr, &operands), KINTSUGI_INVALID_ARGUMENT);
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_EQ(lines[3], "a is null");
+}
+
+// Once C is written the call has succeeded, whatever the sink or the environment do then.
+TEST(Log, CannotMakeACallFail) {
+  const Handle handle;
+  kintsugi_set(handle, "log", "info");
+  ASSERT_EQ(kintsugi_set_log(
+                handle, [](void*, kintsugi_log_level, const char*) { throw 1; }, nullptr),
+            KINTSUGI_SUCCESS);
+  GemmData data(GemmCase{.m = 3, .n = 4, .k = 5, .engine = "reference"});
+  data.run_well(handle);
 }
 
 TEST(Descriptions, AreCutWhereTheBufferEnds) {

@@ -64,8 +64,9 @@ Candidate::Candidate(const Operands& operands, const std::vector<FlagValue>& fla
 void Candidate::set_flags(const std::vector<FlagValue>& flags) {
   require("--log", kintsugi_set_log(handle_.get(), print_log, nullptr));
   for (const auto& flag : flags) {
-    require(flag.flag, kintsugi_set(handle_.get(), flag.name.c_str(), flag.value.c_str()));
-    // What serves the whole program, such as the BLAS to open, the library reads from the environment alone.
+    if (!flag.environment_only) {
+      require(flag.flag, kintsugi_set(handle_.get(), flag.name.c_str(), flag.value.c_str()));
+    }
     ::setenv(flag.environment.c_str(), flag.value.c_str(), 1);
   }
 }

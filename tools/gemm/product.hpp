@@ -17,6 +17,7 @@ struct FlagValue {
   std::string name;         // "scheme"
   std::string environment;  // "KINTSUGI_SCHEME"
   std::string value;
+  bool environment_only = false;  // serves the whole program: the library reads it from there alone
 };
 
 // What was asked for, planned, done and measured: a row of the table.

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "base/floating_environment.hpp"
+#include "base/workers.hpp"
 #include "engines/cpu/openblas.hpp"
 #include "engines/engine.hpp"
 
@@ -135,7 +136,7 @@ void multiply_tiles(const Multiplication& task) {
   const std::int64_t tile_rows = divide_up(task.sums.rows, tile);
   const std::int64_t tiles = tile_rows * divide_up(task.sums.columns, tile);
   const std::size_t scratch_of_worker = worker_bytes(task.schedule->groups);
-  const int workers = std::max(task.threads, 1);
+  const int workers = workers_for(tiles, task.threads);
   const OpenBlasThreads single(1);
 #pragma omp parallel for num_threads(workers) schedule(static, 1)
   for (int worker = 0; worker < workers; ++worker) {

@@ -73,8 +73,24 @@ std::string describe(void* library, const OpenBlas& table) {
                      found && info.dli_fname != nullptr ? info.dli_fname : "unknown");
 }
 
+// Why the opened copy is not the one that was asked for, or cannot be called; empty when it can.
+std::string refusal(const OpenBlas& table, const std::string& name) {
+  if (!table.reason.empty()) return fmt::format("{} is not an OpenBLAS: {}", name, table.reason);
+  if (table.details.find("USE64BITINT") != std::string::npos) {
+    return fmt::format("{} takes 64-bit integers, and the calls here have 32-bit ones", name);
+  }
+  const std::string kernel = environment_value("cpu_blas_kernel");
+  if (kernel != "auto" && table.details.find("kernel " + kernel + ",") == std::string::npos) {
+    return fmt::format("KINTSUGI_CPU_BLAS_KERNEL asks for {}, and what runs is {}", kernel, table.details);
+  }
+  return {};
+}
+
 OpenBlas open_table() {
-  const FloatingEnvironment environment;  // its pool threads inherit it
+  // The pool threads of a copy that is opened here inherit it; those of a copy that the program has
+  // loaded keep what the program gave them, and native products then run in that.
+  const FloatingEnvironment environment;
+  const auto lock = lock_environment();
   OpenBlas table;
   const std::string name = environment_value("cpu_blas");
   void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
@@ -90,11 +106,8 @@ OpenBlas open_table() {
   find(table, library, "dgemm_", table.dgemm);
   find(table, library, "openblas_set_num_threads", table.set_num_threads);
   find(table, library, "openblas_get_num_threads", table.get_num_threads);
-  if (table.reason.empty()) {
-    table.details = describe(library, table);
-  } else {
-    table.reason = fmt::format("{} is not an OpenBLAS: {}", name, table.reason);
-  }
+  if (table.reason.empty()) table.details = describe(library, table);
+  table.reason = refusal(table, name);
   return table;
 }
 

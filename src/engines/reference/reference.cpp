@@ -7,6 +7,7 @@
 
 #include "base/floating_environment.hpp"
 #include "base/status.hpp"
+#include "base/workers.hpp"
 #include "engines/engine.hpp"
 #include "engines/reference/models.hpp"
 #include "formats/formats.hpp"
@@ -134,7 +135,7 @@ template <class Model>
 void multiply_with(const Multiplication& task, std::size_t scratch_of_thread) {
   const std::int64_t tile_rows = divide_up(task.sums.rows, tile);
   const std::int64_t tiles = tile_rows * divide_up(task.sums.columns, tile);
-  const int workers = std::max(task.threads, 1);
+  const int workers = workers_for(tiles, task.threads);
   // A worker is an index, not an OpenMP thread number: its scratch is its own whatever the runtime does.
 #pragma omp parallel for num_threads(workers) schedule(static, 1)
   for (int worker = 0; worker < workers; ++worker) {
@@ -149,7 +150,7 @@ void multiply_with(const Multiplication& task, std::size_t scratch_of_thread) {
 // C = alpha * A * B + beta * C, each sum by fma over ascending k.
 template <class T>
 void plain_product(const NativeProduct<T>& task) {
-#pragma omp parallel for num_threads(task.threads) schedule(static)
+#pragma omp parallel for num_threads(workers_for(task.c.columns, task.threads)) schedule(static)
   for (std::int64_t j = 0; j < task.c.columns; ++j) {
     const FloatingEnvironment environment;
     for (std::int64_t i = 0; i < task.c.rows; ++i) {
