@@ -33,13 +33,28 @@ int rest_exponent(const SplitRule& rule, int slices) {
   return nearest ? 1 - slices * (p + 1) : 1 - slices * p;
 }
 
-// log2 of the largest rest that the smallest subnormal of slice `slices - 1` leaves. Holds while a
-// subnormal slice's rest, multiplied by 2^residual_exponent, does not overtake the next slice's
-// quantum: residual_exponent <= p + 1, which a test asserts for every scheme.
-int floor_exponent(const SplitRule& rule, int slices) {
+// log2 of what the last slice's quantum leaves of any element.
+int quantum_exponent(const SplitRule& rule, int slices) {
   const Rounding rounding = slices == 1 ? rule.first_rounding : rule.residual_rounding;
+  const int half = rounding == Rounding::nearest_even ? 1 : 0;
   const int quantum = rounding == Rounding::bit_cut ? rule.format->min_exponent : rule.format->min_quantum();
-  return quantum - (rounding == Rounding::nearest_even ? 1 : 0) - rule.residual_exponent * (slices - 1);
+  return quantum - half - rule.residual_exponent * (slices - 1);
+}
+
+// log2 of the largest rest of elements that are too small for a normal first slice: that of the last
+// slice's quantum, or the rest before it (all of the element where a bit-cut gave zero) with its p
+// leading bits taken off.
+int floor_exponent(const SplitRule& rule, int slices) {
+  const int by_quantum = quantum_exponent(rule, slices);
+  if (slices == 1) return by_quantum;
+  const int half = rule.residual_rounding == Rounding::nearest_even ? 1 : 0;
+  return std::max(by_quantum, floor_exponent(rule, slices - 1) - rule.format->significand_bits - half);
+}
+
+// Exponent of the smallest elements that keep all significant bits of the split.
+int lowest_exponent(const SplitRule& rule) {
+  return std::max(quantum_exponent(rule, rule.slices) - rest_exponent(rule, rule.slices),
+                  rule.format->min_exponent);
 }
 
 SplitError split_error(const SplitRule& rule, bool window) {
@@ -80,25 +95,26 @@ ErrorBound split_bound(const Program& program, const SplitError& a, const SplitE
   return bound;
 }
 
-// What one unit of a stored factor loses beside a subnormal one: a tensor core aligns a product
-// with a subnormal factor as if that factor had the smallest normal exponent, and truncates up to
-// block + 1 addends there (schedule/accumulator.cpp). Two subnormal factors set a grid of
-// 2^(2 min_exponent), no finer than fp16's products of them, which then lose nothing.
+// What one unit of a stored factor loses beside a subnormal one. A tensor core aligns such a product
+// as if the subnormal factor had the smallest normal exponent, and truncates up to block + 1 addends
+// there (schedule/accumulator.cpp); two subnormal factors set a grid of 2^(2 min_exponent), no finer
+// than fp16's products of them, which then lose nothing. The bf16 units of CPUs flush the factor,
+// which may be as large as 2^-126 with what later roundings make of it.
 double subnormal_loss(Accumulator accumulator, const Format& format) {
+  if (accumulator == Accumulator::amx_bf16 || accumulator == Accumulator::avx512_bf16) return 0x1p-125;
   if (!is_tensor_core(accumulator)) return 0;
   const int block = accumulator_block(accumulator, format.id);
   return (block + 1) * two_to(format.min_exponent - 23 - accumulator_extra_bits(accumulator));
 }
 
-// What sums lose to underflow where the engine adds in fp32 or flushes.
+// What sums lose to underflow: where the engine adds in fp32 or flushes, or in a tensor core's grid
+// of subnormal sums (its grid beside subnormal factors is subnormal_loss).
 double underflow_loss(const Program& program, Accumulator accumulator, std::int64_t k) {
-  if (is_tensor_core(accumulator)) return 0;  // subnormal_loss
-  const auto largest = [](const SplitRule& rule) {
-    return two_to((rule.scale_vectors ? rule.top_exponent : rule.format->max_exponent) + 1);
-  };
-  const double operand = std::max(largest(program.split_a), largest(program.split_b));
-  return static_cast<double>(program.schedule.terms.size()) *
-         accumulation_floor(accumulator, program.format().id, k, operand);
+  const auto terms = static_cast<double>(program.schedule.terms.size());
+  // Every addend and every result can end at 2^-149; a result is at most as many as products.
+  if (is_tensor_core(accumulator)) return terms * static_cast<double>(k) * 2 * 0x1p-149;
+  constexpr double flushed_operands_apart = 0;  // subnormal_loss has them
+  return terms * accumulation_floor(accumulator, program.format().id, k, flushed_operands_apart);
 }
 
 // Floors of the engine's arithmetic: every slice that may be subnormal, beside every slice it
@@ -123,10 +139,7 @@ void add_engine_floors(ErrorBound& bound, const Program& program, Accumulator ac
 
 }  // namespace
 
-int window_span(const SplitRule& rule) {
-  const int lowest = floor_exponent(rule, rule.slices) - rest_exponent(rule, rule.slices);
-  return rule.top_exponent - std::max(lowest, rule.format->min_exponent);
-}
+int window_span(const SplitRule& rule) { return rule.top_exponent - lowest_exponent(rule); }
 
 bool can_overflow(const SplitRule& rule, const RangeSummary& ranges) {
   return !rule.scale_vectors && ranges.largest >= rule.format->max_exponent;
@@ -134,8 +147,7 @@ bool can_overflow(const SplitRule& rule, const RangeSummary& ranges) {
 
 bool in_window(const SplitRule& rule, const RangeSummary& ranges) {
   if (rule.scale_vectors) return ranges.largest_span <= window_span(rule);
-  const int lowest = floor_exponent(rule, rule.slices) - rest_exponent(rule, rule.slices);
-  return !can_overflow(rule, ranges) && ranges.smallest >= std::max(lowest, rule.format->min_exponent);
+  return !can_overflow(rule, ranges) && ranges.smallest >= lowest_exponent(rule);
 }
 
 ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int64_t k, bool a_in_window,
@@ -162,7 +174,7 @@ double relative_bound(const Program& program, const ErrorBound& bound, int span_
   const double least_b = two_to(program.split_b.top_exponent - span_b);
   const double before = bound.relative + bound.floor_a / least_a + bound.floor_b / least_b +
                         bound.floor_both / (least_a * least_b);
-  return program.schedule.groups == 1 ? before : before + 0x1p-24 * (1 + before);
+  return program.schedule.sums() == 1 ? before : before + 0x1p-24 * (1 + before);
 }
 
 }  // namespace kintsugi::core

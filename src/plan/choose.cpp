@@ -123,9 +123,14 @@ std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumul
   std::stable_sort(rungs.begin(), rungs.end(), [&](const Rung& x, const Rung& y) {
     return relative_cost(*plan.engine, *x.scheme) < relative_cost(*plan.engine, *y.scheme);
   });
+  // A rung that takes no more than one before it would never be reached.
+  std::vector<Rung> ladder;
   constexpr std::size_t most_emulations = Plan::most_rungs - 1;  // native is the last rung
-  if (rungs.size() > most_emulations) rungs.resize(most_emulations);
-  return rungs;
+  for (const Rung& rung : rungs) {
+    const bool wider = ladder.empty() || rung.largest_span > ladder.back().largest_span;
+    if (wider && ladder.size() < most_emulations) ladder.push_back(rung);
+  }
+  return ladder;
 }
 
 void use_named_scheme(Plan& plan, const Settings& settings) {

@@ -64,6 +64,7 @@ Json schedule_json(const Schedule& schedule) {
           {"groups", schedule.groups},
           {"k_block", schedule.k_block},
           {"k_step", schedule.k_step},
+          {"joint", schedule.joint},
           {"rescale_exponent", schedule.rescale_exponent},
           {"group_exponents", exponents}};
 }

@@ -95,13 +95,15 @@ void run_program(const Plan& plan, const Blocking& blocking, const Rung& rung, S
   for (VectorRange& range : b.ranges) set_scale(range, *b.rule);
   a.slices = take_slices(plan, *a.rule, blocking.m, workspace);
   b.slices = take_slices(plan, *b.rule, blocking.n, workspace);
-  Accumulators sums{nullptr, blocking.m, blocking.n, program.schedule.groups};
+  Accumulators sums{nullptr, blocking.m, blocking.n, program.schedule.sums()};
   sums.data = workspace.take(sums.bytes());
   std::byte* scratch = workspace.take(
       plan.engine->scratch_bytes(program.schedule, program.format().id, plan.problem.k, plan.threads));
 
   const auto alpha = static_cast<float>(operands.alpha);
   const auto beta = static_cast<float>(operands.beta);
+  std::array<int, max_groups> exponents{};
+  for (int g = 0; g < program.schedule.sums(); ++g) exponents[g] = program.schedule.sum_exponent(g);
   Slices slices_a;
   for (std::int64_t j = 0; j < c.columns; j += blocking.n) {
     const std::int64_t columns = std::min(blocking.n, c.columns - j);
@@ -113,9 +115,8 @@ void run_program(const Plan& plan, const Blocking& blocking, const Rung& rung, S
       sums.columns = columns;
       plan.engine->multiply(
           {&program.schedule, slices_a, slices_b, sums, rung.accumulator, scratch, plan.threads});
-      recombine_weighted(sums, program.schedule.group_exponents, a.ranges.subspan(i, rows),
-                         b.ranges.subspan(j, columns), alpha, beta, c.block(i, j, rows, columns),
-                         plan.threads);
+      recombine_weighted(sums, exponents, a.ranges.subspan(i, rows), b.ranges.subspan(j, columns), alpha,
+                         beta, c.block(i, j, rows, columns), plan.threads);
     }
   }
 }

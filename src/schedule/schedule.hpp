@@ -26,7 +26,9 @@ struct Term {
 // starts at zero; the terms are added in order, each over the whole block, or, when k_step is not
 // 0, alternating after every k_step indices. At the end of the block the accumulators leave the
 // engine and are added, in fp32 to nearest (integers: exactly), to the group's sum outside it. With
-// k_block = 0 they only leave.
+// k_block = 0 they only leave. Where `joint` is set, all groups leave into one sum, one after the
+// other, each multiplied by its 2^group_exponents[g] on the way: terms are then added entry by entry
+// instead of matrix by matrix.
 template <int TermCount>
 struct Structure {
   std::array<Term, TermCount> terms;
@@ -35,6 +37,7 @@ struct Structure {
   int groups;
   std::int32_t k_block;
   std::int32_t k_step;
+  bool joint = false;
 
   friend constexpr bool operator==(const Structure&, const Structure&) = default;
 };
@@ -49,8 +52,13 @@ struct Schedule {
   int groups = 0;
   std::int64_t k_block = 0;
   std::int64_t k_step = 0;
+  bool joint = false;
   int rescale_exponent = 0;
   std::array<int, max_groups> group_exponents{};
+
+  // Sums outside the engine, and the weight that each still has to get.
+  int sums() const { return joint ? 1 : groups; }
+  int sum_exponent(int sum) const { return joint ? 0 : group_exponents[static_cast<std::size_t>(sum)]; }
 
   std::int64_t block_length(std::int64_t k) const { return k_block == 0 || k_block > k ? k : k_block; }
 };
@@ -58,8 +66,15 @@ struct Schedule {
 template <int TermCount>
 constexpr Schedule make_schedule(const Structure<TermCount>& structure, int rescale_exponent = 0,
                                  std::array<int, max_groups> group_exponents = {}) {
-  return {structure.terms,   structure.slices_a, structure.slices_b, structure.groups,
-          structure.k_block, structure.k_step,   rescale_exponent,   group_exponents};
+  return {.terms = structure.terms,
+          .slices_a = structure.slices_a,
+          .slices_b = structure.slices_b,
+          .groups = structure.groups,
+          .k_block = structure.k_block,
+          .k_step = structure.k_step,
+          .joint = structure.joint,
+          .rescale_exponent = rescale_exponent,
+          .group_exponents = group_exponents};
 }
 
 // Nothing but hi * hi: baselines, and the native product.

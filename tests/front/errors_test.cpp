@@ -77,7 +77,7 @@ const Mistake mistakes[] = {
     MISTAKE("cuda_queue", o.queue.kind = KINTSUGI_QUEUE_CUDA, KINTSUGI_ENGINE_UNAVAILABLE, "no CUDA engine"),
     MISTAKE("unknown_queue", o.queue.kind = 5, KINTSUGI_INVALID_ARGUMENT, "queue.kind = 5"),
     MISTAKE("unknown_scheme", o.scheme = "fp17", KINTSUGI_BAD_SETTING,
-            "no scheme \"fp17\"; the schemes are fp16, markidis"),
+            "no scheme \"fp17\"; the schemes are fp16, bf16"),
     MISTAKE("unknown_accumulator", (o.scheme = "fp16", o.accumulator = "abacus"), KINTSUGI_BAD_SETTING,
             "no accumulator \"abacus\"; the accumulators are fp32"),
     MISTAKE("accumulator_of_another_format",

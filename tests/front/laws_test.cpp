@@ -9,6 +9,7 @@
 #include "plan/program.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/gemm_case.hpp"
+#include "tests/support/scheme_bound.hpp"
 
 namespace kintsugi::test {
 namespace {
@@ -207,13 +208,11 @@ TEST_P(Laws, RandomProblemsAgreeWithTheExactResult) {
     GemmData data(test);
     const std::vector<float> before = data.raw_c();
     data.run_well();
-    // Scaled schemes: the contract, and 4 u more for k < 5 (tests/plan/bound_test.cpp). Unscaled ones:
-    // single fp16's 2^-10 with its sums, and 2^-25 for every element below fp16's normal numbers.
-    const double coefficient = scaled() ? static_cast<double>(test.k + 8) * 0x1p-24 + 0x1p-22 : 0.0015;
-    const double floor = scaled() ? 0 : std::abs(test.alpha) * static_cast<double>(test.k) * 0x1p-24;
+    const double allowed = coefficient(GetParam().scheme, GetParam().engine, test.k);
+    const double floor = scaled() ? 0 : std::abs(test.alpha) * static_cast<double>(test.k) * unscaled_floor;
     for (std::int64_t t = 0; t < test.batch; ++t) {
       for (const auto& entry : entry_errors(data, before, t)) {
-        ASSERT_LE(std::abs(entry.error), coefficient * entry.absolute + floor + 0x1p-149)
+        ASSERT_LE(std::abs(entry.error), allowed * entry.absolute + floor + 0x1p-149)
             << "trial " << trial << " m " << test.m << " n " << test.n << " k " << test.k;
       }
     }

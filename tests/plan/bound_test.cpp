@@ -207,15 +207,6 @@ TEST(Contract, HasCounterexamplesBelowItsProof) {
   }
 }
 
-// What floor_exponent in plan/bound.cpp stands on.
-TEST(Bound, PreconditionHoldsForEveryScheme) {
-  for (const Scheme* scheme : all_schemes()) {
-    for (const SplitRule* rule : {&scheme->program.split_a, &scheme->program.split_b}) {
-      EXPECT_LE(rule->residual_exponent, rule->format->significand_bits + 1) << scheme->name;
-    }
-  }
-}
-
 // The fp32 contract: where the planner's proof begins.
 TEST(Contract, IsProvedFromSmallLengthsOn) {
   for (const char* name : {"fp16x3", "fp16x3-wide"}) {

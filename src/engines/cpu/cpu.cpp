@@ -79,10 +79,20 @@ class TileSchedule {
 
   void leave_engine(bool first) {
     const std::int64_t count = schedule_.groups * tile_entries;
+    if (schedule_.joint) return leave_jointly(first);
     if (first) {
       std::memcpy(outside_, inside_, static_cast<std::size_t>(count) * sizeof(float));
     } else {
       for (std::int64_t e = 0; e < count; ++e) outside_[e] += inside_[e];
+    }
+  }
+
+  void leave_jointly(bool first) {
+    if (first) std::fill_n(outside_, tile_entries, 0.0F);
+    for (int g = 0; g < schedule_.groups; ++g) {
+      const float weight = std::ldexp(1.0F, schedule_.group_exponents[g]);
+      const float* sums = inside_ + g * tile_entries;
+      for (std::int64_t e = 0; e < tile_entries; ++e) outside_[e] += weight * sums[e];
     }
   }
 
@@ -109,7 +119,7 @@ void store_tile(const Accumulators& sums, int group, std::int64_t row, std::int6
 void float_tile(const Multiplication& task, std::int64_t row, std::int64_t column, std::byte* scratch) {
   TileSchedule schedule(task, row, column, scratch);
   schedule.run();
-  for (int g = 0; g < task.schedule->groups; ++g) store_tile(task.sums, g, row, column, schedule.sums(g));
+  for (int g = 0; g < task.sums.groups; ++g) store_tile(task.sums, g, row, column, schedule.sums(g));
 }
 
 // Integer sums are exact in any order, so blocks and steps of the schedule make no difference.

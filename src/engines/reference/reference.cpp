@@ -82,9 +82,7 @@ class EntrySchedule {
       for (std::int64_t offset = 0; offset < length; offset += step) {
         add_terms(a, i, b, j, begin + offset, std::min(step, length - offset), inside);
       }
-      for (int g = 0; g < schedule_.groups; ++g) {
-        outside[g] = begin == 0 ? inside[g] : leave_engine(outside[g], inside[g]);
-      }
+      leave(inside, begin == 0, outside);
     }
   }
 
@@ -97,6 +95,19 @@ class EntrySchedule {
         if (term.rescales) sum *= rescale_;
       }
       sum = Model::run(a.vector(term.a, i) + begin, b.vector(term.b, j) + begin, length, sum);
+    }
+  }
+
+  void leave(const std::array<Sum, max_groups>& inside, bool first,
+             std::array<Sum, max_groups>& outside) const {
+    for (int g = 0; g < schedule_.groups; ++g) {
+      if constexpr (std::is_floating_point_v<Sum>) {
+        if (schedule_.joint) {
+          outside[0] += std::ldexp(inside[g], schedule_.group_exponents[g]);
+          continue;
+        }
+      }
+      outside[g] = first ? inside[g] : leave_engine(outside[g], inside[g]);
     }
   }
 
@@ -124,7 +135,7 @@ void multiply_tile(const Multiplication& task, std::int64_t first_row, std::int6
     for (std::int64_t i = 0; i < rows; ++i) {
       std::array<Sum, max_groups> outside{};
       entry.run(a, i, b, j, outside);
-      for (int g = 0; g < task.schedule->groups; ++g) {
+      for (int g = 0; g < task.sums.groups; ++g) {
         task.sums.group<Sum>(g)[first_row + i + (first_column + j) * task.sums.rows] = outside[g];
       }
     }
