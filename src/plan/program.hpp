@@ -11,6 +11,25 @@
 
 namespace kintsugi::core {
 
+// Slices rounded to nearest, residuals multiplied by 2^residual_exponent, vectors not scaled.
+constexpr SplitRule nearest_split(const Format& format, int slices, int residual_exponent = 0) {
+  return {.format = &format,
+          .slices = slices,
+          .first_rounding = Rounding::nearest_even,
+          .residual_rounding = Rounding::nearest_even,
+          .residual_exponent = residual_exponent,
+          .scale_vectors = false,
+          .top_exponent = 0};
+}
+
+// The same of vectors whose largest magnitudes are scaled into [2^top_exponent, 2^(top_exponent + 1)).
+constexpr SplitRule scaled_split(const Format& format, int slices, int residual_exponent, int top_exponent) {
+  SplitRule rule = nearest_split(format, slices, residual_exponent);
+  rule.scale_vectors = true;
+  rule.top_exponent = top_exponent;
+  return rule;
+}
+
 // How accumulators become the result.
 enum class Recombination : std::uint8_t {
   weighted,  // power-of-two weights, summed in double, one rounding after alpha and beta

@@ -24,6 +24,7 @@ std::vector<Pair> pairs() {
   for (const core::Engine* engine : core::all_engines()) {
     if (!engine->unavailable_reason().empty()) continue;
     for (const core::Scheme* scheme : core::all_schemes()) {
+      if (!worth_the_time(scheme->name)) continue;
       all.push_back({std::string(scheme->name), std::string(engine->name())});
     }
   }

@@ -214,6 +214,7 @@ std::vector<std::pair<std::string, std::string>> pairs(bool wide_only) {
   for (const core::Engine* engine : core::all_engines()) {
     if (!engine->unavailable_reason().empty()) continue;
     for (const core::Scheme* scheme : core::all_schemes()) {
+      if (!worth_the_time(scheme->name)) continue;
       if (!wide_only || scheme->program.split_a.scale_vectors) {
         all.emplace_back(std::string(scheme->name), std::string(engine->name()));
       }

@@ -1,6 +1,8 @@
 // How much a test draws: under the sanitizers, which are ten times slower, a part of it.
 #pragma once
 
+#include <string_view>
+
 namespace kintsugi::test {
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -8,5 +10,15 @@ inline constexpr bool thorough = false;
 #else
 inline constexpr bool thorough = true;
 #endif
+
+// Schemes that between them take every path: one group and several, rescaled and joint sums, scaled
+// and unscaled vectors, one to three slices, alternating and whole terms.
+constexpr bool worth_the_time(std::string_view scheme) {
+  constexpr std::string_view chosen[] = {"fp16", "markidis", "fp16x3-wide", "h2sgemm-element", "bf16x6"};
+  for (const std::string_view name : chosen) {
+    if (name == scheme) return true;
+  }
+  return thorough;
+}
 
 }  // namespace kintsugi::test

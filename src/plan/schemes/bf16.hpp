@@ -9,13 +9,7 @@
 
 namespace kintsugi::core::schemes {
 
-inline constexpr SplitRule bf16_split{.format = &core::bf16,
-                                      .slices = 1,
-                                      .first_rounding = Rounding::nearest_even,
-                                      .residual_rounding = Rounding::nearest_even,
-                                      .residual_exponent = 0,
-                                      .scale_vectors = false,
-                                      .top_exponent = 0};
+inline constexpr SplitRule bf16_split = nearest_split(core::bf16, 1);
 
 inline constexpr Scheme bf16{
     .name = "bf16",

@@ -17,13 +17,7 @@
 
 namespace kintsugi::core::schemes {
 
-inline constexpr SplitRule bf16x3_split{.format = &core::bf16,
-                                        .slices = 2,
-                                        .first_rounding = Rounding::nearest_even,
-                                        .residual_rounding = Rounding::nearest_even,
-                                        .residual_exponent = 8,
-                                        .scale_vectors = true,
-                                        .top_exponent = 40};
+inline constexpr SplitRule bf16x3_split = scaled_split(core::bf16, 2, 8, 40);
 
 inline constexpr Structure<3> bf16x3_structure{
     .terms = {Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0, true}},

@@ -18,13 +18,7 @@
 
 namespace kintsugi::core::schemes {
 
-inline constexpr SplitRule bf16x6_split{.format = &core::bf16,
-                                        .slices = 3,
-                                        .first_rounding = Rounding::nearest_even,
-                                        .residual_rounding = Rounding::nearest_even,
-                                        .residual_exponent = 8,
-                                        .scale_vectors = true,
-                                        .top_exponent = 40};
+inline constexpr SplitRule bf16x6_split = scaled_split(core::bf16, 3, 8, 40);
 
 inline constexpr Structure<6> bf16x6_structure{
     .terms = {Term{0, 2, 0}, Term{1, 1, 0}, Term{2, 0, 0}, Term{0, 1, 0, true}, Term{1, 0, 0},

@@ -15,18 +15,10 @@
 // room for sums of 2^40 products below and for rows that span some 90 binades above fp32's underflow.
 #pragma once
 
-#include "formats/bf16.hpp"
 #include "plan/program.hpp"
+#include "plan/schemes/bf16x6.hpp"
 
 namespace kintsugi::core::schemes {
-
-inline constexpr SplitRule bf16x9_split{.format = &core::bf16,
-                                        .slices = 3,
-                                        .first_rounding = Rounding::nearest_even,
-                                        .residual_rounding = Rounding::nearest_even,
-                                        .residual_exponent = 8,
-                                        .scale_vectors = true,
-                                        .top_exponent = 40};
 
 inline constexpr Structure<9> bf16x9_structure{
     .terms = {Term{2, 2, 0}, Term{1, 2, 0, true}, Term{2, 1, 0}, Term{0, 2, 0, true}, Term{1, 1, 0},
@@ -42,7 +34,7 @@ inline constexpr Scheme bf16x9{
     .name = "bf16x9",
     .summary = "three bf16 slices of scaled rows and columns, 9 products, blocks of 64 summed outside",
     .operands = OperandType::f32,
-    .program = {bf16x9_split, bf16x9_split, make_schedule(bf16x9_structure, -8)},
+    .program = {bf16x6_split, bf16x6_split, make_schedule(bf16x9_structure, -8)},
     .bound = "(2^-25 + accumulation over blocks of 64) |A||B|",
     .window =
         "every row of A and column of B spans at most about 90 binades, by k: beyond, products underflow in "

@@ -3,36 +3,23 @@
 //   a0 = RN16(a), a1 = RN16(a - a0)                residual unscaled
 //   C  = a1 b1 + a1 b0 + a0 b1 + a0 b0             one accumulator, never leaves the engine
 //
-// The four terms alternate after every 16 inner indices, as in markidis.
+// The four terms alternate after every 16 inner indices, as in markidis, whose
+// structure it is.
 #pragma once
 
 #include "formats/fp16.hpp"
 #include "plan/program.hpp"
+#include "plan/schemes/markidis.hpp"
 
 namespace kintsugi::core::schemes {
 
-inline constexpr SplitRule egemm_split{.format = &core::fp16,
-                                       .slices = 2,
-                                       .first_rounding = Rounding::nearest_even,
-                                       .residual_rounding = Rounding::nearest_even,
-                                       .residual_exponent = 0,
-                                       .scale_vectors = false,
-                                       .top_exponent = 0};
-
-inline constexpr Structure<4> egemm_structure{
-    .terms = {Term{1, 1, 0}, Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0}},
-    .slices_a = 2,
-    .slices_b = 2,
-    .groups = 1,
-    .k_block = 0,
-    .k_step = 16,
-};
+inline constexpr SplitRule egemm_split = nearest_split(core::fp16, 2);
 
 inline constexpr Scheme egemm{
     .name = "egemm",
     .summary = "two fp16 slices rounded to nearest, four products, all sums inside the engine",
     .operands = OperandType::f32,
-    .program = {egemm_split, egemm_split, make_schedule(egemm_structure)},
+    .program = {egemm_split, egemm_split, make_schedule(markidis_structure)},
     .bound =
         "2 * 2^-23 |A||B| + accumulation inside the engine, growing linearly with k; 2^-25 absolute per "
         "element below 2^-2",

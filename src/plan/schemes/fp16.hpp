@@ -9,13 +9,7 @@
 
 namespace kintsugi::core::schemes {
 
-inline constexpr SplitRule fp16_split{.format = &core::fp16,
-                                      .slices = 1,
-                                      .first_rounding = Rounding::nearest_even,
-                                      .residual_rounding = Rounding::nearest_even,
-                                      .residual_exponent = 0,
-                                      .scale_vectors = false,
-                                      .top_exponent = 0};
+inline constexpr SplitRule fp16_split = nearest_split(core::fp16, 1);
 
 inline constexpr Scheme fp16{
     .name = "fp16",

@@ -13,13 +13,7 @@
 
 namespace kintsugi::core::schemes {
 
-inline constexpr SplitRule fp16x3_split{.format = &core::fp16,
-                                        .slices = 2,
-                                        .first_rounding = Rounding::nearest_even,
-                                        .residual_rounding = Rounding::nearest_even,
-                                        .residual_exponent = 0,
-                                        .scale_vectors = true,
-                                        .top_exponent = 14};
+inline constexpr SplitRule fp16x3_split = scaled_split(core::fp16, 2, 0, 14);
 
 inline constexpr Structure<3> fp16x3_structure{
     .terms = {Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0}},

@@ -13,13 +13,7 @@
 
 namespace kintsugi::core::schemes {
 
-inline constexpr SplitRule fp16x3_wide_split{.format = &core::fp16,
-                                             .slices = 2,
-                                             .first_rounding = Rounding::nearest_even,
-                                             .residual_rounding = Rounding::nearest_even,
-                                             .residual_exponent = 12,
-                                             .scale_vectors = true,
-                                             .top_exponent = 14};
+inline constexpr SplitRule fp16x3_wide_split = scaled_split(core::fp16, 2, 12, 14);
 
 inline constexpr Structure<3> fp16x3_wide_structure{
     .terms = {Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0, true}},

@@ -13,13 +13,7 @@
 
 namespace kintsugi::core::schemes {
 
-inline constexpr SplitRule h2sgemm_split{.format = &core::fp16,
-                                         .slices = 2,
-                                         .first_rounding = Rounding::nearest_even,
-                                         .residual_rounding = Rounding::nearest_even,
-                                         .residual_exponent = 12,
-                                         .scale_vectors = false,
-                                         .top_exponent = 0};
+inline constexpr SplitRule h2sgemm_split = nearest_split(core::fp16, 2, 12);
 
 inline constexpr Structure<3> h2sgemm_structure{
     .terms = {Term{1, 0, 0}, Term{0, 1, 1}, Term{0, 0, 2}},

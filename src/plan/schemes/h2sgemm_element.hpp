@@ -5,18 +5,10 @@
 //     C = ((C + 2^-12 [a1 b0]) + 2^-12 [a0 b1]) + [a0 b0]     fp32, one sum for all terms
 #pragma once
 
-#include "formats/fp16.hpp"
 #include "plan/program.hpp"
+#include "plan/schemes/h2sgemm.hpp"
 
 namespace kintsugi::core::schemes {
-
-inline constexpr SplitRule h2sgemm_element_split{.format = &core::fp16,
-                                                 .slices = 2,
-                                                 .first_rounding = Rounding::nearest_even,
-                                                 .residual_rounding = Rounding::nearest_even,
-                                                 .residual_exponent = 12,
-                                                 .scale_vectors = false,
-                                                 .top_exponent = 0};
 
 inline constexpr Structure<3> h2sgemm_element_structure{
     .terms = {Term{1, 0, 0}, Term{0, 1, 1}, Term{0, 0, 2}},
@@ -32,8 +24,7 @@ inline constexpr Scheme h2sgemm_element{
     .name = "h2sgemm-element",
     .summary = "h2sgemm with its three terms summed entry by entry",
     .operands = OperandType::f32,
-    .program = {h2sgemm_element_split, h2sgemm_element_split,
-                make_schedule(h2sgemm_element_structure, 0, {-12, -12, 0})},
+    .program = {h2sgemm_split, h2sgemm_split, make_schedule(h2sgemm_element_structure, 0, {-12, -12, 0})},
     .bound = "2^-21 |A||B| + accumulation of 16 products inside and of 3 k / 16 sums outside",
     .window = "2^-14 <= |x| < 2^15; residuals overflow from there on",
     .source = "h2sgemm section 3.2, Fig. 7(a)",

@@ -12,28 +12,25 @@
 
 namespace kintsugi::core::schemes {
 
-inline constexpr SplitRule ootomo_split{.format = &core::fp16,
-                                        .slices = 2,
-                                        .first_rounding = Rounding::nearest_even,
-                                        .residual_rounding = Rounding::nearest_even,
-                                        .residual_exponent = 11,
-                                        .scale_vectors = false,
-                                        .top_exponent = 0};
+inline constexpr SplitRule ootomo_split = nearest_split(core::fp16, 2, 11);
 
-inline constexpr Structure<3> ootomo_structure{
-    .terms = {Term{1, 0, 1}, Term{0, 1, 1}, Term{0, 0, 0}},
-    .slices_a = 2,
-    .slices_b = 2,
-    .groups = 2,
-    .k_block = 16,
-    .k_step = 0,
-};
+// `instruction` products are summed inside the engine before their sum leaves it.
+constexpr Structure<3> ootomo_structure(std::int32_t instruction) {
+  return {.terms = {Term{1, 0, 1}, Term{0, 1, 1}, Term{0, 0, 0}},
+          .slices_a = 2,
+          .slices_b = 2,
+          .groups = 2,
+          .k_block = instruction,
+          .k_step = 0};
+}
+
+inline constexpr Structure<3> ootomo_fp16_structure = ootomo_structure(16);
 
 inline constexpr Scheme ootomo{
     .name = "ootomo",
     .summary = "two fp16 slices, residual scaled by 2^11, three products, sums outside the engine",
     .operands = OperandType::f32,
-    .program = {ootomo_split, ootomo_split, make_schedule(ootomo_structure, 0, {0, -11})},
+    .program = {ootomo_split, ootomo_split, make_schedule(ootomo_fp16_structure, 0, {0, -11})},
     .bound = "(2^-21 + accumulation of 16 products inside and of k / 16 sums outside) |A||B|",
     .window = "2^-13 <= |x| < 2^15; from 65520 on elements become infinity",
     .source =

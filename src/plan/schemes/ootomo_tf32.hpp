@@ -9,25 +9,13 @@
 
 #include "formats/tf32.hpp"
 #include "plan/program.hpp"
+#include "plan/schemes/ootomo.hpp"
 
 namespace kintsugi::core::schemes {
 
-inline constexpr SplitRule ootomo_tf32_split{.format = &core::tf32,
-                                             .slices = 2,
-                                             .first_rounding = Rounding::nearest_even,
-                                             .residual_rounding = Rounding::nearest_even,
-                                             .residual_exponent = 11,
-                                             .scale_vectors = false,
-                                             .top_exponent = 0};
+inline constexpr SplitRule ootomo_tf32_split = nearest_split(core::tf32, 2, 11);
 
-inline constexpr Structure<3> ootomo_tf32_structure{
-    .terms = {Term{1, 0, 1}, Term{0, 1, 1}, Term{0, 0, 0}},
-    .slices_a = 2,
-    .slices_b = 2,
-    .groups = 2,
-    .k_block = 8,
-    .k_step = 0,
-};
+inline constexpr Structure<3> ootomo_tf32_structure = ootomo_structure(8);
 
 inline constexpr Scheme ootomo_tf32{
     .name = "ootomo-tf32",

@@ -9,13 +9,7 @@
 
 namespace kintsugi::core::schemes {
 
-inline constexpr SplitRule tf32_split{.format = &core::tf32,
-                                      .slices = 1,
-                                      .first_rounding = Rounding::nearest_even,
-                                      .residual_rounding = Rounding::nearest_even,
-                                      .residual_exponent = 0,
-                                      .scale_vectors = false,
-                                      .top_exponent = 0};
+inline constexpr SplitRule tf32_split = nearest_split(core::tf32, 1);
 
 inline constexpr Scheme tf32{
     .name = "tf32",

@@ -9,13 +9,7 @@
 
 namespace kintsugi::core::schemes {
 
-inline constexpr SplitRule tf32x3_split{.format = &core::tf32,
-                                        .slices = 2,
-                                        .first_rounding = Rounding::nearest_even,
-                                        .residual_rounding = Rounding::nearest_even,
-                                        .residual_exponent = 0,
-                                        .scale_vectors = false,
-                                        .top_exponent = 0};
+inline constexpr SplitRule tf32x3_split = nearest_split(core::tf32, 2);
 
 inline constexpr Structure<3> tf32x3_structure{
     .terms = {Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0}},
