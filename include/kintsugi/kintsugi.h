@@ -188,7 +188,7 @@ typedef struct kintsugi_operands {
   const void* b;
   const void* beta;
   void* c;                      /* its old entries are not read when beta = 0 */
-  kintsugi_prepared prepared_a; /* NULL, or A split by kintsugi_prepare for an equal split */
+  kintsugi_prepared prepared_a; /* NULL, or A from kintsugi_prepare */
   kintsugi_prepared prepared_b;
   void* workspace;       /* NULL with size 0: the allocator callback, else the library's */
   size_t workspace_size; /* bytes; at least kintsugi_plan_workspace_size() when given */
@@ -227,8 +227,9 @@ KINTSUGI_API kintsugi_status kintsugi_plan_execute(kintsugi_handle handle, kints
 
 typedef enum kintsugi_side { KINTSUGI_A = 0, KINTSUGI_B = 1 } kintsugi_side;
 
-/* Splits one operand of the plan's problem once, for use in any number of executions of plans
- * with the same scheme and operand shape. The data are copied; the original may go. */
+/* Splits one operand of the plan's problem once, for use in any number of executions of plans for the
+ * same operand shape and type. The data are copied; the original may go. The bits of C are those of
+ * the plain call: an execution that has to split in another way splits the copy again. */
 KINTSUGI_API kintsugi_status kintsugi_prepare(kintsugi_handle handle, kintsugi_plan plan, kintsugi_side side,
                                               const void* data, kintsugi_prepared* prepared);
 KINTSUGI_API void kintsugi_prepared_destroy(kintsugi_prepared prepared);

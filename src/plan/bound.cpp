@@ -168,6 +168,11 @@ ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int
   return bound;
 }
 
+double split_loss(const Program& program) {
+  return split_bound(program, split_error(program.split_a, true), split_error(program.split_b, true))
+      .relative;
+}
+
 double relative_bound(const Program& program, const ErrorBound& bound, int span_a, int span_b) {
   // Every non-zero scaled element is at least 2^(top - span).
   const double least_a = two_to(program.split_a.top_exponent - span_a);

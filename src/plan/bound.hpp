@@ -40,6 +40,10 @@ bool can_overflow(const SplitRule& rule, const RangeSummary& ranges);
 ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int64_t k, bool a_in_window,
                        bool b_in_window);
 
+// The relative part of the bound that splits and left-out products cost, whatever the engine: what a
+// single product may lose inside the windows.
+double split_loss(const Program& program);
+
 // `bound`, which must be that inside both windows, as one relative coefficient of (|A||B|)_ij for
 // scaled operands that span at most span_a and span_b binades: there the floors are small multiples
 // of every element. The last rounding to fp32 is in it where there is one: a single group's sum is

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 #include <optional>
+#include <utility>
 
 #include "engines/registry.hpp"
 #include "plan/bound.hpp"
@@ -13,8 +13,6 @@
 namespace kintsugi::core {
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // A leading dimension that is never stepped over counts for nothing.
 std::int64_t largest_size(const Problem& problem) {
@@ -84,20 +82,31 @@ double native_coefficient(OperandType type, std::int64_t k) {
   return static_cast<double>(k) * (type == OperandType::f32 ? 0x1p-24 : 0x1p-53);
 }
 
-// The widest span at which the scheme is proved to meet the contract; -1: not even at 0.
-int proved_span(const Scheme& scheme, Accumulator accumulator, std::int64_t k, double coefficient) {
+// An emulation that is proved, and the coefficient of |A||B| that it is proved for.
+struct Proved {
+  Rung rung;
+  double coefficient;
+};
+
+// The widest span at which the scheme is proved to meet the contract; nothing: not even at 0. What
+// stands for FP32 must also keep FP32's bits in every single product (9 u, the contract at k = 1): a long
+// sum would forgive a coarse split that native FP32 never has.
+std::optional<Proved> prove(const Scheme& scheme, Accumulator accumulator, const Contract& contract,
+                            std::int64_t k) {
   const Program& program = scheme.program;
-  if (!program.split_a.scale_vectors || !program.split_b.scale_vectors) return -1;
+  if (!program.split_a.scale_vectors || !program.split_b.scale_vectors) return std::nullopt;
+  if (contract.accuracy == "fp32" && split_loss(program) > fp32_contract(1)) return std::nullopt;
   const ErrorBound bound = error_bound(program, accumulator, k, true, true);
   int span = std::min(window_span(program.split_a), window_span(program.split_b));
-  while (span >= 0 && relative_bound(program, bound, span, span) > coefficient) --span;
-  return span;
+  while (span >= 0 && relative_bound(program, bound, span, span) > contract.coefficient) --span;
+  if (span < 0) return std::nullopt;
+  return Proved{{&scheme, accumulator, span}, bound.relative};
 }
 
 // Time of the scheme's products in units of the engine's native FP32 product.
 double relative_cost(const Engine& engine, const Scheme& scheme) {
-  const double rate = engine.relative_rate(scheme.program.format().id);
-  return rate > 0 ? static_cast<double>(scheme.program.schedule.terms.size()) / rate : infinity;
+  return static_cast<double>(scheme.program.schedule.terms.size()) /
+         engine.relative_rate(scheme.program.format().id);
 }
 
 // What the engine would add the scheme's products with; nothing when it does not offer that.
@@ -113,20 +122,22 @@ std::optional<Accumulator> offered_accumulator(const Plan& plan, const Scheme& s
 // Emulations that are proved to meet the contract, cheapest first; only those that win against a
 // native product, unless all are wanted.
 std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumulator, bool all) {
-  std::vector<Rung> rungs;
+  std::vector<Proved> proved;
   for (const Scheme* scheme : all_schemes()) {
     const auto way = offered_accumulator(plan, *scheme, accumulator);
     if (!way || !(all || relative_cost(*plan.engine, *scheme) < 1)) continue;
-    const int span = proved_span(*scheme, *way, plan.problem.k, plan.contract.coefficient);
-    if (span >= 0) rungs.push_back({scheme, *way, span});
+    if (const auto proof = prove(*scheme, *way, plan.contract, plan.problem.k)) proved.push_back(*proof);
   }
-  std::stable_sort(rungs.begin(), rungs.end(), [&](const Rung& x, const Rung& y) {
-    return relative_cost(*plan.engine, *x.scheme) < relative_cost(*plan.engine, *y.scheme);
-  });
+  // At equal cost the more accurate one goes first.
+  const auto rank = [&](const Proved& p) {
+    return std::pair(relative_cost(*plan.engine, *p.rung.scheme), p.coefficient);
+  };
+  std::stable_sort(proved.begin(), proved.end(),
+                   [&](const Proved& x, const Proved& y) { return rank(x) < rank(y); });
   // A rung that takes no more than one before it would never be reached.
   std::vector<Rung> ladder;
   constexpr std::size_t most_emulations = Plan::most_rungs - 1;  // native is the last rung
-  for (const Rung& rung : rungs) {
+  for (const auto& [rung, coefficient] : proved) {
     const bool wider = ladder.empty() || rung.largest_span > ladder.back().largest_span;
     if (wider && ladder.size() < most_emulations) ladder.push_back(rung);
   }

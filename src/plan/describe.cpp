@@ -79,6 +79,7 @@ Json scheme_json(const Scheme& scheme) {
           {"schedule", schedule_json(program.schedule)},
           {"recombination", recombination_name(program.recombination)},
           {"products", program.schedule.terms.size()},
+          {"parameters", scheme.parameters},
           {"bound", scheme.bound},
           {"window", scheme.window},
           {"source", scheme.source}};

@@ -41,7 +41,7 @@ void multiply_natively(const Plan& plan, const Operands& operands, std::int64_t 
 
 // Ranges of a side; the exponents do not depend on the rung, the scales are set with it.
 void find_side_ranges(Side32& side, const SplitRule& rule, int threads) {
-  if (side.prepared != nullptr) {
+  if (side.prepared != nullptr && !side.prepared->ranges.empty()) {
     std::copy(side.prepared->ranges.begin(), side.prepared->ranges.end(), side.ranges.begin());
   } else {
     find_ranges(side.view, rule, side.ranges, threads);
@@ -49,13 +49,9 @@ void find_side_ranges(Side32& side, const SplitRule& rule, int threads) {
 }
 
 // Index of the first rung whose window holds both sides.
-std::size_t choose_rung(const Plan& plan, const RangeSummary& a, const RangeSummary& b,
-                        const Operands& operands) {
-  // Prepared slices are those of the widest emulation, so a narrower rung is no choice for them.
-  const bool prepared = operands.prepared_a != nullptr || operands.prepared_b != nullptr;
+std::size_t choose_rung(const Plan& plan, const RangeSummary& a, const RangeSummary& b) {
   for (std::size_t r = 0; r < plan.rungs.size(); ++r) {
     const Rung& rung = plan.rungs[r];
-    if (prepared && rung.scheme != nullptr && &rung != plan.widest_emulation()) continue;
     if (std::max(a.largest_span, b.largest_span) <= rung.largest_span) return r;
   }
   fail(Status::contract_unreachable,
@@ -68,7 +64,8 @@ std::size_t choose_rung(const Plan& plan, const RangeSummary& a, const RangeSumm
 
 // Slices of vectors first...first + count - 1 of a side.
 Slices split_block(const Side32& side, std::int64_t first, std::int64_t count, int threads) {
-  if (side.prepared != nullptr && side.prepared->slices.data != nullptr) {
+  if (side.prepared != nullptr && side.prepared->slices.data != nullptr &&
+      side.prepared->rule == *side.rule && side.prepared->slices.storage == side.slices.storage) {
     return side.prepared->slices.block(first, count);
   }
   Slices slices = side.slices;
@@ -86,9 +83,9 @@ Slices take_slices(const Plan& plan, const SplitRule& rule, std::int64_t vectors
 }
 
 // split -> multiply -> recombine, block of C by block of C.
-void run_program(const Plan& plan, const Blocking& blocking, const Rung& rung, Side32& a, Side32& b,
-                 const Operands& operands, const MatrixView<float>& c, Workspace& workspace) {
-  const Program& program = rung.scheme->program;
+void run_program(const Plan& plan, const Blocking& blocking, const Program& program, Accumulator accumulator,
+                 Side32& a, Side32& b, const Operands& operands, const MatrixView<float>& c,
+                 Workspace& workspace) {
   a.rule = &program.split_a;
   b.rule = &program.split_b;
   for (VectorRange& range : a.ranges) set_scale(range, *a.rule);
@@ -114,7 +111,7 @@ void run_program(const Plan& plan, const Blocking& blocking, const Rung& rung, S
       sums.rows = rows;
       sums.columns = columns;
       plan.engine->multiply(
-          {&program.schedule, slices_a, slices_b, sums, rung.accumulator, scratch, plan.threads});
+          {&program.schedule, slices_a, slices_b, sums, accumulator, scratch, plan.threads});
       recombine_weighted(sums, exponents, a.ranges.subspan(i, rows), b.ranges.subspan(j, columns), alpha,
                          beta, c.block(i, j, rows, columns), plan.threads);
     }
@@ -133,6 +130,7 @@ struct EntryChoice {
   RangeSummary summary_a;
   RangeSummary summary_b;
   std::size_t rung = 0;
+  Program program{};  // of the rung, fitted to the ranges; none for the native product
 };
 
 EntryChoice look_at_entry(const Plan& plan, const Operands& operands, std::int64_t entry,
@@ -148,7 +146,11 @@ EntryChoice look_at_entry(const Plan& plan, const Operands& operands, std::int64
   find_side_ranges(choice.b, program.split_b, plan.threads);
   choice.summary_a = summarize(choice.a.ranges);
   choice.summary_b = summarize(choice.b.ranges);
-  choice.rung = choose_rung(plan, choice.summary_a, choice.summary_b, operands);
+  choice.rung = choose_rung(plan, choice.summary_a, choice.summary_b);
+  if (const Scheme* scheme = plan.rungs[choice.rung].scheme) {
+    choice.program = scheme->program;
+    if (scheme->adapt != nullptr) scheme->adapt(choice.program, choice.summary_a, choice.summary_b);
+  }
   return choice;
 }
 
@@ -168,7 +170,8 @@ void multiply_entry(const Plan& plan, const Operands& operands, std::int64_t ent
   const Rung& rung = plan.rungs[choice.rung];
   if (rung.scheme == nullptr) return multiply_natively<float>(plan, operands, entry);
   const MatrixView<float> c = view_of_c<float>(plan.problem, operands.c, entry);
-  run_program(plan, report.blocking, rung, choice.a, choice.b, operands, c, workspace);
+  run_program(plan, report.blocking, choice.program, rung.accumulator, choice.a, choice.b, operands, c,
+              workspace);
   if (!choice.summary_a.finite || !choice.summary_b.finite) {
     put_special_values(choice.a.view, choice.b.view, choice.a.ranges, choice.b.ranges,
                        static_cast<float>(operands.alpha), static_cast<float>(operands.beta), c,
@@ -176,9 +179,12 @@ void multiply_entry(const Plan& plan, const Operands& operands, std::int64_t ent
   }
 }
 
-// Where the last rung does not take every range, all entries are looked at before C is written.
+// Where ranges can make an entry fail, all entries are looked at before C is written.
 void check_ranges(const Plan& plan, const Operands& operands, const Workspace& workspace) {
-  if (plan.rungs.back().largest_span == Rung::any_span) return;
+  const bool adapts = std::any_of(plan.rungs.begin(), plan.rungs.end(), [](const Rung& rung) {
+    return rung.scheme != nullptr && rung.scheme->adapt != nullptr;
+  });
+  if (!adapts && plan.rungs.back().largest_span == Rung::any_span) return;
   for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
     Workspace fresh = workspace;
     look_at_entry(plan, operands, entry, fresh);
@@ -227,18 +233,6 @@ void check_prepared(const Plan& plan, const Prepared* prepared, Side side) {
          "{} was prepared with {} vectors of length {} in a batch of {}; this problem has {} of length {} in "
          "a batch of {}",
          name, prepared->vectors, prepared->k, count, vectors, problem.k, problem.batch_count);
-  }
-  const Rung* rung = plan.widest_emulation();
-  const Scheme* scheme = rung == nullptr ? nullptr : rung->scheme;
-  const auto same_storage = [&] {
-    return scheme == nullptr || prepared->entries.empty() ||
-           prepared->entries.front().slices.storage ==
-               plan.engine->slice_storage(scheme->program.format().id);
-  };
-  if (prepared->scheme != scheme || !same_storage()) {
-    fail(Status::invalid_argument, "{} was prepared for {}; this plan runs {} on engine {}", name,
-         prepared->scheme == nullptr ? "the native product" : prepared->scheme->name,
-         scheme == nullptr ? "the native product" : scheme->name, plan.engine->name());
   }
 }
 

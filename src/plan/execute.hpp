@@ -18,13 +18,16 @@ namespace kintsugi::core {
 enum class Side : std::uint8_t { a, b };
 
 // An operand split once and used in many executions: a dense copy of it, and its slices under the
-// widest emulation of the plan it was made for (none for a native plan). Immutable.
+// first rung of the plan it was made for that takes its ranges (none when that is native). An
+// execution whose rung splits in another way, because the other operand asks for it, splits the copy
+// again: a prepared operand never changes a bit. Immutable.
 struct Prepared {
   struct Entry {
     Block copy;                       // vectors x k, dense, elements of the problem's type
     std::int64_t vector_stride;       // of the copy; its unit stride runs as the original's did, so
     std::int64_t element_stride;      // that a native product keeps its bits
-    std::vector<VectorRange> ranges;  // scales of `rule`
+    std::vector<VectorRange> ranges;  // empty for a native plan
+    SplitRule rule;                   // of the slices, where there are any
     Block slice_memory;
     Slices slices;
   };
@@ -33,7 +36,6 @@ struct Prepared {
   OperandType type;
   std::int64_t vectors;
   std::int64_t k;
-  const Scheme* scheme;  // nullptr: no slices
   std::vector<Entry> entries;
 };
 

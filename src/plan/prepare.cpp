@@ -1,4 +1,6 @@
 // Prepared operands.
+#include <algorithm>
+
 #include "plan/execute.hpp"
 #include "plan/operand.hpp"
 #include "splits/hi_lo.hpp"
@@ -26,6 +28,26 @@ MatrixView<const T> copy_operand(const MatrixView<const T>& source, void* target
   return {copy.data, copy.rows, copy.columns, copy.row_stride, copy.column_stride};
 }
 
+void split_entry(const Plan& plan, Side side, const MatrixView<const float>& copy, Prepared::Entry& entry) {
+  if (plan.widest_emulation() == nullptr) return;
+  const auto rule_of = [&](const Scheme& scheme) {
+    return side == Side::a ? scheme.program.split_a : scheme.program.split_b;
+  };
+  entry.ranges.resize(static_cast<std::size_t>(copy.rows));
+  find_ranges(copy, rule_of(*plan.widest_emulation()->scheme), entry.ranges, plan.threads);
+  const int span = summarize(entry.ranges).largest_span;
+  const auto rung = std::find_if(plan.rungs.begin(), plan.rungs.end(),
+                                 [&](const Rung& r) { return span <= r.largest_span; });
+  if (rung == plan.rungs.end() || rung->scheme == nullptr) return;
+  const SplitRule& rule = entry.rule = rule_of(*rung->scheme);
+  for (VectorRange& range : entry.ranges) set_scale(range, rule);
+  entry.slices = make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices,
+                             copy.rows, copy.columns);
+  entry.slice_memory = allocate(plan, entry.slices.bytes());
+  entry.slices.data = static_cast<std::byte*>(entry.slice_memory.pointer());
+  split_hi_lo(copy, rule, entry.ranges, entry.slices, plan.threads);
+}
+
 template <class T>
 Prepared::Entry prepare_entry(const Plan& plan, Side side, const void* data, std::int64_t index) {
   const Problem& problem = plan.problem;
@@ -36,19 +58,7 @@ Prepared::Entry prepare_entry(const Plan& plan, Side side, const void* data, std
   const MatrixView<const T> copy = copy_operand(source, entry.copy.pointer());
   entry.vector_stride = copy.row_stride;
   entry.element_stride = copy.column_stride;
-  if constexpr (std::is_same_v<T, float>) {
-    if (const Rung* rung = plan.widest_emulation()) {
-      const Program& program = rung->scheme->program;
-      const SplitRule& rule = side == Side::a ? program.split_a : program.split_b;
-      entry.ranges.resize(static_cast<std::size_t>(copy.rows));
-      find_ranges(copy, rule, entry.ranges, plan.threads);
-      entry.slices = make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices,
-                                 copy.rows, copy.columns);
-      entry.slice_memory = allocate(plan, entry.slices.bytes());
-      entry.slices.data = static_cast<std::byte*>(entry.slice_memory.pointer());
-      split_hi_lo(copy, rule, entry.ranges, entry.slices, plan.threads);
-    }
-  }
+  if constexpr (std::is_same_v<T, float>) split_entry(plan, side, copy, entry);
   return entry;
 }
 
@@ -56,13 +66,7 @@ Prepared::Entry prepare_entry(const Plan& plan, Side side, const void* data, std
 
 Prepared prepare(const Plan& plan, Side side, const void* data) {
   const Problem& problem = plan.problem;
-  const Rung* rung = plan.widest_emulation();
-  Prepared prepared{side,
-                    problem.type,
-                    side == Side::a ? problem.m : problem.n,
-                    problem.k,
-                    rung == nullptr ? nullptr : rung->scheme,
-                    {}};
+  Prepared prepared{side, problem.type, side == Side::a ? problem.m : problem.n, problem.k, {}};
   const std::int64_t stride = side == Side::a ? problem.stride_a : problem.stride_b;
   const bool one_for_all = problem.batch_kind == BatchKind::strided && stride == 0;
   const std::int64_t count =

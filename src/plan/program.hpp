@@ -8,6 +8,7 @@
 
 #include "arith/split_rule.hpp"
 #include "schedule/schedule.hpp"
+#include "splits/ranges.hpp"
 
 namespace kintsugi::core {
 
@@ -45,6 +46,12 @@ struct Program {
   Recombination recombination = Recombination::weighted;
 
   const Format& format() const { return *split_a.format; }
+
+  // The same residual scaling on both sides, and its inverse on the groups of the cross terms.
+  void set_residual_exponent(int exponent, std::span<const int> cross_groups) {
+    split_a.residual_exponent = split_b.residual_exponent = exponent;
+    for (const int group : cross_groups) schedule.group_exponents[group] = -exponent;
+  }
 };
 
 // A program named in the literature or by us; one file each in plan/schemes/.
@@ -56,12 +63,22 @@ struct Scheme {
   std::string_view bound;   // in words and formulas, for people; plan/bound.hpp computes it
   std::string_view window;  // inputs on which the bound's relative part alone holds
   std::string_view source;
+
+  // A scheme with parameters: NAME:key=value,... runs the program that `configure` makes of this one's
+  // for every key; false: it does not know the key or the value.
+  std::string_view parameters = {};  // in words; empty: none
+  bool (*configure)(Program& program, std::string_view key, std::string_view value) = nullptr;
+
+  // Fits the program to the exponents of one batch entry's operands, or fails with
+  // contract_unreachable where they are outside all that it covers.
+  void (*adapt)(Program& program, const RangeSummary& a, const RangeSummary& b) = nullptr;
 };
 
 // All schemes, in the order of plan/schemes/registry.cpp.
 std::span<const Scheme* const> all_schemes();
 
-// nullptr when there is no scheme of that name.
+// The scheme of that name; with parameters, one that lives as long as the program. nullptr when there
+// is no such scheme; fails with bad_setting for parameters that it does not take.
 const Scheme* find_scheme(std::string_view name);
 
 // "fp16, markidis, ...": for messages about unknown names.

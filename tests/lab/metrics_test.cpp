@@ -422,5 +422,42 @@ TEST(MetricsShapes, EmptyAndWrong) {
   EXPECT_NO_THROW(measure_errors<double>(product, x.view(x.c, 2, 3)));
 }
 
+// The same report and the same entries, for as many results as are measured.
+TYPED_TEST(Metrics, ReferenceComputedOnce) {
+  for (const std::int64_t max_entries : {64, 10000}) {
+    Case<TypeParam> x = Case<TypeParam>::random(33, 40, 21, "phi:2", 5);
+    x.alpha = 0.75;
+    x.beta = -2;
+    x.native = x.c0;
+    std::vector<EntryError> direct;
+    std::vector<EntryError> kept;
+    const CheckOptions options{.work_limit = 0, .max_entries = max_entries, .seed = 3, .entries = &direct};
+    const ExactReference<TypeParam> reference(x.product(), x.m, x.n, options);
+    for (int result = 0; result < 2; ++result) {
+      const ErrorReport one = x.check(options, true);
+      const ErrorReport other = reference.measure(x.view(x.c, x.m, x.n), x.view(x.native, x.m, x.n), &kept);
+      EXPECT_EQ(one.frobenius_relative, other.frobenius_relative);
+      EXPECT_EQ(one.max_relative, other.max_relative);
+      EXPECT_EQ(one.mean_relative, other.mean_relative);
+      EXPECT_EQ(one.max_componentwise, other.max_componentwise);
+      EXPECT_EQ(one.max_ulp, other.max_ulp);
+      EXPECT_EQ(one.correctly_rounded_fraction, other.correctly_rounded_fraction);
+      EXPECT_EQ(one.le_gemm_max_error, other.le_gemm_max_error);
+      EXPECT_EQ(one.entries_checked, other.entries_checked);
+      EXPECT_EQ(one.entries_total, other.entries_total);
+      EXPECT_EQ(one.contract_bound, other.contract_bound);
+      EXPECT_EQ(one.within_contract_bound, other.within_contract_bound);
+      ASSERT_EQ(direct.size(), kept.size());
+      for (std::size_t e = 0; e < kept.size(); ++e) {
+        EXPECT_EQ(direct[e].i, kept[e].i);
+        EXPECT_EQ(direct[e].j, kept[e].j);
+        EXPECT_EQ(direct[e].error, kept[e].error);
+      }
+      x.compute();
+    }
+    EXPECT_THROW(reference.measure(x.view(x.c, 40, 33)), core::Error);
+  }
+}
+
 }  // namespace
 }  // namespace kintsugi::lab

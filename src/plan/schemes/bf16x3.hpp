@@ -9,7 +9,7 @@
 //   C = 2^-(s_i + t_j) sum
 //
 // Scaling keeps FLT_MAX from rounding up to infinity and subnormals from being lost; 2^40 leaves
-// room for sums of 2^40 products below and for rows that span some 90 binades above fp32's underflow.
+// room for sums of 2^40 products below and for rows that span some 100 binades above fp32's underflow.
 #pragma once
 
 #include "formats/bf16.hpp"
@@ -35,7 +35,7 @@ inline constexpr Scheme bf16x3{
     .program = {bf16x3_split, bf16x3_split, make_schedule(bf16x3_structure, -8)},
     .bound = "(2^-15 + accumulation over blocks of 64) |A||B|",
     .window =
-        "every row of A and column of B spans at most about 90 binades, by k: beyond, products underflow in "
+        "every row of A and column of B spans at most about 100 binades, by k: beyond, products underflow in "
         "fp32",
     .source = "APE (bf16 slices); BF16x9 of cuBLAS; the structure with scaled vectors and blocks is ours",
 };

@@ -1,13 +1,21 @@
 // h2sgemm: tunable residual scaling, three products, term-wise sums.
 //
-//   a0 = RN16(a), a1 = RN16((a - a0) 2^12)         2^sb with sb = 12, the paper's default
+//   a0 = RN16(a), a1 = RN16((a - a0) 2^sb)         sb = 12 by default
 //   S1 = a1 b0, S2 = a0 b1, S3 = a0 b0             each over all of k, an accumulator of its own
-//   C  = 2^-12 S1 + 2^-12 S2 + S3                  small terms first
+//   C  = 2^-sb S1 + 2^-sb S2 + S3                  small terms first
 //
-// sb = 12 overflows the residual of |x| >= 2^15 where it exceeds 15.99 (x = 32784: a1 = 65536), which
-// Eq. 6 does not see; the window ends there.
+// sb=N gives it; sb=eq6 takes the largest one that cannot overflow: with E the largest exponent of both
+// operands, residuals are at most 2^(E - 11), so 2^(26 - E) keeps them within 2^15. Eq. 6 allows one
+// more, 27 - E, which overflows the residual 16 of x = 32784 (a0 = 32768) under sb = 12. So a given sb
+// is lowered to 26 - E where the operands ask for it. With E = 15 the high part is truncated, since
+// from 65520 on it would round to infinity; residuals are then below 2^5, and sb at most 10. |x| >= 2^16
+// is an error instead of a silent infinity.
 #pragma once
 
+#include <array>
+#include <charconv>
+
+#include "base/status.hpp"
 #include "formats/fp16.hpp"
 #include "plan/program.hpp"
 
@@ -24,14 +32,49 @@ inline constexpr Structure<3> h2sgemm_structure{
     .k_step = 0,
 };
 
+inline constexpr std::array h2sgemm_cross_groups{0, 1};
+inline constexpr int h2sgemm_most = 40;  // subnormal high parts leave up to 2^-25; this makes it 2^15
+inline constexpr int h2sgemm_eq6 = h2sgemm_most + 1;  // lowered to what the operands allow
+
+inline bool configure_h2sgemm(Program& program, std::string_view key, std::string_view value) {
+  int exponent = h2sgemm_eq6;
+  if (key != "sb") return false;
+  if (value != "eq6") {
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), exponent);
+    if (error != std::errc() || end != value.data() + value.size()) return false;
+    if (exponent < 0 || exponent > h2sgemm_most) return false;
+  }
+  program.set_residual_exponent(exponent, h2sgemm_cross_groups);
+  return true;
+}
+
+inline void adapt_h2sgemm(Program& program, const RangeSummary& a, const RangeSummary& b) {
+  const int largest = a.largest > b.largest ? a.largest : b.largest;
+  if (largest > core::fp16.max_exponent) {
+    fail(Status::contract_unreachable,
+         "h2sgemm splits magnitudes below 2^16 and the largest of these is 2^{} or more; fp16x3-wide scales "
+         "rows "
+         "and columns",
+         largest);
+  }
+  const bool truncates = largest == core::fp16.max_exponent;
+  if (truncates) program.split_a.first_rounding = program.split_b.first_rounding = Rounding::towards_zero;
+  const int allowed = truncates ? 10 : std::min(26 - largest, h2sgemm_most);
+  if (program.split_a.residual_exponent > allowed)
+    program.set_residual_exponent(allowed, h2sgemm_cross_groups);
+}
+
 inline constexpr Scheme h2sgemm{
     .name = "h2sgemm",
-    .summary = "two fp16 slices, residual scaled by 2^12, three products summed matrix by matrix",
+    .summary = "two fp16 slices, residual scaled by 2^sb, three products summed matrix by matrix",
     .operands = OperandType::f32,
     .program = {h2sgemm_split, h2sgemm_split, make_schedule(h2sgemm_structure, 0, {-12, -12, 0})},
     .bound = "2^-21 |A||B| + accumulation inside the engine over all of k",
-    .window = "2^-14 <= |x| < 2^15; residuals overflow from there on",
-    .source = "h2sgemm sections 3.1 and 3.2, Eq. 7, Fig. 7(b)",
+    .window = "2^-14 <= |x| < 2^15 for sb = 12, 2^(-2 - sb) <= |x| in general; an error from 2^16 on",
+    .source = "h2sgemm sections 3.1 and 3.2, Eqs. 6 and 7, Fig. 7(b)",
+    .parameters = "sb=0...40, or sb=eq6 for what the operands' exponents allow",
+    .configure = configure_h2sgemm,
+    .adapt = adapt_h2sgemm,
 };
 
 }  // namespace kintsugi::core::schemes

@@ -1,8 +1,8 @@
 // h2sgemm-element: h2sgemm with the three terms summed entry by entry.
 //
-//   a0 = RN16(a), a1 = RN16((a - a0) 2^12)
+//   a0 = RN16(a), a1 = RN16((a - a0) 2^sb), sb as in h2sgemm
 //   for every 16 inner indices (one step of the cube unit):
-//     C = ((C + 2^-12 [a1 b0]) + 2^-12 [a0 b1]) + [a0 b0]     fp32, one sum for all terms
+//     C = ((C + 2^-sb [a1 b0]) + 2^-sb [a0 b1]) + [a0 b0]     fp32, one sum for all terms
 #pragma once
 
 #include "plan/program.hpp"
@@ -26,8 +26,11 @@ inline constexpr Scheme h2sgemm_element{
     .operands = OperandType::f32,
     .program = {h2sgemm_split, h2sgemm_split, make_schedule(h2sgemm_element_structure, 0, {-12, -12, 0})},
     .bound = "2^-21 |A||B| + accumulation of 16 products inside and of 3 k / 16 sums outside",
-    .window = "2^-14 <= |x| < 2^15; residuals overflow from there on",
+    .window = "2^-14 <= |x| < 2^15 for sb = 12, 2^(-2 - sb) <= |x| in general; an error from 2^16 on",
     .source = "h2sgemm section 3.2, Fig. 7(a)",
+    .parameters = h2sgemm.parameters,
+    .configure = configure_h2sgemm,
+    .adapt = adapt_h2sgemm,
 };
 
 }  // namespace kintsugi::core::schemes

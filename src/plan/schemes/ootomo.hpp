@@ -5,6 +5,8 @@
 //     main  = main  + [a0 b0]                      fp32 to nearest, outside the engine
 //     cross = cross + [a1 b0 + a0 b1]
 //   C = main + 2^-11 cross
+//
+// The authors' kernels take the main sum out alone and leave the cross terms, 2^-11 of it, inside.
 #pragma once
 
 #include "formats/fp16.hpp"

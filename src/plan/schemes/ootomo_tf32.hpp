@@ -23,7 +23,7 @@ inline constexpr Scheme ootomo_tf32{
     .operands = OperandType::f32,
     .program = {ootomo_tf32_split, ootomo_tf32_split, make_schedule(ootomo_tf32_structure, 0, {0, -11})},
     .bound = "(2^-21 + accumulation of 8 products inside and of k / 8 sums outside) |A||B|",
-    .window = "2^-114 <= |x| < 2^127",
+    .window = "2^-125 <= |x| < 2^127",
     .source =
         "Ootomo and Yokota, Recovering single precision accuracy from Tensor Cores (2022); "
         "fp16-emulation-study",

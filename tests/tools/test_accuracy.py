@@ -1,0 +1,272 @@
+"""kintsugi accuracy: rows, exact numbers, bounds, continuation, bad input."""
+
+import json
+from fractions import Fraction
+
+import numpy
+import pytest
+from conftest import SOURCE
+from test_json import accept
+
+TINY = ["--schemes", "fp16,fp16x3,native", "--m", "3", "--n", "2", "--k", "1,7"]
+
+
+@pytest.fixture
+def measured(program):
+    """The document of a tiny sweep, in its file."""
+
+    def run(*flags, status=0):
+        result = program("accuracy", *flags, "-o", "r.json")
+        assert result.status == status, result.stderr
+        return json.loads((program.folder / "r.json").read_text())
+
+    return run
+
+
+def key(row):
+    problem = tuple(row["problem"][name] for name in "mnk")
+    return (*problem, *(row[name] for name in ("distribution", "seed", "scheme", "engine", "accumulator")))
+
+
+def test_rows_and_schema(program):
+    flags = ["--distributions", "uniform,phi:2", "--seeds", "1,5", "--engines", "reference,cpu"]
+    document = program.ok("accuracy", *TINY, *flags, "--json").json()
+    accept(document, "accuracy")
+    rows = document["rows"]
+    assert len({key(row) for row in rows}) == len(rows) == 2 * 2 * 2 * 2 * 3
+    assert document["settings"]["shapes"] == ["3x2x1", "3x2x7"]
+    for row in rows:
+        native = row["scheme"] == "native"
+        assert (row["bound"] is None) == native and (row["baseline"] is None) == native
+        assert row["errors"]["entries_checked"] == 6
+        if not native:
+            assert row["baseline"]["engine"] == row["engine"]
+            assert row["accumulator"] == {"reference": "h200", "cpu": "fp32"}[row["engine"]]
+            assert row["bound"]["held"] == (True if row["bound"]["in_window"] else None)
+
+
+def test_all_accumulators_and_shapes(program):
+    flags = ["--schemes", "fp16,native", "--accumulators", "all", "--shapes", "1x2x3,4x4x4", "--max-entries", "3"]
+    document = program.ok("accuracy", *flags, "--json").json()
+    engines = program.ok("engines", "--json").json()["engines"]
+    (reference,) = [engine for engine in engines if engine["name"] == "reference"]
+    names = [*reference["accumulators"]["fp16"], None]
+    assert [row["accumulator"] for row in document["rows"]] == names * 2
+    assert [row["problem"] for row in document["rows"]][:: len(names)] == [
+        {"m": 1, "n": 2, "k": 3},
+        {"m": 4, "n": 4, "k": 4},
+    ]
+    named = program.ok("accuracy", "--schemes", "fp16", "--accumulators", "v100", "--shapes", "2x2x2", "--json")
+    assert named.json()["rows"][0]["accumulator"] == "v100"
+
+
+def fractions(array):
+    return [[Fraction(float(x)) for x in row] for row in array]
+
+
+def test_numbers_are_those_of_exact_arithmetic(program):
+    """The fp16 product of 3 x 5 and 5 x 2 with fp32 sums, by fractions and numpy's roundings."""
+    flags = ["--schemes", "fp16", "--accumulators", "fp32", "--shapes", "3x2x5", "--seeds", "9"]
+    (row,) = program.ok("accuracy", *flags, "--json").json()["rows"]
+    program.ok("generate", "uniform", "3x5", "-o", "A.npy", "--seed", "9", "--side", "a")
+    program.ok("generate", "uniform", "5x2", "-o", "B.npy", "--seed", "9", "--side", "b")
+    a, b = program.load("A.npy"), program.load("B.npy")
+    program.ok("gemm", "A.npy", "B.npy", "-o", "C.npy", "--scheme", "fp16", "--engine", "reference", "--accumulator",
+               "fp32")
+    exact_a, exact_b, computed = fractions(a), fractions(b), fractions(program.load("C.npy"))
+    errors, relative, componentwise, squares, norm = [], [], [], Fraction(0), Fraction(0)
+    for i in range(3):
+        for j in range(2):
+            exact = sum(exact_a[i][l] * exact_b[l][j] for l in range(5))
+            absolute = sum(abs(exact_a[i][l] * exact_b[l][j]) for l in range(5))
+            error = abs(computed[i][j] - exact)
+            errors.append(error)
+            relative.append(error / abs(exact))
+            componentwise.append(error / absolute)
+            squares += error**2
+            norm += exact**2
+    measured = row["errors"]
+    close = lambda x: pytest.approx(float(x), rel=1e-12)
+    assert measured["largest_error"] == close(max(errors))
+    assert measured["max_relative"] == close(max(relative))
+    assert measured["mean_relative"] == close(sum(relative) / 6)
+    assert measured["max_componentwise"] == close(max(componentwise))
+    assert measured["frobenius_relative"] == pytest.approx(float(squares / norm) ** 0.5, rel=1e-12)
+    assert measured["contract_bound"] == 13 * 2.0**-24
+
+
+def test_the_window_decides_whether_the_bound_is_held(program):
+    flags = ["--schemes", "fp16x3,fp16x3-wide", "--distributions", "span:16,span:17,span:28,span:29", "--shapes", "8x8x8"]
+    rows = program.ok("accuracy", *flags, "--json").json()["rows"]
+    window = {(row["distribution"], row["scheme"]): row["bound"]["in_window"] for row in rows}
+    for span in (16, 17, 28, 29):
+        assert window[f"span:{span}", "fp16x3"] == (span <= 16)
+        assert window[f"span:{span}", "fp16x3-wide"] == (span <= 28)
+
+
+def test_every_bound_holds(program):
+    """All schemes on all engines, with all accumulators."""
+    flags = ["--engines", "reference,cpu", "--accumulators", "all", "--m", "9", "--n", "9", "--k", "1,65"]
+    distributions = "uniform,uniform01,phi:1,integer:9,powers-of-two:6,cancellation:20,offset:-4,span:16"
+    rows = program.ok("accuracy", *flags, "--distributions", distributions, "--json").json()["rows"]
+    held = [row["bound"]["held"] for row in rows if row["bound"]]
+    assert held.count(True) > 100 and held.count(False) == 0
+
+
+def test_a_plan_is_a_file(program, measured):
+    plan = {"description": "for its readers", "schemes": ["fp16x3", "native"], "m": 2, "n": 2, "k": [3, "4"], "seeds": [1]}
+    (program.folder / "plan.json").write_text(json.dumps(plan))
+    assert [row["problem"]["k"] for row in measured("--plan", "plan.json")["rows"]] == [3, 3, 4, 4]
+    # A flag replaces the plan's list.
+    assert len(program.ok("accuracy", "--plan", "plan.json", "--k", "5", "--json").json()["rows"]) == 2
+
+
+def test_the_sweeps_of_the_repository_are_read(program):
+    sweeps = sorted((SOURCE / "docs" / "results" / "sweeps").glob("*.json"))
+    assert sweeps
+    for sweep in sweeps:
+        flags = ["--distributions", "uniform", "--shapes", "2x2x2", "--m", "2", "--n", "2", "--k", "2", "--seeds", "1"]
+        program.ok("accuracy", "--plan", sweep, *flags, "--json")
+
+
+def without_times(document):
+    for row in document["rows"]:
+        row["time"] = None
+        if row["baseline"]:
+            row["baseline"]["time"] = None
+    return document
+
+
+def test_a_second_run_skips_what_is_there(program, measured):
+    whole = measured(*TINY)
+    text = (program.folder / "r.json").read_text()
+    said = program.ok("accuracy", *TINY, "-o", "r.json").stdout
+    assert "6 rows, 6 of them were there already" in said
+    assert json.loads((program.folder / "r.json").read_text())["rows"] == whole["rows"], "times included"
+    # After an interruption: the rows that are there stay as they are, the others come to them.
+    part = json.loads(text)
+    part["rows"] = part["rows"][2:4]
+    part["rows"][0]["time"]["seconds"] = 123.5
+    (program.folder / "r.json").write_text(json.dumps(part))
+    again = measured(*TINY)
+    assert again["rows"][0]["time"]["seconds"] == 123.5
+    order = lambda row: str(key(row))
+    assert sorted(without_times(again)["rows"], key=order) == sorted(without_times(whole)["rows"], key=order)
+    # A wider sweep takes them over, too.
+    assert len(measured(*TINY, "--seeds", "1,2")["rows"]) == 12
+
+
+@pytest.mark.parametrize(
+    "change,message",
+    [
+        ({"version": "0.0.9"}, 'r.json: its version is "0.0.9" and ours is '),
+        ({"commit": "x"}, 'r.json: its commit is "x" and ours is '),
+        ({"format_version": 2}, "r.json: its format_version is 2 and ours is 1"),
+        ({"format": "kintsugi.gemm"}, "r.json: is there and is no file of kintsugi accuracy"),
+        ({"rows": [{}]}, "r.json: is no file of kintsugi accuracy that can be continued"),
+    ],
+)
+def test_other_files_are_refused(program, measured, change, message):
+    document = measured(*TINY)
+    text = json.dumps({**document, **change})
+    (program.folder / "r.json").write_text(text)
+    assert program.bad("accuracy", *TINY, "-o", "r.json").startswith(message)
+    assert (program.folder / "r.json").read_text() == text, "it is left as it was"
+
+
+def test_rows_of_another_sweep_are_refused(program, measured):
+    measured(*TINY)
+    message = program.bad("accuracy", *TINY, "--seeds", "2", "-o", "r.json")
+    assert message.startswith("r.json: has a row that is not in this sweep")
+    message = program.bad("accuracy", *TINY, "--max-entries", "2", "-o", "r.json")
+    assert message.startswith("r.json: its max_entries is 4096 and ours is 2")
+
+
+def test_a_broken_bound_is_a_failure(program, measured):
+    """The row of a file that says so: no scheme of ours gives one."""
+    document = measured(*TINY)
+    document["rows"][3]["bound"].update(held=False, largest_ratio=1.5)
+    (program.folder / "r.json").write_text(json.dumps(document))
+    result = program("accuracy", *TINY, "-o", "r.json")
+    assert result.status == 1
+    row = document["rows"][3]
+    name = f"3x2x{row['problem']['k']} uniform seed 1, {row['scheme']} on reference h200"
+    assert result.stderr == (
+        f"kintsugi: accuracy: 1 of 6 rows are beyond their scheme's a-priori bound, the first: {name}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "flags,message",
+    [
+        (["--schemes", "fp16,nonsense"], '--schemes: "nonsense" is not known; accepted: '),
+        (["--engines", "abacus"], '--engines: "abacus" is not known; accepted: '),
+        (["--accumulators", "h300"], '--accumulators: "h300" is not known; accepted: first, all, '),
+        (["--distributions", "normal"], "--distributions: "),
+        (["--shapes", "3x4"], '--shapes: "3x4" is not of the form MxNxK, such as 128x128x64'),
+        (["--shapes", "3x0x4"], '--shapes: "3x0x4" is not a number from 1 up'),
+        (["--k", "-1"], '--k: "-1" is not a number from 1 up'),
+        (["--seeds", "one"], '--seed: "one" is not an integer'),
+        (["--max-entries", "0"], '--max-entries: "0" is not a number from 1 up'),
+        (["--engines", "cpu", "--schemes", "fp16", "--accumulators", "v100"], "--schemes: no engine of cpu runs fp16"),
+        (["--plan", "none.json"], "none.json: "),
+        (["--nonsense"], "--nonsense: is not known here"),
+    ],
+)
+def test_bad_input(program, flags, message):
+    assert program.bad("accuracy", *flags, "-o", "r.json").startswith(message)
+    assert program.files() == ["home"]
+
+
+def test_rows_that_a_scheme_refuses_are_left_out(program):
+    """h2sgemm refuses magnitudes from 2^16 on, by its own word."""
+    schemes = program.ok("schemes", "--json").json()["schemes"]
+    if not any(scheme["name"] == "h2sgemm" and scheme.get("parameters") for scheme in schemes):
+        pytest.skip("this version's h2sgemm has no parameters")
+    flags = ["--schemes", "h2sgemm:sb=6,native", "--distributions", "uniform,offset:20", "--shapes", "4x4x4"]
+    result = program("accuracy", *flags, "--json")
+    assert result.status == 0
+    found = [(row["distribution"], row["scheme"]) for row in json.loads(result.stdout)["rows"]]
+    assert found == [("uniform", "h2sgemm:sb=6"), ("uniform", "native"), ("offset:20", "native")]
+    assert result.stderr.startswith("kintsugi accuracy: 1 rows are left out, the first: offset:20, h2sgemm:sb=6: ")
+    message = program.bad("accuracy", "--schemes", "h2sgemm:sb=x", "-o", "r.json")
+    assert message.startswith("h2sgemm:sb=x: ") and program.files() == ["home"]
+
+
+@pytest.mark.parametrize(
+    "text,message",
+    [
+        ("[", "plan.json: is not a JSON object"),
+        ('{"shape": []}', 'plan.json: "shape" is no member of a sweep'),
+        ('{"k": [1.5]}', 'plan.json: "k" holds 1.5, which is no word and no whole number'),
+        ('{"k": []}', 'plan.json: "k" is empty'),
+    ],
+)
+def test_bad_plans(program, text, message):
+    (program.folder / "plan.json").write_text(text)
+    assert program.bad("accuracy", "--plan", "plan.json", "-o", "r.json") == message
+
+
+def test_where_the_results_go(program):
+    assert program.bad("accuracy", *TINY) == "-o: a file for the results is needed, unless --json is given"
+    assert "does not exist" in program.bad("accuracy", *TINY, "-o", "absent/r.json")
+
+
+def test_the_environment_does_not_choose(program):
+    """The rows' names are what runs."""
+    environment = {"KINTSUGI_SCHEME": "markidis", "KINTSUGI_ENGINE": "cpu", "KINTSUGI_ACCUMULATOR": "v100"}
+    plain = program.ok("accuracy", *TINY, "--json").json()
+    steered = program.ok("accuracy", *TINY, "--json", environment=environment).json()
+    assert without_times(steered)["rows"] == without_times(plain)["rows"]
+
+
+def test_help(program):
+    text = program.ok("accuracy", "--help").stdout
+    assert "--json" in text and all(len(line) <= 140 for line in text.splitlines())
+    lines = text.split("Example:\n")[1].splitlines()
+    example = lines[0].split()
+    assert example[:2] == ["kintsugi", "accuracy"]
+    program.ok(*example[1:])
+    accept(json.loads((program.folder / "accuracy.json").read_text()), "accuracy")
+    # The second example names a file of the repository.
+    assert (SOURCE / lines[1].split()[3]).is_file()

@@ -1,0 +1,136 @@
+"""kintsugi report: the page and its figures."""
+
+import json
+import math
+import re
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def results(program):
+    flags = ["--schemes", "fp16,fp16x3-wide,native", "--accumulators", "h200,v100", "--seeds", "1,2"]
+    distributions = "uniform,phi:1,phi:2"
+    shapes = "8x8x4,8x8x16,8x8x64,16x16x4"
+    program.ok("accuracy", *flags, "--distributions", distributions, "--shapes", shapes, "-o", "r.json")
+    return json.loads((program.folder / "r.json").read_text())
+
+
+def page_of(program, *files, flags=()):
+    program.ok("report", *files, "-o", "report.html", *flags)
+    text = (program.folder / "report.html").read_text()
+    assert text.startswith("<!DOCTYPE html>\n")
+    return text, ElementTree.fromstring(text)
+
+
+def test_the_page_needs_nothing_else(program, results):
+    text, _ = page_of(program, "r.json")
+    addresses = set(re.findall(r"https?://[^\"]*", text))
+    assert addresses <= {"http://www.w3.org/1999/xhtml", "http://www.w3.org/2000/svg"}
+    for word in ("<script", "<link", "<img", "@import", "url("):
+        assert word not in text
+    assert "prefers-color-scheme:dark" in text
+
+
+def test_every_figure_has_every_series(program, results):
+    _, root = page_of(program, "r.json")
+    titles = [node.text for node in root.iter() if node.tag.endswith("}h2")]
+    against_k = [f"{name}, m = 8, n = 8: error against k" for name in ("uniform", "phi:1", "phi:2")]
+    against_size = [f"{name}, k = 4: error against m = n" for name in ("uniform", "phi:1", "phi:2")]
+    shapes = ["8 x 8 x 4", "8 x 8 x 16", "8 x 8 x 64", "16 x 16 x 4"]
+    against_parameter = [f"phi:P, {shape}: error against P" for shape in shapes]
+    assert titles == [*against_k, *against_size, *against_parameter, "All rows"]
+    charts = list(root.iter(SVG + "svg"))
+    assert len(charts) == 4 * 10
+    methods = {f"{row['scheme']} · {row['engine']}" + (f" · {row['accumulator']}" if row["accumulator"] else "")
+               for row in results["rows"]}
+    assert len(methods) == 5
+    limits = 0
+    for chart in charts:
+        groups = [group for group in chart.iter(SVG + "g") if "series" in group.get("class").split()]
+        labels = {group.find(SVG + "title").text for group in groups}
+        limits += "fp32 contract, (k + 8) 2^-24" in labels
+        assert labels - {"fp32 contract, (k + 8) 2^-24"} == methods
+        for group in groups:
+            points = len(re.findall("[ML]", group.find(SVG + "path").get("d")))
+            assert points >= 2, "the seeds of a point are one"
+    assert limits == 10, "the contract is one of componentwise errors"
+
+
+def test_points_are_where_the_errors_are(program):
+    program.ok("accuracy", "--schemes", "fp16", "--m", "8", "--n", "8", "--k", "4,64", "-o", "r.json")
+    rows = json.loads((program.folder / "r.json").read_text())["rows"]
+    program.ok("report", "r.json", "-o", "report.html", "--svg", "pictures")
+    picture = "uniform-m-8-n-8-error-against-k-frobenius-relative.svg"
+    root = ElementTree.fromstring((program.folder / "pictures" / picture).read_text())
+    (group,) = [group for group in root.iter(SVG + "g") if "series" in group.get("class").split()]
+    drawn = [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", group.find(SVG + "path").get("d"))]
+    # Two decades of the axis give its scale.
+    ticks = {text.text: float(text.get("y")) - 4 for text in root.iter(SVG + "text") if text.text.startswith("1e")}
+    (high, high_y), (low, low_y) = sorted(((float(t), y) for t, y in ticks.items()), reverse=True)[:2]
+    for row, y in zip(rows, drawn, strict=True):
+        share = math.log10(row["errors"]["frobenius_relative"] / low) / math.log10(high / low)
+        assert y == pytest.approx(low_y + share * (high_y - low_y), abs=0.2)
+
+
+def test_the_table_has_every_row_and_the_page_its_sources(program, results):
+    text, root = page_of(program, "r.json")
+    (body,) = [node for node in root.iter() if node.tag.endswith("}tbody")]
+    assert len(body) == len(results["rows"])
+    assert results["machine"]["processor"] in "".join(root.itertext())
+    assert results["commit"] in text
+    (code,) = [node for node in root.iter() if node.tag.endswith("}code")]
+    command = code.text.split()
+    assert command[:2] == ["kintsugi", "accuracy"]
+    again = program.ok(*command[1:]).stdout
+    assert f"{len(results['rows'])} of them were there already" in again, "the page's command is the file's sweep"
+
+
+def test_pictures(program, results):
+    page_of(program, "r.json", flags=["--svg", "pictures/all"])
+    pictures = sorted((program.folder / "pictures" / "all").iterdir())
+    assert len(pictures) == 4 * 10
+    for picture in pictures:
+        root = ElementTree.fromstring(picture.read_text())
+        assert root.tag == SVG + "svg" and root.find(SVG + "style") is not None
+
+
+def test_several_files(program, results):
+    program.ok("accuracy", "--schemes", "fp16", "--shapes", "8x8x4,8x8x8", "--seeds", "3", "-o", "s.json")
+    text, _ = page_of(program, "r.json", "s.json")
+    assert "r.json" in text and "s.json" in text
+
+
+def test_one_point_is_no_figure(program):
+    program.ok("accuracy", "--schemes", "fp16", "--shapes", "4x4x4", "-o", "r.json")
+    text, _ = page_of(program, "r.json")
+    assert "there is nothing to draw" in text and "<svg" not in text
+
+
+@pytest.mark.parametrize(
+    "text,message",
+    [
+        ("{", "f.json: is not a JSON object"),
+        ("{}", "f.json: its format is null; kintsugi report reads those of kintsugi accuracy"),
+        ('{"format": "kintsugi.gemm", "format_version": 1}', 'f.json: its format is "kintsugi.gemm"; '),
+        ('{"format": "kintsugi.accuracy", "format_version": 2}', "f.json: its format_version is 2; this program reads 1"),
+        ('{"format": "kintsugi.accuracy", "format_version": 1}', "f.json: or another file lacks what "),
+        ('{"format": "kintsugi.accuracy", "format_version": 1, "rows": [{}]}', "f.json: or another file lacks what "),
+    ],
+)
+def test_foreign_files_are_refused(program, text, message):
+    (program.folder / "f.json").write_text(text)
+    assert program.bad("report", "f.json", "-o", "report.html").startswith(message)
+    assert program.files() == ["f.json", "home"]
+
+
+def test_help(program):
+    text = program.ok("report", "--help").stdout
+    lines = text.split("Example:\n")[1].splitlines()
+    assert all(len(line) <= 140 for line in text.splitlines())
+    program.ok("accuracy", "--schemes", "fp16", "--shapes", "4x4x4,4x4x8", "-o", "accuracy.json")
+    program.ok(*lines[0].split()[1:])
+    assert (program.folder / "report.html").is_file() and len(list((program.folder / "pictures").iterdir())) == 4
