@@ -62,9 +62,13 @@ TEST(H2sgemm, ScalingGainsWhereExponentsAreLow) {
   EXPECT_GT(half, full);
 }
 
-// Eq. 6 lifts what sb = 12 loses below 2^-14.
-TEST(H2sgemm, Eq6GoesFurther) {
-  EXPECT_GT(frobenius("h2sgemm", "offset:-20"), 3 * frobenius("h2sgemm:sb=eq6", "offset:-20"));
+// Eq. 6 keeps more bits of each element, but below 2^-14 the product of the residuals, which is left
+// out, outgrows what that gains: it is never worse, and hardly better.
+TEST(H2sgemm, Eq6IsNoWorseThanTheDefault) {
+  for (const char* distribution : {"offset:4", "offset:-4", "offset:-13", "offset:-16", "offset:-20"}) {
+    EXPECT_LE(frobenius("h2sgemm:sb=eq6", distribution), 1.02 * frobenius("h2sgemm", distribution))
+        << distribution;
+  }
 }
 
 TEST(H2sgemm, LargeMagnitudesAreCoveredOrRefused) {
