@@ -233,24 +233,35 @@ void gather(const Inputs<T>& in, const Selection& selection, std::int64_t tile, 
   }
 }
 
+// The references of a tile's entries, row by row.
 template <class T>
-void check_tile(const Inputs<T>& in, const Selection& selection, std::int64_t tile, Buffers<T>& buffers,
-                Partial& partial) {
-  const std::int64_t first_row = selection.first_row(tile);
-  const std::int64_t first_column = selection.first_column(tile);
-  const std::int64_t rows = selection.row_count(tile);
+std::vector<EntryReference<T>> tile_references(const Inputs<T>& in, const Selection& selection,
+                                               std::int64_t tile, Buffers<T>& buffers) {
   const std::int64_t columns = selection.column_count(tile);
+  const std::int64_t count = selection.row_count(tile) * columns;
   gather(in, selection, tile, buffers);
-  partial.report.le_gemm_max_error = 0;
-  for (std::int64_t e = 0; e < rows * columns; ++e) {
-    const std::int64_t r = e / columns;
-    const std::int64_t s = e % columns;
-    const std::int64_t i = selection.rows[first_row + r];
-    const std::int64_t j = selection.columns[first_column + s];
+  std::vector<EntryReference<T>> references;
+  references.reserve(static_cast<std::size_t>(count));
+  for (std::int64_t e = 0; e < count; ++e) {
+    const std::int64_t i = selection.rows[selection.first_row(tile) + e / columns];
+    const std::int64_t j = selection.columns[selection.first_column(tile) + e % columns];
     const double c0 = in.product.beta == 0 ? 0 : static_cast<double>(in.product.c0(i, j));
-    const EntryReference<T> reference(buffers.rows.data() + r * in.k, buffers.columns.data() + s * in.k, in.k,
-                                      in.product.alpha, in.product.beta, c0);
-    Judged judged = judge(reference, in.c(i, j), in.bound);
+    references.emplace_back(buffers.rows.data() + e / columns * in.k,
+                            buffers.columns.data() + e % columns * in.k, in.k, in.product.alpha,
+                            in.product.beta, c0);
+  }
+  return references;
+}
+
+template <class T>
+void check_tile(const Inputs<T>& in, const Selection& selection, std::int64_t tile,
+                const std::vector<EntryReference<T>>& references, Partial& partial) {
+  const std::int64_t columns = selection.column_count(tile);
+  partial.report.le_gemm_max_error = 0;
+  for (std::int64_t e = 0; e < std::ssize(references); ++e) {
+    const std::int64_t i = selection.rows[selection.first_row(tile) + e / columns];
+    const std::int64_t j = selection.columns[selection.first_column(tile) + e % columns];
+    Judged judged = judge(references[static_cast<std::size_t>(e)], in.c(i, j), in.bound);
     judged.entry.i = i;
     judged.entry.j = j;
     add_entry(judged, partial);
@@ -296,22 +307,50 @@ void report_progress(const CheckOptions& options, std::int64_t& done, std::int64
   }
 }
 
-template <class T>
-std::vector<Partial> check_tiles(const Inputs<T>& in, const Selection& selection,
-                                 const CheckOptions& options) {
-  const bool worth_threads = selection.entries * (in.k + 1) > (1 << 16);
+// Calls work(t, buffers) for tile t of the selection, on as many threads as the work is worth.
+template <class T, class Work>
+void for_each_tile(const Selection& selection, std::int64_t k, const CheckOptions& options, Work&& work) {
+  const bool worth_threads = selection.entries * (k + 1) > (1 << 16);
   const int threads = options.threads > 0 ? options.threads : worth_threads ? omp_get_max_threads() : 1;
-  const auto buffer_size = static_cast<std::size_t>(selection.tile_size * in.k);
+  const auto buffer_size = static_cast<std::size_t>(selection.tile_size * k);
   const Buffers<T> empty{std::vector<T>(buffer_size), std::vector<T>(buffer_size)};
   std::vector<Buffers<T>> buffers(static_cast<std::size_t>(threads), empty);
-  std::vector<Partial> partials(selection.tiles.size());
   std::int64_t done = 0;
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
-  for (std::int64_t t = 0; t < std::ssize(partials); ++t) {
-    check_tile(in, selection, selection.tiles[t], buffers[omp_get_thread_num()], partials[t]);
-    report_progress(options, done, partials[t].report.entries_checked, selection.entries);
+  for (std::int64_t t = 0; t < std::ssize(selection.tiles); ++t) {
+    work(t, buffers[omp_get_thread_num()]);
+    const std::int64_t tile = selection.tiles[t];
+    report_progress(options, done, selection.row_count(tile) * selection.column_count(tile),
+                    selection.entries);
   }
-  return partials;
+}
+
+template <class T>
+double contract_bound(std::int64_t k) {
+  return static_cast<double>(k + 8) * std::ldexp(1.0, -TypeTraits<T>::precision);
+}
+
+template <class T>
+ErrorReport summarize(const std::vector<Partial>& partials, const Inputs<T>& in,
+                      std::vector<EntryError>* entries) {
+  Partial whole;
+  whole.report.entries_total = in.c.rows * in.c.columns;
+  whole.report.contract_bound = in.bound;
+  whole.report.le_gemm_max_error = 0;
+  if (entries != nullptr) entries->clear();
+  for (const Partial& tile : partials) {
+    merge(tile, whole);
+    if (entries != nullptr) entries->insert(entries->end(), tile.entries.begin(), tile.entries.end());
+  }
+  finish(whole, in.native.data != nullptr);
+  return whole.report;
+}
+
+template <class T>
+Selection select(const Product<T>& product, std::int64_t m, std::int64_t n, const CheckOptions& options) {
+  if (m == 0 || n == 0) return {};
+  const std::int64_t k = product.alpha == 0 ? 0 : product.a.columns;
+  return select_entries(m, n, k, options.work_limit, options.max_entries, options.seed);
 }
 
 }  // namespace
@@ -321,26 +360,46 @@ ErrorReport measure_errors(const Product<T>& product, MatrixView<const T> c, Mat
                            const CheckOptions& options) {
   check_shapes(product, c, native);
   const std::int64_t k = product.alpha == 0 ? 0 : product.a.columns;
-  const double unit_roundoff = std::ldexp(1.0, -TypeTraits<T>::precision);
-  Partial whole;
-  whole.report.entries_total = c.rows * c.columns;
-  whole.report.contract_bound = static_cast<double>(k + 8) * unit_roundoff;
-  whole.report.le_gemm_max_error = 0;
-  if (options.entries != nullptr) options.entries->clear();
-  if (whole.report.entries_total > 0) {
-    const Inputs<T> in{product, c, native, k, whole.report.contract_bound, options.entries != nullptr};
-    const Selection selection =
-        select_entries(c.rows, c.columns, k, options.work_limit, options.max_entries, options.seed);
-    for (const Partial& tile : check_tiles(in, selection, options)) {
-      merge(tile, whole);
-      if (options.entries == nullptr) continue;
-      options.entries->insert(options.entries->end(), tile.entries.begin(), tile.entries.end());
-    }
-  }
-  finish(whole, native.data != nullptr);
-  return whole.report;
+  const Inputs<T> in{product, c, native, k, contract_bound<T>(k), options.entries != nullptr};
+  const Selection selection = select(product, c.rows, c.columns, options);
+  std::vector<Partial> partials(selection.tiles.size());
+  for_each_tile<T>(selection, k, options, [&](std::int64_t t, Buffers<T>& buffers) {
+    const std::int64_t tile = selection.tiles[t];
+    check_tile(in, selection, tile, tile_references(in, selection, tile, buffers), partials[t]);
+  });
+  return summarize(partials, in, options.entries);
 }
 
+template <class T>
+ExactReference<T>::ExactReference(const Product<T>& product, std::int64_t m, std::int64_t n,
+                                  const CheckOptions& options)
+    : product_(product), selection_(select(product, m, n, options)), m_(m), n_(n) {
+  const std::int64_t k = product.alpha == 0 ? 0 : product.a.columns;
+  const Inputs<T> in{product_, {}, {}, k, contract_bound<T>(k), false};
+  tiles_.resize(selection_.tiles.size());
+  for_each_tile<T>(selection_, k, options, [&](std::int64_t t, Buffers<T>& buffers) {
+    tiles_[t] = tile_references(in, selection_, selection_.tiles[t], buffers);
+  });
+}
+
+template <class T>
+ErrorReport ExactReference<T>::measure(MatrixView<const T> c, MatrixView<const T> native,
+                                       std::vector<EntryError>* entries) const {
+  check_shapes(product_, c, native);
+  if (c.rows != m_ || c.columns != n_) {
+    core::fail(Status::invalid_argument, "C is {} x {}; {} x {} expected", c.rows, c.columns, m_, n_);
+  }
+  const std::int64_t k = product_.alpha == 0 ? 0 : product_.a.columns;
+  const Inputs<T> in{product_, c, native, k, contract_bound<T>(k), entries != nullptr};
+  std::vector<Partial> partials(tiles_.size());
+  for_each_tile<T>(selection_, 0, {}, [&](std::int64_t t, Buffers<T>&) {
+    check_tile(in, selection_, selection_.tiles[t], tiles_[t], partials[t]);
+  });
+  return summarize(partials, in, entries);
+}
+
+template class ExactReference<float>;
+template class ExactReference<double>;
 template ErrorReport measure_errors(const Product<float>&, MatrixView<const float>, MatrixView<const float>,
                                     const CheckOptions&);
 template ErrorReport measure_errors(const Product<double>&, MatrixView<const double>,

@@ -17,5 +17,7 @@ void add_engines(CLI::App& program, Action& action);
 void add_settings(CLI::App& program, Action& action);
 void add_doctor(CLI::App& program, Action& action);
 void add_generate(CLI::App& program, Action& action);
+void add_accuracy(CLI::App& program, Action& action);
+void add_report(CLI::App& program, Action& action);
 
 }  // namespace kintsugi::tools

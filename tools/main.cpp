@@ -1,7 +1,7 @@
 // The program `kintsugi`: one file a command; here the way in, and the one way out.
 //
 // Exit status: 0 done, 2 something the user can put right (one line on stderr says what), 1 something
-// that should not happen.
+// that should not happen or must not be (a bound that did not hold).
 #include <fmt/format.h>
 
 #include <csignal>
@@ -79,6 +79,8 @@ int run(int count, char** words) {
   add_settings(program, action);
   add_doctor(program, action);
   add_generate(program, action);
+  add_accuracy(program, action);
+  add_report(program, action);
   try {
     program.parse(count, words);
   } catch (const CLI::ParseError& error) {
@@ -99,6 +101,8 @@ int guarded(int count, char** words) {
     return report(error.what(), user_error);
   } catch (const LibraryError& error) {
     return report(error.what(), error.is_surprise() ? surprise : user_error);
+  } catch (const Finding& finding) {
+    return report(finding.what(), surprise);
   } catch (const std::bad_alloc&) {
     return report("memory: there is not enough for matrices of this size", user_error);
   } catch (const std::system_error& error) {  // fmt::print

@@ -148,6 +148,13 @@ Json number(double value) {
   return value;
 }
 
+double read_number(const Json& number) {
+  if (number.is_number()) return number.get<double>();
+  if (number == "inf") return HUGE_VAL;
+  if (number == "-inf") return -HUGE_VAL;
+  return std::nan("");
+}
+
 std::string Table::text() const {
   std::vector<std::size_t> widths(rows_.front().size());
   for (const auto& row : rows_) {

@@ -33,6 +33,12 @@ class LibraryError : public std::runtime_error {
   kintsugi_status status_;
 };
 
+// What a command was asked to look for and found: not well, exit status 1.
+class Finding : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 // Throws LibraryError unless the status is success.
 void require(const std::string& subject, kintsugi_status status);
 
@@ -85,6 +91,8 @@ void print(const Json& document);
 
 // JSON has no infinities and no NaN; they are written "inf", "-inf" and "nan".
 Json number(double value);
+// The value of what number() wrote.
+double read_number(const Json& number);
 
 // ----------------------------------------------------------------- people
 

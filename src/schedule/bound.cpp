@@ -44,7 +44,8 @@ double accumulation_bound(const Schedule& schedule, std::span<const double> rati
     inside += run * magnitude;
   }
   const double all = std::accumulate(held.begin(), held.end(), 0.0);
-  const double additions = static_cast<double>(divide_up(k, block) * (schedule.joint ? schedule.groups : 1) - 1);
+  const double additions =
+      static_cast<double>(divide_up(k, block) * (schedule.joint ? schedule.groups : 1) - 1);
   const double outside = format.floating ? additions * 0x1p-24 * all : 0;
   const double first_order = inside + outside;
   return std::expm1(first_order);

@@ -1,0 +1,56 @@
+// Whether the errors of a result keep their scheme's a-priori bound, entry by entry. Written from the bound's
+// statement alone (docs/schema/plan.schema.json), so that it does not share a mistake with src/plan.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/view.hpp"
+#include "lab/metrics.hpp"
+
+namespace kintsugi::lab {
+
+// A split as a plan's description has it: x 2^scale = sum of slice_s 2^(-s residual_exponent) + error.
+struct SplitDescription {
+  std::string_view format;
+  int slices = 1;
+  std::string_view first_rounding;  // "nearest-even", "towards-zero", "bit-cut"
+  std::string_view residual_rounding;
+  int residual_exponent = 0;
+  bool scale_vectors = false;
+  int top_exponent = 0;
+};
+
+// Vectors along k on which every element keeps all significant bits of the split.
+struct SplitWindow {
+  bool known = false;    // false for integer formats, whose windows are not exponent ranges
+  bool scaled = false;   // the largest magnitude is brought into [2^top_exponent, 2^(top_exponent + 1))
+  int top_exponent = 0;  // scaled
+  int largest_span = 0;  // scaled: binades of a vector
+  int smallest = 0;      // else: exponents of all elements
+  int largest = 0;
+};
+SplitWindow split_window(const SplitDescription& split);
+
+// What the bound needs of an operand's vectors, the rows of `rows`.
+struct VectorNorms {
+  std::vector<double> ones;      // 1-norms
+  std::vector<double> unscales;  // 2^-scale, 1 where the split does not scale
+  bool in_window = true;         // all of them
+};
+VectorNorms vector_norms(core::MatrixView<const float> rows, const SplitWindow& window);
+
+// |C - AB| <= relative |A||B| + floor_a u_i ||b_j||_1 + floor_b v_j ||a_i||_1 + floor_both u_i v_j.
+struct BoundCoefficients {
+  double relative = 0;
+  double floor_a = 0;
+  double floor_b = 0;
+  double floor_both = 0;
+};
+
+// The bound of an entry of an fp32 C = AB, the last rounding included.
+double allowed_error(const BoundCoefficients& bound, const EntryError& entry, const VectorNorms& a,
+                     const VectorNorms& b);
+
+}  // namespace kintsugi::lab

@@ -1,0 +1,96 @@
+#include "accuracy/results.hpp"
+
+#include <filesystem>
+#include <utility>
+
+#include "gemm/check.hpp"
+#include "io/atomic_file.hpp"
+#include "io/input_file.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+// A member that both documents have to share.
+void require_same(const std::string& file, const Json& old, const Json& now, const char* what) {
+  if (old == now) return;
+  fail(file, "its {} is {} and ours is {}; choose another -o, or remove the file to start again", what,
+       old.dump(), now.dump());
+}
+
+const Json& processor_of(const Json& document) { return document.at("machine").at("processor"); }
+
+}  // namespace
+
+Json key_of(const Json& row) {
+  Json key;
+  for (const char* name : {"problem", "distribution", "seed", "scheme", "engine", "accumulator"})
+    key[name] = row.at(name);
+  return key;
+}
+
+AccuracyResults::AccuracyResults(std::string file, const Sweep& sweep, const std::vector<Json>& keys)
+    : file_(std::move(file)), head_(document("accuracy")) {
+  head_["settings"] = settings_of(sweep);
+  head_["seed"] = sample_seed;
+  if (file_.empty()) return;
+  check_writable(file_);
+  if (std::filesystem::exists(file_)) resume(keys);
+}
+
+void AccuracyResults::resume(const std::vector<Json>& keys) {
+  InputFile input(file_);
+  const Json old = Json::parse(input.read_rest(), nullptr, false);
+  if (!old.is_object() || old.value("format", Json()) != head_.at("format"))
+    fail(file_, "is there and is no file of kintsugi accuracy; choose another -o");
+  try {
+    for (const char* name : {"format_version", "version", "commit", "seed"})
+      require_same(file_, old.at(name), head_.at(name), name);
+    require_same(file_, processor_of(old), processor_of(head_), "processor");
+    require_same(file_, old.at("settings").at("max_entries"), head_.at("settings").at("max_entries"),
+                 "max_entries");
+    std::set<std::string> wanted;
+    for (const Json& key : keys) wanted.insert(key.dump());
+    for (const Json& row : old.at("rows")) {
+      const std::string key = key_of(row).dump();
+      if (!wanted.contains(key))
+        fail(file_, "has a row that is not in this sweep ({}); choose another -o", key);
+      if (done_.insert(key).second) rows_.push_back(row);
+    }
+  } catch (const Json::exception& error) {
+    fail(file_, "is no file of kintsugi accuracy that can be continued: {}", error.what());
+  }
+}
+
+void AccuracyResults::add(const Json& row) {
+  constexpr auto interval = std::chrono::seconds(5);
+  done_.insert(key_of(row).dump());
+  rows_.push_back(row);
+  changed_ = true;
+  if (std::chrono::steady_clock::now() - flushed_ >= interval) flush();
+}
+
+void AccuracyResults::flush() {
+  if (file_.empty() || !changed_) return;
+  const std::string document = text();
+  AtomicFile output(file_);
+  output.write(document.data(), document.size());
+  output.commit();
+  changed_ = false;
+  flushed_ = std::chrono::steady_clock::now();
+}
+
+// The head is for people, too; a row is one line.
+std::string AccuracyResults::text() const {
+  std::string result = head_.dump(2, ' ', false, Json::error_handler_t::replace);
+  result.erase(result.size() - 2);  // "\n}"
+  result += ",\n  \"rows\": [";
+  const char* separator = "\n    ";
+  for (const Json& row : rows_) {
+    result += separator + row.dump();
+    separator = ",\n    ";
+  }
+  return result + "\n  ]\n}\n";
+}
+
+}  // namespace kintsugi::tools

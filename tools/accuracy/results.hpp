@@ -1,0 +1,42 @@
+// The document of `kintsugi accuracy`, in memory and in its file.
+#pragma once
+
+#include <chrono>
+#include <set>
+#include <string>
+
+#include "accuracy/sweep.hpp"
+
+namespace kintsugi::tools {
+
+class AccuracyResults {
+ public:
+  // `file` "": kept in memory alone. Where the file is there, its rows are taken over; it is refused if
+  // another version, commit or processor made it, or if it has rows that are not among `keys`.
+  AccuracyResults(std::string file, const Sweep& sweep, const std::vector<Json>& keys);
+
+  bool has(const Json& key) const { return done_.contains(key.dump()); }
+  std::size_t size() const { return done_.size(); }
+  // Adds a row; writes the file where the last time is a few seconds ago.
+  void add(const Json& row);
+  // Writes the file: beside it, then renamed.
+  void flush();
+
+  const Json& rows() const { return rows_; }
+  std::string text() const;
+
+ private:
+  void resume(const std::vector<Json>& keys);
+
+  std::string file_;
+  Json head_;
+  Json rows_ = Json::array();
+  std::set<std::string> done_;
+  bool changed_ = true;
+  std::chrono::steady_clock::time_point flushed_ = std::chrono::steady_clock::now();
+};
+
+// The members of a row that make its key.
+Json key_of(const Json& row);
+
+}  // namespace kintsugi::tools

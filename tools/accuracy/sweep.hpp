@@ -1,0 +1,69 @@
+// What `kintsugi accuracy` measures: lists of names and sizes, from flags and from a file.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "support.hpp"
+
+namespace kintsugi::tools {
+
+struct Shape {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+};
+std::string shape_text(const Shape& shape);
+
+// The lists of a sweep: flags of the command and members of a file of --plan.
+struct SweepList {
+  const char* name;  // "schemes"; the flag is --schemes
+  const char* help;
+};
+inline constexpr std::array<SweepList, 10> sweep_lists{{
+    {"schemes", "Names of `kintsugi schemes`, with parameters if wanted, and native [all]"},
+    {"engines", "Names of `kintsugi engines` [reference]"},
+    {"accumulators",
+     "How matrix units add: first (the engine's first for the format), all, or names [first]"},
+    {"distributions", "Those of `kintsugi generate --help` [uniform]"},
+    {"shapes", "Sizes MxNxK"},
+    {"m", "Rows of C; all combinations of m, n and k [64]"},
+    {"n", "Columns of C [64]"},
+    {"k", "Inner lengths [1,4,16,64,256,1024]"},
+    {"seeds", "Seeds of the matrices [1]"},
+    {"max-entries", "Entries of C that are checked: a sample where C has more [4096]"},
+}};
+
+using SweepTexts = std::map<std::string, std::vector<std::string>>;
+
+// A file {"schemes": [...], "k": [1, 4], ...} with the members of sweep_lists ("max_entries"), and
+// "description", which is for its readers.
+SweepTexts read_sweep_plan(const std::string& file);
+
+// Names are those that the library knows; distributions are in their canonical form. Nothing is there twice.
+struct Sweep {
+  std::vector<std::string> schemes;
+  std::vector<std::string> engines;
+  std::vector<std::string> accumulators;
+  std::vector<std::string> distributions;
+  std::vector<Shape> shapes;
+  std::vector<std::uint64_t> seeds;
+  std::int64_t max_entries = 0;
+};
+// Fails, naming the flag, for a name that is not known.
+Sweep make_sweep(const SweepTexts& texts);
+Json settings_of(const Sweep& sweep);
+
+// One way to compute: a row of every cell (shape, distribution, seed).
+struct Method {
+  std::string scheme;
+  std::string engine;
+  std::string accumulator;  // "" for native
+};
+// Combinations that an engine does not have are left out; a scheme of which nothing is left is an error.
+std::vector<Method> methods_of(const Sweep& sweep);
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,240 @@
+#include "report/svg.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <set>
+
+namespace kintsugi::tools {
+
+namespace {
+
+// Light and dark of each colour, with a contrast of 3 and more against the page.
+constexpr std::array<std::pair<const char*, const char*>, 10> colours{{{"#2a6fdb", "#6ea8ff"},
+                                                                       {"#c65d00", "#ff9d4d"},
+                                                                       {"#1b7f3b", "#4fc978"},
+                                                                       {"#b0267a", "#f27bbf"},
+                                                                       {"#0b7a8a", "#3fc3d6"},
+                                                                       {"#6a3fc4", "#b39bff"},
+                                                                       {"#7a5230", "#d6a77a"},
+                                                                       {"#c02c2c", "#ff7b7b"},
+                                                                       {"#6b7a00", "#c3d13e"},
+                                                                       {"#5a6472", "#a3adba"}}};
+constexpr std::array<const char*, 6> dashes{"", "7 3", "2 3", "9 3 2 3", "12 4", "4 2"};
+
+constexpr double left = 64;
+constexpr double top = 34;
+constexpr double plot_width = 460;
+constexpr double legend_left = left + plot_width + 22;
+constexpr double legend_line = 17;
+
+struct Axis {
+  double from = 0;  // in the axis' own measure: log10 or plain
+  double to = 1;
+  double start = 0;  // pixels
+  double end = 0;
+  bool logarithmic = true;
+
+  double measure(double value) const { return logarithmic ? std::log10(value) : value; }
+  double place(double value) const { return start + (measure(value) - from) / (to - from) * (end - start); }
+};
+
+bool drawable(const Chart& chart, const std::pair<double, double>& point) {
+  return std::isfinite(point.first) && (!chart.log_x || point.first > 0) && std::isfinite(point.second) &&
+         point.second > 0;
+}
+
+std::vector<std::pair<double, double>> drawable_points(const Chart& chart) {
+  std::vector<std::pair<double, double>> points;
+  const auto add = [&](const Series& series) {
+    for (const auto& point : series.points) {
+      if (drawable(chart, point)) points.push_back(point);
+    }
+  };
+  for (const Series& series : chart.series) add(series);
+  add(chart.limit);
+  return points;
+}
+
+Axis x_axis(const Chart& chart, const std::vector<std::pair<double, double>>& points) {
+  Axis axis{.start = left, .end = left + plot_width, .logarithmic = chart.log_x};
+  if (points.empty()) return axis;
+  axis.from = HUGE_VAL;
+  axis.to = -HUGE_VAL;
+  for (const auto& point : points) {
+    axis.from = std::min(axis.from, axis.measure(point.first));
+    axis.to = std::max(axis.to, axis.measure(point.first));
+  }
+  const double margin = axis.to > axis.from ? 0.03 * (axis.to - axis.from) : 0.5;
+  axis.from -= margin;
+  axis.to += margin;
+  return axis;
+}
+
+// Whole decades.
+Axis y_axis(const std::vector<std::pair<double, double>>& points, double height) {
+  Axis axis{.from = -8, .to = 0, .start = top + height, .end = top, .logarithmic = true};
+  if (points.empty()) return axis;
+  axis.from = HUGE_VAL;
+  axis.to = -HUGE_VAL;
+  for (const auto& point : points) {
+    axis.from = std::min(axis.from, std::floor(axis.measure(point.second)));
+    axis.to = std::max(axis.to, std::ceil(axis.measure(point.second)));
+  }
+  if (axis.to == axis.from) axis.to += 1;
+  return axis;
+}
+
+std::string text_at(double x, double y, const char* anchor, const std::string& text,
+                    const char* kind = "label") {
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" class=\"{}\">{}</text>\n", x, y,
+                     anchor, kind, escaped(text));
+}
+
+std::string line_between(double x1, double y1, double x2, double y2, const char* kind) {
+  return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>\n", x1, y1,
+                     x2, y2, kind);
+}
+
+// The values that were measured are the ticks, as far as there is room.
+std::string x_ticks(const Chart& chart, const Axis& axis, double bottom,
+                    const std::vector<std::pair<double, double>>& points) {
+  constexpr double room = 38;
+  std::set<double> values;
+  for (const auto& point : points) values.insert(point.first);
+  std::string result;
+  double last = -HUGE_VAL;
+  for (const double value : values) {
+    const double x = axis.place(value);
+    if (x - last < room) continue;
+    last = x;
+    result += line_between(x, top, x, bottom, "grid");
+    result += text_at(x, bottom + 16, "middle", fmt::format("{:g}", value));
+  }
+  return result + text_at(left + plot_width / 2, bottom + 34, "middle", chart.x_label);
+}
+
+std::string y_ticks(const Chart& chart, const Axis& axis) {
+  const int step = std::max(1, static_cast<int>((axis.to - axis.from) / 10));
+  std::string result;
+  for (int decade = static_cast<int>(axis.from); decade <= static_cast<int>(axis.to); decade += step) {
+    const double y = axis.place(std::pow(10.0, decade));
+    result += line_between(left, y, left + plot_width, y, "grid");
+    result += text_at(left - 6, y + 4, "end", fmt::format("1e{}", decade));
+  }
+  return result + text_at(4, 14, "start", chart.y_label);
+}
+
+std::string marker(int style, double x, double y) {
+  switch (style % 6) {
+    case 0: return fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\"/>", x, y);
+    case 1: return fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"6\" height=\"6\"/>", x - 3, y - 3);
+    case 2: return fmt::format("<path d=\"M{:.1f} {:.1f}l4 7h-8z\"/>", x, y - 4);
+    case 3: return fmt::format("<path d=\"M{:.1f} {:.1f}l4 4l-4 4l-4 -4z\"/>", x, y - 4);
+    case 4: return fmt::format("<path d=\"M{:.1f} {:.1f}h8l-4 7z\"/>", x - 4, y - 3);
+    default: return fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"2\" height=\"9\"/>", x - 1, y - 4.5);
+  }
+}
+
+std::string class_of(const Series& series) {
+  if (series.colour < 0) return "ink";
+  return fmt::format("c{}", static_cast<std::size_t>(series.colour) % colours.size());
+}
+
+std::string stroke(const Series& series, const std::string& path) {
+  const char* dash = dashes[static_cast<std::size_t>(series.style) % dashes.size()];
+  return fmt::format("<path class=\"line\" d=\"{}\" stroke-dasharray=\"{}\"/>", path, *dash ? dash : "none");
+}
+
+std::string line_of(const Chart& chart, const Series& series, const std::function<double(double)>& x,
+                    const std::function<double(double)>& y, bool markers) {
+  std::string path;
+  std::string marks;
+  for (const auto& point : series.points) {
+    if (!drawable(chart, point)) continue;
+    path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x(point.first), y(point.second));
+    if (markers) marks += marker(series.style, x(point.first), y(point.second));
+  }
+  return fmt::format("<g class=\"series {}\"><title>{}</title>{}{}</g>\n", class_of(series),
+                     escaped(series.label), stroke(series, path.empty() ? "M0 0" : path), marks);
+}
+
+std::string legend_entry(const Series& series, double y, bool markers) {
+  const double x = legend_left;
+  return fmt::format("<g class=\"{}\">{}{}</g>\n", class_of(series),
+                     stroke(series, fmt::format("M{:.1f} {:.1f}h30", x, y)),
+                     markers ? marker(series.style, x + 15, y) : "") +
+         text_at(x + 36, y + 4, "start", series.label);
+}
+
+std::string legend(const Chart& chart) {
+  std::string result;
+  double y = top + 6;
+  for (const Series& series : chart.series) {
+    result += legend_entry(series, y, true);
+    y += legend_line;
+  }
+  if (!chart.limit.points.empty()) result += legend_entry(chart.limit, y, false);
+  return result;
+}
+
+}  // namespace
+
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    switch (c) {
+      case '&': result += "&amp;"; break;
+      case '<': result += "&lt;"; break;
+      case '>': result += "&gt;"; break;
+      case '"': result += "&quot;"; break;
+      default: result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+  }
+  return result;
+}
+
+std::string chart_style() {
+  std::string light = "--ink:#1b1f24;--paper:#ffffff;--soft:#d8dee4;";
+  std::string dark = "--ink:#e6e8eb;--paper:#15181c;--soft:#363c44;";
+  std::string rules;
+  for (std::size_t i = 0; i < colours.size(); ++i) {
+    light += fmt::format("--c{}:{};", i, colours[i].first);
+    dark += fmt::format("--c{}:{};", i, colours[i].second);
+    rules += fmt::format(".c{0}{{stroke:var(--c{0});fill:var(--c{0})}}", i);
+  }
+  return ":root{" + light + "}\n@media (prefers-color-scheme:dark){:root{" + dark + "}}\n" + rules +
+         ".ink{stroke:var(--ink);fill:var(--ink)}.line{fill:none;stroke-width:1.6}"
+         ".grid{stroke:var(--soft);stroke-width:1}.label{font:12px sans-serif;fill:var(--ink);stroke:none}"
+         ".heading{font:bold 13px sans-serif;fill:var(--ink);stroke:none}.paper{fill:var(--paper)}\n";
+}
+
+std::string draw(const Chart& chart, const std::string& style) {
+  const double lines = static_cast<double>(chart.series.size()) + 2;
+  const double height = std::max(280.0, lines * legend_line);
+  const auto points = drawable_points(chart);
+  const Axis x = x_axis(chart, points);
+  const Axis y = y_axis(points, height);
+  std::size_t longest = chart.limit.label.size();
+  for (const Series& series : chart.series) longest = std::max(longest, series.label.size());
+  const double width = legend_left + 44 + 7 * static_cast<double>(longest);
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
+      "height=\"{1:.0f}\" role=\"img\">\n<title>{2}</title>\n",
+      width, top + height + 44, escaped(chart.title));
+  if (!style.empty()) {
+    svg += "<style>" + style + "</style>\n<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n";
+    svg += text_at(left + plot_width / 2, 28, "middle", chart.title, "heading");
+  }
+  svg += x_ticks(chart, x, top + height, points) + y_ticks(chart, y);
+  const auto place_x = [&x](double value) { return x.place(value); };
+  const auto place_y = [&y](double value) { return y.place(value); };
+  if (!chart.limit.points.empty()) svg += line_of(chart, chart.limit, place_x, place_y, false);
+  for (const Series& series : chart.series) svg += line_of(chart, series, place_x, place_y, true);
+  return svg + legend(chart) + "</svg>\n";
+}
+
+}  // namespace kintsugi::tools

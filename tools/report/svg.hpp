@@ -1,0 +1,37 @@
+// A line chart as SVG: axes, ticks, lines with markers, a legend. Colours are CSS variables, so that a page may
+// be read in light and dark mode.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kintsugi::tools {
+
+struct Series {
+  std::string label;
+  int colour = 0;                                 // -1: the colour of text
+  int style = 0;                                  // dashes and marker
+  std::vector<std::pair<double, double>> points;  // by x
+};
+
+struct Chart {
+  std::string title;
+  std::string x_label;
+  std::string y_label;
+  bool log_x = true;  // y is always logarithmic
+  std::vector<Series> series;
+  Series limit;  // drawn without markers; no points: none
+};
+
+// Text as XML has it.
+std::string escaped(const std::string& text);
+
+// Rules for the classes that draw() uses, and the colours of both modes.
+std::string chart_style();
+
+// Points that a logarithmic axis has no place for (0 and infinity) are left out. `style` is put inside, for an
+// SVG that stands alone.
+std::string draw(const Chart& chart, const std::string& style = "");
+
+}  // namespace kintsugi::tools
