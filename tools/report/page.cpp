@@ -7,12 +7,12 @@ namespace {
 std::string page_style() {
   std::string style =
       chart_style() +
-      "body{font:15px/1.45 sans-serif;margin:1.5rem;color:var(--ink);background:var(--paper)}"
+      "body{font:15px/1.45 sans-serif;margin:1.5rem}"
       "h1{font-size:1.4rem}h2{font-size:1.05rem;margin:1.6rem 0 .3rem}svg{max-width:100%;height:auto}"
       ".wide{overflow-x:auto}table{border-collapse:collapse;font-size:12.5px}"
-      "td,th{padding:.15rem .5rem;border-bottom:1px solid var(--soft);text-align:right;"
+      "td,th{padding:.15rem .5rem;border-bottom:1px solid;text-align:right;"
       "white-space:nowrap}td:nth-child(-n+5),th:nth-child(-n+5){text-align:left}"
-      "code{overflow-wrap:anywhere}.no{font-weight:bold;color:var(--c7)}.chart{display:none}\n";
+      "code{overflow-wrap:anywhere}.no{font-weight:bold}.chart{display:none}\n";
   for (std::size_t i = 0; i < measures.size(); ++i)
     style += fmt::format("#measure{0}:checked~main .measure{0}{{display:block}}\n", i);
   return style;

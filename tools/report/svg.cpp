@@ -197,19 +197,34 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-std::string chart_style() {
-  std::string light = "--ink:#1b1f24;--paper:#ffffff;--soft:#d8dee4;";
-  std::string dark = "--ink:#e6e8eb;--paper:#15181c;--soft:#363c44;";
-  std::string rules;
+namespace {
+
+struct Palette {
+  const char* ink;
+  const char* paper;
+  const char* soft;
+};
+
+// Colours stand in the rules themselves: not every program that shows a picture knows CSS variables.
+std::string coloured_rules(const Palette& palette, bool dark) {
+  std::string rules = fmt::format(
+      "body{{color:{0};background:{1}}}td,th{{border-color:{2}}}.no{{color:{3}}}.ink{{stroke:{0};fill:{0}}}"
+      ".grid{{stroke:{2}}}.label,.heading{{fill:{0};stroke:none}}.paper{{fill:{1}}}",
+      palette.ink, palette.paper, palette.soft, dark ? colours.back().second : colours.back().first);
   for (std::size_t i = 0; i < colours.size(); ++i) {
-    light += fmt::format("--c{}:{};", i, colours[i].first);
-    dark += fmt::format("--c{}:{};", i, colours[i].second);
-    rules += fmt::format(".c{0}{{stroke:var(--c{0});fill:var(--c{0})}}", i);
+    rules += fmt::format(".c{0}{{stroke:{1};fill:{1}}}", i, dark ? colours[i].second : colours[i].first);
   }
-  return ":root{" + light + "}\n@media (prefers-color-scheme:dark){:root{" + dark + "}}\n" + rules +
-         ".ink{stroke:var(--ink);fill:var(--ink)}.line{fill:none;stroke-width:1.6}"
-         ".grid{stroke:var(--soft);stroke-width:1}.label{font:12px sans-serif;fill:var(--ink);stroke:none}"
-         ".heading{font:bold 13px sans-serif;fill:var(--ink);stroke:none}.paper{fill:var(--paper)}\n";
+  return rules;
+}
+
+}  // namespace
+
+std::string chart_style() {
+  const Palette light{"#1b1f24", "#ffffff", "#d8dee4"};
+  const Palette dark{"#e6e8eb", "#15181c", "#363c44"};
+  return coloured_rules(light, false) + "\n@media (prefers-color-scheme:dark){" + coloured_rules(dark, true) +
+         "}\n.line{fill:none;stroke-width:1.6}.grid{stroke-width:1}.label{font:12px sans-serif}"
+         ".heading{font:bold 13px sans-serif}\n";
 }
 
 std::string draw(const Chart& chart, const std::string& style) {
