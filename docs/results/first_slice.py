@@ -78,7 +78,7 @@ def measure_one(program, folder, distribution, k, seed):
 
 
 def measure(program):
-    result = {"format": "kintsugi.accuracy", "format_version": 1, "rows": []}
+    result = {"format": "kintsugi.first-slice", "format_version": 1, "rows": []}
     with tempfile.TemporaryDirectory() as folder:
         for distribution in DISTRIBUTIONS:
             for k in LENGTHS:
