@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy
 import pytest
-from conftest import SOURCE
+from conftest import SOURCE, schema
 from test_json import accept
 
 # Products of this size gain nothing from threads, which wait for each other where the machine is busy.
@@ -129,8 +129,7 @@ def test_fp64(program):
     assert rows[0]["errors"]["correctly_rounded_fraction"] == 1, "k = 1: one rounding"
     # Without names those that take the type.
     taken = {row["scheme"] for row in program.ok("accuracy", "--types", "fp64", "--shapes", "2x2x2", "--json").json()["rows"]}
-    schemes = program.ok("schemes", "--json").json()["schemes"]
-    assert taken == {scheme["name"] for scheme in schemes if "fp64" in scheme["operands"]} | {"native"}
+    assert taken == {name for name, scheme in described(program).items() if "fp64" in scheme["operands"]} | {"native"}
 
 
 def test_histograms(program, measured):
@@ -168,13 +167,55 @@ def test_the_window_decides_whether_the_bound_is_held(program):
         assert window[f"span:{span}", "fp16x3-wide"] == (span <= 28)
 
 
+def described(program):
+    """The library's schemes by name."""
+    return {scheme["name"]: scheme for scheme in program.ok("schemes", "--json").json()["schemes"]}
+
+
 def test_every_bound_holds(program):
-    """All schemes on all engines, with all accumulators."""
+    """All schemes on all engines, with all accumulators and types."""
     flags = ["--engines", "reference,cpu", "--accumulators", "all", "--m", "9", "--n", "9", "--k", "1,65"]
     distributions = "uniform,uniform01,phi:1,integer:9,powers-of-two:6,cancellation:20,offset:-4,span:16"
-    rows = program("accuracy", *flags, "--distributions", distributions, "--json", environment=ONE_THREAD).json()["rows"]
+    flags += ["--types", "fp32,fp64", "--distributions", distributions]
+    rows = program("accuracy", *flags, "--json", environment=ONE_THREAD).json()["rows"]
     held = [row["bound"]["held"] for row in rows if row["bound"]]
     assert held.count(True) > 100 and held.count(False) == 0
+    # Integer formats promise their bound for every finite operand, and these are.
+    schemes = described(program)
+    for row in rows:
+        if row["bound"] and schemes[row["scheme"]]["split_a"]["format"] == "int8":
+            assert row["bound"]["held"] is True
+
+
+def test_special_operands_have_no_bound(program):
+    flags = ["--distributions", "special:0.5", "--shapes", "8x8x8", "--types", "fp32,fp64", "--json"]
+    rows = program.ok("accuracy", "--schemes", ",".join(described(program)), *flags).json()["rows"]
+    assert {(row["bound"]["in_window"], row["bound"]["held"]) for row in rows} == {(False, None)}
+
+
+def test_fitted_schemes_have_the_bound_of_what_ran(program):
+    """The report's, where a scheme fits its split to the operands; the plan has that of what was asked for."""
+    if "adapted" not in schema("report")["properties"]:
+        pytest.skip("this version's report does not say what was adapted")
+    flags = ["--schemes", "h2sgemm:sb=eq6", "--distributions", "offset:10", "--shapes", "8x8x8", "--seeds", "1"]
+    (row,) = program.ok("accuracy", *flags, "--json").json()["rows"]
+    program.ok("generate", "offset:10", "8x8", "-o", "A.npy", "--side", "a", "--seed", "1")
+    program.ok("generate", "offset:10", "8x8", "-o", "B.npy", "--side", "b", "--seed", "1")
+    gemm = ["gemm", "A.npy", "B.npy", "--engine", "reference", "--scheme", "h2sgemm:sb=eq6", "--explain", "--json"]
+    ran = program.ok(*gemm).json()["rows"][0]
+    adapted = ran["report"]["adapted"]["bound_in_window"]
+    assert {name: row["bound"][name] for name in adapted} == adapted
+    assert adapted != ran["plan"]["rungs"][0]["bound_in_window"]
+    assert row["bound"]["held"] is True
+
+
+def test_parameters_may_choose_the_format(program):
+    """An accumulator that the scheme's default format does not have."""
+    if "split-n" not in described(program):
+        pytest.skip("this version has no split-n")
+    flags = ["--schemes", "split-n:format=bf16:a=3:b=3", "--accumulators", "amx-bf16,v100", "--shapes", "4x4x4"]
+    (row,) = program.ok("accuracy", *flags, "--json").json()["rows"]
+    assert (row["scheme"], row["accumulator"]) == ("split-n:format=bf16:a=3:b=3", "amx-bf16")
 
 
 def test_a_plan_is_a_file(program, measured):
@@ -290,9 +331,6 @@ def test_bad_input(program, flags, message):
 
 def test_rows_that_a_scheme_refuses_are_left_out(program):
     """h2sgemm refuses magnitudes from 2^16 on, by its own word."""
-    schemes = program.ok("schemes", "--json").json()["schemes"]
-    if not any(scheme["name"] == "h2sgemm" and scheme.get("parameters") for scheme in schemes):
-        pytest.skip("this version's h2sgemm has no parameters")
     flags = ["--schemes", "h2sgemm:sb=6,native", "--distributions", "uniform,offset:20", "--shapes", "4x4x4"]
     result = program("accuracy", *flags, "--json")
     assert result.status == 0
