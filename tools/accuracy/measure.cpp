@@ -86,7 +86,8 @@ Json histogram_document(const std::vector<lab::EntryError>& entries,
   std::vector<double> differences;
   for (std::size_t e = 0; e < entries.size(); ++e)
     differences.push_back(lab::relative_difference(entries[e].computed, native[e].computed));
-  return lab::histogram(differences, lab::signed_logarithmic_edges());
+  const std::vector<double>& edges = lab::signed_logarithmic_edges();
+  return {{"edges", edges}, {"counts", lab::histogram(differences, edges)}};
 }
 
 template <class T>

@@ -48,8 +48,7 @@ void AccuracyResults::resume(const std::vector<Json>& keys) {
       require_same(file_, old.at(name), head_.at(name), name);
     require_same(file_, processor_of(old), processor_of(head_), "processor");
     for (const char* name : {"max_entries", "histogram"})
-      require_same(file_, old.at("settings").value(name, Json()), head_.at("settings").value(name, Json()),
-                   name);
+      require_same(file_, old.at("settings").at(name), head_.at("settings").at(name), name);
     std::set<std::string> wanted;
     for (const Json& key : keys) wanted.insert(key.dump());
     for (const Json& row : old.at("rows")) {

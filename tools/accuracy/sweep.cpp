@@ -5,7 +5,6 @@
 
 #include "io/input_file.hpp"
 #include "lab/generators.hpp"
-#include "lab/histogram.hpp"
 
 namespace kintsugi::tools {
 
@@ -56,8 +55,7 @@ void require_known(const std::string& name, const std::vector<std::string>& word
 // Whether a scheme of kintsugi_describe_schemes takes operands of the type.
 bool takes(const Json& scheme, Type type) {
   const Json& operands = scheme.at("operands");
-  const Json name = type_text(type);
-  return operands == name || std::find(operands.begin(), operands.end(), name) != operands.end();
+  return std::find(operands.begin(), operands.end(), Json(type_text(type))) != operands.end();
 }
 
 std::vector<std::string> scheme_names(const std::vector<Type>& types) {
@@ -239,16 +237,15 @@ Sweep make_sweep(const SweepTexts& texts) {
 Json settings_of(const Sweep& sweep) {
   Json shapes = Json::array();
   for (const Shape& shape : sweep.shapes) shapes.push_back(shape_text(shape));
-  Json settings{{"schemes", sweep.schemes},
-                {"engines", sweep.engines},
-                {"accumulators", sweep.accumulators},
-                {"types", type_texts(sweep.types)},
-                {"distributions", sweep.distributions},
-                {"shapes", shapes},
-                {"seeds", sweep.seeds},
-                {"max_entries", sweep.max_entries}};
-  if (sweep.histogram) settings["histogram"] = {{"edges", lab::signed_logarithmic_edges()}};
-  return settings;
+  return {{"schemes", sweep.schemes},
+          {"engines", sweep.engines},
+          {"accumulators", sweep.accumulators},
+          {"types", type_texts(sweep.types)},
+          {"distributions", sweep.distributions},
+          {"shapes", shapes},
+          {"seeds", sweep.seeds},
+          {"max_entries", sweep.max_entries},
+          {"histogram", sweep.histogram}};
 }
 
 }  // namespace kintsugi::tools
