@@ -20,6 +20,7 @@ struct SplitDescription {
   int residual_exponent = 0;
   bool scale_vectors = false;
   int top_exponent = 0;
+  std::string_view kind = "hi_lo";  // or "fixed": rounded once, to nearest, to the grid of the last slice
 };
 
 // Vectors along k on which every element keeps all significant bits of the split.

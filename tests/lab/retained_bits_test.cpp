@@ -161,6 +161,18 @@ TEST(RetainedBits, IntegerScalesLeaveRoomForRounding) {
   }
 }
 
+// Digits of eight bits, -128...127: the second is 128 where half a unit is left, and the grid carries it over.
+TEST(RetainedBits, AGridIsRoundedOnce) {
+  SplitDescription grid{"int8", 2, "nearest-even", "nearest-even", 8, true, 6};
+  const double x = 64 + 0.5;     // the first digit is 64 to nearest, the rest 0.5 2^8 = 128
+  EXPECT_EQ(bits(grid, x), 14);  // 127 of 128: 2^-8 is lost, 2^-14.01 of x
+  grid.kind = "fixed";
+  EXPECT_EQ(bits(grid, x), 24);
+  EXPECT_EQ(bits(grid, x + 0x1p-9), 15);
+  grid.kind = "loose";
+  EXPECT_THROW(bits(grid, x), core::Error);
+}
+
 TEST(RetainedBits, AtExponents) {
   SplitDescription scaled = fp16_pair;
   scaled.residual_exponent = 12;
