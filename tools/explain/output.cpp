@@ -56,6 +56,13 @@ std::string bits_text(const SchemeRow& row) {
                      std::min(row.retained_a->promised_bits, row.retained_b->promised_bits));
 }
 
+// Digits of a grid have no window: the bound's floors say what small elements lose.
+std::string window_text(const SchemeRow& row) {
+  if (!row.in_window) return "-";
+  if (!*row.in_window) return "no";
+  return is_integer(row) ? "any" : "yes";
+}
+
 std::string bound_text(const std::optional<double>& bound) {
   return bound ? fmt::format("{:.2e}", *bound) : "-";
 }
@@ -74,7 +81,7 @@ void print_rows(const std::vector<SchemeRow>& rows) {
       return row.errors ? fmt::format("{:.2e}", (*row.errors).*member) : std::string("-");
     };
     table.add({row.scheme, row.program.is_null() ? "-" : std::to_string(row.products()), k_block_text(row),
-               bits_text(row), kept_share(row), row.in_window ? (*row.in_window ? "yes" : "no") : "-",
+               bits_text(row), kept_share(row), window_text(row),
                row.bound ? bound_text(row.bound->coefficients.relative) : "-",
                row.bound ? bound_text(row.bound->of_sample) : "-",
                error(&lab::ErrorReport::frobenius_relative), error(&lab::ErrorReport::max_componentwise),

@@ -57,8 +57,8 @@ std::string outside_the_ladder(const SchemeRow& row, const Choice& choice, const
   const LadderRung* widest = nullptr;
   for (const LadderRung& rung : choice.rungs) widest = rung.products > 0 ? &rung : widest;
   if (widest != nullptr && widest->products <= row.products())
-    return fmt::format("not needed: {} is the ladder's widest emulation and costs {} against {}",
-                       widest->scheme, cost(widest->products), cost(row.products()));
+    return fmt::format("not needed: {} is the ladder's widest emulation and costs {}", widest->scheme,
+                       cost(widest->products, row.products()));
   return "not needed: the ladder holds what is proved and costs less";
 }
 
