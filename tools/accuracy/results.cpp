@@ -30,7 +30,7 @@ Json key_of(const Json& row) {
 }
 
 AccuracyResults::AccuracyResults(std::string file, const Sweep& sweep, const std::vector<Json>& keys)
-    : file_(std::move(file)), head_(document("accuracy")) {
+    : file_(std::move(file)), head_(tools::document("accuracy")) {
   head_["settings"] = settings_of(sweep);
   head_["seed"] = sample_seed;
   if (file_.empty()) return;
@@ -47,8 +47,8 @@ void AccuracyResults::resume(const std::vector<Json>& keys) {
     for (const char* name : {"format_version", "version", "commit", "seed"})
       require_same(file_, old.at(name), head_.at(name), name);
     require_same(file_, processor_of(old), processor_of(head_), "processor");
-    require_same(file_, old.at("settings").at("max_entries"), head_.at("settings").at("max_entries"),
-                 "max_entries");
+    for (const char* name : {"max_entries", "histogram"})
+      require_same(file_, old.at("settings").at(name), head_.at("settings").at(name), name);
     std::set<std::string> wanted;
     for (const Json& key : keys) wanted.insert(key.dump());
     for (const Json& row : old.at("rows")) {
@@ -72,21 +72,28 @@ void AccuracyResults::add(const Json& row) {
 
 void AccuracyResults::flush() {
   if (file_.empty() || !changed_) return;
-  const std::string document = text();
+  const std::string text = results_text(document());
   AtomicFile output(file_);
-  output.write(document.data(), document.size());
+  output.write(text.data(), text.size());
   output.commit();
   changed_ = false;
   flushed_ = std::chrono::steady_clock::now();
 }
 
-// The head is for people, too; a row is one line.
-std::string AccuracyResults::text() const {
-  std::string result = head_.dump(2, ' ', false, Json::error_handler_t::replace);
+Json AccuracyResults::document() const {
+  Json whole = head_;
+  whole["rows"] = rows_;
+  return whole;
+}
+
+std::string results_text(const Json& document) {
+  Json head = document;
+  head.erase("rows");
+  std::string result = head.dump(2, ' ', false, Json::error_handler_t::replace);
   result.erase(result.size() - 2);  // "\n}"
   result += ",\n  \"rows\": [";
   const char* separator = "\n    ";
-  for (const Json& row : rows_) {
+  for (const Json& row : document.at("rows")) {
     result += separator + row.dump();
     separator = ",\n    ";
   }

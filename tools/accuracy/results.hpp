@@ -22,8 +22,7 @@ class AccuracyResults {
   // Writes the file: beside it, then renamed.
   void flush();
 
-  const Json& rows() const { return rows_; }
-  std::string text() const;
+  Json document() const;
 
  private:
   void resume(const std::vector<Json>& keys);
@@ -35,6 +34,9 @@ class AccuracyResults {
   bool changed_ = true;
   std::chrono::steady_clock::time_point flushed_ = std::chrono::steady_clock::now();
 };
+
+// The document's text: the head is for people, too; a row is one line.
+std::string results_text(const Json& document);
 
 // The members of a row that make its key.
 Json key_of(const Json& row);

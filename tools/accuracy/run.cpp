@@ -1,0 +1,121 @@
+#include "accuracy/run.hpp"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include "accuracy/measure.hpp"
+#include "accuracy/results.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+// A bar where stderr is a terminal, else a line every few seconds.
+class SweepProgress {
+ public:
+  SweepProgress(const std::string& name, std::size_t total)
+      : name_(name), bar_(name), total_(static_cast<std::int64_t>(total)),
+        terminal_(::isatty(STDERR_FILENO) != 0), last_(std::chrono::steady_clock::now()) {}
+
+  void show(std::size_t done, const CellKey& cell) {
+    constexpr auto interval = std::chrono::seconds(5);
+    bar_.show(static_cast<std::int64_t>(done), total_);
+    const auto now = std::chrono::steady_clock::now();
+    if (terminal_ || now - last_ < interval) return;
+    last_ = now;
+    fmt::print(stderr, "kintsugi {}: {} of {} rows, {} {}\n", name_, done, total_, cell.distribution,
+               shape_text(cell.shape));
+  }
+
+ private:
+  std::string name_;
+  Progress bar_;
+  std::int64_t total_;
+  bool terminal_;
+  std::chrono::steady_clock::time_point last_;
+};
+
+std::vector<CellKey> cells_of(const Sweep& sweep) {
+  std::vector<CellKey> cells;
+  for (const auto& distribution : sweep.distributions) {
+    for (const Shape& shape : sweep.shapes) {
+      for (const Type type : sweep.types) {
+        for (const std::uint64_t seed : sweep.seeds) cells.push_back({shape, type, distribution, seed});
+      }
+    }
+  }
+  return cells;
+}
+
+std::vector<Json> keys_of(const std::vector<CellKey>& cells, const std::vector<Method>& methods) {
+  std::vector<Json> keys;
+  for (const CellKey& cell : cells) {
+    for (const Method& method : methods) {
+      if (method.type == cell.type) keys.push_back(row_key(cell, method));
+    }
+  }
+  return keys;
+}
+
+void measure_cell(const CellKey& key, const Sweep& sweep, const std::vector<Method>& methods,
+                  AccuracyResults& results, SweepProgress& progress, SweepOutcome& outcome) {
+  std::unique_ptr<AccuracyCell> cell;
+  for (const Method& method : methods) {
+    if (method.type != key.type || results.has(row_key(key, method))) continue;
+    if (!cell) cell = make_cell(key, sweep);
+    try {
+      results.add(cell->row(method));
+    } catch (const LibraryError& error) {
+      if (error.status() != KINTSUGI_CONTRACT_UNREACHABLE) throw;
+      if (outcome.refused++ == 0) outcome.first_refusal = key.distribution + ", " + error.what();
+    }
+    progress.show(results.size(), key);
+  }
+}
+
+std::string row_name(const Json& row) {
+  const Json& problem = row.at("problem");
+  return fmt::format("{}x{}x{} {} {} seed {}, {} on {} {}", cell(problem, "m"), cell(problem, "n"),
+                     cell(problem, "k"), cell(problem, "type"), cell(row, "distribution"), cell(row, "seed"),
+                     cell(row, "scheme"), cell(row, "engine"), cell(row, "accumulator"));
+}
+
+bool is_violation(const Json& row) {
+  return !row.at("bound").is_null() && row.at("bound").at("held") == Json(false);
+}
+
+void count_violations(SweepOutcome& outcome) {
+  for (const Json& row : outcome.document.at("rows")) {
+    if (!is_violation(row)) continue;
+    if (outcome.bound_violations++ == 0) outcome.first_violation = row_name(row);
+  }
+}
+
+}  // namespace
+
+SweepOutcome run_sweep(const Sweep& sweep, const std::string& file, const std::string& name) {
+  const std::vector<Method> methods = methods_of(sweep);
+  const std::vector<CellKey> cells = cells_of(sweep);
+  const std::vector<Json> keys = keys_of(cells, methods);
+  AccuracyResults results(file, sweep, keys);
+  // What the library refuses is found before anything is measured.
+  for (const Method& method : methods) make_plan(make_handle().get(), sweep.shapes.front(), method);
+  SweepOutcome outcome;
+  outcome.rows_before = results.size();
+  SweepProgress progress(name, keys.size());
+  try {
+    for (const CellKey& cell : cells) measure_cell(cell, sweep, methods, results, progress, outcome);
+  } catch (...) {
+    if (results.size() > 0) results.flush();
+    throw;
+  }
+  results.flush();
+  outcome.document = results.document();
+  count_violations(outcome);
+  return outcome;
+}
+
+}  // namespace kintsugi::tools
