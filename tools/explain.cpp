@@ -10,40 +10,32 @@ namespace kintsugi::tools {
 
 namespace {
 
-// The library of one version writes a word here, that of another a list.
-bool takes_type(const Json& scheme, const std::string& type) {
-  const Json& operands = scheme.at("operands");
-  return operands.is_array() ? std::find(operands.begin(), operands.end(), type) != operands.end()
-                             : operands == type;
-}
-
-std::vector<std::string> schemes_to_explain(const ExplainRequest& request, const std::string& type) {
-  std::vector<std::string> fitting;
-  std::vector<std::string> known;
-  const Json document = describe_schemes();
-  for (const auto& scheme : document.at("schemes")) {
-    known.push_back(cell(scheme, "name"));
-    if (takes_type(scheme, type)) fitting.push_back(known.back());
+std::vector<std::string> schemes_to_explain(const ExplainRequest& request, Type type) {
+  std::vector<std::string> known{"native"};
+  for (const Type each : {Type::float32, Type::float64}) {
+    for (auto& name : schemes_for(each)) known.push_back(std::move(name));
   }
-  fitting.emplace_back("native");
-  known.emplace_back("native");
   for (const auto& name : request.schemes) {
-    if (std::find(known.begin(), known.end(), name.substr(0, name.find(':'))) == known.end())
-      fail("--schemes", "\"{}\" is not known; accepted: {}", name, fmt::join(known, ", "));
+    if (std::find(known.begin(), known.end(), without_parameters(name)) == known.end())
+      fail("--schemes", "\"{}\" is not known; `kintsugi schemes` lists those that are, and there is native",
+           name);
   }
-  return request.schemes.empty() ? fitting : request.schemes;
+  if (!request.schemes.empty()) return request.schemes;
+  std::vector<std::string> fitting = schemes_for(type);
+  fitting.emplace_back("native");
+  return fitting;
 }
 
 template <class T>
-Explanation explain(const ExplainedProblem& problem, const ExplainRequest& request, std::string type) {
+Explanation explain(const ExplainedProblem& problem, const ExplainRequest& request) {
   const lab::Product<T> product = problem.operands.product<T>();
   const core::MatrixView<const T> a = product.a;
   const core::MatrixView<const T> b = product.b.transposed();
   Explanation result;
-  result.type = std::move(type);
+  result.type = type_text(type_of<T>);
   result.a = operand_facts(a);
   result.b = operand_facts(b);
-  const auto schemes = schemes_to_explain(request, result.type);
+  const auto schemes = schemes_to_explain(request, type_of<T>);
   result.contract = contract_of(request.accuracy, type_of<T>, problem.k);
   const int span = std::max(result.a.widest_span, result.b.widest_span);
   const kintsugi_problem whole = row_major_problem(problem.m, problem.n, problem.k, type_of<T>);
@@ -76,9 +68,8 @@ void mark_native(Explanation& explanation) {
 void run_explain(const ExplainRequest& request) {
   require_settings();
   const ExplainedProblem problem = read_problem(request);
-  Explanation explanation = problem.operands.type() == Type::float32
-                                ? explain<float>(problem, request, "fp32")
-                                : explain<double>(problem, request, "fp64");
+  Explanation explanation = problem.operands.type() == Type::float32 ? explain<float>(problem, request)
+                                                                     : explain<double>(problem, request);
   mark_native(explanation);
   if (request.json) {
     print_json(problem, explanation);

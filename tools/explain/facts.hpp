@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "base/view.hpp"
 #include "lab/metrics.hpp"
 #include "support.hpp"
 

@@ -60,7 +60,7 @@ std::string bits_text(const SchemeRow& row) {
 std::string window_text(const SchemeRow& row) {
   if (!row.in_window) return "-";
   if (!*row.in_window) return "no";
-  return is_integer(row) ? "any" : "yes";
+  return row.window.integer ? "any" : "yes";
 }
 
 std::string bound_text(const std::optional<double>& bound) {

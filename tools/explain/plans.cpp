@@ -46,12 +46,6 @@ kintsugi_problem row_major_problem(std::int64_t m, std::int64_t n, std::int64_t 
   return problem;
 }
 
-Json describe(const Plan& plan) {
-  return read_description("plan", [&](char* buffer, std::size_t capacity, std::size_t* needed) {
-    return kintsugi_plan_describe(plan.get(), buffer, capacity, needed);
-  });
-}
-
 Choice choose(const kintsugi_problem& problem, const std::string& policy, const std::string& accuracy,
               const std::string& engine, int span) {
   const Handle handle = make_handle();
@@ -78,7 +72,6 @@ Choice choose(const kintsugi_problem& problem, const std::string& policy, const 
 }
 
 Contract contract_of(const std::string& accuracy, Type type, std::int64_t k) {
-  const std::string own = type == Type::float32 ? "fp32" : "fp64";
   std::string name = accuracy;
   if (name.empty()) {
     const Json settings = describe_settings(nullptr);
@@ -86,7 +79,7 @@ Contract contract_of(const std::string& accuracy, Type type, std::int64_t k) {
       if (cell(setting, "name") == "accuracy") name = cell(setting, "value");
     }
   }
-  if (name.empty()) name = own;
+  if (name.empty()) name = type_text(type);
   const auto length = static_cast<double>(k) + 8;
   if (name == "fp32") return {name, length * 0x1p-24};
   if (name == "fp64") return {name, length * 0x1p-53};

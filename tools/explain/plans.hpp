@@ -1,23 +1,15 @@
 // The library's plans for the problem that is explained: what would be chosen.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "io/matrix.hpp"
-#include "support.hpp"
+#include "accuracy/methods.hpp"
 
 namespace kintsugi::tools {
 
-struct PlanDeleter {
-  void operator()(kintsugi_plan plan) const { kintsugi_plan_destroy(plan); }
-};
-using Plan = std::unique_ptr<kintsugi_plan_s, PlanDeleter>;
-
 kintsugi_problem row_major_problem(std::int64_t m, std::int64_t n, std::int64_t k, Type type);
-Json describe(const Plan& plan);
 
 // A program of a ladder, and the widest span that it takes.
 struct LadderRung {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <type_traits>
 
 #include "explain/plans.hpp"
 
@@ -68,7 +67,7 @@ SchemeRun Sample<T>::run(const std::string& scheme, const std::string& engine) c
   if (!engine.empty()) options.engine = engine.c_str();
   if (scheme == "native") {
     options.policy = "native";
-    options.accuracy = std::is_same_v<T, float> ? "fp32" : "fp64";
+    options.accuracy = type_text(type_of<T>);
   } else {
     options.scheme = scheme.c_str();
   }

@@ -19,7 +19,7 @@ lab::SplitDescription description_of(const Json& split) {
                                     word("residual_rounding"), split.at("residual_exponent").get<int>()};
   description.scale_vectors = split.at("scale_vectors").get<bool>();
   if (description.scale_vectors) description.top_exponent = split.at("top_exponent").get<int>();
-  if (split.contains("kind")) description.kind = word("kind");
+  description.kind = word("kind");
   return description;
 }
 
@@ -27,7 +27,7 @@ lab::SplitDescription description_of(const Json& split) {
 bool is_in_window(const Json& split, const OperandFacts& facts) {
   if (!facts.finite()) return false;
   const lab::SplitWindow window = lab::split_window(description_of(split));
-  if (!window.known || !facts.largest) return true;
+  if (window.integer || !facts.largest) return true;
   if (window.scaled) return facts.widest_span <= window.largest_span;
   return *facts.smallest >= window.smallest && *facts.largest <= window.largest;
 }
@@ -38,8 +38,8 @@ double least_element(const Json& split, const OperandFacts& facts) {
   if (!facts.largest) return 1;
   const lab::SplitDescription description = description_of(split);
   if (!description.scale_vectors) return std::ldexp(1.0, *facts.smallest);
-  const bool floating = lab::split_window(description).known;
-  return std::ldexp(1.0, description.top_exponent - (floating ? 0 : 1) - facts.widest_span);
+  const bool integer = lab::split_window(description).integer;
+  return std::ldexp(1.0, description.top_exponent - (integer ? 1 : 0) - facts.widest_span);
 }
 
 // The floors are multiples of u_i and v_j; no element is smaller than the least one, and zeros cost nothing.
@@ -59,12 +59,13 @@ lab::BoundCoefficients coefficients_of(const Json& bound) {
   return {bound.at("relative"), bound.at("floor_a"), bound.at("floor_b"), bound.at("floor_both")};
 }
 
+template <class T>
 double largest_of_sample(const lab::BoundCoefficients& bound, const lab::VectorNorms& a,
                          const lab::VectorNorms& b, const std::vector<lab::EntryError>& entries) {
   double largest = 0;
   for (const auto& entry : entries) {
     if (entry.absolute > 0)
-      largest = std::max(largest, lab::allowed_error(bound, entry, a, b) / entry.absolute);
+      largest = std::max(largest, lab::allowed_error<T>(bound, entry, a, b) / entry.absolute);
   }
   return largest;
 }
@@ -104,11 +105,9 @@ Bound SchemeRows<T>::bound_of(const Json& program, const Json& coefficients, boo
   bound.of_spans =
       bound_of_spans(bound.coefficients, least_element(split_a, facts_a_), least_element(split_b, facts_b_),
                      rounds_last(program.at("schedule")), std::numeric_limits<T>::epsilon() / 2);
-  if constexpr (std::is_same_v<T, float>) {
-    const auto norms_a = lab::vector_norms(sample_.a(), lab::split_window(description_of(split_a)));
-    const auto norms_b = lab::vector_norms(sample_.b(), lab::split_window(description_of(split_b)));
-    bound.of_sample = largest_of_sample(bound.coefficients, norms_a, norms_b, entries);
-  }
+  const auto norms_a = lab::vector_norms(sample_.a(), lab::split_window(description_of(split_a)));
+  const auto norms_b = lab::vector_norms(sample_.b(), lab::split_window(description_of(split_b)));
+  bound.of_sample = largest_of_sample<T>(bound.coefficients, norms_a, norms_b, entries);
   return bound;
 }
 
@@ -128,7 +127,8 @@ SchemeRow SchemeRows<T>::row(const std::string& scheme) {
   row.accumulator = cell(rung, "accumulator");
   Json coefficients = rung.at("bound_in_window");
   // What a scheme that fits itself to the operands made of its program.
-  if (const Json adapted = run.report.value("adapted", Json()); !adapted.is_null()) {
+  const Json adapted = run.report.is_null() ? Json() : run.report.at("adapted");
+  if (!adapted.is_null()) {
     row.program["split_a"] = adapted.at("split_a");
     row.program["split_b"] = adapted.at("split_b");
     coefficients = adapted.at("bound_in_window");

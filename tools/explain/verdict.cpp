@@ -28,6 +28,14 @@ std::string beside_the_taken(const LadderRung& rung, const Choice& choice, int s
       taken.products < rung.products ? "costs less, " + cost(taken.products, rung.products) : "is as cheap");
 }
 
+// Inside the window: by an entry of the sample if that is enough, else by what the spans allow.
+std::string not_proved_here(const SchemeRow& row, const Contract& contract) {
+  const double of_sample = *row.bound->of_sample;
+  const double bound = of_sample > contract.coefficient ? of_sample : *row.bound->of_spans;
+  return fmt::format("not proved: {:.3g} |A||B| on these data is above the {:.3g} of accuracy {}", bound,
+                     contract.coefficient, contract.accuracy);
+}
+
 // Of a scheme that leaves vectors as they are: the library looks at no window before it plans.
 std::string without_scales(const SchemeRow& row, const Contract& contract) {
   const std::string by_name = "it does not scale rows and columns, so it runs by name alone";
@@ -37,8 +45,7 @@ std::string without_scales(const SchemeRow& row, const Contract& contract) {
                        by_name);
   }
   if (row.proved) return "proved on these data; but " + by_name;
-  return fmt::format("not proved: {:.3g} |A||B| on these data is above the {:.3g} of accuracy {}",
-                     *row.bound->of_spans, contract.coefficient, contract.accuracy);
+  return not_proved_here(row, contract);
 }
 
 // Of a scheme whose vectors are scaled and which is in no ladder.
@@ -51,9 +58,7 @@ std::string outside_the_ladder(const SchemeRow& row, const Choice& choice, const
     return fmt::format(
         "too coarse: it keeps {} bits of an element, FP32's accuracy of a single product needs {}", promised,
         fewest_bits_of_fp32);
-  if (row.bound->of_spans && *row.bound->of_spans > contract.coefficient)
-    return fmt::format("not proved on spans like these: {:.3g} |A||B| is above the {:.3g} of accuracy {}",
-                       *row.bound->of_spans, contract.coefficient, contract.accuracy);
+  if (*row.in_window && !row.proved) return not_proved_here(row, contract);
   const LadderRung* widest = nullptr;
   for (const LadderRung& rung : choice.rungs) widest = rung.products > 0 ? &rung : widest;
   if (widest != nullptr && widest->products <= row.products())
