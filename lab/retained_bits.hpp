@@ -44,6 +44,7 @@ class RetainedBits {
   core::Rounding first_rounding_;
   core::Rounding residual_rounding_;
   int residual_exponent_;
+  double residual_factor_;
   bool scale_vectors_;
   int top_exponent_;
 };

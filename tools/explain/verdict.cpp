@@ -31,9 +31,12 @@ std::string beside_the_taken(const LadderRung& rung, const Choice& choice, int s
 // Inside the window: by an entry of the sample if that is enough, else by what the spans allow.
 std::string not_proved_here(const SchemeRow& row, const Contract& contract) {
   const double of_sample = *row.bound->of_sample;
-  const double bound = of_sample > contract.coefficient ? of_sample : *row.bound->of_spans;
-  return fmt::format("not proved: {:.3g} |A||B| on these data is above the {:.3g} of accuracy {}", bound,
-                     contract.coefficient, contract.accuracy);
+  if (of_sample > contract.coefficient)
+    return fmt::format("not proved: {:.3g} |A||B| on these data is above the {:.3g} of accuracy {}",
+                       of_sample, contract.coefficient, contract.accuracy);
+  return fmt::format(
+      "not proved: spans like these allow {:.3g} |A||B|, though no sampled entry more than {:.3g}",
+      *row.bound->of_spans, of_sample);
 }
 
 // Of a scheme that leaves vectors as they are: the library looks at no window before it plans.
