@@ -1,6 +1,5 @@
 // kintsugi explain: what each scheme would make of a problem, what would be chosen, and why.
 #include <algorithm>
-#include <limits>
 #include <memory>
 
 #include "commands.hpp"
@@ -80,7 +79,6 @@ void run_explain(const ExplainRequest& request) {
 
 void add_problem_options(CLI::App& command, ExplainRequest& request) {
   const auto trans = CLI::IsMember({"N", "T", "C"}, CLI::ignore_case);
-  const auto size = CLI::Range(std::int64_t{1}, std::numeric_limits<std::int64_t>::max());
   ProblemRequest& files = request.files;
   auto* a = command.add_option("A", files.a_file, "Left operand, .npy or .mtx");
   command.add_option("B", files.b_file, "Right operand, .npy or .mtx");
@@ -92,9 +90,9 @@ void add_problem_options(CLI::App& command, ExplainRequest& request) {
       ->transform(trans)
       ->capture_default_str()
       ->needs(a);
-  command.add_option("--m", request.m, "Instead of files: rows of C")->check(size);
-  command.add_option("--n", request.n, "Columns of C")->check(size);
-  command.add_option("--k", request.k, "Inner length")->check(size);
+  command.add_option("--m", request.m, "Instead of files: rows of C")->check(CLI::PositiveNumber);
+  command.add_option("--n", request.n, "Columns of C")->check(CLI::PositiveNumber);
+  command.add_option("--k", request.k, "Inner length")->check(CLI::PositiveNumber);
   command.add_option("--distribution", request.distribution, "One of `kintsugi generate --help`");
   command.add_option("--seed", request.seed, "Seed of both operands")->capture_default_str();
   command.add_option("--type", request.type, "Type of the operands [the files', fp32]")

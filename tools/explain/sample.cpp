@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "explain/plans.hpp"
-
 namespace kintsugi::tools {
 
 namespace {
@@ -61,6 +59,19 @@ kintsugi_problem Sample<T>::problem() const {
 }
 
 template <class T>
+kintsugi_status Sample<T>::execute(kintsugi_handle handle, const Plan& plan, std::vector<T>& c) const {
+  const T one = 1;
+  const T zero = 0;
+  kintsugi_operands data = KINTSUGI_OPERANDS_INIT;
+  data.alpha = &one;
+  data.a = a_.data();
+  data.b = b_.data();
+  data.beta = &zero;
+  data.c = c.data();
+  return kintsugi_plan_execute(handle, plan.get(), &data);
+}
+
+template <class T>
 SchemeRun Sample<T>::run(const std::string& scheme, const std::string& engine) const {
   const Handle handle = make_handle();
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
@@ -80,23 +91,14 @@ SchemeRun Sample<T>::run(const std::string& scheme, const std::string& engine) c
   require("--schemes", status);
   run.plan = describe(plan);
   std::vector<T> c(rows_.size() * columns_.size());
-  const T one = 1;
-  const T zero = 0;
-  kintsugi_operands data = KINTSUGI_OPERANDS_INIT;
-  data.alpha = &one;
-  data.a = a_.data();
-  data.b = b_.data();
-  data.beta = &zero;
-  data.c = c.data();
-  status = kintsugi_plan_execute(handle.get(), plan.get(), &data);
+  status = execute(handle.get(), plan, c);
   if (is_refusal(status)) return {kintsugi_last_error(), run.plan, {}, {}, {}};
   require(scheme, status);
   run.report = read_description("report", [&](char* buffer, std::size_t capacity, std::size_t* needed) {
     return kintsugi_report(handle.get(), buffer, capacity, needed);
   });
-  const core::MatrixView<const T> view{c.data(), std::ssize(rows_), std::ssize(columns_),
-                                       std::ssize(columns_), 1};
-  run.errors = exact_->measure(view, {}, &run.entries);
+  const auto columns = std::ssize(columns_);
+  run.errors = exact_->measure({c.data(), std::ssize(rows_), columns, columns, 1}, {}, &run.entries);
   return run;
 }
 

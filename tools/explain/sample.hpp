@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "explain/facts.hpp"
+#include "explain/plans.hpp"
 #include "lab/metrics.hpp"
 #include "support.hpp"
 
@@ -46,6 +47,7 @@ class Sample {
     return {values.data(), std::ssize(vectors), k_, k_, 1};
   }
   kintsugi_problem problem() const;
+  kintsugi_status execute(kintsugi_handle handle, const Plan& plan, std::vector<T>& c) const;
 
   std::int64_t k_;
   std::vector<std::int64_t> rows_;
