@@ -72,6 +72,17 @@ SplitError grid_error(const SplitRule& rule) {
   return split;
 }
 
+// Exponent of the largest elements that overflow no slice: neither the first, which may round up, nor a residual,
+// which may be scaled by more bits than the slices before it have taken.
+int highest_exponent(const SplitRule& rule) {
+  int highest = rule.format->max_exponent - 1;
+  for (int s = 1; s < rule.slices; ++s) {
+    highest =
+        std::min(highest, rule.format->max_exponent - rest_exponent(rule, s) - s * rule.residual_exponent);
+  }
+  return highest;
+}
+
 SplitError split_error(const SplitRule& rule, bool window) {
   if (!rule.format->floating) return grid_error(rule);
   SplitError split;
@@ -186,7 +197,7 @@ int window_span(const SplitRule& rule) {
 }
 
 bool can_overflow(const SplitRule& rule, const RangeSummary& ranges) {
-  return !rule.scale_vectors && ranges.largest >= rule.format->max_exponent;
+  return !rule.scale_vectors && ranges.largest > highest_exponent(rule);
 }
 
 bool in_window(const SplitRule& rule, const RangeSummary& ranges) {
