@@ -21,10 +21,10 @@ std::string reason_of(const Choice& choice, const Json& plan, int span) {
     return fmt::format("{} is named by the settings ({}), so it runs whatever it costs", cell(named, "value"),
                        cell(named, "source"));
   if (!choice.taken)
-    return fmt::format("vectors span up to {} binades and no program is proved for more than {}", span,
+    return fmt::format("vectors span up to {} and no program is proved for more than {}", binades(span),
                        *choice.rungs.back().largest_span);
   if (*choice.taken > 0 || choice.chosen()->largest_span)
-    return fmt::format("the first of the ladder that takes vectors of up to {} binades", span);
+    return "the first of the ladder that takes vectors of up to " + binades(span);
   return choice.policy == "auto"
              ? fmt::format("engine {} claims no emulation that is quicker than its native product",
                            choice.engine)
@@ -32,6 +32,8 @@ std::string reason_of(const Choice& choice, const Json& plan, int span) {
 }
 
 }  // namespace
+
+std::string binades(int span) { return fmt::format("{} binade{}", span, span == 1 ? "" : "s"); }
 
 kintsugi_problem row_major_problem(std::int64_t m, std::int64_t n, std::int64_t k, Type type) {
   kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;

@@ -9,8 +9,6 @@ namespace {
 // The contract at k = 1, 9 u, which every single product must keep, is more than what splits to 21 bits lose.
 constexpr int fewest_bits_of_fp32 = 22;
 
-std::string binades(int span) { return fmt::format("{} binade{}", span, span == 1 ? "" : "s"); }
-
 std::string cost(int products, int against) {
   return fmt::format("{} product{} against {}", products, products == 1 ? "" : "s", against);
 }
