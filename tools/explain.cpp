@@ -37,7 +37,7 @@ Explanation explain(const ExplainedProblem& problem, const ExplainRequest& reque
   const auto schemes = schemes_to_explain(request, type_of<T>);
   result.contract = contract_of(request.accuracy, type_of<T>, problem.k);
   const int span = std::max(result.a.widest_span, result.b.widest_span);
-  const kintsugi_problem whole = row_major_problem(problem.m, problem.n, problem.k, type_of<T>);
+  const kintsugi_problem whole = row_major_problem({problem.m, problem.n, problem.k}, type_of<T>);
   const auto chosen = [&](const char* policy) {
     return choose(whole, policy, request.accuracy, request.engine, span);
   };

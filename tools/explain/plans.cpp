@@ -35,19 +35,6 @@ std::string reason_of(const Choice& choice, const Json& plan, int span) {
 
 std::string binades(int span) { return fmt::format("{} binade{}", span, span == 1 ? "" : "s"); }
 
-kintsugi_problem row_major_problem(std::int64_t m, std::int64_t n, std::int64_t k, Type type) {
-  kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
-  problem.m = m;
-  problem.n = n;
-  problem.k = k;
-  problem.lda = k;
-  problem.ldb = problem.ldc = n;
-  problem.type_a = problem.type_b = problem.type_c = problem.type_scalar =
-      type == Type::float32 ? KINTSUGI_F32 : KINTSUGI_F64;
-  problem.layout = KINTSUGI_ROW_MAJOR;
-  return problem;
-}
-
 Choice choose(const kintsugi_problem& problem, const std::string& policy, const std::string& accuracy,
               const std::string& engine, int span) {
   const Handle handle = make_handle();

@@ -9,8 +9,6 @@
 
 namespace kintsugi::tools {
 
-kintsugi_problem row_major_problem(std::int64_t m, std::int64_t n, std::int64_t k, Type type);
-
 std::string binades(int span);  // "1 binade", "2 binades"
 
 // A program of a ladder, and the widest span that it takes.

@@ -52,7 +52,7 @@ Sample<T>::Sample(core::MatrixView<const T> a, core::MatrixView<const T> b, std:
 
 template <class T>
 kintsugi_problem Sample<T>::problem() const {
-  kintsugi_problem problem = row_major_problem(std::ssize(rows_), std::ssize(columns_), k_, type_of<T>);
+  kintsugi_problem problem = row_major_problem({std::ssize(rows_), std::ssize(columns_), k_}, type_of<T>);
   problem.op_b = KINTSUGI_OP_T;
   problem.ldb = k_;
   return problem;

@@ -10,19 +10,6 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Its words are those of `split`, which must live as long.
-lab::SplitDescription description_of(const Json& split) {
-  const auto word = [&](const char* name) -> std::string_view {
-    return split.at(name).get_ref<const std::string&>();
-  };
-  lab::SplitDescription description{word("format"), split.at("slices").get<int>(), word("first_rounding"),
-                                    word("residual_rounding"), split.at("residual_exponent").get<int>()};
-  description.scale_vectors = split.at("scale_vectors").get<bool>();
-  if (description.scale_vectors) description.top_exponent = split.at("top_exponent").get<int>();
-  description.kind = word("kind");
-  return description;
-}
-
 // The error of an integer format is in the floors: every finite operand is inside.
 bool is_in_window(const Json& split, const OperandFacts& facts) {
   if (!facts.finite()) return false;
@@ -42,11 +29,12 @@ double least_element(const Json& split, const OperandFacts& facts) {
   return std::ldexp(1.0, description.top_exponent - (integer ? 1 : 0) - facts.widest_span);
 }
 
-// The floors are multiples of u_i and v_j; no element is smaller than the least one, and zeros cost nothing.
-double bound_of_spans(const lab::BoundCoefficients& bound, double least_a, double least_b, bool rounds_last,
-                      double unit_roundoff) {
+// The floors are multiples of u_i and v_j; no element is smaller than the least one, and zeros cost nothing. What an
+// integer format's products lose together is k times what one of them does.
+double bound_of_spans(const lab::BoundCoefficients& bound, double products, double least_a, double least_b,
+                      bool rounds_last, double unit_roundoff) {
   const double before = bound.relative + bound.floor_a / least_a + bound.floor_b / least_b +
-                        bound.floor_both / (least_a * least_b);
+                        bound.floor_both / products / (least_a * least_b);
   return rounds_last ? before + unit_roundoff * (1 + before) : before;
 }
 
@@ -102,9 +90,11 @@ Bound SchemeRows<T>::bound_of(const Json& program, const Json& coefficients, boo
   if (!in_window) return bound;
   const Json& split_a = program.at("split_a");
   const Json& split_b = program.at("split_b");
-  bound.of_spans =
-      bound_of_spans(bound.coefficients, least_element(split_a, facts_a_), least_element(split_b, facts_b_),
-                     rounds_last(program.at("schedule")), std::numeric_limits<T>::epsilon() / 2);
+  const bool integer = lab::split_window(description_of(split_a)).integer;
+  const double products = integer ? static_cast<double>(sample_.a().columns) : 1;
+  bound.of_spans = bound_of_spans(bound.coefficients, products, least_element(split_a, facts_a_),
+                                  least_element(split_b, facts_b_), rounds_last(program.at("schedule")),
+                                  std::numeric_limits<T>::epsilon() / 2);
   const auto norms_a = lab::vector_norms(sample_.a(), lab::split_window(description_of(split_a)));
   const auto norms_b = lab::vector_norms(sample_.b(), lab::split_window(description_of(split_b)));
   bound.of_sample = largest_of_sample<T>(bound.coefficients, norms_a, norms_b, entries);
