@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "arith/host_device.hpp"
+#include "arith/residue.hpp"
 #include "formats/format.hpp"
 
 namespace kintsugi::core {
@@ -14,12 +15,15 @@ enum class SplitKind : std::uint8_t {
   // The digits of a grid (integer formats): x is rounded to the grid once, to nearest, and written in balanced
   // digits of residual_exponent bits, which use all of an integer format: -128...127 for 8 bits.
   fixed,
+  // Residues of the nearest integer modulo the first `slices` moduli (arith/residue.hpp).
+  residues,
 };
 
 // x * 2^scale = sum over s of slice_s * 2^(-s * residual_exponent) + error.
 //   hi_lo  slice_0 = round(x * 2^scale),  rest_1 = (x * 2^scale - slice_0) * 2^residual_exponent, ...
 //          All steps but the roundings are exact in double: the rest of a rounding has no more bits than x.
 //   fixed  round(x * 2^(scale + (slices - 1) * residual_exponent)) in digits
+// residues: slice_s = round(x * 2^scale) mod moduli[s]; their sum stands for nothing.
 struct SplitRule {
   const Format* format;
   int slices;
@@ -76,8 +80,11 @@ KINTSUGI_HOST_DEVICE constexpr void split_into_digits(const SplitRule& rule, dou
 // Calls store(s, pattern) for every slice of the finite value x.
 template <class Store>
 KINTSUGI_HOST_DEVICE constexpr void split_element(const SplitRule& rule, double x, int scale, Store&& store) {
-  if (rule.kind == SplitKind::fixed) return split_into_digits(rule, x, scale, store);
-  split_into_residuals(rule, x, scale, store);
+  switch (rule.kind) {
+    case SplitKind::hi_lo: return split_into_residuals(rule, x, scale, store);
+    case SplitKind::fixed: return split_into_digits(rule, x, scale, store);
+    case SplitKind::residues: return split_into_residues(rule.slices, x, scale, store);
+  }
 }
 
 }  // namespace kintsugi::core

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <vector>
 
-#include "formats/format.hpp"
+#include "formats/fp32.hpp"
+#include "formats/fp64.hpp"
 #include "schedule/bound.hpp"
 
 namespace kintsugi::core {
@@ -98,6 +100,9 @@ SplitError split_error(const SplitRule& rule, bool window) {
   return split;
 }
 
+// Residues: scaled elements are rounded to integers, and nothing else is lost before the last rounding.
+ErrorBound integer_rounding(double k) { return {0, 0.5, 0.5, 0.25 * k}; }
+
 bool has_term(const Schedule& schedule, int a, int b) {
   return std::any_of(schedule.terms.begin(), schedule.terms.end(),
                      [&](const Term& term) { return term.a == a && term.b == b; });
@@ -184,7 +189,8 @@ void add_recombination(ErrorBound& bound, const Program& program, const SplitErr
 // less where an integer format's scale leaves room for rounding. What its products lose together (floor_both) is k
 // times what one of them does, and a zero loses nothing.
 double relative_of(const Program& program, const ErrorBound& bound, std::int64_t k, int span_a, int span_b) {
-  const int room = program.format().floating ? 0 : 1;
+  const bool makes_room = !program.format().floating && program.split_a.kind != SplitKind::residues;
+  const int room = makes_room ? 1 : 0;
   const double products = program.format().floating ? 1 : static_cast<double>(k);
   const double least_a = two_to(program.split_a.top_exponent - room - span_a);
   const double least_b = two_to(program.split_b.top_exponent - room - span_b);
@@ -196,6 +202,7 @@ double relative_of(const Program& program, const ErrorBound& bound, std::int64_t
 
 int window_span(const SplitRule& rule) {
   // A grid keeps something of every element down to its last quantum.
+  if (rule.kind == SplitKind::residues) return rule.top_exponent;
   if (!rule.format->floating) return rule.top_exponent + (rule.slices - 1) * rule.residual_exponent;
   return rule.top_exponent - lowest_exponent(rule);
 }
@@ -212,6 +219,8 @@ bool in_window(const SplitRule& rule, const RangeSummary& ranges) {
 
 ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int64_t k, bool a_in_window,
                        bool b_in_window) {
+  if (program.recombination == Recombination::exact_sums) return {};
+  if (program.recombination == Recombination::residues) return integer_rounding(static_cast<double>(k));
   const SplitError a = split_error(program.split_a, a_in_window);
   const SplitError b = split_error(program.split_b, b_in_window);
   ErrorBound bound = split_bound(program, a, b);
@@ -230,15 +239,28 @@ ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int
 }
 
 double split_loss(const Program& program) {
+  if (program.recombination == Recombination::exact_sums) return 0;
+  if (program.recombination == Recombination::residues)
+    return relative_of(program, integer_rounding(1), 1, 0, 0);
   const ErrorBound bound =
       split_bound(program, split_error(program.split_a, true), split_error(program.split_b, true));
   return relative_of(program, bound, 1, 0, 0);
 }
 
-double relative_bound(const Program& program, const ErrorBound& bound, std::int64_t k, int span_a,
-                      int span_b) {
+double relative_bound(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,
+                      int span_a, int span_b) {
   const double before = relative_of(program, bound, k, span_a, span_b);
-  return program.schedule.sums() == 1 ? before : before + 0x1p-24 * (1 + before);
+  return program.schedule.sums() == 1 && type == OperandType::f32
+             ? before
+             : before + unit_roundoff(type) * (1 + before);
+}
+
+int exact_span(const Program& program, OperandType type) {
+  if (program.recombination == Recombination::exact_sums) return std::numeric_limits<int>::max();
+  if (program.recombination != Recombination::residues) return -1;
+  // The last significant bit of every element is an integer then.
+  const int fraction_bits = (type == OperandType::f32 ? fp32 : fp64).fraction_bits();
+  return std::min(program.split_a.top_exponent, program.split_b.top_exponent) - fraction_bits;
 }
 
 }  // namespace kintsugi::core

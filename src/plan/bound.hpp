@@ -46,12 +46,20 @@ double split_loss(const Program& program);
 
 // `bound`, which must be that inside both windows for inner length k, as one relative coefficient of (|A||B|)_ij for
 // scaled operands that span at most span_a and span_b binades: there the floors are small multiples
-// of every element. The last rounding to fp32 is in it where there is one: a single group's sum is
-// fp32 already.
-double relative_bound(const Program& program, const ErrorBound& bound, std::int64_t k, int span_a,
-                      int span_b);
+// of every element. The last rounding to the operands' type is in it where there is one: a single
+// group's sum is fp32 already.
+double relative_bound(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,
+                      int span_a, int span_b);
 
-// (k + 8) * 2^-24, the fp32 contract's coefficient of (|A||B|)_ij.
-constexpr double fp32_contract(std::int64_t k) { return (static_cast<double>(k) + 8) * 0x1p-24; }
+// Binades that vectors may span so that the program's result is correctly rounded; negative: never.
+int exact_span(const Program& program, OperandType type);
+
+// The unit roundoff u of the type.
+constexpr double unit_roundoff(OperandType type) { return type == OperandType::f32 ? 0x1p-24 : 0x1p-53; }
+
+// (k + 8) u, the coefficient of (|A||B|)_ij of the contracts fp32 and fp64.
+constexpr double contract_of_type(OperandType type, std::int64_t k) {
+  return (static_cast<double>(k) + 8) * unit_roundoff(type);
+}
 
 }  // namespace kintsugi::core

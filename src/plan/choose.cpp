@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -67,8 +68,8 @@ const char* type_name(OperandType type) { return type == OperandType::f32 ? "fp3
 
 // Coefficient of (|A||B|)_ij that the accuracy allows; 0: nothing but the correctly rounded result.
 double contract_coefficient(const std::string& accuracy, std::int64_t k) {
-  if (accuracy == "fp32") return fp32_contract(k);
-  if (accuracy == "fp64") return (static_cast<double>(k) + 8) * 0x1p-53;
+  if (accuracy == "fp32") return contract_of_type(OperandType::f32, k);
+  if (accuracy == "fp64") return contract_of_type(OperandType::f64, k);
   if (accuracy == "exact") return 0;
   double tolerance = 0;
   std::from_chars(accuracy.data(), accuracy.data() + accuracy.size(), tolerance);
@@ -79,7 +80,7 @@ double contract_coefficient(const std::string& accuracy, std::int64_t k) {
 // second-order term (Jeannerod and Rump, Improved error bounds for inner products in floating-point
 // arithmetic, 2013).
 double native_coefficient(OperandType type, std::int64_t k) {
-  return static_cast<double>(k) * (type == OperandType::f32 ? 0x1p-24 : 0x1p-53);
+  return static_cast<double>(k) * unit_roundoff(type);
 }
 
 // An emulation that is proved, and the coefficient of |A||B| that it is proved for.
@@ -88,58 +89,88 @@ struct Proved {
   double coefficient;
 };
 
-// The widest span at which the scheme is proved to meet the contract; nothing: not even at 0. What
-// stands for FP32 must also keep FP32's bits in every single product (9 u, the contract at k = 1): a long
-// sum would forgive a coarse split that native FP32 never has.
-std::optional<Proved> prove(const Scheme& scheme, Accumulator accumulator, const Contract& contract,
-                            std::int64_t k) {
-  const Program& program = scheme.program;
+// The widest span at which the program is proved to meet the contract; nothing: not even at 0. What stands for
+// FP32 (FP64) must also keep its bits in every single product (9 u, the contract at k = 1): a long sum would forgive a
+// coarse split that the native product never has.
+std::optional<Proved> prove(const Rung& rung, const Contract& contract, OperandType type, std::int64_t k) {
+  const Program& program = rung.program;
+  Proved proved{rung, 0};
+  if (contract.accuracy == "exact") {
+    proved.rung.largest_span = exact_span(program, type);
+    return proved.rung.largest_span < 0 ? std::nullopt : std::optional(proved);
+  }
   if (!program.split_a.scale_vectors || !program.split_b.scale_vectors) return std::nullopt;
-  if (contract.accuracy == "fp32" && split_loss(program) > fp32_contract(1)) return std::nullopt;
-  const ErrorBound bound = error_bound(program, accumulator, k, true, true);
+  const bool of_type = contract.accuracy == "fp32" || contract.accuracy == "fp64";
+  const double unit = contract.accuracy == "fp32" ? 0x1p-24 : 0x1p-53;
+  if (of_type && split_loss(program) > 9 * unit) return std::nullopt;
+  const ErrorBound bound = error_bound(program, rung.accumulator, k, true, true);
   int span = std::min(window_span(program.split_a), window_span(program.split_b));
-  while (span >= 0 && relative_bound(program, bound, k, span, span) > contract.coefficient) --span;
+  while (span >= 0 && relative_bound(program, bound, type, k, span, span) > contract.coefficient) --span;
   if (span < 0) return std::nullopt;
-  return Proved{{&scheme, accumulator, span}, bound.relative};
+  proved.rung.largest_span = span;
+  proved.coefficient = bound.relative;
+  return proved;
 }
 
-// Time of the scheme's products in units of the engine's native FP32 product.
-double relative_cost(const Engine& engine, const Scheme& scheme) {
-  return static_cast<double>(scheme.program.schedule.terms.size()) /
-         engine.relative_rate(scheme.program.format().id);
+// Time of the program's products in units of the engine's native FP32 product.
+double relative_cost(const Engine& engine, const Program& program) {
+  if (program.recombination == Recombination::exact_sums) return std::numeric_limits<double>::infinity();
+  return static_cast<double>(program.schedule.terms.size()) / engine.relative_rate(program.format().id);
 }
 
-// What the engine would add the scheme's products with; nothing when it does not offer that.
-std::optional<Accumulator> offered_accumulator(const Plan& plan, const Scheme& scheme,
-                                               const std::string& name) {
-  const auto ways = plan.engine->accumulators(scheme.program.format().id);
-  if (!scheme.operands.contains(plan.problem.type) || ways.empty()) return std::nullopt;
-  if (name.empty()) return ways.front();
+// The scheme as a rung for any span, and how the engine would add its products; nothing when it does not offer that.
+std::optional<Rung> offered(const Plan& plan, const Scheme& scheme, const std::string& name) {
+  if (!scheme.operands.contains(plan.problem.type)) return std::nullopt;
+  Rung rung{&scheme, Accumulator::fp32, Rung::any_span,
+            fitted_program(scheme, plan.problem.type, plan.problem.k)};
+  if (rung.program.recombination == Recombination::exact_sums) return rung;
+  const auto ways = plan.engine->accumulators(rung.program.format().id);
+  if (ways.empty()) return std::nullopt;
+  rung.accumulator = ways.front();
+  if (name.empty() || !rung.program.format().floating) return rung;
   const auto found = std::find(ways.begin(), ways.end(), find_accumulator(name));
-  return found == ways.end() ? std::nullopt : std::optional(*found);
+  if (found == ways.end()) return std::nullopt;
+  rung.accumulator = *found;
+  return rung;
+}
+
+// All schemes, and their variants.
+std::vector<const Scheme*> candidates() {
+  std::vector<const Scheme*> all;
+  for (const Scheme* scheme : all_schemes()) {
+    all.push_back(scheme);
+    for (const std::string_view variant : scheme->variants)
+      all.push_back(find_scheme(std::string(scheme->name) + ":" + std::string(variant)));
+  }
+  return all;
 }
 
 // Emulations that are proved to meet the contract, cheapest first; only those that win against a
-// native product, unless all are wanted.
-std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumulator, bool all) {
+// native product, unless all are wanted. `native_follows`: as the last rung.
+std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumulator, bool all,
+                                    bool native_follows) {
   std::vector<Proved> proved;
-  for (const Scheme* scheme : all_schemes()) {
-    const auto way = offered_accumulator(plan, *scheme, accumulator);
-    if (!way || !(all || relative_cost(*plan.engine, *scheme) < 1)) continue;
-    if (const auto proof = prove(*scheme, *way, plan.contract, plan.problem.k)) proved.push_back(*proof);
+  for (const Scheme* scheme : candidates()) {
+    const auto rung = offered(plan, *scheme, accumulator);
+    if (!rung || !(all || relative_cost(*plan.engine, rung->program) < 1)) continue;
+    if (const auto proof = prove(*rung, plan.contract, plan.problem.type, plan.problem.k))
+      proved.push_back(*proof);
   }
   // At equal cost the more accurate one goes first.
   const auto rank = [&](const Proved& p) {
-    return std::pair(relative_cost(*plan.engine, *p.rung.scheme), p.coefficient);
+    return std::pair(relative_cost(*plan.engine, p.rung.program), p.coefficient);
   };
   std::stable_sort(proved.begin(), proved.end(),
                    [&](const Proved& x, const Proved& y) { return rank(x) < rank(y); });
-  // A rung that takes no more than one before it would never be reached.
+  // A rung that takes no more than one before it would never be reached. Where native does not follow, the last place
+  // is the widest one's.
+  const std::size_t most = Plan::most_rungs - (native_follows ? 1 : 0);
   std::vector<Rung> ladder;
-  constexpr std::size_t most_emulations = Plan::most_rungs - 1;  // native is the last rung
   for (const auto& [rung, coefficient] : proved) {
-    const bool wider = ladder.empty() || rung.largest_span > ladder.back().largest_span;
-    if (wider && ladder.size() < most_emulations) ladder.push_back(rung);
+    if (!ladder.empty() && rung.largest_span <= ladder.back().largest_span) continue;
+    if (ladder.size() == most && native_follows) break;
+    if (ladder.size() == most) ladder.pop_back();
+    ladder.push_back(rung);
   }
   return ladder;
 }
@@ -153,10 +184,14 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
   if (!scheme->operands.contains(plan.problem.type)) {
     fail(Status::not_supported, "scheme {} does not take {} operands", name, type_name(plan.problem.type));
   }
-  const Accumulator way =
-      choose_accumulator(*plan.engine, scheme->program.format(), settings[SettingId::accumulator].value);
+  Rung rung{scheme, Accumulator::fp32, Rung::any_span,
+            fitted_program(*scheme, plan.problem.type, plan.problem.k)};
+  if (rung.program.recombination != Recombination::exact_sums) {
+    rung.accumulator =
+        choose_accumulator(*plan.engine, rung.program.format(), settings[SettingId::accumulator].value);
+  }
   plan.contract.coefficient = 0;
-  plan.rungs = {{scheme, way, Rung::any_span}};
+  plan.rungs = {rung};
 }
 
 [[noreturn]] void fail_unreachable(const Plan& plan, const std::string& policy) {
@@ -175,7 +210,7 @@ void use_policy(Plan& plan, const Settings& settings) {
       native_coefficient(plan.problem.type, plan.problem.k) <= plan.contract.coefficient;
   if (policy != "native") {
     plan.rungs = proved_emulations(plan, settings[SettingId::accumulator].value,
-                                   policy == "emulate" || !native_proved);
+                                   policy == "emulate" || !native_proved, native_proved);
   }
   if (native_proved) plan.rungs.push_back({nullptr, Accumulator::fp32, Rung::any_span});
   if (plan.rungs.empty()) fail_unreachable(plan, policy);
@@ -203,6 +238,12 @@ void check_accumulator_name(const std::string& name) {
 }
 
 }  // namespace
+
+Program fitted_program(const Scheme& scheme, OperandType type, std::int64_t k) {
+  Program program = scheme.program;
+  if (scheme.fit != nullptr && k > 0) scheme.fit(program, type, k);
+  return program;
+}
 
 const Rung* Plan::widest_emulation() const {
   const Rung* widest = nullptr;

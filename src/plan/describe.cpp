@@ -28,6 +28,8 @@ std::string text_of(const Json& json) { return json.dump(2, ' ', false, Json::er
 const char* recombination_name(Recombination recombination) {
   switch (recombination) {
     case Recombination::weighted: return "weighted";
+    case Recombination::residues: return "residues";
+    case Recombination::exact_sums: return "exact_sums";
   }
   return "";
 }
@@ -51,8 +53,17 @@ const char* rounding_name(Rounding rounding) {
   return "";
 }
 
+const char* kind_name(SplitKind kind) {
+  switch (kind) {
+    case SplitKind::hi_lo: return "hi_lo";
+    case SplitKind::fixed: return "fixed";
+    case SplitKind::residues: return "residues";
+  }
+  return "";
+}
+
 Json split_json(const SplitRule& rule) {
-  return {{"kind", rule.kind == SplitKind::hi_lo ? "hi_lo" : "fixed"},
+  return {{"kind", kind_name(rule.kind)},
           {"format", rule.format->name},
           {"slices", rule.slices},
           {"first_rounding", rounding_name(rule.first_rounding)},
@@ -78,8 +89,7 @@ Json schedule_json(const Schedule& schedule) {
           {"group_exponents", exponents}};
 }
 
-Json scheme_json(const Scheme& scheme) {
-  const Program& program = scheme.program;
+Json scheme_json(const Scheme& scheme, const Program& program) {
   return {{"name", scheme.name},
           {"summary", scheme.summary},
           {"operands", types_json(scheme.operands)},
@@ -113,8 +123,8 @@ Json plan_rung_json(const Plan& plan, const Rung& rung) {
   Json json = rung_json(rung);
   if (rung.scheme == nullptr || plan.problem.k == 0) return json;
   json["bound_in_window"] =
-      bound_json(error_bound(rung.scheme->program, rung.accumulator, plan.problem.k, true, true));
-  json["program"] = scheme_json(*rung.scheme);
+      bound_json(error_bound(rung.program, rung.accumulator, plan.problem.k, true, true));
+  json["program"] = scheme_json(*rung.scheme, rung.program);
   return json;
 }
 
@@ -271,7 +281,7 @@ std::string describe_report(const Report& report) {
 std::string describe_schemes() {
   Json json = document("kintsugi.schemes");
   json["schemes"] = Json::array();
-  for (const Scheme* scheme : all_schemes()) json["schemes"].push_back(scheme_json(*scheme));
+  for (const Scheme* scheme : all_schemes()) json["schemes"].push_back(scheme_json(*scheme, scheme->program));
   return text_of(json);
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "plan/operand.hpp"
+#include "recombine/exact_sums.hpp"
+#include "recombine/residues.hpp"
 #include "recombine/special_values.hpp"
 #include "recombine/weighted.hpp"
 #include "splits/split.hpp"
@@ -85,6 +87,16 @@ Slices take_slices(const Plan& plan, const SplitRule& rule, std::int64_t vectors
   return slices;
 }
 
+template <class T>
+void recombine(const Program& program, const Accumulators& sums, std::span<const VectorRange> rows,
+               std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c, int threads) {
+  if (program.recombination == Recombination::residues)
+    return recombine_residues(sums, rows, columns, alpha, beta, c, threads);
+  std::array<int, max_groups> exponents{};
+  for (int g = 0; g < program.schedule.sums(); ++g) exponents[g] = program.schedule.sum_exponent(g);
+  recombine_weighted(sums, exponents, rows, columns, alpha, beta, c, threads);
+}
+
 // split -> multiply -> recombine, block of C by block of C.
 template <class T>
 void run_program(const Plan& plan, const Blocking& blocking, const Program& program, Accumulator accumulator,
@@ -103,8 +115,6 @@ void run_program(const Plan& plan, const Blocking& blocking, const Program& prog
 
   const auto alpha = static_cast<T>(operands.alpha);
   const auto beta = static_cast<T>(operands.beta);
-  std::array<int, max_groups> exponents{};
-  for (int g = 0; g < program.schedule.sums(); ++g) exponents[g] = program.schedule.sum_exponent(g);
   Slices slices_a;
   for (std::int64_t j = 0; j < c.columns; j += blocking.n) {
     const std::int64_t columns = std::min(blocking.n, c.columns - j);
@@ -116,8 +126,8 @@ void run_program(const Plan& plan, const Blocking& blocking, const Program& prog
       sums.columns = columns;
       plan.engine->multiply(
           {&program.schedule, slices_a, slices_b, sums, accumulator, scratch, plan.threads});
-      recombine_weighted(sums, exponents, a.ranges.subspan(i, rows), b.ranges.subspan(j, columns), alpha,
-                         beta, c.block(i, j, rows, columns), plan.threads);
+      recombine(program, sums, a.ranges.subspan(i, rows), b.ranges.subspan(j, columns), alpha, beta,
+                c.block(i, j, rows, columns), plan.threads);
     }
   }
 }
@@ -142,7 +152,7 @@ template <class T>
 EntryChoice<T> look_at_entry(const Plan& plan, const Operands& operands, std::int64_t entry,
                              Workspace& workspace) {
   const Problem& problem = plan.problem;
-  const Program& program = plan.widest_emulation()->scheme->program;
+  const Program& program = plan.widest_emulation()->program;
   EntryChoice<T> choice;
   choice.a = {view_of_a<T>(problem, operands.a, operands.prepared_a, entry),
               take_ranges(problem.m, workspace), prepared_entry(operands.prepared_a, entry)};
@@ -154,7 +164,7 @@ EntryChoice<T> look_at_entry(const Plan& plan, const Operands& operands, std::in
   choice.summary_b = summarize(choice.b.ranges);
   choice.rung = choose_rung(plan, choice.summary_a, choice.summary_b);
   if (const Scheme* scheme = plan.rungs[choice.rung].scheme) {
-    choice.program = scheme->program;
+    choice.program = plan.rungs[choice.rung].program;
     if (scheme->adapt != nullptr) scheme->adapt(choice.program, choice.summary_a, choice.summary_b);
   }
   return choice;
@@ -182,8 +192,14 @@ void multiply_entry(const Plan& plan, const Operands& operands, std::int64_t ent
   const Rung& rung = plan.rungs[choice.rung];
   if (rung.scheme == nullptr) return multiply_natively<T>(plan, operands, entry);
   const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, entry);
-  run_program(plan, report.blocking, choice.program, rung.accumulator, choice.a, choice.b, operands, c,
-              workspace);
+  if (choice.program.recombination == Recombination::exact_sums) {
+    multiply_exactly(choice.a.view, choice.b.view, choice.a.ranges, choice.b.ranges,
+                     static_cast<T>(operands.alpha), static_cast<T>(operands.beta), c,
+                     workspace.take(exact_scratch_bytes<T>(plan.problem.k, plan.threads)), plan.threads);
+  } else {
+    run_program(plan, report.blocking, choice.program, rung.accumulator, choice.a, choice.b, operands, c,
+                workspace);
+  }
   if (!choice.summary_a.finite || !choice.summary_b.finite) {
     put_special_values(choice.a.view, choice.b.view, choice.a.ranges, choice.b.ranges,
                        static_cast<T>(operands.alpha), static_cast<T>(operands.beta), c, plan.threads);

@@ -23,9 +23,13 @@ struct Rung {
   // Rows of op(A) and columns of op(B) that span at most this many binades are proved to meet the
   // contract; any_span for the native product and for a scheme that the caller named.
   int largest_span = 0;
+  Program program{};  // the scheme's, fitted to type and k
 
   static constexpr int any_span = 1 << 20;
 };
+
+// The scheme's program for operands of that type and inner length.
+Program fitted_program(const Scheme& scheme, OperandType type, std::int64_t k);
 
 // What is asked of C: |C - AB| <= coefficient * (|A||B|)_ij before alpha and beta.
 struct Contract {

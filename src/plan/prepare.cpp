@@ -31,16 +31,16 @@ MatrixView<const T> copy_operand(const MatrixView<const T>& source, void* target
 template <class T>
 void split_entry(const Plan& plan, Side side, const MatrixView<const T>& copy, Prepared::Entry& entry) {
   if (plan.widest_emulation() == nullptr) return;
-  const auto rule_of = [&](const Scheme& scheme) {
-    return side == Side::a ? scheme.program.split_a : scheme.program.split_b;
+  const auto rule_of = [&](const Rung& rung) {
+    return side == Side::a ? rung.program.split_a : rung.program.split_b;
   };
   entry.ranges.resize(static_cast<std::size_t>(copy.rows));
-  find_ranges(copy, rule_of(*plan.widest_emulation()->scheme), entry.ranges, plan.threads);
+  find_ranges(copy, rule_of(*plan.widest_emulation()), entry.ranges, plan.threads);
   const int span = summarize(entry.ranges).largest_span;
   const auto rung = std::find_if(plan.rungs.begin(), plan.rungs.end(),
                                  [&](const Rung& r) { return span <= r.largest_span; });
   if (rung == plan.rungs.end() || rung->scheme == nullptr) return;
-  const SplitRule& rule = entry.rule = rule_of(*rung->scheme);
+  const SplitRule& rule = entry.rule = rule_of(*rung);
   for (VectorRange& range : entry.ranges) set_scale(range, rule);
   entry.slices = make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices,
                              copy.rows, copy.columns);

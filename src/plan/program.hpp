@@ -50,6 +50,10 @@ constexpr SplitRule grid_split(int slices) {
 enum class Recombination : std::uint8_t {
   // Power-of-two weights, summed in double (integer accumulators: exactly), one rounding after alpha and beta.
   weighted,
+  // The integer with these residues, by the Chinese remainder theorem; exact but for the one last rounding.
+  residues,
+  // No slices and no products of an engine: every entry by a superaccumulator, rounded once.
+  exact_sums,
 };
 
 enum class OperandType : std::uint8_t { f32, f64 };
@@ -104,6 +108,12 @@ struct Scheme {
   // returns the first parameter that it does not take, or nullptr.
   std::string_view parameters = {};  // in words; empty: none
   const Parameter* (*configure)(Program& program, std::span<const Parameter> parameters) = nullptr;
+
+  // Parameters that the planner tries besides the program itself, the cheapest first.
+  std::span<const std::string_view> variants = {};
+
+  // Fits the program to the operands' type and the inner length k (> 0).
+  void (*fit)(Program& program, OperandType type, std::int64_t k) = nullptr;
 
   // Fits the program to the exponents of one batch entry's operands, or fails with
   // contract_unreachable where they are outside all that it covers.

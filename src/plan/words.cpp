@@ -16,6 +16,10 @@ const char* rounding_words(Rounding rounding) {
 }
 
 std::string split_words(const SplitRule& rule) {
+  if (rule.kind == SplitKind::residues) {
+    return fmt::format("residues modulo {} numbers, rows and columns scaled to integers below 2^{}",
+                       rule.slices, rule.top_exponent + 1);
+  }
   if (rule.kind == SplitKind::fixed) {
     return fmt::format("{} digits of {} bits of a grid, rows and columns scaled to maxima in [2^{}, 2^{})",
                        rule.slices, rule.residual_exponent, rule.top_exponent, rule.top_exponent + 1);
@@ -47,13 +51,15 @@ std::string rung_words(const Plan& plan, const Rung& rung) {
     return fmt::format("The native {} product of engine {}.",
                        plan.problem.type == OperandType::f32 ? "FP32" : "FP64", plan.engine->name());
   }
-  const Schedule& schedule = rung.scheme->program.schedule;
+  if (rung.program.recombination == Recombination::exact_sums)
+    return fmt::format("{}: every entry summed exactly and rounded once, on the host.", rung.scheme->name);
+  const Schedule& schedule = rung.program.schedule;
   const std::string leaves =
       schedule.k_block == 0
           ? "the sums stay in the engine over all of k"
           : fmt::format("the sum leaves the engine every {} inner indices", schedule.k_block);
   std::string words = fmt::format("{}: {}; {} product{}, {}; {}; accumulator {}.", rung.scheme->name,
-                                  split_words(rung.scheme->program.split_a), schedule.terms.size(),
+                                  split_words(rung.program.split_a), schedule.terms.size(),
                                   schedule.terms.size() == 1 ? "" : "s", term_words(schedule), leaves,
                                   accumulator_name(rung.accumulator));
   if (rung.largest_span != Rung::any_span) {

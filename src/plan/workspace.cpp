@@ -3,6 +3,7 @@
 
 #include "arith/range.hpp"
 #include "plan/plan.hpp"
+#include "recombine/exact_sums.hpp"
 #include "splits/slices.hpp"
 
 namespace kintsugi::core {
@@ -12,11 +13,17 @@ namespace {
 std::size_t rung_bytes(const Plan& plan, const Rung& rung, const Blocking& blocking) {
   if (rung.scheme == nullptr) return 0;
   const Problem& problem = plan.problem;
-  const Program& program = rung.scheme->program;
+  const Program& program = rung.program;
+  const std::size_t ranges =
+      array_bytes(problem.m, 1, sizeof(VectorRange)) + array_bytes(problem.n, 1, sizeof(VectorRange));
+  if (program.recombination == Recombination::exact_sums) {
+    return ranges + (problem.type == OperandType::f32 ? exact_scratch_bytes<float>(problem.k, plan.threads)
+                                                      : exact_scratch_bytes<double>(problem.k, plan.threads));
+  }
   const SliceStorage storage = plan.engine->slice_storage(program.format().id);
   const Accumulators sums =
       make_accumulators(program.format(), blocking.m, blocking.n, program.schedule.sums());
-  return array_bytes(problem.m, 1, sizeof(VectorRange)) + array_bytes(problem.n, 1, sizeof(VectorRange)) +
+  return ranges +
          make_slices(program.format(), storage, program.split_a.slices, blocking.m, problem.k).bytes() +
          make_slices(program.format(), storage, program.split_b.slices, blocking.n, problem.k).bytes() +
          sums.bytes() +

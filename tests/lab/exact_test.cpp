@@ -38,12 +38,30 @@ float any_float(Random& random) {
   }
 }
 
+// Its precision is set so that the value is exact.
+void to_mpfr(const ExactSum& sum, mpfr_t result) {
+  const ExactSum::Magnitude parts = sum.magnitude();
+  if (!sum.is_finite() || parts.last < parts.first) {
+    mpfr_set_prec(result, 53);
+    mpfr_set_d(result, sum.to_double(), MPFR_RNDN);
+    return;
+  }
+  mpz_t integer;
+  mpz_init(integer);
+  const auto count = static_cast<std::size_t>(parts.last - parts.first + 1);
+  mpz_import(integer, count, -1, sizeof(std::uint32_t), 0, 0, parts.digit.data() + parts.first);
+  if (parts.negative) mpz_neg(integer, integer);
+  mpfr_set_prec(result, static_cast<mpfr_prec_t>(count) * ExactSum::digit_bits);
+  mpfr_set_z_2exp(result, integer, parts.first * ExactSum::digit_bits - ExactSum::one_position, MPFR_RNDN);
+  mpz_clear(integer);
+}
+
 // Value, sign and both roundings agree.
 ::testing::AssertionResult same(const ExactSum& sum, const Mpfr& expected) {
   if (!expected.exact()) return ::testing::AssertionFailure() << "the reference was rounded";
   mpfr_t value;
   mpfr_init(value);
-  sum.to_mpfr(value);
+  to_mpfr(sum, value);
   const bool equal = mpfr_equal_p(value, expected.get()) != 0;
   mpfr_clear(value);
   if (!equal)

@@ -24,7 +24,7 @@ ALLOWED = {
                  "src/formats", "src/base"],
     "src/front": ["src/plan", "src/base", "include"],
     "include": [],
-    "lab": ["src/formats", "src/base"],
+    "lab": ["src/arith", "src/formats", "src/base"],
     "tools": ["include", "lab"],
     "examples": ["include"],
     "tests": ["*"],

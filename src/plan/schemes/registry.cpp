@@ -25,8 +25,10 @@
 #include "plan/schemes/markidis.hpp"
 #include "plan/schemes/ootomo.hpp"
 #include "plan/schemes/ootomo_tf32.hpp"
+#include "plan/schemes/ozaki2.hpp"
 #include "plan/schemes/quantensor.hpp"
 #include "plan/schemes/split_n.hpp"
+#include "plan/schemes/superaccumulator.hpp"
 #include "plan/schemes/tf32.hpp"
 #include "plan/schemes/tf32x3.hpp"
 
@@ -35,16 +37,27 @@ namespace kintsugi::core {
 namespace {
 
 constexpr std::array registry{
-    &schemes::fp16,        &schemes::bf16,
-    &schemes::tf32,        &schemes::markidis,
-    &schemes::egemm,       &schemes::ootomo,
-    &schemes::ootomo_tf32, &schemes::legemm,
-    &schemes::h2sgemm,     &schemes::h2sgemm_element,
-    &schemes::tf32x3,      &schemes::bf16x3,
-    &schemes::fp16x3,      &schemes::fp16x3_wide,
-    &schemes::bf16x6,      &schemes::bf16x9,
-    &schemes::split_n,     &schemes::int8x6,
+    &schemes::fp16,
+    &schemes::bf16,
+    &schemes::tf32,
+    &schemes::markidis,
+    &schemes::egemm,
+    &schemes::ootomo,
+    &schemes::ootomo_tf32,
+    &schemes::legemm,
+    &schemes::h2sgemm,
+    &schemes::h2sgemm_element,
+    &schemes::tf32x3,
+    &schemes::bf16x3,
+    &schemes::fp16x3,
+    &schemes::fp16x3_wide,
+    &schemes::bf16x6,
+    &schemes::bf16x9,
+    &schemes::split_n,
+    &schemes::int8x6,
     &schemes::quantensor,
+    &schemes::ozaki2,
+    &schemes::superaccumulator,
 };
 
 }  // namespace

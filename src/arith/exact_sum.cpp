@@ -1,10 +1,10 @@
-#include "lab/exact.hpp"
+#include "arith/exact_sum.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
-namespace kintsugi::lab {
+namespace kintsugi::core {
 namespace {
 
 __extension__ typedef unsigned __int128 uint128;
@@ -278,26 +278,4 @@ Scaled ExactSum::to_scaled() const {
   return {parts.negative ? -fraction : fraction, std::int64_t{rounded.exponent} + exponent};
 }
 
-void ExactSum::to_mpfr(mpfr_t result) const {
-  if (!is_finite()) {
-    mpfr_set_prec(result, 53);
-    mpfr_set_d(result, special_, MPFR_RNDN);
-    return;
-  }
-  const Magnitude parts = magnitude();
-  if (parts.last < parts.first) {
-    mpfr_set_prec(result, 53);
-    mpfr_set_zero(result, 1);
-    return;
-  }
-  mpz_t integer;
-  mpz_init(integer);
-  const auto count = static_cast<std::size_t>(parts.last - parts.first + 1);
-  mpz_import(integer, count, -1, sizeof(std::uint32_t), 0, 0, parts.digit.data() + parts.first);
-  if (parts.negative) mpz_neg(integer, integer);
-  mpfr_set_prec(result, static_cast<mpfr_prec_t>(count) * digit_bits);
-  mpfr_set_z_2exp(result, integer, parts.first * digit_bits - one_position, MPFR_RNDN);
-  mpz_clear(integer);
-}
-
-}  // namespace kintsugi::lab
+}  // namespace kintsugi::core

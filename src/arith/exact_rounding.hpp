@@ -1,0 +1,108 @@
+// The one rounding of exact results.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "arith/host_device.hpp"
+#include "arith/wide_integer.hpp"
+#include "formats/format.hpp"
+
+namespace kintsugi::core {
+
+// (-1)^negative magnitude 2^exponent.
+template <int Limbs>
+struct ExactNumber {
+  WideInteger<Limbs> magnitude;
+  int exponent = 0;
+  bool negative = false;
+};
+
+// x rounded once to T, ties to even; subnormals with the bits that they have, overflow to infinity, zero to +0.
+// `more`: the magnitude is larger than it says by a part of its last unit.
+template <class T, int Limbs>
+KINTSUGI_HOST_DEVICE T rounded(const ExactNumber<Limbs>& x, bool more = false) {
+  using limits = std::numeric_limits<T>;
+  constexpr int smallest = limits::min_exponent - limits::digits;  // exponent of the last bit of all
+  const int length = x.magnitude.length();
+  if (length == 0) return 0;
+  // Bits below the exponent of the result's last place are dropped.
+  const int last = std::max(x.exponent + length - limits::digits, smallest);
+  const int drop = last - x.exponent;
+  if (drop <= 0) {  // all bits fit
+    const double value = std::ldexp(static_cast<double>(x.magnitude.bits_from(0)), x.exponent);
+    return static_cast<T>(x.negative ? -value : value);
+  }
+  std::uint64_t kept = drop < x.magnitude.bits ? x.magnitude.bits_from(drop) : 0;
+  const bool half = drop <= x.magnitude.bits && (x.magnitude.bits_from(drop - 1) & 1U) != 0;
+  const bool rest = more || x.magnitude.any_below(drop - 1);
+  if (half && (rest || (kept & 1U) != 0)) ++kept;
+  const double value = std::ldexp(static_cast<double>(kept), last);
+  return static_cast<T>(x.negative ? -value : value);
+}
+
+namespace exact_detail {
+
+// A finite number as integer and exponent.
+constexpr ExactNumber<1> exact(double x) {
+  const format_detail::Parts parts = format_detail::take_apart(x);
+  return {{{parts.significand}}, parts.exponent - 52, parts.negative};
+}
+
+// x y, wide enough for both.
+template <int Limbs>
+constexpr ExactNumber<Limbs + 1> times(const ExactNumber<Limbs>& x, const ExactNumber<1>& y) {
+  ExactNumber<Limbs + 1> product;
+  product.magnitude.add_multiple(WideInteger<Limbs + 1>::shifted(x.magnitude, 0), y.magnitude.limb[0]);
+  product.exponent = x.exponent + y.exponent;
+  product.negative = x.negative != y.negative;
+  return product;
+}
+
+// x + y rounded once. Where they lie so far apart that the smaller one leaves the window, its lost part only says
+// on which side of a tie the sum lies: the window holds all of the larger one and hundreds of zeros below it.
+template <class T, int Limbs, int Others>
+T rounded_sum(const ExactNumber<Limbs>& x, const ExactNumber<Others>& y) {
+  constexpr int width = 2 * Limbs + 2;
+  constexpr int top = WideInteger<width>::bits - 2;
+  static_assert(Others <= Limbs);
+  const int length_x = x.magnitude.length();
+  const int length_y = y.magnitude.length();
+  if (length_y == 0) return rounded<T>(x);
+  if (length_x == 0) return rounded<T>(y);
+  const int exponent = std::max(x.exponent + length_x, y.exponent + length_y) - top;
+  const auto placed = [&](const auto& number) {
+    return WideInteger<width>::shifted(number.magnitude, number.exponent - exponent);
+  };
+  const bool lost =
+      x.magnitude.any_below(exponent - x.exponent) || y.magnitude.any_below(exponent - y.exponent);
+  ExactNumber<width> larger{placed(x), exponent, x.negative};
+  ExactNumber<width> smaller{placed(y), exponent, y.negative};
+  if (larger.magnitude.less_than(smaller.magnitude)) std::swap(larger, smaller);
+  if (larger.negative == smaller.negative) {
+    larger.magnitude.add_multiple(smaller.magnitude, 1);
+  } else {
+    larger.magnitude.subtract(smaller.magnitude);
+    if (lost) larger.magnitude.subtract({{1}});  // the lost part is taken from the last unit
+  }
+  return rounded<T>(larger, lost);
+}
+
+}  // namespace exact_detail
+
+// alpha x + beta c rounded once; c is null when beta = 0. Where alpha, beta or c is no number, or beta c alone is
+// none, it is that of IEEE arithmetic.
+template <class T, int Limbs>
+T exact_epilogue(const ExactNumber<Limbs>& x, T alpha, T beta, const T* c) {
+  using namespace exact_detail;
+  if (c == nullptr && alpha == T(1)) return rounded<T>(x);
+  const T old = c == nullptr ? T(0) : *c;
+  if (!std::isfinite(alpha) || !std::isfinite(beta) || !std::isfinite(old))
+    return alpha * rounded<T>(x) + beta * old;
+  const auto product = times(x, exact(static_cast<double>(alpha)));
+  if (c == nullptr) return rounded<T>(product);
+  return rounded_sum<T>(product, times(exact(static_cast<double>(beta)), exact(static_cast<double>(old))));
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,83 @@
+// Unsigned integers of a fixed number of 64-bit limbs, for exact sums and their one rounding.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+
+#include "arith/host_device.hpp"
+
+namespace kintsugi::core {
+
+template <int Limbs>
+struct WideInteger {
+  __extension__ using Double = unsigned __int128;
+  static constexpr int bits = 64 * Limbs;
+
+  std::array<std::uint64_t, Limbs> limb{};  // the least significant first
+
+  // += factor * x, on the first `used` limbs; the sum must fit them.
+  KINTSUGI_HOST_DEVICE constexpr void add_multiple(const WideInteger& x, std::uint64_t factor,
+                                                   int used = Limbs) {
+    std::uint64_t carry = 0;
+    for (int l = 0; l < used; ++l) {
+      const Double sum = static_cast<Double>(x.limb[l]) * factor + limb[l] + carry;
+      limb[l] = static_cast<std::uint64_t>(sum);
+      carry = static_cast<std::uint64_t>(sum >> 64);
+    }
+  }
+
+  // -= x; x must not be larger.
+  KINTSUGI_HOST_DEVICE constexpr void subtract(const WideInteger& x) {
+    std::uint64_t borrow = 0;
+    for (int l = 0; l < Limbs; ++l) {
+      const Double difference = static_cast<Double>(limb[l]) - x.limb[l] - borrow;
+      limb[l] = static_cast<std::uint64_t>(difference);
+      borrow = static_cast<std::uint64_t>(difference >> 64) & 1U;
+    }
+  }
+
+  KINTSUGI_HOST_DEVICE constexpr bool less_than(const WideInteger& x) const {
+    for (int l = Limbs - 1; l >= 0; --l) {
+      if (limb[l] != x.limb[l]) return limb[l] < x.limb[l];
+    }
+    return false;
+  }
+
+  // Position of the leading bit plus one; 0 for zero.
+  KINTSUGI_HOST_DEVICE constexpr int length() const {
+    for (int l = Limbs - 1; l >= 0; --l) {
+      if (limb[l] != 0) return 64 * l + 64 - std::countl_zero(limb[l]);
+    }
+    return 0;
+  }
+
+  // The 64 bits from `position` up; bits outside are zero.
+  KINTSUGI_HOST_DEVICE constexpr std::uint64_t bits_from(int position) const {
+    const int first = position >> 6;
+    const int offset = position & 63;
+    const auto at = [&](int l) { return l >= 0 && l < Limbs ? limb[l] : 0; };
+    const std::uint64_t low = at(first) >> offset;
+    return offset == 0 ? low : low | (at(first + 1) << (64 - offset));
+  }
+
+  // Whether a bit below `position` is set.
+  KINTSUGI_HOST_DEVICE constexpr bool any_below(int position) const {
+    for (int l = 0; l < Limbs && 64 * l < position; ++l) {
+      const int count = position - 64 * l;
+      const std::uint64_t mask = count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
+      if ((limb[l] & mask) != 0) return true;
+    }
+    return false;
+  }
+
+  // floor(x 2^shift) of a number of another width; what does not fit must be zero.
+  template <int Others>
+  KINTSUGI_HOST_DEVICE static constexpr WideInteger shifted(const WideInteger<Others>& x, int shift) {
+    WideInteger result;
+    for (int l = 0; l < Limbs; ++l) result.limb[l] = x.bits_from(64 * l - shift);
+    return result;
+  }
+};
+
+}  // namespace kintsugi::core

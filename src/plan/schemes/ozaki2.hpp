@@ -1,0 +1,91 @@
+// ozaki2: integers below 2^b, one int8 product modulo each of N numbers, Chinese remainder.
+//
+//   a' = RN(2^s_i a)  with max_p |a'_ip| <= 2^b            likewise the columns of B
+//   a_t = a' mod m_t, between -128 and 127                 m = 256, 255, 253, 251, 247, ...
+//   S_t = a_t b_t                                          int32, added up in 64 bits every 2^16
+//   S   = the integer of magnitude below M / 4 with S = S_t mod m_t for all t, M the product of the moduli
+//   C   = RN(alpha 2^-(s_i + t_j) S + beta C)              exact but for this rounding
+//
+// b is the largest with k 2^(2b) <= M / 4: N and k decide it, not the data. Where every element's last bit survives
+// the rounding to integers, C is correctly rounded.
+#pragma once
+
+#include <array>
+#include <bit>
+
+#include "arith/residue.hpp"
+#include "base/status.hpp"
+#include "plan/program.hpp"
+#include "recombine/residues.hpp"
+
+namespace kintsugi::core::schemes {
+
+inline constexpr int ozaki2_default = 16;
+
+inline constexpr auto ozaki2_structure = [] {
+  Structure<most_moduli> structure{.terms = {},
+                                   .slices_a = ozaki2_default,
+                                   .slices_b = ozaki2_default,
+                                   .groups = ozaki2_default,
+                                   .k_block = 65536,
+                                   .k_step = 0};
+  for (int t = 0; t < most_moduli; ++t) {
+    const auto place = static_cast<std::int8_t>(t);
+    structure.terms[t] = {place, place, place};
+  }
+  return structure;
+}();
+
+constexpr Program ozaki2_program(int count) {
+  SplitRule split = scaled_split(int8, count, 0, 0);
+  split.kind = SplitKind::residues;
+  Program program{split, split, make_schedule(ozaki2_structure), Recombination::residues};
+  Schedule& schedule = program.schedule;
+  schedule.terms = schedule.terms.first(static_cast<std::size_t>(count));
+  schedule.slices_a = schedule.slices_b = schedule.groups = count;
+  return program;
+}
+
+inline const Parameter* configure_ozaki2(Program& program, std::span<const Parameter> parameters) {
+  for (const Parameter& parameter : parameters) {
+    const auto count = parse_parameter(parameter.value, 2, most_moduli);
+    if (parameter.key != "moduli" || !count) return &parameter;
+    program = ozaki2_program(*count);
+  }
+  return nullptr;
+}
+
+inline void fit_ozaki2(Program& program, OperandType, std::int64_t k) {
+  const int count = program.split_a.slices;
+  const auto sum_bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k - 1)));  // k <= 2^sum_bits
+  const int bits = (residue_bits(count) - sum_bits) / 2;
+  if (bits < 1) {
+    fail(Status::not_supported, "{} moduli hold {} bits, too few for sums of {} products", count,
+         residue_bits(count), k);
+  }
+  program.split_a.top_exponent = program.split_b.top_exponent = bits - 1;
+}
+
+inline constexpr std::array<std::string_view, 2> ozaki2_variants{"moduli=22", "moduli=34"};
+
+inline constexpr Scheme ozaki2{
+    .name = "ozaki2",
+    .summary = "integers of b bits modulo N numbers, one int8 product each, Chinese remainder, one rounding",
+    .operands = {OperandType::f32, OperandType::f64},
+    .program = ozaki2_program(ozaki2_default),
+    .bound =
+        "2^-1 (u_i ||b_j||_1 + v_j ||a_i||_1) + 2^-2 k u_i v_j, 2^(b-1) u_i <= max |a_ip| < 2^b u_i, v_j "
+        "likewise; "
+        "0 where no element is rounded",
+    .window =
+        "correctly rounded where rows and columns span at most b - 53 binades (FP32: b - 24), 2 b + log2 k "
+        "<= "
+        "log2 M - 3",
+    .source = "Ozaki, Uchino and Imamura, Ozaki Scheme II (arXiv 2504.08009), scales from exponents alone",
+    .parameters = "moduli=2...49",
+    .configure = configure_ozaki2,
+    .variants = ozaki2_variants,
+    .fit = fit_ozaki2,
+};
+
+}  // namespace kintsugi::core::schemes

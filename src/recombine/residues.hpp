@@ -1,0 +1,25 @@
+// Recombination of residues by the Chinese remainder theorem, alpha and beta.
+#pragma once
+
+#include <span>
+
+#include "arith/range.hpp"
+#include "base/view.hpp"
+#include "recombine/accumulators.hpp"
+
+namespace kintsugi::core {
+
+// Bits b such that integers of magnitude up to 2^b are found again from `count` residues: b + 2 bits of the
+// moduli's product. The two spare bits make the choice of the multiple of the product safe against rounding.
+int residue_bits(int count);
+
+// C(i, j) = alpha 2^-(scale_i + scale_j) N_ij + beta C(i, j), rounded once, where N_ij is the integer below a quarter of
+// the moduli's product whose residue mod moduli[t] is that of sums_t(i, j). With beta = 0, C is not read. `rows` and
+// `columns` hold the ranges of A's rows and B's columns of this block; entries of a row or column with NaN or
+// infinities are left alone, for put_special_values.
+template <class T>
+void recombine_residues(const Accumulators& sums, std::span<const VectorRange> rows,
+                        std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
+                        int threads);
+
+}  // namespace kintsugi::core
