@@ -1,0 +1,145 @@
+#include "lab/retained_bits.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/status.hpp"
+#include "formats/formats.hpp"
+#include "lab/random.hpp"
+#include "lab/underflow.hpp"
+
+namespace kintsugi::lab {
+namespace {
+
+using core::Status;
+
+core::Rounding rounding_of(std::string_view name) {
+  if (name == "nearest-even") return core::Rounding::nearest_even;
+  if (name == "towards-zero") return core::Rounding::towards_zero;
+  if (name == "bit-cut") return core::Rounding::bit_cut;
+  core::fail(Status::invalid_argument,
+             "there is no rounding \"{}\"; there are nearest-even, towards-zero, bit-cut", name);
+}
+
+const core::Format* format_of(std::string_view name) {
+  const core::Format* format = core::find_format(name);
+  if (format == nullptr) core::fail(Status::invalid_argument, "there is no format \"{}\"", name);
+  return format;
+}
+
+// The smallest exponent e with |x| < 2^(e + 1) after rounding to the significand of an integer format, to nearest:
+// seven leading ones round up to the next power of two.
+int exponent_after_rounding(double x, const core::Format& format) {
+  int exponent = 0;
+  const double fraction = std::frexp(std::fabs(x), &exponent);  // on [0.5, 1)
+  const bool all_ones = fraction >= 1 - std::ldexp(1.0, -format.significand_bits);
+  return exponent - 1 + (!format.floating && all_ones ? 1 : 0);
+}
+
+// Largest p with |error| <= 2^-p |x|.
+int kept_bits(double error, double x) {
+  int error_exponent = 0;
+  int exponent = 0;
+  const double error_fraction = std::frexp(std::fabs(error), &error_exponent);
+  const double fraction = std::frexp(std::fabs(x), &exponent);
+  return exponent - error_exponent - (error_fraction > fraction ? 1 : 0);
+}
+
+}  // namespace
+
+RetainedBits::RetainedBits(const SplitDescription& split)
+    : format_(format_of(split.format)), slices_(split.slices),
+      first_rounding_(rounding_of(split.first_rounding)),
+      residual_rounding_(rounding_of(split.residual_rounding)), residual_exponent_(split.residual_exponent),
+      scale_vectors_(split.scale_vectors), top_exponent_(split.top_exponent) {}
+
+// Every rest is exact in double: a rounding leaves no more bits than it was given.
+int RetainedBits::of(double x, int scale, int most) const {
+  const double scaled = std::ldexp(x, scale);
+  // Below double's normal numbers, and so below the quantum of every slice.
+  if (std::ldexp(scaled, -scale) != x) return 0;
+  double rest = scaled;
+  for (int s = 0; s < slices_; ++s) {
+    const double stored = s == 0 ? rest : std::ldexp(rest, residual_exponent_);
+    const core::Rounding rounding = s == 0 ? first_rounding_ : residual_rounding_;
+    rest = stored - core::decode(*format_, core::encode(*format_, stored, rounding));
+  }
+  if (rest == 0) return most;
+  if (!std::isfinite(rest)) return 0;
+  return std::clamp(kept_bits(std::ldexp(rest, -residual_exponent_ * (slices_ - 1)), scaled), 0, most);
+}
+
+int RetainedBits::of(float x, int scale) const {
+  return of(static_cast<double>(x), scale, std::numeric_limits<float>::digits);
+}
+
+int RetainedBits::of(double x, int scale) const { return of(x, scale, std::numeric_limits<double>::digits); }
+
+template <class T>
+int RetainedBits::scale_of(core::MatrixView<const T> vectors, std::int64_t v) const {
+  if (!scale_vectors_) return 0;
+  double largest = 0;
+  for (std::int64_t l = 0; l < vectors.columns; ++l) {
+    const double magnitude = std::fabs(static_cast<double>(vectors(v, l)));
+    if (std::isfinite(magnitude)) largest = std::max(largest, magnitude);
+  }
+  return largest == 0 ? 0 : top_exponent_ - exponent_after_rounding(largest, *format_);
+}
+
+int RetainedBits::promised(int most) const {
+  const int p = format_->significand_bits;
+  const int further = slices_ - 1;
+  const bool nearest =
+      first_rounding_ == core::Rounding::nearest_even && residual_rounding_ == core::Rounding::nearest_even;
+  // A grid ends at 2^(-further r), of which rounding to nearest leaves half; the largest elements have the
+  // exponent top - 1 at least.
+  if (!format_->floating)
+    return std::min(most, top_exponent_ - 1 + further * residual_exponent_ + (nearest ? 1 : 0));
+  // A slice to nearest gains p + 1 bits, the sign among them, but for the first; a truncated one p, the first
+  // p - 1.
+  return std::min(most, slices_ * (p + (nearest ? 1 : 0)) - 1);
+}
+
+template <class T>
+RetainedCounts count_retained_bits(const SplitDescription& split, core::MatrixView<const T> vectors) {
+  constexpr int significand = std::numeric_limits<T>::digits;
+  const RetainedBits bits(split);
+  const int promise = bits.promised(significand);
+  std::int64_t elements = 0;
+  std::int64_t promised = 0;
+  int fewest = significand;
+#pragma omp parallel for schedule(static) reduction(+ : elements, promised) reduction(min : fewest)
+  for (std::int64_t v = 0; v < vectors.rows; ++v) {
+    const int scale = bits.scale_of(vectors, v);
+    for (std::int64_t l = 0; l < vectors.columns; ++l) {
+      const T x = vectors(v, l);
+      if (x == T(0) || !std::isfinite(x)) continue;
+      const int kept = bits.of(x, scale);
+      elements += 1;
+      promised += kept >= promise ? 1 : 0;
+      fewest = std::min(fewest, kept);
+    }
+  }
+  return {elements, promised, promise, fewest};
+}
+
+RetainedAtExponent retained_at_exponent(const SplitDescription& split, int exponent, std::int64_t samples,
+                                        std::uint64_t seed) {
+  const RetainedBits bits(split);
+  Random random(seed, static_cast<std::uint64_t>(exponent + 1024));
+  RetainedAtExponent result{std::numeric_limits<float>::digits, 0};
+  for (std::int64_t sample = 0; sample < samples; ++sample) {
+    const int kept = bits.of(random_of_exponent(random, exponent));
+    result.fewest = std::min(result.fewest, kept);
+    result.mean += static_cast<double>(kept) / static_cast<double>(samples);
+  }
+  return result;
+}
+
+template int RetainedBits::scale_of(core::MatrixView<const float>, std::int64_t) const;
+template int RetainedBits::scale_of(core::MatrixView<const double>, std::int64_t) const;
+template RetainedCounts count_retained_bits(const SplitDescription&, core::MatrixView<const float>);
+template RetainedCounts count_retained_bits(const SplitDescription&, core::MatrixView<const double>);
+
+}  // namespace kintsugi::lab

@@ -1,0 +1,73 @@
+// Significant bits of an operand's elements that a split keeps.
+//
+// A split keeps p bits of x when |x - s| <= 2^-p |x|, with s the sum of its slices and the scales undone: as
+// close as x rounded to p bits, to nearest. What it keeps is the largest such p; of an x that the slices hold
+// exactly it is the type's significand (24 or 53), which is also the most; of one that they lose, or that overflows
+// a slice, it is 0.
+#pragma once
+
+#include <cstdint>
+
+#include "base/view.hpp"
+#include "formats/format.hpp"
+#include "lab/bound_check.hpp"
+
+namespace kintsugi::lab {
+
+// Written from the split's equation (SplitDescription) alone, so that it does not share a mistake with src/.
+class RetainedBits {
+ public:
+  // Throws core::Error (invalid_argument) for a format or a rounding that there is not.
+  explicit RetainedBits(const SplitDescription& split);
+
+  // Of a finite x that is not zero, whose vector is multiplied by 2^scale.
+  int of(float x, int scale = 0) const;
+  int of(double x, int scale = 0) const;
+
+  // The scale of a vector, row `v` of `vectors`: it brings the largest magnitude into [2^top_exponent,
+  // 2^(top_exponent + 1)), and for an integer format keeps it from rounding up to a digit that there is not. 0
+  // where the split does not scale or nothing is finite and not zero.
+  template <class T>
+  int scale_of(core::MatrixView<const T> vectors, std::int64_t v) const;
+
+  // Bits that the split keeps of every element inside its window, at most `most`; of a grid (integer formats): of
+  // the largest element of every vector.
+  int promised(int most) const;
+
+ private:
+  int of(double x, int scale, int most) const;
+
+  const core::Format* format_;
+  int slices_;
+  core::Rounding first_rounding_;
+  core::Rounding residual_rounding_;
+  int residual_exponent_;
+  bool scale_vectors_;
+  int top_exponent_;
+};
+
+// The finite elements of an operand that are not zero.
+struct RetainedCounts {
+  std::int64_t elements = 0;
+  std::int64_t promised = 0;  // those that keep as many bits as the split promises
+  int promised_bits = 0;
+  int fewest = 0;  // over all of them; the type's significand where there is none
+};
+
+// Over the rows of `vectors`: rows of op(A), columns of op(B).
+template <class T>
+RetainedCounts count_retained_bits(const SplitDescription& split, core::MatrixView<const T> vectors);
+
+// Over fp32 numbers of one exponent with random significands and signs, split without a vector's scale: h2sgemm
+// Fig. 2(b).
+struct RetainedAtExponent {
+  int fewest = 0;
+  double mean = 0;
+};
+RetainedAtExponent retained_at_exponent(const SplitDescription& split, int exponent, std::int64_t samples,
+                                        std::uint64_t seed);
+
+extern template RetainedCounts count_retained_bits(const SplitDescription&, core::MatrixView<const float>);
+extern template RetainedCounts count_retained_bits(const SplitDescription&, core::MatrixView<const double>);
+
+}  // namespace kintsugi::lab

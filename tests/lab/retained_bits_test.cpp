@@ -1,0 +1,178 @@
+#include "lab/retained_bits.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "arith/range.hpp"
+#include "base/status.hpp"
+#include "lab/exact.hpp"
+#include "lab/generators.hpp"
+#include "lab/random.hpp"
+#include "plan/program.hpp"
+
+namespace kintsugi::lab {
+namespace {
+
+constexpr SplitDescription fp16_pair{"fp16", 2, "nearest-even", "nearest-even", 0, false, 0};
+constexpr SplitDescription scaled_pair{"fp16", 2, "nearest-even", "nearest-even", 0, true, 14};
+constexpr SplitDescription wide_pair{"fp16", 2, "nearest-even", "nearest-even", 12, true, 14};
+constexpr SplitDescription bf16_triple{"bf16", 3, "nearest-even", "nearest-even", 8, true, 40};
+constexpr SplitDescription int8_digits{"int8", 3, "nearest-even", "nearest-even", 7, true, 6};
+
+int bits(const SplitDescription& split, double x, int scale = 0) {
+  return RetainedBits(split).of(static_cast<float>(x), scale);
+}
+
+TEST(RetainedBits, OneSliceByHand) {
+  const SplitDescription fp16{"fp16", 1, "nearest-even", "nearest-even", 0, false, 0};
+  EXPECT_EQ(bits(fp16, 1), 24);              // exact
+  EXPECT_EQ(bits(fp16, 1 + 0x1p-11), 11);    // the tie is lost: 2^-11 of 1 + 2^-11
+  EXPECT_EQ(bits(fp16, 1.5 + 0x1p-11), 11);  // 2^-11 <= 2^-11 * 1.5, not 2^-12 * 1.5
+  EXPECT_EQ(bits(fp16, 1 + 0x1p-13), 13);
+  EXPECT_EQ(bits(fp16, 1 - 0x1p-24), 23);  // rounds up to 1: 2^-24 > 2^-24 (1 - 2^-24)
+  EXPECT_EQ(bits(fp16, 0x1p-25), 0);       // the tie goes to zero
+  EXPECT_EQ(bits(fp16, -0x1.8p-25), 1);    // rounds to 2^-24: a third too much, at most a half
+  EXPECT_EQ(bits(fp16, 65520), 0);         // overflows
+  const SplitDescription truncated{"fp16", 1, "towards-zero", "towards-zero", 0, false, 0};
+  EXPECT_EQ(bits(truncated, 65520), 11);  // 65504: 16 of 65520
+  const SplitDescription cut{"fp16", 1, "bit-cut", "bit-cut", 0, false, 0};
+  EXPECT_EQ(bits(cut, 0x1p-14), 24);
+  EXPECT_EQ(bits(cut, 0x1p-15), 0);  // no gradual underflow
+}
+
+TEST(RetainedBits, TheResidualUnderflows) {
+  const double x = 1 + 0x1p-11 + 0x1p-23;  // rounds up and leaves twelve ones, one more than a slice has
+  EXPECT_EQ(bits(fp16_pair, x), 23);
+  EXPECT_EQ(bits(fp16_pair, 1 + 0x1p-13), 24);
+  EXPECT_EQ(bits(fp16_pair, 0x1p-13 + 0x1p-26), 13);  // the residual 2^-26 is lost
+  EXPECT_EQ(bits(scaled_pair, 0x1p-13 + 0x1p-26, 13), 24);
+  EXPECT_EQ(bits(wide_pair, 0x1p-13 + 0x1p-26), 24);
+}
+
+TEST(RetainedBits, DoublesHave53) {
+  const RetainedBits pair(fp16_pair);
+  EXPECT_EQ(pair.of(1.0), 53);
+  EXPECT_EQ(pair.of(1 + 0x1p-52), 52);
+  EXPECT_EQ(RetainedBits(bf16_triple).of(std::numeric_limits<double>::denorm_min(), -1), 0);
+}
+
+TEST(RetainedBits, UnknownNamesAreErrors) {
+  EXPECT_THROW(RetainedBits({"fp15", 1, "nearest-even", "nearest-even", 0, false, 0}), core::Error);
+  EXPECT_THROW(RetainedBits({"fp16", 1, "nearest", "nearest-even", 0, false, 0}), core::Error);
+}
+
+const char* name_of(core::Rounding rounding) {
+  if (rounding == core::Rounding::nearest_even) return "nearest-even";
+  return rounding == core::Rounding::towards_zero ? "towards-zero" : "bit-cut";
+}
+
+// The definition by exact sums, from the slices that the library's own split gives.
+int bits_of_slices(const core::SplitRule& rule, float x, int scale) {
+  ExactSum error;
+  bool finite = true;
+  error.add(std::ldexp(static_cast<double>(x), scale));
+  core::split_element(rule, static_cast<double>(x), scale, [&](int s, std::uint64_t pattern) {
+    const double slice = core::decode(*rule.format, pattern);
+    finite = finite && std::isfinite(slice);
+    error.add(-std::ldexp(slice, -s * rule.residual_exponent));
+  });
+  if (!finite) return 0;
+  const double rest = std::fabs(error.to_double());
+  const double magnitude = std::fabs(std::ldexp(static_cast<double>(x), scale));
+  int p = 0;
+  while (p < 24 && std::ldexp(rest, p + 1) <= magnitude) ++p;
+  return p;
+}
+
+TEST(RetainedBits, AreThoseOfTheLibrarysSplits) {
+  Random random(1);
+  for (const core::Scheme* scheme : core::all_schemes()) {
+    const core::SplitRule& rule = scheme->program.split_a;
+    const RetainedBits retained({rule.format->name, rule.slices, name_of(rule.first_rounding),
+                                 name_of(rule.residual_rounding), rule.residual_exponent, rule.scale_vectors,
+                                 rule.top_exponent});
+    const int last = rule.scale_vectors ? rule.top_exponent : rule.format->max_exponent;
+    for (int draw = 0; draw < 4000; ++draw) {
+      const int exponent = last - static_cast<int>(random.integer(0, 60));
+      const int scale = rule.scale_vectors ? static_cast<int>(random.integer(-20, 20)) : 0;
+      const auto x = static_cast<float>(std::ldexp(1 + random.unit(), exponent - scale));
+      EXPECT_EQ(retained.of(x, scale), bits_of_slices(rule, x, scale)) << scheme->name << ", " << x;
+    }
+  }
+}
+
+// Inside the window no element has fewer than the split promises, and some have no more.
+TEST(RetainedBits, PromisesHoldInTheWindow) {
+  struct Case {
+    SplitDescription split;
+    int promised;
+    int window;
+  };
+  for (const auto& [split, promised, window] :
+       {Case{scaled_pair, 23, 16}, Case{wide_pair, 23, 28}, Case{bf16_triple, 24, 100}}) {
+    std::vector<float> values(64 * 512);
+    const core::MatrixView<float> rows{values.data(), 64, 512, 512, 1};
+    fill({DistributionKind::span, static_cast<double>(window)}, Side::a, 3, rows);
+    const core::MatrixView<const float> view{values.data(), 64, 512, 512, 1};
+    const RetainedCounts inside = count_retained_bits(split, view);
+    EXPECT_EQ(inside.promised_bits, promised);
+    EXPECT_EQ(inside.fewest, promised) << split.format;
+    EXPECT_EQ(inside.promised, inside.elements);
+    EXPECT_EQ(inside.elements, 64 * 512);
+    if (split.format == "bf16") continue;  // holds far more than the window, which products end
+    fill({DistributionKind::span, window + 4.0}, Side::a, 3, rows);
+    const RetainedCounts outside = count_retained_bits(split, view);
+    EXPECT_LT(outside.fewest, promised);
+    EXPECT_LT(outside.promised, outside.elements);
+  }
+}
+
+TEST(RetainedBits, RowsAndColumnsAreScaledByThemselves) {
+  // Column 1 alone spans 30 binades; 2^-30 is scaled to 2^-16 and held exactly, 1.1 2^-30 is not.
+  const auto low = static_cast<float>(std::ldexp(1.1F, -30));
+  const float values[] = {1, 1, 0, low, INFINITY, NAN};  // 3 x 2
+  const core::MatrixView<const float> matrix{values, 3, 2, 2, 1};
+  const RetainedCounts columns = count_retained_bits(scaled_pair, matrix.transposed());
+  EXPECT_EQ(columns.elements, 3);  // neither zero nor special
+  EXPECT_EQ(columns.promised, 2);
+  EXPECT_LT(columns.fewest, 23);
+  EXPECT_GE(count_retained_bits(scaled_pair, matrix).fewest, 23);  // no row spans anything
+}
+
+TEST(RetainedBits, IntegerScalesLeaveRoomForRounding) {
+  const RetainedBits digits(int8_digits);
+  const auto scale = [&](float x) {
+    return digits.scale_of(core::MatrixView<const float>{&x, 1, 1, 1, 1}, 0);
+  };
+  EXPECT_EQ(scale(1.0F), 6);
+  EXPECT_EQ(scale(127.0F), -1);  // seven ones
+  EXPECT_EQ(scale(std::nextafter(127.0F, 0.0F)), 0);
+  EXPECT_EQ(scale(-126.5F), 0);
+  EXPECT_EQ(scale(0.0F), 0);
+  // A grid of 2^-14 below a largest magnitude in [64, 127): half of it is lost at most.
+  EXPECT_EQ(digits.promised(24), 20);
+  Random random(5);
+  for (int draw = 0; draw < 1000; ++draw) {
+    const auto x = static_cast<float>(1 + random.unit());
+    EXPECT_GE(digits.of(x, scale(x)), 20) << x;
+  }
+}
+
+TEST(RetainedBits, AtExponents) {
+  SplitDescription scaled = fp16_pair;
+  scaled.residual_exponent = 12;
+  const auto at = [](const SplitDescription& split, int exponent) {
+    return retained_at_exponent(split, exponent, 20000, 1);
+  };
+  EXPECT_EQ(at(fp16_pair, 0).fewest, 23);
+  EXPECT_GT(at(fp16_pair, 0).mean, 23);
+  EXPECT_EQ(at(fp16_pair, -14).fewest, 11);  // the residual is lost
+  EXPECT_EQ(at(scaled, -14).fewest, 23);
+  EXPECT_EQ(at(scaled, 16).fewest, 0);  // overflow, whatever the residual's scale
+}
+
+}  // namespace
+}  // namespace kintsugi::lab
