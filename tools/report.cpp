@@ -6,6 +6,7 @@
 #include "io/input_file.hpp"
 #include "report/page.hpp"
 #include "report/pictures.hpp"
+#include "report/png.hpp"
 
 namespace kintsugi::tools {
 
@@ -32,9 +33,9 @@ std::string command_of(const Json& document, const std::string& name) {
   std::string command = "kintsugi accuracy";
   for (const auto& [setting, value] : document.at("settings").items()) {
     const std::string flag = setting == "max_entries" ? "max-entries" : setting;
-    if (value == Json(false)) continue;
+    if (value.is_null()) continue;
     command += " --" + flag;
-    if (!value.is_boolean()) command += " " + (value.is_array() ? joined(value) : value.dump());
+    if (!value.is_object()) command += " " + (value.is_array() ? joined(value) : value.dump());
   }
   return command + " -o " + name;
 }
@@ -64,6 +65,7 @@ Json report_document(const ReportRequest& request, std::size_t rows, std::size_t
 
 void run_report(const ReportRequest& request) {
   check_writable(request.output);
+  if (!request.folders.png.empty()) require_png("--png");
   std::vector<Source> files;
   std::vector<Json> rows;
   for (const auto& name : request.files) files.push_back(read_accuracy(name));
@@ -72,7 +74,7 @@ void run_report(const ReportRequest& request) {
   try {
     for (Source& file : files) {
       file.command = command_of(file.document, file.name);
-      for (const Json& row : file.document.at("rows")) rows.push_back(row);
+      for (Json& row : rows_of(file.document)) rows.push_back(std::move(row));
     }
     figures = make_figures(rows);
     page = report_page({"Kintsugi: errors against the exact product", ""}, files, rows, figures);

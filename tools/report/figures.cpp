@@ -187,7 +187,7 @@ void add_histograms(const std::vector<Json>& rows, Looks& looks, std::vector<Fig
   std::vector<Figure> found;
   for (const Json& row : rows) {
     const Json histogram = row.value("histogram", Json());
-    if (histogram.is_null() || cell(row, "scheme") == "native") continue;
+    if (histogram.is_null()) continue;
     const std::string title = fmt::format("{}, seed {}: histogram", cell_text(row), cell(row, "seed"));
     auto figure = std::find_if(found.begin(), found.end(),
                                [&](const Figure& candidate) { return candidate.title == title; });
@@ -204,17 +204,34 @@ void add_histograms(const std::vector<Json>& rows, Looks& looks, std::vector<Fig
   }
 }
 
+bool takes(const std::vector<std::string>& wanted, const std::string& name) {
+  return wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+}
+
 }  // namespace
 
 std::string method_text(const Json& row) { return text_of(cell(row, "scheme"), row); }
 
-std::vector<Figure> make_figures(const std::vector<Json>& rows) {
+std::vector<Json> rows_of(const Json& document) {
+  std::vector<Json> rows;
+  for (Json row : document.at("rows")) {
+    if (!row.value("histogram", Json()).is_null())
+      row["histogram"] = {{"edges", document.at("settings").at("histogram").at("edges")},
+                          {"counts", row.at("histogram")}};
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::vector<Figure> make_figures(const std::vector<Json>& rows, const Selection& selection) {
   Looks looks(rows);
   std::vector<Figure> figures;
   for (const Dimension& dimension : dimensions_of(rows)) {
+    if (!takes(selection.dimensions, dimension.label)) continue;
     for (const Group& group : groups_of(rows, dimension)) {
       Figure figure{group.title, {}};
       for (std::size_t i = 0; i < measures.size(); ++i) {
+        if (!takes(selection.measures, measures[i].member)) continue;
         Picture picture{make_chart(group, dimension, measures[i], looks), measures[i].member, "",
                         static_cast<int>(i)};
         if (picture.chart.series.empty()) continue;

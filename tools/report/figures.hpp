@@ -36,11 +36,20 @@ struct Figure {
   std::vector<Picture> pictures;
 };
 
+// Rows of a document of kintsugi accuracy; a histogram has its edges with it, {"edges", "counts"}.
+std::vector<Json> rows_of(const Json& document);
+
+// What is drawn, by the labels of dimensions and the members of measures; an empty list takes all.
+struct Selection {
+  std::vector<std::string> dimensions;
+  std::vector<std::string> measures;
+};
+
 // Against k for each distribution and m, n; against m = n for each distribution and k; against m = n = k; against
 // a parameter of the distribution or of the scheme: wherever there are two values or more, and one picture for
 // every measure that the rows have. Then the histograms, one figure for each cell that has them. fp32 and fp64 are
 // in figures of their own.
-std::vector<Figure> make_figures(const std::vector<Json>& rows);
+std::vector<Figure> make_figures(const std::vector<Json>& rows, const Selection& selection = {});
 
 // scheme, engine and accumulator of a row.
 std::string method_text(const Json& row);

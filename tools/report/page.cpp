@@ -13,7 +13,8 @@ std::string page_style() {
       "h1{font-size:1.4rem}h2{font-size:1.05rem;margin:1.6rem 0 .3rem}svg{max-width:100%;height:auto}"
       ".wide{overflow-x:auto}table{border-collapse:collapse;font-size:12.5px}"
       "td,th{padding:.15rem .5rem;border-bottom:1px solid;text-align:right;"
-      "white-space:nowrap}td:nth-child(-n+5),th:nth-child(-n+5){text-align:left}"
+      "white-space:nowrap}td:nth-child(-n+5),th:nth-child(-n+5){text-align:left}.prose{white-space:normal;"
+      "min-width:8rem;vertical-align:top}"
       "code{overflow-wrap:anywhere}.no{font-weight:bold}.chart{display:none}\n";
   for (std::size_t i = 0; i < measures.size(); ++i)
     style += fmt::format("#measure{0}:checked~main .measure{0}{{display:block}}\n", i);

@@ -11,16 +11,20 @@ namespace kintsugi::tools {
 
 namespace {
 
-// "uniform, m = 32" is uniform-m-32.
+// "uniform, m = 32" is uniform-m-32, and "offset:-8" offset-minus8.
 std::string file_name(const std::string& title) {
   std::string name;
+  char previous = ' ';
   for (const char c : title) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.';
     if (plain) {
       name += c;
+    } else if (c == '-' && previous == ':') {
+      name += "minus";
     } else if (!name.empty() && name.back() != '-') {
       name += '-';
     }
+    previous = c;
   }
   return name;
 }
@@ -73,10 +77,7 @@ void write_text(const std::string& name, const std::string& text) {
 std::vector<std::string> write_pictures(const PictureFolders& folders, const std::vector<Figure>& figures) {
   std::vector<std::string> written;
   if (!folders.svg.empty()) make_folder("--svg", folders.svg);
-  if (!folders.png.empty()) {
-    require_png("--png");
-    make_folder("--png", folders.png);
-  }
+  if (!folders.png.empty()) make_folder("--png", folders.png);
   for (const Figure& figure : figures) {
     for (const Picture& picture : figure.pictures)
       write_picture(folders, file_name(figure.title) + "-" + file_name(picture.name), picture.chart, written);

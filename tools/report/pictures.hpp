@@ -18,7 +18,7 @@ struct PictureFolders {
   std::string png;
 };
 
-// The names of the files, in the order of figures and pictures. Fails where rsvg-convert is needed and missing.
+// The names of the files, in the order of figures and pictures.
 std::vector<std::string> write_pictures(const PictureFolders& folders, const std::vector<Figure>& figures);
 
 }  // namespace kintsugi::tools
