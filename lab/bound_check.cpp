@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "formats/formats.hpp"
 
@@ -24,23 +25,42 @@ int absolute_rest(const SplitDescription& split, const core::Format& format) {
   return quantum - (is_nearest(rounding) ? 1 : 0) - split.residual_exponent * (split.slices - 1);
 }
 
+// The exponent that the scale brings to top_exponent. An integer digit of 8 bits would round up to 128 where the
+// seven leading bits are all ones: the vector then counts as one binade larger.
+int scaled_exponent(double largest, const SplitWindow& window) {
+  int exponent = 0;
+  const double fraction = std::frexp(largest, &exponent);  // on [0.5, 1)
+  return exponent - 1 + (window.integer && fraction >= 127.0 / 128 ? 1 : 0);
+}
+
+bool is_in_window(double largest, double smallest, const SplitWindow& window) {
+  if (window.integer) return true;
+  const int top = std::ilogb(largest);
+  const int bottom = std::ilogb(smallest);
+  if (window.scaled) return top - bottom <= window.largest_span;
+  return bottom >= window.smallest && top <= window.largest;
+}
+
 }  // namespace
 
 SplitWindow split_window(const SplitDescription& split) {
   const core::Format* format = core::find_format(split.format);
   SplitWindow window;
-  if (format == nullptr || !format->floating) return window;
-  const int lowest = absolute_rest(split, *format) - relative_rest(split, format->significand_bits);
+  if (format == nullptr) return window;
   window.known = true;
+  window.integer = !format->floating;
   window.scaled = split.scale_vectors;
   window.top_exponent = split.top_exponent;
+  if (window.integer) return window;
+  const int lowest = absolute_rest(split, *format) - relative_rest(split, format->significand_bits);
   window.smallest = std::max(lowest, format->min_exponent);
   window.largest_span = split.top_exponent - window.smallest;
   window.largest = format->max_exponent - 1;  // above, rounding may overflow a slice
   return window;
 }
 
-VectorNorms vector_norms(core::MatrixView<const float> rows, const SplitWindow& window) {
+template <class T>
+VectorNorms vector_norms(core::MatrixView<const T> rows, const SplitWindow& window) {
   VectorNorms norms;
   norms.in_window = window.known;
   for (std::int64_t v = 0; v < rows.rows; ++v) {
@@ -58,23 +78,31 @@ VectorNorms vector_norms(core::MatrixView<const float> rows, const SplitWindow& 
     norms.ones.push_back(one);
     norms.unscales.push_back(1);
     if (largest == 0 || !norms.in_window) continue;
-    const int top = std::ilogb(largest);
-    const int bottom = std::ilogb(smallest);
-    if (window.scaled) norms.unscales.back() = std::ldexp(1.0, top - window.top_exponent);
-    norms.in_window = window.scaled ? top - bottom <= window.largest_span
-                                    : bottom >= window.smallest && top <= window.largest;
+    if (window.scaled)
+      norms.unscales.back() = std::ldexp(1.0L, scaled_exponent(largest, window) - window.top_exponent);
+    norms.in_window = is_in_window(largest, smallest, window);
   }
   return norms;
 }
 
+template <class T>
 double allowed_error(const BoundCoefficients& bound, const EntryError& entry, const VectorNorms& a,
                      const VectorNorms& b) {
   const auto i = static_cast<std::size_t>(entry.i);
   const auto j = static_cast<std::size_t>(entry.j);
-  const double before_rounding = bound.relative * entry.absolute + bound.floor_a * a.unscales[i] * b.ones[j] +
-                                 bound.floor_b * b.unscales[j] * a.ones[i] +
-                                 bound.floor_both * a.unscales[i] * b.unscales[j];
-  return before_rounding + 0x1p-24 * (std::fabs(entry.exact) + before_rounding) + 0x1p-150;
+  const auto before_rounding = static_cast<double>(
+      bound.relative * entry.absolute + bound.floor_a * a.unscales[i] * b.ones[j] +
+      bound.floor_b * b.unscales[j] * a.ones[i] + bound.floor_both * a.unscales[i] * b.unscales[j]);
+  const double unit_roundoff = std::ldexp(1.0, -std::numeric_limits<T>::digits);
+  return before_rounding + unit_roundoff * (std::fabs(entry.exact) + before_rounding) +
+         static_cast<double>(std::numeric_limits<T>::denorm_min());
 }
+
+template VectorNorms vector_norms(core::MatrixView<const float>, const SplitWindow&);
+template VectorNorms vector_norms(core::MatrixView<const double>, const SplitWindow&);
+template double allowed_error<float>(const BoundCoefficients&, const EntryError&, const VectorNorms&,
+                                     const VectorNorms&);
+template double allowed_error<double>(const BoundCoefficients&, const EntryError&, const VectorNorms&,
+                                      const VectorNorms&);
 
 }  // namespace kintsugi::lab

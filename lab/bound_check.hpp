@@ -22,12 +22,14 @@ struct SplitDescription {
   int top_exponent = 0;
 };
 
-// Vectors along k on which every element keeps all significant bits of the split.
+// Vectors along k on which a split's bound is promised. In floating-point formats: where every element keeps all
+// significant bits of the split. In integer ones, digits of a grid a vector: all finite ones.
 struct SplitWindow {
-  bool known = false;    // false for integer formats, whose windows are not exponent ranges
+  bool known = false;    // false: no format of that name
+  bool integer = false;  // always scaled
   bool scaled = false;   // the largest magnitude is brought into [2^top_exponent, 2^(top_exponent + 1))
   int top_exponent = 0;  // scaled
-  int largest_span = 0;  // scaled: binades of a vector
+  int largest_span = 0;  // scaled, not integer: binades of a vector
   int smallest = 0;      // else: exponents of all elements
   int largest = 0;
 };
@@ -35,11 +37,13 @@ SplitWindow split_window(const SplitDescription& split);
 
 // What the bound needs of an operand's vectors, the rows of `rows`.
 struct VectorNorms {
-  std::vector<double> ones;      // 1-norms
-  std::vector<double> unscales;  // 2^-scale, 1 where the split does not scale
-  bool in_window = true;         // all of them
+  std::vector<double> ones;  // 1-norms
+  // 2^-scale, 1 where the split does not scale; long double holds those of subnormal doubles too.
+  std::vector<long double> unscales;
+  bool in_window = true;  // all of them
 };
-VectorNorms vector_norms(core::MatrixView<const float> rows, const SplitWindow& window);
+template <class T>
+VectorNorms vector_norms(core::MatrixView<const T> rows, const SplitWindow& window);
 
 // |C - AB| <= relative |A||B| + floor_a u_i ||b_j||_1 + floor_b v_j ||a_i||_1 + floor_both u_i v_j.
 struct BoundCoefficients {
@@ -49,8 +53,16 @@ struct BoundCoefficients {
   double floor_both = 0;
 };
 
-// The bound of an entry of an fp32 C = AB, the last rounding included.
+// The bound of an entry of C = AB, the last rounding to C's type T included.
+template <class T>
 double allowed_error(const BoundCoefficients& bound, const EntryError& entry, const VectorNorms& a,
                      const VectorNorms& b);
+
+extern template VectorNorms vector_norms(core::MatrixView<const float>, const SplitWindow&);
+extern template VectorNorms vector_norms(core::MatrixView<const double>, const SplitWindow&);
+extern template double allowed_error<float>(const BoundCoefficients&, const EntryError&, const VectorNorms&,
+                                            const VectorNorms&);
+extern template double allowed_error<double>(const BoundCoefficients&, const EntryError&, const VectorNorms&,
+                                             const VectorNorms&);
 
 }  // namespace kintsugi::lab

@@ -7,6 +7,7 @@
 
 #include "base/status.hpp"
 #include "lab/entry_selection.hpp"
+#include "lab/native_difference.hpp"
 
 namespace kintsugi::lab {
 namespace {
@@ -112,14 +113,6 @@ double componentwise(const Judged& judged) {
   return error / judged.entry.absolute;  // infinite where absolute is 0; 0 where it is infinite
 }
 
-// le-gemm Eq. 19 for one entry.
-double native_difference(double computed, double native) {
-  if (computed == native || (std::isnan(computed) && std::isnan(native))) return 0;
-  if (!std::isfinite(computed) || !std::isfinite(native)) return infinity;
-  // Halved, so that the sum of two large doubles does not overflow.
-  return std::fabs(computed / 2 - native / 2) / (std::fabs(computed / 2) + std::fabs(native / 2));
-}
-
 // ---- sums over entries ----
 
 // A tile's share. Tiles are merged in their order, so threads cannot change a bit.
@@ -130,6 +123,8 @@ struct Partial {
   long double relative_sum = 0;
   std::int64_t relative_count = 0;
   std::int64_t correctly_rounded = 0;
+  long double native_sum = 0;  // of Eq. 20
+  std::int64_t native_count = 0;
   std::vector<EntryError> entries;
 };
 
@@ -163,6 +158,13 @@ void add_entry(const Judged& judged, Partial& partial) {
   }
 }
 
+void add_native(double computed, double native, Partial& partial) {
+  raise(partial.report.le_gemm_max_error, symmetric_difference(computed, native));
+  if (native == 0) return;
+  partial.native_sum += static_cast<long double>(std::fabs(relative_difference(computed, native)));
+  partial.native_count += 1;
+}
+
 void merge(const Partial& tile, Partial& whole) {
   ErrorReport& report = whole.report;
   raise(report.max_relative, tile.report.max_relative);
@@ -183,6 +185,12 @@ void merge(const Partial& tile, Partial& whole) {
   whole.relative_sum += tile.relative_sum;
   whole.relative_count += tile.relative_count;
   whole.correctly_rounded += tile.correctly_rounded;
+  whole.native_sum += tile.native_sum;
+  whole.native_count += tile.native_count;
+}
+
+double mean(long double sum, std::int64_t count) {
+  return count == 0 ? 0 : static_cast<double>(sum / static_cast<long double>(count));
 }
 
 void finish(Partial& whole, bool native_given) {
@@ -191,15 +199,14 @@ void finish(Partial& whole, bool native_given) {
     const long double ratio = std::sqrt(whole.error_square) / std::sqrt(whole.exact_square);
     report.frobenius_relative = std::isnan(ratio) ? infinity : static_cast<double>(ratio);
   }
-  if (whole.relative_count > 0) {
-    report.mean_relative =
-        static_cast<double>(whole.relative_sum / static_cast<long double>(whole.relative_count));
-  }
+  report.mean_relative = mean(whole.relative_sum, whole.relative_count);
   if (report.entries_checked > 0) {
     report.correctly_rounded_fraction =
         static_cast<double>(whole.correctly_rounded) / static_cast<double>(report.entries_checked);
   }
-  if (!native_given) report.le_gemm_max_error = std::numeric_limits<double>::quiet_NaN();
+  report.le_gemm_mred = mean(whole.native_sum, whole.native_count);
+  if (!native_given)
+    report.le_gemm_max_error = report.le_gemm_mred = std::numeric_limits<double>::quiet_NaN();
 }
 
 // ---- tiles ----
@@ -265,11 +272,8 @@ void check_tile(const Inputs<T>& in, const Selection& selection, std::int64_t ti
     judged.entry.i = i;
     judged.entry.j = j;
     add_entry(judged, partial);
-    if (in.native.data != nullptr) {
-      const double difference =
-          native_difference(judged.entry.computed, static_cast<double>(in.native(i, j)));
-      raise(partial.report.le_gemm_max_error, difference);
-    }
+    if (in.native.data != nullptr)
+      add_native(judged.entry.computed, static_cast<double>(in.native(i, j)), partial);
     if (in.keep_entries) partial.entries.push_back(judged.entry);
   }
 }

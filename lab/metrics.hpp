@@ -38,6 +38,8 @@ struct ErrorReport {
   // le-gemm Eq. 19: max |C - S| / (|C| + |S|) over the checked entries, S the native result; NaN
   // when no native result was given. Entries where C = S (0, infinite or both NaN) count as 0.
   double le_gemm_max_error = std::numeric_limits<double>::quiet_NaN();
+  // le-gemm Eq. 20: mean |S - C| / |S| over the checked entries with S not 0; NaN without a native result.
+  double le_gemm_mred = std::numeric_limits<double>::quiet_NaN();
 
   std::int64_t entries_checked = 0;
   std::int64_t entries_total = 0;

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "accuracy/methods.hpp"
 #include "accuracy/results.hpp"
 #include "accuracy/run.hpp"
 #include "commands.hpp"
@@ -44,19 +45,21 @@ void print_summary(const std::vector<Method>& methods, const Json& rows) {
   for (const Method& method : methods) all.push_back({method});
   for (const Json& row : rows) {
     for (Worst& worst : all) {
-      if (cell(row, "scheme") == worst.method.scheme && cell(row, "engine") == worst.method.engine &&
+      if (cell(row.at("problem"), "type") == type_text(worst.method.type) &&
+          cell(row, "scheme") == worst.method.scheme && cell(row, "engine") == worst.method.engine &&
           cell(row, "accumulator") == worst.method.accumulator)
         add_row(row, worst);
     }
   }
-  Table table({"scheme", "engine", "accumulator", "rows", "worst frobenius", "worst componentwise",
-               "in fp32 contract", "in window", "worst error / bound"});
-  for (std::size_t column = 3; column < 9; ++column) table.align_right(column);
+  Table table({"type", "scheme", "engine", "accumulator", "rows", "worst frobenius", "worst componentwise",
+               "in contract", "in window", "worst error / bound"});
+  for (std::size_t column = 4; column < 10; ++column) table.align_right(column);
   for (const Worst& worst : all) {
-    const auto& [scheme, engine, accumulator] = worst.method;
-    table.add({scheme, engine, accumulator.empty() ? "-" : accumulator, std::to_string(worst.rows),
-               fmt::format("{:.2e}", worst.frobenius), fmt::format("{:.2e}", worst.componentwise),
-               std::to_string(worst.in_contract), scheme == "native" ? "-" : std::to_string(worst.in_window),
+    const auto& [type, scheme, engine, accumulator] = worst.method;
+    table.add({type_text(type), scheme, engine, accumulator.empty() ? "-" : accumulator,
+               std::to_string(worst.rows), fmt::format("{:.2e}", worst.frobenius),
+               fmt::format("{:.2e}", worst.componentwise), std::to_string(worst.in_contract),
+               scheme == "native" ? "-" : std::to_string(worst.in_window),
                worst.in_window == 0 ? "-" : fmt::format("{:.3f}", worst.of_bound)});
   }
   fmt::print("{}", table.text());
@@ -124,6 +127,9 @@ void add_accuracy(CLI::App& program, Action& action) {
   for (const auto& list : sweep_lists) {
     command->add_option(std::string("--") + list.name, request->flags[list.name], list.help)->delimiter(',');
   }
+  command->add_flag_callback(
+      "--histogram", [request] { request->flags["histogram"] = {"true"}; },
+      "Give every row the distribution of its entries' differences to native");
   command->add_option("--plan", request->plan, "File with a sweep's description");
   command->add_option("-o,--output", request->output, "File for the results; continued if it is there");
   command->add_flag("--json", request->json, "Print the document too, or instead of -o");

@@ -17,6 +17,9 @@ struct VectorRange {
   // Exponents of the largest and the smallest non-zero finite magnitude; all_zero: see flags.
   std::int32_t largest = std::numeric_limits<std::int32_t>::min();
   std::int32_t smallest = std::numeric_limits<std::int32_t>::max();
+  // As `largest`, of exponents that are one higher where the seven leading significant bits are all ones: scaled
+  // by it into [2^6, 2^7), magnitudes stay below 127, so that none rounds to the 128 that int8 does not have.
+  std::int32_t raised = std::numeric_limits<std::int32_t>::min();
   std::uint32_t flags = all_zero;  // all_zero: no finite non-zero entry
 
   constexpr bool finite() const { return (flags & ~static_cast<std::uint32_t>(all_zero)) == 0; }
@@ -36,13 +39,16 @@ KINTSUGI_HOST_DEVICE constexpr void extend(VectorRange& range, T x) {
   const int exponent = exponent_of(x);
   range.flags &= ~static_cast<std::uint32_t>(VectorRange::all_zero);
   if (exponent > range.largest) range.largest = exponent;
+  const int raised = exponent + (leading_bits_all_ones(x) ? 1 : 0);
+  if (raised > range.raised) range.raised = raised;
   if (exponent < range.smallest) range.smallest = exponent;
 }
 
 // Sets the scale once all entries were seen: a function of integers alone.
 KINTSUGI_HOST_DEVICE constexpr void set_scale(VectorRange& range, const SplitRule& rule) {
   const bool scales = rule.scale_vectors && (range.flags & VectorRange::all_zero) == 0;
-  range.scale = scales ? rule.top_exponent - range.largest : 0;
+  const int exponent = rule.format->floating ? range.largest : range.raised;
+  range.scale = scales ? rule.top_exponent - exponent : 0;
 }
 
 }  // namespace kintsugi::core

@@ -1,4 +1,4 @@
-// The split of one element: a sum of scaled slices, each the rounded rest of those before it.
+// The split of one element: a sum of scaled slices.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,18 @@
 
 namespace kintsugi::core {
 
-// x * 2^scale = sum over s of slice_s * 2^(-s * residual_exponent) + error, with
-//   slice_0 = round(x * 2^scale),  rest_1 = (x * 2^scale - slice_0) * 2^residual_exponent, ...
-// All steps but the roundings are exact in double: the rest of a rounding has no more bits than x.
+enum class SplitKind : std::uint8_t {
+  // Each slice is the rounded rest of those before it.
+  hi_lo,
+  // The digits of a grid (integer formats): x is rounded to the grid once, to nearest, and written in balanced
+  // digits of residual_exponent bits, which use all of an integer format: -128...127 for 8 bits.
+  fixed,
+};
+
+// x * 2^scale = sum over s of slice_s * 2^(-s * residual_exponent) + error.
+//   hi_lo  slice_0 = round(x * 2^scale),  rest_1 = (x * 2^scale - slice_0) * 2^residual_exponent, ...
+//          All steps but the roundings are exact in double: the rest of a rounding has no more bits than x.
+//   fixed  round(x * 2^(scale + (slices - 1) * residual_exponent)) in digits
 struct SplitRule {
   const Format* format;
   int slices;
@@ -21,20 +30,54 @@ struct SplitRule {
   // brings its largest magnitude into [2^top_exponent, 2^(top_exponent + 1)); else scale is 0.
   bool scale_vectors;
   int top_exponent;
+  SplitKind kind = SplitKind::hi_lo;
 
   friend constexpr bool operator==(const SplitRule&, const SplitRule&) = default;
 };
 
-// Calls store(s, pattern) for every slice of the finite value x.
+// x rounded to the nearest integer, ties to even; |x| < 2^62.
+KINTSUGI_HOST_DEVICE constexpr std::int64_t nearest_integer(double x) {
+  using namespace format_detail;
+  const Parts parts = take_apart(x);
+  if (parts.significand == 0 || parts.exponent < -1) return 0;
+  const int drop = 52 - parts.exponent;
+  const std::uint64_t magnitude =
+      drop >= 0 ? shift_right(parts.significand, drop, Rounding::nearest_even) : parts.significand << -drop;
+  return parts.negative ? -static_cast<std::int64_t>(magnitude) : static_cast<std::int64_t>(magnitude);
+}
+
 template <class Store>
-KINTSUGI_HOST_DEVICE constexpr void split_element(const SplitRule& rule, double x, int scale, Store&& store) {
-  double rest = x * power_of_two(scale);
+KINTSUGI_HOST_DEVICE constexpr void split_into_residuals(const SplitRule& rule, double x, int scale,
+                                                         Store&& store) {
+  double rest = times_power_of_two(x, scale);
   for (int s = 0; s < rule.slices; ++s) {
     const Rounding rounding = s == 0 ? rule.first_rounding : rule.residual_rounding;
     const std::uint64_t pattern = encode(*rule.format, rest, rounding);
     store(s, pattern);
     rest = (rest - decode(*rule.format, pattern)) * power_of_two(rule.residual_exponent);
   }
+}
+
+// The last digit first: what it leaves is a multiple of 2^residual_exponent.
+template <class Store>
+KINTSUGI_HOST_DEVICE constexpr void split_into_digits(const SplitRule& rule, double x, int scale,
+                                                      Store&& store) {
+  const int bits = rule.residual_exponent;
+  const std::int64_t half = std::int64_t{1} << (bits - 1);
+  const std::uint64_t pattern_mask = ~std::uint64_t{0} >> (64 - 8 * rule.format->storage_bytes);
+  std::int64_t rest = nearest_integer(times_power_of_two(x, scale + (rule.slices - 1) * bits));
+  for (int s = rule.slices - 1; s >= 0; --s) {
+    const std::int64_t digit = s == 0 ? rest : ((rest + half) & (2 * half - 1)) - half;
+    store(s, static_cast<std::uint64_t>(digit) & pattern_mask);
+    rest = (rest - digit) >> bits;
+  }
+}
+
+// Calls store(s, pattern) for every slice of the finite value x.
+template <class Store>
+KINTSUGI_HOST_DEVICE constexpr void split_element(const SplitRule& rule, double x, int scale, Store&& store) {
+  if (rule.kind == SplitKind::fixed) return split_into_digits(rule, x, scale, store);
+  split_into_residuals(rule, x, scale, store);
 }
 
 }  // namespace kintsugi::core

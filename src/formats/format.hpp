@@ -174,6 +174,16 @@ constexpr double power_of_two(int exponent) {
   return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
 }
 
+// x * 2^exponent with at most one rounding, for any exponent: the one step that can leave the range of
+// normal numbers is the last.
+constexpr double times_power_of_two(double x, int exponent) {
+  constexpr int step = 1000;
+  x *= power_of_two(exponent % step);
+  for (; exponent >= step; exponent -= step) x *= power_of_two(step);
+  for (; exponent <= -step; exponent += step) x *= power_of_two(-step);
+  return x;
+}
+
 // Value of a bit pattern; exact, since double holds every format.
 constexpr double decode(const Format& format, std::uint64_t stored) {
   using namespace format_detail;

@@ -57,7 +57,23 @@ int lowest_exponent(const SplitRule& rule) {
                   rule.format->min_exponent);
 }
 
+// Integer formats: everything is relative to the quanta of the slices, one for the last and half of 2^(-s r) at
+// most for what a slice s > 0 stands for (half the quantum of the one before it).
+SplitError grid_error(const SplitRule& rule) {
+  const auto half_quantum = [&](int s) { return two_to(-s * rule.residual_exponent - 1); };
+  SplitError split;
+  split.error_floor = half_quantum(rule.slices - 1);
+  double others = split.error_floor;
+  for (int s = 1; s < rule.slices; ++s) others += half_quantum(s - 1);
+  split.ratios.assign(static_cast<std::size_t>(rule.slices), 0);
+  split.ratios[0] = 1;
+  split.floors.push_back(others);
+  for (int s = 1; s < rule.slices; ++s) split.floors.push_back(half_quantum(s - 1));
+  return split;
+}
+
 SplitError split_error(const SplitRule& rule, bool window) {
+  if (!rule.format->floating) return grid_error(rule);
   SplitError split;
   split.error = two_to(rest_exponent(rule, rule.slices));
   split.error_floor = window ? 0 : two_to(floor_exponent(rule, rule.slices));
@@ -137,15 +153,44 @@ void add_engine_floors(ErrorBound& bound, const Program& program, Accumulator ac
   }
 }
 
+// Groups are added in double: their number less one roundings, to each of which all magnitudes may come.
+void add_recombination(ErrorBound& bound, const Program& program, const SplitError& a, const SplitError& b,
+                       std::int64_t k) {
+  if (!program.format().floating) {  // exact, but for the rounding of the sum to double
+    bound.relative += 0x1p-52;
+    return;
+  }
+  const double loss = (program.schedule.sums() - 1) * 0x1p-53 * (1 + 0x1p-20);
+  for (const Term& term : program.schedule.terms) {
+    bound.relative += loss * a.ratios[term.a] * b.ratios[term.b];
+    bound.floor_a += loss * a.floors[term.a] * b.ratios[term.b];
+    bound.floor_b += loss * a.ratios[term.a] * b.floors[term.b];
+    bound.floor_both += loss * a.floors[term.a] * b.floors[term.b] * static_cast<double>(k);
+  }
+}
+
+// The bound as one coefficient of (|A||B|)_ij: every non-zero scaled element is at least 2^(top - span).
+double relative_of(const Program& program, const ErrorBound& bound, int span_a, int span_b) {
+  const double least_a = two_to(program.split_a.top_exponent - span_a);
+  const double least_b = two_to(program.split_b.top_exponent - span_b);
+  return bound.relative + bound.floor_a / least_a + bound.floor_b / least_b +
+         bound.floor_both / (least_a * least_b);
+}
+
 }  // namespace
 
-int window_span(const SplitRule& rule) { return rule.top_exponent - lowest_exponent(rule); }
+int window_span(const SplitRule& rule) {
+  // A grid keeps something of every element down to its last quantum.
+  if (!rule.format->floating) return rule.top_exponent + (rule.slices - 1) * rule.residual_exponent;
+  return rule.top_exponent - lowest_exponent(rule);
+}
 
 bool can_overflow(const SplitRule& rule, const RangeSummary& ranges) {
   return !rule.scale_vectors && ranges.largest >= rule.format->max_exponent;
 }
 
 bool in_window(const SplitRule& rule, const RangeSummary& ranges) {
+  if (!rule.format->floating) return true;  // the bound's floors say all
   if (rule.scale_vectors) return ranges.largest_span <= window_span(rule);
   return !can_overflow(rule, ranges) && ranges.smallest >= lowest_exponent(rule);
 }
@@ -165,20 +210,18 @@ ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int
   bound.floor_a += accumulated(a.floors, b.ratios);
   bound.floor_b += accumulated(a.ratios, b.floors);
   bound.floor_both += accumulated(a.floors, b.floors) * static_cast<double>(k);
+  add_recombination(bound, program, a, b, k);
   return bound;
 }
 
 double split_loss(const Program& program) {
-  return split_bound(program, split_error(program.split_a, true), split_error(program.split_b, true))
-      .relative;
+  const ErrorBound bound =
+      split_bound(program, split_error(program.split_a, true), split_error(program.split_b, true));
+  return relative_of(program, bound, 0, 0);
 }
 
 double relative_bound(const Program& program, const ErrorBound& bound, int span_a, int span_b) {
-  // Every non-zero scaled element is at least 2^(top - span).
-  const double least_a = two_to(program.split_a.top_exponent - span_a);
-  const double least_b = two_to(program.split_b.top_exponent - span_b);
-  const double before = bound.relative + bound.floor_a / least_a + bound.floor_b / least_b +
-                        bound.floor_both / (least_a * least_b);
+  const double before = relative_of(program, bound, span_a, span_b);
   return program.schedule.sums() == 1 ? before : before + 0x1p-24 * (1 + before);
 }
 

@@ -113,7 +113,7 @@ double relative_cost(const Engine& engine, const Scheme& scheme) {
 std::optional<Accumulator> offered_accumulator(const Plan& plan, const Scheme& scheme,
                                                const std::string& name) {
   const auto ways = plan.engine->accumulators(scheme.program.format().id);
-  if (scheme.operands != plan.problem.type || ways.empty()) return std::nullopt;
+  if (!scheme.operands.contains(plan.problem.type) || ways.empty()) return std::nullopt;
   if (name.empty()) return ways.front();
   const auto found = std::find(ways.begin(), ways.end(), find_accumulator(name));
   return found == ways.end() ? std::nullopt : std::optional(*found);
@@ -150,9 +150,8 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
   if (scheme == nullptr) {
     fail(Status::bad_setting, "there is no scheme \"{}\"; the schemes are {}", name, scheme_names());
   }
-  if (scheme->operands != plan.problem.type) {
-    fail(Status::not_supported, "scheme {} takes {} operands and these are {}", name,
-         type_name(scheme->operands), type_name(plan.problem.type));
+  if (!scheme->operands.contains(plan.problem.type)) {
+    fail(Status::not_supported, "scheme {} does not take {} operands", name, type_name(plan.problem.type));
   }
   const Accumulator way =
       choose_accumulator(*plan.engine, scheme->program.format(), settings[SettingId::accumulator].value);

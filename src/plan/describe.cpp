@@ -34,6 +34,14 @@ const char* recombination_name(Recombination recombination) {
 
 const char* type_name(OperandType type) { return type == OperandType::f32 ? "fp32" : "fp64"; }
 
+Json types_json(const OperandTypes& types) {
+  Json names = Json::array();
+  for (const OperandType type : {OperandType::f32, OperandType::f64}) {
+    if (types.contains(type)) names.push_back(type_name(type));
+  }
+  return names;
+}
+
 const char* rounding_name(Rounding rounding) {
   switch (rounding) {
     case Rounding::nearest_even: return "nearest-even";
@@ -44,7 +52,8 @@ const char* rounding_name(Rounding rounding) {
 }
 
 Json split_json(const SplitRule& rule) {
-  return {{"format", rule.format->name},
+  return {{"kind", rule.kind == SplitKind::hi_lo ? "hi_lo" : "fixed"},
+          {"format", rule.format->name},
           {"slices", rule.slices},
           {"first_rounding", rounding_name(rule.first_rounding)},
           {"residual_rounding", rounding_name(rule.residual_rounding)},
@@ -73,7 +82,7 @@ Json scheme_json(const Scheme& scheme) {
   const Program& program = scheme.program;
   return {{"name", scheme.name},
           {"summary", scheme.summary},
-          {"operands", type_name(scheme.operands)},
+          {"operands", types_json(scheme.operands)},
           {"split_a", split_json(program.split_a)},
           {"split_b", split_json(program.split_b)},
           {"schedule", schedule_json(program.schedule)},
@@ -93,16 +102,29 @@ Json rung_json(const Rung& rung) {
           {"largest_span", rung.largest_span == Rung::any_span ? Json() : Json(rung.largest_span)}};
 }
 
+Json bound_json(const ErrorBound& bound) {
+  return {{"relative", bound.relative},
+          {"floor_a", bound.floor_a},
+          {"floor_b", bound.floor_b},
+          {"floor_both", bound.floor_both}};
+}
+
 Json plan_rung_json(const Plan& plan, const Rung& rung) {
   Json json = rung_json(rung);
   if (rung.scheme == nullptr || plan.problem.k == 0) return json;
-  const ErrorBound bound = error_bound(rung.scheme->program, rung.accumulator, plan.problem.k, true, true);
-  json["bound_in_window"] = {{"relative", bound.relative},
-                             {"floor_a", bound.floor_a},
-                             {"floor_b", bound.floor_b},
-                             {"floor_both", bound.floor_both}};
+  json["bound_in_window"] =
+      bound_json(error_bound(rung.scheme->program, rung.accumulator, plan.problem.k, true, true));
   json["program"] = scheme_json(*rung.scheme);
   return json;
+}
+
+Json adapted_json(const Report::Adapted& adapted) {
+  if (adapted.scheme == nullptr) return {};
+  const Program& program = adapted.program;
+  return {{"scheme", adapted.scheme->name},
+          {"split_a", split_json(program.split_a)},
+          {"split_b", split_json(program.split_b)},
+          {"bound_in_window", bound_json(error_bound(program, adapted.accumulator, adapted.k, true, true))}};
 }
 
 Json problem_json(const Problem& problem) {
@@ -242,6 +264,7 @@ std::string describe_report(const Report& report) {
   json["largest_span_b"] = report.ranges_known ? Json(report.largest_span_b) : Json();
   json["blocking"] = {{"m", report.blocking.m}, {"n", report.blocking.n}};
   json["workspace_bytes"] = report.workspace_bytes;
+  json["adapted"] = adapted_json(report.adapted);
   return text_of(json);
 }
 

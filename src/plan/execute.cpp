@@ -5,15 +5,16 @@
 #include "plan/operand.hpp"
 #include "recombine/special_values.hpp"
 #include "recombine/weighted.hpp"
-#include "splits/hi_lo.hpp"
+#include "splits/split.hpp"
 
 namespace kintsugi::core {
 
 namespace {
 
 // One operand of one batch entry on its way through the steps.
-struct Side32 {
-  MatrixView<const float> view;  // vectors x k
+template <class T>
+struct SideOf {
+  MatrixView<const T> view;  // vectors x k
   std::span<VectorRange> ranges;
   const Prepared::Entry* prepared = nullptr;
   const SplitRule* rule = nullptr;  // of the rung that was chosen
@@ -40,7 +41,8 @@ void multiply_natively(const Plan& plan, const Operands& operands, std::int64_t 
 }
 
 // Ranges of a side; the exponents do not depend on the rung, the scales are set with it.
-void find_side_ranges(Side32& side, const SplitRule& rule, int threads) {
+template <class T>
+void find_side_ranges(SideOf<T>& side, const SplitRule& rule, int threads) {
   if (side.prepared != nullptr && !side.prepared->ranges.empty()) {
     std::copy(side.prepared->ranges.begin(), side.prepared->ranges.end(), side.ranges.begin());
   } else {
@@ -63,15 +65,16 @@ std::size_t choose_rung(const Plan& plan, const RangeSummary& a, const RangeSumm
 }
 
 // Slices of vectors first...first + count - 1 of a side.
-Slices split_block(const Side32& side, std::int64_t first, std::int64_t count, int threads) {
+template <class T>
+Slices split_block(const SideOf<T>& side, std::int64_t first, std::int64_t count, int threads) {
   if (side.prepared != nullptr && side.prepared->slices.data != nullptr &&
       side.prepared->rule == *side.rule && side.prepared->slices.storage == side.slices.storage) {
     return side.prepared->slices.block(first, count);
   }
   Slices slices = side.slices;
   slices.vectors = count;
-  split_hi_lo(side.view.block(first, 0, count, side.view.columns), *side.rule,
-              side.ranges.subspan(first, count), slices, threads);
+  split_operand(side.view.block(first, 0, count, side.view.columns), *side.rule,
+                side.ranges.subspan(first, count), slices, threads);
   return slices;
 }
 
@@ -83,8 +86,9 @@ Slices take_slices(const Plan& plan, const SplitRule& rule, std::int64_t vectors
 }
 
 // split -> multiply -> recombine, block of C by block of C.
+template <class T>
 void run_program(const Plan& plan, const Blocking& blocking, const Program& program, Accumulator accumulator,
-                 Side32& a, Side32& b, const Operands& operands, const MatrixView<float>& c,
+                 SideOf<T>& a, SideOf<T>& b, const Operands& operands, const MatrixView<T>& c,
                  Workspace& workspace) {
   a.rule = &program.split_a;
   b.rule = &program.split_b;
@@ -92,13 +96,13 @@ void run_program(const Plan& plan, const Blocking& blocking, const Program& prog
   for (VectorRange& range : b.ranges) set_scale(range, *b.rule);
   a.slices = take_slices(plan, *a.rule, blocking.m, workspace);
   b.slices = take_slices(plan, *b.rule, blocking.n, workspace);
-  Accumulators sums{nullptr, blocking.m, blocking.n, program.schedule.sums()};
+  Accumulators sums = make_accumulators(program.format(), blocking.m, blocking.n, program.schedule.sums());
   sums.data = workspace.take(sums.bytes());
   std::byte* scratch = workspace.take(
       plan.engine->scratch_bytes(program.schedule, program.format().id, plan.problem.k, plan.threads));
 
-  const auto alpha = static_cast<float>(operands.alpha);
-  const auto beta = static_cast<float>(operands.beta);
+  const auto alpha = static_cast<T>(operands.alpha);
+  const auto beta = static_cast<T>(operands.beta);
   std::array<int, max_groups> exponents{};
   for (int g = 0; g < program.schedule.sums(); ++g) exponents[g] = program.schedule.sum_exponent(g);
   Slices slices_a;
@@ -124,23 +128,25 @@ std::span<VectorRange> take_ranges(std::int64_t vectors, Workspace& workspace) {
 }
 
 // Both sides of an entry with their ranges, and the rung that these ask for.
+template <class T>
 struct EntryChoice {
-  Side32 a;
-  Side32 b;
+  SideOf<T> a;
+  SideOf<T> b;
   RangeSummary summary_a;
   RangeSummary summary_b;
   std::size_t rung = 0;
   Program program{};  // of the rung, fitted to the ranges; none for the native product
 };
 
-EntryChoice look_at_entry(const Plan& plan, const Operands& operands, std::int64_t entry,
-                          Workspace& workspace) {
+template <class T>
+EntryChoice<T> look_at_entry(const Plan& plan, const Operands& operands, std::int64_t entry,
+                             Workspace& workspace) {
   const Problem& problem = plan.problem;
   const Program& program = plan.widest_emulation()->scheme->program;
-  EntryChoice choice;
-  choice.a = {view_of_a<float>(problem, operands.a, operands.prepared_a, entry),
+  EntryChoice<T> choice;
+  choice.a = {view_of_a<T>(problem, operands.a, operands.prepared_a, entry),
               take_ranges(problem.m, workspace), prepared_entry(operands.prepared_a, entry)};
-  choice.b = {view_of_b<float>(problem, operands.b, operands.prepared_b, entry),
+  choice.b = {view_of_b<T>(problem, operands.b, operands.prepared_b, entry),
               take_ranges(problem.n, workspace), prepared_entry(operands.prepared_b, entry)};
   find_side_ranges(choice.a, program.split_a, plan.threads);
   find_side_ranges(choice.b, program.split_b, plan.threads);
@@ -154,32 +160,38 @@ EntryChoice look_at_entry(const Plan& plan, const Operands& operands, std::int64
   return choice;
 }
 
-void add_to_report(Report& report, const EntryChoice& choice) {
+template <class T>
+void add_to_report(Report& report, const Plan& plan, const EntryChoice<T>& choice) {
   ++report.entries[choice.rung];
+  const Scheme* scheme = plan.rungs[choice.rung].scheme;
+  if (scheme != nullptr && scheme->adapt != nullptr) {
+    report.adapted = {scheme, plan.rungs[choice.rung].accumulator, plan.problem.k, choice.program};
+  }
   if (!choice.summary_a.finite || !choice.summary_b.finite) ++report.entries_with_special_values;
   report.ranges_known = true;
   report.largest_span_a = std::max(report.largest_span_a, choice.summary_a.largest_span);
   report.largest_span_b = std::max(report.largest_span_b, choice.summary_b.largest_span);
 }
 
-// One FP32 batch entry under a plan with an emulation in its ladder.
+// One batch entry under a plan with an emulation in its ladder.
+template <class T>
 void multiply_entry(const Plan& plan, const Operands& operands, std::int64_t entry, Workspace workspace,
                     Report& report) {
-  EntryChoice choice = look_at_entry(plan, operands, entry, workspace);
-  add_to_report(report, choice);
+  EntryChoice<T> choice = look_at_entry<T>(plan, operands, entry, workspace);
+  add_to_report(report, plan, choice);
   const Rung& rung = plan.rungs[choice.rung];
-  if (rung.scheme == nullptr) return multiply_natively<float>(plan, operands, entry);
-  const MatrixView<float> c = view_of_c<float>(plan.problem, operands.c, entry);
+  if (rung.scheme == nullptr) return multiply_natively<T>(plan, operands, entry);
+  const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, entry);
   run_program(plan, report.blocking, choice.program, rung.accumulator, choice.a, choice.b, operands, c,
               workspace);
   if (!choice.summary_a.finite || !choice.summary_b.finite) {
     put_special_values(choice.a.view, choice.b.view, choice.a.ranges, choice.b.ranges,
-                       static_cast<float>(operands.alpha), static_cast<float>(operands.beta), c,
-                       plan.threads);
+                       static_cast<T>(operands.alpha), static_cast<T>(operands.beta), c, plan.threads);
   }
 }
 
 // Where ranges can make an entry fail, all entries are looked at before C is written.
+template <class T>
 void check_ranges(const Plan& plan, const Operands& operands, const Workspace& workspace) {
   const bool adapts = std::any_of(plan.rungs.begin(), plan.rungs.end(), [](const Rung& rung) {
     return rung.scheme != nullptr && rung.scheme->adapt != nullptr;
@@ -187,7 +199,7 @@ void check_ranges(const Plan& plan, const Operands& operands, const Workspace& w
   if (!adapts && plan.rungs.back().largest_span == Rung::any_span) return;
   for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
     Workspace fresh = workspace;
-    look_at_entry(plan, operands, entry, fresh);
+    look_at_entry<T>(plan, operands, entry, fresh);
   }
 }
 
@@ -252,6 +264,7 @@ void multiply_all_natively(const Plan& plan, const Operands& operands, Report& r
   }
 }
 
+template <class T>
 void multiply_all(const Plan& plan, const Operands& operands, Report& report) {
   Block memory;
   const bool own = operands.workspace == nullptr;
@@ -263,9 +276,9 @@ void multiply_all(const Plan& plan, const Operands& operands, Report& report) {
   report.workspace_bytes = own ? memory.bytes() : plan.workspace_bytes;
   const Workspace workspace = own ? Workspace(memory.pointer(), memory.bytes())
                                   : Workspace(operands.workspace, operands.workspace_size);
-  check_ranges(plan, operands, workspace);
+  check_ranges<T>(plan, operands, workspace);
   for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
-    multiply_entry(plan, operands, entry, workspace, report);
+    multiply_entry<T>(plan, operands, entry, workspace, report);
   }
 }
 
@@ -285,7 +298,10 @@ void execute(const Plan& plan, const Operands& operands, Report& report) {
     report.entries_scaled = problem.batch_count;
     return is_double ? scale_results<double>(plan, operands) : scale_results<float>(plan, operands);
   }
-  if (plan.widest_emulation() != nullptr) return multiply_all(plan, operands, report);
+  if (plan.widest_emulation() != nullptr) {
+    return is_double ? multiply_all<double>(plan, operands, report)
+                     : multiply_all<float>(plan, operands, report);
+  }
   return is_double ? multiply_all_natively<double>(plan, operands, report)
                    : multiply_all_natively<float>(plan, operands, report);
 }

@@ -64,6 +64,14 @@ struct Report {
   bool ranges_known = false;                             // a native plan does not look at them
   int largest_span_a = 0;                                // over all entries that were looked at
   int largest_span_b = 0;
+
+  // The last entry that ran a scheme which fits its program to the operands; no scheme: there was none.
+  struct Adapted {
+    const Scheme* scheme = nullptr;
+    Accumulator accumulator = Accumulator::fp32;
+    std::int64_t k = 0;
+    Program program{};
+  } adapted;
 };
 
 // C = alpha * op(A) * op(B) + beta * C for all batch entries. On failure before the first product C

@@ -3,7 +3,7 @@
 
 #include "plan/execute.hpp"
 #include "plan/operand.hpp"
-#include "splits/hi_lo.hpp"
+#include "splits/split.hpp"
 
 namespace kintsugi::core {
 
@@ -28,7 +28,8 @@ MatrixView<const T> copy_operand(const MatrixView<const T>& source, void* target
   return {copy.data, copy.rows, copy.columns, copy.row_stride, copy.column_stride};
 }
 
-void split_entry(const Plan& plan, Side side, const MatrixView<const float>& copy, Prepared::Entry& entry) {
+template <class T>
+void split_entry(const Plan& plan, Side side, const MatrixView<const T>& copy, Prepared::Entry& entry) {
   if (plan.widest_emulation() == nullptr) return;
   const auto rule_of = [&](const Scheme& scheme) {
     return side == Side::a ? scheme.program.split_a : scheme.program.split_b;
@@ -45,7 +46,7 @@ void split_entry(const Plan& plan, Side side, const MatrixView<const float>& cop
                              copy.rows, copy.columns);
   entry.slice_memory = allocate(plan, entry.slices.bytes());
   entry.slices.data = static_cast<std::byte*>(entry.slice_memory.pointer());
-  split_hi_lo(copy, rule, entry.ranges, entry.slices, plan.threads);
+  split_operand(copy, rule, entry.ranges, entry.slices, plan.threads);
 }
 
 template <class T>
@@ -58,7 +59,7 @@ Prepared::Entry prepare_entry(const Plan& plan, Side side, const void* data, std
   const MatrixView<const T> copy = copy_operand(source, entry.copy.pointer());
   entry.vector_stride = copy.row_stride;
   entry.element_stride = copy.column_stride;
-  if constexpr (std::is_same_v<T, float>) split_entry(plan, side, copy, entry);
+  split_entry(plan, side, copy, entry);
   return entry;
 }
 

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "arith/split_rule.hpp"
+#include "formats/int8.hpp"
 #include "schedule/schedule.hpp"
 #include "splits/ranges.hpp"
 
@@ -31,13 +33,39 @@ constexpr SplitRule scaled_split(const Format& format, int slices, int residual_
   return rule;
 }
 
+// int8 slices of scaled vectors, largest magnitudes in [2^6, 2^7): every slice the rounded rest of those before
+// it, 2^residual_exponent above its place.
+constexpr SplitRule quantised_split(int slices, int residual_exponent) {
+  return scaled_split(int8, slices, residual_exponent, int8.max_exponent);
+}
+
+// The same as the digits of one grid, 8 bits each.
+constexpr SplitRule grid_split(int slices) {
+  SplitRule rule = quantised_split(slices, 8);
+  rule.kind = SplitKind::fixed;
+  return rule;
+}
+
 // How accumulators become the result.
 enum class Recombination : std::uint8_t {
-  weighted,  // power-of-two weights, summed in double, one rounding after alpha and beta
+  // Power-of-two weights, summed in double (integer accumulators: exactly), one rounding after alpha and beta.
+  weighted,
 };
 
-// The type of operands that a scheme splits.
 enum class OperandType : std::uint8_t { f32, f64 };
+
+// The types of operands that a scheme splits.
+class OperandTypes {
+ public:
+  constexpr OperandTypes(OperandType type) : bits_(bit(type)) {}
+  constexpr OperandTypes(OperandType one, OperandType other) : bits_(bit(one) | bit(other)) {}
+  constexpr bool contains(OperandType type) const { return (bits_ & bit(type)) != 0; }
+
+ private:
+  static constexpr unsigned bit(OperandType type) { return 1U << static_cast<unsigned>(type); }
+
+  unsigned bits_;
+};
 
 struct Program {
   SplitRule split_a;
@@ -54,20 +82,28 @@ struct Program {
   }
 };
 
+struct Parameter {
+  std::string_view key;
+  std::string_view value;
+};
+
+// A whole number from least to most; nothing for any other text.
+std::optional<int> parse_parameter(std::string_view value, int least, int most);
+
 // A program named in the literature or by us; one file each in plan/schemes/.
 struct Scheme {
   std::string_view name;
   std::string_view summary;
-  OperandType operands;
+  OperandTypes operands;
   Program program;
   std::string_view bound;   // in words and formulas, for people; plan/bound.hpp computes it
   std::string_view window;  // inputs on which the bound's relative part alone holds
   std::string_view source;
 
-  // A scheme with parameters: NAME:key=value,... runs the program that `configure` makes of this one's
-  // for every key; false: it does not know the key or the value.
+  // A scheme with parameters: NAME:key=value:... runs the program that `configure` makes of this one's. It
+  // returns the first parameter that it does not take, or nullptr.
   std::string_view parameters = {};  // in words; empty: none
-  bool (*configure)(Program& program, std::string_view key, std::string_view value) = nullptr;
+  const Parameter* (*configure)(Program& program, std::span<const Parameter> parameters) = nullptr;
 
   // Fits the program to the exponents of one batch entry's operands, or fails with
   // contract_unreachable where they are outside all that it covers.

@@ -16,6 +16,10 @@ const char* rounding_words(Rounding rounding) {
 }
 
 std::string split_words(const SplitRule& rule) {
+  if (rule.kind == SplitKind::fixed) {
+    return fmt::format("{} digits of {} bits of a grid, rows and columns scaled to maxima in [2^{}, 2^{})",
+                       rule.slices, rule.residual_exponent, rule.top_exponent, rule.top_exponent + 1);
+  }
   std::string words = fmt::format("{} {} slice{} rounded {}", rule.slices, rule.format->name,
                                   rule.slices == 1 ? "" : "s", rounding_words(rule.first_rounding));
   if (rule.slices > 1 && rule.residual_exponent != 0)

@@ -14,7 +14,8 @@ std::size_t rung_bytes(const Plan& plan, const Rung& rung, const Blocking& block
   const Problem& problem = plan.problem;
   const Program& program = rung.scheme->program;
   const SliceStorage storage = plan.engine->slice_storage(program.format().id);
-  const Accumulators sums{nullptr, blocking.m, blocking.n, program.schedule.sums()};
+  const Accumulators sums =
+      make_accumulators(program.format(), blocking.m, blocking.n, program.schedule.sums());
   return array_bytes(problem.m, 1, sizeof(VectorRange)) + array_bytes(problem.n, 1, sizeof(VectorRange)) +
          make_slices(program.format(), storage, program.split_a.slices, blocking.m, problem.k).bytes() +
          make_slices(program.format(), storage, program.split_b.slices, blocking.n, problem.k).bytes() +

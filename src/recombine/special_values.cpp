@@ -7,14 +7,17 @@ namespace kintsugi::core {
 
 namespace {
 
-bool finite(float x) { return x - x == 0.0F; }
+template <class T>
+bool finite(T x) {
+  return x - x == T(0);
+}
 
-float special_sum(const MatrixView<const float>& a, const MatrixView<const float>& b, std::int64_t i,
-                  std::int64_t j) {
-  float sum = 0;
+template <class T>
+T special_sum(const MatrixView<const T>& a, const MatrixView<const T>& b, std::int64_t i, std::int64_t j) {
+  T sum = 0;
   for (std::int64_t p = 0; p < a.columns; ++p) {
-    const float x = a(i, p);
-    const float y = b(j, p);
+    const T x = a(i, p);
+    const T y = b(j, p);
     if (!finite(x) || !finite(y)) sum += x * y;
   }
   return sum;
@@ -22,18 +25,26 @@ float special_sum(const MatrixView<const float>& a, const MatrixView<const float
 
 }  // namespace
 
-void put_special_values(const MatrixView<const float>& a, const MatrixView<const float>& b,
-                        std::span<const VectorRange> rows, std::span<const VectorRange> columns, float alpha,
-                        float beta, const MatrixView<float>& c, int threads) {
+template <class T>
+void put_special_values(const MatrixView<const T>& a, const MatrixView<const T>& b,
+                        std::span<const VectorRange> rows, std::span<const VectorRange> columns, T alpha,
+                        T beta, const MatrixView<T>& c, int threads) {
 #pragma omp parallel for num_threads(workers_for(c.columns, threads)) schedule(dynamic)
   for (std::int64_t j = 0; j < c.columns; ++j) {
     const FloatingEnvironment environment;
     for (std::int64_t i = 0; i < c.rows; ++i) {
       if (rows[i].finite() && columns[j].finite()) continue;
-      const float product = alpha * special_sum(a, b, i, j);
+      const T product = alpha * special_sum(a, b, i, j);
       c(i, j) = beta == 0 ? product : product + beta * c(i, j);
     }
   }
 }
+
+template void put_special_values(const MatrixView<const float>&, const MatrixView<const float>&,
+                                 std::span<const VectorRange>, std::span<const VectorRange>, float, float,
+                                 const MatrixView<float>&, int);
+template void put_special_values(const MatrixView<const double>&, const MatrixView<const double>&,
+                                 std::span<const VectorRange>, std::span<const VectorRange>, double, double,
+                                 const MatrixView<double>&, int);
 
 }  // namespace kintsugi::core

@@ -12,8 +12,9 @@ namespace kintsugi::core {
 // recombine_weighted leaves alone): alpha * s + beta * C by IEEE 754 rules, where s is the sum of
 // the products that have a non-finite factor; finite products cannot change a non-finite sum.
 // a is m x k, b is n x k (op(B) transposed). With beta = 0, C is not read.
-void put_special_values(const MatrixView<const float>& a, const MatrixView<const float>& b,
-                        std::span<const VectorRange> rows, std::span<const VectorRange> columns, float alpha,
-                        float beta, const MatrixView<float>& c, int threads);
+template <class T>
+void put_special_values(const MatrixView<const T>& a, const MatrixView<const T>& b,
+                        std::span<const VectorRange> rows, std::span<const VectorRange> columns, T alpha,
+                        T beta, const MatrixView<T>& c, int threads);
 
 }  // namespace kintsugi::core

@@ -1,29 +1,90 @@
 #include "recombine/weighted.hpp"
 
+#include <algorithm>
+
 #include "arith/epilogue.hpp"
 #include "base/floating_environment.hpp"
 #include "base/workers.hpp"
 
 namespace kintsugi::core {
 
-void recombine_weighted(const Accumulators& sums, std::span<const int> group_exponents,
-                        std::span<const VectorRange> rows, std::span<const VectorRange> columns, float alpha,
-                        float beta, const MatrixView<float>& c, int threads) {
+namespace {
+
+// Weighted sum of one entry's floating accumulators.
+class FloatingSum {
+ public:
+  FloatingSum(const Accumulators& sums, std::span<const int> exponents)
+      : sums_(sums), exponents_(exponents) {}
+
+  double operator()(std::int64_t element) const {
+    double sum = 0;
+    for (int g = 0; g < sums_.groups; ++g) {
+      sum += power_of_two(exponents_[g]) * static_cast<double>(sums_.group<float>(g)[element]);
+    }
+    return sum;
+  }
+
+ private:
+  const Accumulators& sums_;
+  std::span<const int> exponents_;
+};
+
+// The same of integer ones: one sum of multiples of the smallest weight. |sums| < 2^63 and weights that are at
+// most 2^60 apart keep it below 2^127 for up to 16 groups.
+class IntegerSum {
+ public:
+  IntegerSum(const Accumulators& sums, std::span<const int> exponents)
+      : sums_(sums), exponents_(exponents),
+        smallest_(*std::min_element(exponents.begin(), exponents.begin() + sums.groups)) {}
+
+  double operator()(std::int64_t element) const {
+    WideInteger sum = 0;
+    for (int g = 0; g < sums_.groups; ++g) {
+      const WideInteger part = sums_.group<std::int64_t>(g)[element];
+      sum += part * (WideInteger{1} << (exponents_[g] - smallest_));
+    }
+    return static_cast<double>(sum) * power_of_two(smallest_);
+  }
+
+ private:
+  __extension__ using WideInteger = __int128;
+
+  const Accumulators& sums_;
+  std::span<const int> exponents_;
+  int smallest_;
+};
+
+template <class T, class Sum>
+void recombine(const Sum& sum, std::span<const VectorRange> rows, std::span<const VectorRange> columns,
+               T alpha, T beta, const MatrixView<T>& c, int threads) {
 #pragma omp parallel for num_threads(workers_for(c.columns, threads)) schedule(static)
   for (std::int64_t j = 0; j < c.columns; ++j) {
     const FloatingEnvironment environment;
     if (!columns[j].finite()) continue;
     for (std::int64_t i = 0; i < c.rows; ++i) {
       if (!rows[i].finite()) continue;
-      double sum = 0;
-      for (int g = 0; g < sums.groups; ++g) {
-        const float part = sums.group<float>(g)[i + j * sums.rows];
-        sum += power_of_two(group_exponents[g]) * static_cast<double>(part);
-      }
-      float& entry = c(i, j);
-      entry = epilogue(sum, -(rows[i].scale + columns[j].scale), alpha, beta, beta == 0 ? nullptr : &entry);
+      T& entry = c(i, j);
+      entry = epilogue(sum(i + j * c.rows), -(rows[i].scale + columns[j].scale), alpha, beta,
+                       beta == 0 ? nullptr : &entry);
     }
   }
 }
+
+}  // namespace
+
+template <class T>
+void recombine_weighted(const Accumulators& sums, std::span<const int> group_exponents,
+                        std::span<const VectorRange> rows, std::span<const VectorRange> columns, T alpha,
+                        T beta, const MatrixView<T>& c, int threads) {
+  if (sums.floating)
+    return recombine(FloatingSum(sums, group_exponents), rows, columns, alpha, beta, c, threads);
+  recombine(IntegerSum(sums, group_exponents), rows, columns, alpha, beta, c, threads);
+}
+
+template void recombine_weighted(const Accumulators&, std::span<const int>, std::span<const VectorRange>,
+                                 std::span<const VectorRange>, float, float, const MatrixView<float>&, int);
+template void recombine_weighted(const Accumulators&, std::span<const int>, std::span<const VectorRange>,
+                                 std::span<const VectorRange>, double, double, const MatrixView<double>&,
+                                 int);
 
 }  // namespace kintsugi::core

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -20,6 +21,14 @@ std::vector<double> term_ratios(const Schedule& schedule, std::span<const double
   return ratios;
 }
 
+// Exact as long as no group's int32 accumulator can wrap within a block: all of its terms are summed there.
+double integer_bound(const Schedule& schedule, std::int64_t block) {
+  std::array<std::int64_t, max_groups> products{};
+  for (const Term& term : schedule.terms) products[term.group] += block;
+  const std::int64_t most = *std::max_element(products.begin(), products.end());
+  return most <= int32_safe_products ? 0 : std::numeric_limits<double>::infinity();
+}
+
 }  // namespace
 
 double accumulation_bound(const Schedule& schedule, std::span<const double> ratios_a,
@@ -28,6 +37,7 @@ double accumulation_bound(const Schedule& schedule, std::span<const double> rati
   const std::vector<double> ratios = term_ratios(schedule, ratios_a, ratios_b);
   if (k == 0) return 0;
   const std::int64_t block = schedule.block_length(k);
+  if (!format.floating) return integer_bound(schedule, block);
   const bool alternating = schedule.k_step != 0 && schedule.k_step < block;
   std::array<double, max_groups> held{};
   if (alternating) {
@@ -46,7 +56,7 @@ double accumulation_bound(const Schedule& schedule, std::span<const double> rati
   const double all = std::accumulate(held.begin(), held.end(), 0.0);
   const double additions =
       static_cast<double>(divide_up(k, block) * (schedule.joint ? schedule.groups : 1) - 1);
-  const double outside = format.floating ? additions * 0x1p-24 * all : 0;
+  const double outside = additions * 0x1p-24 * all;
   const double first_order = inside + outside;
   return std::expm1(first_order);
 }

@@ -25,7 +25,7 @@ struct Term {
 // For every block of k_block inner indices (0: one block, all of k) each group's accumulator
 // starts at zero; the terms are added in order, each over the whole block, or, when k_step is not
 // 0, alternating after every k_step indices. At the end of the block the accumulators leave the
-// engine and are added, in fp32 to nearest (integers: exactly), to the group's sum outside it. With
+// engine and are added, in fp32 to nearest (integers: exactly, in 64 bits), to the group's sum outside it. With
 // k_block = 0 they only leave. Where `joint` is set, all groups leave into one sum, one after the
 // other, each multiplied by its 2^group_exponents[g] on the way: terms are then added entry by entry
 // instead of matrix by matrix.
@@ -42,7 +42,7 @@ struct Structure {
   friend constexpr bool operator==(const Structure&, const Structure&) = default;
 };
 
-inline constexpr int max_groups = 16;
+inline constexpr int max_groups = 64;  // all products of 8 x 8 slices
 
 // Structure and weights, at run time. Result = sum over groups of 2^group_exponents[g] * sum_g.
 struct Schedule {

@@ -90,7 +90,7 @@ const Mistake mistakes[] = {
     MISTAKE("negative_limit", o.workspace_limit = -5, KINTSUGI_BAD_SETTING, "workspace_limit = \"-5\""),
     MISTAKE("fp32_scheme_for_doubles",
             (o.scheme = "fp16x3", p.type_a = p.type_b = p.type_c = p.type_scalar = KINTSUGI_F64),
-            KINTSUGI_NOT_SUPPORTED, "scheme fp16x3 takes fp32 operands and these are fp64"),
+            KINTSUGI_NOT_SUPPORTED, "scheme fp16x3 does not take fp64 operands"),
 };
 
 class Mistakes : public testing::TestWithParam<Mistake> {};

@@ -209,11 +209,12 @@ TEST_P(Laws, RandomProblemsAgreeWithTheExactResult) {
     GemmData data(test);
     const std::vector<float> before = data.raw_c();
     data.run_well();
-    const double allowed = coefficient(GetParam().scheme, GetParam().engine, test.k);
-    const double floor = scaled() ? 0 : std::abs(test.alpha) * static_cast<double>(test.k) * unscaled_floor;
     for (std::int64_t t = 0; t < test.batch; ++t) {
+      const Allowance<float> allowed(*core::find_scheme(GetParam().scheme),
+                                     *core::find_engine(GetParam().engine), constant(data.a(t)),
+                                     constant(data.b(t)));
       for (const auto& entry : entry_errors(data, before, t)) {
-        ASSERT_LE(std::abs(entry.error), allowed * entry.absolute + floor + 0x1p-149)
+        ASSERT_LE(std::abs(entry.error), allowed(entry, test.alpha))
             << "trial " << trial << " m " << test.m << " n " << test.n << " k " << test.k;
       }
     }

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "plan/bound.hpp"
 #include "splits/ranges.hpp"
@@ -27,10 +28,16 @@ SplitWindow window_of(const core::SplitRule& rule) {
                        rule.top_exponent});
 }
 
+// Of a row-major matrix.
+template <class T>
+VectorNorms norms_of_rows(const std::vector<T>& values, std::int64_t rows, const SplitWindow& window) {
+  const auto columns = static_cast<std::int64_t>(values.size()) / rows;
+  return vector_norms(core::MatrixView<const T>{values.data(), rows, columns, columns, 1}, window);
+}
+
 // A row with the two exponents.
 VectorNorms norms_of(const SplitWindow& window, int low, int high) {
-  const float row[] = {std::ldexp(-1.5F, high), 0, std::ldexp(1.0F, low)};
-  return vector_norms({row, 1, 3, 3, 1}, window);
+  return norms_of_rows<float>({std::ldexp(-1.5F, high), 0, std::ldexp(1.0F, low)}, 1, window);
 }
 
 TEST(BoundCheck, WindowsAreThoseOfThePlan) {
@@ -56,31 +63,49 @@ TEST(BoundCheck, WindowsAreThoseOfThePlan) {
   }
 }
 
-TEST(BoundCheck, IntegerFormatsHaveNoWindow) {
-  const SplitWindow window = split_window({"int8", 1, "nearest-even", "nearest-even", 0, true, 6});
+TEST(BoundCheck, UnknownFormatsHaveNoWindow) {
+  const SplitWindow window = split_window({"int9", 1, "nearest-even", "nearest-even", 0, true, 6});
   EXPECT_FALSE(window.known);
   EXPECT_FALSE(norms_of(window, 0, 0).in_window);
 }
 
+TEST(BoundCheck, IntegerFormatsTakeEveryFiniteVector) {
+  const SplitWindow window = split_window({"int8", 3, "nearest-even", "nearest-even", 8, true, 6});
+  EXPECT_TRUE(window.known && window.integer && window.scaled);
+  EXPECT_TRUE(norms_of(window, -120, 120).in_window);
+  EXPECT_FALSE(norms_of_rows<float>({1, INFINITY}, 1, window).in_window);
+  // 2^(e - 6); from 127/128 of the next power of two on, e is one more.
+  const std::vector<double> rows{1, -0.5, -1.984375, 1, 0x1.fbfffffffffffp0, 1, 0x1p-1074, 0, 0, 0};
+  const VectorNorms norms = norms_of_rows(rows, 5, window);
+  EXPECT_TRUE(norms.in_window);
+  EXPECT_EQ(norms.ones, (std::vector<double>{1.5, 2.984375, 1 + 0x1.fbfffffffffffp0, 0x1p-1074, 0}));
+  EXPECT_EQ(norms.unscales, (std::vector<long double>{0x1p-6, 0x1p-5, 0x1p-6, std::ldexp(1.0L, -1080), 1}));
+}
+
 TEST(BoundCheck, NormsAndAllowedErrors) {
   SplitWindow window{.known = true, .scaled = true, .top_exponent = 14, .largest_span = 16};
-  const float rows[] = {1, -2, 0.5F, 0, 0, 0};
-  const VectorNorms norms = vector_norms({rows, 2, 3, 3, 1}, window);
+  const VectorNorms norms = norms_of_rows<float>({1, -2, 0.5F, 0, 0, 0}, 2, window);
   EXPECT_TRUE(norms.in_window);
   EXPECT_EQ(norms.ones, (std::vector<double>{3.5, 0}));
-  EXPECT_EQ(norms.unscales, (std::vector<double>{0x1p-13, 1}));
+  EXPECT_EQ(norms.unscales, (std::vector<long double>{0x1p-13, 1}));
   EntryError entry;
   entry.absolute = 10;
   entry.exact = 4;
   const BoundCoefficients bound{0x1p-10, 0x1p-3, 0x1p-4, 0x1p-5};
   const double before = 10 * 0x1p-10 + 0x1p-3 * 0x1p-13 * 3.5 + 0x1p-4 * 0x1p-13 * 3.5 + 0x1p-5 * 0x1p-26;
-  EXPECT_DOUBLE_EQ(allowed_error(bound, entry, norms, norms), before + 0x1p-24 * (4 + before));
-  // One vector outside is enough, wherever it stands.
-  const float wide[] = {1, std::ldexp(1.0F, -17), 1, 1};
-  EXPECT_FALSE(vector_norms({wide, 2, 2, 2, 1}, window).in_window);
-  EXPECT_FALSE(vector_norms({wide, 2, 2, 1, 2}, {}).in_window);
-  const float special[] = {1, INFINITY};
-  EXPECT_FALSE(vector_norms({special, 1, 2, 2, 1}, window).in_window);
+  EXPECT_DOUBLE_EQ(allowed_error<float>(bound, entry, norms, norms), before + 0x1p-24 * (4 + before));
+  EXPECT_DOUBLE_EQ(allowed_error<double>(bound, entry, norms, norms), before + 0x1p-53 * (4 + before));
+  // Of an entry whose bound is 0 the last rounding may lose the type's last subnormal place.
+  EXPECT_EQ(allowed_error<float>({}, {}, norms, norms), 0x1p-149);
+  EXPECT_EQ(allowed_error<double>({}, {}, norms, norms), 0x1p-1074);
+}
+
+TEST(BoundCheck, OneVectorOutsideIsEnough) {
+  SplitWindow window{.known = true, .scaled = true, .top_exponent = 14, .largest_span = 16};
+  const std::vector<double> wide{1, std::ldexp(1.0, -17), 1, 1};
+  EXPECT_FALSE(norms_of_rows(wide, 2, window).in_window);
+  EXPECT_FALSE(vector_norms(core::MatrixView<const double>{wide.data(), 2, 2, 1, 2}, {}).in_window);
+  EXPECT_FALSE(norms_of_rows<float>({1, INFINITY}, 1, window).in_window);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "base/status.hpp"
 #include "lab/entry_selection.hpp"
 #include "lab/generators.hpp"
+#include "lab/native_difference.hpp"
 #include "lab/random.hpp"
 #include "mpfr_value.hpp"
 
@@ -122,6 +123,7 @@ void expect_agreement(const Case<T>& x) {
   expect_close(report.max_ulp, slow.max_ulp, 1e-15);
   EXPECT_EQ(report.correctly_rounded_fraction, slow.correct);
   EXPECT_TRUE(std::isnan(report.le_gemm_max_error));
+  EXPECT_TRUE(std::isnan(report.le_gemm_mred));
   EXPECT_TRUE(report.all_checked());
   EXPECT_EQ(report.entries_total, x.m * x.n);
 }
@@ -298,13 +300,39 @@ TYPED_TEST(Metrics, NativeResult) {
   x.b = {1, 2, 0, 4};
   x.c = {1, 2, 0, 5};
   x.native = {1, 3, 0, 5};
+  // Eq. 19: |2 - 3| / (2 + 3). Eq. 20: |3 - 2| / 3 over the three entries with S not 0.
   EXPECT_NEAR(x.check({}, true).le_gemm_max_error, 0.2, 1e-16);
+  EXPECT_NEAR(x.check({}, true).le_gemm_mred, 1.0 / 9, 1e-16);
   x.native[0] = -1;
   EXPECT_EQ(x.check({}, true).le_gemm_max_error, 1);
+  EXPECT_NEAR(x.check({}, true).le_gemm_mred, 7.0 / 9, 1e-15);
+  x.c[2] = 1;  // where S = 0: left out of Eq. 20 alone
+  EXPECT_EQ(x.check({}, true).le_gemm_max_error, 1);
+  EXPECT_NEAR(x.check({}, true).le_gemm_mred, 7.0 / 9, 1e-15);
+  x.c[2] = 0;
   x.native[0] = static_cast<TypeParam>(nan);
   EXPECT_EQ(x.check({}, true).le_gemm_max_error, infinity);
+  EXPECT_EQ(x.check({}, true).le_gemm_mred, infinity);
   x.c[0] = x.native[0];
   EXPECT_NEAR(x.check({}, true).le_gemm_max_error, 0.2, 1e-16);
+  EXPECT_NEAR(x.check({}, true).le_gemm_mred, 1.0 / 9, 1e-16);
+}
+
+TEST(NativeDifference, Values) {
+  EXPECT_EQ(relative_difference(3, -4), 1.75);
+  EXPECT_EQ(relative_difference(-5, -4), -0.25);
+  EXPECT_EQ(relative_difference(0, 0), 0);
+  EXPECT_EQ(relative_difference(nan, nan), 0);
+  EXPECT_EQ(relative_difference(infinity, infinity), 0);
+  EXPECT_EQ(relative_difference(-1, 0), -infinity);
+  EXPECT_EQ(relative_difference(1, infinity), -infinity);
+  EXPECT_EQ(relative_difference(infinity, 1), infinity);
+  EXPECT_TRUE(std::isinf(relative_difference(nan, 1)));
+  // Differences and sums beyond double.
+  EXPECT_EQ(relative_difference(0x1p1023, -0x1p1023), 2);
+  EXPECT_EQ(symmetric_difference(0x1p1023, -0x1p1023), 1);
+  EXPECT_EQ(symmetric_difference(0x1p-1074, 0), 1);
+  EXPECT_EQ(symmetric_difference(1, infinity), infinity);
 }
 
 TYPED_TEST(Metrics, StridesAndTransposes) {
@@ -443,6 +471,7 @@ TYPED_TEST(Metrics, ReferenceComputedOnce) {
       EXPECT_EQ(one.max_ulp, other.max_ulp);
       EXPECT_EQ(one.correctly_rounded_fraction, other.correctly_rounded_fraction);
       EXPECT_EQ(one.le_gemm_max_error, other.le_gemm_max_error);
+      EXPECT_EQ(one.le_gemm_mred, other.le_gemm_mred);
       EXPECT_EQ(one.entries_checked, other.entries_checked);
       EXPECT_EQ(one.entries_total, other.entries_total);
       EXPECT_EQ(one.contract_bound, other.contract_bound);

@@ -10,6 +10,7 @@
 #include "formats/formats.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/gemm_case.hpp"
+#include "tests/support/scheme_bound.hpp"
 
 namespace kintsugi::core {
 namespace {
@@ -17,33 +18,6 @@ namespace {
 using test::entry_errors;
 using test::GemmCase;
 using test::GemmData;
-
-struct Norms {
-  std::vector<double> ones;      // 1-norm of each vector
-  std::vector<double> unscales;  // 2^-scale
-  RangeSummary summary;
-};
-
-Norms norms_of(const MatrixView<const float>& operand, const SplitRule& rule) {
-  std::vector<VectorRange> ranges(static_cast<std::size_t>(operand.rows));
-  find_ranges(operand, rule, ranges, 1);
-  Norms norms{std::vector<double>(ranges.size()), std::vector<double>(ranges.size()), summarize(ranges)};
-  for (std::int64_t v = 0; v < operand.rows; ++v) {
-    norms.unscales[v] = std::ldexp(1.0, -ranges[v].scale);
-    for (std::int64_t p = 0; p < operand.columns; ++p)
-      norms.ones[v] += std::abs(static_cast<double>(operand(v, p)));
-  }
-  return norms;
-}
-
-// The bound's right-hand side for entry (i, j), the last rounding to fp32 included.
-double allowed(const ErrorBound& bound, const lab::EntryError& entry, const Norms& a, const Norms& b) {
-  const double before_rounding = bound.relative * entry.absolute +
-                                 bound.floor_a * a.unscales[entry.i] * b.ones[entry.j] +
-                                 bound.floor_b * b.unscales[entry.j] * a.ones[entry.i] +
-                                 bound.floor_both * a.unscales[entry.i] * b.unscales[entry.j];
-  return before_rounding + 0x1p-24 * (std::abs(entry.exact) + before_rounding) + 0x1p-150;
-}
 
 struct BoundCase {
   const Scheme* scheme;
@@ -77,17 +51,13 @@ class SchemeBound : public testing::TestWithParam<BoundCase> {
                            .scheme = std::string(scheme->name),
                            .engine = std::string(engine->name()),
                            .accumulator = accumulator_name(accumulator)});
-    const Norms a = norms_of(test::constant(data.a()), scheme->program.split_a);
-    const Norms b = norms_of(test::constant(data.b()).transposed(), scheme->program.split_b);
-    if (can_overflow(scheme->program.split_a, a.summary) || can_overflow(scheme->program.split_b, b.summary))
-      return -1;
-    const ErrorBound bound =
-        error_bound(scheme->program, accumulator, k, in_window(scheme->program.split_a, a.summary),
-                    in_window(scheme->program.split_b, b.summary));
+    const test::Allowance<float> allowed(*scheme, *engine, test::constant(data.a()), test::constant(data.b()),
+                                         accumulator);
+    if (allowed.overflows()) return -1;
     EXPECT_EQ(data.run(), KINTSUGI_SUCCESS) << kintsugi_last_error();
     double worst = 0;
     for (const auto& entry : entry_errors(data)) {
-      worst = std::max(worst, std::abs(entry.error) / allowed(bound, entry, a, b));
+      worst = std::max(worst, std::abs(entry.error) / allowed(entry));
     }
     return worst;
   }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/view.hpp"
@@ -24,10 +25,20 @@ inline constexpr std::uint32_t poison_bits = 0x7fc0dead;
 inline float poison() { return std::bit_cast<float>(poison_bits); }
 inline bool is_poison(float x) { return std::bit_cast<std::uint32_t>(x) == poison_bits; }
 
+inline constexpr std::uint64_t double_poison_bits = 0x7ff8000000c0deadU;
+inline bool is_poison(double x) { return std::bit_cast<std::uint64_t>(x) == double_poison_bits; }
+
+template <class T>
+T poison_of() {
+  if constexpr (std::is_same_v<T, float>) return poison();
+  return std::bit_cast<double>(double_poison_bits);
+}
+
 // The bits of a vector, for comparisons that take -0 and NaN seriously.
-inline std::vector<std::uint32_t> bits_of(const std::vector<float>& values) {
-  std::vector<std::uint32_t> bits(values.size());
-  if (!values.empty()) std::memcpy(bits.data(), values.data(), values.size() * sizeof(float));
+template <class T>
+auto bits_of(const std::vector<T>& values) {
+  std::vector<std::conditional_t<std::is_same_v<T, float>, std::uint32_t, std::uint64_t>> bits(values.size());
+  if (!values.empty()) std::memcpy(bits.data(), values.data(), values.size() * sizeof(T));
   return bits;
 }
 
@@ -37,7 +48,7 @@ struct GemmCase {
   kintsugi_layout layout = KINTSUGI_COLUMN_MAJOR;
   std::int64_t pad_a = 0, pad_b = 0, pad_c = 0;  // leading dimension beyond the smallest
   std::int64_t batch = 1, gap = 3;               // elements between batch entries
-  float alpha = 1, beta = 0;
+  double alpha = 1, beta = 0;                    // of the operands' type
   std::string distribution = "uniform";
   std::uint64_t seed = 1;
   std::string scheme = {}, engine = {}, accumulator = {}, policy = {};
@@ -46,18 +57,20 @@ struct GemmCase {
 };
 
 // Memory and views of a case; op(A), op(B) and C of entry t.
-class GemmData {
+template <class T>
+class GemmDataOf {
  public:
-  explicit GemmData(const GemmCase& test) : test_(test) {
+  explicit GemmDataOf(const GemmCase& test)
+      : test_(test), alpha_(static_cast<T>(test.alpha)), beta_(static_cast<T>(test.beta)) {
     lda_ = leading(test.op_a, test.m, test.k) + test.pad_a;
     ldb_ = leading(test.op_b, test.k, test.n) + test.pad_b;
     ldc_ = leading(KINTSUGI_OP_N, test.m, test.n) + test.pad_c;
     stride_a_ = lda_ * others(test.op_a, test.m, test.k) + test.gap;
     stride_b_ = ldb_ * others(test.op_b, test.k, test.n) + test.gap;
     stride_c_ = ldc_ * others(KINTSUGI_OP_N, test.m, test.n) + test.gap;
-    a_.assign(size(stride_a_), poison());
-    b_.assign(size(stride_b_), poison());
-    c_.assign(size(stride_c_), poison());
+    a_.assign(size(stride_a_), poison_of<T>());
+    b_.assign(size(stride_b_), poison_of<T>());
+    c_.assign(size(stride_c_), poison_of<T>());
     const auto distribution = lab::parse_distribution(test.distribution);
     for (std::int64_t t = 0; t < test.batch; ++t) {
       lab::fill(distribution, lab::Side::a, test.seed + static_cast<std::uint64_t>(t), a(t));
@@ -66,13 +79,9 @@ class GemmData {
     }
   }
 
-  MatrixView<float> a(std::int64_t t = 0) {
-    return view(a_, stride_a_, t, test_.op_a, test_.m, test_.k, lda_);
-  }
-  MatrixView<float> b(std::int64_t t = 0) {
-    return view(b_, stride_b_, t, test_.op_b, test_.k, test_.n, ldb_);
-  }
-  MatrixView<float> c(std::int64_t t = 0) {
+  MatrixView<T> a(std::int64_t t = 0) { return view(a_, stride_a_, t, test_.op_a, test_.m, test_.k, lda_); }
+  MatrixView<T> b(std::int64_t t = 0) { return view(b_, stride_b_, t, test_.op_b, test_.k, test_.n, ldb_); }
+  MatrixView<T> c(std::int64_t t = 0) {
     return view(c_, stride_c_, t, KINTSUGI_OP_N, test_.m, test_.n, ldc_);
   }
 
@@ -87,6 +96,8 @@ class GemmData {
     problem.op_a = test_.op_a;
     problem.op_b = test_.op_b;
     problem.layout = test_.layout;
+    problem.type_a = problem.type_b = problem.type_c = problem.type_scalar =
+        std::is_same_v<T, float> ? KINTSUGI_F32 : KINTSUGI_F64;
     problem.batch_count = test_.batch;
     problem.stride_a = stride_a_;
     problem.stride_b = stride_b_;
@@ -108,8 +119,8 @@ class GemmData {
 
   kintsugi_operands operands() {
     kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
-    operands.alpha = &test_.alpha;
-    operands.beta = &test_.beta;
+    operands.alpha = &alpha_;
+    operands.beta = &beta_;
     operands.a = a_.data();
     operands.b = b_.data();
     operands.c = c_.data();
@@ -135,8 +146,8 @@ class GemmData {
   }
 
   // Entries of C, column by column, entry by entry: the same order for both layouts.
-  std::vector<float> result() {
-    std::vector<float> values;
+  std::vector<T> result() {
+    std::vector<T> values;
     for (std::int64_t t = 0; t < test_.batch; ++t) {
       for (std::int64_t j = 0; j < test_.n; ++j) {
         for (std::int64_t i = 0; i < test_.m; ++i) values.push_back(c(t)(i, j));
@@ -145,9 +156,9 @@ class GemmData {
     return values;
   }
 
-  std::vector<float>& raw_c() { return c_; }
-  std::vector<float>& raw_a() { return a_; }
-  std::vector<float>& raw_b() { return b_; }
+  std::vector<T>& raw_c() { return c_; }
+  std::vector<T>& raw_a() { return a_; }
+  std::vector<T>& raw_b() { return b_; }
   const GemmCase& test() const { return test_; }
 
  private:
@@ -164,8 +175,8 @@ class GemmData {
     return static_cast<std::size_t>(stride * test_.batch + test_.gap);
   }
 
-  MatrixView<float> view(std::vector<float>& memory, std::int64_t stride, std::int64_t t, kintsugi_op op,
-                         std::int64_t rows, std::int64_t columns, std::int64_t ld) const {
+  MatrixView<T> view(std::vector<T>& memory, std::int64_t stride, std::int64_t t, kintsugi_op op,
+                     std::int64_t rows, std::int64_t columns, std::int64_t ld) const {
     return core::matrix_view(memory.data() + t * stride, static_cast<core::Layout>(test_.layout),
                              static_cast<core::Op>(op), rows, columns, ld);
   }
@@ -175,20 +186,23 @@ class GemmData {
   }
   // Poison outside C's entries; a result that is NaN is never this NaN on its own account.
   std::int64_t count_poison() {
-    std::vector<float> copy = c_;
+    std::vector<T> copy = c_;
     for (std::int64_t t = 0; t < test_.batch; ++t) {
-      const MatrixView<float> entries = view(copy, stride_c_, t, KINTSUGI_OP_N, test_.m, test_.n, ldc_);
+      const MatrixView<T> entries = view(copy, stride_c_, t, KINTSUGI_OP_N, test_.m, test_.n, ldc_);
       for (std::int64_t j = 0; j < test_.n; ++j) {
         for (std::int64_t i = 0; i < test_.m; ++i) entries(i, j) = 0;
       }
     }
-    return std::count_if(copy.begin(), copy.end(), is_poison);
+    return std::count_if(copy.begin(), copy.end(), [](T x) { return is_poison(x); });
   }
 
   GemmCase test_;
+  T alpha_, beta_;
   std::int64_t lda_, ldb_, ldc_, stride_a_, stride_b_, stride_c_;
-  std::vector<float> a_, b_, c_;
+  std::vector<T> a_, b_, c_;
 };
+
+using GemmData = GemmDataOf<float>;
 
 template <class T>
 MatrixView<const T> constant(const MatrixView<T>& view) {
@@ -196,18 +210,20 @@ MatrixView<const T> constant(const MatrixView<T>& view) {
 }
 
 // All checked entries of one batch entry against the exact result.
-inline std::vector<lab::EntryError> entry_errors(GemmData& data, const std::vector<float>& c_before = {},
-                                                 std::int64_t t = 0) {
+template <class T>
+std::vector<lab::EntryError> entry_errors(GemmDataOf<T>& data, const std::vector<T>& c_before = {},
+                                          std::int64_t t = 0) {
   std::vector<lab::EntryError> entries;
   lab::CheckOptions options;
   options.entries = &entries;
-  lab::Product<float> product{constant(data.a(t)), constant(data.b(t)), data.test().alpha, data.test().beta};
-  MatrixView<float> old = data.c(t);
+  lab::Product<T> product{constant(data.a(t)), constant(data.b(t)), static_cast<T>(data.test().alpha),
+                          static_cast<T>(data.test().beta)};
+  MatrixView<T> old = data.c(t);
   if (!c_before.empty()) {
-    old.data = const_cast<float*>(c_before.data()) + (data.c(t).data - data.raw_c().data());
+    old.data = const_cast<T*>(c_before.data()) + (data.c(t).data - data.raw_c().data());
     product.c0 = constant(old);
   }
-  lab::measure_errors<float>(product, constant(data.c(t)), {}, options);
+  lab::measure_errors<T>(product, constant(data.c(t)), {}, options);
   return entries;
 }
 

@@ -1,20 +1,82 @@
 // What a scheme may lose on an engine, for tests of its results.
 #pragma once
 
+#include <cmath>
+#include <optional>
+#include <vector>
+
 #include "engines/registry.hpp"
+#include "lab/metrics.hpp"
 #include "plan/bound.hpp"
 #include "plan/program.hpp"
 
 namespace kintsugi::test {
 
-// Coefficient of (|A||B|)_ij inside the windows, the last rounding to fp32 included.
+// Coefficient of (|A||B|)_ij inside the windows, where all magnitudes of a vector are in one binade, the last
+// rounding to fp32 included.
 inline double coefficient(const std::string& scheme, const std::string& engine, std::int64_t k) {
   const core::Program& program = core::find_scheme(scheme)->program;
   const auto accumulator = core::find_engine(engine)->accumulators(program.format().id).front();
-  return core::error_bound(program, accumulator, k, true, true).relative * (1 + 0x1p-20) + 0x1p-24;
+  const core::ErrorBound bound = core::error_bound(program, accumulator, k, true, true);
+  return core::relative_bound(program, bound, 0, 0) * (1 + 0x1p-20) + 0x1p-24;
 }
 
-// What an element below the window of an unscaled split can lose: fp16's is the largest of all.
-inline constexpr double unscaled_floor = 0x1p-23;
+// The bound of one product, entry by entry: from the program, the accumulator and the operands themselves.
+template <class T>
+class Allowance {
+ public:
+  // a (m,k), b (k,n), finite. The engine's first accumulator, unless one is given.
+  Allowance(const core::Scheme& scheme, const core::Engine& engine, core::MatrixView<const T> a,
+            core::MatrixView<const T> b, std::optional<core::Accumulator> accumulator = {})
+      : a_(a, scheme.program.split_a), b_(b.transposed(), scheme.program.split_b) {
+    const core::Program& program = scheme.program;
+    overflows_ =
+        core::can_overflow(program.split_a, a_.summary) || core::can_overflow(program.split_b, b_.summary);
+    const auto way = accumulator ? *accumulator : engine.accumulators(program.format().id).front();
+    if (a.columns > 0) {
+      bound_ = core::error_bound(program, way, a.columns, core::in_window(program.split_a, a_.summary),
+                                 core::in_window(program.split_b, b_.summary));
+    }
+  }
+
+  // Nothing is promised then.
+  bool overflows() const { return overflows_; }
+
+  // For |C - R|, R = alpha A B + beta C0; all roundings to T after the recombination included: of alpha's product,
+  // of beta's, of their sum.
+  double operator()(const lab::EntryError& entry, double alpha = 1) const {
+    constexpr double unit = std::is_same_v<T, float> ? 0x1p-24 : 0x1p-53;
+    constexpr double smallest = std::is_same_v<T, float> ? 0x1p-149 : 0x1p-1074;
+    const double floors = bound_.floor_a * a_.unscales[entry.i] * b_.ones[entry.j] +
+                          bound_.floor_b * b_.unscales[entry.j] * a_.ones[entry.i] +
+                          bound_.floor_both * a_.unscales[entry.i] * b_.unscales[entry.j];
+    const double before = bound_.relative * entry.absolute + std::abs(alpha) * floors;
+    const double roundings = std::is_same_v<T, float> ? 1 + 0x1p-20 : 3;
+    return before * (1 + 0x1p-20) + roundings * unit * (std::abs(entry.exact) + before) +
+           (std::is_same_v<T, float> ? 0 : unit * entry.absolute) + smallest;
+  }
+
+ private:
+  struct Norms {
+    Norms(core::MatrixView<const T> rows, const core::SplitRule& rule)
+        : ones(static_cast<std::size_t>(rows.rows)), unscales(ones.size()) {
+      std::vector<core::VectorRange> ranges(ones.size());
+      core::find_ranges(rows, rule, ranges, 1);
+      summary = core::summarize(ranges);
+      for (std::int64_t v = 0; v < rows.rows; ++v) {
+        unscales[v] = std::ldexp(1.0, -ranges[v].scale);
+        for (std::int64_t p = 0; p < rows.columns; ++p) ones[v] += std::abs(static_cast<double>(rows(v, p)));
+      }
+    }
+    std::vector<double> ones;      // 1-norm of each vector
+    std::vector<double> unscales;  // 2^-scale
+    core::RangeSummary summary;
+  };
+
+  Norms a_;
+  Norms b_;
+  core::ErrorBound bound_;
+  bool overflows_ = false;
+};
 
 }  // namespace kintsugi::test

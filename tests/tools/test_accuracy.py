@@ -1,5 +1,6 @@
 """kintsugi accuracy: rows, exact numbers, bounds, continuation, bad input."""
 
+import itertools
 import json
 from fractions import Fraction
 
@@ -26,7 +27,7 @@ def measured(program):
 
 
 def key(row):
-    problem = tuple(row["problem"][name] for name in "mnk")
+    problem = tuple(row["problem"].values())
     return (*problem, *(row[name] for name in ("distribution", "seed", "scheme", "engine", "accumulator")))
 
 
@@ -55,11 +56,19 @@ def test_all_accumulators_and_shapes(program):
     names = [*reference["accumulators"]["fp16"], None]
     assert [row["accumulator"] for row in document["rows"]] == names * 2
     assert [row["problem"] for row in document["rows"]][:: len(names)] == [
-        {"m": 1, "n": 2, "k": 3},
-        {"m": 4, "n": 4, "k": 4},
+        {"m": 1, "n": 2, "k": 3, "type": "fp32"},
+        {"m": 4, "n": 4, "k": 4, "type": "fp32"},
     ]
     named = program.ok("accuracy", "--schemes", "fp16", "--accumulators", "v100", "--shapes", "2x2x2", "--json")
     assert named.json()["rows"][0]["accumulator"] == "v100"
+
+
+def long_double_sum(row, column):
+    """One after the other along k, in numpy's long double."""
+    total = numpy.longdouble(0)
+    for x, y in zip(row, column):
+        total += numpy.longdouble(x) * numpy.longdouble(y)
+    return total
 
 
 def fractions(array):
@@ -73,10 +82,13 @@ def test_numbers_are_those_of_exact_arithmetic(program):
     program.ok("generate", "uniform", "3x5", "-o", "A.npy", "--seed", "9", "--side", "a")
     program.ok("generate", "uniform", "5x2", "-o", "B.npy", "--seed", "9", "--side", "b")
     a, b = program.load("A.npy"), program.load("B.npy")
-    program.ok("gemm", "A.npy", "B.npy", "-o", "C.npy", "--scheme", "fp16", "--engine", "reference", "--accumulator",
-               "fp32")
+    reference = ["--engine", "reference"]
+    program.ok("gemm", "A.npy", "B.npy", "-o", "C.npy", "--scheme", "fp16", *reference, "--accumulator", "fp32")
+    program.ok("gemm", "A.npy", "B.npy", "-o", "S.npy", "--policy", "native", *reference)
     exact_a, exact_b, computed = fractions(a), fractions(b), fractions(program.load("C.npy"))
+    native = fractions(program.load("S.npy"))
     errors, relative, componentwise, squares, norm = [], [], [], Fraction(0), Fraction(0)
+    from_native, from_long_double = [], []
     for i in range(3):
         for j in range(2):
             exact = sum(exact_a[i][l] * exact_b[l][j] for l in range(5))
@@ -87,6 +99,8 @@ def test_numbers_are_those_of_exact_arithmetic(program):
             componentwise.append(error / absolute)
             squares += error**2
             norm += exact**2
+            from_native.append(abs(computed[i][j] - native[i][j]) / abs(native[i][j]))
+            from_long_double.append(abs(float(computed[i][j]) / long_double_sum(a[i], b[:, j]) - 1))
     measured = row["errors"]
     close = lambda x: pytest.approx(float(x), rel=1e-12)
     assert measured["largest_error"] == close(max(errors))
@@ -95,6 +109,57 @@ def test_numbers_are_those_of_exact_arithmetic(program):
     assert measured["max_componentwise"] == close(max(componentwise))
     assert measured["frobenius_relative"] == pytest.approx(float(squares / norm) ** 0.5, rel=1e-12)
     assert measured["contract_bound"] == 13 * 2.0**-24
+    assert measured["le_gemm_mred"] == close(sum(from_native) / 6)
+    if numpy.finfo(numpy.longdouble).nmant == 63:
+        assert measured["mean_relative_long_double"] == pytest.approx(float(sum(from_long_double) / 6), rel=1e-9)
+    else:
+        assert measured["mean_relative_long_double"] is None
+
+
+def test_fp64(program):
+    """Operands, results, contract and exact reference are fp64; schemes that do not take it have no rows."""
+    flags = ["--schemes", "fp16,split-n,native", "--m", "3", "--n", "2", "--k", "1,7", "--types", "fp32,fp64"]
+    document = program.ok("accuracy", *flags, "--json").json()
+    accept(document, "accuracy")
+    assert document["settings"]["types"] == ["fp32", "fp64"]
+    rows = [row for row in document["rows"] if row["problem"]["type"] == "fp64"]
+    assert [(row["problem"]["k"], row["scheme"]) for row in rows] == list(itertools.product((1, 7), ("split-n", "native")))
+    assert len(document["rows"]) == 2 * 3 + 2 * 2
+    for row in rows:
+        assert row["errors"]["contract_bound"] == (row["problem"]["k"] + 8) * 2.0**-53
+        # Two fp16 slices have 22 bits of 53.
+        assert row["errors"]["within_contract_bound"] == (row["scheme"] == "native")
+    assert rows[1]["errors"]["correctly_rounded_fraction"] == 1, "native, k = 1: one rounding"
+    # Without names those that take the type.
+    taken = {row["scheme"] for row in program.ok("accuracy", "--types", "fp64", "--shapes", "2x2x2", "--json").json()["rows"]}
+    assert taken == {name for name, scheme in described(program).items() if "fp64" in scheme["operands"]} | {"native"}
+
+
+def test_histograms(program, measured):
+    """The distribution of (C - S) / |S|, from the files of the same product."""
+    flags = ["--schemes", "fp16,native", "--accumulators", "fp32", "--shapes", "16x12x5", "--seeds", "3"]
+    document = program.ok("accuracy", *flags, "--histogram", "--json").json()
+    accept(document, "accuracy")
+    row, native_row = document["rows"]
+    assert document["settings"]["histogram"] is True and native_row["histogram"] is None
+    edges = row["histogram"]["edges"]
+    assert edges == sorted(edges) and edges == [-x for x in reversed(edges)]
+    assert edges[-1] == 1 and edges[len(edges) // 2] == pytest.approx(1e-10) and len(edges) == 2 * 81
+    program.ok("generate", "uniform", "16x5", "-o", "A.npy", "--seed", "3", "--side", "a")
+    program.ok("generate", "uniform", "5x12", "-o", "B.npy", "--seed", "3", "--side", "b")
+    gemm = ["gemm", "A.npy", "B.npy", "--engine", "reference", "-o"]
+    program.ok(*gemm, "C.npy", "--scheme", "fp16", "--accumulator", "fp32")
+    program.ok(*gemm, "S.npy", "--policy", "native")
+    computed, native = program.load("C.npy").astype("f8"), program.load("S.npy").astype("f8")
+    places = numpy.searchsorted(edges, ((computed - native) / abs(native)).ravel(), side="right")
+    counts = row["histogram"]["counts"]
+    assert counts == numpy.bincount(places, minlength=len(edges) + 1).tolist()
+    assert sum(count > 0 for count in counts) > 10 and sum(counts) == 16 * 12
+    # In a plan it is a member; a file without it is not continued with it.
+    (program.folder / "plan.json").write_text(json.dumps({"schemes": "fp16", "k": 4, "histogram": True}))
+    assert all(row["histogram"] for row in measured("--plan", "plan.json")["rows"])
+    message = program.bad("accuracy", "--schemes", "fp16", "--k", "4", "-o", "r.json")
+    assert message.startswith("r.json: its histogram is true and ours is false; ")
 
 
 def test_the_window_decides_whether_the_bound_is_held(program):
@@ -106,13 +171,51 @@ def test_the_window_decides_whether_the_bound_is_held(program):
         assert window[f"span:{span}", "fp16x3-wide"] == (span <= 28)
 
 
+def described(program):
+    """The library's schemes by name."""
+    return {scheme["name"]: scheme for scheme in program.ok("schemes", "--json").json()["schemes"]}
+
+
 def test_every_bound_holds(program):
-    """All schemes on all engines, with all accumulators."""
+    """All schemes on all engines, with all accumulators and types."""
     flags = ["--engines", "reference,cpu", "--accumulators", "all", "--m", "9", "--n", "9", "--k", "1,65"]
     distributions = "uniform,uniform01,phi:1,integer:9,powers-of-two:6,cancellation:20,offset:-4,span:16"
-    rows = program("accuracy", *flags, "--distributions", distributions, "--json", environment=ONE_THREAD).json()["rows"]
+    flags += ["--types", "fp32,fp64", "--distributions", distributions]
+    rows = program("accuracy", *flags, "--json", environment=ONE_THREAD).json()["rows"]
     held = [row["bound"]["held"] for row in rows if row["bound"]]
     assert held.count(True) > 100 and held.count(False) == 0
+    # Integer formats promise their bound for every finite operand, and these are.
+    schemes = described(program)
+    for row in rows:
+        if row["bound"] and schemes[row["scheme"]]["split_a"]["format"] == "int8":
+            assert row["bound"]["held"] is True
+
+
+def test_special_operands_have_no_bound(program):
+    flags = ["--distributions", "special:0.5", "--shapes", "8x8x8", "--types", "fp32,fp64", "--json"]
+    rows = program.ok("accuracy", "--schemes", ",".join(described(program)), *flags).json()["rows"]
+    assert {(row["bound"]["in_window"], row["bound"]["held"]) for row in rows} == {(False, None)}
+
+
+def test_fitted_schemes_have_the_bound_of_what_ran(program):
+    """The report's, where a scheme fits its split to the operands; the plan has that of what was asked for."""
+    flags = ["--schemes", "h2sgemm:sb=eq6", "--distributions", "offset:10", "--shapes", "8x8x8", "--seeds", "1"]
+    (row,) = program.ok("accuracy", *flags, "--json").json()["rows"]
+    program.ok("generate", "offset:10", "8x8", "-o", "A.npy", "--side", "a", "--seed", "1")
+    program.ok("generate", "offset:10", "8x8", "-o", "B.npy", "--side", "b", "--seed", "1")
+    gemm = ["gemm", "A.npy", "B.npy", "--engine", "reference", "--scheme", "h2sgemm:sb=eq6", "--explain", "--json"]
+    ran = program.ok(*gemm).json()["rows"][0]
+    adapted = ran["report"]["adapted"]["bound_in_window"]
+    assert {name: row["bound"][name] for name in adapted} == adapted
+    assert adapted != ran["plan"]["rungs"][0]["bound_in_window"]
+    assert row["bound"]["held"] is True
+
+
+def test_parameters_may_choose_the_format(program):
+    """An accumulator that the scheme's default format does not have."""
+    flags = ["--schemes", "split-n:format=bf16:a=3:b=3", "--accumulators", "amx-bf16,v100", "--shapes", "4x4x4"]
+    (row,) = program.ok("accuracy", *flags, "--json").json()["rows"]
+    assert (row["scheme"], row["accumulator"]) == ("split-n:format=bf16:a=3:b=3", "amx-bf16")
 
 
 def test_a_plan_is_a_file(program, measured):
@@ -192,7 +295,7 @@ def test_a_broken_bound_is_a_failure(program, measured):
     result = program("accuracy", *TINY, "-o", "r.json")
     assert result.status == 1
     row = document["rows"][3]
-    name = f"3x2x{row['problem']['k']} uniform seed 1, {row['scheme']} on reference h200"
+    name = f"3x2x{row['problem']['k']} fp32 uniform seed 1, {row['scheme']} on reference h200"
     assert result.stderr == (
         f"kintsugi: accuracy: 1 of 6 rows are beyond their scheme's a-priori bound, the first: {name}\n"
     )
@@ -211,6 +314,10 @@ def test_a_broken_bound_is_a_failure(program, measured):
         (["--shapes", "3x99999999999999999999x4"], '--shapes: "3x99999999999999999999x4" is not a number from 1 up'),
         (["--k", "-1"], '--k: "-1" is not a number from 1 up'),
         (["--seeds", "one"], '--seed: "one" is not an integer'),
+        (["--types", "fp16"], '--types: "fp16" is not known; accepted: fp32, fp64'),
+        (["--types", "fp64", "--schemes", "fp16"], "--schemes: no engine of reference runs fp16 on fp64 with an accu"),
+        (["--types", "fp64", "--schemes", "native", "--distributions", "span:2046"], "--distributions: "),
+        (["--max-entries", "1,2"], "--max-entries: 1, 2 is not one value"),
         (["--max-entries", "0"], '--max-entries: "0" is not a number from 1 up'),
         (["--engines", "cpu", "--schemes", "fp16", "--accumulators", "v100"], "--schemes: no engine of cpu runs fp16"),
         (["--plan", "none.json"], "none.json: "),
@@ -224,9 +331,6 @@ def test_bad_input(program, flags, message):
 
 def test_rows_that_a_scheme_refuses_are_left_out(program):
     """h2sgemm refuses magnitudes from 2^16 on, by its own word."""
-    schemes = program.ok("schemes", "--json").json()["schemes"]
-    if not any(scheme["name"] == "h2sgemm" and scheme.get("parameters") for scheme in schemes):
-        pytest.skip("this version's h2sgemm has no parameters")
     flags = ["--schemes", "h2sgemm:sb=6,native", "--distributions", "uniform,offset:20", "--shapes", "4x4x4"]
     result = program("accuracy", *flags, "--json")
     assert result.status == 0
@@ -244,6 +348,7 @@ def test_rows_that_a_scheme_refuses_are_left_out(program):
         ('{"shape": []}', 'plan.json: "shape" is no member of a sweep'),
         ('{"k": [1.5]}', 'plan.json: "k" holds 1.5, which is no word and no whole number'),
         ('{"k": []}', 'plan.json: "k" is empty'),
+        ('{"histogram": 1}', '--histogram: "1" is not known; accepted: true, false'),
     ],
 )
 def test_bad_plans(program, text, message):

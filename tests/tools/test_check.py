@@ -49,6 +49,7 @@ def errors(computed, exact, absolute, native, dtype):
         "max_ulp": max(d / unit(r, dtype) for d, r in zip(difference, exact)),
         "correctly_rounded_fraction": sum(c == rounded(r, dtype) for c, r in zip(computed, exact)) / len(exact),
         "le_gemm_max_error": max(abs(c - s) / (abs(c) + abs(s)) if c != s else 0 for c, s in zip(computed, native)),
+        "le_gemm_mred": sum(abs(c - s) / abs(s) for c, s in zip(computed, native)) / len(exact),
         "largest_error": max(difference),
     }
 

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
+#include <optional>
 
 #include "gemm/check.hpp"
-#include "io/matrix.hpp"
 #include "lab/bound_check.hpp"
 #include "lab/generators.hpp"
+#include "lab/histogram.hpp"
+#include "lab/long_double_reference.hpp"
+#include "lab/native_difference.hpp"
 
 namespace kintsugi::tools {
 
@@ -18,55 +22,22 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 // Zeros; fails where they do not fit the machine's memory.
-std::vector<float> make_entries(std::int64_t rows, std::int64_t columns) {
-  return std::get<std::vector<float>>(
-      make_matrix("--shapes", rows, columns, Type::float32, Order::row_major).values);
+template <class T>
+std::vector<T> make_entries(std::int64_t rows, std::int64_t columns) {
+  return std::get<std::vector<T>>(
+      make_matrix("--shapes", rows, columns, type_of<T>, Order::row_major).values);
 }
 
-std::vector<float> generated(const CellKey& key, lab::Side side, std::int64_t rows, std::int64_t columns) {
-  std::vector<float> values = make_entries(rows, columns);
+template <class T>
+std::vector<T> generated(const CellKey& key, lab::Side side, std::int64_t rows, std::int64_t columns) {
+  std::vector<T> values = make_entries<T>(rows, columns);
   try {
     lab::fill(lab::parse_distribution(key.distribution), side, key.seed,
-              core::MatrixView<float>{values.data(), rows, columns, columns, 1});
-  } catch (const std::runtime_error& error) {  // fp32 cannot hold what was asked for
+              core::MatrixView<T>{values.data(), rows, columns, columns, 1});
+  } catch (const std::runtime_error& error) {  // the type cannot hold what was asked for
     fail("--distributions", "{}", error.what());
   }
   return values;
-}
-
-kintsugi_problem problem_of(const Shape& shape) {
-  kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
-  problem.m = shape.m;
-  problem.n = shape.n;
-  problem.k = shape.k;
-  problem.lda = shape.k;
-  problem.ldb = problem.ldc = shape.n;
-  problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = KINTSUGI_F32;
-  problem.layout = KINTSUGI_ROW_MAJOR;
-  return problem;
-}
-
-struct PlanDeleter {
-  void operator()(kintsugi_plan plan) const { kintsugi_plan_destroy(plan); }
-};
-using Plan = std::unique_ptr<kintsugi_plan_s, PlanDeleter>;
-
-Plan make_plan(kintsugi_handle handle, const kintsugi_problem& problem, const Method& method) {
-  // What the row names is what runs, whatever the environment prefers.
-  const HiddenVariables environment(
-      {"KINTSUGI_SCHEME", "KINTSUGI_POLICY", "KINTSUGI_ACCURACY", "KINTSUGI_ENGINE", "KINTSUGI_ACCUMULATOR"});
-  kintsugi_options options = KINTSUGI_OPTIONS_INIT;
-  options.engine = method.engine.c_str();
-  if (method.scheme == "native") {
-    options.policy = "native";
-    options.accuracy = "fp32";
-  } else {
-    options.scheme = method.scheme.c_str();
-    if (method.engine == "reference") options.accumulator = method.accumulator.c_str();
-  }
-  kintsugi_plan plan = nullptr;
-  require(method.scheme, kintsugi_plan_create(handle, &problem, &options, &plan));
-  return Plan(plan);
 }
 
 lab::SplitWindow window_of(const Json& split) {
@@ -78,6 +49,20 @@ lab::SplitWindow window_of(const Json& split) {
   description.scale_vectors = split.at("scale_vectors").get<bool>();
   if (description.scale_vectors) description.top_exponent = split.at("top_exponent").get<int>();
   return lab::split_window(description);
+}
+
+// The splits that ran and the bound that they promise, from the plan or, where the scheme fitted itself to the
+// operands, from the report. Null for native.
+Json promise_of(const Json& plan, const Json& report) {
+  Json adapted = report.value("adapted", Json());
+  if (!adapted.is_null()) return adapted;
+  const Json& rung = plan.at("rungs").at(0);
+  Json bound = rung.value("bound_in_window", Json());
+  if (bound.is_null()) return bound;
+  const Json& program = rung.at("program");
+  return {{"split_a", program.at("split_a")},
+          {"split_b", program.at("split_b")},
+          {"bound_in_window", std::move(bound)}};
 }
 
 Json time_document(double seconds, double plan_seconds) {
@@ -95,49 +80,76 @@ Json baseline_errors(const lab::ErrorReport& errors) {
   return some;
 }
 
-}  // namespace
-
-Json row_key(const CellKey& cell, const Method& method) {
-  return {{"problem", {{"m", cell.shape.m}, {"n", cell.shape.n}, {"k", cell.shape.k}}},
-          {"distribution", cell.distribution},
-          {"seed", cell.seed},
-          {"scheme", method.scheme},
-          {"engine", method.engine},
-          {"accumulator", method.accumulator.empty() ? Json() : Json(method.accumulator)}};
+// The checked entries of a product and of the native one, which are the same.
+Json histogram_document(const std::vector<lab::EntryError>& entries,
+                        const std::vector<lab::EntryError>& native) {
+  std::vector<double> differences;
+  for (std::size_t e = 0; e < entries.size(); ++e)
+    differences.push_back(lab::relative_difference(entries[e].computed, native[e].computed));
+  const std::vector<double>& edges = lab::signed_logarithmic_edges();
+  return {{"edges", edges}, {"counts", lab::histogram(differences, edges)}};
 }
 
-void require_plan(const Method& method, const Shape& shape) {
-  const Handle handle = make_handle();
-  const kintsugi_problem problem = problem_of(shape);
-  make_plan(handle.get(), problem, method);
-}
+template <class T>
+class TypedCell : public AccuracyCell {
+ public:
+  TypedCell(const CellKey& key, const Sweep& sweep);
+  Json row(const Method& method) override;
 
-AccuracyCell::AccuracyCell(const CellKey& key, std::int64_t max_entries)
-    : key_(key), a_(generated(key, lab::Side::a, key.shape.m, key.shape.k)),
-      b_(generated(key, lab::Side::b, key.shape.k, key.shape.n)) {
+ private:
+  struct Result {
+    std::vector<T> c;  // row-major (m,n)
+    Json promise;      // of promise_of
+    double plan_seconds = 0;
+    double seconds = 0;
+    lab::ErrorReport errors;
+    std::vector<lab::EntryError> entries;
+  };
+
+  core::MatrixView<const T> view_a() const {
+    return {a_.data(), key_.shape.m, key_.shape.k, key_.shape.k, 1};
+  }
+  core::MatrixView<const T> view_b() const {
+    return {b_.data(), key_.shape.k, key_.shape.n, key_.shape.n, 1};
+  }
+  core::MatrixView<const T> view_c(const std::vector<T>& c) const {
+    return {c.data(), key_.shape.m, key_.shape.n, key_.shape.n, 1};
+  }
+  Result run(const Method& method) const;
+  void execute(kintsugi_handle handle, const Method& method, const Plan& plan, Result& result) const;
+  const Result* native(const std::string& engine);
+  Json errors_of(const Result& result);
+  Json bound_of(const Result& result) const;
+
+  CellKey key_;
+  bool histogram_;
+  std::vector<T> a_;
+  std::vector<T> b_;
+  std::optional<lab::ExactReference<T>> exact_;
+  std::vector<long double> long_double_sums_;  // of the checked entries, at the first row's measuring
+  std::map<std::string, std::optional<Result>> native_;  // by engine; nothing where it has none
+};
+
+template <class T>
+TypedCell<T>::TypedCell(const CellKey& key, const Sweep& sweep)
+    : key_(key), histogram_(sweep.histogram), a_(generated<T>(key, lab::Side::a, key.shape.m, key.shape.k)),
+      b_(generated<T>(key, lab::Side::b, key.shape.k, key.shape.n)) {
   lab::CheckOptions options;
   options.work_limit = 0;
-  options.max_entries = max_entries;
+  options.max_entries = sweep.max_entries;
   options.seed = sample_seed;
-  lab::Product<float> product;
+  lab::Product<T> product;
   product.a = view_a();
   product.b = view_b();
   exact_.emplace(product, key.shape.m, key.shape.n, options);
 }
 
-AccuracyCell::Result AccuracyCell::run(const Method& method) const {
-  const Handle handle = make_handle();
-  const kintsugi_problem problem = problem_of(key_.shape);
-  Result result;
-  const auto planning = std::chrono::steady_clock::now();
-  const Plan plan = make_plan(handle.get(), problem, method);
-  result.plan_seconds = seconds_since(planning);
-  result.plan = read_description("plan", [&](char* buffer, std::size_t capacity, std::size_t* needed) {
-    return kintsugi_plan_describe(plan.get(), buffer, capacity, needed);
-  });
-  result.c = make_entries(key_.shape.m, key_.shape.n);
-  const float one = 1;
-  const float zero = 0;
+template <class T>
+void TypedCell<T>::execute(kintsugi_handle handle, const Method& method, const Plan& plan,
+                           Result& result) const {
+  result.c = make_entries<T>(key_.shape.m, key_.shape.n);
+  const T one = 1;
+  const T zero = 0;
   kintsugi_operands data = KINTSUGI_OPERANDS_INIT;
   data.alpha = &one;
   data.a = a_.data();
@@ -145,17 +157,33 @@ AccuracyCell::Result AccuracyCell::run(const Method& method) const {
   data.beta = &zero;
   data.c = result.c.data();
   const auto start = std::chrono::steady_clock::now();
-  require(method.scheme, kintsugi_plan_execute(handle.get(), plan.get(), &data));
+  require(method.scheme, kintsugi_plan_execute(handle, plan.get(), &data));
   result.seconds = seconds_since(start);
+}
+
+template <class T>
+typename TypedCell<T>::Result TypedCell<T>::run(const Method& method) const {
+  const Handle handle = make_handle();
+  Result result;
+  const auto planning = std::chrono::steady_clock::now();
+  const Plan plan = make_plan(handle.get(), key_.shape, method);
+  result.plan_seconds = seconds_since(planning);
+  execute(handle.get(), method, plan, result);
+  const Json report =
+      read_description("report", [&](char* buffer, std::size_t capacity, std::size_t* needed) {
+        return kintsugi_report(handle.get(), buffer, capacity, needed);
+      });
+  result.promise = promise_of(describe(plan), report);
   return result;
 }
 
 // The engine's native product, which the rows are compared with; null where it has none.
-const AccuracyCell::Result* AccuracyCell::native(const std::string& engine) {
+template <class T>
+const typename TypedCell<T>::Result* TypedCell<T>::native(const std::string& engine) {
   const auto [found, is_new] = native_.try_emplace(engine);
   if (is_new) {
     try {
-      Result result = run({"native", engine, ""});
+      Result result = run({key_.type, "native", engine, ""});
       result.errors = exact_->measure(view_c(result.c), view_c(result.c), &result.entries);
       found->second = std::move(result);
     } catch (const LibraryError& error) {
@@ -165,20 +193,30 @@ const AccuracyCell::Result* AccuracyCell::native(const std::string& engine) {
   return found->second ? &*found->second : nullptr;
 }
 
+template <class T>
+Json TypedCell<T>::errors_of(const Result& result) {
+  Json errors = errors_document(result.errors);
+  Json& mean = errors["mean_relative_long_double"];
+  if (!lab::has_80_bit_long_double) return errors;
+  if (long_double_sums_.empty())
+    long_double_sums_ = lab::long_double_sums(view_a(), view_b(), result.entries);
+  mean = number(lab::mean_relative_error(result.entries, long_double_sums_));
+  return errors;
+}
+
 // The scheme's a-priori bound, and whether every checked entry keeps it; null for native.
-Json AccuracyCell::bound_document(const Result& result) const {
-  const Json& rung = result.plan.at("rungs").at(0);
-  Json bound = rung.value("bound_in_window", Json());
-  if (bound.is_null()) return bound;
+template <class T>
+Json TypedCell<T>::bound_of(const Result& result) const {
+  if (result.promise.is_null()) return nullptr;
+  Json bound = result.promise.at("bound_in_window");
   const lab::BoundCoefficients coefficients{bound.at("relative"), bound.at("floor_a"), bound.at("floor_b"),
                                             bound.at("floor_both")};
-  const Json& program = rung.at("program");
-  const auto a = lab::vector_norms(view_a(), window_of(program.at("split_a")));
-  const auto b = lab::vector_norms(view_b().transposed(), window_of(program.at("split_b")));
+  const auto a = lab::vector_norms(view_a(), window_of(result.promise.at("split_a")));
+  const auto b = lab::vector_norms(view_b().transposed(), window_of(result.promise.at("split_b")));
   const bool in_window = a.in_window && b.in_window;
   double largest_ratio = 0;
   for (const auto& entry : result.entries) {
-    const double ratio = std::fabs(entry.error) / lab::allowed_error(coefficients, entry, a, b);
+    const double ratio = std::fabs(entry.error) / lab::allowed_error<T>(coefficients, entry, a, b);
     largest_ratio = std::isnan(ratio) ? HUGE_VAL : std::max(largest_ratio, ratio);
   }
   bound["in_window"] = in_window;
@@ -187,30 +225,49 @@ Json AccuracyCell::bound_document(const Result& result) const {
   return bound;
 }
 
-Json AccuracyCell::row(const Method& method) {
+template <class T>
+Json TypedCell<T>::row(const Method& method) {
   const bool is_native = method.scheme == "native";
   const Result* baseline = native(method.engine);
-  if (is_native && baseline == nullptr) fail("--schemes", "{} has no native product", method.engine);
+  if (is_native && baseline == nullptr)
+    fail("--schemes", "{} has no native product of {}", method.engine, type_text(method.type));
   Result own;
   if (!is_native) {
     own = run(method);
-    own.errors = exact_->measure(view_c(own.c),
-                                 baseline != nullptr ? view_c(baseline->c) : core::MatrixView<const float>{},
-                                 &own.entries);
+    const auto native_c = baseline != nullptr ? view_c(baseline->c) : core::MatrixView<const T>{};
+    own.errors = exact_->measure(view_c(own.c), native_c, &own.entries);
   }
   const Result& result = is_native ? *baseline : own;
   Json row = row_key(key_, method);
-  row["errors"] = errors_document(result.errors);
-  row["bound"] = bound_document(result);
+  row["errors"] = errors_of(result);
+  row["bound"] = bound_of(result);
   row["time"] = time_document(result.seconds, result.plan_seconds);
   row["baseline"] = nullptr;
-  if (!is_native && baseline != nullptr) {
-    row["baseline"] = {{"scheme", "native"},
-                       {"engine", method.engine},
-                       {"errors", baseline_errors(baseline->errors)},
-                       {"time", time_document(baseline->seconds, baseline->plan_seconds)}};
-  }
+  row["histogram"] = nullptr;
+  if (is_native || baseline == nullptr) return row;
+  row["baseline"] = {{"scheme", "native"},
+                     {"engine", method.engine},
+                     {"errors", baseline_errors(baseline->errors)},
+                     {"time", time_document(baseline->seconds, baseline->plan_seconds)}};
+  if (histogram_) row["histogram"] = histogram_document(result.entries, baseline->entries);
   return row;
+}
+
+}  // namespace
+
+Json row_key(const CellKey& cell, const Method& method) {
+  const auto& [m, n, k] = cell.shape;
+  return {{"problem", {{"m", m}, {"n", n}, {"k", k}, {"type", type_text(cell.type)}}},
+          {"distribution", cell.distribution},
+          {"seed", cell.seed},
+          {"scheme", method.scheme},
+          {"engine", method.engine},
+          {"accumulator", method.accumulator.empty() ? Json() : Json(method.accumulator)}};
+}
+
+std::unique_ptr<AccuracyCell> make_cell(const CellKey& key, const Sweep& sweep) {
+  if (key.type == Type::float32) return std::make_unique<TypedCell<float>>(key, sweep);
+  return std::make_unique<TypedCell<double>>(key, sweep);
 }
 
 }  // namespace kintsugi::tools

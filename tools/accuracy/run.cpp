@@ -42,7 +42,9 @@ std::vector<CellKey> cells_of(const Sweep& sweep) {
   std::vector<CellKey> cells;
   for (const auto& distribution : sweep.distributions) {
     for (const Shape& shape : sweep.shapes) {
-      for (const std::uint64_t seed : sweep.seeds) cells.push_back({shape, distribution, seed});
+      for (const Type type : sweep.types) {
+        for (const std::uint64_t seed : sweep.seeds) cells.push_back({shape, type, distribution, seed});
+      }
     }
   }
   return cells;
@@ -51,7 +53,9 @@ std::vector<CellKey> cells_of(const Sweep& sweep) {
 std::vector<Json> keys_of(const std::vector<CellKey>& cells, const std::vector<Method>& methods) {
   std::vector<Json> keys;
   for (const CellKey& cell : cells) {
-    for (const Method& method : methods) keys.push_back(row_key(cell, method));
+    for (const Method& method : methods) {
+      if (method.type == cell.type) keys.push_back(row_key(cell, method));
+    }
   }
   return keys;
 }
@@ -60,8 +64,8 @@ void measure_cell(const CellKey& key, const Sweep& sweep, const std::vector<Meth
                   AccuracyResults& results, SweepProgress& progress, SweepOutcome& outcome) {
   std::unique_ptr<AccuracyCell> cell;
   for (const Method& method : methods) {
-    if (results.has(row_key(key, method))) continue;
-    if (!cell) cell = std::make_unique<AccuracyCell>(key, sweep.max_entries);
+    if (method.type != key.type || results.has(row_key(key, method))) continue;
+    if (!cell) cell = make_cell(key, sweep);
     try {
       results.add(cell->row(method));
     } catch (const LibraryError& error) {
@@ -73,9 +77,10 @@ void measure_cell(const CellKey& key, const Sweep& sweep, const std::vector<Meth
 }
 
 std::string row_name(const Json& row) {
-  return fmt::format("{}x{}x{} {} seed {}, {} on {} {}", cell(row.at("problem"), "m"),
-                     cell(row.at("problem"), "n"), cell(row.at("problem"), "k"), cell(row, "distribution"),
-                     cell(row, "seed"), cell(row, "scheme"), cell(row, "engine"), cell(row, "accumulator"));
+  const Json& problem = row.at("problem");
+  return fmt::format("{}x{}x{} {} {} seed {}, {} on {} {}", cell(problem, "m"), cell(problem, "n"),
+                     cell(problem, "k"), cell(problem, "type"), cell(row, "distribution"), cell(row, "seed"),
+                     cell(row, "scheme"), cell(row, "engine"), cell(row, "accumulator"));
 }
 
 bool is_violation(const Json& row) {
@@ -94,11 +99,13 @@ void count_violations(SweepOutcome& outcome) {
 SweepOutcome run_sweep(const Sweep& sweep, const std::string& file, const std::string& name) {
   const std::vector<Method> methods = methods_of(sweep);
   const std::vector<CellKey> cells = cells_of(sweep);
-  AccuracyResults results(file, sweep, keys_of(cells, methods));
-  for (const Method& method : methods) require_plan(method, sweep.shapes.front());
+  const std::vector<Json> keys = keys_of(cells, methods);
+  AccuracyResults results(file, sweep, keys);
+  // What the library refuses is found before anything is measured.
+  for (const Method& method : methods) make_plan(make_handle().get(), sweep.shapes.front(), method);
   SweepOutcome outcome;
   outcome.rows_before = results.size();
-  SweepProgress progress(name, cells.size() * methods.size());
+  SweepProgress progress(name, keys.size());
   try {
     for (const CellKey& cell : cells) measure_cell(cell, sweep, methods, results, progress, outcome);
   } catch (...) {

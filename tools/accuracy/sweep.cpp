@@ -44,12 +44,6 @@ void add_once(std::vector<T>& list, const T& value) {
   if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const auto& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 void require_known(const std::string& name, const std::vector<std::string>& words,
                    const std::vector<std::string>& known) {
   for (const auto& word : words) {
@@ -58,17 +52,33 @@ void require_known(const std::string& name, const std::vector<std::string>& word
   }
 }
 
-// h2sgemm of h2sgemm:sb=6; the library judges the parameters when the plan is made.
-std::string without_parameters(const std::string& scheme) { return scheme.substr(0, scheme.find(':')); }
+// Whether a scheme of kintsugi_describe_schemes takes operands of the type.
+bool takes(const Json& scheme, Type type) {
+  const Json& operands = scheme.at("operands");
+  return std::find(operands.begin(), operands.end(), Json(type_text(type))) != operands.end();
+}
 
-std::vector<std::string> scheme_names() {
+std::vector<std::string> scheme_names(const std::vector<Type>& types) {
   std::vector<std::string> names;
-  const Json schemes = describe_schemes();
-  for (const auto& scheme : schemes.at("schemes")) {
-    if (cell(scheme, "operands") == "fp32") names.push_back(cell(scheme, "name"));
+  for (const Type type : types) {
+    for (const auto& name : schemes_for(type)) add_once(names, name);
   }
   names.emplace_back("native");
   return names;
+}
+
+std::vector<Type> parse_types(const std::vector<std::string>& words) {
+  require_known("types", words, {"fp32", "fp64"});
+  std::vector<Type> types;
+  for (const auto& word : words) types.push_back(word == "fp32" ? Type::float32 : Type::float64);
+  return types;
+}
+
+// The library judges the parameters when a plan is made.
+void check_schemes(const std::vector<std::string>& words) {
+  std::vector<std::string> bare;
+  for (const auto& word : words) bare.push_back(without_parameters(word));
+  require_known("schemes", bare, scheme_names({Type::float32, Type::float64}));
 }
 
 void check_engines(const std::vector<std::string>& words) {
@@ -111,10 +121,10 @@ std::vector<Shape> all_shapes(const SweepTexts& texts) {
   return shapes;
 }
 
-// The text of a member of a plan: a number or a word.
+// The text of a member of a plan: a number, a word, true or false.
 std::string item_text(const std::string& file, const std::string& name, const Json& item) {
   if (item.is_string()) return item.get<std::string>();
-  if (item.is_number_integer()) return item.dump();
+  if (item.is_number_integer() || item.is_boolean()) return item.dump();
   fail(file, "\"{}\" holds {}, which is no word and no whole number", name, item.dump());
 }
 
@@ -123,28 +133,69 @@ std::string list_of_member(const std::string& file, std::string name) {
   for (const auto& list : sweep_lists) {
     if (name == list.name) return name;
   }
+  if (name == "histogram") return name;
   fail(file, "\"{}\" is no member of a sweep", name);
 }
 
-std::vector<std::string> accumulators_of(const Json& engine, const std::string& format,
-                                         const std::vector<std::string>& wanted) {
+// The words of a list, each once; `otherwise` where it is not given.
+std::vector<std::string> words_of(const SweepTexts& texts, const char* name,
+                                  const std::vector<std::string>& otherwise) {
+  const auto found = texts.find(name);
   std::vector<std::string> result;
-  const auto names = engine.at("accumulators").find(format);
-  if (names == engine.at("accumulators").end()) return result;
-  const auto is_wanted = [&](const char* word) {
-    return std::find(wanted.begin(), wanted.end(), word) != wanted.end();
-  };
-  for (const auto& name : *names) {
-    const auto text = name.get<std::string>();
-    if ((result.empty() && is_wanted("first")) || is_wanted("all") || is_wanted(text.c_str()))
-      result.push_back(text);
-  }
+  for (const auto& text : found != texts.end() ? found->second : otherwise) add_once(result, text);
   return result;
+}
+
+// Of a list that may have one word only.
+std::string single_word(const SweepTexts& texts, const char* name, const char* otherwise) {
+  const auto words = words_of(texts, name, {otherwise});
+  if (words.size() != 1) fail(flag_of_list(name), "{} is not one value", joined(words));
+  return words.front();
+}
+
+bool parse_histogram(const SweepTexts& texts) {
+  const std::string word = single_word(texts, "histogram", "false");
+  require_known("histogram", {word}, {"true", "false"});
+  return word == "true";
+}
+
+std::vector<Shape> distinct_shapes(const SweepTexts& texts) {
+  std::vector<std::string> seen;
+  std::vector<Shape> shapes;
+  for (const Shape& shape : all_shapes(texts)) {
+    if (std::find(seen.begin(), seen.end(), shape_text(shape)) != seen.end()) continue;
+    seen.push_back(shape_text(shape));
+    shapes.push_back(shape);
+  }
+  return shapes;
 }
 
 }  // namespace
 
 std::string shape_text(const Shape& shape) { return fmt::format("{}x{}x{}", shape.m, shape.n, shape.k); }
+
+std::vector<std::string> type_texts(const std::vector<Type>& types) {
+  std::vector<std::string> texts;
+  for (const Type type : types) texts.emplace_back(type_text(type));
+  return texts;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const auto& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+std::string without_parameters(const std::string& scheme) { return scheme.substr(0, scheme.find(':')); }
+
+std::vector<std::string> schemes_for(Type type) {
+  std::vector<std::string> names;
+  const Json schemes = describe_schemes();
+  for (const auto& scheme : schemes.at("schemes")) {
+    if (takes(scheme, type)) names.push_back(cell(scheme, "name"));
+  }
+  return names;
+}
 
 SweepTexts read_sweep_plan(const std::string& file) {
   InputFile input(file);
@@ -165,32 +216,21 @@ SweepTexts read_sweep_plan(const std::string& file) {
 }
 
 Sweep make_sweep(const SweepTexts& texts) {
-  const auto list = [&](const char* name, std::vector<std::string> otherwise) {
-    const auto found = texts.find(name);
-    std::vector<std::string> result;
-    for (const auto& text : found != texts.end() ? found->second : otherwise) add_once(result, text);
-    return result;
-  };
   Sweep sweep;
-  sweep.schemes = list("schemes", scheme_names());
-  for (const auto& scheme : sweep.schemes)
-    require_known("schemes", {without_parameters(scheme)}, scheme_names());
-  sweep.engines = list("engines", {"reference"});
+  sweep.types = parse_types(words_of(texts, "types", {"fp32"}));
+  sweep.schemes = words_of(texts, "schemes", scheme_names(sweep.types));
+  check_schemes(sweep.schemes);
+  sweep.engines = words_of(texts, "engines", {"reference"});
   check_engines(sweep.engines);
-  sweep.accumulators = list("accumulators", {"first"});
+  sweep.accumulators = words_of(texts, "accumulators", {"first"});
   check_accumulators(sweep.accumulators);
-  for (const auto& text : list("distributions", {"uniform"}))
+  for (const auto& text : words_of(texts, "distributions", {"uniform"}))
     add_once(sweep.distributions, parse_distribution(text));
-  std::vector<std::string> seen;
-  for (const Shape& shape : all_shapes(texts)) {
-    if (std::find(seen.begin(), seen.end(), shape_text(shape)) != seen.end()) continue;
-    seen.push_back(shape_text(shape));
-    sweep.shapes.push_back(shape);
-  }
-  for (const auto& text : list("seeds", {"1"})) add_once(sweep.seeds, parse_seed(text));
-  const auto max_entries = list("max-entries", {"4096"});
-  if (max_entries.size() != 1) fail("--max-entries", "{} is not one number", joined(max_entries));
-  sweep.max_entries = parse_size("--max-entries", max_entries.front(), max_entries.front());
+  sweep.shapes = distinct_shapes(texts);
+  for (const auto& text : words_of(texts, "seeds", {"1"})) add_once(sweep.seeds, parse_seed(text));
+  const std::string max_entries = single_word(texts, "max-entries", "4096");
+  sweep.max_entries = parse_size("--max-entries", max_entries, max_entries);
+  sweep.histogram = parse_histogram(texts);
   return sweep;
 }
 
@@ -200,34 +240,12 @@ Json settings_of(const Sweep& sweep) {
   return {{"schemes", sweep.schemes},
           {"engines", sweep.engines},
           {"accumulators", sweep.accumulators},
+          {"types", type_texts(sweep.types)},
           {"distributions", sweep.distributions},
           {"shapes", shapes},
           {"seeds", sweep.seeds},
-          {"max_entries", sweep.max_entries}};
-}
-
-std::vector<Method> methods_of(const Sweep& sweep) {
-  const Json engines = describe_engines();
-  const Json schemes = describe_schemes();
-  std::vector<Method> methods;
-  for (const auto& wanted : sweep.schemes) {
-    const std::size_t before = methods.size();
-    for (const auto& engine : engines.at("engines")) {
-      const std::string name = cell(engine, "name");
-      if (std::find(sweep.engines.begin(), sweep.engines.end(), name) == sweep.engines.end()) continue;
-      if (wanted == "native") methods.push_back({wanted, name, ""});
-      for (const auto& scheme : schemes.at("schemes")) {
-        if (cell(scheme, "name") != without_parameters(wanted)) continue;
-        const std::string format = cell(scheme.at("split_a"), "format");
-        for (const auto& way : accumulators_of(engine, format, sweep.accumulators))
-          methods.push_back({wanted, name, way});
-      }
-    }
-    if (methods.size() == before)
-      fail("--schemes", "no engine of {} runs {} with an accumulator of {}", joined(sweep.engines), wanted,
-           joined(sweep.accumulators));
-  }
-  return methods;
+          {"max_entries", sweep.max_entries},
+          {"histogram", sweep.histogram}};
 }
 
 }  // namespace kintsugi::tools

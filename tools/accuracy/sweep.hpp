@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "io/matrix.hpp"
 #include "support.hpp"
 
 namespace kintsugi::tools {
@@ -18,16 +19,20 @@ struct Shape {
 };
 std::string shape_text(const Shape& shape);
 
+inline const char* type_text(Type type) { return type == Type::float32 ? "fp32" : "fp64"; }
+std::vector<std::string> type_texts(const std::vector<Type>& types);
+
 // The lists of a sweep: flags of the command and members of a file of --plan.
 struct SweepList {
   const char* name;  // "schemes"; the flag is --schemes
   const char* help;
 };
-inline constexpr std::array<SweepList, 10> sweep_lists{{
+inline constexpr std::array<SweepList, 11> sweep_lists{{
     {"schemes", "Names of `kintsugi schemes`, with parameters if wanted, and native [all]"},
     {"engines", "Names of `kintsugi engines` [reference]"},
     {"accumulators",
      "How matrix units add: first (the engine's first for the format), all, or names [first]"},
+    {"types", "Types of the operands: fp32, fp64 [fp32]"},
     {"distributions", "Those of `kintsugi generate --help` [uniform]"},
     {"shapes", "Sizes MxNxK"},
     {"m", "Rows of C; all combinations of m, n and k [64]"},
@@ -37,9 +42,10 @@ inline constexpr std::array<SweepList, 10> sweep_lists{{
     {"max-entries", "Entries of C that are checked: a sample where C has more [4096]"},
 }};
 
+// The lists by their names; and "histogram", true or false, which is a flag without a value.
 using SweepTexts = std::map<std::string, std::vector<std::string>>;
 
-// A file {"schemes": [...], "k": [1, 4], ...} with the members of sweep_lists ("max_entries"), and
+// A file {"schemes": [...], "k": [1, 4], ...} with the members of sweep_lists ("max_entries"), "histogram", and
 // "description", which is for its readers.
 SweepTexts read_sweep_plan(const std::string& file);
 
@@ -48,22 +54,22 @@ struct Sweep {
   std::vector<std::string> schemes;
   std::vector<std::string> engines;
   std::vector<std::string> accumulators;
+  std::vector<Type> types;
   std::vector<std::string> distributions;
   std::vector<Shape> shapes;
   std::vector<std::uint64_t> seeds;
   std::int64_t max_entries = 0;
+  bool histogram = false;  // rows have the distribution of the differences to native
 };
 // Fails, naming the flag, for a name that is not known.
 Sweep make_sweep(const SweepTexts& texts);
 Json settings_of(const Sweep& sweep);
 
-// One way to compute: a row of every cell (shape, distribution, seed).
-struct Method {
-  std::string scheme;
-  std::string engine;
-  std::string accumulator;  // "" for native
-};
-// Combinations that an engine does not have are left out; a scheme of which nothing is left is an error.
-std::vector<Method> methods_of(const Sweep& sweep);
+// h2sgemm of h2sgemm:sb=6.
+std::string without_parameters(const std::string& scheme);
+// Names of the schemes that take operands of the type.
+std::vector<std::string> schemes_for(Type type);
+// "a, b, c".
+std::string joined(const std::vector<std::string>& words);
 
 }  // namespace kintsugi::tools

@@ -35,6 +35,7 @@ Json errors_document(const lab::ErrorReport& errors) {
           {"max_ulp", number(errors.max_ulp)},
           {"correctly_rounded_fraction", errors.correctly_rounded_fraction},
           {"le_gemm_max_error", number(errors.le_gemm_max_error)},
+          {"le_gemm_mred", number(errors.le_gemm_mred)},
           {"entries_checked", errors.entries_checked},
           {"entries_total", errors.entries_total},
           {"zero_references", errors.zero_references},

@@ -25,8 +25,11 @@ constexpr std::int64_t tile_entries = tile * tile;
 // int8 products summed in fp32 are exact up to 2^24 / (128 * 128) of them.
 constexpr std::int64_t exact_int8_products = 1024;
 
-// Scratch of one worker: accumulators inside and outside for every group.
-std::size_t worker_bytes(int groups) { return array_bytes(2 * groups * tile, tile, sizeof(float)); }
+// Scratch of one worker, in tiles of 4-byte numbers. Floating formats: accumulators inside and outside for every
+// group. Integer ones, group by group: a product, the accumulator, and 64-bit sums outside.
+std::size_t worker_bytes(int groups) {
+  return array_bytes(std::max(2 * groups, 4) * tile, tile, sizeof(float));
+}
 
 // sums (tile x tile, column-major) = beta * sums + a * b^T over `length` inner indices.
 void add_product(const Slices& a, int slice_a, std::int64_t row, const Slices& b, int slice_b,
@@ -122,23 +125,36 @@ void float_tile(const Multiplication& task, std::int64_t row, std::int64_t colum
   for (int g = 0; g < task.sums.groups; ++g) store_tile(task.sums, g, row, column, schedule.sums(g));
 }
 
-// Integer sums are exact in any order, so blocks and steps of the schedule make no difference.
-void integer_tile(const Multiplication& task, std::int64_t row, std::int64_t column, std::byte* scratch) {
-  auto* part = reinterpret_cast<float*>(scratch);
-  auto* totals = reinterpret_cast<std::uint32_t*>(part + tile_entries);  // wraps modulo 2^32
-  for (int g = 0; g < task.schedule->groups; ++g) {
-    std::fill_n(totals, tile_entries, 0U);
-    for (const Term& term : task.schedule->terms) {
-      if (term.group != g) continue;
-      for (std::int64_t begin = 0; begin < task.a.vector_stride(); begin += exact_int8_products) {
-        const std::int64_t length = std::min(exact_int8_products, task.a.vector_stride() - begin);
-        add_product(task.a, term.a, row, task.b, term.b, column, begin, length, 0.0F, part);
-        for (std::int64_t e = 0; e < tile_entries; ++e) {
-          totals[e] += static_cast<std::uint32_t>(static_cast<std::int32_t>(part[e]));
-        }
+// One tile of a group's int32 accumulators over a block of k; a block's order of terms and steps makes no
+// difference to sums modulo 2^32.
+void add_integer_block(const Multiplication& task, int group, std::int64_t row, std::int64_t column,
+                       std::int64_t first, std::int64_t last, float* part, std::uint32_t* inside) {
+  for (const Term& term : task.schedule->terms) {
+    if (term.group != group) continue;
+    for (std::int64_t begin = first; begin < last; begin += exact_int8_products) {
+      const std::int64_t length = std::min(exact_int8_products, last - begin);
+      add_product(task.a, term.a, row, task.b, term.b, column, begin, length, 0.0F, part);
+      for (std::int64_t e = 0; e < tile_entries; ++e) {
+        inside[e] += static_cast<std::uint32_t>(static_cast<std::int32_t>(part[e]));
       }
     }
-    store_tile(task.sums, g, row, column, reinterpret_cast<const std::int32_t*>(totals));
+  }
+}
+
+void integer_tile(const Multiplication& task, std::int64_t row, std::int64_t column, std::byte* scratch) {
+  auto* part = reinterpret_cast<float*>(scratch);
+  auto* inside = reinterpret_cast<std::uint32_t*>(part + tile_entries);
+  auto* outside = reinterpret_cast<std::int64_t*>(part + 2 * tile_entries);
+  const std::int64_t k = task.a.vector_stride();
+  const std::int64_t block = task.schedule->block_length(k);
+  for (int g = 0; g < task.schedule->groups; ++g) {
+    std::fill_n(outside, tile_entries, 0);
+    for (std::int64_t begin = 0; begin < k; begin += block) {
+      std::fill_n(inside, tile_entries, 0U);
+      add_integer_block(task, g, row, column, begin, std::min(k, begin + block), part, inside);
+      for (std::int64_t e = 0; e < tile_entries; ++e) outside[e] += static_cast<std::int32_t>(inside[e]);
+    }
+    store_tile(task.sums, g, row, column, outside);
   }
 }
 

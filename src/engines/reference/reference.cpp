@@ -57,23 +57,19 @@ class DecodedTile {
   std::int64_t length_;
 };
 
-inline float leave_engine(float outside, float sum) { return outside + sum; }
-
-inline std::int32_t leave_engine(std::int32_t outside, std::int32_t sum) {
-  return static_cast<std::int32_t>(static_cast<std::uint32_t>(outside) + static_cast<std::uint32_t>(sum));
-}
-
 // The schedule for one entry of C: reads like the definition in schedule/schedule.hpp.
 template <class Model>
 class EntrySchedule {
  public:
   using Sum = typename Model::Sum;
+  // int32 accumulators leave into 64 bits.
+  using Outside = std::conditional_t<std::is_floating_point_v<Sum>, float, std::int64_t>;
 
   EntrySchedule(const Schedule& schedule, std::int64_t k)
       : schedule_(schedule), k_(k), rescale_(std::ldexp(1.0F, schedule.rescale_exponent)) {}
 
   void run(const DecodedTile<Model>& a, std::int64_t i, const DecodedTile<Model>& b, std::int64_t j,
-           std::array<Sum, max_groups>& outside) const {
+           std::array<Outside, max_groups>& outside) const {
     const std::int64_t block = schedule_.block_length(k_);
     for (std::int64_t begin = 0; begin < k_; begin += block) {
       const std::int64_t length = std::min(block, k_ - begin);
@@ -99,7 +95,7 @@ class EntrySchedule {
   }
 
   void leave(const std::array<Sum, max_groups>& inside, bool first,
-             std::array<Sum, max_groups>& outside) const {
+             std::array<Outside, max_groups>& outside) const {
     for (int g = 0; g < schedule_.groups; ++g) {
       if constexpr (std::is_floating_point_v<Sum>) {
         if (schedule_.joint) {
@@ -107,7 +103,7 @@ class EntrySchedule {
           continue;
         }
       }
-      outside[g] = first ? inside[g] : leave_engine(outside[g], inside[g]);
+      outside[g] = first ? inside[g] : outside[g] + inside[g];
     }
   }
 
@@ -130,13 +126,13 @@ void multiply_tile(const Multiplication& task, std::int64_t first_row, std::int6
   a.load(task.a, first_row, first_row + rows);
   b.load(task.b, first_column, first_column + columns);
   const EntrySchedule<Model> entry(*task.schedule, task.a.k);
-  using Sum = typename Model::Sum;
+  using Outside = typename EntrySchedule<Model>::Outside;
   for (std::int64_t j = 0; j < columns; ++j) {
     for (std::int64_t i = 0; i < rows; ++i) {
-      std::array<Sum, max_groups> outside{};
+      std::array<Outside, max_groups> outside{};
       entry.run(a, i, b, j, outside);
       for (int g = 0; g < task.sums.groups; ++g) {
-        task.sums.group<Sum>(g)[first_row + i + (first_column + j) * task.sums.rows] = outside[g];
+        task.sums.group<Outside>(g)[first_row + i + (first_column + j) * task.sums.rows] = outside[g];
       }
     }
   }

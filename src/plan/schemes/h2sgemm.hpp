@@ -13,7 +13,6 @@
 #pragma once
 
 #include <array>
-#include <charconv>
 
 #include "base/status.hpp"
 #include "formats/fp16.hpp"
@@ -36,16 +35,14 @@ inline constexpr std::array h2sgemm_cross_groups{0, 1};
 inline constexpr int h2sgemm_most = 40;  // subnormal high parts leave up to 2^-25; this makes it 2^15
 inline constexpr int h2sgemm_eq6 = h2sgemm_most + 1;  // lowered to what the operands allow
 
-inline bool configure_h2sgemm(Program& program, std::string_view key, std::string_view value) {
-  int exponent = h2sgemm_eq6;
-  if (key != "sb") return false;
-  if (value != "eq6") {
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), exponent);
-    if (error != std::errc() || end != value.data() + value.size()) return false;
-    if (exponent < 0 || exponent > h2sgemm_most) return false;
+inline const Parameter* configure_h2sgemm(Program& program, std::span<const Parameter> parameters) {
+  for (const Parameter& parameter : parameters) {
+    const auto exponent =
+        parameter.value == "eq6" ? h2sgemm_eq6 : parse_parameter(parameter.value, 0, h2sgemm_most);
+    if (parameter.key != "sb" || !exponent) return &parameter;
+    program.set_residual_exponent(*exponent, h2sgemm_cross_groups);
   }
-  program.set_residual_exponent(exponent, h2sgemm_cross_groups);
-  return true;
+  return nullptr;
 }
 
 inline void adapt_h2sgemm(Program& program, const RangeSummary& a, const RangeSummary& b) {

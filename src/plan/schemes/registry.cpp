@@ -1,10 +1,12 @@
 // The registry of schemes: a new one is a header in this folder, its include and its line here.
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "base/status.hpp"
 #include "plan/program.hpp"
@@ -18,10 +20,13 @@
 #include "plan/schemes/fp16x3_wide.hpp"
 #include "plan/schemes/h2sgemm.hpp"
 #include "plan/schemes/h2sgemm_element.hpp"
+#include "plan/schemes/int8x6.hpp"
 #include "plan/schemes/legemm.hpp"
 #include "plan/schemes/markidis.hpp"
 #include "plan/schemes/ootomo.hpp"
 #include "plan/schemes/ootomo_tf32.hpp"
+#include "plan/schemes/quantensor.hpp"
+#include "plan/schemes/split_n.hpp"
 #include "plan/schemes/tf32.hpp"
 #include "plan/schemes/tf32x3.hpp"
 
@@ -38,6 +43,8 @@ constexpr std::array registry{
     &schemes::tf32x3,      &schemes::bf16x3,
     &schemes::fp16x3,      &schemes::fp16x3_wide,
     &schemes::bf16x6,      &schemes::bf16x9,
+    &schemes::split_n,     &schemes::int8x6,
+    &schemes::quantensor,
 };
 
 }  // namespace
@@ -53,23 +60,38 @@ const Scheme* find_base(std::string_view name) {
   return nullptr;
 }
 
-// Applies "key=value,key=value".
-Program configured(const Scheme& scheme, std::string_view parameters) {
-  Program program = scheme.program;
-  while (!parameters.empty()) {
-    const auto item = parameters.substr(0, parameters.find(','));
-    parameters.remove_prefix(std::min(item.size() + 1, parameters.size()));
+// "key=value:key=value".
+std::vector<Parameter> read_parameters(std::string_view text) {
+  std::vector<Parameter> parameters;
+  while (!text.empty()) {
+    const auto item = text.substr(0, text.find(':'));
+    text.remove_prefix(std::min(item.size() + 1, text.size()));
     const auto equals = std::min(item.find('='), item.size());
-    const auto value = item.substr(std::min(equals + 1, item.size()));
-    if (scheme.configure == nullptr || !scheme.configure(program, item.substr(0, equals), value)) {
-      fail(Status::bad_setting, "scheme {} does not take \"{}\"; its parameters: {}", scheme.name, item,
-           scheme.parameters.empty() ? "none" : scheme.parameters);
-    }
+    parameters.push_back({item.substr(0, equals), item.substr(std::min(equals + 1, item.size()))});
+  }
+  return parameters;
+}
+
+Program configured(const Scheme& scheme, std::string_view text) {
+  Program program = scheme.program;
+  const std::vector<Parameter> parameters = read_parameters(text);
+  const Parameter* refused = parameters.empty() ? nullptr : parameters.data();
+  if (scheme.configure != nullptr) refused = scheme.configure(program, parameters);
+  if (refused != nullptr) {
+    fail(Status::bad_setting, "scheme {} does not take \"{}={}\"; its parameters: {}", scheme.name,
+         refused->key, refused->value, scheme.parameters.empty() ? "none" : scheme.parameters);
   }
   return program;
 }
 
 }  // namespace
+
+std::optional<int> parse_parameter(std::string_view value, int least, int most) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size()) return std::nullopt;
+  return number < least || number > most ? std::nullopt : std::optional(number);
+}
 
 const Scheme* find_scheme(std::string_view name) {
   const auto colon = name.find(':');

@@ -1,4 +1,4 @@
-// Split into successive rounded residuals: one high slice and the low ones below it.
+// The host loop of a split: one walk over the operand, whatever the split's kind.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ namespace kintsugi::core {
 // Writes all slices of `operand` (vectors x k) with the scales in `ranges`, padding included.
 // NaN and infinities become zero: the flags in `ranges` carry them (recombine/special_values.hpp).
 template <class T>
-void split_hi_lo(const MatrixView<const T>& operand, const SplitRule& rule,
-                 std::span<const VectorRange> ranges, const Slices& slices, int threads);
+void split_operand(const MatrixView<const T>& operand, const SplitRule& rule,
+                   std::span<const VectorRange> ranges, const Slices& slices, int threads);
 
 }  // namespace kintsugi::core

@@ -1,4 +1,4 @@
-#include "splits/hi_lo.hpp"
+#include "splits/split.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -66,8 +66,8 @@ void split_block(const MatrixView<const T>& operand, const SplitRule& rule,
 }  // namespace
 
 template <class T>
-void split_hi_lo(const MatrixView<const T>& operand, const SplitRule& rule,
-                 std::span<const VectorRange> ranges, const Slices& slices, int threads) {
+void split_operand(const MatrixView<const T>& operand, const SplitRule& rule,
+                   std::span<const VectorRange> ranges, const Slices& slices, int threads) {
   if (slices.bytes() == 0) return;
   const std::int64_t blocks = slices.padded_vectors() / vectors_per_block;
 #pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
@@ -81,7 +81,9 @@ void split_hi_lo(const MatrixView<const T>& operand, const SplitRule& rule,
   }
 }
 
-template void split_hi_lo(const MatrixView<const float>&, const SplitRule&, std::span<const VectorRange>,
-                          const Slices&, int);
+template void split_operand(const MatrixView<const float>&, const SplitRule&, std::span<const VectorRange>,
+                            const Slices&, int);
+template void split_operand(const MatrixView<const double>&, const SplitRule&, std::span<const VectorRange>,
+                            const Slices&, int);
 
 }  // namespace kintsugi::core

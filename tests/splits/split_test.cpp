@@ -1,5 +1,5 @@
 // Slices against their definition, and ranges against a plain walk over the operand.
-#include "splits/hi_lo.hpp"
+#include "splits/split.hpp"
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ std::vector<std::byte> split(const MatrixView<const float>& operand, const Split
   slices = make_slices(*rule.format, storage, rule.slices, operand.rows, operand.columns);
   std::vector<std::byte> memory(slices.bytes(), std::byte{0xee});
   slices.data = memory.data();
-  split_hi_lo(operand, rule, ranges, slices, threads);
+  split_operand(operand, rule, ranges, slices, threads);
   return memory;
 }
 

@@ -1,0 +1,102 @@
+#include "accuracy/methods.hpp"
+
+#include <algorithm>
+
+namespace kintsugi::tools {
+
+namespace {
+
+bool contains(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+kintsugi_problem problem_of(const Shape& shape, Type type) {
+  kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
+  problem.m = shape.m;
+  problem.n = shape.n;
+  problem.k = shape.k;
+  problem.lda = shape.k;
+  problem.ldb = problem.ldc = shape.n;
+  problem.type_a = problem.type_b = problem.type_c = problem.type_scalar =
+      type == Type::float32 ? KINTSUGI_F32 : KINTSUGI_F64;
+  problem.layout = KINTSUGI_ROW_MAJOR;
+  return problem;
+}
+
+// The format of a scheme's slices, which its parameters may choose: so a plan is asked.
+std::string slice_format(const std::string& scheme, Type type) {
+  const Handle handle = make_handle();
+  const Json plan = describe(make_plan(handle.get(), {1, 1, 1}, {type, scheme, "reference", ""}));
+  return cell(plan.at("rungs").at(0).at("program").at("split_a"), "format");
+}
+
+std::vector<std::string> accumulators_of(const Json& engine, const std::string& format,
+                                         const std::vector<std::string>& wanted) {
+  std::vector<std::string> result;
+  const auto names = engine.at("accumulators").find(format);
+  if (names == engine.at("accumulators").end()) return result;
+  for (const auto& name : *names) {
+    const auto text = name.get<std::string>();
+    if ((result.empty() && contains(wanted, "first")) || contains(wanted, "all") || contains(wanted, text))
+      result.push_back(text);
+  }
+  return result;
+}
+
+// The ways to compute one scheme on operands of one type.
+void add_methods(const Sweep& sweep, const Json& engines, const std::string& scheme, Type type,
+                 std::vector<Method>& methods) {
+  const bool native = scheme == "native";
+  if (!native && !contains(schemes_for(type), without_parameters(scheme))) return;
+  const std::string format = native ? "" : slice_format(scheme, type);
+  for (const auto& engine : engines) {
+    const std::string name = cell(engine, "name");
+    if (!contains(sweep.engines, name)) continue;
+    if (native) methods.push_back({type, scheme, name, ""});
+    for (const auto& way : accumulators_of(engine, format, sweep.accumulators))
+      methods.push_back({type, scheme, name, way});
+  }
+}
+
+}  // namespace
+
+std::vector<Method> methods_of(const Sweep& sweep) {
+  const Json engines = describe_engines().at("engines");
+  std::vector<Method> methods;
+  for (const auto& scheme : sweep.schemes) {
+    const std::size_t before = methods.size();
+    for (const Type type : sweep.types) add_methods(sweep, engines, scheme, type, methods);
+    if (methods.size() == before)
+      fail("--schemes", "no engine of {} runs {} on {} with an accumulator of {}", joined(sweep.engines),
+           scheme, joined(type_texts(sweep.types)), joined(sweep.accumulators));
+  }
+  return methods;
+}
+
+Plan make_plan(kintsugi_handle handle, const Shape& shape, const Method& method) {
+  // What the row names is what runs, whatever the environment prefers.
+  const HiddenVariables environment(
+      {"KINTSUGI_SCHEME", "KINTSUGI_POLICY", "KINTSUGI_ACCURACY", "KINTSUGI_ENGINE", "KINTSUGI_ACCUMULATOR"});
+  const kintsugi_problem problem = problem_of(shape, method.type);
+  kintsugi_options options = KINTSUGI_OPTIONS_INIT;
+  options.engine = method.engine.c_str();
+  if (method.scheme == "native") {
+    options.policy = "native";
+    options.accuracy = type_text(method.type);
+  } else {
+    options.scheme = method.scheme.c_str();
+    if (method.engine == "reference" && !method.accumulator.empty())
+      options.accumulator = method.accumulator.c_str();
+  }
+  kintsugi_plan plan = nullptr;
+  require(method.scheme, kintsugi_plan_create(handle, &problem, &options, &plan));
+  return Plan(plan);
+}
+
+Json describe(const Plan& plan) {
+  return read_description("plan", [&](char* buffer, std::size_t capacity, std::size_t* needed) {
+    return kintsugi_plan_describe(plan.get(), buffer, capacity, needed);
+  });
+}
+
+}  // namespace kintsugi::tools
