@@ -33,9 +33,9 @@ std::string command_of(const Json& document, const std::string& name) {
   std::string command = "kintsugi accuracy";
   for (const auto& [setting, value] : document.at("settings").items()) {
     const std::string flag = setting == "max_entries" ? "max-entries" : setting;
-    if (value.is_null()) continue;
+    if (value == Json(false)) continue;
     command += " --" + flag;
-    if (!value.is_object()) command += " " + (value.is_array() ? joined(value) : value.dump());
+    if (!value.is_boolean()) command += " " + (value.is_array() ? joined(value) : value.dump());
   }
   return command + " -o " + name;
 }
@@ -74,7 +74,7 @@ void run_report(const ReportRequest& request) {
   try {
     for (Source& file : files) {
       file.command = command_of(file.document, file.name);
-      for (Json& row : rows_of(file.document)) rows.push_back(std::move(row));
+      for (const Json& row : file.document.at("rows")) rows.push_back(row);
     }
     figures = make_figures(rows);
     page = report_page({"Kintsugi: errors against the exact product", ""}, files, rows, figures);

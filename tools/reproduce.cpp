@@ -120,8 +120,8 @@ void run_reproduce(const ReproduceRequest& request) {
   if (request.options.folder.empty()) fail("-o", "a folder for the results is needed");
   const auto figures = wanted_figures(request.names);
   require_png("reproduce");
-  if (!request.markdown.empty()) check_writable(request.markdown);
   make_folder("-o", request.options.folder);
+  if (!request.markdown.empty()) check_writable(request.markdown);
   const Json result = run_figures(request, figures);
   if (!request.markdown.empty()) write_text(request.markdown, markdown_of(result, request.markdown));
   if (request.json) print(result);

@@ -212,17 +212,6 @@ bool takes(const std::vector<std::string>& wanted, const std::string& name) {
 
 std::string method_text(const Json& row) { return text_of(cell(row, "scheme"), row); }
 
-std::vector<Json> rows_of(const Json& document) {
-  std::vector<Json> rows;
-  for (Json row : document.at("rows")) {
-    if (!row.value("histogram", Json()).is_null())
-      row["histogram"] = {{"edges", document.at("settings").at("histogram").at("edges")},
-                          {"counts", row.at("histogram")}};
-    rows.push_back(std::move(row));
-  }
-  return rows;
-}
-
 std::vector<Figure> make_figures(const std::vector<Json>& rows, const Selection& selection) {
   Looks looks(rows);
   std::vector<Figure> figures;

@@ -36,9 +36,6 @@ struct Figure {
   std::vector<Picture> pictures;
 };
 
-// Rows of a document of kintsugi accuracy; a histogram has its edges with it, {"edges", "counts"}.
-std::vector<Json> rows_of(const Json& document);
-
 // What is drawn, by the labels of dimensions and the members of measures; an empty list takes all.
 struct Selection {
   std::vector<std::string> dimensions;

@@ -8,7 +8,7 @@ namespace {
 constexpr const char* frobenius = "frobenius_relative";
 const std::string signed_values = "uniform";
 const std::string positive = "uniform01";
-const Method native{"native", "reference", ""};
+const Way native{"native", "reference", ""};
 const std::vector<std::string> blocks{"16", "64", "256", "0"};  // 0: all of k
 const std::vector<std::string> lengths{"16", "64", "256", "1024", "4096"};
 const std::vector<std::string> tensor_cores{"v100", "a100", "h200"};
@@ -105,23 +105,23 @@ PaperFigure accumulation() {
        {"There is a k block that costs nothing against native fp32 (ours)", "64 on the H200", harmless}}};
 }
 
-const std::vector<Method> outside{
+const std::vector<Way> outside{
     {"ootomo", "reference", "h200"},      {"ootomo", "reference", "a100"},
     {"h2sgemm:sb=12", "cpu", "fp32"},     {"fp16x3", "reference", "h200"},
     {"fp16x3-wide", "reference", "h200"}, {"h2sgemm-element", "reference", "h200"}};
 
-std::string method_name(const Method& method) {
-  return method.scheme + " (" + (method.engine == "cpu" ? "OpenBLAS's sums" : method.accumulator) + ")";
+std::string method_name(const Way& way) {
+  return way.scheme + " (" + (way.engine == "cpu" ? "OpenBLAS's sums" : way.accumulator) + ")";
 }
 
 Answer no_worse_than_native(const Evidence& evidence) {
   std::string text;
   bool all = true;
-  for (const Method& method : outside) {
-    const Method base{"native", method.engine, ""};
-    const auto values = ratios(evidence.pairs(method, base, frobenius, in_distribution(signed_values)));
+  for (const Way& way : outside) {
+    const Way base{"native", way.engine, ""};
+    const auto values = ratios(evidence.pairs(way, base, frobenius, in_distribution(signed_values)));
     all = all && most(values) <= 1;
-    text += fmt::format("{}{} {:.3g}", text.empty() ? "" : ", ", method_name(method), most(values));
+    text += fmt::format("{}{} {:.3g}", text.empty() ? "" : ", ", method_name(way), most(values));
   }
   return agrees_if(all, text + " times native's", "one is worse than its engine's native product");
 }

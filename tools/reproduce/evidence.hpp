@@ -5,14 +5,20 @@
 #include <string>
 #include <vector>
 
-#include "accuracy/sweep.hpp"
 #include "support.hpp"
 
 namespace kintsugi::tools {
 
+// One way to compute.
+struct Way {
+  std::string scheme;
+  std::string engine;
+  std::string accumulator;  // "" for native
+};
+
 using Filter = std::function<bool(const Json& row)>;
 
-// Errors of two methods in the same cell: problem, distribution and seed.
+// Errors of two ways in the same cell: problem, distribution and seed.
 struct Pair {
   double one;
   double other;
@@ -24,12 +30,11 @@ class Evidence {
   explicit Evidence(std::vector<Json> rows) : rows_(std::move(rows)) {}
 
   const std::vector<Json>& rows() const { return rows_; }
-  // Rows of a method, by k, then m; fails where there is none.
-  std::vector<Json> of(const Method& method, const Filter& filter) const;
-  std::vector<double> errors(const Method& method, const char* measure, const Filter& filter) const;
+  // Rows of a way, by k, then m; fails where there is none.
+  std::vector<Json> of(const Way& way, const Filter& filter) const;
+  std::vector<double> errors(const Way& way, const char* measure, const Filter& filter) const;
   // Fails where there is none.
-  std::vector<Pair> pairs(const Method& one, const Method& other, const char* measure,
-                          const Filter& filter) const;
+  std::vector<Pair> pairs(const Way& one, const Way& other, const char* measure, const Filter& filter) const;
   double largest_k() const;
 
  private:

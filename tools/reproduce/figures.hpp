@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "accuracy/sweep.hpp"
 #include "report/figures.hpp"
 #include "reproduce/evidence.hpp"
 

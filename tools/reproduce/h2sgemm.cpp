@@ -8,11 +8,11 @@ namespace kintsugi::tools {
 namespace {
 
 constexpr const char* frobenius = "frobenius_relative";
-const Method sgemm{"native", "cpu", ""};
+const Way sgemm{"native", "cpu", ""};
 
-Method on_cpu(const std::string& scheme) { return {scheme, "cpu", "fp32"}; }
-Method on_sequential(const std::string& scheme) { return {scheme, "reference", "fp32"}; }
-Method on_h200(const std::string& scheme) { return {scheme, "reference", "h200"}; }
+Way on_cpu(const std::string& scheme) { return {scheme, "cpu", "fp32"}; }
+Way on_sequential(const std::string& scheme) { return {scheme, "reference", "fp32"}; }
+Way on_h200(const std::string& scheme) { return {scheme, "reference", "h200"}; }
 
 const std::string term_12 = "h2sgemm:sb=12";
 const std::string element_12 = "h2sgemm-element:sb=12";
@@ -71,7 +71,7 @@ Answer term_beats_sgemm(const Evidence& evidence) {
                    "weighs more.");
 }
 
-Answer term_is_no_worse(const Evidence& evidence, const Method& term, const Method& element,
+Answer term_is_no_worse(const Evidence& evidence, const Way& term, const Way& element,
                         const std::string& reason) {
   const auto values = ratios(evidence.pairs(term, element, frobenius, everywhere()));
   return agrees_if(most(values) <= 1.02, range_text(values) + " times the element-wise error", reason);
@@ -103,9 +103,8 @@ Answer term_on_h200(const Evidence& evidence) {
 
 Answer grows_slower(const Evidence& evidence) {
   const Filter deep = [](const Json& row) { return row.at("problem").at("n") == 32; };
-  const auto growth = [&](const Method& method) {
-    const auto errors =
-        evidence.errors(method, frobenius, both(deep, in_distribution("offset-nonnegative:0")));
+  const auto growth = [&](const Way& way) {
+    const auto errors = evidence.errors(way, frobenius, both(deep, in_distribution("offset-nonnegative:0")));
     return errors.back() / errors.front();
   };
   const double ours = growth(on_cpu(term_12));

@@ -6,14 +6,14 @@ namespace kintsugi::tools {
 namespace {
 
 constexpr const char* frobenius = "frobenius_relative";
-const Method cublas{"native", "reference", ""};
+const Way cublas{"native", "reference", ""};
 const std::string uniform = "uniform";
 
-Method on_a100(const std::string& scheme) { return {scheme, "reference", "a100"}; }
-Method on_int32(const std::string& scheme) { return {scheme, "reference", "int32"}; }
+Way on_a100(const std::string& scheme) { return {scheme, "reference", "a100"}; }
+Way on_int32(const std::string& scheme) { return {scheme, "reference", "int32"}; }
 
-double mean_error(const Evidence& evidence, const Method& method) {
-  return mean(evidence.errors(method, frobenius, in_distribution(uniform)));
+double mean_error(const Evidence& evidence, const Way& way) {
+  return mean(evidence.errors(way, frobenius, in_distribution(uniform)));
 }
 
 Answer near(double ours, double theirs, const std::string& text, const std::string& reason) {

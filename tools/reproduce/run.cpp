@@ -57,7 +57,7 @@ Measured run_sweeps(const PaperFigure& figure, const ReproduceOptions& options) 
     const std::string file = options.folder + "/" + name + ".json";
     const SweepTexts lists = options.quick ? quick_lists(sweep.lists) : sweep.lists;
     SweepOutcome outcome = run_sweep(make_sweep(lists), file, name);
-    for (Json& row : rows_of(outcome.document)) measured.rows.push_back(std::move(row));
+    for (const Json& row : outcome.document.at("rows")) measured.rows.push_back(row);
     measured.refused += outcome.refused;
     if (measured.bound_violations == 0) measured.first_violation = outcome.first_violation;
     measured.bound_violations += outcome.bound_violations;
