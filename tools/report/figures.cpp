@@ -95,8 +95,10 @@ Series& series_in(Chart& chart, const Series& wanted) {
   return chart.series.back();
 }
 
-// Rows may lack a measure: an older file, a machine without it, an engine without a native product.
+// Rows may lack a measure: an older file, a machine without it, an engine without a native product. Native is
+// not compared with itself.
 std::optional<double> error_of(const Json& row, const Measure& measure) {
+  if (measure.against_native && cell(row, "scheme") == "native") return std::nullopt;
   const Json value = row.at("errors").value(measure.member, Json());
   if (value.is_null() || value == "nan") return std::nullopt;
   return read_number(value);
