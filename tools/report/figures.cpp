@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <set>
 
 #include "report/dimensions.hpp"
 
@@ -19,6 +20,12 @@ struct Group {
   std::vector<const Json*> level;  // native rows without an x
 };
 
+std::size_t values_of(const Group& group) {
+  std::set<double> values;
+  for (const Point& point : group.rows) values.insert(point.first);
+  return values.size();
+}
+
 Group& group_named(std::vector<Group>& groups, const std::string& title) {
   const auto found =
       std::find_if(groups.begin(), groups.end(), [&](const Group& group) { return group.title == title; });
@@ -27,7 +34,8 @@ Group& group_named(std::vector<Group>& groups, const std::string& title) {
   return groups.back();
 }
 
-std::vector<Group> groups_of(const std::vector<Json>& rows, const Dimension& dimension) {
+std::vector<Group> groups_of(const std::vector<Json>& rows, const Dimension& dimension,
+                             std::size_t least_values) {
   std::vector<Group> groups;
   for (const Json& row : rows) {
     const auto x = dimension.value(row);
@@ -39,9 +47,7 @@ std::vector<Group> groups_of(const std::vector<Json>& rows, const Dimension& dim
     std::stable_sort(group.rows.begin(), group.rows.end(),
                      [](const Point& one, const Point& other) { return one.first < other.first; });
   }
-  std::erase_if(groups, [](const Group& group) {
-    return group.rows.empty() || group.rows.front().first == group.rows.back().first;
-  });
+  std::erase_if(groups, [least_values](const Group& group) { return values_of(group) < least_values; });
   return groups;
 }
 
@@ -219,7 +225,7 @@ std::vector<Figure> make_figures(const std::vector<Json>& rows, const Selection&
   std::vector<Figure> figures;
   for (const Dimension& dimension : dimensions_of(rows)) {
     if (!takes(selection.dimensions, dimension.label)) continue;
-    for (const Group& group : groups_of(rows, dimension)) {
+    for (const Group& group : groups_of(rows, dimension, selection.least_values)) {
       Figure figure{group.title, {}};
       for (std::size_t i = 0; i < measures.size(); ++i) {
         if (!takes(selection.measures, measures[i].member)) continue;

@@ -41,6 +41,7 @@ struct Figure {
 struct Selection {
   std::vector<std::string> dimensions;
   std::vector<std::string> measures;
+  std::size_t least_values = 2;  // along x
 };
 
 // Against k for each distribution and m, n; against m = n for each distribution and k; against m = n = k; against

@@ -131,7 +131,7 @@ Answer h2sgemm_inside(const Evidence& evidence) {
                                             in_distribution(signed_values)));
   return agrees_if(
       most(values) <= 1, fmt::format("{:.3g} times native's", most(values)),
-      "the term-wise order leaves all of k in the unit, and the H200's truncates; the paper's chip rounds "
+      "The term-wise order leaves all of k in the unit, and the H200's truncates; the paper's chip rounds "
       "to nearest. h2sgemm-element, whose sums leave every 16, keeps to native's error.");
 }
 
