@@ -11,11 +11,11 @@ namespace {
 
 bool is_nearest(std::string_view rounding) { return rounding == "nearest-even"; }
 
-// log2 of the rest after all slices, relative to the element's leading power of two: a slice to nearest gains
+// log2 of the rest after so many slices, relative to the element's leading power of two: a slice to nearest gains
 // p + 1 bits, a truncated one p, the first of them p - 1.
-int relative_rest(const SplitDescription& split, int significand_bits) {
+int relative_rest(const SplitDescription& split, const core::Format& format, int slices) {
   const bool nearest = is_nearest(split.first_rounding) && is_nearest(split.residual_rounding);
-  return 1 - split.slices * (significand_bits + (nearest ? 1 : 0));
+  return 1 - slices * (format.significand_bits + (nearest ? 1 : 0));
 }
 
 // log2 of what the last slice's quantum leaves of an element.
@@ -23,6 +23,16 @@ int absolute_rest(const SplitDescription& split, const core::Format& format) {
   const std::string_view rounding = split.slices == 1 ? split.first_rounding : split.residual_rounding;
   const int quantum = rounding == "bit-cut" ? format.min_exponent : format.min_quantum();
   return quantum - (is_nearest(rounding) ? 1 : 0) - split.residual_exponent * (split.slices - 1);
+}
+
+// Exponent of the largest elements of which no slice overflows. Rounding may raise the first slice by a binade;
+// further ones are at most the rest before them, multiplied by the residual exponent's power of two each time.
+int largest_exponent(const SplitDescription& split, const core::Format& format) {
+  int largest = format.max_exponent - 1;
+  for (int s = 1; s < split.slices; ++s)
+    largest = std::min(largest,
+                       format.max_exponent - relative_rest(split, format, s) - s * split.residual_exponent);
+  return largest;
 }
 
 // The exponent that the scale brings to top_exponent. An integer digit of 8 bits would round up to 128 where the
@@ -52,10 +62,10 @@ SplitWindow split_window(const SplitDescription& split) {
   window.scaled = split.scale_vectors;
   window.top_exponent = split.top_exponent;
   if (window.integer) return window;
-  const int lowest = absolute_rest(split, *format) - relative_rest(split, format->significand_bits);
+  const int lowest = absolute_rest(split, *format) - relative_rest(split, *format, split.slices);
   window.smallest = std::max(lowest, format->min_exponent);
   window.largest_span = split.top_exponent - window.smallest;
-  window.largest = format->max_exponent - 1;  // above, rounding may overflow a slice
+  window.largest = largest_exponent(split, *format);
   return window;
 }
 

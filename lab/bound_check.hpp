@@ -20,6 +20,7 @@ struct SplitDescription {
   int residual_exponent = 0;
   bool scale_vectors = false;
   int top_exponent = 0;
+  std::string_view kind = "hi_lo";  // or "fixed": rounded once, to nearest, to the grid of the last slice
 };
 
 // Vectors along k on which a split's bound is promised. In floating-point formats: where every element keeps all

@@ -311,10 +311,14 @@ void report_progress(const CheckOptions& options, std::int64_t& done, std::int64
   }
 }
 
-// Calls work(t, buffers) for tile t of the selection, on as many threads as the work is worth.
+// Judging an entry takes about as long as so many exact products.
+constexpr std::int64_t judging_products = 256;
+
+// Calls work(t, buffers) for tile t of the selection, on as many threads as the work is worth. Buffers are for
+// vectors of length k.
 template <class T, class Work>
 void for_each_tile(const Selection& selection, std::int64_t k, const CheckOptions& options, Work&& work) {
-  const bool worth_threads = selection.entries * (k + 1) > (1 << 16);
+  const bool worth_threads = selection.entries * (k + judging_products) > (1 << 18);
   const int threads = options.threads > 0 ? options.threads : worth_threads ? omp_get_max_threads() : 1;
   const auto buffer_size = static_cast<std::size_t>(selection.tile_size * k);
   const Buffers<T> empty{std::vector<T>(buffer_size), std::vector<T>(buffer_size)};

@@ -49,25 +49,37 @@ int kept_bits(double error, double x) {
 }  // namespace
 
 RetainedBits::RetainedBits(const SplitDescription& split)
-    : format_(format_of(split.format)), slices_(split.slices),
+    : format_(format_of(split.format)), fixed_(split.kind == "fixed"), slices_(split.slices),
       first_rounding_(rounding_of(split.first_rounding)),
       residual_rounding_(rounding_of(split.residual_rounding)), residual_exponent_(split.residual_exponent),
-      scale_vectors_(split.scale_vectors), top_exponent_(split.top_exponent) {}
+      residual_factor_(std::ldexp(1.0, split.residual_exponent)), scale_vectors_(split.scale_vectors),
+      top_exponent_(split.top_exponent) {
+  if (!fixed_ && split.kind != "hi_lo")
+    core::fail(Status::invalid_argument, "there is no kind of split \"{}\"; there are hi_lo, fixed",
+               split.kind);
+}
 
-// Every rest is exact in double: a rounding leaves no more bits than it was given.
-int RetainedBits::of(double x, int scale, int most) const {
-  const double scaled = std::ldexp(x, scale);
-  // Below double's normal numbers, and so below the quantum of every slice.
-  if (std::ldexp(scaled, -scale) != x) return 0;
+// What the slices leave of x 2^scale, in units of the last slice. Every rest is exact in double: a rounding leaves no
+// more bits than it was given.
+double RetainedBits::rest_of(double scaled) const {
+  if (fixed_) return std::remainder(std::ldexp(scaled, residual_exponent_ * (slices_ - 1)), 1.0);
   double rest = scaled;
   for (int s = 0; s < slices_; ++s) {
-    const double stored = s == 0 ? rest : std::ldexp(rest, residual_exponent_);
+    const double stored = s == 0 ? rest : rest * residual_factor_;
     const core::Rounding rounding = s == 0 ? first_rounding_ : residual_rounding_;
     rest = stored - core::decode(*format_, core::encode(*format_, stored, rounding));
   }
+  return rest;
+}
+
+int RetainedBits::of(double x, int scale, int most) const {
+  const double scaled = std::ldexp(x, scale);
+  // Rounded below double's normal numbers, and so below the quantum of every slice.
+  if (!std::isnormal(scaled) && std::ldexp(scaled, -scale) != x) return 0;
+  const double rest = rest_of(scaled);
   if (rest == 0) return most;
   if (!std::isfinite(rest)) return 0;
-  return std::clamp(kept_bits(std::ldexp(rest, -residual_exponent_ * (slices_ - 1)), scaled), 0, most);
+  return std::clamp(kept_bits(rest, scaled) + residual_exponent_ * (slices_ - 1), 0, most);
 }
 
 int RetainedBits::of(float x, int scale) const {

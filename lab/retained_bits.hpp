@@ -17,7 +17,7 @@ namespace kintsugi::lab {
 // Written from the split's equation (SplitDescription) alone, so that it does not share a mistake with src/.
 class RetainedBits {
  public:
-  // Throws core::Error (invalid_argument) for a format or a rounding that there is not.
+  // Throws core::Error (invalid_argument) for a kind, a format or a rounding that there is not.
   explicit RetainedBits(const SplitDescription& split);
 
   // Of a finite x that is not zero, whose vector is multiplied by 2^scale.
@@ -30,18 +30,21 @@ class RetainedBits {
   template <class T>
   int scale_of(core::MatrixView<const T> vectors, std::int64_t v) const;
 
-  // Bits that the split keeps of every element inside its window, at most `most`; of a grid (integer formats): of
-  // the largest element of every vector.
+  // Bits that the split keeps of every element inside its window, at most `most`; of an integer format: of the
+  // largest element of every vector.
   int promised(int most) const;
 
  private:
   int of(double x, int scale, int most) const;
+  double rest_of(double scaled) const;
 
   const core::Format* format_;
+  bool fixed_;  // a grid
   int slices_;
   core::Rounding first_rounding_;
   core::Rounding residual_rounding_;
   int residual_exponent_;
+  double residual_factor_;
   bool scale_vectors_;
   int top_exponent_;
 };

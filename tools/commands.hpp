@@ -20,5 +20,6 @@ void add_generate(CLI::App& program, Action& action);
 void add_accuracy(CLI::App& program, Action& action);
 void add_report(CLI::App& program, Action& action);
 void add_reproduce(CLI::App& program, Action& action);
+void add_explain(CLI::App& program, Action& action);
 
 }  // namespace kintsugi::tools

@@ -82,6 +82,7 @@ int run(int count, char** words) {
   add_accuracy(program, action);
   add_report(program, action);
   add_reproduce(program, action);
+  add_explain(program, action);
   try {
     program.parse(count, words);
   } catch (const CLI::ParseError& error) {

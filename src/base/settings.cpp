@@ -23,7 +23,7 @@ constexpr char to_upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char
 
 constexpr bool is_name_character(char c) {
   return (to_upper(c) >= 'A' && to_upper(c) <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
-         c == ':' || c == '=' || c == ',';
+         c == ':' || c == '=' || c == '+';
 }
 
 std::string_view trim(std::string_view text) {

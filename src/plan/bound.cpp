@@ -72,6 +72,17 @@ SplitError grid_error(const SplitRule& rule) {
   return split;
 }
 
+// Exponent of the largest elements that overflow no slice: neither the first, which may round up, nor a residual,
+// which may be scaled by more bits than the slices before it have taken.
+int highest_exponent(const SplitRule& rule) {
+  int highest = rule.format->max_exponent - 1;
+  for (int s = 1; s < rule.slices; ++s) {
+    highest =
+        std::min(highest, rule.format->max_exponent - rest_exponent(rule, s) - s * rule.residual_exponent);
+  }
+  return highest;
+}
+
 SplitError split_error(const SplitRule& rule, bool window) {
   if (!rule.format->floating) return grid_error(rule);
   SplitError split;
@@ -169,12 +180,16 @@ void add_recombination(ErrorBound& bound, const Program& program, const SplitErr
   }
 }
 
-// The bound as one coefficient of (|A||B|)_ij: every non-zero scaled element is at least 2^(top - span).
-double relative_of(const Program& program, const ErrorBound& bound, int span_a, int span_b) {
-  const double least_a = two_to(program.split_a.top_exponent - span_a);
-  const double least_b = two_to(program.split_b.top_exponent - span_b);
+// The bound as one coefficient of (|A||B|)_ij: every non-zero scaled element is at least 2^(top - span), one binade
+// less where an integer format's scale leaves room for rounding. What its products lose together (floor_both) is k
+// times what one of them does, and a zero loses nothing.
+double relative_of(const Program& program, const ErrorBound& bound, std::int64_t k, int span_a, int span_b) {
+  const int room = program.format().floating ? 0 : 1;
+  const double products = program.format().floating ? 1 : static_cast<double>(k);
+  const double least_a = two_to(program.split_a.top_exponent - room - span_a);
+  const double least_b = two_to(program.split_b.top_exponent - room - span_b);
   return bound.relative + bound.floor_a / least_a + bound.floor_b / least_b +
-         bound.floor_both / (least_a * least_b);
+         bound.floor_both / products / (least_a * least_b);
 }
 
 }  // namespace
@@ -186,7 +201,7 @@ int window_span(const SplitRule& rule) {
 }
 
 bool can_overflow(const SplitRule& rule, const RangeSummary& ranges) {
-  return !rule.scale_vectors && ranges.largest >= rule.format->max_exponent;
+  return !rule.scale_vectors && ranges.largest > highest_exponent(rule);
 }
 
 bool in_window(const SplitRule& rule, const RangeSummary& ranges) {
@@ -217,11 +232,12 @@ ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int
 double split_loss(const Program& program) {
   const ErrorBound bound =
       split_bound(program, split_error(program.split_a, true), split_error(program.split_b, true));
-  return relative_of(program, bound, 0, 0);
+  return relative_of(program, bound, 1, 0, 0);
 }
 
-double relative_bound(const Program& program, const ErrorBound& bound, int span_a, int span_b) {
-  const double before = relative_of(program, bound, span_a, span_b);
+double relative_bound(const Program& program, const ErrorBound& bound, std::int64_t k, int span_a,
+                      int span_b) {
+  const double before = relative_of(program, bound, k, span_a, span_b);
   return program.schedule.sums() == 1 ? before : before + 0x1p-24 * (1 + before);
 }
 

@@ -44,11 +44,12 @@ ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int
 // single product may lose inside the windows.
 double split_loss(const Program& program);
 
-// `bound`, which must be that inside both windows, as one relative coefficient of (|A||B|)_ij for
+// `bound`, which must be that inside both windows for inner length k, as one relative coefficient of (|A||B|)_ij for
 // scaled operands that span at most span_a and span_b binades: there the floors are small multiples
 // of every element. The last rounding to fp32 is in it where there is one: a single group's sum is
 // fp32 already.
-double relative_bound(const Program& program, const ErrorBound& bound, int span_a, int span_b);
+double relative_bound(const Program& program, const ErrorBound& bound, std::int64_t k, int span_a,
+                      int span_b);
 
 // (k + 8) * 2^-24, the fp32 contract's coefficient of (|A||B|)_ij.
 constexpr double fp32_contract(std::int64_t k) { return (static_cast<double>(k) + 8) * 0x1p-24; }

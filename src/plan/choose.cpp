@@ -98,7 +98,7 @@ std::optional<Proved> prove(const Scheme& scheme, Accumulator accumulator, const
   if (contract.accuracy == "fp32" && split_loss(program) > fp32_contract(1)) return std::nullopt;
   const ErrorBound bound = error_bound(program, accumulator, k, true, true);
   int span = std::min(window_span(program.split_a), window_span(program.split_b));
-  while (span >= 0 && relative_bound(program, bound, span, span) > contract.coefficient) --span;
+  while (span >= 0 && relative_bound(program, bound, k, span, span) > contract.coefficient) --span;
   if (span < 0) return std::nullopt;
   return Proved{{&scheme, accumulator, span}, bound.relative};
 }

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plan/bound.hpp"
@@ -61,6 +63,36 @@ TEST(BoundCheck, WindowsAreThoseOfThePlan) {
       }
     }
   }
+}
+
+TEST(BoundCheck, ScalesAreThoseOfThePlan) {
+  for (const core::Scheme* scheme : core::all_schemes()) {
+    const core::SplitRule& rule = scheme->program.split_a;
+    for (const float largest : {1.0F, 1.9F, 1.98437488F, 1.984375F, 1.999F, 0x1p-149F, 0x1.fcp-130F, 3e38F}) {
+      const std::vector<float> row{largest / 8, -largest, 0};
+      const core::MatrixView<const float> view{row.data(), 1, 3, 3, 1};
+      std::vector<core::VectorRange> ranges(1);
+      core::find_ranges(view, rule, std::span(ranges), 1);
+      const VectorNorms norms = vector_norms(view, window_of(rule));
+      EXPECT_EQ(norms.unscales[0], std::ldexp(1.0L, -ranges[0].scale)) << scheme->name << ": " << largest;
+    }
+  }
+}
+
+// A residual times a large power of two is larger than the element itself.
+TEST(BoundCheck, ResidualSlicesMayOverflowFirst) {
+  const auto largest = [](std::string_view format, int slices, int residual_exponent) {
+    return split_window({format, slices, "nearest-even", "nearest-even", residual_exponent, false, 0})
+        .largest;
+  };
+  EXPECT_EQ(largest("fp16", 2, 0), 14);
+  EXPECT_EQ(largest("fp16", 2, 12), 14);  // half an ulp, 2^(e - 11), becomes 2^(e + 1)
+  EXPECT_EQ(largest("fp16", 2, 13), 13);
+  EXPECT_EQ(largest("fp16", 3, 13), 12);  // 2^(e - 23 + 26)
+  EXPECT_EQ(largest("fp8_e5m2", 2, 8), 10);
+  const SplitWindow window = split_window({"fp16", 2, "nearest-even", "nearest-even", 13, false, 0});
+  EXPECT_TRUE(norms_of(window, 13, 13).in_window);
+  EXPECT_FALSE(norms_of(window, 13, 14).in_window);
 }
 
 TEST(BoundCheck, UnknownFormatsHaveNoWindow) {

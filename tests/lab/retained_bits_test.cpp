@@ -93,8 +93,10 @@ TEST(RetainedBits, AreThoseOfTheLibrarysSplits) {
     const core::SplitRule& rule = scheme->program.split_a;
     const RetainedBits retained({rule.format->name, rule.slices, name_of(rule.first_rounding),
                                  name_of(rule.residual_rounding), rule.residual_exponent, rule.scale_vectors,
-                                 rule.top_exponent});
-    const int last = rule.scale_vectors ? rule.top_exponent : rule.format->max_exponent;
+                                 rule.top_exponent, rule.kind == core::SplitKind::fixed ? "fixed" : "hi_lo"});
+    // Integer formats: a binade below the top nothing rounds up to a digit that there is not.
+    const int top = rule.top_exponent - (rule.format->floating ? 0 : 1);
+    const int last = rule.scale_vectors ? top : rule.format->max_exponent;
     for (int draw = 0; draw < 4000; ++draw) {
       const int exponent = last - static_cast<int>(random.integer(0, 60));
       const int scale = rule.scale_vectors ? static_cast<int>(random.integer(-20, 20)) : 0;
@@ -159,6 +161,18 @@ TEST(RetainedBits, IntegerScalesLeaveRoomForRounding) {
     const auto x = static_cast<float>(1 + random.unit());
     EXPECT_GE(digits.of(x, scale(x)), 20) << x;
   }
+}
+
+// Digits of eight bits, -128...127: the second is 128 where half a unit is left, and the grid carries it over.
+TEST(RetainedBits, AGridIsRoundedOnce) {
+  SplitDescription grid{"int8", 2, "nearest-even", "nearest-even", 8, true, 6};
+  const double x = 64 + 0.5;     // the first digit is 64 to nearest, the rest 0.5 2^8 = 128
+  EXPECT_EQ(bits(grid, x), 14);  // 127 of 128: 2^-8 is lost, 2^-14.01 of x
+  grid.kind = "fixed";
+  EXPECT_EQ(bits(grid, x), 24);
+  EXPECT_EQ(bits(grid, x + 0x1p-9), 15);
+  grid.kind = "loose";
+  EXPECT_THROW(bits(grid, x), core::Error);
 }
 
 TEST(RetainedBits, AtExponents) {

@@ -184,7 +184,7 @@ TEST(Contract, IsProvedFromSmallLengthsOn) {
     const Program& program = find_scheme(name)->program;
     const int span = window_span(program.split_a);
     const auto proved = [&](Accumulator accumulator, std::int64_t k) {
-      return relative_bound(program, error_bound(program, accumulator, k, true, true), span, span) <=
+      return relative_bound(program, error_bound(program, accumulator, k, true, true), k, span, span) <=
              fp32_contract(k);
     };
     for (std::int64_t k = 1; k <= 100000; k = k < 200 ? k + 1 : k * 5 / 4) {

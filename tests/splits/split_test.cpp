@@ -91,10 +91,11 @@ TEST(Ranges, ZeroVectorsScaleByOne) {
   EXPECT_TRUE(summarize(ranges).finite);
 }
 
-class HiLo : public testing::TestWithParam<const Scheme*> {};
+class Split : public testing::TestWithParam<const Scheme*> {};
 
-TEST_P(HiLo, SlicesAreTheDefinition) {
+TEST_P(Split, SlicesAreTheDefinition) {
   const SplitRule& rule = GetParam()->program.split_a;
+  if (rule.kind == SplitKind::fixed) GTEST_SKIP() << "digits are tested below";
   for (const char* distribution : {"uniform", "phi:2", "subnormal", "offset:100", "offset:-120"}) {
     for (const bool strided : {false, true}) {
       const Operand operand(19, 70, strided, distribution, 11);
@@ -116,7 +117,7 @@ TEST_P(HiLo, SlicesAreTheDefinition) {
   }
 }
 
-TEST_P(HiLo, PaddingIsZeroAndStorageOnlyWidens) {
+TEST_P(Split, PaddingIsZeroAndStorageOnlyWidens) {
   const SplitRule& rule = GetParam()->program.split_a;
   const Operand operand(19, 70, false, "uniform", 3);
   std::vector<VectorRange> ranges;
@@ -138,7 +139,7 @@ TEST_P(HiLo, PaddingIsZeroAndStorageOnlyWidens) {
   }
 }
 
-TEST_P(HiLo, BlocksAreViewsOfTheWhole) {
+TEST_P(Split, BlocksAreViewsOfTheWhole) {
   const SplitRule& rule = GetParam()->program.split_a;
   const Operand operand(300, 5, false, "uniform", 3);
   std::vector<VectorRange> ranges;
@@ -149,7 +150,7 @@ TEST_P(HiLo, BlocksAreViewsOfTheWhole) {
     EXPECT_EQ(slice_value(block, s, 7, 3), slice_value(slices, s, 135, 3));
 }
 
-TEST_P(HiLo, SpecialValuesLeaveZeros) {
+TEST_P(Split, SpecialValuesLeaveZeros) {
   const SplitRule& rule = GetParam()->program.split_a;
   const std::vector<float> row{1, std::numeric_limits<float>::quiet_NaN(),
                                std::numeric_limits<float>::infinity(), 2};
@@ -163,12 +164,74 @@ TEST_P(HiLo, SpecialValuesLeaveZeros) {
   EXPECT_FALSE(ranges[0].finite());
 }
 
-INSTANTIATE_TEST_SUITE_P(AllSchemes, HiLo, testing::ValuesIn(all_schemes().begin(), all_schemes().end()),
+INSTANTIATE_TEST_SUITE_P(AllSchemes, Split, testing::ValuesIn(all_schemes().begin(), all_schemes().end()),
                          [](const auto& scheme) {
                            std::string name(scheme.param->name);
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
+
+// Digits of a grid stand for the nearest grid point, and int8 holds them all.
+TEST(Digits, AreThoseOfTheNearestGridPoint) {
+  constexpr double grid = 0x1p16;
+  for (const char* distribution :
+       {"uniform", "phi:2", "subnormal", "offset:127", "offset:-120", "integer:127"}) {
+    const Operand operand(23, 70, true, distribution, 5);
+    const SplitRule rule = grid_split(3);
+    std::vector<VectorRange> ranges;
+    Slices slices;
+    const auto memory = split(operand.read(), rule, SliceStorage::packed, ranges, slices, 2);
+    for (std::int64_t v = 0; v < 23; ++v) {
+      double largest = 0;
+      for (std::int64_t p = 0; p < 70; ++p) {
+        const double x = std::ldexp(static_cast<double>(operand.view(v, p)), ranges[v].scale);
+        largest = std::max(largest, std::abs(x));
+        double sum = 0;
+        for (int s = 0; s < 3; ++s) sum += std::ldexp(slice_value(slices, s, v, p), 8 * (2 - s));
+        ASSERT_EQ(sum, std::nearbyint(x * grid)) << distribution;
+      }
+      ASSERT_LT(largest, 127);
+      ASSERT_GE(largest, 63.5);
+    }
+  }
+}
+
+TEST(Digits, RoundTiesToEvenAndKeepTheirSigns) {
+  const auto digits = [](double x) {
+    std::vector<int> values;
+    split_element(grid_split(2), x, 0,
+                  [&](int, std::uint64_t pattern) { values.push_back(static_cast<std::int8_t>(pattern)); });
+    std::reverse(values.begin(), values.end());
+    return values;
+  };
+  EXPECT_EQ(digits(1.0), (std::vector{1, 0}));
+  EXPECT_EQ(digits(0.5), (std::vector{1, -128}));
+  EXPECT_EQ(digits(-0.5), (std::vector{0, -128}));
+  EXPECT_EQ(digits(127.0 / 256), (std::vector{0, 127}));
+  EXPECT_EQ(digits(0.5 / 256), (std::vector{0, 0}));
+  EXPECT_EQ(digits(1.5 / 256), (std::vector{0, 2}));
+  EXPECT_EQ(digits(-126.99), (std::vector{-127, 3}));
+}
+
+// A magnitude that would round to 128 raises the exponent, in float and double, subnormals too.
+TEST(Digits, LeadingOnesRaiseTheExponent) {
+  for (const double unit : {1.0, 0x1p-100, 0x1p100, 0x1p-139}) {
+    for (const double largest : {1.984374, 1.984375, 1.9921875, 1.9999999}) {
+      const auto value = static_cast<float>(largest * unit);
+      VectorRange range{}, wide{};
+      extend(range, value);
+      extend(wide, static_cast<double>(value));
+      EXPECT_EQ(range.raised, wide.raised);
+      const int exponent = exponent_of(value);
+      EXPECT_EQ(range.largest, exponent);
+      EXPECT_EQ(range.raised - exponent, std::ldexp(value, -exponent) >= 1.984375F ? 1 : 0) << value;
+    }
+  }
+  VectorRange range{};
+  extend(range, 5e-324 * 255);  // 255 units of the smallest double: 1.9921875 2^7
+  EXPECT_EQ(range.largest, -1067);
+  EXPECT_EQ(range.raised, -1066);
+}
 
 }  // namespace
 }  // namespace kintsugi::core

@@ -39,7 +39,8 @@ class Handle {
 
 class PlanOf {
  public:
-  explicit PlanOf(const GemmData& data) {
+  template <class T>
+  explicit PlanOf(const GemmDataOf<T>& data) {
     const auto problem = data.problem();
     const auto options = data.options();
     status = kintsugi_plan_create(nullptr, &problem, &options, &plan);

@@ -30,8 +30,11 @@ inline bool is_poison(double x) { return std::bit_cast<std::uint64_t>(x) == doub
 
 template <class T>
 T poison_of() {
-  if constexpr (std::is_same_v<T, float>) return poison();
-  return std::bit_cast<double>(double_poison_bits);
+  if constexpr (std::is_same_v<T, float>) {
+    return poison();
+  } else {
+    return std::bit_cast<double>(double_poison_bits);
+  }
 }
 
 // The bits of a vector, for comparisons that take -0 and NaN seriously.

@@ -18,7 +18,7 @@ inline double coefficient(const std::string& scheme, const std::string& engine, 
   const core::Program& program = core::find_scheme(scheme)->program;
   const auto accumulator = core::find_engine(engine)->accumulators(program.format().id).front();
   const core::ErrorBound bound = core::error_bound(program, accumulator, k, true, true);
-  return core::relative_bound(program, bound, 0, 0) * (1 + 0x1p-20) + 0x1p-24;
+  return core::relative_bound(program, bound, k, 0, 0) * (1 + 0x1p-20) + 0x1p-24;
 }
 
 // The bound of one product, entry by entry: from the program, the accumulator and the operands themselves.

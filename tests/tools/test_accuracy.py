@@ -210,6 +210,15 @@ def test_fitted_schemes_have_the_bound_of_what_ran(program):
     assert row["bound"]["held"] is True
 
 
+def test_bounds_of_parametrised_schemes_hold(program):
+    """Slices, residual scales and blocks that no scheme has by default; residuals that overflow before the element."""
+    schemes = ["split-n:a=3:b=1", "split-n:format=fp8_e5m2:scale=8:block=32", "split-n:format=bf16:a=4:b=2:terms=5"]
+    schemes += ["split-n:format=fp32:scale=40", "h2sgemm:sb=24", "quantensor:slices=1", "quantensor:slices=3"]
+    flags = ["--types", "fp32,fp64", "--distributions", "uniform,offset:15,integer:127", "--m", "5", "--n", "7", "--k", "1,70"]
+    rows = program.ok("accuracy", "--schemes", ",".join(schemes), *flags, "--json", environment=ONE_THREAD).json()["rows"]
+    assert {row["scheme"] for row in rows if row["bound"]["held"]} == set(schemes)
+
+
 def test_parameters_may_choose_the_format(program):
     """An accumulator that the scheme's default format does not have."""
     flags = ["--schemes", "split-n:format=bf16:a=3:b=3", "--accumulators", "amx-bf16,v100", "--shapes", "4x4x4"]

@@ -40,17 +40,6 @@ std::vector<T> generated(const CellKey& key, lab::Side side, std::int64_t rows, 
   return values;
 }
 
-lab::SplitWindow window_of(const Json& split) {
-  const std::string format = cell(split, "format");
-  const std::string first = cell(split, "first_rounding");
-  const std::string residual = cell(split, "residual_rounding");
-  lab::SplitDescription description{format, split.at("slices").get<int>(), first, residual,
-                                    split.at("residual_exponent").get<int>()};
-  description.scale_vectors = split.at("scale_vectors").get<bool>();
-  if (description.scale_vectors) description.top_exponent = split.at("top_exponent").get<int>();
-  return lab::split_window(description);
-}
-
 // The splits that ran and the bound that they promise, from the plan or, where the scheme fitted itself to the
 // operands, from the report. Null for native.
 Json promise_of(const Json& plan, const Json& report) {
@@ -211,8 +200,9 @@ Json TypedCell<T>::bound_of(const Result& result) const {
   Json bound = result.promise.at("bound_in_window");
   const lab::BoundCoefficients coefficients{bound.at("relative"), bound.at("floor_a"), bound.at("floor_b"),
                                             bound.at("floor_both")};
-  const auto a = lab::vector_norms(view_a(), window_of(result.promise.at("split_a")));
-  const auto b = lab::vector_norms(view_b().transposed(), window_of(result.promise.at("split_b")));
+  const auto a = lab::vector_norms(view_a(), lab::split_window(description_of(result.promise.at("split_a"))));
+  const auto b = lab::vector_norms(view_b().transposed(),
+                                   lab::split_window(description_of(result.promise.at("split_b"))));
   const bool in_window = a.in_window && b.in_window;
   double largest_ratio = 0;
   for (const auto& entry : result.entries) {

@@ -10,19 +10,6 @@ bool contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-kintsugi_problem problem_of(const Shape& shape, Type type) {
-  kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
-  problem.m = shape.m;
-  problem.n = shape.n;
-  problem.k = shape.k;
-  problem.lda = shape.k;
-  problem.ldb = problem.ldc = shape.n;
-  problem.type_a = problem.type_b = problem.type_c = problem.type_scalar =
-      type == Type::float32 ? KINTSUGI_F32 : KINTSUGI_F64;
-  problem.layout = KINTSUGI_ROW_MAJOR;
-  return problem;
-}
-
 // The format of a scheme's slices, which its parameters may choose: so a plan is asked.
 std::string slice_format(const std::string& scheme, Type type) {
   const Handle handle = make_handle();
@@ -77,7 +64,7 @@ Plan make_plan(kintsugi_handle handle, const Shape& shape, const Method& method)
   // What the row names is what runs, whatever the environment prefers.
   const HiddenVariables environment(
       {"KINTSUGI_SCHEME", "KINTSUGI_POLICY", "KINTSUGI_ACCURACY", "KINTSUGI_ENGINE", "KINTSUGI_ACCUMULATOR"});
-  const kintsugi_problem problem = problem_of(shape, method.type);
+  const kintsugi_problem problem = row_major_problem(shape, method.type);
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
   options.engine = method.engine.c_str();
   if (method.scheme == "native") {
@@ -97,6 +84,31 @@ Json describe(const Plan& plan) {
   return read_description("plan", [&](char* buffer, std::size_t capacity, std::size_t* needed) {
     return kintsugi_plan_describe(plan.get(), buffer, capacity, needed);
   });
+}
+
+kintsugi_problem row_major_problem(const Shape& shape, Type type) {
+  kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
+  problem.m = shape.m;
+  problem.n = shape.n;
+  problem.k = shape.k;
+  problem.lda = shape.k;
+  problem.ldb = problem.ldc = shape.n;
+  problem.type_a = problem.type_b = problem.type_c = problem.type_scalar =
+      type == Type::float32 ? KINTSUGI_F32 : KINTSUGI_F64;
+  problem.layout = KINTSUGI_ROW_MAJOR;
+  return problem;
+}
+
+lab::SplitDescription description_of(const Json& split) {
+  const auto word = [&](const char* name) -> std::string_view {
+    return split.at(name).get_ref<const std::string&>();
+  };
+  lab::SplitDescription description{word("format"), split.at("slices").get<int>(), word("first_rounding"),
+                                    word("residual_rounding"), split.at("residual_exponent").get<int>()};
+  description.scale_vectors = split.at("scale_vectors").get<bool>();
+  if (description.scale_vectors) description.top_exponent = split.at("top_exponent").get<int>();
+  description.kind = word("kind");
+  return description;
 }
 
 }  // namespace kintsugi::tools

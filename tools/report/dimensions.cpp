@@ -83,6 +83,19 @@ Dimension parameter_dimension(const std::string& key) {
           true};
 }
 
+// Slices of both operands, where they have as many.
+Dimension slices_dimension() {
+  return {"slices of each operand",
+          false,
+          [](const Json& row) {
+            const auto slices = parameter_of(row, "a");
+            return slices == parameter_of(row, "b") ? slices : std::nullopt;
+          },
+          [](const Json& row) { return cell_text(row) + ": error against slices"; },
+          [](const Json& row) { return without_parameter(without_parameter(cell(row, "scheme"), "a"), "b"); },
+          true};
+}
+
 std::optional<double> equal_sizes(const Json& row, const char* one, const char* other) {
   if (size_of(row, one) != size_of(row, other)) return std::nullopt;
   return length_of(row, one);
@@ -144,6 +157,7 @@ std::vector<Dimension> dimensions_of(const std::vector<Json>& rows) {
   for (const Json& row : rows) {
     for (const auto& word : parameters_of(cell(row, "scheme"))) keys.insert(word.substr(0, word.find('=')));
   }
+  if (keys.erase("a") + keys.erase("b") == 2) dimensions.push_back(slices_dimension());
   for (const auto& key : keys) dimensions.push_back(parameter_dimension(key));
   return dimensions;
 }

@@ -135,6 +135,9 @@ Chart make_chart(const Group& group, const Dimension& dimension, const Measure& 
     const auto error = error_of(*row, measure);
     if (error) add_point(series_in(chart, looks.series_of(*row, dimension.scheme(*row))), x, *error);
   }
+  // Of the schemes that have the parameter, some have one value of it alone.
+  if (dimension.native_is_level)
+    std::erase_if(chart.series, [](const Series& series) { return series.points.size() < 2; });
   add_level(chart, group, measure, looks);
   // The contract is one of componentwise errors.
   if (std::string(measure.member) == "max_componentwise") chart.limit = contract_line(group);

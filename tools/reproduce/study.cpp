@@ -186,8 +186,7 @@ PaperFigure terms_figure() {
              {"accumulators", {"a100"}},
              {"distributions", types},
              {"shapes", {"64x64x1024"}}}}},
-          {{"terms of the scheme", "a of the scheme", "parameter of the distribution"},
-           {study_error, exact_error}},
+          {{"terms of the scheme", "slices of each operand"}, {study_error}},
           {{"More terms always improve the result (types 1 to 3)", "always", more_terms_help},
            {"At least three terms are needed to come near fp32", "three", three_terms_needed},
            {"Three terms are enough for elements no smaller than type 3's", "a good approximation",
@@ -233,7 +232,7 @@ PaperFigure fp64_figure() {
              {"accumulators", {"a100", "fp32"}},
              {"distributions", {"uniform", "type1"}},
              {"shapes", {"64x64x256"}}}}},
-          {{"a of the scheme"}, {exact_error}},
+          {{"slices of each operand"}, {exact_error}},
           {{"fp32 slices reach fp64's accuracy", "any precision",
             [](const Evidence& evidence) { return fp64_reached(evidence, "fp32", "fp32", 24, 0, 4); }},
            {"fp16 slices reach fp64's accuracy", "any precision", [](const Evidence& evidence) {

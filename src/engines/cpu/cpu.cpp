@@ -27,8 +27,8 @@ constexpr std::int64_t exact_int8_products = 1024;
 
 // Scratch of one worker, in tiles of 4-byte numbers. Floating formats: accumulators inside and outside for every
 // group. Integer ones, group by group: a product, the accumulator, and 64-bit sums outside.
-std::size_t worker_bytes(int groups) {
-  return array_bytes(std::max(2 * groups, 4) * tile, tile, sizeof(float));
+std::size_t worker_bytes(int groups, bool floating) {
+  return array_bytes((floating ? 2 * groups : 4) * tile, tile, sizeof(float));
 }
 
 // sums (tile x tile, column-major) = beta * sums + a * b^T over `length` inner indices.
@@ -161,7 +161,7 @@ void integer_tile(const Multiplication& task, std::int64_t row, std::int64_t col
 void multiply_tiles(const Multiplication& task) {
   const std::int64_t tile_rows = divide_up(task.sums.rows, tile);
   const std::int64_t tiles = tile_rows * divide_up(task.sums.columns, tile);
-  const std::size_t scratch_of_worker = worker_bytes(task.schedule->groups);
+  const std::size_t scratch_of_worker = worker_bytes(task.schedule->groups, task.a.format->floating);
   const int workers = workers_for(tiles, task.threads);
   const OpenBlasThreads single(1);
 #pragma omp parallel for num_threads(workers) schedule(static, 1)
@@ -242,8 +242,10 @@ class CpuEngine final : public Engine {
   SliceStorage slice_storage(FormatId) const override { return SliceStorage::fp32; }
   double relative_rate(FormatId) const override { return 1; }
 
-  std::size_t scratch_bytes(const Schedule& schedule, FormatId, std::int64_t, int threads) const override {
-    return static_cast<std::size_t>(std::max(threads, 1)) * worker_bytes(schedule.groups);
+  std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t,
+                            int threads) const override {
+    return static_cast<std::size_t>(std::max(threads, 1)) *
+           worker_bytes(schedule.groups, format != FormatId::int8);
   }
 
   void multiply(const Multiplication& task) const override { multiply_tiles(task); }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
@@ -59,7 +60,7 @@ EngineRun run_engine(const Engine& engine, const Schedule& schedule, const Forma
   run.task.schedule = &schedule;
   run.task.a = prepare(schedule.slices_a, m, run.a_memory, 1);
   run.task.b = prepare(schedule.slices_b, n, run.b_memory, 900000007);
-  run.task.sums = {nullptr, m, n, schedule.groups};
+  run.task.sums = make_accumulators(format, m, n, schedule.groups);
   run.sums_memory.assign(run.task.sums.bytes(), std::byte{0xcd});
   run.task.sums.data = run.sums_memory.data();
   run.scratch.assign(engine.scratch_bytes(schedule, format.id, k, threads), std::byte{0xab});
@@ -88,18 +89,24 @@ TEST_F(CpuEngine, IntegersAreBitForBitEqual) {
       const EngineRun theirs = run_engine(reference_, schedule, int8, Accumulator::int32, m, n, k, 8, 2);
       for (int g = 0; g < schedule.groups; ++g) {
         for (std::int64_t e = 0; e < m * n; ++e) {
-          ASSERT_EQ(mine.task.sums.group<std::int32_t>(g)[e], theirs.task.sums.group<std::int32_t>(g)[e]);
+          ASSERT_EQ(mine.task.sums.group<std::int64_t>(g)[e], theirs.task.sums.group<std::int64_t>(g)[e]);
         }
       }
     }
   }
 }
 
-// All +-127 and -128 on both sides of the INT32 limit, where sums wrap alike.
+// All +-127 and -128 on both sides of the INT32 limit: over all of k sums wrap alike, and in blocks they leave
+// the accumulators before they would.
 TEST_F(CpuEngine, Int32EdgeIsExact) {
-  const Schedule schedule = make_schedule(single_product);
-  for (const auto& [value, k] :
-       {std::pair{127, std::int64_t{133144}}, {127, 133145}, {-128, 131071}, {-128, 131072}}) {
+  Schedule schedule = make_schedule(single_product);
+  for (const auto& [value, k, block] : {std::tuple{127, std::int64_t{133144}, 0},
+                                        {127, 133145, 0},
+                                        {-128, 131071, 0},
+                                        {-128, 131072, 0},
+                                        {127, 133145, 65536},
+                                        {-128, 400000, 131071}}) {
+    schedule.k_block = block;
     for (const Engine* engine : {&cpu_, &reference_}) {
       Slices slices = make_slices(int8, engine->slice_storage(FormatId::int8), 1, 1, k);
       std::vector<std::byte> memory(slices.bytes());
@@ -111,15 +118,15 @@ TEST_F(CpuEngine, Int32EdgeIsExact) {
           slices.vector<std::int8_t>(0, 0)[p] = static_cast<std::int8_t>(value);
         }
       }
-      Accumulators sums{nullptr, 1, 1, 1};
+      Accumulators sums = make_accumulators(int8, 1, 1, 1);
       std::vector<std::byte> sums_memory(sums.bytes());
       sums.data = sums_memory.data();
       std::vector<std::byte> scratch(engine->scratch_bytes(schedule, FormatId::int8, k, 1));
       engine->multiply({&schedule, slices, slices, sums, Accumulator::int32, scratch.data(), 1});
       const std::int64_t exact = k * value * value;
-      EXPECT_EQ(sums.group<std::int32_t>(0)[0], static_cast<std::int32_t>(static_cast<std::uint32_t>(exact)))
-          << k;
-      EXPECT_EQ(exact <= 2147483647, k != 133145 && k != 131072);
+      const bool wraps = block == 0 && exact > std::numeric_limits<std::int32_t>::max();
+      EXPECT_EQ(sums.group<std::int64_t>(0)[0], wraps ? exact - (std::int64_t{1} << 32) : exact) << k;
+      EXPECT_EQ(wraps, block == 0 && (k == 133145 || k == 131072));
     }
   }
 }

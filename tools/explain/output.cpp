@@ -1,0 +1,160 @@
+#include "explain/output.hpp"
+
+#include <algorithm>
+
+namespace kintsugi::tools {
+
+namespace {
+
+std::string power(const std::optional<int>& exponent) {
+  return exponent ? fmt::format("2^{}", *exponent) : "-";
+}
+
+std::string source_text(const Json& source) {
+  if (source.contains("distribution"))
+    return fmt::format("{}, seed {}", cell(source, "distribution"), cell(source, "seed"));
+  const auto operand = [&](const char* file, const char* trans) {
+    return cell(source, trans) == "N" ? cell(source, file)
+                                      : fmt::format("{}({})", cell(source, trans), cell(source, file));
+  };
+  return operand("a", "transa") + " times " + operand("b", "transb");
+}
+
+void print_facts(const Explanation& explanation) {
+  Table table({"vectors", "count", "length", "largest", "smallest", "widest span", "median span", "zeros",
+               "NaN", "Inf"});
+  for (std::size_t column = 1; column < 10; ++column) table.align_right(column);
+  const auto add = [&](const char* name, const OperandFacts& facts) {
+    table.add({name, std::to_string(facts.vectors), std::to_string(facts.length), power(facts.largest),
+               power(facts.smallest), std::to_string(facts.widest_span), std::to_string(facts.median_span),
+               std::to_string(facts.zeros), std::to_string(facts.nans), std::to_string(facts.infinities)});
+  };
+  add("rows of op(A)", explanation.a);
+  add("columns of op(B)", explanation.b);
+  fmt::print("{}\n", table.text());
+}
+
+std::string k_block_text(const SchemeRow& row) {
+  if (row.program.is_null()) return "-";
+  const int block = row.program.at("schedule").at("k_block").get<int>();
+  return block == 0 ? "all" : std::to_string(block);
+}
+
+std::string kept_share(const SchemeRow& row) {
+  if (!row.retained_a) return "-";
+  const auto elements = static_cast<double>(row.retained_a->elements + row.retained_b->elements);
+  const auto promised = static_cast<double>(row.retained_a->promised + row.retained_b->promised);
+  if (elements == 0) return "-";
+  constexpr double almost_all = 99.99;
+  return promised == elements ? "100 %"
+                              : fmt::format("{:.4g} %", std::min(almost_all, 100 * promised / elements));
+}
+
+std::string bits_text(const SchemeRow& row) {
+  if (!row.retained_a) return "-";
+  return fmt::format("{} of {}", std::min(row.retained_a->fewest, row.retained_b->fewest),
+                     std::min(row.retained_a->promised_bits, row.retained_b->promised_bits));
+}
+
+// Digits of a grid have no window: the bound's floors say what small elements lose.
+std::string window_text(const SchemeRow& row) {
+  if (!row.in_window) return "-";
+  if (!*row.in_window) return "no";
+  return row.window.integer ? "any" : "yes";
+}
+
+std::string bound_text(const std::optional<double>& bound) {
+  return bound ? fmt::format("{:.2e}", *bound) : "-";
+}
+
+std::string contract_text(const SchemeRow& row) {
+  if (!row.errors) return "-";
+  return row.met ? (row.proved ? "met, proved" : "met") : "missed";
+}
+
+void print_rows(const std::vector<SchemeRow>& rows) {
+  Table table({"scheme", "products", "k block", "bits kept", "keep all", "in window", "bound", "bound here",
+               "frobenius", "componentwise", "contract"});
+  for (std::size_t column = 1; column < 10; ++column) table.align_right(column);
+  for (const SchemeRow& row : rows) {
+    const auto error = [&](double lab::ErrorReport::*member) {
+      return row.errors ? fmt::format("{:.2e}", (*row.errors).*member) : std::string("-");
+    };
+    table.add({row.scheme, row.program.is_null() ? "-" : std::to_string(row.products()), k_block_text(row),
+               bits_text(row), kept_share(row), window_text(row),
+               row.bound ? bound_text(row.bound->coefficients.relative) : "-",
+               row.bound ? bound_text(row.bound->of_sample) : "-",
+               error(&lab::ErrorReport::frobenius_relative), error(&lab::ErrorReport::max_componentwise),
+               contract_text(row)});
+  }
+  fmt::print("{}\n", table.text());
+}
+
+std::string ladder_text(const Choice& choice) {
+  std::string text;
+  for (const LadderRung& rung : choice.rungs) {
+    text += text.empty() ? "" : ", ";
+    text += rung.scheme;
+    if (rung.largest_span) text += fmt::format(" (to {} binades)", *rung.largest_span);
+  }
+  return text;
+}
+
+void print_choice(const Choice& choice) {
+  const std::string chosen = choice.taken ? choice.chosen()->scheme : "nothing";
+  std::string text = fmt::format("policy {}: {}; {}.", choice.policy, chosen, choice.reason);
+  if (choice.rungs.size() > 1) text += fmt::format(" Ladder: {}.", ladder_text(choice));
+  fmt::print("{}\n", wrapped(text, 110, 2));
+}
+
+Json problem_document(const ExplainedProblem& problem, const std::string& type) {
+  return {{"m", problem.m}, {"n", problem.n}, {"k", problem.k}, {"type", type}, {"source", problem.source}};
+}
+
+}  // namespace
+
+void print_text(const ExplainedProblem& problem, const Explanation& explanation) {
+  const Contract& contract = explanation.contract;
+  fmt::print("{} x {} result, inner length {}, {}: {}\n", problem.m, problem.n, problem.k, explanation.type,
+             source_text(problem.source));
+  for (const auto& note : problem.operands.notes) fmt::print("{}\n", note);
+  fmt::print("Accuracy {} allows an error of {:.3g} |A||B|.\n\n", contract.accuracy, contract.coefficient);
+  print_facts(explanation);
+  print_rows(explanation.rows);
+  const std::string legend = fmt::format(
+      "bits kept: the fewest of all elements, of those that the split promises in its window; keep all: "
+      "elements "
+      "that keep as many. Bounds and errors in units of |A||B|, frobenius of |C|: bound for any operands in "
+      "the "
+      "window, bound here for the sampled entries; errors are those of {} x {} entries of this product.",
+      explanation.sampled_rows.size(), explanation.sampled_columns.size());
+  fmt::print("{}\n\n", wrapped(legend, 110, 0));
+  print_choice(explanation.choices.by_default);
+  print_choice(explanation.choices.emulating);
+  fmt::print("\n");
+  Table table({"scheme", "why, why not"});
+  for (const SchemeRow& row : explanation.rows)
+    table.add({row.scheme, verdict(row, explanation.choices, contract)});
+  fmt::print("{}", table.text());
+}
+
+void print_json(const ExplainedProblem& problem, const Explanation& explanation) {
+  Json result = document("explain");
+  result["problem"] = problem_document(problem, explanation.type);
+  result["notes"] = problem.operands.notes;
+  result["operands"] = {{"a", facts_document(explanation.a)}, {"b", facts_document(explanation.b)}};
+  result["contract"] = {{"accuracy", explanation.contract.accuracy},
+                        {"coefficient", explanation.contract.coefficient}};
+  result["sample"] = {{"rows", explanation.sampled_rows}, {"columns", explanation.sampled_columns}};
+  result["choices"] = {choice_document(explanation.choices.by_default),
+                       choice_document(explanation.choices.emulating)};
+  result["schemes"] = Json::array();
+  for (const SchemeRow& row : explanation.rows) {
+    Json scheme = row_document(row);
+    scheme["verdict"] = verdict(row, explanation.choices, explanation.contract);
+    result["schemes"].push_back(scheme);
+  }
+  print(result);
+}
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,29 @@
+// What `kintsugi explain` found: for people or as JSON.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "explain/request.hpp"
+#include "explain/verdict.hpp"
+
+namespace kintsugi::tools {
+
+struct Explanation {
+  std::string type;  // "fp32"
+  OperandFacts a;
+  OperandFacts b;
+  Contract contract;
+  Choices choices;
+  std::vector<std::int64_t> sampled_rows;
+  std::vector<std::int64_t> sampled_columns;
+  std::vector<SchemeRow> rows;
+};
+
+// Plain text on stdout.
+void print_text(const ExplainedProblem& problem, const Explanation& explanation);
+
+// One document, format "kintsugi.explain" (docs/schema/explain.schema.json), on stdout.
+void print_json(const ExplainedProblem& problem, const Explanation& explanation);
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,45 @@
+// The library's plans for the problem that is explained: what would be chosen.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "accuracy/methods.hpp"
+
+namespace kintsugi::tools {
+
+std::string binades(int span);  // "1 binade", "2 binades"
+
+// A program of a ladder, and the widest span that it takes.
+struct LadderRung {
+  std::string scheme;
+  std::optional<int> largest_span;  // nothing: any
+  int products = 0;                 // of slices; 0: native
+
+  bool takes(int span) const { return !largest_span || *largest_span >= span; }
+};
+
+// What a policy does with operands of a span.
+struct Choice {
+  std::string policy;
+  std::string engine;  // "" where there is no plan
+  std::vector<LadderRung> rungs;
+  std::optional<std::size_t> taken;  // a rung; nothing where none does
+  std::string reason;
+
+  const LadderRung* chosen() const { return taken ? &rungs[*taken] : nullptr; }
+};
+Choice choose(const kintsugi_problem& problem, const std::string& policy, const std::string& accuracy,
+              const std::string& engine, int span);
+
+// The accuracy in force and what it allows, as a coefficient of |A||B|.
+struct Contract {
+  std::string accuracy;
+  double coefficient = 0;
+};
+Contract contract_of(const std::string& accuracy, Type type, std::int64_t k);
+
+Json choice_document(const Choice& choice);
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,91 @@
+#include "explain/request.hpp"
+
+#include "lab/generators.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+void check_request(const ExplainRequest& request) {
+  const bool sizes = request.m > 0 || request.n > 0 || request.k > 0;
+  if (!request.files.a_file.empty()) {
+    if (sizes || request.generated())
+      fail("--distribution", "{} is given: the problem is either two files, or sizes and a distribution",
+           request.files.a_file);
+    if (request.files.b_file.empty()) fail("B", "is missing");
+    return;
+  }
+  if (!sizes && !request.generated())
+    fail("A", "is missing: give two files, or --m, --n, --k and --distribution");
+  if (request.m == 0) fail("--m", "is missing");
+  if (request.n == 0) fail("--n", "is missing");
+  if (request.k == 0) fail("--k", "is missing");
+  if (!request.generated()) fail("--distribution", "is missing");
+}
+
+template <class T>
+void fill_matrix(const lab::Distribution& distribution, lab::Side side, std::uint64_t seed, Matrix& matrix) {
+  lab::fill(distribution, side, seed,
+            core::MatrixView<T>{matrix.data<T>(), matrix.rows, matrix.columns, matrix.row_stride(),
+                                matrix.column_stride()});
+}
+
+// Vectors lie contiguous: rows of A, columns of B.
+Matrix generated(const ExplainRequest& request, lab::Side side) {
+  const bool is_a = side == lab::Side::a;
+  const Type type = request.type == "fp64" ? Type::float64 : Type::float32;
+  Matrix matrix = is_a ? make_matrix("--m", request.m, request.k, type, Order::row_major)
+                       : make_matrix("--n", request.k, request.n, type, Order::column_major);
+  const std::uint64_t seed = parse_seed(request.seed);
+  try {
+    const lab::Distribution distribution = lab::parse_distribution(request.distribution);
+    if (type == Type::float32) {
+      fill_matrix<float>(distribution, side, seed, matrix);
+    } else {
+      fill_matrix<double>(distribution, side, seed, matrix);
+    }
+  } catch (const InputError&) {
+    throw;
+  } catch (const std::runtime_error& error) {  // no distribution, or the type cannot hold what was asked for
+    fail("--distribution", "{}", error.what());
+  }
+  return matrix;
+}
+
+ExplainedProblem generated_problem(const ExplainRequest& request) {
+  ExplainedProblem problem;
+  problem.operands.a = generated(request, lab::Side::a);
+  problem.operands.b = generated(request, lab::Side::b);
+  problem.operands.transa = problem.operands.transb = "N";
+  problem.source = {{"distribution", request.distribution}, {"seed", parse_seed(request.seed)}};
+  return problem;
+}
+
+ExplainedProblem problem_of_files(const ExplainRequest& request) {
+  ExplainedProblem problem;
+  ProblemRequest files = request.files;
+  files.dtype = request.type;
+  problem.operands = read_operands(files);
+  problem.source = {
+      {"a", files.a_file}, {"b", files.b_file}, {"transa", files.transa}, {"transb", files.transb}};
+  return problem;
+}
+
+}  // namespace
+
+ExplainedProblem read_problem(const ExplainRequest& request) {
+  check_request(request);
+  ExplainedProblem problem = request.generated() ? generated_problem(request) : problem_of_files(request);
+  const Operands& operands = problem.operands;
+  const bool straight_a = operands.transa == "N";
+  const bool straight_b = operands.transb == "N";
+  problem.m = straight_a ? operands.a.rows : operands.a.columns;
+  problem.k = straight_a ? operands.a.columns : operands.a.rows;
+  problem.n = straight_b ? operands.b.columns : operands.b.rows;
+  if (problem.m == 0 || problem.n == 0 || problem.k == 0)
+    fail(request.files.a_file, "the product is {} x {} with inner length {}: there is nothing to explain",
+         problem.m, problem.n, problem.k);
+  return problem;
+}
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,41 @@
+// What `kintsugi explain` is asked: a problem of files, or of sizes and a distribution.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gemm/problem.hpp"
+#include "support.hpp"
+
+namespace kintsugi::tools {
+
+struct ExplainRequest {
+  ProblemRequest files;  // a_file is "" where the operands are generated
+  std::int64_t m = 0;    // 0: not given
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  std::string distribution;  // "": the operands are files
+  std::string seed = "1";
+  std::string type;      // "": the files' own, fp32
+  std::string accuracy;  // "": the settings'
+  std::string engine;
+  std::vector<std::string> schemes;  // none: all that take the operands' type, and native
+  bool json = false;
+
+  bool generated() const { return !distribution.empty(); }
+};
+
+// op(A) is m x k, op(B) k x n.
+struct ExplainedProblem {
+  Operands operands;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  Json source;  // files, or distribution and seed
+};
+
+// Reads or generates the operands. Fails, naming flag or file, where they are no problem with entries.
+ExplainedProblem read_problem(const ExplainRequest& request);
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,108 @@
+#include "explain/sample.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace kintsugi::tools {
+
+namespace {
+
+template <class T>
+std::vector<T> gathered(core::MatrixView<const T> vectors, const std::vector<std::int64_t>& chosen) {
+  std::vector<T> values;
+  values.reserve(static_cast<std::size_t>(std::ssize(chosen) * vectors.columns));
+  for (const std::int64_t v : chosen) {
+    for (std::int64_t l = 0; l < vectors.columns; ++l) values.push_back(vectors(v, l));
+  }
+  return values;
+}
+
+// What a scheme may say of operands or engine that it is not made for.
+bool is_refusal(kintsugi_status status) {
+  return status == KINTSUGI_CONTRACT_UNREACHABLE || status == KINTSUGI_NOT_SUPPORTED;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> sampled_vectors(const OperandFacts& facts) {
+  constexpr std::int64_t most = 16;
+  std::vector<std::int64_t> chosen;
+  if (facts.vectors <= most) {
+    for (std::int64_t v = 0; v < facts.vectors; ++v) chosen.push_back(v);
+    return chosen;
+  }
+  chosen = {facts.largest_vector, facts.widest_vector};
+  constexpr std::int64_t spread = most - 2;
+  for (std::int64_t i = 0; i < spread; ++i) chosen.push_back(i * (facts.vectors - 1) / (spread - 1));
+  std::sort(chosen.begin(), chosen.end());
+  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
+  return chosen;
+}
+
+template <class T>
+Sample<T>::Sample(core::MatrixView<const T> a, core::MatrixView<const T> b, std::vector<std::int64_t> rows,
+                  std::vector<std::int64_t> columns)
+    : k_(a.columns), rows_(std::move(rows)), columns_(std::move(columns)), a_(gathered(a, rows_)),
+      b_(gathered(b, columns_)) {
+  lab::Product<T> product;
+  product.a = this->a();
+  product.b = this->b().transposed();
+  exact_.emplace(product, std::ssize(rows_), std::ssize(columns_));
+}
+
+template <class T>
+kintsugi_problem Sample<T>::problem() const {
+  kintsugi_problem problem = row_major_problem({std::ssize(rows_), std::ssize(columns_), k_}, type_of<T>);
+  problem.op_b = KINTSUGI_OP_T;
+  problem.ldb = k_;
+  return problem;
+}
+
+template <class T>
+kintsugi_status Sample<T>::execute(kintsugi_handle handle, const Plan& plan, std::vector<T>& c) const {
+  const T one = 1;
+  const T zero = 0;
+  kintsugi_operands data = KINTSUGI_OPERANDS_INIT;
+  data.alpha = &one;
+  data.a = a_.data();
+  data.b = b_.data();
+  data.beta = &zero;
+  data.c = c.data();
+  return kintsugi_plan_execute(handle, plan.get(), &data);
+}
+
+template <class T>
+SchemeRun Sample<T>::run(const std::string& scheme, const std::string& engine) const {
+  const Handle handle = make_handle();
+  kintsugi_options options = KINTSUGI_OPTIONS_INIT;
+  if (!engine.empty()) options.engine = engine.c_str();
+  if (scheme == "native") {
+    options.policy = "native";
+    options.accuracy = type_text(type_of<T>);
+  } else {
+    options.scheme = scheme.c_str();
+  }
+  SchemeRun run;
+  kintsugi_plan created = nullptr;
+  const kintsugi_problem problem = this->problem();
+  kintsugi_status status = kintsugi_plan_create(handle.get(), &problem, &options, &created);
+  const Plan plan(created);
+  if (is_refusal(status)) return {kintsugi_last_error(), {}, {}, {}, {}};
+  require("--schemes", status);
+  run.plan = describe(plan);
+  std::vector<T> c(rows_.size() * columns_.size());
+  status = execute(handle.get(), plan, c);
+  if (is_refusal(status)) return {kintsugi_last_error(), run.plan, {}, {}, {}};
+  require(scheme, status);
+  run.report = read_description("report", [&](char* buffer, std::size_t capacity, std::size_t* needed) {
+    return kintsugi_report(handle.get(), buffer, capacity, needed);
+  });
+  const auto columns = std::ssize(columns_);
+  run.errors = exact_->measure({c.data(), std::ssize(rows_), columns, columns, 1}, {}, &run.entries);
+  return run;
+}
+
+template class Sample<float>;
+template class Sample<double>;
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,63 @@
+// Entries of the very product: an entry of C depends on its row and its column alone, so a few rows and columns
+// with all of k give some entries of the whole result.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "explain/facts.hpp"
+#include "explain/plans.hpp"
+#include "lab/metrics.hpp"
+#include "support.hpp"
+
+namespace kintsugi::tools {
+
+// What a scheme gave for the sample.
+struct SchemeRun {
+  std::string refusal;  // the library's message; "" where it ran
+  Json plan;            // kintsugi_plan_describe
+  Json report;          // kintsugi_report
+  lab::ErrorReport errors;
+  std::vector<lab::EntryError> entries;
+};
+
+// At most 16 vectors, evenly spread; those with the largest exponent and the widest span are among them, so that
+// a scheme that fits itself to the largest magnitude does here what it does with all.
+std::vector<std::int64_t> sampled_vectors(const OperandFacts& facts);
+
+template <class T>
+class Sample {
+ public:
+  // Of the rows of `a` (op(A)) and of `b` (op(B) transposed). Computes the exact entries.
+  Sample(core::MatrixView<const T> a, core::MatrixView<const T> b, std::vector<std::int64_t> rows,
+         std::vector<std::int64_t> columns);
+
+  const std::vector<std::int64_t>& rows() const { return rows_; }
+  const std::vector<std::int64_t>& columns() const { return columns_; }
+  core::MatrixView<const T> a() const { return view(a_, rows_); }
+  core::MatrixView<const T> b() const { return view(b_, columns_); }
+
+  // Computes the entries by a scheme, or "native". Throws LibraryError for what is not a scheme.
+  SchemeRun run(const std::string& scheme, const std::string& engine) const;
+
+ private:
+  core::MatrixView<const T> view(const std::vector<T>& values,
+                                 const std::vector<std::int64_t>& vectors) const {
+    return {values.data(), std::ssize(vectors), k_, k_, 1};
+  }
+  kintsugi_problem problem() const;
+  kintsugi_status execute(kintsugi_handle handle, const Plan& plan, std::vector<T>& c) const;
+
+  std::int64_t k_;
+  std::vector<std::int64_t> rows_;
+  std::vector<std::int64_t> columns_;
+  std::vector<T> a_;
+  std::vector<T> b_;
+  std::optional<lab::ExactReference<T>> exact_;
+};
+
+extern template class Sample<float>;
+extern template class Sample<double>;
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,168 @@
+#include "explain/scheme_row.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "lab/bound_check.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+// The error of an integer format is in the floors: every finite operand is inside.
+bool is_in_window(const Json& split, const OperandFacts& facts) {
+  if (!facts.finite()) return false;
+  const lab::SplitWindow window = lab::split_window(description_of(split));
+  if (window.integer || !facts.largest) return true;
+  if (window.scaled) return facts.widest_span <= window.largest_span;
+  return *facts.smallest >= window.smallest && *facts.largest <= window.largest;
+}
+
+// The smallest magnitude of the operand's elements in the units of the split. An integer format's maxima may be
+// scaled one binade lower, to leave room for rounding.
+double least_element(const Json& split, const OperandFacts& facts) {
+  if (!facts.largest) return 1;
+  const lab::SplitDescription description = description_of(split);
+  if (!description.scale_vectors) return std::ldexp(1.0, *facts.smallest);
+  const bool integer = lab::split_window(description).integer;
+  return std::ldexp(1.0, description.top_exponent - (integer ? 1 : 0) - facts.widest_span);
+}
+
+// The floors are multiples of u_i and v_j; no element is smaller than the least one, and zeros cost nothing. What an
+// integer format's products lose together is k times what one of them does.
+double bound_of_spans(const lab::BoundCoefficients& bound, double products, double least_a, double least_b,
+                      bool rounds_last, double unit_roundoff) {
+  const double before = bound.relative + bound.floor_a / least_a + bound.floor_b / least_b +
+                        bound.floor_both / products / (least_a * least_b);
+  return rounds_last ? before + unit_roundoff * (1 + before) : before;
+}
+
+// One sum of an engine's is of the result's type already.
+bool rounds_last(const Json& schedule) {
+  return !schedule.at("joint").get<bool>() && schedule.at("groups").get<int>() > 1;
+}
+
+lab::BoundCoefficients coefficients_of(const Json& bound) {
+  return {bound.at("relative"), bound.at("floor_a"), bound.at("floor_b"), bound.at("floor_both")};
+}
+
+template <class T>
+double largest_of_sample(const lab::BoundCoefficients& bound, const lab::VectorNorms& a,
+                         const lab::VectorNorms& b, const std::vector<lab::EntryError>& entries) {
+  double largest = 0;
+  for (const auto& entry : entries) {
+    if (entry.absolute > 0)
+      largest = std::max(largest, lab::allowed_error<T>(bound, entry, a, b) / entry.absolute);
+  }
+  return largest;
+}
+
+// The contract's own check allows for results below the normal numbers.
+bool meets(const lab::ErrorReport& errors, double coefficient) {
+  return coefficient == errors.contract_bound ? errors.within_contract_bound
+                                              : errors.max_componentwise <= coefficient;
+}
+
+Json retained_document(const std::optional<lab::RetainedCounts>& counts) {
+  if (!counts) return nullptr;
+  return {{"elements", counts->elements},
+          {"promised_bits", counts->promised_bits},
+          {"elements_with_promised_bits", counts->promised},
+          {"fewest_bits", counts->fewest}};
+}
+
+Json optional_number(const std::optional<double>& value) { return value ? number(*value) : Json(); }
+
+}  // namespace
+
+template <class T>
+lab::RetainedCounts SchemeRows<T>::retained(lab::Side side, const Json& split) {
+  const auto [found, is_new] = retained_.try_emplace(std::pair(side, split.dump()));
+  if (is_new) found->second = lab::count_retained_bits(description_of(split), side == lab::Side::a ? a_ : b_);
+  return found->second;
+}
+
+template <class T>
+Bound SchemeRows<T>::bound_of(const Json& program, const Json& coefficients, bool in_window,
+                              const std::vector<lab::EntryError>& entries) const {
+  Bound bound{coefficients_of(coefficients), {}, {}};
+  if (!in_window) return bound;
+  const Json& split_a = program.at("split_a");
+  const Json& split_b = program.at("split_b");
+  const bool integer = lab::split_window(description_of(split_a)).integer;
+  const double products = integer ? static_cast<double>(sample_.a().columns) : 1;
+  bound.of_spans = bound_of_spans(bound.coefficients, products, least_element(split_a, facts_a_),
+                                  least_element(split_b, facts_b_), rounds_last(program.at("schedule")),
+                                  std::numeric_limits<T>::epsilon() / 2);
+  const auto norms_a = lab::vector_norms(sample_.a(), lab::split_window(description_of(split_a)));
+  const auto norms_b = lab::vector_norms(sample_.b(), lab::split_window(description_of(split_b)));
+  bound.of_sample = largest_of_sample<T>(bound.coefficients, norms_a, norms_b, entries);
+  return bound;
+}
+
+template <class T>
+SchemeRow SchemeRows<T>::row(const std::string& scheme) {
+  const SchemeRun run = sample_.run(scheme, engine_);
+  SchemeRow row;
+  row.scheme = scheme;
+  row.refusal = run.refusal;
+  if (run.refusal.empty()) {
+    row.errors = run.errors;
+    row.met = meets(run.errors, contract_.coefficient);
+  }
+  if (scheme == "native" || run.plan.is_null()) return row;
+  const Json& rung = run.plan.at("rungs").at(0);
+  row.program = rung.at("program");
+  row.accumulator = cell(rung, "accumulator");
+  Json coefficients = rung.at("bound_in_window");
+  // What a scheme that fits itself to the operands made of its program.
+  const Json adapted = run.report.is_null() ? Json() : run.report.at("adapted");
+  if (!adapted.is_null()) {
+    row.program["split_a"] = adapted.at("split_a");
+    row.program["split_b"] = adapted.at("split_b");
+    coefficients = adapted.at("bound_in_window");
+  }
+  row.retained_a = retained(lab::Side::a, row.program.at("split_a"));
+  row.retained_b = retained(lab::Side::b, row.program.at("split_b"));
+  row.window = lab::split_window(description_of(row.program.at("split_a")));
+  row.in_window =
+      is_in_window(row.program.at("split_a"), facts_a_) && is_in_window(row.program.at("split_b"), facts_b_);
+  row.bound = bound_of(row.program, coefficients, *row.in_window, run.entries);
+  row.proved = row.bound->of_spans && *row.bound->of_spans <= contract_.coefficient;
+  return row;
+}
+
+template class SchemeRows<float>;
+template class SchemeRows<double>;
+
+Json row_document(const SchemeRow& row) {
+  Json document = {
+      {"scheme", row.scheme},
+      {"refusal", row.refusal},
+      {"products", row.products()},
+      {"k_block", row.program.is_null() ? Json() : row.program.at("schedule").at("k_block")},
+      {"accumulator", row.accumulator.empty() ? Json() : Json(row.accumulator)},
+      {"retained_bits", {{"a", retained_document(row.retained_a)}, {"b", retained_document(row.retained_b)}}},
+      {"in_window", row.in_window ? Json(*row.in_window) : Json()},
+      {"bound", nullptr},
+      {"errors", nullptr},
+      {"meets_contract", row.errors ? Json(row.met) : Json()},
+      {"proved", row.proved}};
+  if (row.bound) {
+    const lab::BoundCoefficients& bound = row.bound->coefficients;
+    document["bound"] = {{"relative", bound.relative},
+                         {"floor_a", bound.floor_a},
+                         {"floor_b", bound.floor_b},
+                         {"floor_both", bound.floor_both},
+                         {"of_spans", optional_number(row.bound->of_spans)},
+                         {"of_sample", optional_number(row.bound->of_sample)}};
+  }
+  if (row.errors) {
+    document["errors"] = {{"frobenius_relative", number(row.errors->frobenius_relative)},
+                          {"max_componentwise", number(row.errors->max_componentwise)}};
+  }
+  return document;
+}
+
+}  // namespace kintsugi::tools

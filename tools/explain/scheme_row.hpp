@@ -1,0 +1,74 @@
+// What there is to say of one scheme on one problem: bits, window, bounds, errors of the sample.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "explain/facts.hpp"
+#include "explain/plans.hpp"
+#include "explain/sample.hpp"
+#include "lab/bound_check.hpp"
+#include "lab/generators.hpp"
+#include "lab/retained_bits.hpp"
+
+namespace kintsugi::tools {
+
+// |C - AB| <= coefficient |A||B|, in three readings. Nothing where the operands are outside the window.
+struct Bound {
+  lab::BoundCoefficients coefficients;  // inside the window, whatever the operands
+  std::optional<double> of_spans;       // of all entries of operands with these spans
+  std::optional<double> of_sample;      // the largest of the sampled entries' own
+};
+
+struct SchemeRow {
+  std::string scheme;
+  std::string refusal;  // "" where it ran
+  Json program;         // of the plan; null for native and where there is no plan
+  std::string accumulator;
+  std::optional<lab::RetainedCounts> retained_a;  // nothing for native
+  std::optional<lab::RetainedCounts> retained_b;
+  lab::SplitWindow window;  // of split A
+  std::optional<bool> in_window;
+  std::optional<Bound> bound;
+  std::optional<lab::ErrorReport> errors;
+  bool met = false;     // the contract, by every entry of the sample
+  bool proved = false;  // the contract, for all entries
+
+  int products() const { return program.is_null() ? 0 : program.at("products").get<int>(); }
+};
+
+template <class T>
+class SchemeRows {
+ public:
+  // Views have vectors along k as rows: op(A), op(B) transposed.
+  SchemeRows(core::MatrixView<const T> a, core::MatrixView<const T> b, const OperandFacts& facts_a,
+             const OperandFacts& facts_b, const Sample<T>& sample, const Contract& contract,
+             std::string engine)
+      : a_(a), b_(b), facts_a_(facts_a), facts_b_(facts_b), sample_(sample), contract_(contract),
+        engine_(std::move(engine)) {}
+
+  SchemeRow row(const std::string& scheme);
+
+ private:
+  // Many schemes split alike, and an operand is long.
+  lab::RetainedCounts retained(lab::Side side, const Json& split);
+  Bound bound_of(const Json& program, const Json& coefficients, bool in_window,
+                 const std::vector<lab::EntryError>& entries) const;
+
+  core::MatrixView<const T> a_;
+  core::MatrixView<const T> b_;
+  const OperandFacts& facts_a_;
+  const OperandFacts& facts_b_;
+  const Sample<T>& sample_;
+  Contract contract_;
+  std::string engine_;
+  std::map<std::pair<lab::Side, std::string>, lab::RetainedCounts> retained_;
+};
+
+extern template class SchemeRows<float>;
+extern template class SchemeRows<double>;
+
+Json row_document(const SchemeRow& row);
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,100 @@
+#include "explain/verdict.hpp"
+
+#include <algorithm>
+
+namespace kintsugi::tools {
+
+namespace {
+
+// The contract at k = 1, 9 u, which every single product must keep, is more than what splits to 21 bits lose.
+constexpr int fewest_bits_of_fp32 = 22;
+
+std::string cost(int products, int against) {
+  return fmt::format("{} product{} against {}", products, products == 1 ? "" : "s", against);
+}
+
+// Of a rung of the ladder that is not taken.
+std::string beside_the_taken(const LadderRung& rung, const Choice& choice, int span) {
+  if (!rung.takes(span))
+    return fmt::format("window too narrow: vectors span up to {}, it takes {}", binades(span),
+                       *rung.largest_span);
+  const LadderRung& taken = *choice.chosen();
+  if (rung.products == 0)
+    return fmt::format("the ladder's last rung: for vectors wider than {} takes", taken.scheme);
+  return fmt::format(
+      "not needed: {} takes vectors of up to {} and {}", taken.scheme, binades(span),
+      taken.products < rung.products ? "costs less, " + cost(taken.products, rung.products) : "is as cheap");
+}
+
+// Inside the window: by an entry of the sample if that is enough, else by what the spans allow.
+std::string not_proved_here(const SchemeRow& row, const Contract& contract) {
+  const double of_sample = *row.bound->of_sample;
+  if (of_sample > contract.coefficient)
+    return fmt::format("not proved: {:.3g} |A||B| on these data is above the {:.3g} of accuracy {}",
+                       of_sample, contract.coefficient, contract.accuracy);
+  return fmt::format(
+      "not proved: spans like these allow {:.3g} |A||B|, though no sampled entry more than {:.3g}",
+      *row.bound->of_spans, of_sample);
+}
+
+// Of a scheme that leaves vectors as they are: the library looks at no window before it plans.
+std::string without_scales(const SchemeRow& row, const Contract& contract) {
+  const std::string by_name = "it does not scale rows and columns, so it runs by name alone";
+  if (!*row.in_window) {
+    const lab::SplitWindow& window = row.window;
+    return fmt::format("outside its window, elements of 2^{} to 2^{}; {}", window.smallest, window.largest,
+                       by_name);
+  }
+  if (row.proved) return "proved on these data; but " + by_name;
+  return not_proved_here(row, contract);
+}
+
+// Of a scheme whose vectors are scaled and which is in no ladder.
+std::string outside_the_ladder(const SchemeRow& row, const Choice& choice, const Contract& contract) {
+  const int promised = std::min(row.retained_a->promised_bits, row.retained_b->promised_bits);
+  if (row.bound->coefficients.relative > contract.coefficient)
+    return fmt::format("not proved: its bound, {:.3g} |A||B|, is above the {:.3g} of accuracy {}",
+                       row.bound->coefficients.relative, contract.coefficient, contract.accuracy);
+  if (contract.accuracy == "fp32" && promised < fewest_bits_of_fp32)
+    return fmt::format(
+        "too coarse: it keeps {} bits of an element, FP32's accuracy of a single product needs {}", promised,
+        fewest_bits_of_fp32);
+  if (*row.in_window && !row.proved) return not_proved_here(row, contract);
+  const LadderRung* widest = nullptr;
+  for (const LadderRung& rung : choice.rungs) widest = rung.products > 0 ? &rung : widest;
+  if (widest != nullptr && widest->products <= row.products())
+    return fmt::format("not needed: {} is the ladder's widest emulation and costs {}", widest->scheme,
+                       cost(widest->products, row.products()));
+  return "not needed: the ladder holds what is proved and costs less";
+}
+
+std::string under_policies(const std::string& scheme, const Choices& choices) {
+  const auto chosen_by = [&](const Choice& choice) {
+    return choice.chosen() != nullptr && choice.chosen()->scheme == scheme;
+  };
+  if (chosen_by(choices.by_default) && chosen_by(choices.emulating)) return "policies auto and emulate";
+  if (chosen_by(choices.by_default)) return "policy auto";
+  return chosen_by(choices.emulating) ? "policy emulate" : "";
+}
+
+}  // namespace
+
+std::string verdict(const SchemeRow& row, const Choices& choices, const Contract& contract) {
+  if (!row.refusal.empty()) return "does not run: " + row.refusal;
+  if (const std::string policies = under_policies(row.scheme, choices); !policies.empty()) {
+    const bool by_default = policies != "policy emulate";
+    return fmt::format("chosen under {}: {}", policies,
+                       by_default ? choices.by_default.reason : choices.emulating.reason);
+  }
+  const Choice& choice = choices.emulating;
+  for (const LadderRung& rung : choice.rungs) {
+    if (rung.scheme == row.scheme) return beside_the_taken(rung, choice, choices.span);
+  }
+  if (row.scheme == "native")
+    return fmt::format("not proved to give the {:.3g} |A||B| of accuracy {}", contract.coefficient,
+                       contract.accuracy);
+  if (!row.window.scaled) return without_scales(row, contract);
+  return outside_the_ladder(row, choice, contract);
+}
+
+}  // namespace kintsugi::tools
