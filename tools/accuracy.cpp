@@ -106,7 +106,6 @@ std::string footer() {
   return "Example:\n"
          "  kintsugi accuracy --schemes fp16,fp16x3,native --distributions uniform,phi:2 --m 32 --n 32 "
          "--k 16,256 -o accuracy.json\n"
-         "  kintsugi accuracy --plan docs/results/sweeps/accumulation.json -o accumulation.json\n"
          "\n"
          "--plan reads a JSON object with the names of these flags: {\"schemes\": [\"fp16\"], \"k\": [16, "
          "256], ...};\n"

@@ -1,11 +1,12 @@
 // kintsugi report: files of kintsugi accuracy as one page with figures.
-#include <filesystem>
 #include <memory>
 
 #include "commands.hpp"
 #include "io/atomic_file.hpp"
 #include "io/input_file.hpp"
 #include "report/page.hpp"
+#include "report/pictures.hpp"
+#include "report/png.hpp"
 
 namespace kintsugi::tools {
 
@@ -14,12 +15,34 @@ namespace {
 struct ReportRequest {
   std::vector<std::string> files;
   std::string output;
-  std::string svg_folder;
+  PictureFolders folders;
+  bool json = false;
 };
 
-AccuracyFile read_accuracy(const std::string& name) {
+std::string joined(const Json& list) {
+  std::string text;
+  for (const Json& item : list) {
+    if (!text.empty()) text += ',';
+    text += item.is_string() ? item.get<std::string>() : item.dump();
+  }
+  return text;
+}
+
+// The command that makes a file's rows.
+std::string command_of(const Json& document, const std::string& name) {
+  std::string command = "kintsugi accuracy";
+  for (const auto& [setting, value] : document.at("settings").items()) {
+    const std::string flag = setting == "max_entries" ? "max-entries" : setting;
+    if (value == Json(false)) continue;
+    command += " --" + flag;
+    if (!value.is_boolean()) command += " " + (value.is_array() ? joined(value) : value.dump());
+  }
+  return command + " -o " + name;
+}
+
+Source read_accuracy(const std::string& name) {
   InputFile input(name);
-  AccuracyFile file{name, Json::parse(input.read_rest(), nullptr, false)};
+  Source file{name, Json::parse(input.read_rest(), nullptr, false), ""};
   if (!file.document.is_object()) fail(name, "is not a JSON object");
   const Json format = file.document.value("format", Json());
   const Json version = file.document.value("format_version", Json());
@@ -29,60 +52,40 @@ AccuracyFile read_accuracy(const std::string& name) {
   return file;
 }
 
-void write_text(const std::string& name, const std::string& text) {
-  AtomicFile file(name);
-  file.write(text.data(), text.size());
-  file.commit();
-}
-
-// "uniform, m = 32" is uniform-m-32.
-std::string file_name(const std::string& title) {
-  std::string name;
-  for (const char c : title) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.';
-    if (plain) {
-      name += c;
-    } else if (!name.empty() && name.back() != '-') {
-      name += '-';
-    }
-  }
-  return name;
-}
-
-int write_pictures(const std::string& folder, const std::vector<Figure>& figures) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) fail("--svg", "{}: {}", folder, error.message());
-  int count = 0;
-  for (const Figure& figure : figures) {
-    for (std::size_t i = 0; i < figure.charts.size(); ++i, ++count) {
-      const std::string name = file_name(figure.title) + "-" + file_name(measures[i].member) + ".svg";
-      write_text(folder + "/" + name, draw(figure.charts[i], chart_style()));
-    }
-  }
-  return count;
+Json report_document(const ReportRequest& request, std::size_t rows, std::size_t figures,
+                     const std::vector<std::string>& pictures) {
+  Json result = document("report-page");
+  result["files"] = request.files;
+  result["rows"] = rows;
+  result["page"] = request.output;
+  result["figures"] = figures;
+  result["pictures"] = pictures;
+  return result;
 }
 
 void run_report(const ReportRequest& request) {
   check_writable(request.output);
-  std::vector<AccuracyFile> files;
+  if (!request.folders.png.empty()) require_png("--png");
+  std::vector<Source> files;
   std::vector<Json> rows;
   for (const auto& name : request.files) files.push_back(read_accuracy(name));
   std::string page;
   std::vector<Figure> figures;
   try {
-    for (const AccuracyFile& file : files) {
+    for (Source& file : files) {
+      file.command = command_of(file.document, file.name);
       for (const Json& row : file.document.at("rows")) rows.push_back(row);
     }
     figures = make_figures(rows);
-    page = report_page(files, rows, figures);
+    page = report_page({"Kintsugi: errors against the exact product", ""}, files, rows, figures);
   } catch (const Json::exception& error) {
     fail(request.files.front(), "or another file lacks what kintsugi accuracy writes: {}", error.what());
   }
   write_text(request.output, page);
+  const auto pictures = write_pictures(request.folders, figures);
+  if (request.json) return print(report_document(request, rows.size(), figures.size(), pictures));
   fmt::print("{}: {} rows, {} figures\n", request.output, rows.size(), figures.size());
-  if (request.svg_folder.empty()) return;
-  fmt::print("{}: {} pictures\n", request.svg_folder, write_pictures(request.svg_folder, figures));
+  if (!pictures.empty()) fmt::print("{} pictures, the first: {}\n", pictures.size(), pictures.front());
 }
 
 }  // namespace
@@ -93,13 +96,16 @@ void add_report(CLI::App& program, Action& action) {
       "report", "Draw results of kintsugi accuracy: one page with figures and a table");
   command->footer(
       "Example:\n"
-      "  kintsugi report accuracy.json -o report.html --svg pictures\n"
+      "  kintsugi report accuracy.json -o report.html --svg pictures --png pictures\n"
       "\n"
-      "Figures: error against k, against m = n, against a distribution's parameter, wherever there are two\n"
-      "values or more.");
+      "Figures: error against k, m = n, m = n = k, a parameter of the distribution or of the scheme, "
+      "wherever\n"
+      "there are two values or more; histograms. PNG is drawn by rsvg-convert (Debian: librsvg2-bin).");
   command->add_option("FILE", request->files, "Files of kintsugi accuracy")->required();
   command->add_option("-o,--output", request->output, "File for the page, HTML")->required();
-  command->add_option("--svg", request->svg_folder, "Folder for every figure as an SVG of its own");
+  command->add_option("--svg", request->folders.svg, "Folder for every figure as an SVG of its own");
+  command->add_option("--png", request->folders.png, "Folder for every figure as a PNG of its own");
+  command->add_flag("--json", request->json, "Print what was written as JSON");
   command->callback([request, &action] { action = [request] { run_report(*request); }; });
 }
 

@@ -32,7 +32,7 @@ ALLOWED = {
 
 C_HEADERS = "assert ctype errno fenv float inttypes limits locale math setjmp signal stdalign stdarg stdbool stddef " \
             "stdint stdio stdlib string time".split()
-POSIX = ["dlfcn.h", "fcntl.h", "pthread.h", "sched.h", "sys/*", "unistd.h"]
+POSIX = ["dlfcn.h", "fcntl.h", "pthread.h", "sched.h", "spawn.h", "sys/*", "unistd.h"]
 INTRINSICS = ["immintrin.h", "xmmintrin.h", "pmmintrin.h", "emmintrin.h", "cpuid.h"]
 
 # Headers beyond the C and C++ standard libraries that a room may include.

@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import numpy
 import pytest
-from conftest import SOURCE
 from test_json import accept
 
 # Products of this size gain nothing from threads, which wait for each other where the machine is busy.
@@ -235,14 +234,6 @@ def test_a_plan_is_a_file(program, measured):
     assert len(program.ok("accuracy", "--plan", "plan.json", "--k", "5", "--json").json()["rows"]) == 2
 
 
-def test_the_sweeps_of_the_repository_are_read(program):
-    sweeps = sorted((SOURCE / "docs" / "results" / "sweeps").glob("*.json"))
-    assert sweeps
-    for sweep in sweeps:
-        flags = ["--distributions", "uniform", "--shapes", "2x2x2", "--m", "2", "--n", "2", "--k", "2", "--seeds", "1"]
-        program.ok("accuracy", "--plan", sweep, *flags, "--json")
-
-
 def without_times(document):
     for row in document["rows"]:
         row["time"] = None
@@ -386,5 +377,3 @@ def test_help(program):
     assert example[:2] == ["kintsugi", "accuracy"]
     program.ok(*example[1:])
     accept(json.loads((program.folder / "accuracy.json").read_text()), "accuracy")
-    # The second example names a file of the repository.
-    assert (SOURCE / lines[1].split()[3]).is_file()

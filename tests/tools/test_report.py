@@ -6,6 +6,10 @@ import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
+from test_json import accept
+
+# Of the rows of results.
+MEASURES = 7
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -44,7 +48,7 @@ def test_every_figure_has_every_series(program, results):
     against_parameter = [f"phi:P, {shape}: error against P" for shape in shapes]
     assert titles == [*against_k, *against_size, *against_parameter, "All rows"]
     charts = list(root.iter(SVG + "svg"))
-    assert len(charts) == 4 * 10
+    assert len(charts) == MEASURES * 10
     methods = {f"{row['scheme']} · {row['engine']}" + (f" · {row['accumulator']}" if row["accumulator"] else "")
                for row in results["rows"]}
     assert len(methods) == 5
@@ -53,7 +57,9 @@ def test_every_figure_has_every_series(program, results):
         groups = [group for group in chart.iter(SVG + "g") if "series" in group.get("class").split()]
         labels = {group.find(SVG + "title").text for group in groups}
         limits += "fp32 contract, (k + 8) 2^-24" in labels
-        assert labels - {"fp32 contract, (k + 8) 2^-24"} == methods
+        against_native = any("S native" in (text.text or "") for text in chart.iter(SVG + "text"))
+        expected = methods - {"native · reference"} if against_native else methods
+        assert labels - {"fp32 contract, (k + 8) 2^-24"} == expected
         for group in groups:
             points = len(re.findall("[ML]", group.find(SVG + "path").get("d")))
             assert points >= 2, "the seeds of a point are one"
@@ -92,10 +98,95 @@ def test_the_table_has_every_row_and_the_page_its_sources(program, results):
 def test_pictures(program, results):
     page_of(program, "r.json", flags=["--svg", "pictures/all"])
     pictures = sorted((program.folder / "pictures" / "all").iterdir())
-    assert len(pictures) == 4 * 10
+    assert len(pictures) == MEASURES * 10
     for picture in pictures:
         root = ElementTree.fromstring(picture.read_text())
         assert root.tag == SVG + "svg" and root.find(SVG + "style") is not None
+
+
+@pytest.fixture
+def small(program):
+    program.ok("accuracy", "--schemes", "fp16,native", "--shapes", "4x4x4,4x4x8", "-o", "s.json")
+    return "s.json"
+
+
+def test_json_and_png(program, small):
+    flags = ["--svg", "svg", "--png", "png", "--json"]
+    document = program.ok("report", small, "-o", "report.html", *flags).json()
+    accept(document, "report-page")
+    assert (document["rows"], document["figures"], document["page"]) == (4, 1, "report.html")
+    assert len(document["pictures"]) == len(set(document["pictures"])) == 2 * MEASURES
+    for name in document["pictures"]:
+        content = (program.folder / name).read_bytes()
+        assert content.startswith(b"<svg" if name.endswith(".svg") else b"\x89PNG\r\n")
+        if name.endswith(".png"):
+            width, height = (int.from_bytes(content[at : at + 4], "big") for at in (16, 20))
+            svg = ElementTree.fromstring((program.folder / name.replace("png", "svg")).read_text())
+            assert (width, height) == (2 * int(svg.get("width")), 2 * int(svg.get("height")))
+    alone = program.ok("report", small, "-o", "report.html", "--png", "alone", "--json").json()
+    assert len(alone["pictures"]) == MEASURES
+    assert len(list((program.folder / "alone").iterdir())) == MEASURES, "no SVG is left behind"
+
+
+def test_without_the_converter(program, small):
+    words = ["report", small, "-o", "report.html", "--png", "png"]
+    message = program.bad(*words, environment={"PATH": "/nonexistent"})
+    assert message.startswith("--png: rsvg-convert cannot be started: ") and "librsvg2-bin" in message
+    assert not (program.folder / "report.html").exists()
+    fake = program.folder / "rsvg-convert"
+    fake.write_text('#!/bin/sh\n[ "$1" = --version ]\n')
+    fake.chmod(0o755)
+    message = program.bad(*words, environment={"PATH": f"{program.folder}:/bin:/usr/bin"})
+    assert message.startswith("--png: rsvg-convert ended with status 1 on png/.")
+
+
+def titles_of(root):
+    return [node.text for node in root.iter() if node.tag.endswith("}h2")]
+
+
+def test_parameters_of_schemes_run_along_x(program):
+    schemes = "h2sgemm:sb=0,h2sgemm:sb=12,native"
+    program.ok("accuracy", "--schemes", schemes, "--distributions", "offset:-8", "--shapes", "8x8x8", "-o", "r.json")
+    rows = json.loads((program.folder / "r.json").read_text())["rows"]
+    _, root = page_of(program, "r.json")
+    assert titles_of(root) == ["offset:-8, 8 x 8 x 8: error against sb", "All rows"]
+    chart = next(root.iter(SVG + "svg"))
+    lines = {group.find(SVG + "title").text: group.find(SVG + "path").get("d") for group in chart.iter(SVG + "g")
+             if "series" in group.get("class").split()}
+    assert set(lines) == {"h2sgemm · reference · h200", "native · reference"}
+    heights = [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", lines["native · reference"])]
+    assert len(heights) == 2 and heights[0] == heights[1], "native is level"
+    high, low = (float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", lines["h2sgemm · reference · h200"]))
+    errors = {row["scheme"]: row["errors"]["frobenius_relative"] for row in rows}
+    assert (high < low) == (errors["h2sgemm:sb=0"] > errors["h2sgemm:sb=12"])
+
+
+def test_squares_and_types(program):
+    shapes = ["--shapes", "4x4x4,8x8x8"]
+    program.ok("accuracy", "--schemes", "native", "--types", "fp32,fp64", *shapes, "-o", "r.json")
+    _, root = page_of(program, "r.json")
+    squares = ["uniform: error against m = n = k", "uniform, fp64: error against m = n = k"]
+    assert titles_of(root) == [*squares, "All rows"]
+    labels = {node.text for node in root.iter(SVG + "text")}
+    assert {"fp32 contract, (k + 8) 2^-24", "fp64 contract, (k + 8) 2^-53"} <= labels
+
+
+def test_histograms(program):
+    program.ok("accuracy", "--schemes", "fp16,native", "--shapes", "8x8x16", "--histogram", "-o", "r.json")
+    rows = json.loads((program.folder / "r.json").read_text())["rows"]
+    _, root = page_of(program, "r.json")
+    assert titles_of(root) == ["uniform, 8 x 8 x 16, seed 1: histogram", "All rows"]
+    (chart,) = root.iter(SVG + "svg")
+    (line,) = [group.find(SVG + "path").get("d") for group in chart.iter(SVG + "g")
+               if "series" in group.get("class").split()]
+    steps = [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", line)]
+    ticks = {float(text.text): float(text.get("y")) - 4 for text in chart.iter(SVG + "text")
+             if text.get("text-anchor") == "end"}
+    zero, top = ticks[0], max(ticks)
+    shares = [(zero - y) / (zero - ticks[top]) * top for y in steps]
+    counts = rows[0]["histogram"]["counts"]
+    inside = sum(counts[1:-1]) / sum(counts)
+    assert sum(shares) == pytest.approx(inside, abs=0.01), "every entry is in one bin"
 
 
 def test_several_files(program, results):
@@ -133,4 +224,4 @@ def test_help(program):
     assert all(len(line) <= 140 for line in text.splitlines())
     program.ok("accuracy", "--schemes", "fp16", "--shapes", "4x4x4,4x4x8", "-o", "accuracy.json")
     program.ok(*lines[0].split()[1:])
-    assert (program.folder / "report.html").is_file() and len(list((program.folder / "pictures").iterdir())) == 4
+    assert (program.folder / "report.html").is_file() and len(list((program.folder / "pictures").iterdir())) == 2 * MEASURES

@@ -2,81 +2,59 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <functional>
-#include <map>
+#include <cstdint>
 #include <optional>
+#include <set>
+
+#include "report/dimensions.hpp"
 
 namespace kintsugi::tools {
 
 namespace {
 
-// What runs along x. Rows of one group are in one figure.
-struct Dimension {
-  const char* label;
-  bool logarithmic;
-  std::function<std::optional<double>(const Json&)> value;
-  std::function<std::string(const Json&)> group;
-};
-
-std::string size_of(const Json& row, const char* name) { return cell(row.at("problem"), name); }
-
-std::string family_of(const Json& row) {
-  const std::string text = cell(row, "distribution");
-  return text.substr(0, text.find(':'));
-}
-
-std::optional<double> parameter_of(const Json& row) {
-  const std::string text = cell(row, "distribution");
-  const auto colon = text.find(':');
-  if (colon == std::string::npos) return std::nullopt;
-  return parse_number("distribution", text.substr(colon + 1));
-}
-
-std::vector<Dimension> dimensions() {
-  return {{"k", true, [](const Json& row) { return row.at("problem").at("k").get<double>(); },
-           [](const Json& row) {
-             return fmt::format("{}, m = {}, n = {}: error against k", cell(row, "distribution"),
-                                size_of(row, "m"), size_of(row, "n"));
-           }},
-          {"m = n", true,
-           [](const Json& row) -> std::optional<double> {
-             if (size_of(row, "m") != size_of(row, "n")) return std::nullopt;
-             return row.at("problem").at("m").get<double>();
-           },
-           [](const Json& row) {
-             return fmt::format("{}, k = {}: error against m = n", cell(row, "distribution"),
-                                size_of(row, "k"));
-           }},
-          {"parameter of the distribution", false, parameter_of, [](const Json& row) {
-             return fmt::format("{}:P, {} x {} x {}: error against P", family_of(row), size_of(row, "m"),
-                                size_of(row, "n"), size_of(row, "k"));
-           }}};
-}
+using Point = std::pair<double, const Json*>;
 
 struct Group {
   std::string title;
-  std::vector<std::pair<double, const Json*>> rows;  // by x
+  std::vector<Point> rows;         // by x
+  std::vector<const Json*> level;  // native rows without an x
 };
 
-std::vector<Group> groups_of(const std::vector<Json>& rows, const Dimension& dimension) {
+std::size_t values_of(const Group& group) {
+  std::set<double> values;
+  for (const Point& point : group.rows) values.insert(point.first);
+  return values.size();
+}
+
+Group& group_named(std::vector<Group>& groups, const std::string& title) {
+  const auto found =
+      std::find_if(groups.begin(), groups.end(), [&](const Group& group) { return group.title == title; });
+  if (found != groups.end()) return *found;
+  groups.push_back({title, {}, {}});
+  return groups.back();
+}
+
+std::vector<Group> groups_of(const std::vector<Json>& rows, const Dimension& dimension,
+                             std::size_t least_values) {
   std::vector<Group> groups;
   for (const Json& row : rows) {
     const auto x = dimension.value(row);
-    if (!x) continue;
-    const std::string title = dimension.group(row);
-    auto found =
-        std::find_if(groups.begin(), groups.end(), [&](const Group& group) { return group.title == title; });
-    if (found == groups.end()) found = groups.insert(found, {title, {}});
-    found->rows.emplace_back(*x, &row);
+    const bool level = dimension.native_is_level && cell(row, "scheme") == "native";
+    if (x) group_named(groups, dimension.group(row)).rows.emplace_back(*x, &row);
+    if (!x && level) group_named(groups, dimension.group(row)).level.push_back(&row);
   }
   for (Group& group : groups) {
     std::stable_sort(group.rows.begin(), group.rows.end(),
-                     [](const auto& one, const auto& other) { return one.first < other.first; });
+                     [](const Point& one, const Point& other) { return one.first < other.first; });
   }
-  std::erase_if(groups,
-                [](const Group& group) { return group.rows.front().first == group.rows.back().first; });
+  std::erase_if(groups, [least_values](const Group& group) { return values_of(group) < least_values; });
   return groups;
+}
+
+std::string text_of(const std::string& scheme, const Json& row) {
+  std::string text = scheme + " · " + cell(row, "engine");
+  if (!cell(row, "accumulator").empty()) text += " · " + cell(row, "accumulator");
+  return text;
 }
 
 // Colours stand for schemes, dashes and markers for engine and accumulator, in every figure alike.
@@ -97,10 +75,10 @@ struct Looks {
     if (found == names.end()) names.push_back(name);
     return place;
   }
-  Series series_of(const Json& row) {
-    const bool native = cell(row, "scheme") == "native";
-    return {method_text(row),
-            native ? -1 : index(schemes, cell(row, "scheme")),
+  // `scheme` stands for the row's own where a part of that runs along x.
+  Series series_of(const Json& row, const std::string& scheme) {
+    return {text_of(scheme, row),
+            scheme == "native" ? -1 : index(schemes, scheme),
             index(engines, engine_of(row)),
             {}};
   }
@@ -115,21 +93,54 @@ void add_point(Series& series, double x, double y) {
   }
 }
 
+Series& series_in(Chart& chart, const Series& wanted) {
+  const auto found = std::find_if(chart.series.begin(), chart.series.end(),
+                                  [&](const Series& series) { return series.label == wanted.label; });
+  if (found != chart.series.end()) return *found;
+  chart.series.push_back(wanted);
+  return chart.series.back();
+}
+
+// Rows may lack a measure: an older file, a machine without it, an engine without a native product. Native is
+// not compared with itself.
+std::optional<double> error_of(const Json& row, const Measure& measure) {
+  if (measure.against_native && cell(row, "scheme") == "native") return std::nullopt;
+  const Json value = row.at("errors").value(measure.member, Json());
+  if (value.is_null() || value == "nan") return std::nullopt;
+  return read_number(value);
+}
+
+void add_level(Chart& chart, const Group& group, const Measure& measure, Looks& looks) {
+  for (const Json* row : group.level) {
+    const auto error = error_of(*row, measure);
+    if (!error) continue;
+    Series& series = series_in(chart, looks.series_of(*row, cell(*row, "scheme")));
+    if (series.points.empty())
+      series.points = {{group.rows.front().first, *error}, {group.rows.back().first, *error}};
+    for (auto& point : series.points) point.second = std::max(point.second, *error);
+  }
+}
+
+Series contract_line(const Group& group) {
+  const std::string type = type_of(*group.rows.front().second);
+  Series limit{fmt::format("{} contract, (k + 8) {}", type, type == "fp32" ? "2^-24" : "2^-53"), -1, 2, {}};
+  for (const auto& [x, row] : group.rows)
+    add_point(limit, x, read_number(row->at("errors").at("contract_bound")));
+  return limit;
+}
+
 Chart make_chart(const Group& group, const Dimension& dimension, const Measure& measure, Looks& looks) {
   Chart chart{group.title, dimension.label, measure.label, dimension.logarithmic, {}, {}};
   for (const auto& [x, row] : group.rows) {
-    const std::string label = method_text(*row);
-    auto found = std::find_if(chart.series.begin(), chart.series.end(),
-                              [&](const Series& series) { return series.label == label; });
-    if (found == chart.series.end()) found = chart.series.insert(found, looks.series_of(*row));
-    add_point(*found, x, read_number(row->at("errors").at(measure.member)));
+    const auto error = error_of(*row, measure);
+    if (error) add_point(series_in(chart, looks.series_of(*row, dimension.scheme(*row))), x, *error);
   }
+  // Of the schemes that have the parameter, some have one value of it alone.
+  if (dimension.native_is_level)
+    std::erase_if(chart.series, [](const Series& series) { return series.points.size() < 2; });
+  add_level(chart, group, measure, looks);
   // The contract is one of componentwise errors.
-  if (std::string(measure.member) == "max_componentwise") {
-    chart.limit = {"fp32 contract, (k + 8) 2^-24", -1, 2, {}};
-    for (const auto& [x, row] : group.rows)
-      add_point(chart.limit, x, read_number(row->at("errors").at("contract_bound")));
-  }
+  if (std::string(measure.member) == "max_componentwise") chart.limit = contract_line(group);
   return chart;
 }
 
@@ -147,27 +158,90 @@ std::string remark_of(const Chart& chart) {
                      zeros, infinite);
 }
 
-}  // namespace
-
-std::string method_text(const Json& row) {
-  std::string text = cell(row, "scheme") + " · " + cell(row, "engine");
-  if (!cell(row, "accumulator").empty()) text += " · " + cell(row, "accumulator");
-  return text;
+// A line of a histogram: the shares of entries whose error has a magnitude below each edge and not below the one
+// before; both signs together.
+Series histogram_line(const Json& histogram, Series series) {
+  const Json& edges = histogram.at("edges");
+  const Json& counts = histogram.at("counts");
+  double total = 0;
+  for (const Json& count : counts) total += count.get<double>();
+  const std::size_t middle = edges.size() / 2;  // the first positive edge
+  for (std::size_t i = middle; i < edges.size(); ++i) {
+    const std::size_t mirror = edges.size() - i;
+    const double both = counts.at(i).get<double>() + (mirror == i ? 0 : counts.at(mirror).get<double>());
+    series.points.emplace_back(edges.at(i).get<double>(), total > 0 ? both / total : 0);
+  }
+  return series;
 }
 
-std::vector<Figure> make_figures(const std::vector<Json>& rows) {
+// Bins outside of which no line has an entry are left out.
+void trim(Chart& chart) {
+  std::size_t first = SIZE_MAX;
+  std::size_t last = 0;
+  for (const Series& series : chart.series) {
+    for (std::size_t i = 0; i < series.points.size(); ++i) {
+      if (series.points[i].second == 0) continue;
+      first = std::min(first, i);
+      last = std::max(last, i);
+    }
+  }
+  if (first > last) return;
+  for (Series& series : chart.series) {
+    auto& points = series.points;
+    points.erase(points.begin() + static_cast<std::ptrdiff_t>(std::min(last + 2, points.size())),
+                 points.end());
+    points.erase(points.begin(), points.begin() + static_cast<std::ptrdiff_t>(first > 0 ? first - 1 : 0));
+  }
+}
+
+void add_histograms(const std::vector<Json>& rows, Looks& looks, std::vector<Figure>& figures) {
+  std::vector<Figure> found;
+  for (const Json& row : rows) {
+    const Json histogram = row.value("histogram", Json());
+    if (histogram.is_null()) continue;
+    const std::string title = fmt::format("{}, seed {}: histogram", cell_text(row), cell(row, "seed"));
+    auto figure = std::find_if(found.begin(), found.end(),
+                               [&](const Figure& candidate) { return candidate.title == title; });
+    if (figure == found.end()) {
+      Chart chart{title, "|C - S| / |S|, S native", "share of the entries", true, {}, {}, false, true};
+      figure = found.insert(found.end(), {title, {{chart, "histogram", "", -1}}});
+    }
+    figure->pictures.front().chart.series.push_back(
+        histogram_line(histogram, looks.series_of(row, cell(row, "scheme"))));
+  }
+  for (Figure& figure : found) {
+    trim(figure.pictures.front().chart);
+    figures.push_back(std::move(figure));
+  }
+}
+
+bool takes(const std::vector<std::string>& wanted, const std::string& name) {
+  return wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+}
+
+}  // namespace
+
+std::string method_text(const Json& row) { return text_of(cell(row, "scheme"), row); }
+
+std::vector<Figure> make_figures(const std::vector<Json>& rows, const Selection& selection) {
   Looks looks(rows);
   std::vector<Figure> figures;
-  for (const Dimension& dimension : dimensions()) {
-    for (const Group& group : groups_of(rows, dimension)) {
-      Figure figure{group.title, {}, {}};
-      for (const Measure& measure : measures) {
-        figure.charts.push_back(make_chart(group, dimension, measure, looks));
-        figure.remarks.push_back(remark_of(figure.charts.back()));
+  for (const Dimension& dimension : dimensions_of(rows)) {
+    if (!takes(selection.dimensions, dimension.label)) continue;
+    for (const Group& group : groups_of(rows, dimension, selection.least_values)) {
+      Figure figure{group.title, {}};
+      for (std::size_t i = 0; i < measures.size(); ++i) {
+        if (!takes(selection.measures, measures[i].member)) continue;
+        Picture picture{make_chart(group, dimension, measures[i], looks), measures[i].member, "",
+                        static_cast<int>(i)};
+        if (picture.chart.series.empty()) continue;
+        picture.remark = remark_of(picture.chart);
+        figure.pictures.push_back(std::move(picture));
       }
       figures.push_back(std::move(figure));
     }
   }
+  add_histograms(rows, looks, figures);
   return figures;
 }
 

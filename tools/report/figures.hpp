@@ -13,23 +13,42 @@ namespace kintsugi::tools {
 struct Measure {
   const char* member;  // of a row's errors
   const char* label;
+  bool against_native = false;
 };
-inline constexpr std::array<Measure, 4> measures{{
+inline constexpr std::array<Measure, 7> measures{{
     {"frobenius_relative", "Frobenius, |C - R| / |R|"},
     {"max_componentwise", "largest componentwise, |C - R| / (|A||B|)"},
     {"max_relative", "largest relative, |C - R| / |R|"},
-    {"mean_relative", "mean relative (MRED)"},
+    {"mean_relative", "mean relative, |C - R| / |R|"},
+    {"mean_relative_long_double", "mean relative, R summed in 80-bit long double"},
+    {"le_gemm_max_error", "Max_error, largest |C - S| / (|C| + |S|), S native", true},
+    {"le_gemm_mred", "MRED, mean |C - S| / |S|, S native", true},
 }};
 
-struct Figure {
-  std::string title;                 // without the measure
-  std::vector<Chart> charts;         // one for each of `measures`
-  std::vector<std::string> remarks;  // one for each, "" for none
+struct Picture {
+  Chart chart;
+  std::string name;    // of its measure, or of what else it shows: a part of its file's name
+  std::string remark;  // "" for none
+  int measure = -1;    // place in `measures`; -1: none of them
 };
 
-// Against k for each distribution and m, n; against m = n for each distribution and k; against a distribution's
-// parameter for each shape: wherever there are two values or more.
-std::vector<Figure> make_figures(const std::vector<Json>& rows);
+struct Figure {
+  std::string title;  // without the measure
+  std::vector<Picture> pictures;
+};
+
+// What is drawn, by the labels of dimensions and the members of measures; an empty list takes all.
+struct Selection {
+  std::vector<std::string> dimensions;
+  std::vector<std::string> measures;
+  std::size_t least_values = 2;  // along x
+};
+
+// Against k for each distribution and m, n; against m = n for each distribution and k; against m = n = k; against
+// a parameter of the distribution or of the scheme: wherever there are two values or more, and one picture for
+// every measure that the rows have. Then the histograms, one figure for each cell that has them. fp32 and fp64 are
+// in figures of their own.
+std::vector<Figure> make_figures(const std::vector<Json>& rows, const Selection& selection = {});
 
 // scheme, engine and accumulator of a row.
 std::string method_text(const Json& row);

@@ -1,4 +1,4 @@
-// The page of `kintsugi report`: one file of HTML that is well-formed XML too and needs nothing else.
+// A page with figures: one file of HTML that is well-formed XML too and needs nothing else.
 #pragma once
 
 #include <string>
@@ -8,13 +8,20 @@
 
 namespace kintsugi::tools {
 
-// A file of kintsugi accuracy.
-struct AccuracyFile {
+// A document with "version", "commit", "machine" and "rows", and the command that makes it.
+struct Source {
   std::string name;
   Json document;
+  std::string command;
 };
 
-std::string report_page(const std::vector<AccuracyFile>& files, const std::vector<Json>& rows,
+struct PageHead {
+  std::string title;
+  std::string preface;  // XHTML before the figures
+};
+
+// `rows` are those of kintsugi accuracy, for the table; none: no table.
+std::string report_page(const PageHead& head, const std::vector<Source>& files, const std::vector<Json>& rows,
                         const std::vector<Figure>& figures);
 
 }  // namespace kintsugi::tools

@@ -26,7 +26,7 @@ constexpr std::array<std::pair<const char*, const char*>, 10> colours{{{"#2a6fdb
 constexpr std::array<const char*, 6> dashes{"", "7 3", "2 3", "9 3 2 3", "12 4", "4 2"};
 
 constexpr double left = 64;
-constexpr double top = 34;
+constexpr double top = 40;
 constexpr double plot_width = 460;
 constexpr double legend_left = left + plot_width + 22;
 constexpr double legend_line = 17;
@@ -44,7 +44,7 @@ struct Axis {
 
 bool drawable(const Chart& chart, const std::pair<double, double>& point) {
   return std::isfinite(point.first) && (!chart.log_x || point.first > 0) && std::isfinite(point.second) &&
-         point.second > 0;
+         (!chart.log_y || point.second > 0);
 }
 
 std::vector<std::pair<double, double>> drawable_points(const Chart& chart) {
@@ -74,17 +74,34 @@ Axis x_axis(const Chart& chart, const std::vector<std::pair<double, double>>& po
   return axis;
 }
 
-// Whole decades.
-Axis y_axis(const std::vector<std::pair<double, double>>& points, double height) {
-  Axis axis{.from = -8, .to = 0, .start = top + height, .end = top, .logarithmic = true};
+// Of 1, 2 and 5 times a power of ten the smallest that makes at most ten steps.
+double step_of(double length) {
+  const double decade = std::pow(10.0, std::floor(std::log10(length / 10)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (length <= 10 * factor * decade * (1 + 1e-9)) return factor * decade;
+  }
+  return 10 * decade;
+}
+
+// Whole decades, or whole steps from 0.
+Axis y_axis(const Chart& chart, const std::vector<std::pair<double, double>>& points, double height) {
+  Axis axis{
+      .from = chart.log_y ? -8.0 : 0.0, .to = chart.log_y ? 0.0 : 1.0, .start = top + height, .end = top};
+  axis.logarithmic = chart.log_y;
   if (points.empty()) return axis;
-  axis.from = HUGE_VAL;
+  axis.from = chart.log_y ? HUGE_VAL : 0;
   axis.to = -HUGE_VAL;
   for (const auto& point : points) {
-    axis.from = std::min(axis.from, std::floor(axis.measure(point.second)));
-    axis.to = std::max(axis.to, std::ceil(axis.measure(point.second)));
+    const double value = axis.measure(point.second);
+    axis.from = std::min(axis.from, chart.log_y ? std::floor(value) : value);
+    axis.to = std::max(axis.to, chart.log_y ? std::ceil(value) : value);
   }
   if (axis.to == axis.from) axis.to += 1;
+  if (!chart.log_y) {
+    const double step = step_of(axis.to - axis.from);
+    axis.from = step * std::floor(axis.from / step);
+    axis.to = step * std::ceil(axis.to / step);
+  }
   return axis;
 }
 
@@ -118,14 +135,17 @@ std::string x_ticks(const Chart& chart, const Axis& axis, double bottom,
 }
 
 std::string y_ticks(const Chart& chart, const Axis& axis) {
-  const int step = std::max(1, static_cast<int>((axis.to - axis.from) / 10));
+  const double step =
+      chart.log_y ? std::max(1.0, std::floor((axis.to - axis.from) / 10)) : step_of(axis.to - axis.from);
   std::string result;
-  for (int decade = static_cast<int>(axis.from); decade <= static_cast<int>(axis.to); decade += step) {
-    const double y = axis.place(std::pow(10.0, decade));
+  for (int i = 0; axis.from + i * step <= axis.to + step * 1e-6; ++i) {
+    const double place = axis.from + i * step;
+    const double y = axis.place(chart.log_y ? std::pow(10.0, place) : place);
     result += line_between(left, y, left + plot_width, y, "grid");
-    result += text_at(left - 6, y + 4, "end", fmt::format("1e{}", decade));
+    result += text_at(left - 6, y + 4, "end",
+                      chart.log_y ? fmt::format("1e{:.0f}", place) : fmt::format("{:.4g}", place));
   }
-  return result + text_at(4, 14, "start", chart.y_label);
+  return result + text_at(4, top - 12, "start", chart.y_label);
 }
 
 std::string marker(int style, double x, double y) {
@@ -155,7 +175,8 @@ std::string line_of(const Chart& chart, const Series& series, const std::functio
   std::string marks;
   for (const auto& point : series.points) {
     if (!drawable(chart, point)) continue;
-    path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x(point.first), y(point.second));
+    path += path.empty() ? "M" : chart.steps ? fmt::format("H{:.1f}L", x(point.first)) : "L";
+    path += fmt::format("{:.1f} {:.1f}", x(point.first), y(point.second));
     if (markers) marks += marker(series.style, x(point.first), y(point.second));
   }
   return fmt::format("<g class=\"series {}\"><title>{}</title>{}{}</g>\n", class_of(series),
@@ -174,7 +195,7 @@ std::string legend(const Chart& chart) {
   std::string result;
   double y = top + 6;
   for (const Series& series : chart.series) {
-    result += legend_entry(series, y, true);
+    result += legend_entry(series, y, !chart.steps);
     y += legend_line;
   }
   if (!chart.limit.points.empty()) result += legend_entry(chart.limit, y, false);
@@ -232,23 +253,24 @@ std::string draw(const Chart& chart, const std::string& style) {
   const double height = std::max(280.0, lines * legend_line);
   const auto points = drawable_points(chart);
   const Axis x = x_axis(chart, points);
-  const Axis y = y_axis(points, height);
+  const Axis y = y_axis(chart, points, height);
   std::size_t longest = chart.limit.label.size();
   for (const Series& series : chart.series) longest = std::max(longest, series.label.size());
-  const double width = legend_left + 44 + 7 * static_cast<double>(longest);
+  const double width = std::max(legend_left + 44 + 7 * static_cast<double>(longest),
+                                8 + 8 * static_cast<double>(chart.title.size()));
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
       "height=\"{1:.0f}\" role=\"img\">\n<title>{2}</title>\n",
       width, top + height + 44, escaped(chart.title));
   if (!style.empty()) {
     svg += "<style>" + style + "</style>\n<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n";
-    svg += text_at(left + plot_width / 2, 28, "middle", chart.title, "heading");
+    svg += text_at(4, 14, "start", chart.title, "heading");
   }
   svg += x_ticks(chart, x, top + height, points) + y_ticks(chart, y);
   const auto place_x = [&x](double value) { return x.place(value); };
   const auto place_y = [&y](double value) { return y.place(value); };
   if (!chart.limit.points.empty()) svg += line_of(chart, chart.limit, place_x, place_y, false);
-  for (const Series& series : chart.series) svg += line_of(chart, series, place_x, place_y, true);
+  for (const Series& series : chart.series) svg += line_of(chart, series, place_x, place_y, !chart.steps);
   return svg + legend(chart) + "</svg>\n";
 }
 

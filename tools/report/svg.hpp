@@ -1,5 +1,4 @@
-// A line chart as SVG: axes, ticks, lines with markers, a legend. Colours are CSS variables, so that a page may
-// be read in light and dark mode.
+// A line chart as SVG: axes, ticks, lines with markers, a legend. Colours are rules for light and dark mode.
 #pragma once
 
 #include <string>
@@ -19,9 +18,11 @@ struct Chart {
   std::string title;
   std::string x_label;
   std::string y_label;
-  bool log_x = true;  // y is always logarithmic
+  bool log_x = true;
   std::vector<Series> series;
   Series limit;  // drawn without markers; no points: none
+  bool log_y = true;
+  bool steps = false;  // a histogram: a point's y holds from the x before it to its own
 };
 
 // Text as XML has it.

@@ -1,0 +1,141 @@
+"""kintsugi reproduce: every figure at small sizes, its data, pages, pictures and claims; bad input."""
+
+import json
+import re
+from xml.etree import ElementTree
+
+import pytest
+from conftest import Program
+from test_json import accept
+
+FIGURES = [
+    "h2sgemm-fig2",
+    "h2sgemm-fig8",
+    "h2sgemm-fig9",
+    "le-gemm-fig10-11",
+    "le-gemm-fig12-13",
+    "le-gemm-fig16",
+    "study-types",
+    "study-terms",
+    "study-fp64",
+    "mixpert-fig2",
+    "accumulation",
+    "fp32-accuracy",
+]
+
+
+@pytest.fixture(scope="module")
+def reproduced(tmp_path_factory):
+    """All figures, once: the program's folder and the document."""
+    program = Program(tmp_path_factory.mktemp("reproduced"))
+    result = program("reproduce", "all", "-o", "out", "--markdown", "out/accuracy.md", "--quick", "--json")
+    assert result.status == 0, result.stderr
+    return program, json.loads(result.stdout)
+
+
+def test_document_and_data(reproduced):
+    program, document = reproduced
+    accept(document, "reproduction")
+    assert [figure["name"] for figure in document["figures"]] == FIGURES
+    for figure in document["figures"]:
+        assert figure["claims"] and figure["rows"] > 0 and figure["bound_violations"] == 0
+        rows = 0
+        for name in figure["data"]:
+            data = json.loads((program.folder / name).read_text())
+            accept(data, "underflow" if figure["name"] == "h2sgemm-fig2" else "accuracy")
+            rows += len(data["rows"])
+        assert rows == figure["rows"]
+
+
+def test_quick_gives_figures_and_no_verdicts(reproduced):
+    for figure in reproduced[1]["figures"]:
+        for claim in figure["claims"]:
+            assert claim["verdict"] is None and claim["reason"] == ""
+            assert re.search(r"\d", claim["ours"]) and "nan" not in claim["ours"], claim
+
+
+def test_pages_and_pictures(reproduced):
+    program, document = reproduced
+    drawn = 0
+    for figure in document["figures"]:
+        page = ElementTree.fromstring((program.folder / figure["page"]).read_text())
+        words = "".join(page.itertext())
+        assert figure["command"] in words
+        for claim in figure["claims"]:
+            assert claim["claim"] in words and claim["theirs"] in words and claim["ours"] in words
+        assert len(set(figure["pictures"])) == len(figure["pictures"])
+        for picture in figure["pictures"]:
+            content = (program.folder / picture).read_bytes()
+            assert content.startswith(b"<svg" if picture.endswith(".svg") else b"\x89PNG")
+            drawn += 1
+    assert drawn >= 2 * len(FIGURES)
+
+
+def test_markdown_has_every_claim_and_its_links_lead_somewhere(reproduced):
+    program, document = reproduced
+    text = (program.folder / "out" / "accuracy.md").read_text()
+    assert "not to be edited by hand" in text and document["commit"] in text
+    for figure in document["figures"]:
+        assert f"## {figure['name']}: " in text
+        assert text.count(f"`{figure['command']}`") == 1
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    own = [link for link in links if not link.startswith("../")]
+    assert own and all((program.folder / "out" / link).is_file() for link in own)
+    assert text.count("\n| ") >= sum(len(figure["claims"]) for figure in document["figures"])
+
+
+def test_a_figure_by_name_is_continued(program):
+    first = program("reproduce", "h2sgemm-fig9", "-o", "out", "--quick", "--json").json()
+    data = program.folder / "out" / "h2sgemm-fig9.json"
+    before = data.read_text()
+    again = program("reproduce", "h2sgemm-fig9", "-o", "out", "--quick", "--json").json()
+    assert data.read_text() == before
+    assert again["figures"][0]["claims"] == first["figures"][0]["claims"]
+
+
+def test_a_row_beyond_its_bound_is_seen(program):
+    words = ["reproduce", "fp32-accuracy", "-o", "out", "--quick"]
+    assert program(*words).status == 0
+    file = program.folder / "out" / "fp32-accuracy.json"
+    data = json.loads(file.read_text())
+    row = next(row for row in data["rows"] if row["bound"] and row["bound"]["held"])
+    row["bound"]["held"] = False
+    file.write_text(json.dumps(data))
+    result = program(*words)
+    assert result.status == 1
+    message = "reproduce: 1 rows are beyond their scheme's a-priori bound, the first in fp32-accuracy: "
+    assert message in result.stderr and row["scheme"] in result.stderr.split(message)[1]
+    document = json.loads(program(*words, "--json").stdout)
+    assert document["bound_violations"] == 1
+
+
+def test_list(program):
+    document = program.ok("reproduce", "--list", "--json").json()
+    accept(document, "reproduction-list")
+    assert [figure["name"] for figure in document["figures"]] == FIGURES
+    text = program.ok("reproduce", "--list").stdout
+    assert all(name in text for name in FIGURES)
+
+
+def test_bad_input(program):
+    assert program.bad("reproduce") == "FIGURE: is missing; kintsugi reproduce --list shows what there is"
+    assert program.bad("reproduce", "h2sgemm-fig2") == "-o: a folder for the results is needed"
+    message = program.bad("reproduce", "h2sgemm-fig3", "-o", "out")
+    assert message.startswith('FIGURE: "h2sgemm-fig3" is not known; accepted: all, h2sgemm-fig2, ')
+    assert program.files() == ["home"], "nothing was made"
+    (program.folder / "file").write_text("")
+    assert program.bad("reproduce", "h2sgemm-fig2", "-o", "file/out").startswith("-o: file/out: ")
+    assert "does not exist" in program.bad("reproduce", "h2sgemm-fig2", "-o", "out", "--markdown", "no/m.md")
+
+
+def test_without_the_converter(program):
+    message = program.bad("reproduce", "h2sgemm-fig2", "-o", "out", environment={"PATH": "/nonexistent"})
+    assert message.startswith("reproduce: rsvg-convert cannot be started: ") and "librsvg2-bin" in message
+
+
+def test_help(program):
+    text = program.ok("reproduce", "--help").stdout
+    assert "--json" in text and all(len(line) <= 140 for line in text.splitlines())
+    example = text.split("Example:\n")[1].splitlines()[0].split()
+    assert example[:2] == ["kintsugi", "reproduce"]
+    program.ok(*example[1:])

@@ -1,0 +1,165 @@
+#include "report/dimensions.hpp"
+
+#include <charconv>
+#include <set>
+
+namespace kintsugi::tools {
+
+namespace {
+
+std::string size_of(const Json& row, const char* name) { return cell(row.at("problem"), name); }
+
+double length_of(const Json& row, const char* name) { return row.at("problem").at(name).get<double>(); }
+
+std::string sizes_of(const Json& row) {
+  return fmt::format("{} x {} x {}", size_of(row, "m"), size_of(row, "n"), size_of(row, "k"));
+}
+
+// fp32 is what is meant where nothing is said.
+std::string with_type(const Json& row, const std::string& text) {
+  return type_of(row) == "fp32" ? text : text + ", " + type_of(row);
+}
+
+// "offset:-4" is {offset, -4}, "type3" {type, 3}.
+struct ParametricDistribution {
+  std::string family;
+  std::optional<double> parameter;
+};
+
+ParametricDistribution parametric(const Json& row) {
+  const std::string text = cell(row, "distribution");
+  const auto colon = text.find(':');
+  if (colon != std::string::npos)
+    return {text.substr(0, colon) + ":P", parse_number("distribution", text.substr(colon + 1))};
+  if (text.starts_with("type")) return {"typeP", parse_number("distribution", text.substr(4))};
+  return {text, std::nullopt};
+}
+
+// Words between colons after the scheme's name.
+std::vector<std::string> parameters_of(const std::string& scheme) {
+  std::vector<std::string> words;
+  for (auto begin = scheme.find(':'); begin != std::string::npos;) {
+    const auto end = scheme.find(':', begin + 1);
+    words.push_back(scheme.substr(begin + 1, end == std::string::npos ? end : end - begin - 1));
+    begin = end;
+  }
+  return words;
+}
+
+std::optional<double> number_of(std::string_view word, const std::string& key) {
+  if (!word.starts_with(key + "=")) return std::nullopt;
+  word.remove_prefix(key.size() + 1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<double> parameter_of(const Json& row, const std::string& key) {
+  for (const auto& word : parameters_of(cell(row, "scheme"))) {
+    const auto value = number_of(word, key);
+    // block=0 is a block of all of k.
+    if (value) return key == "block" && *value == 0 ? length_of(row, "k") : *value;
+  }
+  return std::nullopt;
+}
+
+std::string without_parameter(const std::string& scheme, const std::string& key) {
+  std::string text = scheme.substr(0, scheme.find(':'));
+  for (const auto& word : parameters_of(scheme)) {
+    if (!number_of(word, key)) text += ":" + word;
+  }
+  return text;
+}
+
+std::string scheme_of(const Json& row) { return cell(row, "scheme"); }
+
+Dimension parameter_dimension(const std::string& key) {
+  return {key + " of the scheme",
+          key == "block",
+          [key](const Json& row) { return parameter_of(row, key); },
+          [key](const Json& row) { return fmt::format("{}: error against {}", cell_text(row), key); },
+          [key](const Json& row) { return without_parameter(cell(row, "scheme"), key); },
+          true};
+}
+
+// Slices of both operands, where they have as many.
+Dimension slices_dimension() {
+  return {"slices of each operand",
+          false,
+          [](const Json& row) {
+            const auto slices = parameter_of(row, "a");
+            return slices == parameter_of(row, "b") ? slices : std::nullopt;
+          },
+          [](const Json& row) { return cell_text(row) + ": error against slices"; },
+          [](const Json& row) { return without_parameter(without_parameter(cell(row, "scheme"), "a"), "b"); },
+          true};
+}
+
+std::optional<double> equal_sizes(const Json& row, const char* one, const char* other) {
+  if (size_of(row, one) != size_of(row, other)) return std::nullopt;
+  return length_of(row, one);
+}
+
+Dimension against_k() {
+  return {"k", true, [](const Json& row) { return length_of(row, "k"); },
+          [](const Json& row) {
+            return with_type(row, fmt::format("{}, m = {}, n = {}", cell(row, "distribution"),
+                                              size_of(row, "m"), size_of(row, "n"))) +
+                   ": error against k";
+          },
+          scheme_of};
+}
+
+Dimension against_m_and_n() {
+  return {"m = n", true, [](const Json& row) { return equal_sizes(row, "m", "n"); },
+          [](const Json& row) {
+            return with_type(row, fmt::format("{}, k = {}", cell(row, "distribution"), size_of(row, "k"))) +
+                   ": error against m = n";
+          },
+          scheme_of};
+}
+
+Dimension against_squares() {
+  return {
+      "m = n = k", true,
+      [](const Json& row) {
+        return size_of(row, "n") == size_of(row, "k") ? equal_sizes(row, "m", "n") : std::nullopt;
+      },
+      [](const Json& row) { return with_type(row, cell(row, "distribution")) + ": error against m = n = k"; },
+      scheme_of};
+}
+
+Dimension against_distribution() {
+  return {"parameter of the distribution", false, [](const Json& row) { return parametric(row).parameter; },
+          [](const Json& row) {
+            return with_type(row, fmt::format("{}, {}", parametric(row).family, sizes_of(row))) +
+                   ": error against P";
+          },
+          scheme_of};
+}
+
+}  // namespace
+
+std::string type_of(const Json& row) {
+  const std::string type = cell(row.at("problem"), "type");
+  return type.empty() ? "fp32" : type;
+}
+
+std::string cell_text(const Json& row) {
+  return with_type(row, cell(row, "distribution") + ", " + sizes_of(row));
+}
+
+std::vector<Dimension> dimensions_of(const std::vector<Json>& rows) {
+  std::vector<Dimension> dimensions{against_k(), against_m_and_n(), against_squares(),
+                                    against_distribution()};
+  std::set<std::string> keys;
+  for (const Json& row : rows) {
+    for (const auto& word : parameters_of(cell(row, "scheme"))) keys.insert(word.substr(0, word.find('=')));
+  }
+  if (keys.erase("a") + keys.erase("b") == 2) dimensions.push_back(slices_dimension());
+  for (const auto& key : keys) dimensions.push_back(parameter_dimension(key));
+  return dimensions;
+}
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,88 @@
+#include "report/pictures.hpp"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "io/atomic_file.hpp"
+#include "report/png.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+// "uniform, m = 32" is uniform-m-32, and "offset:-8" offset-minus8.
+std::string file_name(const std::string& title) {
+  std::string name;
+  char previous = ' ';
+  for (const char c : title) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.';
+    if (plain) {
+      name += c;
+    } else if (c == '-' && previous == ':') {
+      name += "minus";
+    } else if (!name.empty() && name.back() != '-') {
+      name += '-';
+    }
+    previous = c;
+  }
+  return name;
+}
+
+// An SVG for rsvg-convert where no folder keeps it.
+class TemporarySvg {
+ public:
+  explicit TemporarySvg(const std::string& folder) : name_(fmt::format("{}/.{}.svg", folder, ::getpid())) {}
+  ~TemporarySvg() { ::unlink(name_.c_str()); }
+  TemporarySvg(const TemporarySvg&) = delete;
+  TemporarySvg& operator=(const TemporarySvg&) = delete;
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+};
+
+void write_picture(const PictureFolders& folders, const std::string& name, const Chart& chart,
+                   std::vector<std::string>& written) {
+  const std::string svg = draw(chart, chart_style());
+  std::string svg_file = folders.svg + "/" + name + ".svg";
+  if (!folders.svg.empty()) {
+    write_text(svg_file, svg);
+    written.push_back(svg_file);
+  }
+  if (folders.png.empty()) return;
+  const TemporarySvg temporary(folders.png);
+  if (folders.svg.empty()) {
+    svg_file = temporary.name();
+    write_text(svg_file, svg);
+  }
+  written.push_back(folders.png + "/" + name + ".png");
+  write_png("--png", svg_file, written.back());
+}
+
+}  // namespace
+
+void make_folder(const std::string& flag, const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) fail(flag, "{}: {}", folder, error.message());
+}
+
+void write_text(const std::string& name, const std::string& text) {
+  AtomicFile file(name);
+  file.write(text.data(), text.size());
+  file.commit();
+}
+
+std::vector<std::string> write_pictures(const PictureFolders& folders, const std::vector<Figure>& figures) {
+  std::vector<std::string> written;
+  if (!folders.svg.empty()) make_folder("--svg", folders.svg);
+  if (!folders.png.empty()) make_folder("--png", folders.png);
+  for (const Figure& figure : figures) {
+    for (const Picture& picture : figure.pictures)
+      write_picture(folders, file_name(figure.title) + "-" + file_name(picture.name), picture.chart, written);
+  }
+  return written;
+}
+
+}  // namespace kintsugi::tools

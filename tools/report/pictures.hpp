@@ -1,0 +1,24 @@
+// Figures as files: an SVG for each picture, and a PNG drawn from it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/figures.hpp"
+
+namespace kintsugi::tools {
+
+// The folder is made; `flag` is for the message.
+void make_folder(const std::string& flag, const std::string& folder);
+void write_text(const std::string& name, const std::string& text);
+
+// Folders for each kind; "": none of it.
+struct PictureFolders {
+  std::string svg;
+  std::string png;
+};
+
+// The names of the files, in the order of figures and pictures.
+std::vector<std::string> write_pictures(const PictureFolders& folders, const std::vector<Figure>& figures);
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,127 @@
+#include "reproduce/evidence.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+#include "report/dimensions.hpp"
+#include "report/figures.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+bool is_of(const Json& row, const Way& way) {
+  return cell(row, "scheme") == way.scheme && cell(row, "engine") == way.engine &&
+         cell(row, "accumulator") == way.accumulator;
+}
+
+double length(const Json& row, const char* name) { return row.at("problem").at(name).get<double>(); }
+
+bool same_cell(const Json& one, const Json& other) {
+  return one.at("problem") == other.at("problem") && one.at("distribution") == other.at("distribution") &&
+         one.at("seed") == other.at("seed");
+}
+
+// A claim that asks for what its sweep does not have is a mistake of ours.
+[[noreturn]] void refuse(const Way& way) {
+  throw std::logic_error(fmt::format("no such row of {} on {} {}", way.scheme, way.engine, way.accumulator));
+}
+
+double error_of(const Json& row, const char* measure) { return read_number(row.at("errors").at(measure)); }
+
+}  // namespace
+
+std::vector<Json> Evidence::of(const Way& way, const Filter& filter) const {
+  std::vector<Json> found;
+  for (const Json& row : rows_) {
+    if (is_of(row, way) && filter(row)) found.push_back(row);
+  }
+  if (found.empty()) refuse(way);
+  std::stable_sort(found.begin(), found.end(), [](const Json& one, const Json& other) {
+    return std::pair(length(one, "k"), length(one, "m")) < std::pair(length(other, "k"), length(other, "m"));
+  });
+  return found;
+}
+
+std::vector<double> Evidence::errors(const Way& way, const char* measure, const Filter& filter) const {
+  std::vector<double> values;
+  for (const Json& row : of(way, filter)) values.push_back(error_of(row, measure));
+  return values;
+}
+
+std::vector<Pair> Evidence::pairs(const Way& one, const Way& other, const char* measure,
+                                  const Filter& filter) const {
+  std::vector<Pair> found;
+  const std::vector<Json> others = of(other, filter);
+  for (const Json& row : of(one, filter)) {
+    for (const Json& candidate : others) {
+      if (same_cell(row, candidate)) found.push_back({error_of(row, measure), error_of(candidate, measure)});
+    }
+  }
+  if (found.empty()) refuse(one);
+  return found;
+}
+
+double Evidence::largest_k() const {
+  double largest = 0;
+  for (const Json& row : rows_) largest = std::max(largest, length(row, "k"));
+  return largest;
+}
+
+Filter everywhere() {
+  return [](const Json&) { return true; };
+}
+
+Filter in_distribution(const std::string& text) {
+  return [text](const Json& row) { return cell(row, "distribution") == text; };
+}
+
+Filter with_parameter(const std::string& name, double least, double most) {
+  return [=](const Json& row) {
+    const std::string text = cell(row, "distribution");
+    if (!text.starts_with(name + ":")) return false;
+    const double value = parse_number("distribution", text.substr(name.size() + 1));
+    return value >= least && value <= most;
+  };
+}
+
+Filter with_k(double least) {
+  return [least](const Json& row) { return length(row, "k") >= least; };
+}
+
+Filter square() {
+  return [](const Json& row) {
+    return length(row, "m") == length(row, "n") && length(row, "n") == length(row, "k");
+  };
+}
+
+Filter in_type(const std::string& type) {
+  return [type](const Json& row) { return type_of(row) == type; };
+}
+
+Filter both(const Filter& one, const Filter& other) {
+  return [=](const Json& row) { return one(row) && other(row); };
+}
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+std::vector<double> ratios(const std::vector<Pair>& pairs) {
+  std::vector<double> values;
+  for (const Pair& pair : pairs) values.push_back(pair.ratio());
+  return values;
+}
+
+double least(const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); }
+
+double most(const std::vector<double>& values) { return *std::max_element(values.begin(), values.end()); }
+
+std::string range_text(const std::vector<double>& values) {
+  const std::string from = fmt::format("{:.3g}", least(values));
+  const std::string to = fmt::format("{:.3g}", most(values));
+  return from == to ? from : from + " to " + to;
+}
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,117 @@
+#include "reproduce/markdown.hpp"
+
+#include <filesystem>
+
+namespace kintsugi::tools {
+
+namespace {
+
+std::string escaped_cell(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '|' || c == '*' || c == '_') result += '\\';
+    if (c == '<') {
+      result += "&lt;";
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+// Text of one or two paragraphs, in lines of 120 characters.
+std::string paragraph(const std::string& text) { return wrapped(text, 120, 0) + "\n\n"; }
+
+std::string link_to(const std::string& target, const std::string& file) {
+  const auto folder = std::filesystem::absolute(file).parent_path();
+  return std::filesystem::absolute(target)
+      .lexically_normal()
+      .lexically_relative(folder.lexically_normal())
+      .string();
+}
+
+int count_of(const Json& document, const std::string& verdict) {
+  int count = 0;
+  for (const Json& figure : document.at("figures")) {
+    for (const Json& claim : figure.at("claims")) count += cell(claim, "verdict") == verdict ? 1 : 0;
+  }
+  return count;
+}
+
+std::string head_of(const Json& document) {
+  const Json& machine = document.at("machine");
+  std::string text = "# The papers' claims on accuracy, and what came out here\n\n";
+  text += paragraph(
+      fmt::format("Made by `{}`; not to be edited by hand. Kintsugi {}, commit {}; {}, {} threads, {}.",
+                  cell(document, "command"), cell(document, "version"), cell(document, "commit"),
+                  cell(machine, "processor"), cell(machine, "threads"), cell(machine, "system")));
+  text += paragraph(
+      fmt::format("{} claims agree, {} disagree, {} cannot be decided here. Errors are against the exact "
+                  "product where nothing "
+                  "else is said; {} rows lie beyond their scheme's a-priori bound. Words: "
+                  "[TERMS.md](../TERMS.md); schemes: "
+                  "[schemes](../schemes/README.md).",
+                  count_of(document, "agrees"), count_of(document, "disagrees"),
+                  count_of(document, "cannot be decided here"), cell(document, "bound_violations")));
+  return text;
+}
+
+std::string claims_table(const Json& claims) {
+  std::string text = "| | claim | paper | here | verdict |\n|---|---|---|---|---|\n";
+  int number = 0;
+  for (const Json& claim : claims) {
+    const std::string verdict = cell(claim, "verdict");
+    text += fmt::format("| {} | {} | {} | {} | {} |\n", ++number, escaped_cell(cell(claim, "claim")),
+                        escaped_cell(cell(claim, "theirs")), escaped_cell(cell(claim, "ours")),
+                        verdict.empty() ? "-" : "**" + verdict + "**");
+  }
+  return text + "\n";
+}
+
+std::string reasons(const Json& claims) {
+  std::string text;
+  int number = 0;
+  for (const Json& claim : claims) {
+    ++number;
+    const std::string reason = cell(claim, "reason");
+    if (!reason.empty())
+      text += wrapped(fmt::format("- {}: {}", number, escaped_cell(reason)), 120, 2) + "\n";
+  }
+  return text.empty() ? "" : text + "\n";
+}
+
+std::string links(const Json& figure, const std::string& file) {
+  std::string text = fmt::format("[Page]({})", link_to(cell(figure, "page"), file));
+  for (const Json& data : figure.at("data"))
+    text += fmt::format(", [{}]({})", std::filesystem::path(data.get<std::string>()).filename().string(),
+                        link_to(data.get<std::string>(), file));
+  return text + fmt::format("; {} rows, {:.0f} s: `{}`\n\n", cell(figure, "rows"),
+                            figure.at("seconds").get<double>(), cell(figure, "command"));
+}
+
+std::string plots(const Json& figure, const std::string& file) {
+  std::string text;
+  for (const Json& picture : figure.at("pictures")) {
+    const auto name = picture.get<std::string>();
+    if (name.ends_with(".svg"))
+      text += fmt::format("![{}]({})\n\n", std::filesystem::path(name).stem().string(), link_to(name, file));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string markdown_of(const Json& document, const std::string& file) {
+  std::string text = head_of(document);
+  for (const Json& figure : document.at("figures")) {
+    text += fmt::format("## {}: {}\n\n", cell(figure, "name"), cell(figure, "subject"));
+    text += paragraph(fmt::format("{}, {}. Conditions: {}.", cell(figure, "paper"), cell(figure, "place"),
+                                  escaped_cell(cell(figure, "conditions"))));
+    text += claims_table(figure.at("claims")) + reasons(figure.at("claims")) + links(figure, file) +
+            plots(figure, file);
+  }
+  text.pop_back();  // one end of line at the end
+  return text;
+}
+
+}  // namespace kintsugi::tools

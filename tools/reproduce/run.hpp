@@ -1,0 +1,19 @@
+// One figure of the papers: its sweeps run, its pictures drawn, its claims judged.
+#pragma once
+
+#include <string>
+
+#include "reproduce/figures.hpp"
+
+namespace kintsugi::tools {
+
+struct ReproduceOptions {
+  std::string folder;
+  bool quick = false;  // m, n up to 32, k up to 256, one seed: no verdicts
+};
+
+// Writes NAME.json (NAME-SWEEP.json), NAME.html and pictures into the folder, continuing the sweeps that are there.
+// The result is an entry of "figures" of docs/schema/reproduction.schema.json.
+Json reproduce_figure(const PaperFigure& figure, const ReproduceOptions& options);
+
+}  // namespace kintsugi::tools
