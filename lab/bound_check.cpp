@@ -40,7 +40,7 @@ int largest_exponent(const SplitDescription& split, const core::Format& format) 
 int scaled_exponent(double largest, const SplitWindow& window) {
   int exponent = 0;
   const double fraction = std::frexp(largest, &exponent);  // on [0.5, 1)
-  return exponent - 1 + (window.integer && fraction >= 127.0 / 128 ? 1 : 0);
+  return exponent - 1 + (window.makes_room && fraction >= 127.0 / 128 ? 1 : 0);
 }
 
 bool is_in_window(double largest, double smallest, const SplitWindow& window) {
@@ -58,7 +58,8 @@ SplitWindow split_window(const SplitDescription& split) {
   SplitWindow window;
   if (format == nullptr) return window;
   window.known = true;
-  window.integer = !format->floating;
+  window.integer = !format->floating || split.slices == 0;
+  window.makes_room = !format->floating && split.kind != "residues";
   window.scaled = split.scale_vectors;
   window.top_exponent = split.top_exponent;
   if (window.integer) return window;

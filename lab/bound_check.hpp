@@ -20,18 +20,21 @@ struct SplitDescription {
   int residual_exponent = 0;
   bool scale_vectors = false;
   int top_exponent = 0;
-  std::string_view kind = "hi_lo";  // or "fixed": rounded once, to nearest, to the grid of the last slice
+  // Or "fixed": rounded once, to nearest, to the grid of the last slice; "residues": to integers. 0 slices: nothing is
+  // split, the whole element counts.
+  std::string_view kind = "hi_lo";
 };
 
 // Vectors along k on which a split's bound is promised. In floating-point formats: where every element keeps all
 // significant bits of the split. In integer ones, digits of a grid a vector: all finite ones.
 struct SplitWindow {
-  bool known = false;    // false: no format of that name
-  bool integer = false;  // always scaled
-  bool scaled = false;   // the largest magnitude is brought into [2^top_exponent, 2^(top_exponent + 1))
-  int top_exponent = 0;  // scaled
-  int largest_span = 0;  // scaled, not integer: binades of a vector
-  int smallest = 0;      // else: exponents of all elements
+  bool known = false;       // false: no format of that name
+  bool integer = false;     // integer formats and whole elements: every finite operand is inside
+  bool makes_room = false;  // maxima are scaled a binade lower where their seven leading bits are all ones
+  bool scaled = false;      // the largest magnitude is brought into [2^top_exponent, 2^(top_exponent + 1))
+  int top_exponent = 0;     // scaled
+  int largest_span = 0;     // scaled, not integer: binades of a vector
+  int smallest = 0;         // else: exponents of all elements
   int largest = 0;
 };
 SplitWindow split_window(const SplitDescription& split);

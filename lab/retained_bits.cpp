@@ -28,13 +28,12 @@ const core::Format* format_of(std::string_view name) {
   return format;
 }
 
-// The smallest exponent e with |x| < 2^(e + 1) after rounding to the significand of an integer format, to nearest:
-// seven leading ones round up to the next power of two.
-int exponent_after_rounding(double x, const core::Format& format) {
+// The smallest exponent e with |x| < 2^(e + 1); where room is made, after rounding to seven bits, to nearest: seven
+// leading ones round up to the next power of two.
+int exponent_of_maximum(double x, bool makes_room) {
   int exponent = 0;
   const double fraction = std::frexp(std::fabs(x), &exponent);  // on [0.5, 1)
-  const bool all_ones = fraction >= 1 - std::ldexp(1.0, -format.significand_bits);
-  return exponent - 1 + (!format.floating && all_ones ? 1 : 0);
+  return exponent - 1 + (makes_room && fraction >= 127.0 / 128 ? 1 : 0);
 }
 
 // Largest p with |error| <= 2^-p |x|.
@@ -49,13 +48,14 @@ int kept_bits(double error, double x) {
 }  // namespace
 
 RetainedBits::RetainedBits(const SplitDescription& split)
-    : format_(format_of(split.format)), fixed_(split.kind == "fixed"), slices_(split.slices),
+    : format_(format_of(split.format)), fixed_(split.kind == "fixed" || split.kind == "residues"),
+      makes_room_(split_window(split).makes_room), slices_(split.slices),
       first_rounding_(rounding_of(split.first_rounding)),
       residual_rounding_(rounding_of(split.residual_rounding)), residual_exponent_(split.residual_exponent),
       residual_factor_(std::ldexp(1.0, split.residual_exponent)), scale_vectors_(split.scale_vectors),
       top_exponent_(split.top_exponent) {
   if (!fixed_ && split.kind != "hi_lo")
-    core::fail(Status::invalid_argument, "there is no kind of split \"{}\"; there are hi_lo, fixed",
+    core::fail(Status::invalid_argument, "there is no kind of split \"{}\"; there are hi_lo, fixed, residues",
                split.kind);
 }
 
@@ -73,6 +73,7 @@ double RetainedBits::rest_of(double scaled) const {
 }
 
 int RetainedBits::of(double x, int scale, int most) const {
+  if (slices_ == 0) return most;
   const double scaled = std::ldexp(x, scale);
   // Rounded below double's normal numbers, and so below the quantum of every slice.
   if (!std::isnormal(scaled) && std::ldexp(scaled, -scale) != x) return 0;
@@ -96,18 +97,20 @@ int RetainedBits::scale_of(core::MatrixView<const T> vectors, std::int64_t v) co
     const double magnitude = std::fabs(static_cast<double>(vectors(v, l)));
     if (std::isfinite(magnitude)) largest = std::max(largest, magnitude);
   }
-  return largest == 0 ? 0 : top_exponent_ - exponent_after_rounding(largest, *format_);
+  return largest == 0 ? 0 : top_exponent_ - exponent_of_maximum(largest, makes_room_);
 }
 
 int RetainedBits::promised(int most) const {
+  if (slices_ == 0) return most;
   const int p = format_->significand_bits;
   const int further = slices_ - 1;
   const bool nearest =
       first_rounding_ == core::Rounding::nearest_even && residual_rounding_ == core::Rounding::nearest_even;
   // A grid ends at 2^(-further r), of which rounding to nearest leaves half; the largest elements have the
-  // exponent top - 1 at least.
+  // exponent top, or top - 1 where room is made.
   if (!format_->floating)
-    return std::min(most, top_exponent_ - 1 + further * residual_exponent_ + (nearest ? 1 : 0));
+    return std::min(most,
+                    top_exponent_ - (makes_room_ ? 1 : 0) + further * residual_exponent_ + (nearest ? 1 : 0));
   // A slice to nearest gains p + 1 bits, the sign among them, but for the first; a truncated one p, the first
   // p - 1.
   return std::min(most, slices_ * (p + (nearest ? 1 : 0)) - 1);

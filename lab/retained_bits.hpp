@@ -39,7 +39,8 @@ class RetainedBits {
   double rest_of(double scaled) const;
 
   const core::Format* format_;
-  bool fixed_;  // a grid
+  bool fixed_;       // rounded once, to the grid of the last slice
+  bool makes_room_;  // as SplitWindow::makes_room
   int slices_;
   core::Rounding first_rounding_;
   core::Rounding residual_rounding_;

@@ -83,7 +83,7 @@ double native_coefficient(OperandType type, std::int64_t k) {
   return static_cast<double>(k) * unit_roundoff(type);
 }
 
-// An emulation that is proved, and the coefficient of |A||B| that it is proved for.
+// An emulation that is proved, and its coefficient of |A||B| where all of a vector is in one binade.
 struct Proved {
   Rung rung;
   double coefficient;
@@ -108,7 +108,7 @@ std::optional<Proved> prove(const Rung& rung, const Contract& contract, OperandT
   while (span >= 0 && relative_bound(program, bound, type, k, span, span) > contract.coefficient) --span;
   if (span < 0) return std::nullopt;
   proved.rung.largest_span = span;
-  proved.coefficient = bound.relative;
+  proved.coefficient = relative_bound(program, bound, type, k, 0, 0);
   return proved;
 }
 

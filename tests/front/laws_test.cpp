@@ -63,6 +63,7 @@ TEST_P(Laws, LayoutTransposesAndPaddingKeepTheBits) {
 }
 
 TEST_P(Laws, ThreadsBlockingAndBatchPositionKeepTheBits) {
+  const bool in_blocks = !core::find_scheme(GetParam().scheme)->program.schedule.terms.empty();
   GemmCase test = base(270, 150, thorough ? 70 : 5);
   test.threads = 1;
   GemmData whole(test);
@@ -90,7 +91,7 @@ TEST_P(Laws, ThreadsBlockingAndBatchPositionKeepTheBits) {
     EXPECT_EQ(bits_of(data.result()), expected) << "limit " << limit;
     ++blocked;
   }
-  EXPECT_GE(blocked, 2);
+  EXPECT_GE(blocked, in_blocks ? 2 : 1);
   test.workspace_limit = 0;
   test.batch = 3;
   test.seed -= 2;  // entry t uses seed + t: the last entry is the case above

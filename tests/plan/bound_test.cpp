@@ -174,7 +174,8 @@ TEST(Contract, HasCounterexamplesBelowItsProof) {
     }
     data.run_well();
     const auto entry = entry_errors(data).front();
-    EXPECT_GT(std::abs(entry.error) / (fp32_contract(k) * entry.absolute), expected[c]) << "k = " << k;
+    EXPECT_GT(std::abs(entry.error) / (contract_of_type(OperandType::f32, k) * entry.absolute), expected[c])
+        << "k = " << k;
   }
 }
 
@@ -184,8 +185,8 @@ TEST(Contract, IsProvedFromSmallLengthsOn) {
     const Program& program = find_scheme(name)->program;
     const int span = window_span(program.split_a);
     const auto proved = [&](Accumulator accumulator, std::int64_t k) {
-      return relative_bound(program, error_bound(program, accumulator, k, true, true), k, span, span) <=
-             fp32_contract(k);
+      return relative_bound(program, error_bound(program, accumulator, k, true, true), OperandType::f32, k,
+                            span, span) <= contract_of_type(OperandType::f32, k);
     };
     for (std::int64_t k = 1; k <= 100000; k = k < 200 ? k + 1 : k * 5 / 4) {
       EXPECT_EQ(proved(Accumulator::h200, k), k >= 5) << name << " " << k;

@@ -89,7 +89,8 @@ TEST(IntegerPrograms, ThatCouldWrapHaveNoBound) {
 
 // What one fp32 product may lose is more than these keep, so the planner never takes them for fp32.
 TEST(IntegerPrograms, AreNoFp32) {
-  EXPECT_GT(core::split_loss(core::find_scheme("int8x6")->program), core::fp32_contract(1));
+  EXPECT_GT(core::split_loss(core::find_scheme("int8x6")->program),
+            core::contract_of_type(core::OperandType::f32, 1));
   EXPECT_LT(core::split_loss(core::find_scheme("int8x6")->program), 0x1p-18);
   EXPECT_GT(core::split_loss(core::find_scheme("quantensor")->program), 0x1p-14);
 }

@@ -54,7 +54,7 @@ struct GemmCase {
   double alpha = 1, beta = 0;                    // of the operands' type
   std::string distribution = "uniform";
   std::uint64_t seed = 1;
-  std::string scheme = {}, engine = {}, accumulator = {}, policy = {};
+  std::string scheme = {}, engine = {}, accumulator = {}, policy = {}, accuracy = {};
   std::int64_t workspace_limit = 0;
   int threads = 0;
 };
@@ -115,6 +115,7 @@ class GemmDataOf {
     options.engine = text(test_.engine);
     options.accumulator = text(test_.accumulator);
     options.policy = text(test_.policy);
+    options.accuracy = text(test_.accuracy);
     options.workspace_limit = test_.workspace_limit;
     options.threads = test_.threads;
     return options;
@@ -163,6 +164,8 @@ class GemmDataOf {
   std::vector<T>& raw_a() { return a_; }
   std::vector<T>& raw_b() { return b_; }
   const GemmCase& test() const { return test_; }
+  T alpha() const { return alpha_; }
+  T beta() const { return beta_; }
 
  private:
   bool unit_down(kintsugi_op op) const {
@@ -219,8 +222,7 @@ std::vector<lab::EntryError> entry_errors(GemmDataOf<T>& data, const std::vector
   std::vector<lab::EntryError> entries;
   lab::CheckOptions options;
   options.entries = &entries;
-  lab::Product<T> product{constant(data.a(t)), constant(data.b(t)), static_cast<T>(data.test().alpha),
-                          static_cast<T>(data.test().beta)};
+  lab::Product<T> product{constant(data.a(t)), constant(data.b(t)), data.alpha(), data.beta()};
   MatrixView<T> old = data.c(t);
   if (!c_before.empty()) {
     old.data = const_cast<T*>(c_before.data()) + (data.c(t).data - data.raw_c().data());

@@ -8,17 +8,25 @@
 #include "engines/registry.hpp"
 #include "lab/metrics.hpp"
 #include "plan/bound.hpp"
+#include "plan/plan.hpp"
 #include "plan/program.hpp"
 
 namespace kintsugi::test {
 
+// Of a program without products of the engine: any.
+inline core::Accumulator first_accumulator(const core::Engine& engine, const core::Program& program) {
+  const auto ways = engine.accumulators(program.format().id);
+  return ways.empty() ? core::Accumulator::fp32 : ways.front();
+}
+
 // Coefficient of (|A||B|)_ij inside the windows, where all magnitudes of a vector are in one binade, the last
 // rounding to fp32 included.
 inline double coefficient(const std::string& scheme, const std::string& engine, std::int64_t k) {
-  const core::Program& program = core::find_scheme(scheme)->program;
-  const auto accumulator = core::find_engine(engine)->accumulators(program.format().id).front();
-  const core::ErrorBound bound = core::error_bound(program, accumulator, k, true, true);
-  return core::relative_bound(program, bound, k, 0, 0) * (1 + 0x1p-20) + 0x1p-24;
+  const auto type = core::OperandType::f32;
+  const core::Program program = core::fitted_program(*core::find_scheme(scheme), type, k);
+  const core::ErrorBound bound =
+      core::error_bound(program, first_accumulator(*core::find_engine(engine), program), k, true, true);
+  return core::relative_bound(program, bound, type, k, 0, 0) * (1 + 0x1p-20) + 0x1p-24;
 }
 
 // The bound of one product, entry by entry: from the program, the accumulator and the operands themselves.
@@ -28,16 +36,7 @@ class Allowance {
   // a (m,k), b (k,n), finite. The engine's first accumulator, unless one is given.
   Allowance(const core::Scheme& scheme, const core::Engine& engine, core::MatrixView<const T> a,
             core::MatrixView<const T> b, std::optional<core::Accumulator> accumulator = {})
-      : a_(a, scheme.program.split_a), b_(b.transposed(), scheme.program.split_b) {
-    const core::Program& program = scheme.program;
-    overflows_ =
-        core::can_overflow(program.split_a, a_.summary) || core::can_overflow(program.split_b, b_.summary);
-    const auto way = accumulator ? *accumulator : engine.accumulators(program.format().id).front();
-    if (a.columns > 0) {
-      bound_ = core::error_bound(program, way, a.columns, core::in_window(program.split_a, a_.summary),
-                                 core::in_window(program.split_b, b_.summary));
-    }
-  }
+      : Allowance(core::fitted_program(scheme, type, a.columns), engine, a, b, accumulator) {}
 
   // Nothing is promised then.
   bool overflows() const { return overflows_; }
@@ -57,6 +56,21 @@ class Allowance {
   }
 
  private:
+  static constexpr core::OperandType type =
+      std::is_same_v<T, float> ? core::OperandType::f32 : core::OperandType::f64;
+
+  Allowance(const core::Program& program, const core::Engine& engine, core::MatrixView<const T> a,
+            core::MatrixView<const T> b, std::optional<core::Accumulator> accumulator)
+      : a_(a, program.split_a), b_(b.transposed(), program.split_b) {
+    overflows_ =
+        core::can_overflow(program.split_a, a_.summary) || core::can_overflow(program.split_b, b_.summary);
+    const auto way = accumulator ? *accumulator : first_accumulator(engine, program);
+    if (a.columns > 0) {
+      bound_ = core::error_bound(program, way, a.columns, core::in_window(program.split_a, a_.summary),
+                                 core::in_window(program.split_b, b_.summary));
+    }
+  }
+
   struct Norms {
     Norms(core::MatrixView<const T> rows, const core::SplitRule& rule)
         : ones(static_cast<std::size_t>(rows.rows)), unscales(ones.size()) {

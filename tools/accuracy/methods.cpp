@@ -10,11 +10,13 @@ bool contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// The format of a scheme's slices, which its parameters may choose: so a plan is asked.
+// The format of a scheme's slices, which its parameters may choose: so a plan is asked. "" for a scheme without products
+// of an engine.
 std::string slice_format(const std::string& scheme, Type type) {
   const Handle handle = make_handle();
   const Json plan = describe(make_plan(handle.get(), {1, 1, 1}, {type, scheme, "reference", ""}));
-  return cell(plan.at("rungs").at(0).at("program").at("split_a"), "format");
+  const Json& program = plan.at("rungs").at(0).at("program");
+  return program.at("products") == 0 ? "" : cell(program.at("split_a"), "format");
 }
 
 std::vector<std::string> accumulators_of(const Json& engine, const std::string& format,
@@ -39,7 +41,7 @@ void add_methods(const Sweep& sweep, const Json& engines, const std::string& sch
   for (const auto& engine : engines) {
     const std::string name = cell(engine, "name");
     if (!contains(sweep.engines, name)) continue;
-    if (native) methods.push_back({type, scheme, name, ""});
+    if (format.empty()) methods.push_back({type, scheme, name, ""});
     for (const auto& way : accumulators_of(engine, format, sweep.accumulators))
       methods.push_back({type, scheme, name, way});
   }

@@ -25,8 +25,8 @@ double least_element(const Json& split, const OperandFacts& facts) {
   if (!facts.largest) return 1;
   const lab::SplitDescription description = description_of(split);
   if (!description.scale_vectors) return std::ldexp(1.0, *facts.smallest);
-  const bool integer = lab::split_window(description).integer;
-  return std::ldexp(1.0, description.top_exponent - (integer ? 1 : 0) - facts.widest_span);
+  const bool makes_room = lab::split_window(description).makes_room;
+  return std::ldexp(1.0, description.top_exponent - (makes_room ? 1 : 0) - facts.widest_span);
 }
 
 // The floors are multiples of u_i and v_j; no element is smaller than the least one, and zeros cost nothing. What an
