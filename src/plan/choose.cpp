@@ -83,7 +83,7 @@ double native_coefficient(OperandType type, std::int64_t k) {
   return static_cast<double>(k) * unit_roundoff(type);
 }
 
-// An emulation that is proved, and its coefficient of |A||B| where all of a vector is in one binade.
+// An emulation that is proved, and its coefficient of |A||B| at best.
 struct Proved {
   Rung rung;
   double coefficient;
@@ -108,7 +108,9 @@ std::optional<Proved> prove(const Rung& rung, const Contract& contract, OperandT
   while (span >= 0 && relative_bound(program, bound, type, k, span, span) > contract.coefficient) --span;
   if (span < 0) return std::nullopt;
   proved.rung.largest_span = span;
-  proved.coefficient = relative_bound(program, bound, type, k, 0, 0);
+  // All that integer programs lose is in the floors.
+  proved.coefficient =
+      program.format().floating ? bound.relative : relative_bound(program, bound, type, k, 0, 0);
   return proved;
 }
 
