@@ -1,0 +1,31 @@
+// Kernels for products of int8 slices: one family a file, each compiled with its own flags. This header
+// holds plain data alone, since an inline function compiled with a family's flags could be what the linker
+// keeps for every other file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kintsugi::core {
+
+inline constexpr std::int64_t int8_tile = 128;
+
+struct Int8Kernels {
+  const char* name;
+
+  // Products per time relative to OpenBLAS's FP32 product, on the machine where it was least.
+  double relative_rate;
+
+  // Of `packed`.
+  std::size_t packed_bytes;
+
+  // sums (int8_tile x int8_tile, column-major) += a * b^T modulo 2^32. Vector i of a is the `length` elements
+  // from a + i * stride on, no others are read; b likewise.
+  void (*add_product)(const std::int8_t* a, const std::int8_t* b, std::int64_t stride, std::int64_t length,
+                      std::byte* packed, std::uint32_t* sums);
+};
+
+extern const Int8Kernels int8_generic;
+extern const Int8Kernels int8_avx512;  // x86-64 alone
+
+}  // namespace kintsugi::core
