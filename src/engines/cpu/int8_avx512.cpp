@@ -154,7 +154,7 @@ void add_product(const std::int8_t* a, const std::int8_t* b, std::int64_t stride
 
 }  // namespace
 
-const Int8Kernels int8_avx512{"avx512", 1, 2 * panels* panel_bytes, add_product};
+const Int8Kernels int8_avx512{"avx512", 3, 2 * panels* panel_bytes, add_product};
 
 }  // namespace kintsugi::core
 

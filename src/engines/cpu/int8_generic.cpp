@@ -10,6 +10,7 @@ namespace {
 
 // k that is widened at once: 64 KiB an operand, and sums far below 2^31.
 constexpr std::int64_t k_packed = 256;
+constexpr std::size_t operand_bytes = sizeof(std::int16_t[int8_tile * k_packed]);
 
 // Entries that are summed at once, so that a vector once loaded serves several.
 constexpr std::int64_t block_rows = 2;
@@ -64,6 +65,6 @@ void add_product(const std::int8_t* a, const std::int8_t* b, std::int64_t stride
 
 }  // namespace
 
-const Int8Kernels int8_generic{"generic", 1, 2 * int8_tile* k_packed * sizeof(std::int16_t), add_product};
+const Int8Kernels int8_generic{"generic", 0.5, 2 * operand_bytes, add_product};
 
 }  // namespace kintsugi::core

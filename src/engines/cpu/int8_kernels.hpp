@@ -13,7 +13,7 @@ inline constexpr std::int64_t int8_tile = 128;
 struct Int8Kernels {
   const char* name;
 
-  // Products per time relative to OpenBLAS's FP32 product, on the machine where it was least.
+  // Products per time relative to OpenBLAS's FP32 product, below what docs/results/LOG.md has.
   double relative_rate;
 
   // Of `packed`.
