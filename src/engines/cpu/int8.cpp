@@ -35,9 +35,13 @@ void add_terms(const Multiplication& task, const Int8Kernels& kernels, int group
                std::uint32_t* inside) {
   for (const Term& term : task.schedule->terms) {
     if (term.group != group) continue;
-    kernels.add_product(task.a.vector<std::int8_t>(term.a, row) + begin,
-                        task.b.vector<std::int8_t>(term.b, column) + begin, task.a.vector_stride(),
-                        end - begin, packed, inside);
+    const Int8Block block{task.a.vector<std::int8_t>(term.a, row) + begin,
+                          task.b.vector<std::int8_t>(term.b, column) + begin,
+                          task.a.vector_stride(),
+                          std::min(tile, task.sums.rows - row),
+                          std::min(tile, task.sums.columns - column),
+                          end - begin};
+    kernels.add_product(block, packed, inside);
   }
 }
 

@@ -73,9 +73,9 @@ void pack_panel(const std::int8_t* vectors, std::int64_t stride, std::int64_t le
 }
 
 // minus[j] = -128 times the sum of b's vector j.
-void shift_sums(const std::byte* b, std::int64_t groups, std::uint32_t* minus) {
+void shift_sums(const std::byte* b, std::int64_t columns, std::int64_t groups, std::uint32_t* minus) {
   const __m512i shift = _mm512_set1_epi8(-128);  // 128 as an unsigned byte
-  for (std::int64_t panel = 0; panel < panels; ++panel) {
+  for (std::int64_t panel = 0; panel * lanes < columns; ++panel) {
     __m512i sums = _mm512_setzero_si512();
     for (std::int64_t g = 0; g < groups; ++g) {
       sums = _mm512_dpbusd_epi32(sums, shift, _mm512_loadu_si512(b + panel * panel_bytes + g * chunk));
@@ -127,28 +127,33 @@ void add_block(const std::byte* a, const std::byte* b, std::int64_t groups, cons
   }
 }
 
-void add_packed(const std::byte* a, const std::byte* b, std::int64_t groups, std::uint32_t* sums) {
+void add_packed(const std::byte* a, std::int64_t rows, const std::byte* b, std::int64_t columns,
+                std::int64_t groups, std::uint32_t* sums) {
   alignas(64) std::uint32_t minus[int8_tile];
-  shift_sums(b, groups, minus);
-  for (std::int64_t i = 0; i < panels; i += block_panels) {
-    for (std::int64_t j = 0; j < int8_tile; j += block_columns) {
-      add_block(a + i * panel_bytes, b + j / lanes * panel_bytes + j % lanes * group, groups, minus + j,
-                sums + j * int8_tile + i * lanes);
+  shift_sums(b, columns, groups, minus);
+  for (std::int64_t i = 0; i < rows; i += block_panels * lanes) {
+    for (std::int64_t j = 0; j < columns; j += block_columns) {
+      add_block(a + i / lanes * panel_bytes, b + j / lanes * panel_bytes + j % lanes * group, groups,
+                minus + j, sums + j * int8_tile + i);
     }
   }
 }
 
-void add_product(const std::int8_t* a, const std::int8_t* b, std::int64_t stride, std::int64_t length,
-                 std::byte* packed, std::uint32_t* sums) {
+void add_product(const Int8Block& block, std::byte* packed, std::uint32_t* sums) {
   std::byte* packed_b = packed + panels * panel_bytes;
-  for (std::int64_t p = 0; p < length; p += k_packed) {
-    const std::int64_t part = length - p < k_packed ? length - p : k_packed;
-    for (std::int64_t i = 0; i < panels; ++i) {
-      pack_panel(a + i * lanes * stride + p, stride, part, _mm512_set1_epi8(-128), packed + i * panel_bytes);
-      pack_panel(b + i * lanes * stride + p, stride, part, _mm512_setzero_si512(),
-                 packed_b + i * panel_bytes);
+  constexpr std::int64_t block_rows = block_panels * lanes;
+  const std::int64_t rows = (block.rows + block_rows - 1) / block_rows * block_rows;
+  for (std::int64_t p = 0; p < block.length; p += k_packed) {
+    const std::int64_t part = block.length - p < k_packed ? block.length - p : k_packed;
+    for (std::int64_t i = 0; i < rows; i += lanes) {
+      pack_panel(block.a + i * block.stride + p, block.stride, part, _mm512_set1_epi8(-128),
+                 packed + i / lanes * panel_bytes);
     }
-    add_packed(packed, packed_b, (part + group - 1) / group, sums);
+    for (std::int64_t j = 0; j < block.columns; j += lanes) {
+      pack_panel(block.b + j * block.stride + p, block.stride, part, _mm512_setzero_si512(),
+                 packed_b + j / lanes * panel_bytes);
+    }
+    add_packed(packed, rows, packed_b, block.columns, (part + group - 1) / group, sums);
   }
 }
 

@@ -16,9 +16,10 @@ constexpr std::size_t operand_bytes = sizeof(std::int16_t[int8_tile * k_packed])
 constexpr std::int64_t block_rows = 2;
 constexpr std::int64_t block_columns = 4;
 
-void widen(const std::int8_t* vectors, std::int64_t stride, std::int64_t length, std::int16_t* widened) {
-  for (std::int64_t v = 0; v < int8_tile; ++v) {
-    for (std::int64_t p = 0; p < length; ++p) widened[v * k_packed + p] = vectors[v * stride + p];
+void widen(const std::int8_t* source, std::int64_t stride, std::int64_t vectors, std::int64_t length,
+           std::int16_t* widened) {
+  for (std::int64_t v = 0; v < vectors; ++v) {
+    for (std::int64_t p = 0; p < length; ++p) widened[v * k_packed + p] = source[v * stride + p];
   }
 }
 
@@ -47,16 +48,17 @@ void add_block(const std::int16_t* a, const std::int16_t* b, std::int64_t length
   }
 }
 
-void add_product(const std::int8_t* a, const std::int8_t* b, std::int64_t stride, std::int64_t length,
-                 std::byte* packed, std::uint32_t* sums) {
+void add_product(const Int8Block& block, std::byte* packed, std::uint32_t* sums) {
   auto* widened_a = reinterpret_cast<std::int16_t*>(packed);
   auto* widened_b = widened_a + int8_tile * k_packed;
-  for (std::int64_t p = 0; p < length; p += k_packed) {
-    const std::int64_t part = std::min(k_packed, length - p);
-    widen(a + p, stride, part, widened_a);
-    widen(b + p, stride, part, widened_b);
-    for (std::int64_t j = 0; j < int8_tile; j += block_columns) {
-      for (std::int64_t i = 0; i < int8_tile; i += block_rows) {
+  const std::int64_t rows = (block.rows + block_rows - 1) / block_rows * block_rows;
+  const std::int64_t columns = (block.columns + block_columns - 1) / block_columns * block_columns;
+  for (std::int64_t p = 0; p < block.length; p += k_packed) {
+    const std::int64_t part = std::min(k_packed, block.length - p);
+    widen(block.a + p, block.stride, rows, part, widened_a);
+    widen(block.b + p, block.stride, columns, part, widened_b);
+    for (std::int64_t j = 0; j < columns; j += block_columns) {
+      for (std::int64_t i = 0; i < rows; i += block_rows) {
         add_block(widened_a + i * k_packed, widened_b + j * k_packed, part, sums + j * int8_tile + i);
       }
     }

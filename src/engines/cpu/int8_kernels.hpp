@@ -10,6 +10,16 @@ namespace kintsugi::core {
 
 inline constexpr std::int64_t int8_tile = 128;
 
+// Vectors of a and of b, with all that pads them to int8_tile, and what of k is added.
+struct Int8Block {
+  const std::int8_t* a;
+  const std::int8_t* b;
+  std::int64_t stride;  // from one vector to the next
+  std::int64_t rows;    // vectors of a that matter, at most int8_tile
+  std::int64_t columns;
+  std::int64_t length;  // elements of each vector; none beyond are read
+};
+
 struct Int8Kernels {
   const char* name;
 
@@ -19,10 +29,8 @@ struct Int8Kernels {
   // Of `packed`.
   std::size_t packed_bytes;
 
-  // sums (int8_tile x int8_tile, column-major) += a * b^T modulo 2^32. Vector i of a is the `length` elements
-  // from a + i * stride on, no others are read; b likewise.
-  void (*add_product)(const std::int8_t* a, const std::int8_t* b, std::int64_t stride, std::int64_t length,
-                      std::byte* packed, std::uint32_t* sums);
+  // sums (int8_tile x int8_tile, column-major) += a * b^T modulo 2^32, at least for rows x columns of it.
+  void (*add_product)(const Int8Block& block, std::byte* packed, std::uint32_t* sums);
 };
 
 extern const Int8Kernels int8_generic;
