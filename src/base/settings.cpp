@@ -181,6 +181,12 @@ std::unique_lock<std::mutex> lock_environment() {
   return std::unique_lock(mutex);
 }
 
+std::string environment_only_value(SettingId id) {
+  const SettingDescription& setting = setting_table[static_cast<std::size_t>(id)];
+  const char* value = std::getenv(environment_variable(setting).c_str());
+  return value != nullptr && *value != '\0' ? value : std::string(setting.default_value);
+}
+
 SettingLayer environment_settings() {
   const auto lock = lock_environment();
   SettingLayer layer;

@@ -58,8 +58,11 @@ std::unique_lock<std::mutex> lock_environment();
 
 // Settings that the library reads once for the whole program: only the environment may set them.
 constexpr bool environment_only(SettingId id) {
-  return id == SettingId::cpu_blas || id == SettingId::cpu_blas_kernel;
+  return id == SettingId::cpu_blas || id == SettingId::cpu_blas_kernel || id == SettingId::cpu_int8;
 }
+
+// The value of such a setting, read now, else its default; lock_environment() is held by the caller.
+std::string environment_only_value(SettingId id);
 
 // One layer of values; an empty optional is "not set here".
 class SettingLayer {

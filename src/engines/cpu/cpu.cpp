@@ -1,7 +1,7 @@
-// The cpu engine: products of slices by OpenBLAS, for studies at sizes the reference cannot reach,
-// and the native product.
+// The cpu engine: products of floating slices by OpenBLAS, for studies at sizes the reference cannot reach,
+// of int8 slices by kernels of its own (int8.hpp), and the native product.
 //
-// Slices are widened to fp32, where products of formats of up to 12 significant bits are exact. All
+// Floating slices are widened to fp32, where products of formats of up to 12 significant bits are exact. All
 // calls of a schedule have one shape, tile x tile x (block of k), on a grid fixed to the operand's
 // origin, zeros included: whatever order OpenBLAS adds in, an entry's bits depend on nothing but its
 // own row and column and its place in the tile, never on threads, blocking or batch position.
@@ -11,7 +11,9 @@
 #include <limits>
 
 #include "base/floating_environment.hpp"
+#include "base/status.hpp"
 #include "base/workers.hpp"
+#include "engines/cpu/int8.hpp"
 #include "engines/cpu/openblas.hpp"
 #include "engines/engine.hpp"
 
@@ -22,14 +24,8 @@ namespace {
 constexpr std::int64_t tile = Slices::vector_multiple;
 constexpr std::int64_t tile_entries = tile * tile;
 
-// int8 products summed in fp32 are exact up to 2^24 / (128 * 128) of them.
-constexpr std::int64_t exact_int8_products = 1024;
-
-// Scratch of one worker, in tiles of 4-byte numbers. Floating formats: accumulators inside and outside for every
-// group. Integer ones, group by group: a product, the accumulator, and 64-bit sums outside.
-std::size_t worker_bytes(int groups, bool floating) {
-  return array_bytes((floating ? 2 * groups : 4) * tile, tile, sizeof(float));
-}
+// Scratch of one worker: accumulators inside and outside for every group.
+std::size_t worker_bytes(int groups) { return array_bytes(2 * groups * tile, tile, sizeof(float)); }
 
 // sums (tile x tile, column-major) = beta * sums + a * b^T over `length` inner indices.
 void add_product(const Slices& a, int slice_a, std::int64_t row, const Slices& b, int slice_b,
@@ -108,60 +104,27 @@ class TileSchedule {
   std::array<bool, max_groups> used_{};
 };
 
-// Copies what of a tile lies inside the sums.
-template <class T>
-void store_tile(const Accumulators& sums, int group, std::int64_t row, std::int64_t column, const T* source) {
+// Copies what of the tile lies inside the sums.
+void store_tile(const Accumulators& sums, int group, std::int64_t row, std::int64_t column,
+                const float* source) {
   const std::int64_t rows = std::min(tile, sums.rows - row);
   const std::int64_t columns = std::min(tile, sums.columns - column);
   for (std::int64_t j = 0; j < columns; ++j) {
-    std::memcpy(sums.group<T>(group) + row + (column + j) * sums.rows, source + j * tile,
-                static_cast<std::size_t>(rows) * sizeof(T));
+    std::memcpy(sums.group<float>(group) + row + (column + j) * sums.rows, source + j * tile,
+                static_cast<std::size_t>(rows) * sizeof(float));
   }
 }
 
-void float_tile(const Multiplication& task, std::int64_t row, std::int64_t column, std::byte* scratch) {
+void multiply_tile(const Multiplication& task, std::int64_t row, std::int64_t column, std::byte* scratch) {
   TileSchedule schedule(task, row, column, scratch);
   schedule.run();
   for (int g = 0; g < task.sums.groups; ++g) store_tile(task.sums, g, row, column, schedule.sums(g));
 }
 
-// One tile of a group's int32 accumulators over a block of k; a block's order of terms and steps makes no
-// difference to sums modulo 2^32.
-void add_integer_block(const Multiplication& task, int group, std::int64_t row, std::int64_t column,
-                       std::int64_t first, std::int64_t last, float* part, std::uint32_t* inside) {
-  for (const Term& term : task.schedule->terms) {
-    if (term.group != group) continue;
-    for (std::int64_t begin = first; begin < last; begin += exact_int8_products) {
-      const std::int64_t length = std::min(exact_int8_products, last - begin);
-      add_product(task.a, term.a, row, task.b, term.b, column, begin, length, 0.0F, part);
-      for (std::int64_t e = 0; e < tile_entries; ++e) {
-        inside[e] += static_cast<std::uint32_t>(static_cast<std::int32_t>(part[e]));
-      }
-    }
-  }
-}
-
-void integer_tile(const Multiplication& task, std::int64_t row, std::int64_t column, std::byte* scratch) {
-  auto* part = reinterpret_cast<float*>(scratch);
-  auto* inside = reinterpret_cast<std::uint32_t*>(part + tile_entries);
-  auto* outside = reinterpret_cast<std::int64_t*>(part + 2 * tile_entries);
-  const std::int64_t k = task.a.vector_stride();
-  const std::int64_t block = task.schedule->block_length(k);
-  for (int g = 0; g < task.schedule->groups; ++g) {
-    std::fill_n(outside, tile_entries, 0);
-    for (std::int64_t begin = 0; begin < k; begin += block) {
-      std::fill_n(inside, tile_entries, 0U);
-      add_integer_block(task, g, row, column, begin, std::min(k, begin + block), part, inside);
-      for (std::int64_t e = 0; e < tile_entries; ++e) outside[e] += static_cast<std::int32_t>(inside[e]);
-    }
-    store_tile(task.sums, g, row, column, outside);
-  }
-}
-
-void multiply_tiles(const Multiplication& task) {
+void multiply_floating(const Multiplication& task) {
   const std::int64_t tile_rows = divide_up(task.sums.rows, tile);
   const std::int64_t tiles = tile_rows * divide_up(task.sums.columns, tile);
-  const std::size_t scratch_of_worker = worker_bytes(task.schedule->groups, task.a.format->floating);
+  const std::size_t scratch_of_worker = worker_bytes(task.schedule->groups);
   const int workers = workers_for(tiles, task.threads);
   const OpenBlasThreads single(1);
 #pragma omp parallel for num_threads(workers) schedule(static, 1)
@@ -169,13 +132,7 @@ void multiply_tiles(const Multiplication& task) {
     const FloatingEnvironment environment;
     std::byte* scratch = task.scratch + static_cast<std::size_t>(worker) * scratch_of_worker;
     for (std::int64_t index = worker; index < tiles; index += workers) {
-      const std::int64_t row = index % tile_rows * tile;
-      const std::int64_t column = index / tile_rows * tile;
-      if (task.a.format->floating) {
-        float_tile(task, row, column, scratch);
-      } else {
-        integer_tile(task, row, column, scratch);
-      }
+      multiply_tile(task, index % tile_rows * tile, index / tile_rows * tile, scratch);
     }
   }
 }
@@ -224,12 +181,16 @@ class CpuEngine final : public Engine {
  public:
   std::string_view name() const override { return "cpu"; }
   std::string_view summary() const override {
-    return "products by OpenBLAS on slices widened to fp32; native products";
+    return "products by OpenBLAS on slices widened to fp32, of int8 by kernels of its own; native products";
   }
   // OpenBLAS takes 32-bit sizes, and k is rounded up to the slices' multiple.
   std::int64_t largest_size() const override { return std::numeric_limits<int>::max() - Slices::k_multiple; }
-  std::string unavailable_reason() const override { return openblas().reason; }
-  std::string details() const override { return openblas().details; }
+  std::string unavailable_reason() const override {
+    return openblas().reason.empty() ? int8_choice().reason : openblas().reason;
+  }
+  std::string details() const override {
+    return fmt::format("{}; int8 kernels {}", openblas().details, int8_choice().kernels->name);
+  }
 
   std::span<const Accumulator> accumulators(FormatId format) const override {
     static constexpr std::array floating{Accumulator::fp32};
@@ -239,16 +200,27 @@ class CpuEngine final : public Engine {
     return floating;
   }
 
-  SliceStorage slice_storage(FormatId) const override { return SliceStorage::fp32; }
-  double relative_rate(FormatId) const override { return 1; }
+  SliceStorage slice_storage(FormatId format) const override {
+    return format == FormatId::int8 ? SliceStorage::packed : SliceStorage::fp32;
+  }
+  double relative_rate(FormatId format) const override {
+    return format == FormatId::int8 ? int8_choice().kernels->relative_rate : 1;
+  }
 
   std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t,
                             int threads) const override {
+    const bool integer = format == FormatId::int8;
     return static_cast<std::size_t>(std::max(threads, 1)) *
-           worker_bytes(schedule.groups, format != FormatId::int8);
+           (integer ? int8_worker_bytes(*int8_choice().kernels) : worker_bytes(schedule.groups));
   }
 
-  void multiply(const Multiplication& task) const override { multiply_tiles(task); }
+  void multiply(const Multiplication& task) const override {
+    if (task.a.format->floating) {
+      multiply_floating(task);
+    } else {
+      multiply_int8(task, *int8_choice().kernels);
+    }
+  }
   void native(const NativeProduct<float>& product) const override { native_product(product); }
   void native(const NativeProduct<double>& product) const override { native_product(product); }
 };

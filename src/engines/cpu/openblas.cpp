@@ -15,13 +15,6 @@ namespace kintsugi::core {
 
 namespace {
 
-// A setting that is read from the environment alone: one copy of OpenBLAS serves the whole program.
-std::string environment_value(const char* name) {
-  const SettingDescription& setting = find_setting(name);
-  const char* value = std::getenv(environment_variable(setting).c_str());
-  return value != nullptr && *value != '\0' ? value : std::string(setting.default_value);
-}
-
 // The quickest kernel set of this CPU by what it can execute, not by its name; nullptr: OpenBLAS
 // may choose.
 const char* core_type() {
@@ -40,7 +33,7 @@ const char* core_type() {
 // that runs at half the CPU's rate.
 void* open_pinned(const std::string& name) {
   constexpr const char* variable = "OPENBLAS_CORETYPE";
-  const std::string chosen = environment_value("cpu_blas_kernel");
+  const std::string chosen = environment_only_value(SettingId::cpu_blas_kernel);
   const char* kernel = chosen == "auto" ? core_type() : chosen.c_str();
   if (kernel == nullptr) return ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   const char* old = std::getenv(variable);
@@ -79,7 +72,7 @@ std::string refusal(const OpenBlas& table, const std::string& name) {
   if (table.details.find("USE64BITINT") != std::string::npos) {
     return fmt::format("{} takes 64-bit integers, and the calls here have 32-bit ones", name);
   }
-  const std::string kernel = environment_value("cpu_blas_kernel");
+  const std::string kernel = environment_only_value(SettingId::cpu_blas_kernel);
   if (kernel != "auto" && table.details.find("kernel " + kernel + ",") == std::string::npos) {
     return fmt::format("KINTSUGI_CPU_BLAS_KERNEL asks for {}, and what runs is {}", kernel, table.details);
   }
@@ -92,7 +85,7 @@ OpenBlas open_table() {
   const FloatingEnvironment environment;
   const auto lock = lock_environment();
   OpenBlas table;
-  const std::string name = environment_value("cpu_blas");
+  const std::string name = environment_only_value(SettingId::cpu_blas);
   void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   if (library == nullptr) library = open_pinned(name);
   if (library == nullptr) {

@@ -1,0 +1,82 @@
+// Not a test: rates of int8 products on this machine, for docs/results/LOG.md.
+//   build/tests/int8_rate [m = n = k] [threads]
+// In GOP (2 per product of elements) per second of processor time, best of seven, so that a busy machine
+// counts less.
+#include <fmt/format.h>
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <vector>
+
+#include "engines/cpu/int8.hpp"
+#include "engines/registry.hpp"
+#include "formats/formats.hpp"
+#include "lab/random.hpp"
+
+namespace kintsugi::core {
+namespace {
+
+double processor_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+template <class Work>
+double best_rate(double operations, const Work& work) {
+  double best = 0;
+  for (int run = 0; run < 7; ++run) {
+    const double start = processor_seconds();
+    work();
+    best = std::max(best, operations / (processor_seconds() - start) * 1e-9);
+  }
+  return best;
+}
+
+// VPDPBUSD on registers alone, 16 independent sums.
+__attribute__((target("avx512f"))) void register_resident(long rounds) {
+  __m512i sums[16] = {};
+  const __m512i factor = _mm512_set1_epi8(1);
+  for (long round = 0; round < rounds; ++round) {
+#pragma GCC unroll 16
+    for (__m512i& sum : sums) asm volatile("vpdpbusd %1, %1, %0" : "+v"(sum) : "v"(factor));
+  }
+}
+
+void print_int8(std::int64_t size, int threads) {
+  const Schedule schedule = make_schedule(single_product);
+  Slices slices = make_slices(int8, SliceStorage::packed, 1, size, size);
+  std::vector<std::byte> memory(slices.bytes());
+  for (std::size_t e = 0; e < memory.size(); ++e) memory[e] = static_cast<std::byte>(lab::mix_bits(e));
+  slices.data = memory.data();
+  Accumulators sums = make_accumulators(int8, size, size, 1);
+  std::vector<std::byte> sums_memory(sums.bytes());
+  sums.data = sums_memory.data();
+  const double operations = 2.0 * static_cast<double>(size) * static_cast<double>(size * size);
+  for (const Int8Kernels* kernels : int8_families()) {
+    std::vector<std::byte> scratch(static_cast<std::size_t>(threads) * int8_worker_bytes(*kernels));
+    const Multiplication task{&schedule, slices, slices, sums, Accumulator::int32, scratch.data(), threads};
+    fmt::print("int8 {}: {:.0f} GOP/s\n", kernels->name,
+               best_rate(operations, [&] { multiply_int8(task, *kernels); }));
+  }
+  std::vector<float> x(static_cast<std::size_t>(size * size), 0.5F), z(x.size());
+  const MatrixView<const float> view{x.data(), size, size, 1, size};
+  const NativeProduct<float> native{view, view, {z.data(), size, size, 1, size}, 1, 0, threads};
+  fmt::print("native fp32: {:.0f} GOP/s\n",
+             best_rate(operations, [&] { find_engine("cpu")->native(native); }));
+}
+
+}  // namespace
+}  // namespace kintsugi::core
+
+int main(int count, char** words) {
+  using namespace kintsugi::core;
+  if (__builtin_cpu_supports("avx512vnni")) {
+    constexpr long rounds = 20'000'000;
+    fmt::print("VPDPBUSD on registers: {:.0f} GOP/s\n",
+               best_rate(16.0 * 128 * rounds, [] { register_resident(rounds); }));
+  }
+  print_int8(count > 1 ? std::atol(words[1]) : 2048, count > 2 ? std::atoi(words[2]) : 1);
+}

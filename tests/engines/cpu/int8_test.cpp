@@ -1,0 +1,176 @@
+// Products of int8 slices: every family of kernels has the reference's bits.
+#include "engines/cpu/int8.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "engines/registry.hpp"
+#include "formats/formats.hpp"
+#include "lab/random.hpp"
+
+namespace kintsugi::core {
+namespace {
+
+constexpr Structure<4> grouped{{Term{1, 1, 1}, Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 2}}, 2, 2, 3, 0, 0};
+
+// Slices of random bytes, -128 included, and the sums of both engines.
+class Operands {
+ public:
+  Operands(const Schedule& schedule, std::int64_t m, std::int64_t n, std::int64_t k, std::uint64_t seed)
+      : schedule_(schedule), m_(m), n_(n), a_(fill(schedule.slices_a, m, k, 2 * seed, a_memory_)),
+        b_(fill(schedule.slices_b, n, k, 2 * seed + 1, b_memory_)) {}
+
+  std::vector<std::byte> reference() const {
+    const Engine& engine = *find_engine("reference");
+    return run(engine.scratch_bytes(schedule_, FormatId::int8, a_.k, 2), 2,
+               [&](const Multiplication& task) { engine.multiply(task); });
+  }
+
+  std::vector<std::byte> by(const Int8Kernels& kernels, int threads) const {
+    return run(static_cast<std::size_t>(threads) * int8_worker_bytes(kernels), threads,
+               [&](const Multiplication& task) { multiply_int8(task, kernels); });
+  }
+
+ private:
+  static Slices fill(int count, std::int64_t vectors, std::int64_t k, std::uint64_t seed,
+                     std::vector<std::byte>& memory) {
+    Slices slices = make_slices(int8, SliceStorage::packed, count, vectors, k);
+    memory.assign(slices.bytes(), std::byte{0});
+    slices.data = memory.data();
+    std::uint64_t state = seed << 32;
+    for (int s = 0; s < count; ++s) {
+      for (std::int64_t v = 0; v < vectors; ++v) {
+        for (std::int64_t p = 0; p < k; ++p) {
+          slices.vector<std::int8_t>(s, v)[p] = static_cast<std::int8_t>(lab::mix_bits(state++));
+        }
+      }
+    }
+    return slices;
+  }
+
+  // Sums and scratch begin with what does not belong there.
+  template <class Multiply>
+  std::vector<std::byte> run(std::size_t scratch_bytes, int threads, const Multiply& multiply) const {
+    Accumulators sums = make_accumulators(int8, m_, n_, schedule_.groups);
+    std::vector<std::byte> memory(sums.bytes(), std::byte{0xcd});
+    std::vector<std::byte> scratch(scratch_bytes, std::byte{0xab});
+    sums.data = memory.data();
+    multiply(Multiplication{&schedule_, a_, b_, sums, Accumulator::int32, scratch.data(), threads});
+    return memory;
+  }
+
+  const Schedule& schedule_;
+  std::int64_t m_;
+  std::int64_t n_;
+  std::vector<std::byte> a_memory_, b_memory_;
+  Slices a_, b_;
+};
+
+void expect_bits_of_reference(const Schedule& schedule, std::int64_t m, std::int64_t n, std::int64_t k) {
+  const Operands operands(schedule, m, n, k, static_cast<std::uint64_t>(1 + m + 1000 * n + 1000000 * k));
+  const std::vector<std::byte> expected = operands.reference();
+  for (const Int8Kernels* kernels : int8_families()) {
+    EXPECT_TRUE(operands.by(*kernels, 1) == expected)
+        << kernels->name << " " << m << " x " << n << " x " << k << " block " << schedule.k_block;
+  }
+}
+
+TEST(Int8, TilesAndTheirEdgesHaveTheBitsOfTheReference) {
+  const Schedule schedule = make_schedule(single_product);
+  for (const std::int64_t m : {1, 15, 17, 64, 127, 128, 129}) {
+    for (const std::int64_t n : {1, 3, 5, 16, 65, 128, 130}) expect_bits_of_reference(schedule, m, n, 5);
+  }
+}
+
+TEST(Int8, LengthsHaveTheBitsOfTheReference) {
+  const Schedule schedule = make_schedule(single_product);
+  for (std::int64_t k = 1; k <= 200; ++k) expect_bits_of_reference(schedule, 7, 6, k);
+  for (const std::int64_t k : {255, 256, 257, 511, 512, 513, 1025, 2500}) {
+    expect_bits_of_reference(schedule, 18, 5, k);
+  }
+}
+
+TEST(Int8, RandomShapesBlocksAndGroupsHaveTheBitsOfTheReference) {
+  std::uint64_t state = 7;
+  const auto draw = [&](std::uint64_t least, std::uint64_t most) {
+    return static_cast<std::int64_t>(least + lab::mix_bits(state++) % (most - least + 1));
+  };
+  for (int round = 0; round < 40; ++round) {
+    Schedule schedule = make_schedule(grouped);
+    const std::int64_t k = draw(1, 200);
+    schedule.k_block = draw(0, 1) == 0 ? 0 : draw(1, static_cast<std::uint64_t>(k));
+    schedule.k_step = draw(0, 1) == 0 ? 0 : draw(1, static_cast<std::uint64_t>(k));
+    const std::int64_t m = draw(1, 130);
+    expect_bits_of_reference(schedule, m, draw(1, 130), k);
+  }
+}
+
+TEST(Int8, BitsDoNotDependOnThreads) {
+  const Schedule schedule = make_schedule(grouped);
+  const Operands operands(schedule, 390, 260, 70, 3);
+  for (const Int8Kernels* kernels : int8_families()) {
+    const std::vector<std::byte> one = operands.by(*kernels, 1);
+    for (int threads = 2; threads <= 8; ++threads) {
+      EXPECT_TRUE(operands.by(*kernels, threads) == one) << kernels->name << " " << threads;
+    }
+  }
+}
+
+// All +-127 and -128 on both sides of the INT32 limit: over all of k sums wrap, and in blocks they leave the
+// accumulators before they would.
+TEST(Int8, Int32EdgeIsExact) {
+  struct Edge {
+    int a, b;
+    std::int64_t k, block;
+    bool wraps;
+  };
+  for (const auto& [a, b, k, block, wraps] : {Edge{127, 127, 133144, 0, false},
+                                              {127, 127, 133145, 0, true},
+                                              {-128, -128, 131071, 0, false},
+                                              {-128, -128, 131072, 0, true},
+                                              {-128, 127, 132104, 0, false},
+                                              {127, 127, 133145, 65536, false},
+                                              {-128, -128, 400000, 131071, false}}) {
+    Schedule schedule = make_schedule(single_product);
+    schedule.k_block = block;
+    const auto constant = [length = k](int value, std::vector<std::byte>& memory) {
+      Slices slices = make_slices(int8, SliceStorage::packed, 1, 1, length);
+      memory.assign(slices.bytes(), std::byte{0});
+      slices.data = memory.data();
+      std::fill_n(slices.vector<std::int8_t>(0, 0), length, static_cast<std::int8_t>(value));
+      return slices;
+    };
+    std::vector<std::byte> a_memory, b_memory;
+    const Slices slices_a = constant(a, a_memory);
+    const Slices slices_b = constant(b, b_memory);
+    const std::int64_t exact = k * a * b;
+    EXPECT_EQ(wraps, block == 0 && exact > std::numeric_limits<std::int32_t>::max());
+    for (const Int8Kernels* kernels : int8_families()) {
+      std::int64_t sum = 0;
+      const Accumulators sums{reinterpret_cast<std::byte*>(&sum), 1, 1, 1, false};
+      std::vector<std::byte> scratch(int8_worker_bytes(*kernels));
+      multiply_int8({&schedule, slices_a, slices_b, sums, Accumulator::int32, scratch.data(), 1}, *kernels);
+      EXPECT_EQ(sum, wraps ? exact - (std::int64_t{1} << 32) : exact) << kernels->name << " " << k;
+    }
+  }
+}
+
+TEST(Int8, AFamilyIsChosenByName) {
+  EXPECT_EQ(choose_int8("auto").kernels, int8_families().front());
+  EXPECT_EQ(int8_families().back(), &int8_generic);
+  for (const Int8Kernels* kernels : int8_families()) {
+    EXPECT_EQ(choose_int8(kernels->name).kernels, kernels);
+    EXPECT_EQ(choose_int8(kernels->name).reason, "");
+  }
+  EXPECT_THAT(choose_int8("abacus").reason,
+              testing::AllOf(testing::HasSubstr("\"abacus\""), testing::HasSubstr("auto"),
+                             testing::HasSubstr(int8_families().front()->name),
+                             testing::HasSubstr(int8_generic.name)));
+}
+
+}  // namespace
+}  // namespace kintsugi::core
