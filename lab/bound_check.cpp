@@ -35,14 +35,6 @@ int largest_exponent(const SplitDescription& split, const core::Format& format) 
   return largest;
 }
 
-// The exponent that the scale brings to top_exponent. An integer digit of 8 bits would round up to 128 where the
-// seven leading bits are all ones: the vector then counts as one binade larger.
-int scaled_exponent(double largest, const SplitWindow& window) {
-  int exponent = 0;
-  const double fraction = std::frexp(largest, &exponent);  // on [0.5, 1)
-  return exponent - 1 + (window.makes_room && fraction >= 127.0 / 128 ? 1 : 0);
-}
-
 bool is_in_window(double largest, double smallest, const SplitWindow& window) {
   if (window.integer) return true;
   const int top = std::ilogb(largest);
@@ -70,6 +62,12 @@ SplitWindow split_window(const SplitDescription& split) {
   return window;
 }
 
+int scaled_exponent(double largest, bool makes_room) {
+  int exponent = 0;
+  const double fraction = std::frexp(largest, &exponent);  // on [0.5, 1)
+  return exponent - 1 + (makes_room && fraction >= 127.0 / 128 ? 1 : 0);
+}
+
 template <class T>
 VectorNorms vector_norms(core::MatrixView<const T> rows, const SplitWindow& window) {
   VectorNorms norms;
@@ -90,7 +88,8 @@ VectorNorms vector_norms(core::MatrixView<const T> rows, const SplitWindow& wind
     norms.unscales.push_back(1);
     if (largest == 0 || !norms.in_window) continue;
     if (window.scaled)
-      norms.unscales.back() = std::ldexp(1.0L, scaled_exponent(largest, window) - window.top_exponent);
+      norms.unscales.back() =
+          std::ldexp(1.0L, scaled_exponent(largest, window.makes_room) - window.top_exponent);
     norms.in_window = is_in_window(largest, smallest, window);
   }
   return norms;

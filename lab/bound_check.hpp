@@ -39,6 +39,10 @@ struct SplitWindow {
 };
 SplitWindow split_window(const SplitDescription& split);
 
+// The exponent that a vector's scale brings to top_exponent, of its largest magnitude. Where room is made, it is one
+// more if the seven leading bits are all ones: rounded to a digit of 8 bits they would be the 128 that int8 has not.
+int scaled_exponent(double largest, bool makes_room);
+
 // What the bound needs of an operand's vectors, the rows of `rows`.
 struct VectorNorms {
   std::vector<double> ones;  // 1-norms

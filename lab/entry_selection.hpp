@@ -28,6 +28,7 @@ struct Selection {
   std::int64_t column_count(std::int64_t tile) const {
     return std::min(tile_size, std::ssize(columns) - first_column(tile));
   }
+  std::int64_t entry_count(std::int64_t tile) const { return row_count(tile) * column_count(tile); }
 };
 
 // All m n entries when m n k <= work_limit or m n <= max_entries; else about max_entries of them, at

@@ -226,6 +226,7 @@ template <class T>
 struct Buffers {
   std::vector<T> rows;
   std::vector<T> columns;
+  std::vector<EntryReference<T>> references;
 };
 
 template <class T>
@@ -240,15 +241,13 @@ void gather(const Inputs<T>& in, const Selection& selection, std::int64_t tile, 
   }
 }
 
-// The references of a tile's entries, row by row.
+// The references of a tile's entries, row by row, into a vector that has room for them.
 template <class T>
-std::vector<EntryReference<T>> tile_references(const Inputs<T>& in, const Selection& selection,
-                                               std::int64_t tile, Buffers<T>& buffers) {
+void add_references(const Inputs<T>& in, const Selection& selection, std::int64_t tile, Buffers<T>& buffers,
+                    std::vector<EntryReference<T>>& references) {
   const std::int64_t columns = selection.column_count(tile);
-  const std::int64_t count = selection.row_count(tile) * columns;
+  const std::int64_t count = selection.entry_count(tile);
   gather(in, selection, tile, buffers);
-  std::vector<EntryReference<T>> references;
-  references.reserve(static_cast<std::size_t>(count));
   for (std::int64_t e = 0; e < count; ++e) {
     const std::int64_t i = selection.rows[selection.first_row(tile) + e / columns];
     const std::int64_t j = selection.columns[selection.first_column(tile) + e % columns];
@@ -257,7 +256,6 @@ std::vector<EntryReference<T>> tile_references(const Inputs<T>& in, const Select
                             buffers.columns.data() + e % columns * in.k, in.k, in.product.alpha,
                             in.product.beta, c0);
   }
-  return references;
 }
 
 template <class T>
@@ -314,23 +312,34 @@ void report_progress(const CheckOptions& options, std::int64_t& done, std::int64
 // Judging an entry takes about as long as so many exact products.
 constexpr std::int64_t judging_products = 256;
 
-// Calls work(t, buffers) for tile t of the selection, on as many threads as the work is worth. Buffers are for
+// Calls work(t, buffers), which must not allocate (an exception cannot leave a parallel region), for tile t of the selection, on as many threads as the work is worth. Buffers are for
 // vectors of length k.
 template <class T, class Work>
 void for_each_tile(const Selection& selection, std::int64_t k, const CheckOptions& options, Work&& work) {
   const bool worth_threads = selection.entries * (k + judging_products) > (1 << 18);
   const int threads = options.threads > 0 ? options.threads : worth_threads ? omp_get_max_threads() : 1;
   const auto buffer_size = static_cast<std::size_t>(selection.tile_size * k);
-  const Buffers<T> empty{std::vector<T>(buffer_size), std::vector<T>(buffer_size)};
-  std::vector<Buffers<T>> buffers(static_cast<std::size_t>(threads), empty);
+  std::vector<Buffers<T>> buffers(static_cast<std::size_t>(threads));
+  for (auto& own : buffers) {
+    own.rows.resize(buffer_size);
+    own.columns.resize(buffer_size);
+    own.references.reserve(static_cast<std::size_t>(selection.tile_size * selection.tile_size));
+  }
   std::int64_t done = 0;
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
   for (std::int64_t t = 0; t < std::ssize(selection.tiles); ++t) {
     work(t, buffers[omp_get_thread_num()]);
     const std::int64_t tile = selection.tiles[t];
-    report_progress(options, done, selection.row_count(tile) * selection.column_count(tile),
-                    selection.entries);
+    report_progress(options, done, selection.entry_count(tile), selection.entries);
   }
+}
+
+// One of each tile, with room for its entries where they are kept.
+std::vector<Partial> make_partials(const Selection& selection, bool keep_entries) {
+  std::vector<Partial> partials(selection.tiles.size());
+  for (std::size_t t = 0; keep_entries && t < partials.size(); ++t)
+    partials[t].entries.reserve(static_cast<std::size_t>(selection.entry_count(selection.tiles[t])));
+  return partials;
 }
 
 template <class T>
@@ -370,10 +379,12 @@ ErrorReport measure_errors(const Product<T>& product, MatrixView<const T> c, Mat
   const std::int64_t k = product.alpha == 0 ? 0 : product.a.columns;
   const Inputs<T> in{product, c, native, k, contract_bound<T>(k), options.entries != nullptr};
   const Selection selection = select(product, c.rows, c.columns, options);
-  std::vector<Partial> partials(selection.tiles.size());
+  std::vector<Partial> partials = make_partials(selection, in.keep_entries);
   for_each_tile<T>(selection, k, options, [&](std::int64_t t, Buffers<T>& buffers) {
     const std::int64_t tile = selection.tiles[t];
-    check_tile(in, selection, tile, tile_references(in, selection, tile, buffers), partials[t]);
+    buffers.references.clear();
+    add_references(in, selection, tile, buffers, buffers.references);
+    check_tile(in, selection, tile, buffers.references, partials[t]);
   });
   return summarize(partials, in, options.entries);
 }
@@ -385,8 +396,10 @@ ExactReference<T>::ExactReference(const Product<T>& product, std::int64_t m, std
   const std::int64_t k = product.alpha == 0 ? 0 : product.a.columns;
   const Inputs<T> in{product_, {}, {}, k, contract_bound<T>(k), false};
   tiles_.resize(selection_.tiles.size());
+  for (std::size_t t = 0; t < tiles_.size(); ++t)
+    tiles_[t].reserve(static_cast<std::size_t>(selection_.entry_count(selection_.tiles[t])));
   for_each_tile<T>(selection_, k, options, [&](std::int64_t t, Buffers<T>& buffers) {
-    tiles_[t] = tile_references(in, selection_, selection_.tiles[t], buffers);
+    add_references(in, selection_, selection_.tiles[t], buffers, tiles_[t]);
   });
 }
 
@@ -399,7 +412,7 @@ ErrorReport ExactReference<T>::measure(MatrixView<const T> c, MatrixView<const T
   }
   const std::int64_t k = product_.alpha == 0 ? 0 : product_.a.columns;
   const Inputs<T> in{product_, c, native, k, contract_bound<T>(k), entries != nullptr};
-  std::vector<Partial> partials(tiles_.size());
+  std::vector<Partial> partials = make_partials(selection_, in.keep_entries);
   for_each_tile<T>(selection_, 0, {}, [&](std::int64_t t, Buffers<T>&) {
     check_tile(in, selection_, selection_.tiles[t], tiles_[t], partials[t]);
   });

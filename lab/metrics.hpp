@@ -93,8 +93,8 @@ ErrorReport measure_errors(const Product<T>& product, core::MatrixView<const T> 
                            core::MatrixView<const T> native = {}, const CheckOptions& options = {});
 
 // The exact entries of one product, computed once, for the errors of many results of it: measure() gives what
-// measure_errors() does. About 1.7 KB an entry that is checked. The product's A, B and C0 are read by the
-// constructor alone; C is m x n.
+// measure_errors() does. The product's A, B and C0 are read by the constructor alone; C is m x n. Throws
+// std::bad_alloc where the entries do not fit.
 template <class T>
 class ExactReference {
  public:
@@ -102,6 +102,9 @@ class ExactReference {
 
   ErrorReport measure(core::MatrixView<const T> c, core::MatrixView<const T> native = {},
                       std::vector<EntryError>* entries = nullptr) const;
+
+  // Memory for every entry that is checked: what is kept, and what measure() needs while it runs.
+  static constexpr std::size_t bytes_per_entry = sizeof(EntryReference<T>) + 2 * sizeof(EntryError);
 
  private:
   Product<T> product_;

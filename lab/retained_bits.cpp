@@ -28,14 +28,6 @@ const core::Format* format_of(std::string_view name) {
   return format;
 }
 
-// The smallest exponent e with |x| < 2^(e + 1); where room is made, after rounding to seven bits, to nearest: seven
-// leading ones round up to the next power of two.
-int exponent_of_maximum(double x, bool makes_room) {
-  int exponent = 0;
-  const double fraction = std::frexp(std::fabs(x), &exponent);  // on [0.5, 1)
-  return exponent - 1 + (makes_room && fraction >= 127.0 / 128 ? 1 : 0);
-}
-
 // Largest p with |error| <= 2^-p |x|.
 int kept_bits(double error, double x) {
   int error_exponent = 0;
@@ -97,7 +89,7 @@ int RetainedBits::scale_of(core::MatrixView<const T> vectors, std::int64_t v) co
     const double magnitude = std::fabs(static_cast<double>(vectors(v, l)));
     if (std::isfinite(magnitude)) largest = std::max(largest, magnitude);
   }
-  return largest == 0 ? 0 : top_exponent_ - exponent_of_maximum(largest, makes_room_);
+  return largest == 0 ? 0 : top_exponent_ - scaled_exponent(largest, makes_room_);
 }
 
 int RetainedBits::promised(int most) const {

@@ -55,11 +55,13 @@ void print_summary(const std::vector<Method>& methods, const Json& rows) {
                "in contract", "in window", "worst error / bound"});
   for (std::size_t column = 4; column < 10; ++column) table.align_right(column);
   for (const Worst& worst : all) {
+    const auto error = [&](double value) {
+      return worst.rows == 0 ? std::string("-") : fmt::format("{:.2e}", value);
+    };
     const auto& [type, scheme, engine, accumulator] = worst.method;
     table.add({type_text(type), scheme, engine, accumulator.empty() ? "-" : accumulator,
-               std::to_string(worst.rows), fmt::format("{:.2e}", worst.frobenius),
-               fmt::format("{:.2e}", worst.componentwise), std::to_string(worst.in_contract),
-               scheme == "native" ? "-" : std::to_string(worst.in_window),
+               std::to_string(worst.rows), error(worst.frobenius), error(worst.componentwise),
+               std::to_string(worst.in_contract), scheme == "native" ? "-" : std::to_string(worst.in_window),
                worst.in_window == 0 ? "-" : fmt::format("{:.3f}", worst.of_bound)});
   }
   fmt::print("{}", table.text());

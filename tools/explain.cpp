@@ -41,7 +41,8 @@ Explanation explain(const ExplainedProblem& problem, const ExplainRequest& reque
   const auto chosen = [&](const char* policy) {
     return choose(whole, policy, request.accuracy, request.engine, span);
   };
-  result.choices = {chosen("auto"), chosen("emulate"), span};
+  const std::int64_t specials = result.a.nans + result.a.infinities + result.b.nans + result.b.infinities;
+  result.choices = {chosen("auto"), chosen("emulate"), span, specials};
   result.sampled_rows = sampled_vectors(result.a);
   result.sampled_columns = sampled_vectors(result.b);
   const Sample<T> sample(a, b, result.sampled_rows, result.sampled_columns);

@@ -55,7 +55,7 @@ lab::Distribution parse_distribution(const std::string& text) {
 
 void fill_matrix(const GenerateRequest& request, const lab::Distribution& distribution, Matrix& matrix) {
   const auto side = request.side == "a" ? lab::Side::a : lab::Side::b;
-  const std::uint64_t seed = parse_seed(request.seed);
+  const std::uint64_t seed = parse_seed("--seed", request.seed);
   try {
     if (matrix.type() == Type::float32) {
       fill_matrix<float>(distribution, side, seed, matrix);
@@ -82,7 +82,7 @@ void run_generate(const GenerateRequest& request) {
     return;
   }
   Json result = document("generate");
-  result["seed"] = parse_seed(request.seed);
+  result["seed"] = parse_seed("--seed", request.seed);
   result["distribution"] = request.distribution;
   result["side"] = request.side;
   result["matrix"] = {{"file", request.output},

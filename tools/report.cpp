@@ -4,6 +4,7 @@
 #include "commands.hpp"
 #include "io/atomic_file.hpp"
 #include "io/input_file.hpp"
+#include "report/check.hpp"
 #include "report/page.hpp"
 #include "report/pictures.hpp"
 #include "report/png.hpp"
@@ -35,9 +36,9 @@ std::string command_of(const Json& document, const std::string& name) {
     const std::string flag = setting == "max_entries" ? "max-entries" : setting;
     if (value == Json(false)) continue;
     command += " --" + flag;
-    if (!value.is_boolean()) command += " " + (value.is_array() ? joined(value) : value.dump());
+    if (!value.is_boolean()) command += " " + quoted(joined(value));
   }
-  return command + " -o " + name;
+  return command + " -o " + quoted(name);
 }
 
 Source read_accuracy(const std::string& name) {
@@ -49,6 +50,8 @@ Source read_accuracy(const std::string& name) {
   if (format != "kintsugi.accuracy")
     fail(name, "its format is {}; kintsugi report reads those of kintsugi accuracy", format.dump());
   if (version != 1) fail(name, "its format_version is {}; this program reads 1", version.dump());
+  check_accuracy(name, file.document);
+  file.command = command_of(file.document, name);
   return file;
 }
 
@@ -69,18 +72,12 @@ void run_report(const ReportRequest& request) {
   std::vector<Source> files;
   std::vector<Json> rows;
   for (const auto& name : request.files) files.push_back(read_accuracy(name));
-  std::string page;
-  std::vector<Figure> figures;
-  try {
-    for (Source& file : files) {
-      file.command = command_of(file.document, file.name);
-      for (const Json& row : file.document.at("rows")) rows.push_back(row);
-    }
-    figures = make_figures(rows);
-    page = report_page({"Kintsugi: errors against the exact product", ""}, files, rows, figures);
-  } catch (const Json::exception& error) {
-    fail(request.files.front(), "or another file lacks what kintsugi accuracy writes: {}", error.what());
+  for (const Source& file : files) {
+    for (const Json& row : file.document.at("rows")) rows.push_back(row);
   }
+  const std::vector<Figure> figures = make_figures(rows);
+  const std::string page =
+      report_page({"Kintsugi: errors against the exact product", ""}, files, rows, figures);
   write_text(request.output, page);
   const auto pictures = write_pictures(request.folders, figures);
   if (request.json) return print(report_document(request, rows.size(), figures.size(), pictures));

@@ -92,8 +92,8 @@ void require_bounds(const Json& result) {
 std::string whole_command(const ReproduceRequest& request) {
   std::string command = "kintsugi reproduce";
   for (const auto& name : request.names) command += " " + name;
-  command += " -o " + request.options.folder;
-  if (!request.markdown.empty()) command += " --markdown " + request.markdown;
+  command += " -o " + quoted(request.options.folder);
+  if (!request.markdown.empty()) command += " --markdown " + quoted(request.markdown);
   return command + (request.options.quick ? " --quick" : "");
 }
 

@@ -253,11 +253,20 @@ double parse_number(const std::string& flag, const std::string& text) {
   return value;
 }
 
-std::uint64_t parse_seed(const std::string& text) {
+std::string quoted(const std::string& word) {
+  constexpr std::string_view plain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=:,./%@";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string result = "'";
+  for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+std::uint64_t parse_seed(const std::string& flag, const std::string& text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
-    fail("--seed", "\"{}\" is not an integer from 0 to 2^64 - 1", text);
+    fail(flag, "\"{}\" is not an integer from 0 to 2^64 - 1", text);
   }
   return value;
 }

@@ -139,6 +139,9 @@ std::string cell(const Json& object, const std::string& key);
 
 // A number as the whole of `text`; fails, naming the flag, for anything else.
 double parse_number(const std::string& flag, const std::string& text);
-std::uint64_t parse_seed(const std::string& text);
+// A word as a shell reads it back: between quotes where it has characters that mean something there.
+std::string quoted(const std::string& word);
+
+std::uint64_t parse_seed(const std::string& flag, const std::string& text);
 
 }  // namespace kintsugi::tools

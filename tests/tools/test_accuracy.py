@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import os
+import resource
 from fractions import Fraction
 
 import numpy
@@ -311,12 +313,18 @@ def test_a_broken_bound_is_a_failure(program, measured):
         (["--shapes", "3x4"], '--shapes: "3x4" is not of the form MxNxK, such as 128x128x64'),
         (["--shapes", "3x0x4"], '--shapes: "3x0x4" is not a number from 1 up'),
         (["--schemes", "native", "--shapes", "1000000000x1x1000000000"], "--shapes: "),
+        (["--shapes", "9223372036854775807x1x1"], "--shapes: 9223372036854775807 x 1 entries of float32 are "),
         (["--shapes", "3x99999999999999999999x4"], '--shapes: "3x99999999999999999999x4" is not a number from 1 up'),
         (["--k", "-1"], '--k: "-1" is not a number from 1 up'),
-        (["--seeds", "one"], '--seed: "one" is not an integer'),
+        (["--seeds", "-1"], '--seeds: "-1" is not an integer'),
+        (["--seeds", "one"], '--seeds: "one" is not an integer'),
         (["--types", "fp16"], '--types: "fp16" is not known; accepted: fp32, fp64'),
         (["--types", "fp64", "--schemes", "fp16"], "--schemes: no engine of reference runs fp16 on fp64 with an accu"),
         (["--types", "fp64", "--schemes", "native", "--distributions", "span:2046"], "--distributions: "),
+        (
+            ["--shapes", "100000x100000x1", "--max-entries", "10000000000"],
+            "--max-entries: the exact values of 1e+10 entries of 100000x100000x1 are ",
+        ),
         (["--max-entries", "1,2"], "--max-entries: 1, 2 is not one value"),
         (["--max-entries", "0"], '--max-entries: "0" is not a number from 1 up'),
         (["--engines", "cpu", "--schemes", "fp16", "--accumulators", "v100"], "--schemes: no engine of cpu runs fp16"),
@@ -329,6 +337,17 @@ def test_bad_input(program, flags, message):
     assert program.files() == ["home"]
 
 
+@pytest.mark.skipif(os.environ.get("TESTED_SANITIZED") == "1", reason="the sanitizers map more than the limit")
+def test_too_little_memory(program):
+    """A million exact entries of 1.7 KB in an address space of 1.5 GiB."""
+    limit = 3 << 29
+    flags = ["--schemes", "fp16", "--shapes", "1000x1000x1", "--max-entries", "1000000", "--json"]
+    message = program.bad(
+        "accuracy", *flags, preexec=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    )
+    assert message == "memory: there is not enough for matrices of this size"
+
+
 def test_rows_that_a_scheme_refuses_are_left_out(program):
     """h2sgemm refuses magnitudes from 2^16 on, by its own word."""
     flags = ["--schemes", "h2sgemm:sb=6,native", "--distributions", "uniform,offset:20", "--shapes", "4x4x4"]
@@ -337,6 +356,11 @@ def test_rows_that_a_scheme_refuses_are_left_out(program):
     found = [(row["distribution"], row["scheme"]) for row in json.loads(result.stdout)["rows"]]
     assert found == [("uniform", "h2sgemm:sb=6"), ("uniform", "native"), ("offset:20", "native")]
     assert result.stderr.startswith("kintsugi accuracy: 1 rows are left out, the first: offset:20, h2sgemm:sb=6: ")
+    flags[3] = "offset:20"
+    table = program("accuracy", *flags, "-o", "refused.json").stdout
+    (line,) = [line.split() for line in table.splitlines() if "h2sgemm" in line]
+    assert line[4:7] == ["0", "-", "-"], "no row has no error"
+    (program.folder / "refused.json").unlink()
     message = program.bad("accuracy", "--schemes", "h2sgemm:sb=x", "-o", "r.json")
     assert message.startswith("h2sgemm:sb=x: ") and program.files() == ["home"]
 

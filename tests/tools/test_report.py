@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shlex
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -208,14 +209,78 @@ def test_one_point_is_no_figure(program):
         ("{}", "f.json: its format is null; kintsugi report reads those of kintsugi accuracy"),
         ('{"format": "kintsugi.gemm", "format_version": 1}', 'f.json: its format is "kintsugi.gemm"; '),
         ('{"format": "kintsugi.accuracy", "format_version": 2}', "f.json: its format_version is 2; this program reads 1"),
-        ('{"format": "kintsugi.accuracy", "format_version": 1}', "f.json: or another file lacks what "),
-        ('{"format": "kintsugi.accuracy", "format_version": 1, "rows": [{}]}', "f.json: or another file lacks what "),
+        ('{"format": "kintsugi.accuracy", "format_version": 1}', "f.json: version is null; expected: a text"),
     ],
 )
 def test_foreign_files_are_refused(program, text, message):
     (program.folder / "f.json").write_text(text)
     assert program.bad("report", "f.json", "-o", "report.html").startswith(message)
     assert program.files() == ["f.json", "home"]
+
+
+@pytest.mark.parametrize(
+    "path,value,message",
+    [
+        ("settings", 3, "settings is 3; expected: an object of "),
+        ("settings/schemes", {"fp16": 1}, "settings is "),
+        ("rows", None, "rows is null; expected: a list"),
+        ("rows/1", {}, "row 2: problem/m is null; expected: a number from 1 up"),
+        ("rows/1/problem/k", -5, "row 2: problem/k is -5; expected: a number from 1 up"),
+        ("rows/1/problem/k", 1.5, "row 2: problem/k is 1.5; "),
+        ("rows/1/problem/type", "fp16", 'row 2: problem/type is "fp16"; expected: fp32 or fp64'),
+        ("rows/0/scheme", 7, "row 1: scheme is 7; expected: a text"),
+        ("rows/0/distribution", "offset:x", 'row 1: distribution is "offset:x"; expected: one of '),
+        ("rows/0/seed", -1, "row 1: seed is -1; "),
+        ("rows/0/errors", "foo", "row 1: errors/correctly_rounded_fraction is null; "),
+        ("rows/0/errors/max_relative", "foo", 'row 1: errors/max_relative is "foo"; expected: a number or null'),
+        ("rows/0/bound", "foo", "row 1: bound/relative is null; "),
+        ("rows/0/bound/held", 1, "row 1: bound/held is 1; "),
+        ("rows/0/baseline", {}, "row 1: baseline/errors/frobenius_relative is null; "),
+        ("rows/0/histogram", {"edges": [1, 2], "counts": [1, 1]}, "row 1: histogram is "),
+        ("rows/0/histogram", {"edges": [2, 1], "counts": [1, 1, 1]}, "row 1: histogram is "),
+        ("rows/0/histogram", {"edges": [1, 2], "counts": [1, -1, 1]}, "row 1: histogram is "),
+    ],
+)
+def test_nonsense_is_refused_with_its_place(program, small, path, value, message):
+    document = json.loads((program.folder / small).read_text())
+    *parents, last = path.split("/")
+    node = document
+    for word in parents:
+        node = node[int(word)] if isinstance(node, list) else node[word]
+    node[int(last) if isinstance(node, list) else last] = value
+    (program.folder / "f.json").write_text(json.dumps(document))
+    assert program.bad("report", small, "f.json", "-o", "report.html").startswith("f.json: " + message)
+    assert not (program.folder / "report.html").exists()
+
+
+def test_figures_of_one_name_are_all_written(program):
+    """Both have `slices` in their titles: those of an operand, and a scheme's parameter."""
+    split = ",".join(f"split-n:a={count}:b={count}" for count in (1, 2))
+    schemes = split + ",quantensor:slices=1,quantensor:slices=2"
+    program.ok("accuracy", "--schemes", schemes, "--shapes", "4x4x4", "-o", "r.json")
+    document = program.ok("report", "r.json", "-o", "report.html", "--svg", "pictures", "--json").json()
+    assert document["figures"] == 2 and len(document["pictures"]) == len(set(document["pictures"]))
+    assert len(list((program.folder / "pictures").iterdir())) == len(document["pictures"])
+
+
+def test_titles_that_make_one_file_name(program, small):
+    document = json.loads((program.folder / small).read_text())
+    for name, text in (("f.json", "phi:1e+1"), ("g.json", "phi:1e-1")):
+        for row in document["rows"]:
+            row["distribution"] = text
+        (program.folder / name).write_text(json.dumps(document))
+    flags = ["-o", "report.html", "--svg", "pictures", "--json"]
+    document = program.ok("report", "f.json", "g.json", *flags).json()
+    names = [name.removesuffix(".svg") for name in document["pictures"]]
+    assert len(set(names)) == 2 * MEASURES and {f"{name}-2" for name in names[:MEASURES]} == set(names[MEASURES:])
+
+
+def test_paths_in_commands_are_quoted(program):
+    program.ok("accuracy", "--schemes", "fp16", "--shapes", "4x4x4", "-o", "it's mine.json")
+    program.ok("report", "it's mine.json", "-o", "report.html")
+    root = ElementTree.fromstring((program.folder / "report.html").read_text())
+    (code,) = [node for node in root.iter() if node.tag.endswith("}code")]
+    assert shlex.split(code.text)[-2:] == ["-o", "it's mine.json"]
 
 
 def test_help(program):

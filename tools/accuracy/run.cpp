@@ -2,12 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
 
 #include "accuracy/measure.hpp"
 #include "accuracy/results.hpp"
+#include "lab/metrics.hpp"
 
 namespace kintsugi::tools {
 
@@ -94,9 +96,35 @@ void count_violations(SweepOutcome& outcome) {
   }
 }
 
+// A cell keeps its exact entries, and beside them a few results' errors, while its rows are measured.
+void require_entries(const Sweep& sweep, const Shape& shape) {
+  constexpr double bytes_per_entry =
+      lab::ExactReference<double>::bytes_per_entry + 2 * sizeof(lab::EntryError);
+  const double entries = std::min(static_cast<double>(sweep.max_entries),
+                                  static_cast<double>(shape.m) * static_cast<double>(shape.n));
+  const double bytes = entries * bytes_per_entry;
+  if (bytes > physical_memory())
+    fail("--max-entries",
+         "the exact values of {:.4g} entries of {} are {:.4g} bytes; this machine has {:.4g} bytes of memory",
+         entries, shape_text(shape), bytes, physical_memory());
+}
+
+// Sizes that cannot be measured are found before anything is.
+void require_sizes(const Sweep& sweep) {
+  for (const Shape& shape : sweep.shapes) {
+    for (const Type type : sweep.types) {
+      require_memory("--shapes", shape.m, shape.k, type);
+      require_memory("--shapes", shape.k, shape.n, type);
+    }
+    require_entries(sweep, shape);
+    for (const Type type : sweep.types) require_memory("--shapes", shape.m, shape.n, type);
+  }
+}
+
 }  // namespace
 
 SweepOutcome run_sweep(const Sweep& sweep, const std::string& file, const std::string& name) {
+  require_sizes(sweep);
   const std::vector<Method> methods = methods_of(sweep);
   const std::vector<CellKey> cells = cells_of(sweep);
   const std::vector<Json> keys = keys_of(cells, methods);

@@ -20,17 +20,6 @@ std::int64_t parse_size(const std::string& flag, std::string_view text, const st
   return value;
 }
 
-Shape parse_sizes(const std::string& text) {
-  const auto first = text.find('x');
-  const auto second = first == std::string::npos ? first : text.find('x', first + 1);
-  if (second == std::string::npos)
-    fail("--shapes", "\"{}\" is not of the form MxNxK, such as 128x128x64", text);
-  const std::string_view view(text);
-  return {parse_size("--shapes", view.substr(0, first), text),
-          parse_size("--shapes", view.substr(first + 1, second - first - 1), text),
-          parse_size("--shapes", view.substr(second + 1), text)};
-}
-
 std::string parse_distribution(const std::string& text) {
   try {
     return lab::to_text(lab::parse_distribution(text));
@@ -110,7 +99,7 @@ std::vector<Shape> all_shapes(const SweepTexts& texts) {
     return found != texts.end() ? found->second : otherwise;
   };
   std::vector<Shape> shapes;
-  for (const auto& text : list("shapes", {})) shapes.push_back(parse_sizes(text));
+  for (const auto& text : list("shapes", {})) shapes.push_back(parse_shape(text));
   if (!shapes.empty() && !texts.contains("m") && !texts.contains("n") && !texts.contains("k")) return shapes;
   for (const auto& m : list("m", {"64"})) {
     for (const auto& n : list("n", {"64"})) {
@@ -172,6 +161,17 @@ std::vector<Shape> distinct_shapes(const SweepTexts& texts) {
 
 }  // namespace
 
+Shape parse_shape(const std::string& text) {
+  const auto first = text.find('x');
+  const auto second = first == std::string::npos ? first : text.find('x', first + 1);
+  if (second == std::string::npos)
+    fail("--shapes", "\"{}\" is not of the form MxNxK, such as 128x128x64", text);
+  const std::string_view view(text);
+  return {parse_size("--shapes", view.substr(0, first), text),
+          parse_size("--shapes", view.substr(first + 1, second - first - 1), text),
+          parse_size("--shapes", view.substr(second + 1), text)};
+}
+
 std::string shape_text(const Shape& shape) { return fmt::format("{}x{}x{}", shape.m, shape.n, shape.k); }
 
 std::vector<std::string> type_texts(const std::vector<Type>& types) {
@@ -227,7 +227,7 @@ Sweep make_sweep(const SweepTexts& texts) {
   for (const auto& text : words_of(texts, "distributions", {"uniform"}))
     add_once(sweep.distributions, parse_distribution(text));
   sweep.shapes = distinct_shapes(texts);
-  for (const auto& text : words_of(texts, "seeds", {"1"})) add_once(sweep.seeds, parse_seed(text));
+  for (const auto& text : words_of(texts, "seeds", {"1"})) add_once(sweep.seeds, parse_seed("--seeds", text));
   const std::string max_entries = single_word(texts, "max-entries", "4096");
   sweep.max_entries = parse_size("--max-entries", max_entries, max_entries);
   sweep.histogram = parse_histogram(texts);

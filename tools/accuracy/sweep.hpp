@@ -17,6 +17,8 @@ struct Shape {
   std::int64_t n = 0;
   std::int64_t k = 0;
 };
+// Of "MxNxK"; fails, naming --shapes, for anything else.
+Shape parse_shape(const std::string& text);
 std::string shape_text(const Shape& shape);
 
 inline const char* type_text(Type type) { return type == Type::float32 ? "fp32" : "fp64"; }

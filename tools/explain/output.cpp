@@ -50,10 +50,15 @@ std::string kept_share(const SchemeRow& row) {
                               : fmt::format("{:.4g} %", std::min(almost_all, 100 * promised / elements));
 }
 
+// Of the operand that falls furthest below its own promise: the two may have different slices.
 std::string bits_text(const SchemeRow& row) {
   if (!row.retained_a) return "-";
-  return fmt::format("{} of {}", std::min(row.retained_a->fewest, row.retained_b->fewest),
-                     std::min(row.retained_a->promised_bits, row.retained_b->promised_bits));
+  const auto rank = [](const lab::RetainedCounts& counts) {
+    return std::pair(counts.fewest - counts.promised_bits, counts.fewest);
+  };
+  const lab::RetainedCounts& worse =
+      rank(*row.retained_b) < rank(*row.retained_a) ? *row.retained_b : *row.retained_a;
+  return fmt::format("{} of {}", worse.fewest, worse.promised_bits);
 }
 
 // Digits of a grid have no window: the bound's floors say what small elements lose.
@@ -122,9 +127,10 @@ void print_text(const ExplainedProblem& problem, const Explanation& explanation)
   print_facts(explanation);
   print_rows(explanation.rows);
   const std::string legend = fmt::format(
-      "bits kept: the fewest of all elements, of those that the split promises in its window; keep all: "
-      "elements "
-      "that keep as many. Bounds and errors in units of |A||B|, frobenius of |C|: bound for any operands in "
+      "bits kept: the fewest of all elements, of those that the split promises in its window, for the "
+      "operand "
+      "that falls further below; keep all: elements that keep as many. Bounds and errors in units of |A||B|, "
+      "frobenius of |C|: bound for any operands in "
       "the "
       "window, bound here for the sampled entries; errors are those of {} x {} entries of this product.",
       explanation.sampled_rows.size(), explanation.sampled_columns.size());

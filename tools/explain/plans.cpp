@@ -16,10 +16,9 @@ LadderRung rung_of(const Json& rung) {
 }
 
 std::string reason_of(const Choice& choice, const Json& plan, int span) {
-  const Json& named = plan.at("settings").at("scheme");
-  if (!cell(named, "value").empty())
-    return fmt::format("{} is named by the settings ({}), so it runs whatever it costs", cell(named, "value"),
-                       cell(named, "source"));
+  if (!choice.named.empty())
+    return fmt::format("{} is named by the settings ({}), so it runs whatever it costs", choice.named,
+                       cell(plan.at("settings").at("scheme"), "source"));
   if (!choice.taken)
     return fmt::format("vectors span up to {} and no program is proved for more than {}", binades(span),
                        *choice.rungs.back().largest_span);
@@ -48,10 +47,12 @@ Choice choose(const kintsugi_problem& problem, const std::string& policy, const 
   kintsugi_plan created = nullptr;
   const kintsugi_status status = kintsugi_plan_create(handle.get(), &problem, &options, &created);
   const Plan plan(created);
-  if (status == KINTSUGI_CONTRACT_UNREACHABLE) return {policy, "", {}, std::nullopt, kintsugi_last_error()};
+  if (status == KINTSUGI_CONTRACT_UNREACHABLE)
+    return {policy, "", {}, std::nullopt, kintsugi_last_error(), ""};
   require("--engine", status);
   const Json description = describe(plan);
-  Choice choice{policy, cell(description, "engine"), {}, std::nullopt, ""};
+  const std::string named = cell(description.at("settings").at("scheme"), "value");
+  Choice choice{policy, cell(description, "engine"), {}, std::nullopt, "", named};
   for (const auto& rung : description.at("rungs")) {
     choice.rungs.push_back(rung_of(rung));
     if (!choice.taken && choice.rungs.back().takes(span)) choice.taken = choice.rungs.size() - 1;

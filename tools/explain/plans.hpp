@@ -27,6 +27,7 @@ struct Choice {
   std::vector<LadderRung> rungs;
   std::optional<std::size_t> taken;  // a rung; nothing where none does
   std::string reason;
+  std::string named;  // the scheme that the settings name: then there is no ladder
 
   const LadderRung* chosen() const { return taken ? &rungs[*taken] : nullptr; }
 };

@@ -36,7 +36,7 @@ Matrix generated(const ExplainRequest& request, lab::Side side) {
   const Type type = request.type == "fp64" ? Type::float64 : Type::float32;
   Matrix matrix = is_a ? make_matrix("--m", request.m, request.k, type, Order::row_major)
                        : make_matrix("--n", request.k, request.n, type, Order::column_major);
-  const std::uint64_t seed = parse_seed(request.seed);
+  const std::uint64_t seed = parse_seed("--seed", request.seed);
   try {
     const lab::Distribution distribution = lab::parse_distribution(request.distribution);
     if (type == Type::float32) {
@@ -57,7 +57,7 @@ ExplainedProblem generated_problem(const ExplainRequest& request) {
   problem.operands.a = generated(request, lab::Side::a);
   problem.operands.b = generated(request, lab::Side::b);
   problem.operands.transa = problem.operands.transb = "N";
-  problem.source = {{"distribution", request.distribution}, {"seed", parse_seed(request.seed)}};
+  problem.source = {{"distribution", request.distribution}, {"seed", parse_seed("--seed", request.seed)}};
   return problem;
 }
 

@@ -19,23 +19,19 @@ bool is_in_window(const Json& split, const OperandFacts& facts) {
   return *facts.smallest >= window.smallest && *facts.largest <= window.largest;
 }
 
-// The smallest magnitude of the operand's elements in the units of the split. An integer format's maxima may be
-// scaled one binade lower, to leave room for rounding.
-double least_element(const Json& split, const OperandFacts& facts) {
-  if (!facts.largest) return 1;
+// The smallest magnitude of an element so many binades below its vector's largest, in units of the split. An integer
+// format's maxima may be scaled one binade lower, to leave room for rounding.
+double least_of_span(const Json& split, int span) {
   const lab::SplitDescription description = description_of(split);
-  if (!description.scale_vectors) return std::ldexp(1.0, *facts.smallest);
   const bool makes_room = lab::split_window(description).makes_room;
-  return std::ldexp(1.0, description.top_exponent - (makes_room ? 1 : 0) - facts.widest_span);
+  return std::ldexp(1.0, description.top_exponent - (makes_room ? 1 : 0) - span);
 }
 
-// The floors are multiples of u_i and v_j; no element is smaller than the least one, and zeros cost nothing. What an
-// integer format's products lose together is k times what one of them does.
-double bound_of_spans(const lab::BoundCoefficients& bound, double products, double least_a, double least_b,
-                      bool rounds_last, double unit_roundoff) {
-  const double before = bound.relative + bound.floor_a / least_a + bound.floor_b / least_b +
-                        bound.floor_both / products / (least_a * least_b);
-  return rounds_last ? before + unit_roundoff * (1 + before) : before;
+// Of the operand's elements.
+double least_element(const Json& split, const OperandFacts& facts) {
+  if (!facts.largest) return 1;
+  if (!description_of(split).scale_vectors) return std::ldexp(1.0, *facts.smallest);
+  return least_of_span(split, facts.widest_span);
 }
 
 // One sum of an engine's is of the result's type already.
@@ -83,6 +79,39 @@ lab::RetainedCounts SchemeRows<T>::retained(lab::Side side, const Json& split) {
   return found->second;
 }
 
+// The floors are multiples of u_i and v_j; no element is smaller than the least one, and zeros cost nothing. What an
+// integer format's products lose together is k times what one of them does.
+template <class T>
+double SchemeRows<T>::bound_of_spans(const Json& program, const lab::BoundCoefficients& bound, double least_a,
+                                     double least_b) const {
+  constexpr double unit_roundoff = std::numeric_limits<T>::epsilon() / 2;
+  const bool integer = lab::split_window(description_of(program.at("split_a"))).integer;
+  const double products = integer ? static_cast<double>(sample_.a().columns) : 1;
+  const double before = bound.relative + bound.floor_a / least_a + bound.floor_b / least_b +
+                        bound.floor_both / products / (least_a * least_b);
+  return rounds_last(program.at("schedule")) ? before + unit_roundoff * (1 + before) : before;
+}
+
+template <class T>
+std::optional<int> SchemeRows<T>::proved_span(const Json& program,
+                                              const lab::BoundCoefficients& bound) const {
+  using Limits = std::numeric_limits<T>;
+  const Json& split_a = program.at("split_a");
+  const Json& split_b = program.at("split_b");
+  const auto window_span = [](const Json& split) {
+    const lab::SplitWindow window = lab::split_window(description_of(split));
+    if (!window.scaled) return -1;
+    return window.integer ? Limits::max_exponent - Limits::min_exponent + Limits::digits
+                          : window.largest_span;
+  };
+  for (int span = std::min(window_span(split_a), window_span(split_b)); span >= 0; --span) {
+    if (bound_of_spans(program, bound, least_of_span(split_a, span), least_of_span(split_b, span)) <=
+        contract_.coefficient)
+      return span;
+  }
+  return std::nullopt;
+}
+
 template <class T>
 Bound SchemeRows<T>::bound_of(const Json& program, const Json& coefficients, bool in_window,
                               const std::vector<lab::EntryError>& entries) const {
@@ -90,11 +119,8 @@ Bound SchemeRows<T>::bound_of(const Json& program, const Json& coefficients, boo
   if (!in_window) return bound;
   const Json& split_a = program.at("split_a");
   const Json& split_b = program.at("split_b");
-  const bool integer = lab::split_window(description_of(split_a)).integer;
-  const double products = integer ? static_cast<double>(sample_.a().columns) : 1;
-  bound.of_spans = bound_of_spans(bound.coefficients, products, least_element(split_a, facts_a_),
-                                  least_element(split_b, facts_b_), rounds_last(program.at("schedule")),
-                                  std::numeric_limits<T>::epsilon() / 2);
+  bound.of_spans = bound_of_spans(program, bound.coefficients, least_element(split_a, facts_a_),
+                                  least_element(split_b, facts_b_));
   const auto norms_a = lab::vector_norms(sample_.a(), lab::split_window(description_of(split_a)));
   const auto norms_b = lab::vector_norms(sample_.b(), lab::split_window(description_of(split_b)));
   bound.of_sample = largest_of_sample<T>(bound.coefficients, norms_a, norms_b, entries);
@@ -129,6 +155,7 @@ SchemeRow SchemeRows<T>::row(const std::string& scheme) {
   row.in_window =
       is_in_window(row.program.at("split_a"), facts_a_) && is_in_window(row.program.at("split_b"), facts_b_);
   row.bound = bound_of(row.program, coefficients, *row.in_window, run.entries);
+  row.proved_span = proved_span(row.program, row.bound->coefficients);
   row.proved = row.bound->of_spans && *row.bound->of_spans <= contract_.coefficient;
   return row;
 }

@@ -34,6 +34,8 @@ struct SchemeRow {
   std::optional<lab::ErrorReport> errors;
   bool met = false;     // the contract, by every entry of the sample
   bool proved = false;  // the contract, for all entries
+  // Binades of the widest vectors for which it is; nothing where it is for none, or vectors are not scaled.
+  std::optional<int> proved_span;
 
   int products() const { return program.is_null() ? 0 : program.at("products").get<int>(); }
 };
@@ -53,6 +55,10 @@ class SchemeRows {
  private:
   // Many schemes split alike, and an operand is long.
   lab::RetainedCounts retained(lab::Side side, const Json& split);
+  // Of operands whose least elements, in units of the split, are these.
+  double bound_of_spans(const Json& program, const lab::BoundCoefficients& bound, double least_a,
+                        double least_b) const;
+  std::optional<int> proved_span(const Json& program, const lab::BoundCoefficients& bound) const;
   Bound bound_of(const Json& program, const Json& coefficients, bool in_window,
                  const std::vector<lab::EntryError>& entries) const;
 

@@ -9,6 +9,8 @@ namespace {
 // The contract at k = 1, 9 u, which every single product must keep, is more than what splits to 21 bits lose.
 constexpr int fewest_bits_of_fp32 = 22;
 
+constexpr std::size_t most_rungs = 4;  // of a plan's ladder
+
 std::string cost(int products, int against) {
   return fmt::format("{} product{} against {}", products, products == 1 ? "" : "s", against);
 }
@@ -37,20 +39,45 @@ std::string not_proved_here(const SchemeRow& row, const Contract& contract) {
       *row.bound->of_spans, of_sample);
 }
 
+std::string beside_special_values(std::int64_t specials) {
+  return fmt::format("no bound is stated for operands with NaN or infinities, of which there {} {}",
+                     specials == 1 ? "is" : "are", specials);
+}
+
+std::string window_text(const lab::SplitWindow& window) {
+  return window.smallest > window.largest
+             ? "no element"
+             : fmt::format("elements of 2^{} to 2^{}", window.smallest, window.largest);
+}
+
 // Of a scheme that leaves vectors as they are: the library looks at no window before it plans.
-std::string without_scales(const SchemeRow& row, const Contract& contract) {
+std::string without_scales(const SchemeRow& row, const Choices& choices, const Contract& contract) {
   const std::string by_name = "it does not scale rows and columns, so it runs by name alone";
-  if (!*row.in_window) {
-    const lab::SplitWindow& window = row.window;
-    return fmt::format("outside its window, elements of 2^{} to 2^{}; {}", window.smallest, window.largest,
-                       by_name);
-  }
+  if (choices.specials > 0) return beside_special_values(choices.specials) + "; " + by_name;
+  if (!*row.in_window) return fmt::format("outside its window, {}; {}", window_text(row.window), by_name);
   if (row.proved) return "proved on these data; but " + by_name;
   return not_proved_here(row, contract);
 }
 
+// Of a scheme that is proved for vectors of up to `span` binades, and yet in no ladder.
+std::string not_needed(const SchemeRow& row, const Choice& choice, int span) {
+  for (const LadderRung& rung : choice.rungs) {
+    if (rung.products == 0 || !rung.takes(span)) continue;
+    return fmt::format("not needed: {} takes vectors of up to {}, this one of {}, and {}", rung.scheme,
+                       rung.largest_span ? binades(*rung.largest_span) : "any span", binades(span),
+                       rung.products < row.products() ? "costs less, " + cost(rung.products, row.products())
+                                                      : "goes before it");
+  }
+  if (choice.rungs.size() == most_rungs)
+    return fmt::format(
+        "the ladder is full: this one takes vectors of up to {}, more than its emulations, but "
+        "its {} rungs go before",
+        binades(span), most_rungs);
+  return "not needed: the ladder holds what is proved and costs less";
+}
+
 // Of a scheme whose vectors are scaled and which is in no ladder.
-std::string outside_the_ladder(const SchemeRow& row, const Choice& choice, const Contract& contract) {
+std::string outside_the_ladder(const SchemeRow& row, const Choices& choices, const Contract& contract) {
   const int promised = std::min(row.retained_a->promised_bits, row.retained_b->promised_bits);
   if (row.bound->coefficients.relative > contract.coefficient)
     return fmt::format("not proved: its bound, {:.3g} |A||B|, is above the {:.3g} of accuracy {}",
@@ -59,13 +86,10 @@ std::string outside_the_ladder(const SchemeRow& row, const Choice& choice, const
     return fmt::format(
         "too coarse: it keeps {} bits of an element, FP32's accuracy of a single product needs {}", promised,
         fewest_bits_of_fp32);
+  if (choices.specials > 0) return beside_special_values(choices.specials);
   if (*row.in_window && !row.proved) return not_proved_here(row, contract);
-  const LadderRung* widest = nullptr;
-  for (const LadderRung& rung : choice.rungs) widest = rung.products > 0 ? &rung : widest;
-  if (widest != nullptr && widest->products <= row.products())
-    return fmt::format("not needed: {} is the ladder's widest emulation and costs {}", widest->scheme,
-                       cost(widest->products, row.products()));
-  return "not needed: the ladder holds what is proved and costs less";
+  if (!row.proved_span) return "not proved for vectors of any span";
+  return not_needed(row, choices.emulating, *row.proved_span);
 }
 
 std::string under_policies(const std::string& scheme, const Choices& choices) {
@@ -87,14 +111,16 @@ std::string verdict(const SchemeRow& row, const Choices& choices, const Contract
                        by_default ? choices.by_default.reason : choices.emulating.reason);
   }
   const Choice& choice = choices.emulating;
+  if (!choice.named.empty())
+    return fmt::format("not asked for: the settings name {}, so there is no ladder", choice.named);
   for (const LadderRung& rung : choice.rungs) {
     if (rung.scheme == row.scheme) return beside_the_taken(rung, choice, choices.span);
   }
   if (row.scheme == "native")
     return fmt::format("not proved to give the {:.3g} |A||B| of accuracy {}", contract.coefficient,
                        contract.accuracy);
-  if (!row.window.scaled) return without_scales(row, contract);
-  return outside_the_ladder(row, choice, contract);
+  if (!row.window.scaled) return without_scales(row, choices, contract);
+  return outside_the_ladder(row, choices, contract);
 }
 
 }  // namespace kintsugi::tools

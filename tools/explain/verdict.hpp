@@ -12,6 +12,7 @@ struct Choices {
   Choice by_default;  // policy auto
   Choice emulating;   // policy emulate
   int span = 0;
+  std::int64_t specials = 0;  // NaN and infinities among the elements
 };
 
 std::string verdict(const SchemeRow& row, const Choices& choices, const Contract& contract);

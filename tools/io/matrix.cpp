@@ -12,12 +12,6 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Linux grants more memory than there is and ends the program when it is touched, so the size is
-// compared with the machine's memory before anything is allocated.
-double physical_memory() {
-  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-}
-
 // NaNs count as unchanged: their payload is cut, what they are is not.
 void count(Rounded& rounded, double before, float after) {
   if (std::isnan(before) || static_cast<double>(after) == before) return;
@@ -45,14 +39,22 @@ void copy_entries(const Matrix& from, Matrix& to) {
 
 }  // namespace
 
-Matrix make_matrix(const std::string& subject, std::int64_t rows, std::int64_t columns, Type type,
-                   Order order) {
+double physical_memory() {
+  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+void require_memory(const std::string& subject, std::int64_t rows, std::int64_t columns, Type type) {
   const double bytes =
       static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(type_size(type));
   if (bytes > physical_memory()) {
     fail(subject, "{} x {} entries of {} are {:.4g} bytes; this machine has {:.4g} bytes of memory", rows,
          columns, type_name(type), bytes, physical_memory());
   }
+}
+
+Matrix make_matrix(const std::string& subject, std::int64_t rows, std::int64_t columns, Type type,
+                   Order order) {
+  require_memory(subject, rows, columns, type);
   Matrix matrix{rows, columns, order, {}};
   const auto entries = static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
   if (type == Type::float32) {

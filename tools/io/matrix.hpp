@@ -49,7 +49,14 @@ struct Matrix {
   std::int64_t column_stride() const { return order == Order::row_major ? 1 : rows; }
 };
 
-// A matrix of zeros. Fails, naming the subject, where its size does not fit the memory of the machine.
+// Of this machine, in bytes. Linux grants more memory than there is and ends the program when it is touched, so
+// sizes are compared with it before anything is allocated.
+double physical_memory();
+
+// Fails, naming the subject, where a matrix does not fit the memory of the machine.
+void require_memory(const std::string& subject, std::int64_t rows, std::int64_t columns, Type type);
+
+// A matrix of zeros; fails as require_memory does.
 Matrix make_matrix(const std::string& subject, std::int64_t rows, std::int64_t columns, Type type,
                    Order order);
 

@@ -91,7 +91,7 @@ Dimension slices_dimension() {
             const auto slices = parameter_of(row, "a");
             return slices == parameter_of(row, "b") ? slices : std::nullopt;
           },
-          [](const Json& row) { return cell_text(row) + ": error against slices"; },
+          [](const Json& row) { return cell_text(row) + ": error against slices of each operand"; },
           [](const Json& row) { return without_parameter(without_parameter(cell(row, "scheme"), "a"), "b"); },
           true};
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <set>
 
 #include "io/atomic_file.hpp"
 #include "report/png.hpp"
@@ -78,9 +79,14 @@ std::vector<std::string> write_pictures(const PictureFolders& folders, const std
   std::vector<std::string> written;
   if (!folders.svg.empty()) make_folder("--svg", folders.svg);
   if (!folders.png.empty()) make_folder("--png", folders.png);
+  std::set<std::string> names;  // titles that differ may make one name
   for (const Figure& figure : figures) {
-    for (const Picture& picture : figure.pictures)
-      write_picture(folders, file_name(figure.title) + "-" + file_name(picture.name), picture.chart, written);
+    for (const Picture& picture : figure.pictures) {
+      const std::string first = file_name(figure.title) + "-" + file_name(picture.name);
+      std::string name = first;
+      for (int number = 2; !names.insert(name).second; ++number) name = fmt::format("{}-{}", first, number);
+      write_picture(folders, name, picture.chart, written);
+    }
   }
   return written;
 }

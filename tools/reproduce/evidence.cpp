@@ -2,10 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <stdexcept>
-
-#include "report/dimensions.hpp"
-#include "report/figures.hpp"
 
 namespace kintsugi::tools {
 
@@ -25,7 +21,7 @@ bool same_cell(const Json& one, const Json& other) {
 
 // A claim that asks for what its sweep does not have is a mistake of ours.
 [[noreturn]] void refuse(const Way& way) {
-  throw std::logic_error(fmt::format("no such row of {} on {} {}", way.scheme, way.engine, way.accumulator));
+  throw NoSuchRow(fmt::format("no such row of {} on {} {}", way.scheme, way.engine, way.accumulator));
 }
 
 double error_of(const Json& row, const char* measure) { return read_number(row.at("errors").at(measure)); }
@@ -88,16 +84,6 @@ Filter with_parameter(const std::string& name, double least, double most) {
 
 Filter with_k(double least) {
   return [least](const Json& row) { return length(row, "k") >= least; };
-}
-
-Filter square() {
-  return [](const Json& row) {
-    return length(row, "m") == length(row, "n") && length(row, "n") == length(row, "k");
-  };
-}
-
-Filter in_type(const std::string& type) {
-  return [type](const Json& row) { return type_of(row) == type; };
 }
 
 Filter both(const Filter& one, const Filter& other) {

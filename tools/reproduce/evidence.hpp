@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,12 @@ struct Pair {
   double ratio() const { return one / other; }
 };
 
+// A question about rows that are not there.
+class NoSuchRow : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
 class Evidence {
  public:
   explicit Evidence(std::vector<Json> rows) : rows_(std::move(rows)) {}
@@ -46,8 +53,6 @@ Filter in_distribution(const std::string& text);
 // Distributions NAME:P with P from `least` to `most`.
 Filter with_parameter(const std::string& name, double least, double most);
 Filter with_k(double least);
-Filter square();  // m = n = k
-Filter in_type(const std::string& type);
 Filter both(const Filter& one, const Filter& other);
 
 double mean(const std::vector<double>& values);

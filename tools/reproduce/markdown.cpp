@@ -38,6 +38,12 @@ int count_of(const Json& document, const std::string& verdict) {
   return count;
 }
 
+std::string summary_of(const Json& document) {
+  if (document.at("quick").get<bool>()) return "Small sizes, no verdicts (--quick)";
+  return fmt::format("{} claims agree, {} disagree, {} cannot be decided here", count_of(document, "agrees"),
+                     count_of(document, "disagrees"), count_of(document, "cannot be decided here"));
+}
+
 std::string head_of(const Json& document) {
   const Json& machine = document.at("machine");
   std::string text = "# The papers' claims on accuracy, and what came out here\n\n";
@@ -45,14 +51,11 @@ std::string head_of(const Json& document) {
       fmt::format("Made by `{}`; not to be edited by hand. Kintsugi {}, commit {}; {}, {} threads, {}.",
                   cell(document, "command"), cell(document, "version"), cell(document, "commit"),
                   cell(machine, "processor"), cell(machine, "threads"), cell(machine, "system")));
-  text += paragraph(
-      fmt::format("{} claims agree, {} disagree, {} cannot be decided here. Errors are against the exact "
-                  "product where nothing "
-                  "else is said; {} rows lie beyond their scheme's a-priori bound. Words: "
-                  "[TERMS.md](../TERMS.md); schemes: "
-                  "[schemes](../schemes/README.md).",
-                  count_of(document, "agrees"), count_of(document, "disagrees"),
-                  count_of(document, "cannot be decided here"), cell(document, "bound_violations")));
+  text += paragraph(fmt::format(
+      "{}. Errors are against the exact product where nothing else is said; {} rows lie beyond "
+      "their scheme's a-priori bound. The sources have the words in docs/TERMS.md, the schemes in "
+      "docs/schemes.",
+      summary_of(document), cell(document, "bound_violations")));
   return text;
 }
 

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <filesystem>
 
 #include "accuracy/run.hpp"
+#include "io/input_file.hpp"
 #include "report/page.hpp"
 #include "report/pictures.hpp"
 
@@ -12,30 +15,46 @@ namespace kintsugi::tools {
 namespace {
 
 std::string command_of(const PaperFigure& figure, const ReproduceOptions& options) {
-  return fmt::format("kintsugi reproduce {} -o {}{}", figure.name, options.folder,
+  return fmt::format("kintsugi reproduce {} -o {}{}", figure.name, quoted(options.folder),
                      options.quick ? " --quick" : "");
 }
 
-std::string capped(const std::string& size, std::int64_t most) {
-  return std::to_string(std::min<std::int64_t>(std::stoll(size), most));
+constexpr double quick_rows = 32;  // and columns
+constexpr double quick_length = 256;
+
+std::string scaled_down(double size, double by) {
+  return fmt::format("{:.0f}", std::ceil(size / std::max(by, 1.0)));
 }
 
-std::string capped_shape(const std::string& shape) {
-  const auto first = shape.find('x');
-  const auto second = shape.find('x', first + 1);
-  return capped(shape.substr(0, first), 32) + "x" + capped(shape.substr(first + 1, second - first - 1), 32) +
-         "x" + capped(shape.substr(second + 1), 256);
+void scale_sizes(std::vector<std::string>& sizes, double most) {
+  double largest = 0;
+  for (const auto& size : sizes) largest = std::max(largest, std::stod(size));
+  for (std::string& size : sizes) size = scaled_down(std::stod(size), largest / most);
 }
 
-// Equal sizes become one, as everywhere in a sweep.
+// All by one number, so that squares stay squares.
+void scale_shapes(std::vector<std::string>& shapes) {
+  double by = 1;
+  for (const auto& text : shapes) {
+    const Shape shape = parse_shape(text);
+    by = std::max({by, static_cast<double>(std::max(shape.m, shape.n)) / quick_rows,
+                   static_cast<double>(shape.k) / quick_length});
+  }
+  for (std::string& text : shapes) {
+    const Shape shape = parse_shape(text);
+    text = scaled_down(static_cast<double>(shape.m), by) + "x" +
+           scaled_down(static_cast<double>(shape.n), by) + "x" +
+           scaled_down(static_cast<double>(shape.k), by);
+  }
+}
+
+// The sizes of a sweep keep their proportions: what runs along an axis still has as many values or nearly.
 SweepTexts quick_lists(SweepTexts lists) {
   for (auto& [name, words] : lists) {
     if (name == "seeds") words.resize(1);
-    for (std::string& word : words) {
-      if (name == "m" || name == "n") word = capped(word, 32);
-      if (name == "k") word = capped(word, 256);
-      if (name == "shapes") word = capped_shape(word);
-    }
+    if (name == "m" || name == "n") scale_sizes(words, quick_rows);
+    if (name == "k") scale_sizes(words, quick_length);
+    if (name == "shapes") scale_shapes(words);
   }
   return lists;
 }
@@ -67,10 +86,22 @@ Measured run_sweeps(const PaperFigure& figure, const ReproduceOptions& options) 
   return measured;
 }
 
+// --quick and a full run do not overwrite each other; sweeps see it by their rows.
+void require_same_samples(const std::string& file, const Json& document) {
+  if (!std::filesystem::exists(file)) return;
+  InputFile input(file);
+  const Json old = Json::parse(input.read_rest(), nullptr, false);
+  const Json samples = old.is_object() ? old.value("samples", Json()) : Json();
+  if (samples != document.at("samples"))
+    fail(file, "is there and has {} samples where this run has {}; choose another -o, or remove the file",
+         samples.is_null() ? "no" : samples.dump(), document.at("samples").dump());
+}
+
 Measured run_analysis(const PaperFigure& figure, const ReproduceOptions& options) {
   Measured measured;
   const std::string file = options.folder + "/" + figure.name + ".json";
   const Json document = figure.analysis.document(options.quick);
+  require_same_samples(file, document);
   write_text(file, document.dump(1) + "\n");
   for (const Json& row : document.at("rows")) measured.rows.push_back(row);
   measured.figures = figure.analysis.draw(document);
@@ -78,14 +109,31 @@ Measured run_analysis(const PaperFigure& figure, const ReproduceOptions& options
   return measured;
 }
 
-// Sizes of --quick are not those that a claim speaks of, so there is no verdict on them.
-Json judged(const Claim& claim, const Evidence& evidence, bool quick) {
-  const Answer answer = claim.judge(evidence);
+Json claim_document(const Claim& claim, const std::string& ours, const Json& verdict,
+                    const std::string& reason) {
   return {{"claim", claim.text},
           {"theirs", claim.theirs},
-          {"ours", answer.ours},
-          {"verdict", quick ? Json() : Json(verdict_text(answer.verdict))},
-          {"reason", quick ? "" : answer.reason}};
+          {"ours", ours},
+          {"verdict", verdict},
+          {"reason", reason}};
+}
+
+Json judged(const Claim& claim, const Evidence& evidence) {
+  const Answer answer = claim.judge(evidence);
+  return claim_document(claim, answer.ours, verdict_text(answer.verdict), answer.reason);
+}
+
+// Sizes of --quick are not those that a claim speaks of, so there is no verdict on them.
+Json without_verdict(const Claim& claim, const Evidence& evidence) {
+  try {
+    return claim_document(claim, claim.judge(evidence).ours, nullptr, "");
+  } catch (const NoSuchRow&) {
+    return claim_document(claim, "none of its sizes under --quick", nullptr, "");
+  }
+}
+
+std::string conditions_of(const PaperFigure& figure, bool quick) {
+  return (quick ? "cut down by --quick (sizes, samples, one seed); in full: " : "") + figure.conditions;
 }
 
 std::string claims_section(const Json& claims) {
@@ -102,9 +150,8 @@ std::string claims_section(const Json& claims) {
   return html + "</tbody>\n</table></div>\n";
 }
 
-std::string preface_of(const PaperFigure& figure, const Json& claims) {
-  return "<p>" +
-         escaped(fmt::format("{}, {}. Conditions: {}.", figure.paper, figure.place, figure.conditions)) +
+std::string preface_of(const PaperFigure& figure, const std::string& conditions, const Json& claims) {
+  return "<p>" + escaped(fmt::format("{}, {}. Conditions: {}.", figure.paper, figure.place, conditions)) +
          "</p>\n" + claims_section(claims);
 }
 
@@ -116,12 +163,14 @@ Json reproduce_figure(const PaperFigure& figure, const ReproduceOptions& options
       figure.sweeps.empty() ? run_analysis(figure, options) : run_sweeps(figure, options);
   const Evidence evidence(measured.rows);
   Json claims = Json::array();
-  for (const Claim& claim : figure.claims) claims.push_back(judged(claim, evidence, options.quick));
+  for (const Claim& claim : figure.claims)
+    claims.push_back(options.quick ? without_verdict(claim, evidence) : judged(claim, evidence));
+  const std::string conditions = conditions_of(figure, options.quick);
   const std::string page = options.folder + "/" + figure.name + ".html";
   const bool has_table = !figure.sweeps.empty();
-  write_text(page,
-             report_page({figure.name + ": " + figure.subject, preface_of(figure, claims)}, measured.sources,
-                         has_table ? measured.rows : std::vector<Json>{}, measured.figures));
+  write_text(
+      page, report_page({figure.name + ": " + figure.subject, preface_of(figure, conditions, claims)},
+                        measured.sources, has_table ? measured.rows : std::vector<Json>{}, measured.figures));
   const std::string pictures = options.folder + "/" + figure.name;
   Json data = Json::array();
   for (const Source& source : measured.sources) data.push_back(source.name);
@@ -130,7 +179,7 @@ Json reproduce_figure(const PaperFigure& figure, const ReproduceOptions& options
           {"paper", figure.paper},
           {"place", figure.place},
           {"subject", figure.subject},
-          {"conditions", figure.conditions},
+          {"conditions", conditions},
           {"command", command_of(figure, options)},
           {"data", data},
           {"page", page},

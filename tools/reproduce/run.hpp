@@ -9,7 +9,7 @@ namespace kintsugi::tools {
 
 struct ReproduceOptions {
   std::string folder;
-  bool quick = false;  // m, n up to 32, k up to 256, one seed: no verdicts
+  bool quick = false;  // m, n scaled down to 32, k to 256, one seed: no verdicts
 };
 
 // Writes NAME.json (NAME-SWEEP.json), NAME.html and pictures into the folder, continuing the sweeps that are there.

@@ -1,0 +1,141 @@
+#include "report/check.hpp"
+
+#include <algorithm>
+
+#include "lab/generators.hpp"
+#include "report/figures.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+// A value that is missing is null.
+struct Member {
+  std::string path;  // "/problem/m"
+  const char* expected;
+  bool (*fits)(const Json& value);
+};
+
+bool is_text(const Json& value) { return value.is_string() && !value.get_ref<const std::string&>().empty(); }
+
+bool is_text_or_null(const Json& value) { return value.is_null() || is_text(value); }
+
+bool is_size(const Json& value) { return value.is_number_integer() && value.get<std::int64_t>() >= 1; }
+
+bool is_count(const Json& value) {
+  return value.is_number_unsigned() || (value.is_number_integer() && value.get<std::int64_t>() >= 0);
+}
+
+bool is_number(const Json& value) {
+  return value.is_number() || value == "inf" || value == "-inf" || value == "nan";
+}
+
+bool is_number_or_null(const Json& value) { return value.is_null() || is_number(value); }
+
+bool is_boolean(const Json& value) { return value.is_boolean(); }
+
+bool is_boolean_or_null(const Json& value) { return value.is_null() || value.is_boolean(); }
+
+// fp32 is what is meant where nothing is said.
+bool is_type(const Json& value) { return value.is_null() || value == "fp32" || value == "fp64"; }
+
+bool is_distribution(const Json& value) {
+  if (!is_text(value)) return false;
+  try {
+    lab::parse_distribution(value.get<std::string>());
+  } catch (const std::runtime_error&) {
+    return false;
+  }
+  return true;
+}
+
+// Words and numbers, alone or in lists.
+bool is_settings(const Json& value) {
+  const auto is_list = [](const Json& setting) {
+    return !setting.is_object() &&
+           std::all_of(setting.begin(), setting.end(), [](const Json& item) { return item.is_primitive(); });
+  };
+  return value.is_object() && std::all_of(value.begin(), value.end(), is_list);
+}
+
+bool is_histogram(const Json& value) {
+  if (value.is_null()) return true;
+  const Json edges = value.is_object() ? value.value("edges", Json()) : Json();
+  const Json counts = value.is_object() ? value.value("counts", Json()) : Json();
+  return edges.is_array() && edges.size() >= 2 && counts.is_array() && counts.size() == edges.size() + 1 &&
+         std::all_of(edges.begin(), edges.end(), [](const Json& edge) { return edge.is_number(); }) &&
+         std::is_sorted(edges.begin(), edges.end()) && std::all_of(counts.begin(), counts.end(), is_count);
+}
+
+const std::vector<Member>& head_members() {
+  static const std::vector<Member> members{
+      {"/version", "a text", is_text},
+      {"/commit", "a text", is_text},
+      {"/machine", "an object", [](const Json& value) { return value.is_object(); }},
+      {"/settings", "an object of words, numbers and lists of them", is_settings},
+      {"/rows", "a list", [](const Json& value) { return value.is_array(); }}};
+  return members;
+}
+
+std::vector<Member> make_row_members() {
+  std::vector<Member> members{
+      {"/problem/m", "a number from 1 up", is_size},
+      {"/problem/n", "a number from 1 up", is_size},
+      {"/problem/k", "a number from 1 up", is_size},
+      {"/problem/type", "fp32 or fp64", is_type},
+      {"/distribution", "one of `kintsugi generate --help`", is_distribution},
+      {"/seed", "a number from 0 up", is_count},
+      {"/scheme", "a text", is_text},
+      {"/engine", "a text", is_text},
+      {"/accumulator", "a text or null", is_text_or_null},
+      {"/errors/correctly_rounded_fraction", "a number", [](const Json& value) { return value.is_number(); }},
+      {"/errors/contract_bound", "a number", is_number},
+      {"/errors/within_contract_bound", "true or false", is_boolean},
+      {"/histogram", "null, or ascending edges and one count more than edges", is_histogram}};
+  // Rows may lack a measure: an older file, a machine without it.
+  for (const Measure& measure : measures)
+    members.push_back({std::string("/errors/") + measure.member, "a number or null", is_number_or_null});
+  return members;
+}
+
+const std::vector<Member>& row_members() {
+  static const std::vector<Member> members = make_row_members();
+  return members;
+}
+
+const std::vector<Member>& bound_members() {
+  static const std::vector<Member> members{{"/bound/relative", "a number", is_number},
+                                           {"/bound/held", "true, false or null", is_boolean_or_null}};
+  return members;
+}
+
+const std::vector<Member>& baseline_members() {
+  static const std::vector<Member> members{{"/baseline/errors/frobenius_relative", "a number", is_number}};
+  return members;
+}
+
+void check_members(const std::string& file, const std::string& where, const Json& object,
+                   const std::vector<Member>& members) {
+  for (const Member& member : members) {
+    const Json::json_pointer path(member.path);
+    const Json value = object.contains(path) ? object.at(path) : Json();
+    if (!member.fits(value))
+      fail(file, "{}{} is {}; expected: {}", where, member.path.substr(1), value.dump(), member.expected);
+  }
+}
+
+}  // namespace
+
+void check_accuracy(const std::string& file, const Json& document) {
+  check_members(file, "", document, head_members());
+  int number = 0;
+  for (const Json& row : document.at("rows")) {
+    const std::string where = fmt::format("row {}: ", ++number);
+    check_members(file, where, row, row_members());
+    if (row.contains("bound") && !row.at("bound").is_null()) check_members(file, where, row, bound_members());
+    if (row.contains("baseline") && !row.at("baseline").is_null())
+      check_members(file, where, row, baseline_members());
+  }
+}
+
+}  // namespace kintsugi::tools
