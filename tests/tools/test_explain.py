@@ -142,6 +142,38 @@ def test_special_values_are_counted(program, explained):
     assert (facts["nans"], facts["infinities"], facts["zeros"]) == (1, 2, 1)
     assert rows["fp16x3"]["retained_bits"]["a"]["elements"] == 8
     assert rows["fp16x3"]["in_window"] is False and not rows["native"]["proved"]
+    _, rows = explained("A.npy", "B.npy", "--engine", "reference", "--schemes", "fp16,bf16x9")
+    text = "no bound is stated for operands with NaN or infinities, of which there are 3"
+    assert all(row["verdict"].startswith(text) for row in rows.values())
+
+
+def test_why_a_proved_scheme_is_in_no_ladder(explained):
+    document, rows = explained(*SIZES, "uniform", "--engine", "reference")
+    widest = max(document["choices"][1]["ladder"], key=lambda rung: rung["largest_span"] or 0)
+    assert widest["scheme"] == "bf16x6"
+    words = f"not needed: bf16x6 takes vectors of up to {widest['largest_span']} binades, this one of "
+    assert rows["bf16x9"]["verdict"].startswith(words)
+    own = int(rows["bf16x9"]["verdict"].removeprefix(words).split()[0])
+    assert 0 < own <= widest["largest_span"]
+    assert rows["bf16x9"]["verdict"].endswith(" binades, and costs less, 6 products against 9")
+
+
+def test_bits_are_those_of_the_operand_that_keeps_least_of_its_promise(program):
+    """[1, 2^-12 + 2^-23] needs more than one fp16 slice at A's side; B's three slices hold theirs whole."""
+    program.save("A.npy", numpy.array([[1, 2.0**-12 + 2.0**-23]], "f4"))
+    program.save("B.npy", numpy.full((2, 1), 1 + 2.0**-23, "f4"))
+    scheme = "split-n:format=bf16:a=1:b=3"
+    rows = program.ok("explain", "A.npy", "B.npy", "--schemes", scheme, "--json").json()["schemes"]
+    a, b = (rows[0]["retained_bits"][side] for side in "ab")
+    assert a["promised_bits"] < b["promised_bits"] and b["fewest_bits"] == b["promised_bits"]
+    text = program.ok("explain", "A.npy", "B.npy", "--schemes", scheme).stdout
+    assert f" {a['fewest_bits']} of {a['promised_bits']} " in text
+
+
+def test_a_window_without_elements(explained):
+    _, rows = explained(*SIZES, "uniform", "--schemes", "split-n:format=fp8_e4m3:a=8:b=8:scale=40")
+    (row,) = rows.values()
+    assert row["in_window"] is False and row["verdict"].startswith("outside its window, no element; ")
 
 
 def test_zero_operands(program, explained):
@@ -169,6 +201,7 @@ def test_the_settings_count(program):
     assert document["contract"]["accuracy"] == "1e-3"
     document = program.ok("explain", *words, environment={"KINTSUGI_SCHEME": "egemm"}).json()
     assert [choice["chosen"] for choice in document["choices"]] == ["egemm", "egemm"]
+    assert document["schemes"][0]["verdict"] == "not asked for: the settings name egemm, so there is no ladder"
 
 
 def test_text(program):
