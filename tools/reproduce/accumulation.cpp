@@ -131,8 +131,8 @@ Answer h2sgemm_inside(const Evidence& evidence) {
                                             in_distribution(signed_values)));
   return agrees_if(
       most(values) <= 1, fmt::format("{:.3g} times native's", most(values)),
-      "The term-wise order leaves all of k in the unit, and the H200's truncates; the paper's chip rounds "
-      "to nearest. h2sgemm-element, whose sums leave every 16, keeps to native's error.");
+      "The term-wise order leaves all of k in the unit, and the H200's truncates; the paper's chip rounds to "
+      "nearest (section 3.1.2). h2sgemm-element, whose sums leave every 16, keeps to native's error.");
 }
 
 // In its window bf16x9 keeps the contract, and the row says whether it is inside.

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "lab/retained_bits.hpp"
-#include "reproduce/figures.hpp"
+#include "reproduce/analysis.hpp"
 
 namespace kintsugi::tools {
 
@@ -50,16 +50,6 @@ Json make_document(bool quick) {
   return result;
 }
 
-Series line(const std::string& label, int colour, int style, const Json& document,
-            const std::function<Json(const Json&)>& value) {
-  Series series{label, colour, style, {}};
-  for (const Json& row : document.at("rows")) {
-    const Json y = value(row);
-    if (!y.is_null()) series.points.emplace_back(row.at("exponent").get<double>(), y.get<double>());
-  }
-  return series;
-}
-
 Figure probability_figure(const Json& document) {
   const auto member = [](const char* name) {
     return [name](const Json& row) -> Json {
@@ -70,11 +60,12 @@ Figure probability_figure(const Json& document) {
       "Underflow of the unscaled low slice", "offset exponent", "share of fp32 numbers", false, {}, {}};
   chart.log_y = false;
   chart.series = {
-      line("Eq. 5, underflow or gradual", 0, 0, document, member("equation_underflow_or_gradual")),
-      line("simulated, underflow or gradual", 0, 1, document, member("simulated_underflow_or_gradual")),
-      line("Eq. 5, underflow", 1, 0, document, member("equation_underflow")),
-      line("simulated, underflow", 1, 1, document, member("simulated_underflow")),
-      line("simulated, the whole residual is lost", 2, 2, document, member("lost"))};
+      exponent_line("Eq. 5, underflow or gradual", 0, 0, document, member("equation_underflow_or_gradual")),
+      exponent_line("simulated, underflow or gradual", 0, 1, document,
+                    member("simulated_underflow_or_gradual")),
+      exponent_line("Eq. 5, underflow", 1, 0, document, member("equation_underflow")),
+      exponent_line("simulated, underflow", 1, 1, document, member("simulated_underflow")),
+      exponent_line("simulated, the whole residual is lost", 2, 2, document, member("lost"))};
   return {"Underflow and gradual underflow", {{chart, "probability", "", -1}}};
 }
 
@@ -86,9 +77,9 @@ Figure bits_figure(const Json& document) {
     const Json& first = document.at("rows").front().at("retained").at(i);
     const auto colour = static_cast<int>(i);
     for (const char* name : {"fewest", "mean"}) {
-      chart.series.push_back(line(fmt::format("sb = {}, {}", cell(first, "sb"), name), colour,
-                                  std::string(name) == "mean" ? 1 : 0, document,
-                                  [i, name](const Json& row) { return row.at("retained").at(i).at(name); }));
+      chart.series.push_back(exponent_line(
+          fmt::format("sb = {}, {}", cell(first, "sb"), name), colour, std::string(name) == "mean" ? 1 : 0,
+          document, [i, name](const Json& row) { return row.at("retained").at(i).at(name); }));
     }
   }
   return {"Retained bits", {{chart, "bits", "", -1}}};
