@@ -69,7 +69,7 @@ Answer tf32_beats_native(const Evidence& evidence) {
       most(outside) < 1,
       fmt::format(
           "{} times native fp32's error with sums that leave the unit every 16; {} with all of k in it "
-          "(tf32x3), which the paper's figure rules out",
+          "(tf32x3)",
           range_text(outside), range_text(inside)),
       "It errs more with either structure.");
 }
@@ -93,7 +93,7 @@ Answer quantised_twice(const Evidence& evidence) {
   const Way way = on_int32("quantensor:slices=2");
   return near(
       mean_error(evidence, way), 6.76e-5,
-      fmt::format("{:.2g} on [-1, 1], {:.2g} on [0, 1]; with one slice {:.2g} on [-1, 1]",
+      fmt::format("{:.3g} on [-1, 1], {:.3g} on [0, 1]; with one slice {:.2g} on [-1, 1]",
                   mean_error(evidence, way), mean_error(evidence, way, positive),
                   mean_error(evidence, on_int32("quantensor:slices=1"))),
       "Ours scales by powers of two, QuanTensor by 127 / max (docs/schemes/quantensor.md), which is worth "
@@ -104,7 +104,7 @@ Answer quantised_thrice(const Evidence& evidence) {
   const Way way = on_int32("quantensor:slices=3");
   return near(
       mean_error(evidence, way), 1.5e-6,
-      fmt::format("{:.2g} on [-1, 1], {:.2g} on [0, 1]", mean_error(evidence, way),
+      fmt::format("{:.3g} on [-1, 1], {:.3g} on [0, 1]", mean_error(evidence, way),
                   mean_error(evidence, way, positive)),
       "Three slices hold about 21 bits of the row's largest element, and sums of integers are exact.");
 }
