@@ -107,9 +107,9 @@ constexpr Ratio paper_ratios[] = {
      "le-gemm's "
      "accumulators over all of k suffer. The paper wrote it with the WMMA interface and does not say whether "
      "its "
-     "sums leave the unit; where they do not, the two differ little: le-gemm's slices, cut instead of "
-     "rounded, lose up "
-     "to twice as much, always with one sign (h2sgemm-table1)."}};
+     "sums leave the unit; where they do not, the two differ less, but le-gemm's slices, cut instead of "
+     "rounded, "
+     "keep 21 bits for 23 (h2sgemm-table1)."}};
 
 Claim a800_claim(const Ratio& ratio, const char* measure) {
   const bool largest = measure == max_error;
@@ -247,7 +247,7 @@ Answer like_ootomo(const Evidence& evidence) {
                    shares_text(evidence, a800, "ootomo") +
                        " of the entries within 1e-6; with Ootomo's sums left in the unit " +
                        shares_text(evidence, a800, ootomo_inside),
-                   "They are alike where Ootomo's sums stay in the unit as le-gemm's do, and nowhere else.");
+                   "They are alike where Ootomo's sums stay in the unit as le-gemm's do.");
 }
 
 Answer on_mi210_histograms(const Evidence& evidence) {
