@@ -50,12 +50,11 @@ Answer orders_alike(const Evidence& evidence) {
   const auto low = over(evidence, "h2sgemm:sb=0", element, symmetric(-12, -6));
   const auto near = over(evidence, "h2sgemm:sb=0", element, symmetric(-2, 0));
   const auto positive = over(evidence, "h2sgemm:sb=0", element, nonnegative(-12, 0));
-  return agrees_if(
-      least(low) > 0.95 && most(low) < 1.05 && most(near) < 1,
-      fmt::format("term-wise {} times the element-wise error at -12 to -6, {} at -2 and 0 (symmetric); {} at "
-                  "-12 to 0 (non-negative)",
-                  range_text(low), range_text(near), range_text(positive)),
-      "They are not alike at low offsets, or the term-wise order is no better near 0.");
+  return agrees_if(least(low) > 0.95 && most(low) < 1.05 && most(near) < 1,
+                   fmt::format("term-wise {} times the element-wise error at -12 to -6, {} at -2 and 0 "
+                               "(symmetric); {} at -12 to 0 (non-negative)",
+                               range_text(low), range_text(near), range_text(positive)),
+                   "They are not alike at low offsets, or the term-wise order is no better near 0.");
 }
 
 Answer unscaled_is_worse(const Evidence& evidence) {
@@ -68,9 +67,8 @@ Answer unscaled_is_worse(const Evidence& evidence) {
   return agrees_if(
       least(low) > 1 && least(near) > 1,
       fmt::format("{} times SGEMM's error at -12 to -4, {} at -2 and 0", range_text(low), range_text(near)),
-      "Near offset exponent 0 the low slices hold nearly all their bits without a scale "
-      "(h2sgemm-fig2), and the term-wise order errs there as it does with sb = 12. At -4 and below "
-      "sb = 0 is worse, as claimed.");
+      "Near offset exponent 0 the low slices hold nearly all their bits without a scale (h2sgemm-fig2), and "
+      "the term-wise order errs there as it does with sb = 12. At -4 and below sb = 0 is worse, as claimed.");
 }
 
 // Of the errors of `scheme` over those of sb = 12, term-wise, at offsets -12 to -6.
@@ -104,22 +102,21 @@ Answer element_is_like_sgemm(const Evidence& evidence) {
   return agrees_if(
       std::min(least(values), least(positive)) > 1 / 3.0 && std::max(most(values), most(positive)) < 3,
       both_texts(values, positive),
-      "Our element-wise order leaves the engine every 16 inner indices and adds outside in fp32, "
-      "one after the other, which costs about what sequential fp32 costs.");
+      "Our element-wise order leaves the engine every 16 inner indices and adds outside in fp32, one after "
+      "the other, which costs about what sequential fp32 costs.");
 }
 
 Answer term_beats_sgemm(const Evidence& evidence) {
   const auto values = over(evidence, term_12, sgemm, symmetric(-12, -4));
   const auto positive = over(evidence, term_12, sgemm, nonnegative(-12, -4));
   const auto at_zero = over(evidence, term_12, sgemm, symmetric(0, 0));
-  return agrees_if(most(values) < 1 && most(positive) < 1,
-                   both_texts(values, positive) +
-                       fmt::format(" at offsets -12 to -4; {:.3g} at 0 (symmetric)", at_zero.front()),
-                   "The sum of hi hi makes nearly all of the error, and OpenBLAS adds it as it adds SGEMM's: "
-                   "the two differ by "
-                   "a few hundredths, to either side, at small exponents as at 0. Adding the small terms "
-                   "first does not change "
-                   "that. How the paper's NPU adds is not modelled here.");
+  return agrees_if(
+      most(values) < 1 && most(positive) < 1,
+      both_texts(values, positive) +
+          fmt::format(" at offsets -12 to -4; {:.3g} at 0 (symmetric)", at_zero.front()),
+      "The sum of hi hi makes nearly all of the error, and OpenBLAS adds it as it adds SGEMM's: the two "
+      "differ by a few hundredths, to either side, at small exponents as at 0. Adding the small terms first "
+      "does not change that. How the paper's NPU adds is not modelled here.");
 }
 
 Answer term_is_no_worse(const Evidence& evidence, const Way& term, const Way& element,
@@ -134,12 +131,11 @@ Answer term_on_cpu(const Evidence& evidence) {
 }
 
 Answer term_on_sequential(const Evidence& evidence) {
-  return term_is_no_worse(evidence, on_sequential(term_12), on_sequential(element_12),
-                          "Term by term, each sum runs over all of k in the unit, one product after the "
-                          "other. Element by element, sums "
-                          "leave it every 16 and are added outside: far fewer roundings at the size of the "
-                          "whole sum. The engine cpu adds "
-                          "all of k in many partial sums, and there the order is the paper's.");
+  return term_is_no_worse(
+      evidence, on_sequential(term_12), on_sequential(element_12),
+      "Term by term, each sum runs over all of k in the unit, one product after the other. Element by "
+      "element, sums leave it every 16 and are added outside: far fewer roundings at the size of the whole "
+      "sum. The engine cpu adds all of k in many partial sums, and there the order is the paper's.");
 }
 
 Answer term_on_h200(const Evidence& evidence) {
@@ -187,10 +183,8 @@ Answer below_sgemm(const Evidence& evidence) {
       growth_text(evidence, sgemm, "SGEMM") +
           fmt::format("; at the largest k {:.3g} and {:.3g} times SGEMM's error", last[0], last[1]),
       "The term-wise sum of hi hi is added by OpenBLAS, as SGEMM is, and grows as SGEMM's error does: the "
-      "order of "
-      "the terms alone does not help. The NPU adds up to 44 blocks of 64 inner indices in the unit and then "
-      "outside "
-      "(Algorithm 1); of it there is no model.");
+      "order of the terms alone does not help. The NPU adds up to 44 blocks of 64 inner indices in the unit "
+      "and then outside (Algorithm 1); of it there is no model.");
 }
 
 Answer stable_in_size(const Evidence& evidence) {
@@ -232,32 +226,30 @@ PaperSweep fig8_tensor_cores() {
 }
 
 PaperFigure fig8() {
-  return {
-      "h2sgemm-fig8",
-      "h2sgemm",
-      "Fig. 8, section 4.1",
-      "error against the offset exponent",
-      "OpenBLAS's SGEMM stands for the paper's; the engine cpu, whose sums are OpenBLAS's, and sequential "
-      "fp32 for "
-      "its NPU, of which there is no model; 64 x 64 entries at k = 64 x 44",
-      {fig8_sweep(), fig8_tensor_cores()},
-      {{"parameter of the distribution"}, {frobenius}},
-      {{"A product of fp16 alone errs by 1e-4", "1e-4 (agrees: 3e-5 to 1e-3, symmetric)", half_precision},
-       {"It has the largest error of all", "largest", half_is_worst},
-       {"Without a scale both orders err alike, the term-wise slightly less near offset 0",
-        "similar (agrees: within 5 % below -4)", orders_alike},
-       {"Without a scale both orders err more than SGEMM", "higher", unscaled_is_worse},
-       {"sb = 12 errs one to two orders less than sb = 0 at low exponents",
-        "10 to 100 times (agrees: 10 and more at -8 and -10)", gain_of_scaling},
-       {"sb = 6 performs poorly", "poor (agrees: twice sb = 12's error at -12)", six_is_too_few},
-       {"With sb = 12 the element-wise order is as accurate as SGEMM",
-        "comparable (agrees: within a factor of 3)", element_is_like_sgemm},
-       {"With sb = 12 the term-wise order is better than SGEMM at small exponents", "better",
-        term_beats_sgemm},
-       {"The term-wise order is no worse than the element-wise (sums of OpenBLAS)",
-        "no worse (agrees: within 2 %)", term_on_cpu},
-       {"The same, each term's sum one after the other in fp32", "no worse", term_on_sequential},
-       {"The same on the H200 model", "no worse", term_on_h200}}};
+  return {"h2sgemm-fig8",
+          "h2sgemm",
+          "Fig. 8, section 4.1",
+          "error against the offset exponent",
+          "OpenBLAS's SGEMM stands for the paper's; the engine cpu, whose sums are OpenBLAS's, and "
+          "sequential fp32 for its NPU, of which there is no model; 64 x 64 entries at k = 64 x 44",
+          {fig8_sweep(), fig8_tensor_cores()},
+          {{"parameter of the distribution"}, {frobenius}},
+          {{"A product of fp16 alone errs by 1e-4", "1e-4 (agrees: 3e-5 to 1e-3, symmetric)", half_precision},
+           {"It has the largest error of all", "largest", half_is_worst},
+           {"Without a scale both orders err alike, the term-wise slightly less near offset 0",
+            "similar (agrees: within 5 % below -4)", orders_alike},
+           {"Without a scale both orders err more than SGEMM", "higher", unscaled_is_worse},
+           {"sb = 12 errs one to two orders less than sb = 0 at low exponents",
+            "10 to 100 times (agrees: 10 and more at -8 and -10)", gain_of_scaling},
+           {"sb = 6 performs poorly", "poor (agrees: twice sb = 12's error at -12)", six_is_too_few},
+           {"With sb = 12 the element-wise order is as accurate as SGEMM",
+            "comparable (agrees: within a factor of 3)", element_is_like_sgemm},
+           {"With sb = 12 the term-wise order is better than SGEMM at small exponents", "better",
+            term_beats_sgemm},
+           {"The term-wise order is no worse than the element-wise (sums of OpenBLAS)",
+            "no worse (agrees: within 2 %)", term_on_cpu},
+           {"The same, each term's sum one after the other in fp32", "no worse", term_on_sequential},
+           {"The same on the H200 model", "no worse", term_on_h200}}};
 }
 
 PaperFigure fig9() {
@@ -266,8 +258,7 @@ PaperFigure fig9() {
           "Fig. 9, section 4.1",
           "error against the sizes",
           "offset exponent 0; (a) m = n at k = 64 x 44, (b) k at m = 176, n = 32, (c) m = n = k; sizes up to "
-          "what two "
-          "cores allow",
+          "what two cores allow",
           {{"",
             {{"schemes", {"h2sgemm:sb=0", term_12, element_12, "native"}},
              {"engines", {"reference", "cpu"}},

@@ -64,8 +64,7 @@ Answer on_a800(const Evidence& evidence, const std::string& scheme, const char* 
 std::string markidis_text(const Evidence& evidence, const char* measure, double theirs) {
   return fmt::format(
       "; by the paper's ratios Markidis's scheme itself errs {:.2g} times less than fp16 alone there, here "
-      "{:.3g} times "
-      "with sequential fp32 sums and {:.3g} on the A100's model",
+      "{:.3g} times with sequential fp32 sums and {:.3g} on the A100's model",
       theirs, mean(reductions(evidence, sequential, "fp16", "markidis", measure, tested)),
       mean(reductions(evidence, a800, "fp16", "markidis", measure, tested)));
 }
@@ -78,8 +77,7 @@ Answer on_mi210(const Evidence& evidence, const std::string& scheme, const char*
     text += markidis_text(evidence, measure, markidis_gain);
     reason +=
         " With neither of the two models does Markidis's scheme lose so much: what it loses on that chip "
-        "comes "
-        "neither from its split nor from a sum in fp32 or a truncated one.";
+        "comes neither from its split nor from a sum in fp32 or a truncated one.";
   }
   return undecidable(text, reason);
 }
@@ -97,19 +95,15 @@ struct Ratio {
 constexpr Ratio paper_ratios[] = {
     {"fp16", "a product of fp16 alone", 571.75, 814.87, 377.33, 636.92,
      "Eq. 19 is an extreme: on [-1, 1] the entry nearest to 0 decides it, and it cannot exceed 1, which fp16 "
-     "reaches where "
-     "its sign is wrong. The ratio falls as the size grows, so that the mean depends on the sizes, which the "
-     "text does not give."},
+     "reaches where its sign is wrong. The ratio falls as the size grows, so that the mean depends on the "
+     "sizes, which the text does not give."},
     {"markidis", "Markidis's scheme", 2.78, 1.75, 74.82, 178.93,
      "Both leave all of k in the unit, so that its truncation weighs most in both."},
     {"ootomo", "Ootomo's scheme", 1.41, 1.28, 2.69, 1.12,
      "Ootomo's scheme adds outside of the unit, in fp32 to nearest, and so escapes the truncation that "
-     "le-gemm's "
-     "accumulators over all of k suffer. The paper wrote it with the WMMA interface and does not say whether "
-     "its "
-     "sums leave the unit; where they do not, the two differ less, but le-gemm's slices, cut instead of "
-     "rounded, "
-     "keep 21 bits for 23 (h2sgemm-table1)."}};
+     "le-gemm's accumulators over all of k suffer. The paper wrote it with the WMMA interface and does not "
+     "say whether its sums leave the unit; where they do not, the two differ less, but le-gemm's slices, cut "
+     "instead of rounded, keep 21 bits for 23 (h2sgemm-table1)."}};
 
 Claim a800_claim(const Ratio& ratio, const char* measure) {
   const bool largest = measure == max_error;
@@ -179,19 +173,17 @@ PaperSweep largest_square_sweep() {
 }
 
 PaperFigure fig10() {
-  PaperFigure figure{
-      "le-gemm-fig10-11",
-      "le-gemm",
-      "Figs. 10 and 11, section 5.3",
-      "Max_error and MRED against native fp32, square matrices",
-      "uniform on [-1, 1], the paper's range, on which claims are judged, and on [0, 1] for comparison; the "
-      "A100's model stands for the A800; the native product is sequential fp32 for the paper's CPU; every "
-      "entry is compared; ratios are means over three seeds, then over sizes (the paper: ten experiments), "
-      "one seed "
-      "and [-1, 1] alone at 1024",
-      {squares_sweep(), largest_square_sweep()},
-      {{"m = n = k"}, {max_error, mred}},
-      ratio_claims()};
+  PaperFigure figure{"le-gemm-fig10-11",
+                     "le-gemm",
+                     "Figs. 10 and 11, section 5.3",
+                     "Max_error and MRED against native fp32, square matrices",
+                     "uniform on [-1, 1], the paper's range, on which claims are judged, and on [0, 1] for "
+                     "comparison; the A100's model stands for the A800; the native product is sequential "
+                     "fp32 for the paper's CPU; every entry is compared; ratios are means over three seeds, "
+                     "then over sizes (the paper: ten experiments), one seed and [-1, 1] alone at 1024",
+                     {squares_sweep(), largest_square_sweep()},
+                     {{"m = n = k"}, {max_error, mred}},
+                     ratio_claims()};
   figure.claims.push_back({"Max_error and MRED grow with k ([-1, 1], A800)", "grow",
                            [](const Evidence& evidence) { return grows_with_k(evidence, tested); }});
   return figure;
@@ -264,8 +256,7 @@ PaperFigure fig12() {
       "Figs. 12 and 13, section 5.3",
       "histograms of the relative difference to native fp32",
       "uniform on [-1, 1], the paper's range; 512 x 512 entries at the paper's k = 1024; the A100's model "
-      "for "
-      "the A800, sequential fp32 beside it",
+      "for the A800, sequential fp32 beside it",
       {{"",
         {{"schemes", schemes},
          {"accumulators", {a800, sequential}},
@@ -299,22 +290,21 @@ PaperSweep application_sweep(const std::string& name, const std::string& distrib
 }
 
 PaperFigure fig16() {
-  return {
-      "le-gemm-fig16",
-      "le-gemm",
-      "Fig. 16, section 5.5",
-      "error against k for applications",
-      "64 x 64 entries, ten seeds as in the paper; k-means (16, 64, 128 features) and BERT's feed-forward "
-      "layers (k = 768, 3072) on "
-      "[-1, 1], the range of the paper's comparisons; linear transformations of language models (k = 1024 "
-      "to 8192) on [0.5, 2.5], their data's range; the paper does not give these lengths",
-      {application_sweep("", tested, {"16", "64", "128", "768", "3072"}),
-       application_sweep("language-models", language, {"1024", "2048", "4096", "8192"})},
-      {{"k"}, {max_error, mred}},
-      {{"Max_error and MRED grow with k, k-means and feed-forward layers", "grow",
-        [](const Evidence& evidence) { return grows_with_k(evidence, tested); }},
-       {"Max_error and MRED grow with k, language models", "grow",
-        [](const Evidence& evidence) { return grows_with_k(evidence, language); }}}};
+  return {"le-gemm-fig16",
+          "le-gemm",
+          "Fig. 16, section 5.5",
+          "error against k for applications",
+          "64 x 64 entries, ten seeds as in the paper; k-means (16, 64, 128 features) and BERT's "
+          "feed-forward layers (k = 768, 3072) on [-1, 1], the range of the paper's comparisons; linear "
+          "transformations of language models (k = 1024 to 8192) on [0.5, 2.5], their data's range; the "
+          "paper does not give these lengths",
+          {application_sweep("", tested, {"16", "64", "128", "768", "3072"}),
+           application_sweep("language-models", language, {"1024", "2048", "4096", "8192"})},
+          {{"k"}, {max_error, mred}},
+          {{"Max_error and MRED grow with k, k-means and feed-forward layers", "grow",
+            [](const Evidence& evidence) { return grows_with_k(evidence, tested); }},
+           {"Max_error and MRED grow with k, language models", "grow",
+            [](const Evidence& evidence) { return grows_with_k(evidence, language); }}}};
 }
 
 }  // namespace

@@ -51,27 +51,24 @@ Answer cause_of_ape(const Evidence& evidence) {
   const auto tf32 =
       ratios(evidence.pairs(on_a100("tf32x3"), on_a100(ape_inside), frobenius, in_distribution(positive)));
   const double six = mean_error(evidence, on_a100("bf16x6"));
-  return agrees_if(
-      six > 1e-5,
-      fmt::format("bf16x6 {:.2g}; three tf32 products with all of k in the unit err {} times as "
-                  "much as six bf16 products there, on [0, 1]",
-                  six, range_text(tf32)),
-      "Six products of three bf16 slices hold fp32's accuracy where their sums leave the unit: they "
-      "err less than native fp32. What errs is the accumulator, which truncates, if all of k is left "
-      "in it, and tf32 products then err as well.");
+  return agrees_if(six > 1e-5,
+                   fmt::format("bf16x6 {:.2g}; three tf32 products with all of k in the unit err {} times as "
+                               "much as six bf16 products there, on [0, 1]",
+                               six, range_text(tf32)),
+                   "Six products of three bf16 slices hold fp32's accuracy where their sums leave the unit: "
+                   "they err less than native fp32. What errs is the accumulator, which truncates, if all of "
+                   "k is left in it, and tf32 products then err as well.");
 }
 
 Answer tf32_beats_native(const Evidence& evidence) {
   const Filter where = in_distribution(uniform);
   const auto outside = ratios(evidence.pairs(on_a100(tf32_outside), cublas, frobenius, where));
   const auto inside = ratios(evidence.pairs(on_a100("tf32x3"), cublas, frobenius, where));
-  return agrees_if(
-      most(outside) < 1,
-      fmt::format(
-          "{} times native fp32's error with sums that leave the unit every 16; {} with all of k in it "
-          "(tf32x3)",
-          range_text(outside), range_text(inside)),
-      "It errs more with either structure.");
+  return agrees_if(most(outside) < 1,
+                   fmt::format("{} times native fp32's error with sums that leave the unit every 16; {} with "
+                               "all of k in it (tf32x3)",
+                               range_text(outside), range_text(inside)),
+                   "It errs more with either structure.");
 }
 
 Answer native_average(const Evidence& evidence) {
@@ -91,13 +88,12 @@ Answer tf32_average(const Evidence& evidence) {
 
 Answer quantised_twice(const Evidence& evidence) {
   const Way way = on_int32("quantensor:slices=2");
-  return near(
-      mean_error(evidence, way), 6.76e-5,
-      fmt::format("{:.3g} on [-1, 1], {:.3g} on [0, 1]; with one slice {:.2g} on [-1, 1]",
-                  mean_error(evidence, way), mean_error(evidence, way, positive),
-                  mean_error(evidence, on_int32("quantensor:slices=1"))),
-      "Ours scales by powers of two, QuanTensor by 127 / max (docs/schemes/quantensor.md), which is worth "
-      "up to one bit a slice.");
+  return near(mean_error(evidence, way), 6.76e-5,
+              fmt::format("{:.3g} on [-1, 1], {:.3g} on [0, 1]; with one slice {:.2g} on [-1, 1]",
+                          mean_error(evidence, way), mean_error(evidence, way, positive),
+                          mean_error(evidence, on_int32("quantensor:slices=1"))),
+              "Ours scales by powers of two, QuanTensor by 127 / max (docs/schemes/quantensor.md), which is "
+              "worth up to one bit a slice.");
 }
 
 Answer quantised_thrice(const Evidence& evidence) {
@@ -127,27 +123,25 @@ std::vector<Claim> claims() {
 }  // namespace
 
 std::vector<PaperFigure> mixpert_figures() {
-  return {
-      {"mixpert-fig2",
-       "mixpert",
-       "Fig. 2 (errors), section 2.2; section 4.3",
-       "Frobenius error of emulations on square matrices",
-       "64 x 64 entries of squares of m = n = k; the paper does not say what its matrices hold: uniform on "
-       "[-1, 1] and [0, 1]; APE and the averages of section 4.3, whose sizes take 1 GB and more, are judged "
-       "at "
-       "our largest k on [0, 1], QuanTensor, whose error does not grow with k, on [-1, 1]; the A100's model, "
-       "int8 products exact; native fp32 adds one after the other and stands for cuBLAS",
-       {{"",
-         {{"schemes",
-           {"bf16", "bf16x3", "bf16x6", ape_inside, "tf32", "tf32x3", tf32_outside, "quantensor:slices=1",
-            "quantensor:slices=2", "quantensor:slices=3", "int8x6", "native"}},
-          {"accumulators", {"a100", "int32"}},
-          {"distributions", {uniform, positive}},
-          {"m", {"64"}},
-          {"n", {"64"}},
-          {"k", {"512", "1024", "2048", "4096", "8192"}}}}},
-       {{"k"}, {frobenius}},
-       claims()}};
+  return {{"mixpert-fig2",
+           "mixpert",
+           "Fig. 2 (errors), section 2.2; section 4.3",
+           "Frobenius error of emulations on square matrices",
+           "64 x 64 entries of squares of m = n = k; the paper does not say what its matrices hold: uniform "
+           "on [-1, 1] and [0, 1]; APE and the averages of section 4.3, whose sizes take 1 GB and more, are "
+           "judged at our largest k on [0, 1], QuanTensor, whose error does not grow with k, on [-1, 1]; the "
+           "A100's model, int8 products exact; native fp32 adds one after the other and stands for cuBLAS",
+           {{"",
+             {{"schemes",
+               {"bf16", "bf16x3", "bf16x6", ape_inside, "tf32", "tf32x3", tf32_outside, "quantensor:slices=1",
+                "quantensor:slices=2", "quantensor:slices=3", "int8x6", "native"}},
+              {"accumulators", {"a100", "int32"}},
+              {"distributions", {uniform, positive}},
+              {"m", {"64"}},
+              {"n", {"64"}},
+              {"k", {"512", "1024", "2048", "4096", "8192"}}}}},
+           {{"k"}, {frobenius}},
+           claims()}};
 }
 
 }  // namespace kintsugi::tools

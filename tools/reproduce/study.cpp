@@ -124,8 +124,7 @@ Answer more_terms_help(const Evidence& evidence) {
                    fmt::format("the second term divides the error by {}, the third by {}, the fourth by {}",
                                range_text(second), range_text(third), range_text(fourth)),
                    "The second and the third term do. The fourth, lo lo, is smaller than what the two slices "
-                   "and the fp32 sums "
-                   "lose: it helps a little or not at all.");
+                   "and the fp32 sums lose: it helps a little or not at all.");
 }
 
 Answer three_terms_needed(const Evidence& evidence) {
@@ -153,12 +152,9 @@ Answer enough_down_to_type_three(const Evidence& evidence) {
           values[0], values[1], values[2], error_in(evidence, with_terms(3), "type1"),
           error_in(evidence, with_terms(3), "type2"), error_in(evidence, with_terms(3), "type3")),
       "Below 2^-14 the high slice of an unscaled split is subnormal, and below 2^-24 it is 0. A residual "
-      "times 2^11 "
-      "then keeps 11 bits from 2^-25 on and none from 2^-36 on. Types 2 and 3 reach down to 2^-35: their "
-      "sums live on "
-      "the largest elements, but native fp32 has all 24 bits there. With rows and columns scaled the same "
-      "three "
-      "products reach it.");
+      "times 2^11 then keeps 11 bits from 2^-25 on and none from 2^-36 on. Types 2 and 3 reach down to "
+      "2^-35: their sums live on the largest elements, but native fp32 has all 24 bits there. With rows and "
+      "columns scaled the same three products reach it.");
 }
 
 Answer type_four_fails(const Evidence& evidence) {
@@ -222,11 +218,9 @@ Answer fp64_errors(const Evidence& evidence, const char* format, const char* acc
                         fp64_ratio(evidence, with_slices(i, format, scale, block), accumulator));
   return undecidable(fmt::format("{} times native fp64's error with 1 to {} slices", text, slices),
                      "The study tried fp64 and gives no figure. Here each product is summed in fp32, inside "
-                     "the engine and between "
-                     "its blocks, before it is cast to fp64 and added. The largest product's sum keeps 24 "
-                     "bits, however many "
-                     "slices follow: only products summed without an error, such as integers on a grid "
-                     "(Ozaki), get beyond.");
+                     "the engine and between its blocks, before it is cast to fp64 and added. The largest "
+                     "product's sum keeps 24 bits, however many slices follow: only products summed without "
+                     "an error, such as integers on a grid (Ozaki), get beyond.");
 }
 
 PaperFigure fp64_figure() {

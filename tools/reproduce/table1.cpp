@@ -105,11 +105,10 @@ Answer worst_of_feng(const Evidence& evidence) {
 
 Answer feng_to_nearest(const Evidence& evidence) {
   const Kept kept = kept_by(evidence, egemm);
-  return agrees_if(
-      fp32_bits - kept.fewest == 2, kept_text(kept),
-      "Table 1 gives truncation, section 2 a rounding closer to nearest, and both cannot lose two "
-      "bits: rounded to nearest, the residual's sign holds one bit more. So the loss is that of "
-      "truncation; scheme egemm here rounds to nearest and loses one bit.");
+  return agrees_if(fp32_bits - kept.fewest == 2, kept_text(kept),
+                   "Table 1 gives truncation, section 2 a rounding closer to nearest, and both cannot lose "
+                   "two bits: rounded to nearest, the residual's sign holds one bit more. So the loss is "
+                   "that of truncation; scheme egemm here rounds to nearest and loses one bit.");
 }
 
 Answer one_bit(const Evidence& evidence, Work work) {
@@ -134,27 +133,24 @@ Answer cut_keeps_more(const Evidence& evidence) {
   return agrees_if(
       cut.fewest > nearest.fewest,
       fmt::format("{}; rounded to nearest {}", kept_text(cut), kept_text(nearest)),
-      "What a cut leaves is up to twice as large as what rounding leaves, and the residual, "
-      "truncated "
-      "too, has no more bits for it. Rounding up the high slice costs nothing: the residual gets "
-      "the other sign.");
+      "What a cut leaves is up to twice as large as what rounding leaves, and the residual, truncated too, "
+      "has no more bits for it. Rounding up the high slice costs nothing: the residual gets the other sign.");
 }
 
 }  // namespace
 
 PaperFigure h2sgemm_table_figure() {
-  PaperFigure figure{
-      "h2sgemm-table1",
-      "h2sgemm",
-      "Table 1 (precision loss), section 2; le-gemm section 4.1",
-      "bits that the splits into two fp16 slices keep",
-      "2^18 random fp32 numbers of every exponent; claims are judged on exponents -1 to 14, inside "
-      "every split's window; a split keeps p bits where its error is at most 2^-p of the number, "
-      "as rounding to p bits to nearest; fp32 has 24",
-      {},
-      {},
-      {},
-      {make_document, draw_document}};
+  PaperFigure figure{"h2sgemm-table1",
+                     "h2sgemm",
+                     "Table 1 (precision loss), section 2; le-gemm section 4.1",
+                     "bits that the splits into two fp16 slices keep",
+                     "2^18 random fp32 numbers of every exponent; claims are judged on exponents -1 to 14, "
+                     "inside every split's window; a split keeps p bits where its error is at most 2^-p of "
+                     "the number, as rounding to p bits to nearest; fp32 has 24",
+                     {},
+                     {},
+                     {},
+                     {make_document, draw_document}};
   figure.claims = {
       {"Markidis's split, truncating, loses 2 bits", "2 bits", truncating_loss},
       {"Feng's split, truncating, keeps about 21 bits in the worst case", "2 bits; about 21", worst_of_feng},

@@ -152,11 +152,11 @@ Answer significant_underflow(const Evidence& evidence) {
 Answer underflow_is_loss(const Evidence& evidence) {
   const double equation = share(evidence, -12, "equation_underflow");
   const double lost = share(evidence, -12, "lost");
-  return agrees_if(std::fabs(equation - lost) < 0.01,
-                   fmt::format("at -12 Eq. 5 counts {:.1f} %, {:.1f} % are lost", 100 * equation, 100 * lost),
-                   "Eq. 4 counts every residual below 2^-24. Rounding to nearest makes the smallest "
-                   "subnormal of those above "
-                   "2^-25, so they keep a bit; and a residual that is 0 loses nothing.");
+  return agrees_if(
+      std::fabs(equation - lost) < 0.01,
+      fmt::format("at -12 Eq. 5 counts {:.1f} %, {:.1f} % are lost", 100 * equation, 100 * lost),
+      "Eq. 4 counts every residual below 2^-24. Rounding to nearest makes the smallest subnormal of those "
+      "above 2^-25, so they keep a bit; and a residual that is 0 loses nothing.");
 }
 
 Answer rule_one(const Evidence& evidence) {
@@ -166,10 +166,8 @@ Answer rule_one(const Evidence& evidence) {
   return agrees_if(at_edge >= 22 && below < 22 && far <= 12,
                    fmt::format("at least {} bits at -2, {} at -3, {} at -13", at_edge, below, far),
                    "The paper counts the bits of the low slice that stand in full. Its last one is rounded "
-                   "to nearest, so that the error "
-                   "is half of it: a number of exponent -3 still keeps 22 bits, one of -4 does not. The "
-                   "collapse below 2^-12 is as "
-                   "stated");
+                   "to nearest, so that the error is half of it: a number of exponent -3 still keeps 22 "
+                   "bits, one of -4 does not. The collapse below 2^-12 is as stated");
 }
 
 Answer shifted_by_twelve(const Evidence& evidence) {
@@ -197,10 +195,8 @@ Answer full_range_of_twelve(const Evidence& evidence) {
                   with_twelve, mean_bits(evidence, 15, 12), mean_bits(evidence, 15, 11),
                   fewest_bits(evidence, 14, 12)),
       "A residual of a number of exponent 15 reaches 2^4, and times 2^12 that is fp16's infinity, 2^16; Eq. "
-      "6 forgets "
-      "the tie and its neighbours. It is rare, as the averages with sb = 12 and 11 show; both also lose the "
-      "numbers "
-      "from 65520 up, whose high slice is infinite.");
+      "6 forgets the tie and its neighbours. It is rare, as the averages with sb = 12 and 11 show; both also "
+      "lose the numbers from 65520 up, whose high slice is infinite.");
 }
 
 }  // namespace
