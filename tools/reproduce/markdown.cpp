@@ -47,10 +47,8 @@ std::string head_of(const Json& document) {
                   cell(machine, "processor"), cell(machine, "threads"), cell(machine, "system")));
   text += paragraph(
       fmt::format("{} claims agree, {} disagree, {} cannot be decided here. Errors are against the exact "
-                  "product where nothing "
-                  "else is said; {} rows lie beyond their scheme's a-priori bound. Words: "
-                  "[TERMS.md](../TERMS.md); schemes: "
-                  "[schemes](../schemes/README.md).",
+                  "product where nothing else is said; {} rows lie beyond their scheme's a-priori bound. "
+                  "Words: [TERMS.md](../TERMS.md); schemes: [schemes](../schemes/README.md).",
                   count_of(document, "agrees"), count_of(document, "disagrees"),
                   count_of(document, "cannot be decided here"), cell(document, "bound_violations")));
   return text;
