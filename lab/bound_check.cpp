@@ -79,19 +79,22 @@ VectorNorms vector_norms(core::MatrixView<const T> rows, const SplitWindow& wind
     for (std::int64_t l = 0; l < rows.columns; ++l) {
       const double magnitude = std::fabs(static_cast<double>(rows(v, l)));
       one += magnitude;
-      norms.in_window = norms.in_window && std::isfinite(magnitude);
+      norms.overflows = norms.overflows || !std::isfinite(magnitude);
       if (magnitude == 0) continue;
       largest = std::max(largest, magnitude);
       smallest = std::min(smallest, magnitude);
     }
     norms.ones.push_back(one);
     norms.unscales.push_back(1);
-    if (largest == 0 || !norms.in_window) continue;
+    if (largest == 0 || norms.overflows) continue;
     if (window.scaled)
       norms.unscales.back() =
           std::ldexp(1.0L, scaled_exponent(largest, window.makes_room) - window.top_exponent);
-    norms.in_window = is_in_window(largest, smallest, window);
+    else
+      norms.overflows = !window.integer && std::ilogb(largest) > window.largest;
+    norms.in_window = norms.in_window && is_in_window(largest, smallest, window);
   }
+  norms.in_window = norms.in_window && !norms.overflows;
   return norms;
 }
 

@@ -48,7 +48,8 @@ struct VectorNorms {
   std::vector<double> ones;  // 1-norms
   // 2^-scale, 1 where the split does not scale; long double holds those of subnormal doubles too.
   std::vector<long double> unscales;
-  bool in_window = true;  // all of them
+  bool in_window = true;   // all of them
+  bool overflows = false;  // one is not finite, or an unscaled slice of it may not be: nothing is promised
 };
 template <class T>
 VectorNorms vector_norms(core::MatrixView<const T> rows, const SplitWindow& window);

@@ -7,6 +7,7 @@
 
 #include "base/status.hpp"
 #include "lab/entry_selection.hpp"
+#include "lab/judged_entry.hpp"
 #include "lab/native_difference.hpp"
 
 namespace kintsugi::lab {
@@ -16,102 +17,6 @@ using core::MatrixView;
 using core::Status;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-// ---- one entry ----
-
-struct Judged {
-  EntryError entry;
-  bool correctly_rounded = false;
-  bool zero_reference = false;
-  bool overflowed = false;
-  bool special_reference = false;
-  bool special_mismatch = false;
-  bool within_bound = true;
-  long double error_square = 0;  // long double holds the squares of double's whole range
-  long double exact_square = 0;
-};
-
-template <class T>
-struct TypeTraits {
-  static constexpr int precision = std::numeric_limits<T>::digits;
-  static constexpr int smallest_normal_exponent = std::numeric_limits<T>::min_exponent - 1;
-};
-
-long double squared(const Scaled& x) {
-  const long double value = std::ldexp(static_cast<long double>(x.fraction), static_cast<int>(x.exponent));
-  return value * value;
-}
-
-bool same_special(double a, double b) {
-  return (std::isnan(a) && std::isnan(b)) || (std::isinf(a) && a == b);
-}
-
-// R or C is NaN or infinite, or R overflows C's type.
-template <class T>
-void judge_special(const EntryReference<T>& reference, Judged& judged) {
-  EntryError& entry = judged.entry;
-  judged.special_reference = !reference.sum().is_finite();
-  const double rounded = static_cast<double>(reference.rounded());
-  if (same_special(rounded, entry.computed)) {
-    judged.correctly_rounded = true;
-    judged.overflowed = !judged.special_reference;
-    return;
-  }
-  judged.special_mismatch = true;
-  judged.zero_reference = reference.sum().is_zero();
-  judged.within_bound = false;
-  entry.error = entry.computed - entry.exact;
-  if (!std::isnan(entry.error) && !std::isinf(entry.error)) entry.error = infinity;
-  entry.relative = infinity;
-  entry.ulp = infinity;
-  judged.error_square = std::numeric_limits<long double>::infinity();
-}
-
-template <class T>
-void judge_finite(const EntryReference<T>& reference, T computed, double bound, Judged& judged) {
-  EntryError& entry = judged.entry;
-  const ExactSum error_sum = reference.error_of(computed);
-  const Scaled error = error_sum.to_scaled();
-  const Scaled exact = reference.sum().to_scaled();
-  entry.error = error_sum.to_double();
-  judged.correctly_rounded = computed == reference.rounded();
-  judged.zero_reference = exact.fraction == 0;
-  std::int64_t last_place = TypeTraits<T>::smallest_normal_exponent;
-  if (judged.zero_reference) {
-    entry.relative = error.fraction == 0 ? 0 : infinity;
-  } else {
-    entry.relative = magnitude_ratio(error, exact);
-    last_place = std::max(last_place, reference.sum().exponent());
-  }
-  last_place -= TypeTraits<T>::precision - 1;
-  entry.ulp = magnitude_ratio(error, {0.5, last_place + 1});
-  const double allowed = bound * entry.absolute + static_cast<double>(std::numeric_limits<T>::denorm_min());
-  judged.within_bound = std::fabs(entry.error) <= allowed;
-  judged.error_square = squared(error);
-  judged.exact_square = squared(exact);
-}
-
-template <class T>
-Judged judge(const EntryReference<T>& reference, T computed, double bound) {
-  Judged judged;
-  const ExactEntry exact = reference.entry();
-  judged.entry.computed = static_cast<double>(computed);
-  judged.entry.exact = exact.value;
-  judged.entry.absolute = exact.absolute;
-  if (!std::isfinite(computed) || !reference.sum().is_finite()) {
-    judge_special(reference, judged);
-  } else {
-    judge_finite(reference, computed, bound, judged);
-  }
-  return judged;
-}
-
-double componentwise(const Judged& judged) {
-  if (judged.special_mismatch) return infinity;
-  const double error = std::fabs(judged.entry.error);
-  if (error == 0 || judged.special_reference) return 0;
-  return error / judged.entry.absolute;  // infinite where absolute is 0; 0 where it is infinite
-}
 
 // ---- sums over entries ----
 
@@ -344,7 +249,7 @@ std::vector<Partial> make_partials(const Selection& selection, bool keep_entries
 
 template <class T>
 double contract_bound(std::int64_t k) {
-  return static_cast<double>(k + 8) * std::ldexp(1.0, -TypeTraits<T>::precision);
+  return static_cast<double>(k + 8) * std::ldexp(1.0, -std::numeric_limits<T>::digits);
 }
 
 template <class T>

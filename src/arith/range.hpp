@@ -18,7 +18,7 @@ struct VectorRange {
   std::int32_t largest = std::numeric_limits<std::int32_t>::min();
   std::int32_t smallest = std::numeric_limits<std::int32_t>::max();
   // As `largest`, of exponents that are one higher where the seven leading significant bits are all ones: scaled
-  // by it into [2^6, 2^7), magnitudes stay below 127, so that none rounds to the 128 that int8 does not have.
+  // by it, the largest magnitude lies in [63.5, 127), so that none rounds to the 128 that int8 does not have.
   std::int32_t raised = std::numeric_limits<std::int32_t>::min();
   std::uint32_t flags = all_zero;  // all_zero: no finite non-zero entry
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <limits>
 #include <vector>
 
@@ -79,10 +80,19 @@ SplitError grid_error(const SplitRule& rule) {
 int highest_exponent(const SplitRule& rule) {
   int highest = rule.format->max_exponent - 1;
   for (int s = 1; s < rule.slices; ++s) {
-    highest =
-        std::min(highest, rule.format->max_exponent - rest_exponent(rule, s) - s * rule.residual_exponent);
+    const int room = rule.format->max_exponent - s * rule.residual_exponent;
+    // Elements too small for a normal first slice leave rests of their own.
+    if (floor_exponent(rule, s) > room) return std::numeric_limits<int>::min();
+    highest = std::min(highest, room - rest_exponent(rule, s));
   }
   return highest;
+}
+
+// log2 of the largest magnitude that slice s of an operand may have as it is stored.
+int slice_exponent(const SplitRule& rule, int largest, int s) {
+  const int first = rule.scale_vectors ? rule.top_exponent + 1 : largest + 1;
+  if (s == 0) return first;
+  return std::max(first - 1 + rest_exponent(rule, s), floor_exponent(rule, s)) + s * rule.residual_exponent;
 }
 
 SplitError split_error(const SplitRule& rule, bool window) {
@@ -209,6 +219,25 @@ int window_span(const SplitRule& rule) {
 
 bool can_overflow(const SplitRule& rule, const RangeSummary& ranges) {
   return !rule.scale_vectors && ranges.largest > highest_exponent(rule);
+}
+
+bool sums_can_overflow(const Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k) {
+  if (!program.format().floating) return false;
+  constexpr int highest = 126;  // of fp32 sums
+  const int length = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k)));
+  return std::any_of(program.schedule.terms.begin(), program.schedule.terms.end(), [&](const Term& term) {
+    return slice_exponent(program.split_a, a.largest, term.a) +
+               slice_exponent(program.split_b, b.largest, term.b) + length >
+           highest;
+  });
+}
+
+bool grid_can_overflow(const Program& program, OperandType type, const RangeSummary& a, const RangeSummary& b,
+                       std::int64_t k) {
+  if (program.format().floating || program.recombination != Recombination::weighted) return false;
+  const int highest = type == OperandType::f32 ? 126 : 1022;
+  return a.largest + b.largest + 2 + static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k))) >
+         highest;
 }
 
 bool in_window(const SplitRule& rule, const RangeSummary& ranges) {

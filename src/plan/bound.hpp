@@ -36,6 +36,15 @@ bool in_window(const SplitRule& rule, const RangeSummary& ranges);
 // Whether a finite operand can overflow a slice: then there is no bound.
 bool can_overflow(const SplitRule& rule, const RangeSummary& ranges);
 
+// Whether the engine's fp32 sums of k products can overflow though the result does not: where residuals are scaled by
+// more than they have lost, or operands are FP64.
+bool sums_can_overflow(const Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k);
+
+// Whether a result can round to infinity on its way over a grid of int8 digits, whose neighbour of the type's largest
+// number is a power of two, while the exact one is finite.
+bool grid_can_overflow(const Program& program, OperandType type, const RangeSummary& a, const RangeSummary& b,
+                       std::int64_t k);
+
 // The bound for inner length k. a_in_window, b_in_window: results of in_window for the operands.
 ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int64_t k, bool a_in_window,
                        bool b_in_window);

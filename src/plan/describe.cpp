@@ -119,11 +119,16 @@ Json bound_json(const ErrorBound& bound) {
           {"floor_both", bound.floor_both}};
 }
 
+// Inside the windows of both splits, and for any operands that overflow nothing.
+void add_bounds(Json& json, const Program& program, Accumulator accumulator, std::int64_t k) {
+  json["bound_in_window"] = bound_json(error_bound(program, accumulator, k, true, true));
+  json["bound_outside_window"] = bound_json(error_bound(program, accumulator, k, false, false));
+}
+
 Json plan_rung_json(const Plan& plan, const Rung& rung) {
   Json json = rung_json(rung);
   if (rung.scheme == nullptr || plan.problem.k == 0) return json;
-  json["bound_in_window"] =
-      bound_json(error_bound(rung.program, rung.accumulator, plan.problem.k, true, true));
+  add_bounds(json, rung.program, rung.accumulator, plan.problem.k);
   json["program"] = scheme_json(*rung.scheme, rung.program);
   return json;
 }
@@ -131,10 +136,11 @@ Json plan_rung_json(const Plan& plan, const Rung& rung) {
 Json adapted_json(const Report::Adapted& adapted) {
   if (adapted.scheme == nullptr) return {};
   const Program& program = adapted.program;
-  return {{"scheme", adapted.scheme->name},
-          {"split_a", split_json(program.split_a)},
-          {"split_b", split_json(program.split_b)},
-          {"bound_in_window", bound_json(error_bound(program, adapted.accumulator, adapted.k, true, true))}};
+  Json json = {{"scheme", adapted.scheme->name},
+               {"split_a", split_json(program.split_a)},
+               {"split_b", split_json(program.split_b)}};
+  add_bounds(json, program, adapted.accumulator, adapted.k);
+  return json;
 }
 
 Json problem_json(const Problem& problem) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plan/bound.hpp"
 #include "plan/operand.hpp"
 #include "recombine/exact_sums.hpp"
 #include "recombine/residues.hpp"
@@ -52,18 +53,24 @@ void find_side_ranges(SideOf<T>& side, const SplitRule& rule, int threads) {
   }
 }
 
+bool takes(const Plan& plan, const Rung& rung, const RangeSummary& a, const RangeSummary& b) {
+  if (std::max(a.largest_span, b.largest_span) > rung.largest_span) return false;
+  const bool by_name = rung.largest_span == Rung::any_span;
+  return rung.scheme == nullptr || by_name ||
+         !grid_can_overflow(rung.program, plan.problem.type, a, b, plan.problem.k);
+}
+
 // Index of the first rung whose window holds both sides.
 std::size_t choose_rung(const Plan& plan, const RangeSummary& a, const RangeSummary& b) {
   for (std::size_t r = 0; r < plan.rungs.size(); ++r) {
-    const Rung& rung = plan.rungs[r];
-    if (std::max(a.largest_span, b.largest_span) <= rung.largest_span) return r;
+    if (takes(plan, plan.rungs[r], a, b)) return r;
   }
   fail(Status::contract_unreachable,
-       "rows of A span up to {} binades and columns of B up to {}; accuracy {} is proved for at most {} at k "
-       "= {}, and the "
-       "native product is not proved for it",
-       a.largest_span, b.largest_span, plan.contract.accuracy, plan.rungs.back().largest_span,
-       plan.problem.k);
+       "rows of A span up to {} binades and reach 2^{}, columns of B {} and 2^{}; accuracy {} is proved for "
+       "at most {} at "
+       "k = {}, and the native product is not proved for it",
+       a.largest_span, a.largest, b.largest_span, b.largest, plan.contract.accuracy,
+       plan.rungs.back().largest_span, plan.problem.k);
 }
 
 // Slices of vectors first...first + count - 1 of a side.
@@ -165,7 +172,8 @@ EntryChoice<T> look_at_entry(const Plan& plan, const Operands& operands, std::in
   choice.rung = choose_rung(plan, choice.summary_a, choice.summary_b);
   if (const Scheme* scheme = plan.rungs[choice.rung].scheme) {
     choice.program = plan.rungs[choice.rung].program;
-    if (scheme->adapt != nullptr) scheme->adapt(choice.program, choice.summary_a, choice.summary_b);
+    if (scheme->adapt != nullptr)
+      scheme->adapt(choice.program, choice.summary_a, choice.summary_b, problem.k);
   }
   return choice;
 }

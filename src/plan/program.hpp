@@ -117,7 +117,7 @@ struct Scheme {
 
   // Fits the program to the exponents of one batch entry's operands, or fails with
   // contract_unreachable where they are outside all that it covers.
-  void (*adapt)(Program& program, const RangeSummary& a, const RangeSummary& b) = nullptr;
+  void (*adapt)(Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k) = nullptr;
 };
 
 // All schemes, in the order of plan/schemes/registry.cpp.

@@ -29,8 +29,8 @@ class FloatingSum {
   std::span<const int> exponents_;
 };
 
-// The same of integer ones: one sum of multiples of the smallest weight. |sums| < 2^63 and weights that are at
-// most 2^60 apart keep it below 2^127 for up to 16 groups.
+// The same of integer ones: one sum of multiples of the smallest weight. 64 groups of sums below 2^60 (2^46 products of
+// int8) and weights that are at most 2^60 apart keep it below 2^126.
 class IntegerSum {
  public:
   IntegerSum(const Accumulators& sums, std::span<const int> exponents)

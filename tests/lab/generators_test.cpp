@@ -41,13 +41,13 @@ std::vector<std::uint8_t> bytes(const std::vector<T>& values) {
   return {first, first + values.size() * sizeof(T)};
 }
 
-const char* const all_forms[] = {"uniform",         "uniform01",      "phi:2",
-                                 "type1",           "type2",          "type3",
-                                 "type4",           "offset:-10",     "graded:40",
-                                 "graded-inner:40", "diagonal:60",    "span:17",
-                                 "cancellation:20", "subnormal",      "integer:8",
-                                 "subnormal-mixed", "special:0.1",    "offset-nonnegative:-10",
-                                 "power-of-two:-3", "powers-of-two:6"};
+const char* const all_forms[] = {"uniform",         "uniform01",       "phi:2",
+                                 "type1",           "type2",           "type3",
+                                 "type4",           "offset:-10",      "graded:40",
+                                 "graded-inner:40", "diagonal:60",     "span:17",
+                                 "cancellation:20", "subnormal",       "integer:8",
+                                 "subnormal-mixed", "special:0.1",     "offset-nonnegative:-10",
+                                 "power-of-two:-3", "powers-of-two:6", "language-model"};
 
 template <class T>
 class Generators : public ::testing::Test {};
@@ -125,6 +125,22 @@ TYPED_TEST(Generators, UniformRangesAndBits) {
   const Matrix<TypeParam> positive("uniform01", Side::b, 3, 100, 1000);
   EXPECT_GE(*std::min_element(positive.values.begin(), positive.values.end()), 0);
   EXPECT_LE(*std::max_element(positive.values.begin(), positive.values.end()), 1);
+}
+
+TYPED_TEST(Generators, LanguageModel) {
+  const Matrix<TypeParam> x("language-model", Side::b, 3, 100, 1000);
+  const auto [least, most] = std::minmax_element(x.values.begin(), x.values.end());
+  EXPECT_GE(*least, 0.5);
+  EXPECT_LT(*least, 0.501);
+  EXPECT_GT(*most, 2.499);
+  EXPECT_LE(*most, 2.5);
+  double sum = 0, squares = 0;
+  for (const TypeParam v : x.values) {
+    sum += static_cast<double>(v);
+    squares += static_cast<double>(v) * static_cast<double>(v);
+  }
+  EXPECT_NEAR(sum / 1e5, 1.5, 0.01);
+  EXPECT_NEAR(squares / 1e5, 1.5 * 1.5 + 1.0 / 3, 0.04);  // the variance of a width of 2
 }
 
 TYPED_TEST(Generators, Phi) {
@@ -296,7 +312,7 @@ TEST(Distributions, TextsReadBack) {
     EXPECT_EQ(to_text(parse_distribution(form)), form);
     EXPECT_EQ(parse_distribution(to_text(parse_distribution(form))), parse_distribution(form));
   }
-  EXPECT_EQ(distribution_forms().size(), 17U);
+  EXPECT_EQ(distribution_forms().size(), 18U);
 }
 
 TEST(Distributions, RefusalsNameWhatIsAccepted) {

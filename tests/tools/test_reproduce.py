@@ -9,6 +9,7 @@ from conftest import Program
 from test_json import accept
 
 FIGURES = [
+    "h2sgemm-table1",
     "h2sgemm-fig2",
     "h2sgemm-fig8",
     "h2sgemm-fig9",
@@ -22,6 +23,9 @@ FIGURES = [
     "accumulation",
     "fp32-accuracy",
 ]
+
+# Figures that are no sweeps, and their documents.
+ANALYSES = {"h2sgemm-table1": "retained-bits", "h2sgemm-fig2": "underflow"}
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +46,7 @@ def test_document_and_data(reproduced):
         rows = 0
         for name in figure["data"]:
             data = json.loads((program.folder / name).read_text())
-            accept(data, "underflow" if figure["name"] == "h2sgemm-fig2" else "accuracy")
+            accept(data, ANALYSES.get(figure["name"], "accuracy"))
             rows += len(data["rows"])
         assert rows == figure["rows"]
 
@@ -131,7 +135,7 @@ def test_bad_input(program):
     assert program.bad("reproduce") == "FIGURE: is missing; kintsugi reproduce --list shows what there is"
     assert program.bad("reproduce", "h2sgemm-fig2") == "-o: a folder for the results is needed"
     message = program.bad("reproduce", "h2sgemm-fig3", "-o", "out")
-    assert message.startswith('FIGURE: "h2sgemm-fig3" is not known; accepted: all, h2sgemm-fig2, ')
+    assert message.startswith('FIGURE: "h2sgemm-fig3" is not known; accepted: all, h2sgemm-table1, h2sgemm-fig2, ')
     assert program.files() == ["home"], "nothing was made"
     (program.folder / "file").write_text("")
     assert program.bad("reproduce", "h2sgemm-fig2", "-o", "file/out").startswith("-o: file/out: ")

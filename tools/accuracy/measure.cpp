@@ -51,7 +51,8 @@ Json promise_of(const Json& plan, const Json& report) {
   const Json& program = rung.at("program");
   return {{"split_a", program.at("split_a")},
           {"split_b", program.at("split_b")},
-          {"bound_in_window", std::move(bound)}};
+          {"bound_in_window", std::move(bound)},
+          {"bound_outside_window", rung.at("bound_outside_window")}};
 }
 
 Json time_document(double seconds, double plan_seconds) {
@@ -197,21 +198,22 @@ Json TypedCell<T>::errors_of(const Result& result) {
 template <class T>
 Json TypedCell<T>::bound_of(const Result& result) const {
   if (result.promise.is_null()) return nullptr;
-  Json bound = result.promise.at("bound_in_window");
-  const lab::BoundCoefficients coefficients{bound.at("relative"), bound.at("floor_a"), bound.at("floor_b"),
-                                            bound.at("floor_both")};
   const auto a = lab::vector_norms(view_a(), lab::split_window(description_of(result.promise.at("split_a"))));
   const auto b = lab::vector_norms(view_b().transposed(),
                                    lab::split_window(description_of(result.promise.at("split_b"))));
   const bool in_window = a.in_window && b.in_window;
+  Json bound = result.promise.at(in_window ? "bound_in_window" : "bound_outside_window");
+  const lab::BoundCoefficients coefficients{bound.at("relative"), bound.at("floor_a"), bound.at("floor_b"),
+                                            bound.at("floor_both")};
   double largest_ratio = 0;
   for (const auto& entry : result.entries) {
     const double ratio = std::fabs(entry.error) / lab::allowed_error<T>(coefficients, entry, a, b);
     largest_ratio = std::isnan(ratio) ? HUGE_VAL : std::max(largest_ratio, ratio);
   }
   bound["in_window"] = in_window;
-  bound["largest_ratio"] = in_window ? number(largest_ratio) : Json();
-  bound["held"] = in_window ? Json(largest_ratio <= 1) : Json();
+  const bool promised = !a.overflows && !b.overflows;
+  bound["largest_ratio"] = promised ? number(largest_ratio) : Json();
+  bound["held"] = promised ? Json(largest_ratio <= 1) : Json();
   return bound;
 }
 

@@ -77,32 +77,31 @@ Answer harmless(const Evidence& evidence) {
 }
 
 PaperFigure accumulation() {
-  return {
-      "accumulation",
-      "accumulation",
-      "h2sgemm section 2 on Ootomo and Yokota; ours",
-      "error against k on each model, and how often sums leave the unit",
-      "three fp16 products (two slices, residual times 2^11), six bf16 products for AMX and AVX-512; 32 x 32 "
-      "entries; native is sequential fp32; block=0 never leaves the unit",
-      {{"fp16",
-        {{"schemes", schemes_of(fp16_block)},
-         {"accumulators", {"h200", "h200-mma", "a100", "v100", "fp32"}},
-         {"distributions", {signed_values, positive}},
-         {"m", {"32"}},
-         {"n", {"32"}},
-         {"k", lengths}}},
-       {"bf16",
-        {{"schemes", schemes_of(bf16_block)},
-         {"accumulators", {"amx-bf16", "avx512-bf16"}},
-         {"distributions", {signed_values, positive}},
-         {"m", {"32"}},
-         {"n", {"32"}},
-         {"k", lengths}}}},
-      {{"k", "block of the scheme"}, {frobenius}},
-      {{"Sums that stay in a tensor core are biased: their error grows with k ([0, 1])", "grows",
-        inside_grows},
-       {"Partial sums added outside, to nearest, end that growth ([0, 1])", "ends", outside_is_flat},
-       {"There is a k block that costs nothing against native fp32 (ours)", "64 on the H200", harmless}}};
+  return {"accumulation",
+          "accumulation",
+          "h2sgemm section 2 on Ootomo and Yokota; ours",
+          "error against k on each model, and how often sums leave the unit",
+          "three fp16 products (two slices, residual times 2^11), six bf16 products for AMX and AVX-512; 32 "
+          "x 32 entries; native is sequential fp32; block=0 never leaves the unit",
+          {{"fp16",
+            {{"schemes", schemes_of(fp16_block)},
+             {"accumulators", {"h200", "h200-mma", "a100", "v100", "fp32"}},
+             {"distributions", {signed_values, positive}},
+             {"m", {"32"}},
+             {"n", {"32"}},
+             {"k", lengths}}},
+           {"bf16",
+            {{"schemes", schemes_of(bf16_block)},
+             {"accumulators", {"amx-bf16", "avx512-bf16"}},
+             {"distributions", {signed_values, positive}},
+             {"m", {"32"}},
+             {"n", {"32"}},
+             {"k", lengths}}}},
+          {{"k", "block of the scheme"}, {frobenius}},
+          {{"Sums that stay in a tensor core are biased: their error grows with k ([0, 1])", "grows",
+            inside_grows},
+           {"Partial sums added outside, to nearest, end that growth ([0, 1])", "ends", outside_is_flat},
+           {"There is a k block that costs nothing against native fp32 (ours)", "64 on the H200", harmless}}};
 }
 
 const std::vector<Way> outside{
@@ -131,8 +130,8 @@ Answer h2sgemm_inside(const Evidence& evidence) {
                                             in_distribution(signed_values)));
   return agrees_if(
       most(values) <= 1, fmt::format("{:.3g} times native's", most(values)),
-      "The term-wise order leaves all of k in the unit, and the H200's truncates; the paper's chip rounds "
-      "to nearest. h2sgemm-element, whose sums leave every 16, keeps to native's error.");
+      "The term-wise order leaves all of k in the unit, and the H200's truncates; the paper's chip rounds to "
+      "nearest (section 3.1.2). h2sgemm-element, whose sums leave every 16, keeps to native's error.");
 }
 
 // In its window bf16x9 keeps the contract, and the row says whether it is inside.

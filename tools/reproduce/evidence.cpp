@@ -59,6 +59,14 @@ std::vector<Pair> Evidence::pairs(const Way& one, const Way& other, const char* 
   return found;
 }
 
+std::set<double> Evidence::lengths(const Filter& filter) const {
+  std::set<double> found;
+  for (const Json& row : rows_) {
+    if (filter(row)) found.insert(length(row, "k"));
+  }
+  return found;
+}
+
 double Evidence::largest_k() const {
   double largest = 0;
   for (const Json& row : rows_) largest = std::max(largest, length(row, "k"));
@@ -84,6 +92,10 @@ Filter with_parameter(const std::string& name, double least, double most) {
 
 Filter with_k(double least) {
   return [least](const Json& row) { return length(row, "k") >= least; };
+}
+
+Filter of_length(double k) {
+  return [k](const Json& row) { return length(row, "k") == k; };
 }
 
 Filter both(const Filter& one, const Filter& other) {

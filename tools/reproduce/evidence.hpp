@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -42,6 +43,8 @@ class Evidence {
   std::vector<double> errors(const Way& way, const char* measure, const Filter& filter) const;
   // Fails where there is none.
   std::vector<Pair> pairs(const Way& one, const Way& other, const char* measure, const Filter& filter) const;
+  // Every k of the rows.
+  std::set<double> lengths(const Filter& filter) const;
   double largest_k() const;
 
  private:
@@ -53,6 +56,7 @@ Filter in_distribution(const std::string& text);
 // Distributions NAME:P with P from `least` to `most`.
 Filter with_parameter(const std::string& name, double least, double most);
 Filter with_k(double least);
+Filter of_length(double k);
 Filter both(const Filter& one, const Filter& other);
 
 double mean(const std::vector<double>& values);

@@ -55,6 +55,7 @@ struct PaperFigure {
 const std::vector<PaperFigure>& paper_figures();
 
 std::vector<PaperFigure> h2sgemm_figures();
+PaperFigure h2sgemm_table_figure();
 PaperFigure h2sgemm_underflow_figure();
 std::vector<PaperFigure> le_gemm_figures();
 std::vector<PaperFigure> study_figures();

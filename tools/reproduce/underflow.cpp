@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "lab/retained_bits.hpp"
-#include "reproduce/figures.hpp"
+#include "reproduce/analysis.hpp"
 
 namespace kintsugi::tools {
 
@@ -50,16 +50,6 @@ Json make_document(bool quick) {
   return result;
 }
 
-Series line(const std::string& label, int colour, int style, const Json& document,
-            const std::function<Json(const Json&)>& value) {
-  Series series{label, colour, style, {}};
-  for (const Json& row : document.at("rows")) {
-    const Json y = value(row);
-    if (!y.is_null()) series.points.emplace_back(row.at("exponent").get<double>(), y.get<double>());
-  }
-  return series;
-}
-
 Figure probability_figure(const Json& document) {
   const auto member = [](const char* name) {
     return [name](const Json& row) -> Json {
@@ -70,11 +60,12 @@ Figure probability_figure(const Json& document) {
       "Underflow of the unscaled low slice", "offset exponent", "share of fp32 numbers", false, {}, {}};
   chart.log_y = false;
   chart.series = {
-      line("Eq. 5, underflow or gradual", 0, 0, document, member("equation_underflow_or_gradual")),
-      line("simulated, underflow or gradual", 0, 1, document, member("simulated_underflow_or_gradual")),
-      line("Eq. 5, underflow", 1, 0, document, member("equation_underflow")),
-      line("simulated, underflow", 1, 1, document, member("simulated_underflow")),
-      line("simulated, the whole residual is lost", 2, 2, document, member("lost"))};
+      exponent_line("Eq. 5, underflow or gradual", 0, 0, document, member("equation_underflow_or_gradual")),
+      exponent_line("simulated, underflow or gradual", 0, 1, document,
+                    member("simulated_underflow_or_gradual")),
+      exponent_line("Eq. 5, underflow", 1, 0, document, member("equation_underflow")),
+      exponent_line("simulated, underflow", 1, 1, document, member("simulated_underflow")),
+      exponent_line("simulated, the whole residual is lost", 2, 2, document, member("lost"))};
   return {"Underflow and gradual underflow", {{chart, "probability", "", -1}}};
 }
 
@@ -86,9 +77,9 @@ Figure bits_figure(const Json& document) {
     const Json& first = document.at("rows").front().at("retained").at(i);
     const auto colour = static_cast<int>(i);
     for (const char* name : {"fewest", "mean"}) {
-      chart.series.push_back(line(fmt::format("sb = {}, {}", cell(first, "sb"), name), colour,
-                                  std::string(name) == "mean" ? 1 : 0, document,
-                                  [i, name](const Json& row) { return row.at("retained").at(i).at(name); }));
+      chart.series.push_back(exponent_line(
+          fmt::format("sb = {}, {}", cell(first, "sb"), name), colour, std::string(name) == "mean" ? 1 : 0,
+          document, [i, name](const Json& row) { return row.at("retained").at(i).at(name); }));
     }
   }
   return {"Retained bits", {{chart, "bits", "", -1}}};
@@ -161,11 +152,11 @@ Answer significant_underflow(const Evidence& evidence) {
 Answer underflow_is_loss(const Evidence& evidence) {
   const double equation = share(evidence, -12, "equation_underflow");
   const double lost = share(evidence, -12, "lost");
-  return agrees_if(std::fabs(equation - lost) < 0.01,
-                   fmt::format("at -12 Eq. 5 counts {:.1f} %, {:.1f} % are lost", 100 * equation, 100 * lost),
-                   "Eq. 4 counts every residual below 2^-24. Rounding to nearest makes the smallest "
-                   "subnormal of those above "
-                   "2^-25, so they keep a bit; and a residual that is 0 loses nothing.");
+  return agrees_if(
+      std::fabs(equation - lost) < 0.01,
+      fmt::format("at -12 Eq. 5 counts {:.1f} %, {:.1f} % are lost", 100 * equation, 100 * lost),
+      "Eq. 4 counts every residual below 2^-24. Rounding to nearest makes the smallest subnormal of those "
+      "above 2^-25, so they keep a bit; and a residual that is 0 loses nothing.");
 }
 
 Answer rule_one(const Evidence& evidence) {
@@ -175,10 +166,8 @@ Answer rule_one(const Evidence& evidence) {
   return agrees_if(at_edge >= 22 && below < 22 && far <= 12,
                    fmt::format("at least {} bits at -2, {} at -3, {} at -13", at_edge, below, far),
                    "The paper counts the bits of the low slice that stand in full. Its last one is rounded "
-                   "to nearest, so that the error "
-                   "is half of it: a number of exponent -3 still keeps 22 bits, one of -4 does not. The "
-                   "collapse below 2^-12 is as "
-                   "stated");
+                   "to nearest, so that the error is half of it: a number of exponent -3 still keeps 22 "
+                   "bits, one of -4 does not. The collapse below 2^-12 is as stated");
 }
 
 Answer shifted_by_twelve(const Evidence& evidence) {
@@ -206,10 +195,8 @@ Answer full_range_of_twelve(const Evidence& evidence) {
                   with_twelve, mean_bits(evidence, 15, 12), mean_bits(evidence, 15, 11),
                   fewest_bits(evidence, 14, 12)),
       "A residual of a number of exponent 15 reaches 2^4, and times 2^12 that is fp16's infinity, 2^16; Eq. "
-      "6 forgets "
-      "the tie and its neighbours. It is rare, as the averages with sb = 12 and 11 show; both also lose the "
-      "numbers "
-      "from 65520 up, whose high slice is infinite.");
+      "6 forgets the tie and its neighbours. It is rare, as the averages with sb = 12 and 11 show; both also "
+      "lose the numbers from 65520 up, whose high slice is infinite.");
 }
 
 }  // namespace

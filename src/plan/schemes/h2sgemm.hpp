@@ -45,7 +45,7 @@ inline const Parameter* configure_h2sgemm(Program& program, std::span<const Para
   return nullptr;
 }
 
-inline void adapt_h2sgemm(Program& program, const RangeSummary& a, const RangeSummary& b) {
+inline void adapt_h2sgemm(Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t) {
   const int largest = a.largest > b.largest ? a.largest : b.largest;
   if (largest > core::fp16.max_exponent) {
     fail(Status::contract_unreachable,

@@ -29,8 +29,8 @@ inline constexpr Scheme int8x6{
     .operands = OperandType::f32,
     .program = {grid_split(3), grid_split(3), make_schedule(int8x6_structure, 0, {0, -8, -16})},
     .bound =
-        "2^-17 (u_i ||b_j||_1 + v_j ||a_i||_1) + 2^-9 k u_i v_j, 2^6 u_i <= max |a_ip| < 127 u_i, v_j "
-        "likewise",
+        "2^-17 (u_i ||b_j||_1 + v_j ||a_i||_1) + (2^-9 + 2^-18) k u_i v_j, 63.5 u_i <= max |a_ip| < 127 u_i, "
+        "v_j likewise",
     .window = "none: the error is relative to the largest magnitude of each row and column",
     .source =
         "Ozaki, Ogita, Oishi and Rump (2012) on int8 units, as Ootomo, Ozaki and Yokota, DGEMM on Integer "

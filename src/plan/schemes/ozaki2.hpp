@@ -57,7 +57,8 @@ inline const Parameter* configure_ozaki2(Program& program, std::span<const Param
 
 inline void fit_ozaki2(Program& program, OperandType, std::int64_t k) {
   const int count = program.split_a.slices;
-  const auto sum_bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k - 1)));  // k <= 2^sum_bits
+  const auto sum_bits =
+      static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k - 1)));  // k <= 2^sum_bits
   const int bits = (residue_bits(count) - sum_bits) / 2;
   if (bits < 1) {
     fail(Status::not_supported, "{} moduli hold {} bits, too few for sums of {} products", count,

@@ -67,9 +67,8 @@ inline constexpr Scheme quantensor{
     .operands = OperandType::f32,
     .program = quantensor_program(quantensor_structure_2),
     .bound =
-        "2^-8 (u_i ||b_j||_1 + v_j ||a_i||_1) + 2^-2 k u_i v_j, 2^6 u_i <= max |a_ip| < 127 u_i, v_j "
-        "likewise; "
-        "slices=3: 2^-15 and nothing left out",
+        "2^-8 (u_i ||b_j||_1 + v_j ||a_i||_1) + (2^-2 + 2^-16) k u_i v_j, 63.5 u_i <= max |a_ip| < 127 u_i, "
+        "v_j likewise; slices=3: 2^-15 and nothing left out",
     .window = "none: the error is relative to the largest magnitude of each row and column",
     .source =
         "QuanTensor as mixpert describes it, Table 1 and sections 2.2 and 4; its scales are real numbers",

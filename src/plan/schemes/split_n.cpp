@@ -5,7 +5,9 @@
 #include <set>
 #include <vector>
 
+#include "base/status.hpp"
 #include "formats/formats.hpp"
+#include "plan/bound.hpp"
 
 namespace kintsugi::core::schemes {
 
@@ -57,6 +59,7 @@ std::vector<Term> all_terms(int slices_a, int slices_b) {
 // "a0b0+a0b1+a1b0": nothing where a product is malformed, is there twice or has no such slice.
 std::vector<Term> listed_terms(std::string_view list, const std::vector<Term>& all) {
   std::vector<Term> terms;
+  if (list.ends_with('+')) return {};
   for (std::string_view rest = list; !rest.empty();) {
     const auto item = rest.substr(0, rest.find('+'));
     rest.remove_prefix(std::min(item.size() + 1, rest.size()));
@@ -96,7 +99,9 @@ std::span<const Term> keep(const std::vector<Term>& terms) {
 const Parameter* configure_split_n(Program& program, std::span<const Parameter> parameters) {
   Choice choice;
   for (const Parameter& parameter : parameters) {
-    if (!take(parameter, choice)) return &parameter;
+    const auto is_same = [&](const Parameter& other) { return other.key == parameter.key; };
+    const bool repeated = std::count_if(parameters.begin(), parameters.end(), is_same) > 1;
+    if (repeated || !take(parameter, choice)) return &parameter;
   }
   std::vector<Term> terms = chosen_terms(choice);
   if (terms.empty()) return choice.terms;
@@ -113,6 +118,24 @@ const Parameter* configure_split_n(Program& program, std::span<const Parameter> 
   program.split_a = nearest_split(*choice.format, choice.a, choice.scale);
   program.split_b = nearest_split(*choice.format, choice.b, choice.scale);
   return nullptr;
+}
+
+void adapt_split_n(Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k) {
+  const auto check = [&](const SplitRule& rule, const RangeSummary& ranges, char name) {
+    if (!can_overflow(rule, ranges)) return;
+    fail(Status::contract_unreachable,
+         "magnitudes of {} reach 2^{} and a slice of {} of {}, residuals times 2^{}, may overflow", name,
+         ranges.largest, rule.format->name, rule.slices, rule.residual_exponent);
+  };
+  check(program.split_a, a, 'A');
+  check(program.split_b, b, 'B');
+  if (sums_can_overflow(program, a, b, k)) {
+    fail(Status::contract_unreachable,
+         "magnitudes of A reach 2^{} and of B 2^{}; sums of {} products of {} slices, residuals times 2^{}, "
+         "may overflow "
+         "fp32",
+         a.largest, b.largest, k, program.format().name, program.split_a.residual_exponent);
+  }
 }
 
 }  // namespace kintsugi::core::schemes

@@ -23,6 +23,7 @@ inline constexpr Structure<4> split_n_structure{
 
 // In plan/schemes/split_n.cpp.
 const Parameter* configure_split_n(Program& program, std::span<const Parameter> parameters);
+void adapt_split_n(Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k);
 
 inline constexpr Scheme split_n{
     .name = "split-n",
@@ -32,13 +33,14 @@ inline constexpr Scheme split_n{
     .bound =
         "(2^(1 - n_A (p + 1)) + 2^(1 - n_B (p + 1)) + the products left out + accumulation of each product) "
         "|A||B|, p significant bits a slice",
-    .window = "elements whose last slice is not subnormal, none beyond the format's largest number",
+    .window = "elements whose last slice is not subnormal; an error where a slice or a sum may overflow",
     .source = "fp16-emulation-study, Ozaki's scheme",
     .parameters =
         "format=fp16|bf16|tf32|fp32|fp8_e4m3|fp8_e5m2, a=1...8, b=1...8 (slices), terms=N (products, those "
         "of least s + t first) or a list such as a0b0+a0b1+a1b0, scale=0...40 (residuals times 2^scale), "
         "block=0...65536 (inner indices after which sums leave the engine; 0: never)",
     .configure = configure_split_n,
+    .adapt = adapt_split_n,
 };
 
 }  // namespace kintsugi::core::schemes

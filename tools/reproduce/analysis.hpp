@@ -1,0 +1,15 @@
+// Lines of the figures that are no sweeps: their rows have an exponent each.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "reproduce/figures.hpp"
+
+namespace kintsugi::tools {
+
+// Points (exponent, value); rows whose value is null have none.
+Series exponent_line(const std::string& label, int colour, int style, const Json& document,
+                     const std::function<Json(const Json& row)>& value);
+
+}  // namespace kintsugi::tools
