@@ -55,13 +55,16 @@ Explanation explain(const ExplainedProblem& problem, const ExplainRequest& reque
   return result;
 }
 
-// A native product that ends the ladder is proved; its bound needs no data.
-void mark_native(Explanation& explanation) {
-  const auto& rungs = explanation.choices.emulating.rungs;
-  const bool proved =
-      !rungs.empty() && rungs.back().scheme == "native" && explanation.a.finite() && explanation.b.finite();
+// What the ladder proves, and bounds of |A||B| do not: the native product, which has none, and correct rounding.
+void mark_proved(Explanation& explanation) {
+  const bool finite = explanation.choices.specials == 0;
+  const bool exact = explanation.contract.accuracy == "exact";
   for (SchemeRow& row : explanation.rows) {
-    if (row.scheme == "native") row.proved = proved;
+    if (row.scheme != "native" && !exact) continue;
+    row.proved = false;
+    for (const LadderRung& rung : explanation.choices.emulating.rungs)
+      row.proved =
+          row.proved || (rung.scheme == row.scheme && rung.takes(explanation.choices.span) && finite);
   }
 }
 
@@ -70,7 +73,7 @@ void run_explain(const ExplainRequest& request) {
   const ExplainedProblem problem = read_problem(request);
   Explanation explanation = problem.operands.type() == Type::float32 ? explain<float>(problem, request)
                                                                      : explain<double>(problem, request);
-  mark_native(explanation);
+  mark_proved(explanation);
   if (request.json) {
     print_json(problem, explanation);
   } else {

@@ -159,19 +159,19 @@ def test_why_a_proved_scheme_is_in_no_ladder(explained):
 
 
 def test_bits_are_those_of_the_operand_that_keeps_least_of_its_promise(program):
-    """[1, 2^-12 + 2^-23] needs more than one fp16 slice at A's side; B's three slices hold theirs whole."""
-    program.save("A.npy", numpy.array([[1, 2.0**-12 + 2.0**-23]], "f4"))
-    program.save("B.npy", numpy.full((2, 1), 1 + 2.0**-23, "f4"))
-    scheme = "split-n:format=bf16:a=1:b=3"
+    """One slice holds A whole; B's three lose 2^-25, half of fp16's last place, of elements of 2^-8."""
+    program.save("A.npy", numpy.ones((1, 2), "f4"))
+    program.save("B.npy", numpy.full((2, 1), 2.0**-8 + 2.0**-25, "f4"))
+    scheme = "split-n:format=fp16:a=1:b=3"
     rows = program.ok("explain", "A.npy", "B.npy", "--schemes", scheme, "--json").json()["schemes"]
     a, b = (rows[0]["retained_bits"][side] for side in "ab")
-    assert a["promised_bits"] < b["promised_bits"] and b["fewest_bits"] == b["promised_bits"]
+    assert (a["fewest_bits"], a["promised_bits"]) == (24, 11) and (b["fewest_bits"], b["promised_bits"]) == (17, 24)
     text = program.ok("explain", "A.npy", "B.npy", "--schemes", scheme).stdout
-    assert f" {a['fewest_bits']} of {a['promised_bits']} " in text
+    assert " 17 of 24 " in text
 
 
 def test_a_window_without_elements(explained):
-    _, rows = explained(*SIZES, "uniform", "--schemes", "split-n:format=fp8_e4m3:a=8:b=8:scale=40")
+    _, rows = explained(*SIZES, "offset:-40", "--schemes", "split-n:format=fp8_e5m2:a=2:b=2:scale=40")
     (row,) = rows.values()
     assert row["in_window"] is False and row["verdict"].startswith("outside its window, no element; ")
 
@@ -190,8 +190,13 @@ def test_accuracy_and_what_it_excludes(explained):
     assert rows["bf16x3"]["verdict"].startswith("not proved: its bound, ")
     assert rows["fp16"]["meets_contract"] is False
     document, rows = explained(*SIZES, "uniform", "--accuracy", "exact")
+    assert [choice["chosen"] for choice in document["choices"]] == ["ozaki2", "ozaki2"]
+    assert rows["native"]["verdict"] == "not proved to give the 0 |A||B| of accuracy exact"
+    assert rows["ozaki2"]["meets_contract"] and not rows["fp16x3"]["meets_contract"]
+    assert [name for name, row in rows.items() if row["proved"]] == ["ozaki2", "superaccumulator"]
+    document, rows = explained(*SIZES, "uniform", "--accuracy", "1e-30")
     assert [choice["chosen"] for choice in document["choices"]] == [None, None]
-    assert document["choices"][0]["reason"].startswith('accuracy "exact" allows ')
+    assert document["choices"][0]["reason"].startswith('accuracy "1e-30" allows ')
     assert not any(row["proved"] for row in rows.values())
 
 

@@ -36,7 +36,7 @@ double least_element(const Json& split, const OperandFacts& facts) {
 
 // One sum of an engine's is of the result's type already.
 bool rounds_last(const Json& schedule) {
-  return !schedule.at("joint").get<bool>() && schedule.at("groups").get<int>() > 1;
+  return !schedule.at("joint").get<bool>() && schedule.at("groups").get<int>() != 1;
 }
 
 lab::BoundCoefficients coefficients_of(const Json& bound) {
@@ -55,9 +55,10 @@ double largest_of_sample(const lab::BoundCoefficients& bound, const lab::VectorN
 }
 
 // The contract's own check allows for results below the normal numbers.
-bool meets(const lab::ErrorReport& errors, double coefficient) {
-  return coefficient == errors.contract_bound ? errors.within_contract_bound
-                                              : errors.max_componentwise <= coefficient;
+bool meets(const lab::ErrorReport& errors, const Contract& contract) {
+  if (contract.accuracy == "exact") return errors.correctly_rounded_fraction == 1;
+  return contract.coefficient == errors.contract_bound ? errors.within_contract_bound
+                                                       : errors.max_componentwise <= contract.coefficient;
 }
 
 Json retained_document(const std::optional<lab::RetainedCounts>& counts) {
@@ -135,7 +136,7 @@ SchemeRow SchemeRows<T>::row(const std::string& scheme) {
   row.refusal = run.refusal;
   if (run.refusal.empty()) {
     row.errors = run.errors;
-    row.met = meets(run.errors, contract_.coefficient);
+    row.met = meets(run.errors, contract_);
   }
   if (scheme == "native" || run.plan.is_null()) return row;
   const Json& rung = run.plan.at("rungs").at(0);

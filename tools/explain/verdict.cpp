@@ -23,9 +23,9 @@ std::string beside_the_taken(const LadderRung& rung, const Choice& choice, int s
   const LadderRung& taken = *choice.chosen();
   if (rung.products == 0)
     return fmt::format("the ladder's last rung: for vectors wider than {} takes", taken.scheme);
-  return fmt::format(
-      "not needed: {} takes vectors of up to {} and {}", taken.scheme, binades(span),
-      taken.products < rung.products ? "costs less, " + cost(taken.products, rung.products) : "goes before it");
+  return fmt::format("not needed: {} takes vectors of up to {} and {}", taken.scheme, binades(span),
+                     taken.products < rung.products ? "costs less, " + cost(taken.products, rung.products)
+                                                    : "goes before it");
 }
 
 // Inside the window: by an entry of the sample if that is enough, else by what the spans allow.
