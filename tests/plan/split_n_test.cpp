@@ -23,12 +23,7 @@ double frobenius(const std::string& scheme, const std::string& distribution, std
                               .engine = "reference",
                               .accumulator = "fp32"});
   data.run_well();
-  double errors = 0, exact = 0;
-  for (const auto& entry : entry_errors(data)) {
-    errors += entry.error * entry.error;
-    exact += entry.exact * entry.exact;
-  }
-  return std::sqrt(errors / exact);
+  return frobenius_error(entry_errors(data));
 }
 
 std::string terms_of(const std::string& name) {
