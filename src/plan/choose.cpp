@@ -136,15 +136,32 @@ std::optional<Rung> offered(const Plan& plan, const Scheme& scheme, const std::s
   return rung;
 }
 
-// All schemes, and their variants.
-std::vector<const Scheme*> candidates() {
+// All schemes. Variants, many products of wide ranges, where nothing else takes those: fp32's schemes are cheaper.
+std::vector<const Scheme*> candidates(const Plan& plan) {
+  const bool with_variants = plan.contract.accuracy == "exact" || plan.problem.type == OperandType::f64;
   std::vector<const Scheme*> all;
   for (const Scheme* scheme : all_schemes()) {
     all.push_back(scheme);
+    if (!with_variants) continue;
     for (const std::string_view variant : scheme->variants)
       all.push_back(find_scheme(std::string(scheme->name) + ":" + std::string(variant)));
   }
   return all;
+}
+
+// Makes a ladder of increasing spans fit its places. Where native follows, the widest go: it takes what they would.
+// Else those go first that a wider one of the same cost follows, and then those before the widest.
+void shorten(std::vector<Rung>& ladder, const Engine& engine, std::size_t most, bool native_follows) {
+  while (ladder.size() > most) {
+    const auto replaced = std::adjacent_find(ladder.begin(), ladder.end(), [&](const Rung& x, const Rung& y) {
+      return relative_cost(engine, x.program) == relative_cost(engine, y.program);
+    });
+    if (native_follows) {
+      ladder.pop_back();
+    } else {
+      ladder.erase(replaced != ladder.end() ? replaced : ladder.end() - 2);
+    }
+  }
 }
 
 // Emulations that are proved to meet the contract, cheapest first; only those that win against a
@@ -152,7 +169,7 @@ std::vector<const Scheme*> candidates() {
 std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumulator, bool all,
                                     bool native_follows) {
   std::vector<Proved> proved;
-  for (const Scheme* scheme : candidates()) {
+  for (const Scheme* scheme : candidates(plan)) {
     const auto rung = offered(plan, *scheme, accumulator);
     if (!rung || !(all || relative_cost(*plan.engine, rung->program) < 1)) continue;
     if (const auto proof = prove(*rung, plan.contract, plan.problem.type, plan.problem.k))
@@ -164,16 +181,12 @@ std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumul
   };
   std::stable_sort(proved.begin(), proved.end(),
                    [&](const Proved& x, const Proved& y) { return rank(x) < rank(y); });
-  // A rung that takes no more than one before it would never be reached. Where native does not follow, the last place
-  // is the widest one's.
-  const std::size_t most = Plan::most_rungs - (native_follows ? 1 : 0);
+  // A rung that takes no more than one before it would never be reached.
   std::vector<Rung> ladder;
   for (const auto& [rung, coefficient] : proved) {
-    if (!ladder.empty() && rung.largest_span <= ladder.back().largest_span) continue;
-    if (ladder.size() == most && native_follows) break;
-    if (ladder.size() == most) ladder.pop_back();
-    ladder.push_back(rung);
+    if (ladder.empty() || rung.largest_span > ladder.back().largest_span) ladder.push_back(rung);
   }
+  shorten(ladder, *plan.engine, Plan::most_rungs - (native_follows ? 1 : 0), native_follows);
   return ladder;
 }
 

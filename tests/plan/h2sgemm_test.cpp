@@ -21,12 +21,7 @@ double frobenius(const std::string& scheme, const std::string& distribution) {
                          .engine = "reference",
                          .accumulator = "fp32"});
   data.run_well();
-  double errors = 0, exact = 0;
-  for (const auto& entry : entry_errors(data)) {
-    errors += entry.error * entry.error;
-    exact += entry.exact * entry.exact;
-  }
-  return std::sqrt(errors / exact);
+  return frobenius_error(entry_errors(data));
 }
 
 TEST(Parameters, AreReadOnceAndKept) {

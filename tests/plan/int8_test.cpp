@@ -100,12 +100,7 @@ TEST(Quantensor, EverySliceGainsSevenBits) {
   for (const int slices : {1, 2, 3}) {
     const std::string scheme = "quantensor:slices=" + std::to_string(slices);
     GemmData data = product({.m = 40, .n = 40, .k = 200}, scheme, "reference");
-    double errors = 0, exact = 0;
-    for (const auto& entry : entry_errors(data)) {
-      errors += entry.error * entry.error;
-      exact += entry.exact * entry.exact;
-    }
-    const double frobenius = std::sqrt(errors / exact);
+    const double frobenius = frobenius_error(entry_errors(data));
     EXPECT_LT(frobenius, last / 50) << slices;
     last = frobenius;
   }

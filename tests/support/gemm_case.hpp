@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -230,6 +231,16 @@ std::vector<lab::EntryError> entry_errors(GemmDataOf<T>& data, const std::vector
   }
   lab::measure_errors<T>(product, constant(data.c(t)), {}, options);
   return entries;
+}
+
+// |C - R|_F / |R|_F of checked entries.
+inline double frobenius_error(const std::vector<lab::EntryError>& entries) {
+  double errors = 0, exact = 0;
+  for (const auto& entry : entries) {
+    errors += entry.error * entry.error;
+    exact += entry.exact * entry.exact;
+  }
+  return std::sqrt(errors / exact);
 }
 
 }  // namespace kintsugi::test
