@@ -170,12 +170,6 @@ def test_bits_are_those_of_the_operand_that_keeps_least_of_its_promise(program):
     assert " 17 of 24 " in text
 
 
-def test_a_window_without_elements(explained):
-    _, rows = explained(*SIZES, "offset:-40", "--schemes", "split-n:format=fp8_e5m2:a=2:b=2:scale=40")
-    (row,) = rows.values()
-    assert row["in_window"] is False and row["verdict"].startswith("outside its window, no element; ")
-
-
 def test_zero_operands(program, explained):
     program.save("A.npy", numpy.zeros((3, 4), "f4"))
     program.save("B.npy", numpy.ones((4, 2), "f4"))

@@ -44,17 +44,13 @@ std::string beside_special_values(std::int64_t specials) {
                      specials == 1 ? "is" : "are", specials);
 }
 
-std::string window_text(const lab::SplitWindow& window) {
-  return window.smallest > window.largest
-             ? "no element"
-             : fmt::format("elements of 2^{} to 2^{}", window.smallest, window.largest);
-}
-
 // Of a scheme that leaves vectors as they are: the library looks at no window before it plans.
 std::string without_scales(const SchemeRow& row, const Choices& choices, const Contract& contract) {
   const std::string by_name = "it does not scale rows and columns, so it runs by name alone";
   if (choices.specials > 0) return beside_special_values(choices.specials) + "; " + by_name;
-  if (!*row.in_window) return fmt::format("outside its window, {}; {}", window_text(row.window), by_name);
+  if (!*row.in_window)
+    return fmt::format("outside its window, elements of 2^{} to 2^{}; {}", row.window.smallest,
+                       row.window.largest, by_name);
   if (row.proved) return "proved on these data; but " + by_name;
   return not_proved_here(row, contract);
 }
