@@ -96,7 +96,7 @@ std::optional<Proved> prove(const Rung& rung, const Contract& contract, OperandT
   const Program& program = rung.program;
   Proved proved{rung, 0};
   if (contract.accuracy == "exact") {
-    proved.rung.largest_span = exact_span(program, type);
+    proved.rung.largest_span = std::min(exact_span(program, type), Rung::any_span);
     return proved.rung.largest_span < 0 ? std::nullopt : std::optional(proved);
   }
   if (!program.split_a.scale_vectors || !program.split_b.scale_vectors) return std::nullopt;
