@@ -35,7 +35,9 @@ std::string split_words(const SplitRule& rule) {
   return words;
 }
 
-std::string term_words(const Schedule& schedule) {
+std::string term_words(const Program& program) {
+  if (program.recombination == Recombination::residues) return "one a modulus";
+  const Schedule& schedule = program.schedule;
   std::string words;
   for (const Term& term : schedule.terms) {
     if (!words.empty()) words += " + ";
@@ -60,7 +62,7 @@ std::string rung_words(const Plan& plan, const Rung& rung) {
           : fmt::format("the sum leaves the engine every {} inner indices", schedule.k_block);
   std::string words = fmt::format("{}: {}; {} product{}, {}; {}; accumulator {}.", rung.scheme->name,
                                   split_words(rung.program.split_a), schedule.terms.size(),
-                                  schedule.terms.size() == 1 ? "" : "s", term_words(schedule), leaves,
+                                  schedule.terms.size() == 1 ? "" : "s", term_words(rung.program), leaves,
                                   accumulator_name(rung.accumulator));
   if (rung.largest_span != Rung::any_span) {
     words += fmt::format(" Taken when every row of A and column of B spans at most {} binades.",
