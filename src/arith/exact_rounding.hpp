@@ -1,9 +1,11 @@
 // The one rounding of exact results.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "arith/host_device.hpp"
 #include "arith/wide_integer.hpp"

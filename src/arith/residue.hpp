@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "arith/host_device.hpp"
+#include "arith/wide_integer.hpp"
 #include "formats/format.hpp"
 
 namespace kintsugi::core {
@@ -53,7 +54,23 @@ inline constexpr auto powers = [] {
   return result;
 }();
 
+inline constexpr auto bits_of_residues = [] {
+  std::array<int, most_moduli + 1> result{};
+  WideInteger<6> product{{1}};
+  for (int count = 1; count <= most_moduli; ++count) {
+    WideInteger<6> next;
+    next.add_multiple(product, static_cast<std::uint64_t>(moduli[count - 1]));
+    product = next;
+    result[count] = product.length() - 3;
+  }
+  return result;
+}();
+
 }  // namespace residue_detail
+
+// Bits b such that integers of magnitude up to 2^b, at most a quarter of the moduli's product, are found again from
+// the first `count` residues. The spare bit beside the sign's makes the choice of the product's multiple safe.
+KINTSUGI_HOST_DEVICE constexpr int residue_bits(int count) { return residue_detail::bits_of_residues[count]; }
 
 // x mod moduli[t], 0 ... moduli[t] - 1: the quotient by the reciprocal is right or one too small.
 KINTSUGI_HOST_DEVICE constexpr std::uint32_t reduce(std::uint64_t x, int t) {

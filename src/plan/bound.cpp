@@ -201,7 +201,7 @@ void add_recombination(ErrorBound& bound, const Program& program, const SplitErr
 double relative_of(const Program& program, const ErrorBound& bound, std::int64_t k, int span_a, int span_b) {
   const bool makes_room = !program.format().floating && program.split_a.kind != SplitKind::residues;
   const int room = makes_room ? 1 : 0;
-  const double products = program.format().floating ? 1 : static_cast<double>(k);
+  const double products = program.format().floating ? 1 : static_cast<double>(std::max<std::int64_t>(k, 1));
   const double least_a = two_to(program.split_a.top_exponent - room - span_a);
   const double least_b = two_to(program.split_b.top_exponent - room - span_b);
   return bound.relative + bound.floor_a / least_a + bound.floor_b / least_b +

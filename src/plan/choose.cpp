@@ -129,7 +129,7 @@ std::optional<Rung> offered(const Plan& plan, const Scheme& scheme, const std::s
   const auto ways = plan.engine->accumulators(rung.program.format().id);
   if (ways.empty()) return std::nullopt;
   rung.accumulator = ways.front();
-  if (name.empty() || !rung.program.format().floating) return rung;
+  if (name.empty()) return rung;
   const auto found = std::find(ways.begin(), ways.end(), find_accumulator(name));
   if (found == ways.end()) return std::nullopt;
   rung.accumulator = *found;

@@ -181,9 +181,11 @@ EntryChoice<T> look_at_entry(const Plan& plan, const Operands& operands, std::in
 template <class T>
 void add_to_report(Report& report, const Plan& plan, const EntryChoice<T>& choice) {
   ++report.entries[choice.rung];
-  const Scheme* scheme = plan.rungs[choice.rung].scheme;
-  if (scheme != nullptr && scheme->adapt != nullptr) {
-    report.adapted = {scheme, plan.rungs[choice.rung].accumulator, plan.problem.k, choice.program};
+  const Rung& rung = plan.rungs[choice.rung];
+  const bool as_planned =
+      choice.program.split_a == rung.program.split_a && choice.program.split_b == rung.program.split_b;
+  if (rung.scheme != nullptr && !as_planned) {
+    report.adapted = {rung.scheme, rung.accumulator, plan.problem.k, choice.program};
   }
   if (!choice.summary_a.finite || !choice.summary_b.finite) ++report.entries_with_special_values;
   report.ranges_known = true;

@@ -65,7 +65,7 @@ struct Report {
   int largest_span_a = 0;                                // over all entries that were looked at
   int largest_span_b = 0;
 
-  // The last entry that ran a scheme which fits its program to the operands; no scheme: there was none.
+  // The last entry whose operands changed the program that was planned; no scheme: there was none.
   struct Adapted {
     const Scheme* scheme = nullptr;
     Accumulator accumulator = Accumulator::fp32;

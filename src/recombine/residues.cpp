@@ -4,8 +4,7 @@
 
 #include "arith/exact_rounding.hpp"
 #include "arith/residue.hpp"
-#include "base/floating_environment.hpp"
-#include "base/workers.hpp"
+#include "recombine/finite_entries.hpp"
 
 namespace kintsugi::core {
 
@@ -25,8 +24,6 @@ class ChineseRemainder {
       inverses_[t] = inverse_of_part(t);
     }
   }
-
-  int product_length() const { return product_.length(); }
 
   // The integer of magnitude below M / 4 with these residues; sum(t) is congruent to it mod m_t.
   template <class Sum>
@@ -79,26 +76,17 @@ class ChineseRemainder {
 
 }  // namespace
 
-int residue_bits(int count) { return ChineseRemainder(count).product_length() - 1 - 2; }
-
 template <class T>
 void recombine_residues(const Accumulators& sums, std::span<const VectorRange> rows,
                         std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
                         int threads) {
   const ChineseRemainder remainder(sums.groups);
-#pragma omp parallel for num_threads(workers_for(c.columns, threads)) schedule(static)
-  for (std::int64_t j = 0; j < c.columns; ++j) {
-    const FloatingEnvironment environment;
-    if (!columns[j].finite()) continue;
-    for (std::int64_t i = 0; i < c.rows; ++i) {
-      if (!rows[i].finite()) continue;
-      const std::int64_t* first = sums.group<std::int64_t>(0) + i + j * sums.rows;
-      ExactNumber<6> exact = remainder([&](int t) { return first[t * sums.group_stride()]; });
-      exact.exponent = -(rows[i].scale + columns[j].scale);
-      T& entry = c(i, j);
-      entry = exact_epilogue(exact, alpha, beta, beta == 0 ? nullptr : &entry);
-    }
-  }
+  for_each_finite_entry(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& entry) {
+    const std::int64_t* first = sums.group<std::int64_t>(0) + i + j * sums.rows;
+    ExactNumber<6> exact = remainder([&](int t) { return first[t * sums.group_stride()]; });
+    exact.exponent = -(rows[i].scale + columns[j].scale);
+    entry = exact_epilogue(exact, alpha, beta, beta == 0 ? nullptr : &entry);
+  });
 }
 
 template void recombine_residues(const Accumulators&, std::span<const VectorRange>,

@@ -9,10 +9,6 @@
 
 namespace kintsugi::core {
 
-// Bits b such that integers of magnitude up to 2^b are found again from `count` residues: b + 2 bits of the
-// moduli's product. The two spare bits make the choice of the multiple of the product safe against rounding.
-int residue_bits(int count);
-
 // C(i, j) = alpha 2^-(scale_i + scale_j) N_ij + beta C(i, j), rounded once, where N_ij is the integer below a quarter of
 // the moduli's product whose residue mod moduli[t] is that of sums_t(i, j). With beta = 0, C is not read. `rows` and
 // `columns` hold the ranges of A's rows and B's columns of this block; entries of a row or column with NaN or

@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "arith/epilogue.hpp"
-#include "base/floating_environment.hpp"
-#include "base/workers.hpp"
+#include "recombine/finite_entries.hpp"
 
 namespace kintsugi::core {
 
@@ -57,17 +56,10 @@ class IntegerSum {
 template <class T, class Sum>
 void recombine(const Sum& sum, std::span<const VectorRange> rows, std::span<const VectorRange> columns,
                T alpha, T beta, const MatrixView<T>& c, int threads) {
-#pragma omp parallel for num_threads(workers_for(c.columns, threads)) schedule(static)
-  for (std::int64_t j = 0; j < c.columns; ++j) {
-    const FloatingEnvironment environment;
-    if (!columns[j].finite()) continue;
-    for (std::int64_t i = 0; i < c.rows; ++i) {
-      if (!rows[i].finite()) continue;
-      T& entry = c(i, j);
-      entry = epilogue(sum(i + j * c.rows), -(rows[i].scale + columns[j].scale), alpha, beta,
-                       beta == 0 ? nullptr : &entry);
-    }
-  }
+  for_each_finite_entry(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& entry) {
+    entry = epilogue(sum(i + j * c.rows), -(rows[i].scale + columns[j].scale), alpha, beta,
+                     beta == 0 ? nullptr : &entry);
+  });
 }
 
 }  // namespace

@@ -127,6 +127,28 @@ TEST(Policy, UnreachableOnTheDataLeavesCUntouched) {
   EXPECT_EQ(bits_of(data.raw_c()), before);
 }
 
+// Whoever names an accumulator gets the formats that it takes: a V100 has neither bf16 nor int8.
+TEST(Policy, ANamedAccumulatorKeepsToItsFormats) {
+  const auto plan_for = [](const char* accumulator) {
+    const PlanOf plan(GemmData(
+        GemmCase{.k = 1024, .engine = "reference", .accumulator = accumulator, .policy = "emulate"}));
+    return rungs(plan.describe());
+  };
+  EXPECT_THAT(plan_for("v100"), testing::ElementsAre("fp16x3", "fp16x3-wide", "native"));
+  EXPECT_THAT(plan_for("amx-bf16"), testing::ElementsAre("bf16x6", "native"));
+  EXPECT_THAT(plan_for("int32"), testing::ElementsAre("ozaki2", "native"));
+}
+
+// No inner length: nothing is proved by dividing through it, and the plan stands.
+TEST(Policy, EmulateTakesAnEmptySum) {
+  for (const char* accuracy : {"fp32", "1e-3", "exact"}) {
+    GemmData data(
+        GemmCase{.m = 2, .n = 2, .k = 0, .engine = "reference", .policy = "emulate", .accuracy = accuracy});
+    data.run_well();
+    for (const float x : data.result()) EXPECT_EQ(x, 0);
+  }
+}
+
 TEST(Policy, ANamedSchemeAndNativeContradict) {
   GemmData data(GemmCase{.scheme = "fp16", .policy = "native"});
   EXPECT_EQ(data.run(), KINTSUGI_BAD_SETTING);

@@ -10,9 +10,7 @@
 #include <vector>
 
 #include "base/status.hpp"
-#include "lab/entry_selection.hpp"
 #include "lab/generators.hpp"
-#include "lab/native_difference.hpp"
 #include "lab/random.hpp"
 #include "mpfr_value.hpp"
 
@@ -318,23 +316,6 @@ TYPED_TEST(Metrics, NativeResult) {
   EXPECT_NEAR(x.check({}, true).le_gemm_mred, 1.0 / 9, 1e-16);
 }
 
-TEST(NativeDifference, Values) {
-  EXPECT_EQ(relative_difference(3, -4), 1.75);
-  EXPECT_EQ(relative_difference(-5, -4), -0.25);
-  EXPECT_EQ(relative_difference(0, 0), 0);
-  EXPECT_EQ(relative_difference(nan, nan), 0);
-  EXPECT_EQ(relative_difference(infinity, infinity), 0);
-  EXPECT_EQ(relative_difference(-1, 0), -infinity);
-  EXPECT_EQ(relative_difference(1, infinity), -infinity);
-  EXPECT_EQ(relative_difference(infinity, 1), infinity);
-  EXPECT_TRUE(std::isinf(relative_difference(nan, 1)));
-  // Differences and sums beyond double.
-  EXPECT_EQ(relative_difference(0x1p1023, -0x1p1023), 2);
-  EXPECT_EQ(symmetric_difference(0x1p1023, -0x1p1023), 1);
-  EXPECT_EQ(symmetric_difference(0x1p-1074, 0), 1);
-  EXPECT_EQ(symmetric_difference(1, infinity), infinity);
-}
-
 TYPED_TEST(Metrics, StridesAndTransposes) {
   auto x = Case<TypeParam>::random(6, 5, 9, "uniform", 21);
   x.compute();
@@ -401,31 +382,6 @@ TYPED_TEST(Metrics, Samples) {
   other.seed = 6;
   EXPECT_NE(x.check(other).mean_relative, report.mean_relative);
   EXPECT_TRUE(x.check({.work_limit = 0, .max_entries = 101 * 67}).all_checked());
-}
-
-TEST(EntrySelection, ShapesDownToOne) {
-  for (const std::int64_t m : {1, 2, 3, 4, 5, 97}) {
-    for (const std::int64_t n : {1, 2, 3, 5, 64, 101}) {
-      for (const std::int64_t wanted : {1, 7, 50}) {
-        const Selection selection = select_entries(m, n, 1, 0, wanted, 3);
-        std::set<std::pair<std::int64_t, std::int64_t>> places;
-        for (const std::int64_t tile : selection.tiles) {
-          for (std::int64_t r = 0; r < selection.row_count(tile); ++r) {
-            for (std::int64_t s = 0; s < selection.column_count(tile); ++s) {
-              places.insert({selection.rows[selection.first_row(tile) + r],
-                             selection.columns[selection.first_column(tile) + s]});
-            }
-          }
-        }
-        EXPECT_EQ(std::ssize(places), selection.entries);
-        EXPECT_GE(selection.entries, std::min(wanted, m * n));
-        for (const std::int64_t i : {std::int64_t{0}, m - 1}) {
-          for (const std::int64_t j : {std::int64_t{0}, n - 1})
-            EXPECT_TRUE(places.contains({i, j})) << m << " " << n;
-        }
-      }
-    }
-  }
 }
 
 TEST(MetricsShapes, EmptyAndWrong) {

@@ -13,15 +13,13 @@ namespace {
 using testing::HasSubstr;
 
 double frobenius(const std::string& scheme, const std::string& distribution) {
-  GemmData data(GemmCase{.m = 48,
-                         .n = 40,
-                         .k = 256,
-                         .distribution = distribution,
-                         .scheme = scheme,
-                         .engine = "reference",
-                         .accumulator = "fp32"});
-  data.run_well();
-  return frobenius_error(entry_errors(data));
+  return frobenius_of({.m = 48,
+                       .n = 40,
+                       .k = 256,
+                       .distribution = distribution,
+                       .scheme = scheme,
+                       .engine = "reference",
+                       .accumulator = "fp32"});
 }
 
 TEST(Parameters, AreReadOnceAndKept) {

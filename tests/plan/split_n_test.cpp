@@ -15,15 +15,13 @@ using testing::HasSubstr;
 
 template <class T = float>
 double frobenius(const std::string& scheme, const std::string& distribution, std::int64_t k = 256) {
-  GemmDataOf<T> data(GemmCase{.m = 32,
-                              .n = 24,
-                              .k = k,
-                              .distribution = distribution,
-                              .scheme = scheme,
-                              .engine = "reference",
-                              .accumulator = "fp32"});
-  data.run_well();
-  return frobenius_error(entry_errors(data));
+  return frobenius_of<T>({.m = 32,
+                          .n = 24,
+                          .k = k,
+                          .distribution = distribution,
+                          .scheme = scheme,
+                          .engine = "reference",
+                          .accumulator = "fp32"});
 }
 
 std::string terms_of(const std::string& name) {

@@ -243,4 +243,12 @@ inline double frobenius_error(const std::vector<lab::EntryError>& entries) {
   return std::sqrt(errors / exact);
 }
 
+// The same of a case that runs well.
+template <class T = float>
+double frobenius_of(const GemmCase& test) {
+  GemmDataOf<T> data(test);
+  data.run_well();
+  return frobenius_error(entry_errors(data));
+}
+
 }  // namespace kintsugi::test

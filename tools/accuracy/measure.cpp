@@ -138,16 +138,8 @@ template <class T>
 void TypedCell<T>::execute(kintsugi_handle handle, const Method& method, const Plan& plan,
                            Result& result) const {
   result.c = make_entries<T>(key_.shape.m, key_.shape.n);
-  const T one = 1;
-  const T zero = 0;
-  kintsugi_operands data = KINTSUGI_OPERANDS_INIT;
-  data.alpha = &one;
-  data.a = a_.data();
-  data.b = b_.data();
-  data.beta = &zero;
-  data.c = result.c.data();
   const auto start = std::chrono::steady_clock::now();
-  require(method.scheme, kintsugi_plan_execute(handle, plan.get(), &data));
+  require(method.scheme, execute_product(handle, plan, a_.data(), b_.data(), result.c.data()));
   result.seconds = seconds_since(start);
 }
 

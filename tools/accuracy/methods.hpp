@@ -29,6 +29,20 @@ using Plan = std::unique_ptr<kintsugi_plan_s, PlanDeleter>;
 Plan make_plan(kintsugi_handle handle, const Shape& shape, const Method& method);
 Json describe(const Plan& plan);
 
+// C = A B by that plan.
+template <class T>
+kintsugi_status execute_product(kintsugi_handle handle, const Plan& plan, const T* a, const T* b, T* c) {
+  const T one = 1;
+  const T zero = 0;
+  kintsugi_operands data = KINTSUGI_OPERANDS_INIT;
+  data.alpha = &one;
+  data.a = a;
+  data.b = b;
+  data.beta = &zero;
+  data.c = c;
+  return kintsugi_plan_execute(handle, plan.get(), &data);
+}
+
 // A split of a plan's description. Its words are those of `split`, which must live as long.
 lab::SplitDescription description_of(const Json& split);
 

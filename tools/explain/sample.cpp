@@ -59,19 +59,6 @@ kintsugi_problem Sample<T>::problem() const {
 }
 
 template <class T>
-kintsugi_status Sample<T>::execute(kintsugi_handle handle, const Plan& plan, std::vector<T>& c) const {
-  const T one = 1;
-  const T zero = 0;
-  kintsugi_operands data = KINTSUGI_OPERANDS_INIT;
-  data.alpha = &one;
-  data.a = a_.data();
-  data.b = b_.data();
-  data.beta = &zero;
-  data.c = c.data();
-  return kintsugi_plan_execute(handle, plan.get(), &data);
-}
-
-template <class T>
 SchemeRun Sample<T>::run(const std::string& scheme, const std::string& engine) const {
   const Handle handle = make_handle();
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
@@ -91,7 +78,7 @@ SchemeRun Sample<T>::run(const std::string& scheme, const std::string& engine) c
   require("--schemes", status);
   run.plan = describe(plan);
   std::vector<T> c(rows_.size() * columns_.size());
-  status = execute(handle.get(), plan, c);
+  status = execute_product(handle.get(), plan, a_.data(), b_.data(), c.data());
   if (is_refusal(status)) return {kintsugi_last_error(), run.plan, {}, {}, {}};
   require(scheme, status);
   run.report = read_description("report", [&](char* buffer, std::size_t capacity, std::size_t* needed) {

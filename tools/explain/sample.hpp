@@ -47,7 +47,6 @@ class Sample {
     return {values.data(), std::ssize(vectors), k_, k_, 1};
   }
   kintsugi_problem problem() const;
-  kintsugi_status execute(kintsugi_handle handle, const Plan& plan, std::vector<T>& c) const;
 
   std::int64_t k_;
   std::vector<std::int64_t> rows_;

@@ -16,7 +16,6 @@
 #include "arith/residue.hpp"
 #include "base/status.hpp"
 #include "plan/program.hpp"
-#include "recombine/residues.hpp"
 
 namespace kintsugi::core::schemes {
 

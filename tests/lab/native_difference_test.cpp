@@ -1,0 +1,30 @@
+// Differences from the native product, at the edges.
+#include "lab/native_difference.hpp"
+
+#include <gtest/gtest.h>
+
+namespace kintsugi::lab {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+const double nan = std::numeric_limits<double>::quiet_NaN();
+
+TEST(NativeDifference, Values) {
+  EXPECT_EQ(relative_difference(3, -4), 1.75);
+  EXPECT_EQ(relative_difference(-5, -4), -0.25);
+  EXPECT_EQ(relative_difference(0, 0), 0);
+  EXPECT_EQ(relative_difference(nan, nan), 0);
+  EXPECT_EQ(relative_difference(infinity, infinity), 0);
+  EXPECT_EQ(relative_difference(-1, 0), -infinity);
+  EXPECT_EQ(relative_difference(1, infinity), -infinity);
+  EXPECT_EQ(relative_difference(infinity, 1), infinity);
+  EXPECT_TRUE(std::isinf(relative_difference(nan, 1)));
+  // Differences and sums beyond double.
+  EXPECT_EQ(relative_difference(0x1p1023, -0x1p1023), 2);
+  EXPECT_EQ(symmetric_difference(0x1p1023, -0x1p1023), 1);
+  EXPECT_EQ(symmetric_difference(0x1p-1074, 0), 1);
+  EXPECT_EQ(symmetric_difference(1, infinity), infinity);
+}
+
+}  // namespace
+}  // namespace kintsugi::lab
