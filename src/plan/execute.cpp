@@ -115,7 +115,7 @@ void run_program(const Plan& plan, const Blocking& blocking, const Program& prog
   for (VectorRange& range : b.ranges) set_scale(range, *b.rule);
   a.slices = take_slices(plan, *a.rule, blocking.m, workspace);
   b.slices = take_slices(plan, *b.rule, blocking.n, workspace);
-  Accumulators sums = make_accumulators(program.format(), blocking.m, blocking.n, program.schedule.sums());
+  Accumulators sums = make_accumulators(program.sum_type(), blocking.m, blocking.n, program.schedule.sums());
   sums.data = workspace.take(sums.bytes());
   std::byte* scratch = workspace.take(
       plan.engine->scratch_bytes(program.schedule, program.format().id, plan.problem.k, plan.threads));

@@ -9,6 +9,7 @@
 
 #include "arith/split_rule.hpp"
 #include "formats/int8.hpp"
+#include "recombine/accumulators.hpp"
 #include "schedule/schedule.hpp"
 #include "splits/ranges.hpp"
 
@@ -78,6 +79,10 @@ struct Program {
   Recombination recombination = Recombination::weighted;
 
   const Format& format() const { return *split_a.format; }
+
+  SumType sum_type() const {
+    return format().floating && !schedule.integer_sums ? SumType::f32 : SumType::i64;
+  }
 
   // The same residual scaling on both sides, and its inverse on the groups of the cross terms.
   void set_residual_exponent(int exponent, std::span<const int> cross_groups) {

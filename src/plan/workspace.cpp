@@ -22,7 +22,7 @@ std::size_t rung_bytes(const Plan& plan, const Rung& rung, const Blocking& block
   }
   const SliceStorage storage = plan.engine->slice_storage(program.format().id);
   const Accumulators sums =
-      make_accumulators(program.format(), blocking.m, blocking.n, program.schedule.sums());
+      make_accumulators(program.sum_type(), blocking.m, blocking.n, program.schedule.sums());
   return ranges +
          make_slices(program.format(), storage, program.split_a.slices, blocking.m, problem.k).bytes() +
          make_slices(program.format(), storage, program.split_b.slices, blocking.n, problem.k).bytes() +

@@ -5,20 +5,22 @@
 #include <cstdint>
 
 #include "base/memory.hpp"
-#include "formats/format.hpp"
 
 namespace kintsugi::core {
 
-// Sum of group g for entry (i, j): element g * group_stride() + i + j * rows. float for floating
-// slice formats, std::int64_t for integer ones: what their int32 accumulators give, block of k by block of k.
+// float for floating slices, std::int64_t where the engine's sums are integers: what its accumulators give, block of
+// k by block of k.
+enum class SumType : std::uint8_t { f32, i64 };
+
+// Sum of group g for entry (i, j): element g * group_stride() + i + j * rows.
 struct Accumulators {
   std::byte* data = nullptr;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   int groups = 0;
-  bool floating = true;
+  SumType type = SumType::f32;
 
-  std::size_t element_bytes() const { return floating ? sizeof(float) : sizeof(std::int64_t); }
+  std::size_t element_bytes() const { return type == SumType::f32 ? sizeof(float) : sizeof(std::int64_t); }
   std::int64_t group_stride() const { return rows * columns; }
   std::size_t bytes() const { return array_bytes(groups * rows, columns, element_bytes()); }
 
@@ -28,9 +30,8 @@ struct Accumulators {
   }
 };
 
-inline Accumulators make_accumulators(const Format& format, std::int64_t rows, std::int64_t columns,
-                                      int groups) {
-  return {nullptr, rows, columns, groups, format.floating};
+inline Accumulators make_accumulators(SumType type, std::int64_t rows, std::int64_t columns, int groups) {
+  return {nullptr, rows, columns, groups, type};
 }
 
 }  // namespace kintsugi::core

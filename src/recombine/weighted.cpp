@@ -28,8 +28,8 @@ class FloatingSum {
   std::span<const int> exponents_;
 };
 
-// The same of integer ones: one sum of multiples of the smallest weight. 64 groups of sums below 2^60 (2^46 products of
-// int8) and weights that are at most 2^60 apart keep it below 2^126.
+// The same of integer ones: one sum of multiples of the smallest weight. 256 groups of sums below 2^60 (2^46 products of
+// int8) and weights that are at most 2^58 apart keep it below 2^126.
 class IntegerSum {
  public:
   IntegerSum(const Accumulators& sums, std::span<const int> exponents)
@@ -68,7 +68,7 @@ template <class T>
 void recombine_weighted(const Accumulators& sums, std::span<const int> group_exponents,
                         std::span<const VectorRange> rows, std::span<const VectorRange> columns, T alpha,
                         T beta, const MatrixView<T>& c, int threads) {
-  if (sums.floating)
+  if (sums.type == SumType::f32)
     return recombine(FloatingSum(sums, group_exponents), rows, columns, alpha, beta, c, threads);
   recombine(IntegerSum(sums, group_exponents), rows, columns, alpha, beta, c, threads);
 }

@@ -11,9 +11,9 @@ namespace kintsugi::core {
 // One product of slices. Where `rescales` is set, the accumulator of its group is multiplied by
 // 2^rescale_exponent (a weight of the schedule) before the term's products are added to it.
 struct Term {
-  std::int8_t a = 0;
-  std::int8_t b = 0;
-  std::int8_t group = 0;
+  std::int16_t a = 0;
+  std::int16_t b = 0;
+  std::int16_t group = 0;
   bool rescales = false;
 
   friend constexpr bool operator==(const Term&, const Term&) = default;
@@ -42,7 +42,7 @@ struct Structure {
   friend constexpr bool operator==(const Structure&, const Structure&) = default;
 };
 
-inline constexpr int max_groups = 64;  // all products of 8 x 8 slices
+inline constexpr int max_groups = 256;
 
 // Structure and weights, at run time. Result = sum over groups of 2^group_exponents[g] * sum_g.
 struct Schedule {
@@ -53,6 +53,9 @@ struct Schedule {
   std::int64_t k_block = 0;
   std::int64_t k_step = 0;
   bool joint = false;
+  // Floating slices whose elements are integers and whose sums within a block are exact: the sums are added
+  // outside as 64-bit integers.
+  bool integer_sums = false;
   int rescale_exponent = 0;
   std::array<int, max_groups> group_exponents{};
 

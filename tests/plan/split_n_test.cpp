@@ -44,7 +44,7 @@ TEST(SplitN, ParametersMakeTheProgram) {
   EXPECT_EQ(terms_of("split-n:terms=3"), "00 01 10 ");
   EXPECT_EQ(terms_of("split-n:terms=3:a=1:b=4"), "00 01 02 ");
   EXPECT_EQ(terms_of("split-n:terms=a1b1+a0b0"), "11 00 ");
-  EXPECT_EQ(core::find_scheme("split-n:a=8:b=8")->program.schedule.groups, core::max_groups);
+  EXPECT_EQ(core::find_scheme("split-n:a=8:b=8")->program.schedule.groups, 64);
 }
 
 TEST(SplitN, WrongParametersAreNamed) {

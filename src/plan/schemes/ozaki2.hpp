@@ -29,7 +29,7 @@ inline constexpr auto ozaki2_structure = [] {
                                    .k_block = 65536,
                                    .k_step = 0};
   for (int t = 0; t < most_moduli; ++t) {
-    const auto place = static_cast<std::int8_t>(t);
+    const auto place = static_cast<std::int16_t>(t);
     structure.terms[t] = {place, place, place};
   }
   return structure;

@@ -50,7 +50,7 @@ std::vector<Term> all_terms(int slices_a, int slices_b) {
   std::vector<Term> terms;
   for (int sum = 0; sum <= slices_a + slices_b - 2; ++sum) {
     for (int s = std::max(0, sum - slices_b + 1); s <= std::min(sum, slices_a - 1); ++s) {
-      terms.push_back({static_cast<std::int8_t>(s), static_cast<std::int8_t>(sum - s)});
+      terms.push_back({static_cast<std::int16_t>(s), static_cast<std::int16_t>(sum - s)});
     }
   }
   return terms;
@@ -64,7 +64,7 @@ std::vector<Term> listed_terms(std::string_view list, const std::vector<Term>& a
     const auto item = rest.substr(0, rest.find('+'));
     rest.remove_prefix(std::min(item.size() + 1, rest.size()));
     if (item.size() != 4 || item[0] != 'a' || item[2] != 'b') return {};
-    const Term term{static_cast<std::int8_t>(item[1] - '0'), static_cast<std::int8_t>(item[3] - '0')};
+    const Term term{static_cast<std::int16_t>(item[1] - '0'), static_cast<std::int16_t>(item[3] - '0')};
     if (std::find(all.begin(), all.end(), term) == all.end()) return {};
     if (std::find(terms.begin(), terms.end(), term) != terms.end()) return {};
     terms.push_back(term);
@@ -107,7 +107,7 @@ const Parameter* configure_split_n(Program& program, std::span<const Parameter> 
   if (terms.empty()) return choice.terms;
   Schedule& schedule = program.schedule;
   for (std::size_t t = 0; t < terms.size(); ++t) {
-    terms[t].group = static_cast<std::int8_t>(t);
+    terms[t].group = static_cast<std::int16_t>(t);
     schedule.group_exponents[t] = -choice.scale * (terms[t].a + terms[t].b);
   }
   schedule.terms = keep(terms);

@@ -51,7 +51,7 @@ void print_int8(std::int64_t size, int threads) {
   std::vector<std::byte> memory(slices.bytes());
   for (std::size_t e = 0; e < memory.size(); ++e) memory[e] = static_cast<std::byte>(lab::mix_bits(e));
   slices.data = memory.data();
-  Accumulators sums = make_accumulators(int8, size, size, 1);
+  Accumulators sums = make_accumulators(SumType::i64, size, size, 1);
   std::vector<std::byte> sums_memory(sums.bytes());
   sums.data = sums_memory.data();
   const double operations = 2.0 * static_cast<double>(size) * static_cast<double>(size * size);

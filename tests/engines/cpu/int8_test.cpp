@@ -55,7 +55,7 @@ class Operands {
   // Sums and scratch begin with what does not belong there.
   template <class Multiply>
   std::vector<std::byte> run(std::size_t scratch_bytes, int threads, const Multiply& multiply) const {
-    Accumulators sums = make_accumulators(int8, m_, n_, schedule_.groups);
+    Accumulators sums = make_accumulators(SumType::i64, m_, n_, schedule_.groups);
     std::vector<std::byte> memory(sums.bytes(), std::byte{0xcd});
     std::vector<std::byte> scratch(scratch_bytes, std::byte{0xab});
     sums.data = memory.data();
