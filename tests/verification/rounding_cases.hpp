@@ -129,7 +129,8 @@ class ConstructedRounding {
   bool draw(Column& column) {
     const int last = column.last - alpha_exponent_;
     const int depth = static_cast<int>(random_.integer(3, most_depth_));
-    const int cancelled = last + static_cast<int>(random_.integer(-2 * L::digits, anywhere_ ? 200 : 4));
+    const int cancelled = last + static_cast<int>(random_.integer(anywhere_ ? -2 * L::digits : -L::digits,
+                                                                  anywhere_ ? 200 : 4));
     const int old = column.last + static_cast<int>(random_.integer(-2 * L::digits, 4));
     column.c_exponent = old + L::digits;  // beta = beta_ 2^-digits
     const bool held = column.c_exponent >= L::lowest && column.c_exponent <= L::highest;
