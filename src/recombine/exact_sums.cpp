@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "arith/epilogue.hpp"
 #include "arith/exact_sum.hpp"
 #include "base/floating_environment.hpp"
 #include "base/memory.hpp"
@@ -21,10 +22,8 @@ template <class T>
 T rounded_entry(const T* row, const T* column, std::int64_t k, T alpha, T beta, const T* c) {
   ExactSum sum;
   sum.add_products(row, column, k);
-  if (!std::isfinite(alpha) || (c != nullptr && !std::isfinite(beta))) {
-    const auto product = static_cast<T>(alpha * static_cast<T>(sum.to_double()));
-    return c == nullptr ? product : product + beta * *c;
-  }
+  if (!std::isfinite(alpha) || (c != nullptr && !std::isfinite(beta)))
+    return special_epilogue(sum.sign(), alpha, beta, c);
   sum.multiply(static_cast<double>(alpha));
   if (c != nullptr) sum.add_product(beta, *c);
   if constexpr (sizeof(T) == sizeof(float)) return sum.to_float();
