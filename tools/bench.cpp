@@ -99,7 +99,7 @@ void add_options(CLI::App& command, BenchRequest& request) {
       ->delimiter(',');
   command
       .add_option("--baselines", request.baselines,
-                  "native, and plain loops: long-double, float128, mpfr:P of P bits [native]")
+                  "native, and plain loops: long-double, double-double, float128, mpfr:P of P bits [native]")
       ->delimiter(',');
   command.add_option("--shapes", request.shapes, "Sizes MxNxK, or N for NxNxN [512]")->delimiter(',');
   command.add_option("--type", request.type, "Type of the operands, fp32 or fp64")

@@ -25,15 +25,15 @@ def rows(program):
 
 
 def test_rows_and_schema(program):
-    baselines = ["native", "long-double", "float128", "mpfr:113"]
+    baselines = ["native", "long-double", "double-double", "float128", "mpfr:113"]
     words = ["exact,fp64", "ozaki2:moduli=20", "--type", "fp64", "--baselines", ",".join(baselines)]
     document = program.ok("bench", *words, *TINY, "--json").json()
     accept(document, "bench")
     assert document["settings"]["shapes"] == ["8x12x16"] and document["settings"]["baselines"] == baselines
     rows = document["rows"]
     assert [row["name"] for row in rows] == ["exact", "fp64", "ozaki2:moduli=20", *baselines]
-    assert [row["kind"] for row in rows] == ["candidate"] * 3 + ["baseline"] * 4
-    assert [row["check"]["promise"] for row in rows] == ["exact", "contract", "bound", "contract"] + ["bound"] * 3
+    assert [row["kind"] for row in rows] == ["candidate"] * 3 + ["baseline"] * 5
+    assert [row["check"]["promise"] for row in rows] == ["exact", "contract", "bound", "contract"] + ["bound"] * 4
     assert rows[2]["products"] == 20 and rows[2]["scheme"] == "ozaki2:moduli=20"
     for row in rows:
         assert row["problem"] == {"m": 8, "n": 12, "k": 16, "type": "fp64"}
