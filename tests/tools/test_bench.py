@@ -47,7 +47,7 @@ def test_rows_and_schema(program):
 def test_numbers_belong_together(rows):
     for row in rows("fp16x3", "int8x6", "--baselines", "native,float128", *TINY):
         time = row["time"]
-        assert 0 < time["minimum"] <= time["median"] and time["runs"] == 2
+        assert 0 < time["minimum"] <= time["median"] and time["processor"] > 0 and time["rounds"] == 2
         computed = row["computed"]
         assert row["rate"] == pytest.approx(2 * computed["m"] * computed["n"] * 16 / time["minimum"])
         assert set(row["ratios"]) == {"native", "float128"}
@@ -128,7 +128,8 @@ def test_a_wrong_result_is_not_timed(program, last, ratio):
     environment = {"KINTSUGI_CPU_BLAS": str(program.folder / "libfake.so")}
     result = program("bench", "int8x6", *TINY, "-o", "r.json", environment=environment)
     assert result.status == 1 and result.stdout == ""
-    message = r"kintsugi: native: 8x12x16: the largest error of 96 checked entries is " + ratio + " times what"
+    message = r"kintsugi: native: 8x12x16: the largest error of 96 checked entries is " + ratio + r" times what its contract "
+    assert "entry (7, 11) is " in result.stderr and result.stderr.endswith("; nothing was timed\n")
     assert re.match(message, result.stderr), result.stderr
     assert not (program.folder / "r.json").exists()
 
@@ -165,7 +166,7 @@ def test_bad_input(program, words, message):
 def test_text(program):
     text = program.ok("bench", "exact", "--baselines", "native,float128", "--baseline-size", "4", *TINY).stdout
     lines = text.splitlines()
-    assert lines[0] == "fp32, uniform, seed 1; 1 threads, 2 rounds" and "OpenBLAS" in lines[1]
+    assert lines[0] == "fp32, uniform, seed 1; threads: 1, rounds: 2" and "OpenBLAS" in lines[1]
     (head,) = [line for line in lines if line.startswith("m x n x k")]
     assert "x native" in head and "x float128" in head and "GFLOP/s" in head
     (exact,) = [line for line in lines if " exact (" in line]
@@ -185,7 +186,7 @@ def test_the_page_of_a_file(program):
     assert titles == ["uniform, m = 4, n = 4: rate against k", "uniform, k = 8: rate against m = n",
                       "uniform: rate against m = n = k", "All rates"]
     names = ["fp16x3 · cpu", "exact · cpu", "native · cpu", "long-double · plain loop"]
-    labels = {f"{name} · {threads} threads" for name in names for threads in (1, 2)}
+    labels = {f"{name} · threads: {threads}" for name in names for threads in (1, 2)}
     charts = list(root.iter(SVG + "svg"))
     assert len(charts) == 3 * 2, "rates, and ratios to native"
     for chart in charts:
