@@ -182,7 +182,8 @@ void add_engine_floors(ErrorBound& bound, const Program& program, Accumulator ac
 // Groups are added in double: their number less one roundings, to each of which all magnitudes may come.
 void add_recombination(ErrorBound& bound, const Program& program, const SplitError& a, const SplitError& b,
                        std::int64_t k) {
-  if (!program.format().floating) {  // exact, but for the rounding of the sum to double
+  if (program.sum_type() == SumType::i128) return;  // exact, but for the one last rounding
+  if (!program.format().floating) {                 // exact, but for the rounding of the sum to double
     bound.relative += 0x1p-52;
     return;
   }
@@ -193,6 +194,19 @@ void add_recombination(ErrorBound& bound, const Program& program, const SplitErr
     bound.floor_b += loss * a.ratios[term.a] * b.floors[term.b];
     bound.floor_both += loss * a.floors[term.a] * b.floors[term.b] * static_cast<double>(k);
   }
+}
+
+// Binades from a vector's largest magnitude, which an integer format's scale may leave one below top_exponent, down to
+// the grid's last place.
+int grid_span(const SplitRule& rule) {
+  if (rule.kind == SplitKind::residues) return rule.top_exponent;
+  return rule.top_exponent - 1 + (rule.slices - 1) * rule.residual_exponent;
+}
+
+// Products of all words of a grid with all words: what is lost is the grid's alone.
+bool keeps_all_words(const Program& program) {
+  const auto products = static_cast<std::size_t>(program.split_a.slices * program.split_b.slices);
+  return program.sum_type() == SumType::i128 && program.schedule.terms.size() == products;
 }
 
 // The bound as one coefficient of (|A||B|)_ij: every non-zero scaled element is at least 2^(top - span), one binade
@@ -279,17 +293,19 @@ double split_loss(const Program& program) {
 double relative_bound(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,
                       int span_a, int span_b) {
   const double before = relative_of(program, bound, k, span_a, span_b);
-  return program.schedule.sums() == 1 && type == OperandType::f32
+  const bool fp32_sum = program.format().floating && program.schedule.sums() == 1;
+  return fp32_sum && type == OperandType::f32
              ? before
              : before + unit_roundoff(type) * (1 + before);
 }
 
 int exact_span(const Program& program, OperandType type) {
   if (program.recombination == Recombination::exact_sums) return std::numeric_limits<int>::max();
-  if (program.recombination != Recombination::residues) return -1;
-  // The last significant bit of every element is an integer then.
   const int fraction_bits = (type == OperandType::f32 ? fp32 : fp64).fraction_bits();
-  return std::min(program.split_a.top_exponent, program.split_b.top_exponent) - fraction_bits;
+  // The last significant bit of every element is on the grid then.
+  const auto span = [&](const SplitRule& rule) { return grid_span(rule) - fraction_bits; };
+  const bool exact = program.recombination == Recombination::residues || keeps_all_words(program);
+  return exact ? std::min(span(program.split_a), span(program.split_b)) : -1;
 }
 
 }  // namespace kintsugi::core

@@ -40,9 +40,9 @@ constexpr SplitRule quantised_split(int slices, int residual_exponent) {
   return scaled_split(int8, slices, residual_exponent, int8.max_exponent);
 }
 
-// The same as the digits of one grid, 8 bits each.
-constexpr SplitRule grid_split(int slices) {
-  SplitRule rule = quantised_split(slices, 8);
+// Digits of one grid, of all bits that the integer format has.
+constexpr SplitRule grid_split(const Format& format, int slices) {
+  SplitRule rule = scaled_split(format, slices, format.significand_bits + 1, format.max_exponent);
   rule.kind = SplitKind::fixed;
   return rule;
 }
@@ -81,6 +81,7 @@ struct Program {
   const Format& format() const { return *split_a.format; }
 
   SumType sum_type() const {
+    if (format().id == FormatId::int52) return SumType::i128;
     return format().floating && !schedule.integer_sums ? SumType::f32 : SumType::i64;
   }
 
