@@ -19,8 +19,8 @@ constexpr std::int64_t panels = 2;
 constexpr std::int64_t panel_rows = panels * lanes;
 constexpr std::int64_t block_columns = 4;
 
-// k that is packed at once: 256 KiB an operand beside 256 KiB of sums, in an L2 cache of 1 MiB.
-constexpr std::int64_t k_packed = 256;
+// k that is packed at once: 128 KiB an operand, beside 256 KiB of sums and what comes next in an L2 cache of 1 MiB.
+constexpr std::int64_t k_packed = 128;
 
 // Low halves are below 2^52: sums of so many of them, and of so many words, are below 2^64.
 constexpr std::int64_t most_products = 4096;
@@ -147,9 +147,24 @@ void add_block(const std::uint64_t* a, const std::uint64_t* b, std::int64_t leng
   }
 }
 
-void add_packed(const Int52Block& block, std::int64_t length, Tile& tile) {
+// Words p ... p + k_packed - 1 of the vector that is number `turn`, those of a first: packing would wait for them.
+void prefetch(const Int52Block& block, std::int64_t p, std::int64_t turn) {
+  const bool of_a = turn < int52_tile;
+  const std::int64_t v = of_a ? turn : turn - int52_tile;
+  if (v >= (of_a ? block.rows : block.columns) || p + k_packed > block.length) return;
+  const std::int64_t* words = (of_a ? block.a : block.b) + v * block.stride + p;
+  for (std::int64_t line = 0; line < k_packed; line += lanes) {
+    _mm_prefetch(reinterpret_cast<const char*>(words + line), _MM_HINT_T1);
+  }
+}
+
+// Every block of registers takes its turn to prefetch one vector of what comes next, at p.
+void add_packed(const Int52Block& block, std::int64_t length, std::int64_t p, Tile& tile) {
+  static_assert(int52_tile / block_columns * (int52_tile / panel_rows) == 2 * int52_tile);
+  std::int64_t turn = 0;
   for (std::int64_t j = 0; j < block.columns; j += block_columns) {
     for (std::int64_t i = 0; i < block.rows; i += panel_rows) {
+      prefetch(block, p, turn++);
       const std::int64_t place = i + j * int52_tile;
       add_block(tile.a + i * k_packed, tile.b + j * k_packed, length, tile.low + place, tile.high + place);
     }
@@ -165,16 +180,65 @@ void clear(Tile& tile) {
   tile.products = 0;
 }
 
+// Eight integers of 128 bits: their low and their high halves.
+struct Integers {
+  __m512i low, high;
+};
+
+// Modulo 2^128; a sum below its addend has carried.
+inline Integers add(Integers x, Integers y) {
+  const __m512i low = _mm512_add_epi64(x.low, y.low);
+  const __mmask8 carry = _mm512_cmplt_epu64_mask(low, y.low);
+  const __m512i high = _mm512_add_epi64(x.high, y.high);
+  return {low, _mm512_mask_sub_epi64(high, carry, high, _mm512_set1_epi64(-1))};
+}
+
+// x * 2^Bits of sums below 2^64.
+template <int Bits>
+inline Integers shifted(__m512i x) {
+  return {_mm512_slli_epi64(x, Bits), _mm512_srli_epi64(x, 64 - Bits)};
+}
+
+// Halves that stand side by side, for the entries of the masks.
+inline Integers load(const Int52Sum* sums, __mmask8 first, __mmask8 second) {
+  const __m512i x = _mm512_maskz_loadu_epi64(first, sums);
+  const __m512i y = _mm512_maskz_loadu_epi64(second, sums + lanes / 2);
+  return {_mm512_permutex2var_epi64(x, _mm512_set_epi64(14, 12, 10, 8, 6, 4, 2, 0), y),
+          _mm512_permutex2var_epi64(x, _mm512_set_epi64(15, 13, 11, 9, 7, 5, 3, 1), y)};
+}
+
+inline void store(Int52Sum* sums, __mmask8 first, __mmask8 second, Integers x) {
+  _mm512_mask_storeu_epi64(
+      sums, first,
+      _mm512_permutex2var_epi64(x.low, _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0), x.high));
+  _mm512_mask_storeu_epi64(
+      sums + lanes / 2, second,
+      _mm512_permutex2var_epi64(x.low, _mm512_set_epi64(15, 7, 14, 6, 13, 5, 12, 4), x.high));
+}
+
+inline Integers negative(Integers x) {
+  const __m512i ones = _mm512_set1_epi64(-1);
+  const Integers complement{_mm512_xor_si512(x.low, ones), _mm512_xor_si512(x.high, ones)};
+  return add(complement, {_mm512_set1_epi64(1), _mm512_setzero_si512()});
+}
+
 // What the tile holds, without what the shifts added.
 void leave(const Tile& tile, const Int52Block& block, const Int52Sums& sums) {
-  const Int52Sum squares = static_cast<Int52Sum>(tile.products) << 102;
-  for (std::int64_t j = 0; j < block.columns; ++j) {
-    Int52Sum* target = sums.data + j * sums.stride;
-    const Int52Sum column = squares - (Int52Sum{tile.column_sums[j]} << 51);
-    for (std::int64_t i = 0; i < block.rows; ++i) {
+  for (std::int64_t i = 0; i < block.rows; i += lanes) {
+    const std::int64_t halves = 2 * (block.rows - i);
+    const unsigned mask = halves >= 2 * lanes ? 0xffffU : (1U << halves) - 1U;
+    const auto first = static_cast<__mmask8>(mask);
+    const auto second = static_cast<__mmask8>(mask >> lanes);
+    const Integers squares{_mm512_setzero_si512(), _mm512_set1_epi64(tile.products << (102 - 64))};
+    const Integers row = add(squares, negative(shifted<51>(_mm512_loadu_si512(tile.row_sums + i))));
+    for (std::int64_t j = 0; j < block.columns; ++j) {
+      const auto column_sum = _mm512_set1_epi64(static_cast<std::int64_t>(tile.column_sums[j]));
       const std::int64_t place = i + j * int52_tile;
-      target[i] += column - (Int52Sum{tile.row_sums[i]} << 51) + tile.low[place] +
-                   (Int52Sum{tile.high[place]} << 52);
+      const Integers low{_mm512_loadu_si512(tile.low + place), _mm512_setzero_si512()};
+      const Integers products = add(shifted<52>(_mm512_loadu_si512(tile.high + place)), low);
+      Int52Sum* target = sums.data + i + j * sums.stride;
+      const Integers words = add(add(products, row), negative(shifted<51>(column_sum)));
+      store(target, first, second, add(load(target, first, second), words));
     }
   }
 }
@@ -185,7 +249,7 @@ void add_product(const Int52Block& block, std::byte* packed, const Int52Sums& su
   for (std::int64_t p = 0; p < block.length; p += k_packed) {
     const std::int64_t part = block.length - p < k_packed ? block.length - p : k_packed;
     pack(block, p, part, tile);
-    add_packed(block, part, tile);
+    add_packed(block, part, p + part, tile);
     if (tile.products < most_products && p + part < block.length) continue;
     leave(tile, block, sums);
     clear(tile);
