@@ -22,7 +22,8 @@ double finite_or_zero(T x) {
 template <class T, class Visit>
 void for_each_element(const MatrixView<const T>& operand, std::int64_t first, std::int64_t last,
                       Visit&& visit) {
-  constexpr std::int64_t chunk = 64;
+  // Elements that stand a power of two apart fall into one set of the L1 cache, which keeps eight lines.
+  const std::int64_t chunk = operand.column_stride == 1 ? 64 : 8;
   for (std::int64_t begin = 0; begin < operand.columns; begin += chunk) {
     const std::int64_t end = std::min(operand.columns, begin + chunk);
     for (std::int64_t v = first; v < last; ++v) {

@@ -20,6 +20,7 @@
 #include "plan/schemes/fp16x3_wide.hpp"
 #include "plan/schemes/h2sgemm.hpp"
 #include "plan/schemes/h2sgemm_element.hpp"
+#include "plan/schemes/int52.hpp"
 #include "plan/schemes/int8x6.hpp"
 #include "plan/schemes/legemm.hpp"
 #include "plan/schemes/markidis.hpp"
@@ -56,6 +57,7 @@ constexpr std::array registry{
     &schemes::split_n,
     &schemes::int8x6,
     &schemes::quantensor,
+    &schemes::int52,
     &schemes::ozaki2,
     &schemes::superaccumulator,
 };
