@@ -30,7 +30,7 @@ std::string name_text(const Json& row) {
 
 void print_table(const Bench& bench, const Json& rows) {
   std::vector<std::string> heads{"m x n x k", "candidate", "quickest", "median", "processor", "GFLOP/s"};
-  for (const auto& baseline : bench.baselines) heads.push_back("x " + baseline);
+  for (const auto& baseline : bench.baselines) heads.push_back("x " + baseline + " (processor)");
   heads.insert(heads.end(), {"workspace", "largest error"});
   Table table(heads);
   for (std::size_t column = 2; column < heads.size(); ++column) table.align_right(column);
@@ -45,7 +45,8 @@ void print_table(const Bench& bench, const Json& rows) {
         seconds_text(time.at("processor")),
         rate_text(row.at("rate"))};
     for (const auto& baseline : bench.baselines)
-      cells.push_back(fmt::format("{:.3g}", row.at("ratios").at(baseline).get<double>()));
+      cells.push_back(fmt::format("{:.3g} ({:.3g})", row.at("ratios").at(baseline).get<double>(),
+                                  row.at("processor_ratios").at(baseline).get<double>()));
     cells.push_back(workspace_text(row.at("workspace_bytes")));
     cells.push_back(check_text(row.at("check")));
     table.add(cells);

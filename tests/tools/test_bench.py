@@ -48,11 +48,14 @@ def test_numbers_belong_together(rows):
     for row in rows("fp16x3", "int8x6", "--baselines", "native,float128", *TINY):
         time = row["time"]
         assert 0 < time["minimum"] <= time["median"] and time["processor"] > 0 and time["rounds"] == 2
-        computed = row["computed"]
-        assert row["rate"] == pytest.approx(2 * computed["m"] * computed["n"] * 16 / time["minimum"])
+        assert row["rate"] == pytest.approx(operations(row) / time["minimum"])
         assert set(row["ratios"]) == {"native", "float128"}
         if row["kind"] == "baseline":
-            assert row["ratios"][row["name"]] == 1
+            assert row["ratios"][row["name"]] == row["processor_ratios"][row["name"]] == 1
+
+
+def operations(row):
+    return 2 * row["computed"]["m"] * row["computed"]["n"] * row["problem"]["k"]
 
 
 def test_ratios_are_those_of_the_rates(rows):
@@ -61,6 +64,9 @@ def test_ratios_are_those_of_the_rates(rows):
     for row in measured:
         for name, ratio in row["ratios"].items():
             assert ratio == pytest.approx(row["rate"] / rates[name])
+        by_time = {other["name"]: operations(other) / other["time"]["processor"] for other in measured}
+        for name, ratio in row["processor_ratios"].items():
+            assert ratio == pytest.approx(by_time[row["name"]] / by_time[name])
 
 
 def test_plain_loops_compute_a_leading_block(rows):

@@ -69,11 +69,14 @@ struct Timed {
     const std::vector<double> times = sorted(&Round::seconds);
     return (times[(times.size() - 1) / 2] + times[times.size() / 2]) / 2;
   }
-  // Operations a second, two for each product of elements.
-  double rate() const {
+  double processor() const { return sorted(&Round::processor_seconds).front(); }
+  // Two for each product of elements.
+  double operations() const {
     const auto [m, n, k] = contestant->shape();
-    return 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / quickest();
+    return 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   }
+  double rate() const { return operations() / quickest(); }
+  double processor_rate() const { return operations() / processor(); }
 };
 
 double processor_seconds() {
@@ -85,7 +88,7 @@ double processor_seconds() {
 // OpenMP's threads spin for milliseconds when a loop is done and OpenBLAS's for 2^26 cycles, on cores that the next
 // contestant needs: there is a pause. Then it runs until 10 ms are gone, its own threads awake; the quickest run counts.
 Round time_round(Contestant& contestant) {
-  constexpr auto pause = std::chrono::milliseconds(50);
+  constexpr auto pause = std::chrono::milliseconds(30);
   constexpr double enough_seconds = 0.01;
   std::this_thread::sleep_for(pause);
   Round quickest{HUGE_VAL, HUGE_VAL};
@@ -209,14 +212,16 @@ Json BenchShape<T>::row_of(const Timed& timed) const {
   row["check"] = timed.check;
   row["time"] = {{"minimum", timed.quickest()},
                  {"median", timed.median()},
-                 {"processor", timed.sorted(&Round::processor_seconds).front()},
+                 {"processor", timed.processor()},
                  {"rounds", timed.rounds.size()}};
   row["rate"] = timed.rate();
-  row["ratios"] = Json::object();
+  row["ratios"] = row["processor_ratios"] = Json::object();
   for (const Timed& other : all_) {
     const bool baseline = std::find(bench_.baselines.begin(), bench_.baselines.end(),
                                     other.contestant->name()) != bench_.baselines.end();
-    if (baseline) row["ratios"][other.contestant->name()] = timed.rate() / other.rate();
+    if (!baseline) continue;
+    row["ratios"][other.contestant->name()] = timed.rate() / other.rate();
+    row["processor_ratios"][other.contestant->name()] = timed.processor_rate() / other.processor_rate();
   }
   return row;
 }
