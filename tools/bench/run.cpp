@@ -215,7 +215,8 @@ Json BenchShape<T>::row_of(const Timed& timed) const {
                  {"processor", timed.processor()},
                  {"rounds", timed.rounds.size()}};
   row["rate"] = timed.rate();
-  row["ratios"] = row["processor_ratios"] = Json::object();
+  row["ratios"] = Json::object();
+  row["processor_ratios"] = Json::object();
   for (const Timed& other : all_) {
     const bool baseline = std::find(bench_.baselines.begin(), bench_.baselines.end(),
                                     other.contestant->name()) != bench_.baselines.end();
