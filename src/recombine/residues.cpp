@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "arith/complex.hpp"
 #include "arith/exact_rounding.hpp"
 #include "arith/residue.hpp"
 #include "recombine/finite_entries.hpp"
@@ -81,11 +82,19 @@ void recombine_residues(const Accumulators& sums, std::span<const VectorRange> r
                         std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
                         int threads) {
   const ChineseRemainder remainder(sums.groups);
-  for_each_finite_entry(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& entry) {
-    const std::int64_t* first = sums.group<std::int64_t>(0) + i + j * sums.rows;
+  const auto product = [&](std::int64_t i, std::int64_t v) {
+    const std::int64_t* first = sums.group<std::int64_t>(0) + i + v * sums.rows;
     ExactNumber<6> exact = remainder([&](int t) { return first[t * sums.group_stride()]; });
-    exact.exponent = -(rows[i].scale + columns[j].scale);
-    entry = exact_epilogue(exact, alpha, beta, beta == 0 ? nullptr : &entry);
+    exact.exponent = -(rows[i].scale + columns[v].scale);
+    return exact;
+  };
+  for_each_finite_entry(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& entry) {
+    const T* old = beta == T(0) ? nullptr : &entry;
+    if constexpr (is_complex<T>) {
+      entry = exact_epilogue(product(i, 2 * j), product(i, 2 * j + 1), alpha, beta, old);
+    } else {
+      entry = exact_epilogue(product(i, j), alpha, beta, old);
+    }
   });
 }
 
@@ -94,5 +103,12 @@ template void recombine_residues(const Accumulators&, std::span<const VectorRang
 template void recombine_residues(const Accumulators&, std::span<const VectorRange>,
                                  std::span<const VectorRange>, double, double, const MatrixView<double>&,
                                  int);
+
+template void recombine_residues(const Accumulators&, std::span<const VectorRange>,
+                                 std::span<const VectorRange>, std::complex<float>, std::complex<float>,
+                                 const MatrixView<std::complex<float>>&, int);
+template void recombine_residues(const Accumulators&, std::span<const VectorRange>,
+                                 std::span<const VectorRange>, std::complex<double>, std::complex<double>,
+                                 const MatrixView<std::complex<double>>&, int);
 
 }  // namespace kintsugi::core

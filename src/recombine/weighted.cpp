@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "arith/complex.hpp"
 #include "arith/epilogue.hpp"
 #include "recombine/finite_entries.hpp"
 
@@ -56,9 +57,17 @@ class IntegerSum {
 template <class T, class Sum>
 void recombine(const Sum& sum, std::span<const VectorRange> rows, std::span<const VectorRange> columns,
                T alpha, T beta, const MatrixView<T>& c, int threads) {
+  const auto exponent = [&](std::int64_t i, std::int64_t v) { return -(rows[i].scale + columns[v].scale); };
+  const auto part = [&](std::int64_t i, std::int64_t v) {
+    return times_power_of_two(sum(i + v * c.rows), exponent(i, v));
+  };
   for_each_finite_entry(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& entry) {
-    entry = epilogue(sum(i + j * c.rows), -(rows[i].scale + columns[j].scale), alpha, beta,
-                     beta == 0 ? nullptr : &entry);
+    const T* old = beta == T(0) ? nullptr : &entry;
+    if constexpr (is_complex<T>) {
+      entry = epilogue(std::complex<double>(part(i, 2 * j), part(i, 2 * j + 1)), alpha, beta, old);
+    } else {
+      entry = epilogue(sum(i + j * c.rows), exponent(i, j), alpha, beta, old);
+    }
   });
 }
 
@@ -78,5 +87,12 @@ template void recombine_weighted(const Accumulators&, std::span<const int>, std:
 template void recombine_weighted(const Accumulators&, std::span<const int>, std::span<const VectorRange>,
                                  std::span<const VectorRange>, double, double, const MatrixView<double>&,
                                  int);
+
+template void recombine_weighted(const Accumulators&, std::span<const int>, std::span<const VectorRange>,
+                                 std::span<const VectorRange>, std::complex<float>, std::complex<float>,
+                                 const MatrixView<std::complex<float>>&, int);
+template void recombine_weighted(const Accumulators&, std::span<const int>, std::span<const VectorRange>,
+                                 std::span<const VectorRange>, std::complex<double>, std::complex<double>,
+                                 const MatrixView<std::complex<double>>&, int);
 
 }  // namespace kintsugi::core

@@ -35,12 +35,11 @@ Element stored(const Format& format, std::uint64_t pattern) {
   }
 }
 
-template <class Element, class T>
-void split_block_into(const MatrixView<const T>& operand, const SplitRule& rule,
-                      std::span<const VectorRange> ranges, const Slices& slices, std::int64_t first,
-                      std::int64_t last) {
-  for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t p, T x) {
-    const bool finite = x - x == T(0);
+template <class Element, class View>
+void split_block_into(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
+                      const Slices& slices, std::int64_t first, std::int64_t last) {
+  for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t p, auto x) {
+    const bool finite = x - x == 0;
     split_element(rule, finite ? static_cast<double>(x) : 0.0, ranges[v].scale,
                   [&](int s, std::uint64_t pattern) {
                     slices.vector<Element>(s, v)[p] = stored<Element>(*rule.format, pattern);
@@ -48,10 +47,9 @@ void split_block_into(const MatrixView<const T>& operand, const SplitRule& rule,
   });
 }
 
-template <class T>
-void split_block(const MatrixView<const T>& operand, const SplitRule& rule,
-                 std::span<const VectorRange> ranges, const Slices& slices, std::int64_t first,
-                 std::int64_t last) {
+template <class View>
+void split_block(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
+                 const Slices& slices, std::int64_t first, std::int64_t last) {
   if (slices.storage == SliceStorage::fp32) {
     return split_block_into<float>(operand, rule, ranges, slices, first, last);
   }
@@ -65,9 +63,9 @@ void split_block(const MatrixView<const T>& operand, const SplitRule& rule,
 
 }  // namespace
 
-template <class T>
-void split_operand(const MatrixView<const T>& operand, const SplitRule& rule,
-                   std::span<const VectorRange> ranges, const Slices& slices, int threads) {
+template <class View>
+void split_operand(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
+                   const Slices& slices, int threads) {
   if (slices.bytes() == 0) return;
   const std::int64_t blocks = slices.padded_vectors() / vectors_per_block;
 #pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
@@ -84,6 +82,10 @@ void split_operand(const MatrixView<const T>& operand, const SplitRule& rule,
 template void split_operand(const MatrixView<const float>&, const SplitRule&, std::span<const VectorRange>,
                             const Slices&, int);
 template void split_operand(const MatrixView<const double>&, const SplitRule&, std::span<const VectorRange>,
+                            const Slices&, int);
+template void split_operand(const EmbeddedView<float>&, const SplitRule&, std::span<const VectorRange>,
+                            const Slices&, int);
+template void split_operand(const EmbeddedView<double>&, const SplitRule&, std::span<const VectorRange>,
                             const Slices&, int);
 
 }  // namespace kintsugi::core

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "base/view.hpp"
-
 namespace kintsugi::core {
 
 // Vectors handled together: 16 floats are one cache line, so that an operand whose vectors are
@@ -13,9 +11,8 @@ namespace kintsugi::core {
 inline constexpr std::int64_t vectors_per_block = 16;
 
 // Calls visit(v, p, operand(v, p)) for vectors first...last - 1 and all p; for each v, p ascends.
-template <class T, class Visit>
-void for_each_element(const MatrixView<const T>& operand, std::int64_t first, std::int64_t last,
-                      Visit&& visit) {
+template <class View, class Visit>
+void for_each_element(const View& operand, std::int64_t first, std::int64_t last, Visit&& visit) {
   constexpr std::int64_t chunk = 64;
   for (std::int64_t begin = 0; begin < operand.columns; begin += chunk) {
     const std::int64_t end = std::min(operand.columns, begin + chunk);
