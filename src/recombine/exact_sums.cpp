@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "arith/complex.hpp"
+#include "arith/epilogue.hpp"
 #include "arith/exact_sum.hpp"
 #include "base/floating_environment.hpp"
 #include "base/memory.hpp"
@@ -19,13 +20,11 @@ std::size_t worker_bytes(std::int64_t length) {
 }
 
 template <class T>
-T rounded_entry(const T* row, const T* column, std::int64_t k, T alpha, T beta, const T* c) {
+T rounded_entry(const T* row, const T* column, std::int64_t length, T alpha, T beta, const T* c) {
   ExactSum sum;
-  sum.add_products(row, column, k);
-  if (!std::isfinite(alpha) || (c != nullptr && !std::isfinite(beta))) {
-    const auto product = static_cast<T>(alpha * static_cast<T>(sum.to_double()));
-    return c == nullptr ? product : product + beta * *c;
-  }
+  sum.add_products(row, column, length);
+  if (!std::isfinite(alpha) || (c != nullptr && !std::isfinite(beta)))
+    return special_epilogue(sum.sign(), alpha, beta, c);
   sum.multiply(static_cast<double>(alpha));
   if (c != nullptr) sum.add_product(beta, *c);
   return rounded<T>(sum);
@@ -55,7 +54,7 @@ std::size_t exact_scratch_bytes(std::int64_t length, int threads) {
 template <class T>
 void multiply_exactly(const OperandView<T>& a, const OperandView<T>& b, std::span<const VectorRange> rows,
                       std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
-                      std::byte* scratch, int threads) {
+                      const std::uint8_t* open, std::byte* scratch, int threads) {
   const int workers = workers_for(c.columns, threads);
 #pragma omp parallel for num_threads(workers) schedule(static, 1)
   for (int worker = 0; worker < workers; ++worker) {
@@ -68,7 +67,7 @@ void multiply_exactly(const OperandView<T>& a, const OperandView<T>& b, std::spa
       if (!columns[v].finite()) continue;
       for (std::int64_t part = 0; part < parts_of<T>; ++part) gather(b, v + part, column + part * b.columns);
       for (std::int64_t i = 0; i < c.rows; ++i) {
-        if (!rows[i].finite()) continue;
+        if (!rows[i].finite() || (open != nullptr && open[i + j * c.rows] == 0)) continue;
         gather(a, i, row);
         T& entry = c(i, j);
         entry = rounded_entry(row, column, a.columns, alpha, beta, beta == T(0) ? nullptr : &entry);
@@ -79,21 +78,21 @@ void multiply_exactly(const OperandView<T>& a, const OperandView<T>& b, std::spa
 
 template std::size_t exact_scratch_bytes<float>(std::int64_t, int);
 template std::size_t exact_scratch_bytes<double>(std::int64_t, int);
-template std::size_t exact_scratch_bytes<std::complex<float>>(std::int64_t, int);
-template std::size_t exact_scratch_bytes<std::complex<double>>(std::int64_t, int);
 template void multiply_exactly(const MatrixView<const float>&, const MatrixView<const float>&,
                                std::span<const VectorRange>, std::span<const VectorRange>, float, float,
-                               const MatrixView<float>&, std::byte*, int);
+                               const MatrixView<float>&, const std::uint8_t*, std::byte*, int);
 template void multiply_exactly(const MatrixView<const double>&, const MatrixView<const double>&,
                                std::span<const VectorRange>, std::span<const VectorRange>, double, double,
-                               const MatrixView<double>&, std::byte*, int);
+                               const MatrixView<double>&, const std::uint8_t*, std::byte*, int);
+template std::size_t exact_scratch_bytes<std::complex<float>>(std::int64_t, int);
+template std::size_t exact_scratch_bytes<std::complex<double>>(std::int64_t, int);
 template void multiply_exactly(const EmbeddedView<float>&, const EmbeddedView<float>&,
                                std::span<const VectorRange>, std::span<const VectorRange>,
                                std::complex<float>, std::complex<float>,
-                               const MatrixView<std::complex<float>>&, std::byte*, int);
+                               const MatrixView<std::complex<float>>&, const std::uint8_t*, std::byte*, int);
 template void multiply_exactly(const EmbeddedView<double>&, const EmbeddedView<double>&,
                                std::span<const VectorRange>, std::span<const VectorRange>,
                                std::complex<double>, std::complex<double>,
-                               const MatrixView<std::complex<double>>&, std::byte*, int);
+                               const MatrixView<std::complex<double>>&, const std::uint8_t*, std::byte*, int);
 
 }  // namespace kintsugi::core
