@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "arith/complex.hpp"
 #include "arith/epilogue.hpp"
 #include "arith/exact_rounding.hpp"
 #include "recombine/finite_entries.hpp"
@@ -126,19 +127,35 @@ template <class T, class Sum>
 void recombine_exactly(const Sum& sum, std::span<const VectorRange> rows,
                        std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
                        int threads) {
+  const auto part = [&](std::int64_t i, std::int64_t v) {
+    auto exact = sum(i + v * c.rows);
+    exact.exponent -= rows[i].scale + columns[v].scale;
+    return exact;
+  };
   for_each_finite_entry(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& entry) {
-    auto exact = sum(i + j * c.rows);
-    exact.exponent -= rows[i].scale + columns[j].scale;
-    entry = exact_epilogue(exact, alpha, beta, beta == 0 ? nullptr : &entry);
+    const T* old = beta == T(0) ? nullptr : &entry;
+    if constexpr (is_complex<T>) {
+      entry = exact_epilogue(part(i, 2 * j), part(i, 2 * j + 1), alpha, beta, old);
+    } else {
+      entry = exact_epilogue(part(i, j), alpha, beta, old);
+    }
   });
 }
 
 template <class T, class Sum>
 void recombine(const Sum& sum, std::span<const VectorRange> rows, std::span<const VectorRange> columns,
                T alpha, T beta, const MatrixView<T>& c, int threads) {
+  const auto exponent = [&](std::int64_t i, std::int64_t v) { return -(rows[i].scale + columns[v].scale); };
+  const auto part = [&](std::int64_t i, std::int64_t v) {
+    return times_power_of_two(sum(i + v * c.rows), exponent(i, v));
+  };
   for_each_finite_entry(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& entry) {
-    entry = epilogue(sum(i + j * c.rows), -(rows[i].scale + columns[j].scale), alpha, beta,
-                     beta == 0 ? nullptr : &entry);
+    const T* old = beta == T(0) ? nullptr : &entry;
+    if constexpr (is_complex<T>) {
+      entry = epilogue(std::complex<double>(part(i, 2 * j), part(i, 2 * j + 1)), alpha, beta, old);
+    } else {
+      entry = epilogue(sum(i + j * c.rows), exponent(i, j), alpha, beta, old);
+    }
   });
 }
 
@@ -155,10 +172,13 @@ void recombine_weighted(const Accumulators& sums, std::span<const int> group_exp
   switch (sums.type) {
     case SumType::f32: return by(FloatingSum(sums, group_exponents));
     case SumType::i64: return by(IntegerSum(sums, group_exponents));
-    case SumType::i128: break;
+    case SumType::i128:
+    case SumType::residue: break;
   }
-  if (sums.groups == 1 && alpha == T(1) && beta == T(0))
-    return recombine_words(sums, group_exponents[0], rows, columns, c, threads);
+  if constexpr (!is_complex<T>) {
+    if (sums.groups == 1 && alpha == T(1) && beta == T(0))
+      return recombine_words(sums, group_exponents[0], rows, columns, c, threads);
+  }
   if (sums.groups == 1) return exactly_by(WordSum<2>(sums, group_exponents));
   exactly_by(WordSum<7>(sums, group_exponents));
 }
@@ -168,5 +188,12 @@ template void recombine_weighted(const Accumulators&, std::span<const int>, std:
 template void recombine_weighted(const Accumulators&, std::span<const int>, std::span<const VectorRange>,
                                  std::span<const VectorRange>, double, double, const MatrixView<double>&,
                                  int);
+
+template void recombine_weighted(const Accumulators&, std::span<const int>, std::span<const VectorRange>,
+                                 std::span<const VectorRange>, std::complex<float>, std::complex<float>,
+                                 const MatrixView<std::complex<float>>&, int);
+template void recombine_weighted(const Accumulators&, std::span<const int>, std::span<const VectorRange>,
+                                 std::span<const VectorRange>, std::complex<double>, std::complex<double>,
+                                 const MatrixView<std::complex<double>>&, int);
 
 }  // namespace kintsugi::core

@@ -138,7 +138,8 @@ void multiply_floating(const Multiplication& task) {
   }
 }
 
-// A strided view as a BLAS argument: 'N' for unit stride down the columns, else 'T'.
+// A strided view as a BLAS argument: 'N' for unit stride down the columns, else 'T'; of a conjugate 'R' (OpenBLAS's own)
+// and 'C'.
 struct BlasMatrix {
   const char* trans;
   int ld;
@@ -148,10 +149,11 @@ struct BlasMatrix {
 int blas_int(std::int64_t value) { return static_cast<int>(value); }
 
 template <class T>
-BlasMatrix blas_matrix(const MatrixView<T>& view) {
+BlasMatrix blas_matrix(const MatrixView<T>& view, bool conjugate = false) {
   const bool columns_stand = view.row_stride == 1 && (view.column_stride >= view.rows || view.columns <= 1);
-  if (columns_stand) return {"N", blas_int(std::max({view.column_stride, view.rows, std::int64_t{1}}))};
-  return {"T", blas_int(std::max({view.row_stride, view.columns, std::int64_t{1}}))};
+  if (columns_stand)
+    return {conjugate ? "R" : "N", blas_int(std::max({view.column_stride, view.rows, std::int64_t{1}}))};
+  return {conjugate ? "C" : "T", blas_int(std::max({view.row_stride, view.columns, std::int64_t{1}}))};
 }
 
 void call_gemm(const char* transa, const char* transb, int m, int n, int k, float alpha, const float* a,
@@ -164,15 +166,27 @@ void call_gemm(const char* transa, const char* transb, int m, int n, int k, doub
   openblas().dgemm(transa, transb, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
 }
 
+void call_gemm(const char* transa, const char* transb, int m, int n, int k, std::complex<float> alpha,
+               const std::complex<float>* a, int lda, const std::complex<float>* b, int ldb,
+               std::complex<float> beta, std::complex<float>* c, int ldc) {
+  openblas().cgemm(transa, transb, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
+}
+
+void call_gemm(const char* transa, const char* transb, int m, int n, int k, std::complex<double> alpha,
+               const std::complex<double>* a, int lda, const std::complex<double>* b, int ldb,
+               std::complex<double> beta, std::complex<double>* c, int ldc) {
+  openblas().zgemm(transa, transb, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
+}
+
 template <class T>
 void native_product(const NativeProduct<T>& task) {
   const BlasMatrix c = blas_matrix(task.c);
   if (*c.trans == 'T') {  // row-major C: its transpose is column-major, and C^T = B^T A^T
-    return native_product<T>(
-        {task.b.transposed(), task.a.transposed(), task.c.transposed(), task.alpha, task.beta, task.threads});
+    return native_product<T>({task.b.transposed(), task.a.transposed(), task.c.transposed(), task.alpha,
+                              task.beta, task.threads, task.conjugate_b, task.conjugate_a});
   }
-  const BlasMatrix a = blas_matrix(task.a);
-  const BlasMatrix b = blas_matrix(task.b);
+  const BlasMatrix a = blas_matrix(task.a, task.conjugate_a);
+  const BlasMatrix b = blas_matrix(task.b, task.conjugate_b);
   const OpenBlasThreads threads(task.threads);
   call_gemm(a.trans, b.trans, blas_int(task.c.rows), blas_int(task.c.columns), blas_int(task.a.columns),
             task.alpha, task.a.data, a.ld, task.b.data, b.ld, task.beta, task.c.data, c.ld);
@@ -237,6 +251,8 @@ class CpuEngine final : public Engine {
   }
   void native(const NativeProduct<float>& product) const override { native_product(product); }
   void native(const NativeProduct<double>& product) const override { native_product(product); }
+  void native(const NativeProduct<std::complex<float>>& product) const override { native_product(product); }
+  void native(const NativeProduct<std::complex<double>>& product) const override { native_product(product); }
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "arith/complex.hpp"
 #include "base/floating_environment.hpp"
 #include "base/status.hpp"
 #include "base/workers.hpp"
@@ -155,6 +156,21 @@ void multiply_with(const Multiplication& task, std::size_t scratch_of_thread) {
   }
 }
 
+template <class T>
+void add_product(T x, bool, T y, bool, T& sum) {
+  sum = std::fma(x, y, sum);
+}
+
+// Of complex numbers every part is a sum of 2 k real products.
+template <class T>
+void add_product(const std::complex<T>& x, bool conjugate_x, const std::complex<T>& y, bool conjugate_y,
+                 std::complex<T>& sum) {
+  const T xi = conjugate_x ? -x.imag() : x.imag();
+  const T yi = conjugate_y ? -y.imag() : y.imag();
+  sum = {std::fma(-xi, yi, std::fma(x.real(), y.real(), sum.real())),
+         std::fma(xi, y.real(), std::fma(x.real(), yi, sum.imag()))};
+}
+
 // C = alpha * A * B + beta * C, each sum by fma over ascending k.
 template <class T>
 void plain_product(const NativeProduct<T>& task) {
@@ -163,9 +179,11 @@ void plain_product(const NativeProduct<T>& task) {
     const FloatingEnvironment environment;
     for (std::int64_t i = 0; i < task.c.rows; ++i) {
       T sum = 0;
-      for (std::int64_t p = 0; p < task.a.columns; ++p) sum = std::fma(task.a(i, p), task.b(p, j), sum);
+      for (std::int64_t p = 0; p < task.a.columns; ++p)
+        add_product(task.a(i, p), task.conjugate_a, task.b(p, j), task.conjugate_b, sum);
       T& entry = task.c(i, j);
-      entry = task.beta == T(0) ? task.alpha * sum : task.alpha * sum + task.beta * entry;
+      const T product = times(task.alpha, sum);
+      entry = task.beta == T(0) ? product : product + times(task.beta, entry);
     }
   }
 }
@@ -224,6 +242,8 @@ class ReferenceEngine final : public Engine {
 
   void native(const NativeProduct<float>& product) const override { plain_product(product); }
   void native(const NativeProduct<double>& product) const override { plain_product(product); }
+  void native(const NativeProduct<std::complex<float>>& product) const override { plain_product(product); }
+  void native(const NativeProduct<std::complex<double>>& product) const override { plain_product(product); }
 
  private:
   template <class Run>

@@ -27,6 +27,7 @@
 #include "plan/schemes/ootomo.hpp"
 #include "plan/schemes/ootomo_tf32.hpp"
 #include "plan/schemes/ozaki2.hpp"
+#include "plan/schemes/ozaki_int8.hpp"
 #include "plan/schemes/quantensor.hpp"
 #include "plan/schemes/split_n.hpp"
 #include "plan/schemes/superaccumulator.hpp"
@@ -57,6 +58,7 @@ constexpr std::array registry{
     &schemes::split_n,
     &schemes::int8x6,
     &schemes::quantensor,
+    &schemes::ozaki_int8,
     &schemes::int52,
     &schemes::ozaki2,
     &schemes::superaccumulator,
