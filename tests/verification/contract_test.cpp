@@ -168,12 +168,12 @@ TYPED_TEST(Contracts, ViolationsAreSeen) {
 
 // A new generator belongs into the list above.
 TEST(Contract, EveryGeneratorIsInTheSweep) {
-  std::string swept;
+  std::string swept = " ";
   for (const std::string& name : distributions<double>()) swept += name + " ";
   for (const std::string& line : lab::distribution_forms()) {
     const std::string name = line.substr(0, line.find_first_of(": "));
     if (name.starts_with("type") || name == "special") continue;
-    EXPECT_NE((" " + swept).find(" " + name), std::string::npos) << name;
+    EXPECT_NE(swept.find(" " + name), std::string::npos) << name;
   }
 }
 

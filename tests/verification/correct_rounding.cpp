@@ -37,6 +37,9 @@ Options route(std::int64_t number) {
   }
 }
 
+// A family with an intended miss.
+const std::string moved = "moved";
+
 template <class T>
 class Judge {
  public:
@@ -52,7 +55,7 @@ class Judge {
     count.entries += problem.m * problem.n;
     for (std::size_t e = 0; e < c.size(); ++e) {
       if (std::memcmp(&c[e], &problem.expected[e], sizeof(T)) == 0) continue;
-      if (count.misses++ == 0) show(problem, e, c[e]);
+      if (count.misses++ == 0 && family != moved) show(problem, e, c[e]);
     }
     const auto done = nlohmann::json::parse(report(handle_));
     for (const auto& rung : done.at("rungs")) {
@@ -143,8 +146,8 @@ bool sees_a_miss(Random& random) {
   std::map<std::string, std::int64_t> rungs;
   RoundingProblem<double> problem = TiesOfScalars<double>(random, 4, 3).problem();
   problem.expected[5] = std::nextafter(problem.expected[5], 0.0);
-  Judge<double>{families, rungs}("moved", problem, route(1));
-  return families["FP64 moved"].misses == 1;
+  Judge<double>{families, rungs}(moved, problem, route(1));
+  return families["FP64 " + moved].misses == 1;
 }
 
 int run(std::int64_t wanted) {
