@@ -284,12 +284,4 @@ double relative_bound(const Program& program, const ErrorBound& bound, OperandTy
              : before + unit_roundoff(type) * (1 + before);
 }
 
-int exact_span(const Program& program, OperandType type) {
-  if (program.recombination == Recombination::exact_sums) return std::numeric_limits<int>::max();
-  if (program.recombination != Recombination::residues) return -1;
-  // The last significant bit of every element is an integer then.
-  const int fraction_bits = (type == OperandType::f32 ? fp32 : fp64).fraction_bits();
-  return std::min(program.split_a.top_exponent, program.split_b.top_exponent) - fraction_bits;
-}
-
 }  // namespace kintsugi::core

@@ -214,6 +214,8 @@ class CpuEngine final : public Engine {
            (integer ? int8_worker_bytes(*int8_choice().kernels) : worker_bytes(schedule.groups));
   }
 
+  bool reduces_sums() const override { return true; }
+
   void multiply(const Multiplication& task) const override {
     if (task.a.format->floating) {
       multiply_floating(task);
