@@ -1,6 +1,7 @@
 // What an engine is: something that executes schedules on slices, or a whole native product.
 #pragma once
 
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -28,7 +29,7 @@ struct Multiplication {
 };
 
 // C = alpha * A * B + beta * C in T's own arithmetic; a is m x k, b is k x n, any strides of which
-// one is 1 in every matrix (transposes and layouts of a BLAS call).
+// one is 1 in every matrix (transposes and layouts of a BLAS call). Of complex matrices a and b may be conjugated.
 template <class T>
 struct NativeProduct {
   MatrixView<const T> a;
@@ -37,6 +38,8 @@ struct NativeProduct {
   T alpha = 1;
   T beta = 0;
   int threads = 1;
+  bool conjugate_a = false;
+  bool conjugate_b = false;
 };
 
 class Engine {
@@ -76,6 +79,8 @@ class Engine {
 
   virtual void native(const NativeProduct<float>& product) const = 0;
   virtual void native(const NativeProduct<double>& product) const = 0;
+  virtual void native(const NativeProduct<std::complex<float>>& product) const = 0;
+  virtual void native(const NativeProduct<std::complex<double>>& product) const = 0;
 };
 
 }  // namespace kintsugi::core

@@ -28,12 +28,12 @@ class CheckedRun {
  public:
   CheckedRun(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b, const Operands& operands,
              const MatrixView<T>& c, Workspace& workspace)
-      : plan_(plan), blocking_(blocking), a_(a), b_(b), alpha_(static_cast<T>(operands.alpha)),
-        beta_(static_cast<T>(operands.beta)), c_(c) {
+      : plan_(plan), blocking_(blocking), a_(a), b_(b), alpha_(scalar<T>(operands.alpha)),
+        beta_(scalar<T>(operands.beta)), c_(c) {
     margins_a_ = take_margins(plan.problem.m, workspace);
-    margins_b_ = take_margins(plan.problem.n, workspace);
+    margins_b_ = take_margins(plan.problem.vectors_b(), workspace);
     open_ = reinterpret_cast<std::uint8_t*>(workspace.take(array_bytes(blocking.m, blocking.n, 1)));
-    exact_scratch_ = workspace.take(exact_scratch_bytes<T>(plan.problem.k, plan.threads));
+    exact_scratch_ = workspace.take(exact_scratch_bytes<T>(plan.problem.products(), plan.threads));
     workspace_ = &workspace;
   }
 
@@ -98,37 +98,38 @@ class CheckedRun {
   }
 
   void mend(const Part& part) {
-    multiply_exactly(a_.view.block(part.i, 0, part.rows, a_.view.columns),
-                     b_.view.block(part.j, 0, part.columns, b_.view.columns),
-                     a_.ranges.subspan(part.i, part.rows), b_.ranges.subspan(part.j, part.columns), alpha_,
-                     beta_, c_.block(part.i, part.j, part.rows, part.columns), open_, exact_scratch_,
-                     plan_.threads);
+    multiply_exactly(
+        a_.view.vectors(part.i, part.rows), b_.view.vectors(parts * part.j, parts * part.columns),
+        a_.ranges.subspan(part.i, part.rows), b_.ranges.subspan(parts * part.j, parts * part.columns), alpha_,
+        beta_, c_.block(part.i, part.j, part.rows, part.columns), open_, exact_scratch_, plan_.threads);
   }
 
   // The rung's products of one part of C, and the check. Returns how many entries stay open.
   std::int64_t multiply(std::size_t r, const Part& part, double coefficient, bool write) {
     const Program& program = rung(r).program;
-    if (split_columns_ != part.j) slices_b_ = split_block(b_, part.j, part.columns, plan_.threads);
+    if (split_columns_ != part.j)
+      slices_b_ = split_block(b_, parts * part.j, parts * part.columns, plan_.threads);
     if (split_rows_ != part.i) slices_a_ = split_block(a_, part.i, part.rows, plan_.threads);
     split_columns_ = part.j;
     split_rows_ = part.i;
     Accumulators sums = memory_.sums;
     sums.rows = part.rows;
-    sums.columns = part.columns;
+    sums.columns = parts * part.columns;
     plan_.engine->multiply(
         {&program.schedule, slices_a_, slices_b_, sums, rung(r).accumulator, memory_.scratch, plan_.threads});
     const EntryCheck check{margins_a_.subspan(part.i, part.rows),
-                           margins_b_.subspan(part.j, part.columns),
+                           margins_b_.subspan(parts * part.j, parts * part.columns),
                            power_of_two(program.split_a.top_exponent + 1),
                            power_of_two(program.split_b.top_exponent + 1),
                            coefficient,
                            unit_roundoff(plan_.problem.type)};
     return recombine_checked_residues(
-        sums, a_.ranges.subspan(part.i, part.rows), b_.ranges.subspan(part.j, part.columns), check, alpha_,
-        beta_, c_.block(part.i, part.j, part.rows, part.columns), open_, write, plan_.threads);
+        sums, a_.ranges.subspan(part.i, part.rows), b_.ranges.subspan(parts * part.j, parts * part.columns),
+        check, alpha_, beta_, c_.block(part.i, part.j, part.rows, part.columns), open_, write, plan_.threads);
   }
 
   static constexpr std::size_t none = ~std::size_t{0};
+  static constexpr std::int64_t parts = parts_of<T>;  // vectors of B a column of C
 
   const Plan& plan_;
   const Blocking& blocking_;
@@ -163,5 +164,12 @@ template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<float
                                       const Operands&, const MatrixView<float>&, Workspace, std::int64_t&);
 template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<double>&, SideOf<double>&,
                                       const Operands&, const MatrixView<double>&, Workspace, std::int64_t&);
+
+template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<std::complex<float>>&,
+                                      SideOf<std::complex<float>>&, const Operands&,
+                                      const MatrixView<std::complex<float>>&, Workspace, std::int64_t&);
+template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<std::complex<double>>&,
+                                      SideOf<std::complex<double>>&, const Operands&,
+                                      const MatrixView<std::complex<double>>&, Workspace, std::int64_t&);
 
 }  // namespace kintsugi::core

@@ -26,7 +26,8 @@ std::int64_t largest_size(const Problem& problem) {
     const bool unit_down = (problem.layout == Layout::column_major) == (op == Op::none);
     return (unit_down ? columns : rows) > 1 ? ld : 0;
   };
-  return std::max({problem.m, problem.n, problem.k, used(problem.lda, problem.m, problem.k, problem.op_a),
+  return std::max({problem.m, problem.vectors_b(), problem.products(),
+                   used(problem.lda, problem.m, problem.k, problem.op_a),
                    used(problem.ldb, problem.k, problem.n, problem.op_b),
                    used(problem.ldc, problem.m, problem.n, Op::none)});
 }
@@ -83,7 +84,7 @@ double contract_coefficient(const std::string& accuracy, std::int64_t k) {
 
 // Inner products rounded to nearest lose at most k u |a||b|, in any order, fused or not, without a
 // second-order term (Jeannerod and Rump, Improved error bounds for inner products in floating-point
-// arithmetic, 2013).
+// arithmetic, 2013). A part of a complex entry is such a product of length 2 k.
 double native_coefficient(OperandType type, std::int64_t k) {
   return static_cast<double>(k) * unit_roundoff(type);
 }
@@ -125,7 +126,7 @@ double relative_cost(const Engine& engine, const Program& program) {
 std::optional<Rung> offered(const Plan& plan, const Scheme& scheme, const std::string& name) {
   if (!scheme.operands.contains(plan.problem.type)) return std::nullopt;
   Rung rung{&scheme, Accumulator::fp32, Rung::any_span,
-            fitted_program(scheme, plan.problem.type, plan.problem.k)};
+            fitted_program(scheme, plan.problem.type, plan.problem.products())};
   if (rung.program.recombination == Recombination::exact_sums) return rung;
   const auto ways = plan.engine->accumulators(rung.program.format().id);
   if (ways.empty()) return std::nullopt;
@@ -160,7 +161,7 @@ std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumul
   for (const Scheme* scheme : all_schemes()) {
     const auto rung = offered(plan, *scheme, accumulator);
     if (!rung || !(all || relative_cost(*plan.engine, rung->program) < 1)) continue;
-    if (const auto proof = prove(*rung, plan.contract, plan.problem.type, plan.problem.k))
+    if (const auto proof = prove(*rung, plan.contract, plan.problem.type, plan.problem.products()))
       proved.push_back(*proof);
   }
   // At equal cost the more accurate one goes first.
@@ -203,7 +204,7 @@ const Scheme* residues_of(int bits, std::int64_t k) {
 std::vector<Rung> checked_emulations(const Plan& plan, const std::string& accumulator) {
   std::vector<Rung> ladder;
   for (const int bits : checked_bits(plan)) {
-    const Scheme* scheme = residues_of(bits, plan.problem.k);
+    const Scheme* scheme = residues_of(bits, plan.problem.products());
     const auto rung = scheme == nullptr ? std::nullopt : offered(plan, *scheme, accumulator);
     if (!rung) break;
     ladder.push_back(*rung);
@@ -231,7 +232,7 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
     fail(Status::not_supported, "scheme {} does not take {} operands", name, type_name(plan.problem.type));
   }
   Rung rung{scheme, Accumulator::fp32, Rung::any_span,
-            fitted_program(*scheme, plan.problem.type, plan.problem.k)};
+            fitted_program(*scheme, plan.problem.type, plan.problem.products())};
   if (rung.program.recombination != Recombination::exact_sums) {
     rung.accumulator =
         choose_accumulator(*plan.engine, rung.program.format(), settings[SettingId::accumulator].value);
@@ -246,14 +247,15 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
        "accuracy \"{}\" allows {:.3g} of |A||B| at k = {}; under policy \"{}\" no program for {} operands on "
        "engine {} is "
        "proved to give that (the native product is proved for {:.3g})",
-       plan.contract.accuracy, plan.contract.coefficient, problem.k, policy, type_name(problem.type),
-       plan.engine->name(), native_coefficient(problem.type, problem.k));
+       plan.contract.accuracy, plan.contract.coefficient, problem.k, policy,
+       entry_type_name(problem.type, problem.complex), plan.engine->name(),
+       native_coefficient(problem.type, problem.products()));
 }
 
 void use_policy(Plan& plan, const Settings& settings) {
   const std::string& policy = settings[SettingId::policy].value;
   const bool native_proved =
-      native_coefficient(plan.problem.type, plan.problem.k) <= plan.contract.coefficient;
+      native_coefficient(plan.problem.type, plan.problem.products()) <= plan.contract.coefficient;
   if (policy != "native" && asks_for_checks(plan) && (policy == "emulate" || !native_proved)) {
     plan.rungs = checked_emulations(plan, settings[SettingId::accumulator].value);
     return;
@@ -316,7 +318,7 @@ Plan make_plan(const Problem& problem, const Settings& given, const Allocator& a
   plan.engine = &choose_engine(problem, settings[SettingId::engine].value);
   const std::string& accuracy = settings[SettingId::accuracy].value;
   plan.contract.accuracy = accuracy.empty() ? type_name(problem.type) : accuracy;
-  plan.contract.coefficient = contract_coefficient(plan.contract.accuracy, problem.k);
+  plan.contract.coefficient = contract_coefficient(plan.contract.accuracy, problem.products());
   if (settings[SettingId::scheme].value.empty()) {
     use_policy(plan, settings);
   } else {

@@ -129,7 +129,7 @@ void add_bounds(Json& json, const Program& program, Accumulator accumulator, std
 Json plan_rung_json(const Plan& plan, const Rung& rung) {
   Json json = rung_json(rung);
   if (rung.scheme == nullptr || plan.problem.k == 0) return json;
-  add_bounds(json, rung.program, rung.accumulator, plan.problem.k);
+  add_bounds(json, rung.program, rung.accumulator, plan.problem.products());
   json["program"] = scheme_json(*rung.scheme, rung.program);
   return json;
 }
@@ -153,7 +153,7 @@ Json problem_json(const Problem& problem) {
           {"ldc", problem.ldc},
           {"op_a", static_cast<int>(problem.op_a)},
           {"op_b", static_cast<int>(problem.op_b)},
-          {"type", type_name(problem.type)},
+          {"type", entry_type_name(problem.type, problem.complex)},
           {"layout", problem.layout == Layout::row_major ? "row-major" : "column-major"},
           {"batch_kind", problem.batch_kind == BatchKind::pointers ? "pointers" : "strided"},
           {"batch_count", problem.batch_count},
@@ -195,7 +195,9 @@ Problem read_problem(const Json& json) {
   problem.ldc = read_integer(json, "ldc");
   problem.op_a = read_op(json, "op_a");
   problem.op_b = read_op(json, "op_b");
-  problem.type = static_cast<OperandType>(read_word(json, "type", {"fp32", "fp64"}));
+  const std::int32_t type = read_word(json, "type", {"fp32", "fp64", "c32", "c64"});
+  problem.type = static_cast<OperandType>(type % 2);
+  problem.complex = type >= 2;
   problem.layout = static_cast<Layout>(read_word(json, "layout", {"column-major", "row-major"}));
   problem.batch_kind = static_cast<BatchKind>(read_word(json, "batch_kind", {"strided", "pointers"}));
   problem.batch_count = read_integer(json, "batch_count");

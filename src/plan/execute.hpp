@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <complex>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -23,7 +24,7 @@ enum class Side : std::uint8_t { a, b };
 // again: a prepared operand never changes a bit. Immutable.
 struct Prepared {
   struct Entry {
-    Block copy;                       // vectors x k, dense, elements of the problem's type
+    Block copy;                       // vectors x k, dense, entries of the problem's type, not conjugated
     std::int64_t vector_stride;       // of the copy; its unit stride runs as the original's did, so
     std::int64_t element_stride;      // that a native product keeps its bits
     std::vector<VectorRange> ranges;  // empty for a native plan
@@ -34,15 +35,17 @@ struct Prepared {
 
   Side side;
   OperandType type;
-  std::int64_t vectors;
+  bool complex;
+  bool conjugated;       // op was the conjugate transpose
+  std::int64_t vectors;  // rows of op(A), columns of op(B)
   std::int64_t k;
   std::vector<Entry> entries;
 };
 
 // Data of one call; alpha and beta are values of the problem's type, widened to double.
 struct Operands {
-  double alpha = 1;
-  double beta = 0;
+  std::complex<double> alpha = 1;
+  std::complex<double> beta = 0;
   const void* a = nullptr;
   const void* b = nullptr;
   void* c = nullptr;

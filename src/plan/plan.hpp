@@ -30,13 +30,14 @@ struct Rung {
   static constexpr int any_span = 1 << 20;
 };
 
-// The scheme's program for operands of that type and inner length.
+// The scheme's program for operands of that type and sums of k products (Problem::products).
 Program fitted_program(const Scheme& scheme, OperandType type, std::int64_t k);
 
 // What is asked of C: |C - AB| <= coefficient * (|A||B|)_ij before alpha and beta.
 struct Contract {
-  std::string accuracy;    // as asked for, or the default of the type
-  double coefficient = 0;  // for this k; 0 when a scheme was named: then its own bound is all there is
+  std::string accuracy;  // as asked for, or the default of the type
+  double coefficient =
+      0;  // for this number of products; 0 when a scheme was named: then its own bound is all there is
 };
 
 // Block of C that is worked on at once; whole rows and columns of slices, never a part of k.

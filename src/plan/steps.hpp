@@ -12,7 +12,7 @@ namespace kintsugi::core {
 // One operand of one batch entry on its way through the steps.
 template <class T>
 struct SideOf {
-  MatrixView<const T> view;  // vectors x k
+  OperandView<T> view;  // vectors x k
   std::span<VectorRange> ranges;
   const Prepared::Entry* prepared = nullptr;
   const SplitRule* rule = nullptr;  // of the program that is run
@@ -37,8 +37,8 @@ Slices split_block(const SideOf<T>& side, std::int64_t first, std::int64_t count
   }
   Slices slices = side.slices;
   slices.vectors = count;
-  split_operand(side.view.block(first, 0, count, side.view.columns), *side.rule,
-                side.ranges.subspan(first, count), slices, threads);
+  split_operand(side.view.vectors(first, count), *side.rule, side.ranges.subspan(first, count), slices,
+                threads);
   return slices;
 }
 
@@ -53,18 +53,18 @@ BlockMemory take_block(const Plan& plan, const Program& program, const Blocking&
                        SideOf<T>& b, Workspace& workspace) {
   const auto take_slices = [&](const SplitRule& rule, std::int64_t vectors) {
     Slices slices = make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices,
-                                vectors, plan.problem.k);
+                                vectors, plan.problem.products());
     slices.data = workspace.take(slices.bytes());
     return slices;
   };
   a.slices = take_slices(program.split_a, blocking.m);
-  b.slices = take_slices(program.split_b, blocking.n);
+  b.slices = take_slices(program.split_b, parts_of<T> * blocking.n);
   BlockMemory memory;
-  memory.sums = make_accumulators(program.sum_type(plan.engine->reduces_sums()), blocking.m, blocking.n,
-                                  program.schedule.sums());
+  memory.sums = make_accumulators(program.sum_type(plan.engine->reduces_sums()), blocking.m,
+                                  parts_of<T> * blocking.n, program.schedule.sums());
   memory.sums.data = workspace.take(memory.sums.bytes());
-  memory.scratch = workspace.take(
-      plan.engine->scratch_bytes(program.schedule, program.format().id, plan.problem.k, plan.threads));
+  memory.scratch = workspace.take(plan.engine->scratch_bytes(program.schedule, program.format().id,
+                                                             plan.problem.products(), plan.threads));
   return memory;
 }
 

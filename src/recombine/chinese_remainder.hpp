@@ -71,26 +71,35 @@ class ResidueLanes {
   std::array<std::array<std::uint8_t, ChineseRemainder::lanes>, most_moduli> copies_{};
 };
 
-// visit(i, j, integer) for every entry whose row of A and column of B are finite; the integer's exponent undoes the
-// scales.
-template <class Visit>
+// The integers of an entry's parts; their exponents undo the scales.
+template <std::int64_t Parts>
+using EntryIntegers = std::array<ExactNumber<residue_limbs>, static_cast<std::size_t>(Parts)>;
+
+// visit(i, j, integers) for every entry whose row of A and column of B are finite. The sums have `Parts` columns for
+// each of the entries'.
+template <std::int64_t Parts, class Visit>
 void for_each_integer(const Accumulators& sums, std::span<const VectorRange> rows,
                       std::span<const VectorRange> columns, int threads, const Visit& visit) {
   const ChineseRemainder remainder(sums.groups);
-#pragma omp parallel for num_threads(workers_for(sums.columns, threads)) schedule(static)
-  for (std::int64_t j = 0; j < sums.columns; ++j) {
+  const std::int64_t entry_columns = sums.columns / Parts;
+#pragma omp parallel for num_threads(workers_for(entry_columns, threads)) schedule(static)
+  for (std::int64_t j = 0; j < entry_columns; ++j) {
     const FloatingEnvironment environment;
-    if (!columns[j].finite()) continue;
+    if (!columns[Parts * j].finite()) continue;
     ResidueLanes residues(sums);
-    ChineseRemainder::Sums integers;
+    std::array<ChineseRemainder::Sums, static_cast<std::size_t>(Parts)> integers;
     for (std::int64_t first = 0; first < sums.rows; first += ChineseRemainder::lanes) {
-      remainder.sum_up(residues.at(first, j), integers);
+      for (std::int64_t part = 0; part < Parts; ++part)
+        remainder.sum_up(residues.at(first, Parts * j + part), integers[part]);
       const std::int64_t last = std::min(sums.rows, first + ChineseRemainder::lanes);
       for (std::int64_t i = first; i < last; ++i) {
         if (!rows[i].finite()) continue;
-        auto number = remainder.number(integers, static_cast<int>(i - first));
-        number.exponent = -(rows[i].scale + columns[j].scale);
-        visit(i, j, number);
+        EntryIntegers<Parts> numbers;
+        for (std::int64_t part = 0; part < Parts; ++part) {
+          numbers[part] = remainder.number(integers[part], static_cast<int>(i - first));
+          numbers[part].exponent = -(rows[i].scale + columns[Parts * j + part].scale);
+        }
+        visit(i, j, numbers);
       }
     }
   }

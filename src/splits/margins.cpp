@@ -42,8 +42,8 @@ RoundingMargin total(const Lanes& sums) {
   return margin;
 }
 
-template <class T>
-void find_block_margins(const MatrixView<const T>& operand, std::span<const VectorRange> ranges,
+template <class View>
+void find_block_margins(const View& operand, std::span<const VectorRange> ranges,
                         std::span<RoundingMargin> margins, std::int64_t first, std::int64_t last) {
   std::array<Lanes, vectors_per_block> sums{};
   for (std::int64_t begin = 0; begin < operand.columns; begin += lanes) {
@@ -60,9 +60,9 @@ void find_block_margins(const MatrixView<const T>& operand, std::span<const Vect
 
 }  // namespace
 
-template <class T>
-void find_margins(const MatrixView<const T>& operand, std::span<const VectorRange> ranges,
-                  std::span<RoundingMargin> margins, int threads) {
+template <class View>
+void find_margins(const View& operand, std::span<const VectorRange> ranges, std::span<RoundingMargin> margins,
+                  int threads) {
   const std::int64_t blocks = divide_up(operand.rows, vectors_per_block);
 #pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
   for (std::int64_t block = 0; block < blocks; ++block) {
@@ -75,6 +75,10 @@ void find_margins(const MatrixView<const T>& operand, std::span<const VectorRang
 template void find_margins(const MatrixView<const float>&, std::span<const VectorRange>,
                            std::span<RoundingMargin>, int);
 template void find_margins(const MatrixView<const double>&, std::span<const VectorRange>,
+                           std::span<RoundingMargin>, int);
+template void find_margins(const EmbeddedView<float>&, std::span<const VectorRange>,
+                           std::span<RoundingMargin>, int);
+template void find_margins(const EmbeddedView<double>&, std::span<const VectorRange>,
                            std::span<RoundingMargin>, int);
 
 }  // namespace kintsugi::core

@@ -41,8 +41,8 @@ KINTSUGI_VECTORISED void store_residues(const Limbs& limbs, int count, int t, st
 }  // namespace
 
 // Slices are padded to a multiple of `lanes` with zeros, whose residues are zeros.
-template <class T>
-void split_block_into_residues(const MatrixView<const T>& operand, const SplitRule& rule,
+template <class View>
+void split_block_into_residues(const View& operand, const SplitRule& rule,
                                std::span<const VectorRange> ranges, const Slices& slices, std::int64_t first,
                                std::int64_t last) {
   static_assert(Slices::k_multiple % lanes == 0);
@@ -64,6 +64,12 @@ template void split_block_into_residues(const MatrixView<const float>&, const Sp
                                         std::span<const VectorRange>, const Slices&, std::int64_t,
                                         std::int64_t);
 template void split_block_into_residues(const MatrixView<const double>&, const SplitRule&,
+                                        std::span<const VectorRange>, const Slices&, std::int64_t,
+                                        std::int64_t);
+template void split_block_into_residues(const EmbeddedView<float>&, const SplitRule&,
+                                        std::span<const VectorRange>, const Slices&, std::int64_t,
+                                        std::int64_t);
+template void split_block_into_residues(const EmbeddedView<double>&, const SplitRule&,
                                         std::span<const VectorRange>, const Slices&, std::int64_t,
                                         std::int64_t);
 
