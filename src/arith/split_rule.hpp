@@ -90,7 +90,7 @@ KINTSUGI_HOST_DEVICE constexpr void split_element(const SplitRule& rule, double 
   switch (rule.kind) {
     case SplitKind::hi_lo: return split_into_residuals(rule, x, scale, store);
     case SplitKind::fixed: return split_into_digits(rule, x, scale, store);
-    case SplitKind::residues: return split_into_residues(rule.slices, x, scale, store);
+    case SplitKind::residues: return split_into_residues(rule.slices, rule.top_exponent + 1, x, scale, store);
   }
 }
 

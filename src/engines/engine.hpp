@@ -68,7 +68,10 @@ class Engine {
   virtual std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t k,
                                     int threads) const = 0;
 
-  // The longest stretch of a program that it runs as one stage. CPU engines run the product alone.
+  // Whether it fuses the first step of the Chinese remainder to products of residues: their sums leave it
+  // as SumType::residue.
+  virtual bool reduces_sums() const = 0;
+
   virtual void multiply(const Multiplication& multiplication) const = 0;
 
   virtual void native(const NativeProduct<float>& product) const = 0;

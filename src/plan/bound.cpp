@@ -196,19 +196,6 @@ void add_recombination(ErrorBound& bound, const Program& program, const SplitErr
   }
 }
 
-// Binades from a vector's largest magnitude, which an integer format's scale may leave one below top_exponent, down to
-// the grid's last place.
-int grid_span(const SplitRule& rule) {
-  if (rule.kind == SplitKind::residues) return rule.top_exponent;
-  return rule.top_exponent - 1 + (rule.slices - 1) * rule.residual_exponent;
-}
-
-// Products of all words of a grid with all words: what is lost is the grid's alone.
-bool keeps_all_words(const Program& program) {
-  const auto products = static_cast<std::size_t>(program.split_a.slices * program.split_b.slices);
-  return program.sum_type() == SumType::i128 && program.schedule.terms.size() == products;
-}
-
 // The bound as one coefficient of (|A||B|)_ij: every non-zero scaled element is at least 2^(top - span), one binade
 // less where an integer format's scale leaves room for rounding. What its products lose together (floor_both) is k
 // times what one of them does, and a zero loses nothing.
@@ -294,18 +281,7 @@ double relative_bound(const Program& program, const ErrorBound& bound, OperandTy
                       int span_a, int span_b) {
   const double before = relative_of(program, bound, k, span_a, span_b);
   const bool fp32_sum = program.format().floating && program.schedule.sums() == 1;
-  return fp32_sum && type == OperandType::f32
-             ? before
-             : before + unit_roundoff(type) * (1 + before);
-}
-
-int exact_span(const Program& program, OperandType type) {
-  if (program.recombination == Recombination::exact_sums) return std::numeric_limits<int>::max();
-  const int fraction_bits = (type == OperandType::f32 ? fp32 : fp64).fraction_bits();
-  // The last significant bit of every element is on the grid then.
-  const auto span = [&](const SplitRule& rule) { return grid_span(rule) - fraction_bits; };
-  const bool exact = program.recombination == Recombination::residues || keeps_all_words(program);
-  return exact ? std::min(span(program.split_a), span(program.split_b)) : -1;
+  return fp32_sum && type == OperandType::f32 ? before : before + unit_roundoff(type) * (1 + before);
 }
 
 }  // namespace kintsugi::core

@@ -2,15 +2,19 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
 
+#include "arith/residue.hpp"
 #include "engines/registry.hpp"
 #include "plan/bound.hpp"
 #include "plan/plan.hpp"
+#include "plan/schemes/superaccumulator.hpp"
 
 namespace kintsugi::core {
 
@@ -96,10 +100,6 @@ struct Proved {
 std::optional<Proved> prove(const Rung& rung, const Contract& contract, OperandType type, std::int64_t k) {
   const Program& program = rung.program;
   Proved proved{rung, 0};
-  if (contract.accuracy == "exact") {
-    proved.rung.largest_span = std::min(exact_span(program, type), Rung::any_span);
-    return proved.rung.largest_span < 0 ? std::nullopt : std::optional(proved);
-  }
   if (!program.split_a.scale_vectors || !program.split_b.scale_vectors) return std::nullopt;
   const bool of_type = contract.accuracy == "fp32" || contract.accuracy == "fp64";
   const double unit = contract.accuracy == "fp32" ? 0x1p-24 : 0x1p-53;
@@ -141,19 +141,6 @@ std::optional<Rung> offered(const Plan& plan, const Scheme& scheme, const std::s
   return sums_wrap(rung, plan.problem.k) ? std::nullopt : std::optional(rung);
 }
 
-// All schemes. Variants, many products of wide ranges, where nothing else takes those: fp32's schemes are cheaper.
-std::vector<const Scheme*> candidates(const Plan& plan) {
-  const bool with_variants = plan.contract.accuracy == "exact" || plan.problem.type == OperandType::f64;
-  std::vector<const Scheme*> all;
-  for (const Scheme* scheme : all_schemes()) {
-    all.push_back(scheme);
-    if (!with_variants) continue;
-    for (const std::string_view variant : scheme->variants)
-      all.push_back(find_scheme(std::string(scheme->name) + ":" + std::string(variant)));
-  }
-  return all;
-}
-
 // Makes a ladder of increasing spans fit its places. Where native follows, the widest go: it takes what they would.
 // Else those go first that a wider one of the same cost follows, and then those before the widest.
 void shorten(std::vector<Rung>& ladder, const Engine& engine, std::size_t most, bool native_follows) {
@@ -174,7 +161,7 @@ void shorten(std::vector<Rung>& ladder, const Engine& engine, std::size_t most, 
 std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumulator, bool all,
                                     bool native_follows) {
   std::vector<Proved> proved;
-  for (const Scheme* scheme : candidates(plan)) {
+  for (const Scheme* scheme : all_schemes()) {
     const auto rung = offered(plan, *scheme, accumulator);
     if (!rung || !(all || relative_cost(*plan.engine, rung->program) < 1)) continue;
     if (const auto proof = prove(*rung, plan.contract, plan.problem.type, plan.problem.k))
@@ -193,6 +180,49 @@ std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumul
   }
   shorten(ladder, *plan.engine, Plan::most_rungs - (native_follows ? 1 : 0), native_follows);
   return ladder;
+}
+
+// Bits of the integers that a checked ladder's rungs keep of every vector: enough that a product alone loses no more
+// than the contract of its type (k = 1) or the tolerance allows, and ten and twenty-eight more for rows and columns of
+// wide ranges, where entries that no rung shows are left for the superaccumulator.
+std::array<int, 3> checked_bits(const Plan& plan) {
+  const int digits = plan.problem.type == OperandType::f32 ? 24 : 53;
+  int bits = digits + 2;
+  if (plan.contract.coefficient > 0) bits = std::min(bits, 2 - std::ilogb(plan.contract.coefficient));
+  return {std::max(bits, 2), bits + 10, bits + 28};
+}
+
+// The program of residues that holds integers of that many bits, by the fewest moduli; nothing where not even all do.
+const Scheme* residues_of(int bits, std::int64_t k) {
+  const auto sum_bits =
+      static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(k, 1) - 1)));
+  for (int count = 2; count <= most_moduli; ++count) {
+    if (residue_bits(count) >= 2 * bits + sum_bits)
+      return find_scheme(fmt::format("ozaki2:moduli={}", count));
+  }
+  return nullptr;
+}
+
+// Residues, checked entry by entry, and the superaccumulator: for any span.
+std::vector<Rung> checked_emulations(const Plan& plan, const std::string& accumulator) {
+  std::vector<Rung> ladder;
+  for (const int bits : checked_bits(plan)) {
+    const Scheme* scheme = residues_of(bits, plan.problem.k);
+    const auto rung = scheme == nullptr ? std::nullopt : offered(plan, *scheme, accumulator);
+    if (!rung) break;
+    ladder.push_back(*rung);
+    ladder.back().checked = true;
+  }
+  if (const auto last = offered(plan, schemes::superaccumulator, accumulator)) ladder.push_back(*last);
+  return ladder;
+}
+
+// Contracts that only checked programs meet: correct rounding, and FP64's, whose integers are proved for narrow
+// ranges alone. The last rounding must not break them.
+bool asks_for_checks(const Plan& plan) {
+  const double coefficient = plan.contract.coefficient;
+  return coefficient == 0 ||
+         (plan.problem.type == OperandType::f64 && coefficient >= 2 * unit_roundoff(OperandType::f64));
 }
 
 void use_named_scheme(Plan& plan, const Settings& settings) {
@@ -232,6 +262,10 @@ void use_policy(Plan& plan, const Settings& settings) {
   const std::string& policy = settings[SettingId::policy].value;
   const bool native_proved =
       native_coefficient(plan.problem.type, plan.problem.k) <= plan.contract.coefficient;
+  if (policy != "native" && asks_for_checks(plan) && (policy == "emulate" || !native_proved)) {
+    plan.rungs = checked_emulations(plan, settings[SettingId::accumulator].value);
+    return;
+  }
   if (policy != "native") {
     plan.rungs = proved_emulations(plan, settings[SettingId::accumulator].value,
                                    policy == "emulate" || !native_proved, native_proved);

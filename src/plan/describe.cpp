@@ -106,10 +106,11 @@ Json scheme_json(const Scheme& scheme, const Program& program) {
 
 Json rung_json(const Rung& rung) {
   if (rung.scheme == nullptr)
-    return {{"scheme", "native"}, {"accumulator", nullptr}, {"largest_span", nullptr}};
+    return {{"scheme", "native"}, {"accumulator", nullptr}, {"largest_span", nullptr}, {"checked", false}};
   return {{"scheme", rung.scheme->name},
           {"accumulator", accumulator_name(rung.accumulator)},
-          {"largest_span", rung.largest_span == Rung::any_span ? Json() : Json(rung.largest_span)}};
+          {"largest_span", rung.largest_span == Rung::any_span ? Json() : Json(rung.largest_span)},
+          {"checked", rung.checked}};
 }
 
 Json bound_json(const ErrorBound& bound) {
@@ -276,6 +277,7 @@ std::string describe_report(const Report& report) {
   }
   json["entries_scaled"] = report.entries_scaled;
   json["entries_with_special_values"] = report.entries_with_special_values;
+  json["mended_entries"] = report.mended_entries;
   json["largest_span_a"] = report.ranges_known ? Json(report.largest_span_a) : Json();
   json["largest_span_b"] = report.ranges_known ? Json(report.largest_span_b) : Json();
   json["blocking"] = {{"m", report.blocking.m}, {"n", report.blocking.n}};

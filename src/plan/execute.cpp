@@ -3,26 +3,15 @@
 #include <algorithm>
 
 #include "plan/bound.hpp"
-#include "plan/operand.hpp"
+#include "plan/checked.hpp"
 #include "recombine/exact_sums.hpp"
 #include "recombine/residues.hpp"
 #include "recombine/special_values.hpp"
 #include "recombine/weighted.hpp"
-#include "splits/split.hpp"
 
 namespace kintsugi::core {
 
 namespace {
-
-// One operand of one batch entry on its way through the steps.
-template <class T>
-struct SideOf {
-  MatrixView<const T> view;  // vectors x k
-  std::span<VectorRange> ranges;
-  const Prepared::Entry* prepared = nullptr;
-  const SplitRule* rule = nullptr;  // of the rung that was chosen
-  Slices slices{};                  // memory for one block
-};
 
 // beta * C alone: alpha = 0 or k = 0. A and B are not read; beta = 1 leaves C bitwise as it is.
 template <class T>
@@ -73,27 +62,6 @@ std::size_t choose_rung(const Plan& plan, const RangeSummary& a, const RangeSumm
        plan.rungs.back().largest_span, plan.problem.k);
 }
 
-// Slices of vectors first...first + count - 1 of a side.
-template <class T>
-Slices split_block(const SideOf<T>& side, std::int64_t first, std::int64_t count, int threads) {
-  if (side.prepared != nullptr && side.prepared->slices.data != nullptr &&
-      side.prepared->rule == *side.rule && side.prepared->slices.storage == side.slices.storage) {
-    return side.prepared->slices.block(first, count);
-  }
-  Slices slices = side.slices;
-  slices.vectors = count;
-  split_operand(side.view.block(first, 0, count, side.view.columns), *side.rule,
-                side.ranges.subspan(first, count), slices, threads);
-  return slices;
-}
-
-Slices take_slices(const Plan& plan, const SplitRule& rule, std::int64_t vectors, Workspace& workspace) {
-  Slices slices = make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices, vectors,
-                              plan.problem.k);
-  slices.data = workspace.take(slices.bytes());
-  return slices;
-}
-
 template <class T>
 void recombine(const Program& program, const Accumulators& sums, std::span<const VectorRange> rows,
                std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c, int threads) {
@@ -109,17 +77,9 @@ template <class T>
 void run_program(const Plan& plan, const Blocking& blocking, const Program& program, Accumulator accumulator,
                  SideOf<T>& a, SideOf<T>& b, const Operands& operands, const MatrixView<T>& c,
                  Workspace& workspace) {
-  a.rule = &program.split_a;
-  b.rule = &program.split_b;
-  for (VectorRange& range : a.ranges) set_scale(range, *a.rule);
-  for (VectorRange& range : b.ranges) set_scale(range, *b.rule);
-  a.slices = take_slices(plan, *a.rule, blocking.m, workspace);
-  b.slices = take_slices(plan, *b.rule, blocking.n, workspace);
-  Accumulators sums = make_accumulators(program.sum_type(), blocking.m, blocking.n, program.schedule.sums());
-  sums.data = workspace.take(sums.bytes());
-  std::byte* scratch = workspace.take(
-      plan.engine->scratch_bytes(program.schedule, program.format().id, plan.problem.k, plan.threads));
-
+  set_program(program, a, b);
+  const BlockMemory memory = take_block(plan, program, blocking, a, b, workspace);
+  Accumulators sums = memory.sums;
   const auto alpha = static_cast<T>(operands.alpha);
   const auto beta = static_cast<T>(operands.beta);
   Slices slices_a;
@@ -132,7 +92,7 @@ void run_program(const Plan& plan, const Blocking& blocking, const Program& prog
       sums.rows = rows;
       sums.columns = columns;
       plan.engine->multiply(
-          {&program.schedule, slices_a, slices_b, sums, accumulator, scratch, plan.threads});
+          {&program.schedule, slices_a, slices_b, sums, accumulator, memory.scratch, plan.threads});
       recombine(program, sums, a.ranges.subspan(i, rows), b.ranges.subspan(j, columns), alpha, beta,
                 c.block(i, j, rows, columns), plan.threads);
     }
@@ -198,18 +158,24 @@ template <class T>
 void multiply_entry(const Plan& plan, const Operands& operands, std::int64_t entry, Workspace workspace,
                     Report& report) {
   EntryChoice<T> choice = look_at_entry<T>(plan, operands, entry, workspace);
-  add_to_report(report, plan, choice);
   const Rung& rung = plan.rungs[choice.rung];
-  if (rung.scheme == nullptr) return multiply_natively<T>(plan, operands, entry);
+  if (rung.scheme == nullptr) {
+    add_to_report(report, plan, choice);
+    return multiply_natively<T>(plan, operands, entry);
+  }
   const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, entry);
-  if (choice.program.recombination == Recombination::exact_sums) {
+  if (rung.checked) {
+    choice.rung = multiply_checked(plan, report.blocking, choice.a, choice.b, operands, c, workspace,
+                                   report.mended_entries);
+  } else if (choice.program.recombination == Recombination::exact_sums) {
     multiply_exactly(choice.a.view, choice.b.view, choice.a.ranges, choice.b.ranges,
-                     static_cast<T>(operands.alpha), static_cast<T>(operands.beta), c,
+                     static_cast<T>(operands.alpha), static_cast<T>(operands.beta), c, nullptr,
                      workspace.take(exact_scratch_bytes<T>(plan.problem.k, plan.threads)), plan.threads);
   } else {
     run_program(plan, report.blocking, choice.program, rung.accumulator, choice.a, choice.b, operands, c,
                 workspace);
   }
+  add_to_report(report, plan, choice);
   if (!choice.summary_a.finite || !choice.summary_b.finite) {
     put_special_values(choice.a.view, choice.b.view, choice.a.ranges, choice.b.ranges,
                        static_cast<T>(operands.alpha), static_cast<T>(operands.beta), c, plan.threads);

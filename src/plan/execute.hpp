@@ -61,8 +61,10 @@ struct Report {
   std::array<std::int64_t, Plan::most_rungs> entries{};  // batch entries that each rung multiplied
   std::int64_t entries_scaled = 0;                       // beta * C alone: alpha = 0 or k = 0
   std::int64_t entries_with_special_values = 0;          // NaN or infinities in A or B
-  bool ranges_known = false;                             // a native plan does not look at them
-  int largest_span_a = 0;                                // over all entries that were looked at
+  // Entries of C that the first checked rung did not show to meet the contract: correctly rounded by wider ones.
+  std::int64_t mended_entries = 0;
+  bool ranges_known = false;  // a native plan does not look at them
+  int largest_span_a = 0;     // over all entries that were looked at
   int largest_span_b = 0;
 
   // The last entry whose operands changed the program that was planned; no scheme: there was none.

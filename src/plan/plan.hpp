@@ -24,6 +24,8 @@ struct Rung {
   // contract; any_span for the native product and for a scheme that the caller named.
   int largest_span = 0;
   Program program{};  // the scheme's, fitted to type and k
+  // Every entry is checked when it is there (plan/checked.hpp); then the last rung of the ladder is exact.
+  bool checked = false;
 
   static constexpr int any_span = 1 << 20;
 };

@@ -64,6 +64,11 @@ std::string rung_words(const Plan& plan, const Rung& rung) {
                                   split_words(rung.program.split_a), schedule.terms.size(),
                                   schedule.terms.size() == 1 ? "" : "s", term_words(rung.program), leaves,
                                   accumulator_name(rung.accumulator));
+  if (rung.checked) {
+    words +=
+        " Every entry is checked when it is there; those that it does not settle are taken by the next "
+        "rungs.";
+  }
   if (rung.largest_span != Rung::any_span) {
     words += fmt::format(" Taken when every row of A and column of B spans at most {} binades.",
                          rung.largest_span);

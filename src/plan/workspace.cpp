@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "arith/range.hpp"
+#include "arith/rounding_margin.hpp"
 #include "plan/plan.hpp"
 #include "recombine/exact_sums.hpp"
 #include "splits/slices.hpp"
@@ -10,6 +11,11 @@ namespace kintsugi::core {
 
 namespace {
 
+std::size_t exact_bytes(const Problem& problem, int threads) {
+  return problem.type == OperandType::f32 ? exact_scratch_bytes<float>(problem.k, threads)
+                                          : exact_scratch_bytes<double>(problem.k, threads);
+}
+
 std::size_t rung_bytes(const Plan& plan, const Rung& rung, const Blocking& blocking) {
   if (rung.scheme == nullptr) return 0;
   const Problem& problem = plan.problem;
@@ -17,13 +23,17 @@ std::size_t rung_bytes(const Plan& plan, const Rung& rung, const Blocking& block
   const std::size_t ranges =
       array_bytes(problem.m, 1, sizeof(VectorRange)) + array_bytes(problem.n, 1, sizeof(VectorRange));
   if (program.recombination == Recombination::exact_sums) {
-    return ranges + (problem.type == OperandType::f32 ? exact_scratch_bytes<float>(problem.k, plan.threads)
-                                                      : exact_scratch_bytes<double>(problem.k, plan.threads));
+    return ranges + exact_bytes(problem, plan.threads);
   }
+  const std::size_t checks = !rung.checked ? 0
+                                           : array_bytes(problem.m, 1, sizeof(RoundingMargin)) +
+                                                 array_bytes(problem.n, 1, sizeof(RoundingMargin)) +
+                                                 array_bytes(blocking.m, blocking.n, 1) +
+                                                 exact_bytes(problem, plan.threads);
   const SliceStorage storage = plan.engine->slice_storage(program.format().id);
-  const Accumulators sums =
-      make_accumulators(program.sum_type(), blocking.m, blocking.n, program.schedule.sums());
-  return ranges +
+  const Accumulators sums = make_accumulators(program.sum_type(plan.engine->reduces_sums()), blocking.m,
+                                              blocking.n, program.schedule.sums());
+  return ranges + checks +
          make_slices(program.format(), storage, program.split_a.slices, blocking.m, problem.k).bytes() +
          make_slices(program.format(), storage, program.split_b.slices, blocking.n, problem.k).bytes() +
          sums.bytes() +

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "arith/epilogue.hpp"
 #include "arith/exact_sum.hpp"
 #include "base/floating_environment.hpp"
 #include "base/memory.hpp"
@@ -21,10 +22,8 @@ template <class T>
 T rounded_entry(const T* row, const T* column, std::int64_t k, T alpha, T beta, const T* c) {
   ExactSum sum;
   sum.add_products(row, column, k);
-  if (!std::isfinite(alpha) || (c != nullptr && !std::isfinite(beta))) {
-    const auto product = static_cast<T>(alpha * static_cast<T>(sum.to_double()));
-    return c == nullptr ? product : product + beta * *c;
-  }
+  if (!std::isfinite(alpha) || (c != nullptr && !std::isfinite(beta)))
+    return special_epilogue(sum.sign(), alpha, beta, c);
   sum.multiply(static_cast<double>(alpha));
   if (c != nullptr) sum.add_product(beta, *c);
   if constexpr (sizeof(T) == sizeof(float)) return sum.to_float();
@@ -46,7 +45,8 @@ std::size_t exact_scratch_bytes(std::int64_t k, int threads) {
 template <class T>
 void multiply_exactly(const MatrixView<const T>& a, const MatrixView<const T>& b,
                       std::span<const VectorRange> rows, std::span<const VectorRange> columns, T alpha,
-                      T beta, const MatrixView<T>& c, std::byte* scratch, int threads) {
+                      T beta, const MatrixView<T>& c, const std::uint8_t* open, std::byte* scratch,
+                      int threads) {
   const int workers = workers_for(c.columns, threads);
 #pragma omp parallel for num_threads(workers) schedule(static, 1)
   for (int worker = 0; worker < workers; ++worker) {
@@ -57,7 +57,7 @@ void multiply_exactly(const MatrixView<const T>& a, const MatrixView<const T>& b
       if (!columns[j].finite()) continue;
       gather(b, j, column);
       for (std::int64_t i = 0; i < c.rows; ++i) {
-        if (!rows[i].finite()) continue;
+        if (!rows[i].finite() || (open != nullptr && open[i + j * c.rows] == 0)) continue;
         gather(a, i, row);
         T& entry = c(i, j);
         entry = rounded_entry(row, column, a.columns, alpha, beta, beta == 0 ? nullptr : &entry);
@@ -70,9 +70,9 @@ template std::size_t exact_scratch_bytes<float>(std::int64_t, int);
 template std::size_t exact_scratch_bytes<double>(std::int64_t, int);
 template void multiply_exactly(const MatrixView<const float>&, const MatrixView<const float>&,
                                std::span<const VectorRange>, std::span<const VectorRange>, float, float,
-                               const MatrixView<float>&, std::byte*, int);
+                               const MatrixView<float>&, const std::uint8_t*, std::byte*, int);
 template void multiply_exactly(const MatrixView<const double>&, const MatrixView<const double>&,
                                std::span<const VectorRange>, std::span<const VectorRange>, double, double,
-                               const MatrixView<double>&, std::byte*, int);
+                               const MatrixView<double>&, const std::uint8_t*, std::byte*, int);
 
 }  // namespace kintsugi::core

@@ -1,78 +1,70 @@
 #include "recombine/residues.hpp"
 
-#include <array>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <type_traits>
 
-#include "arith/exact_rounding.hpp"
-#include "arith/residue.hpp"
-#include "recombine/finite_entries.hpp"
+#include "recombine/chinese_remainder.hpp"
 
 namespace kintsugi::core {
 
 namespace {
 
-// The product of all moduli has 342 bits, sums of 49 multiples of its parts 348.
-using Integer = WideInteger<6>;
+using Number = ExactNumber<residue_limbs>;
 
-// The constants of `count` moduli. With M their product and q_t the inverse of M / m_t mod m_t,
-//   N = sum over t of ((r_t q_t) mod m_t) (M / m_t)   mod M.
-class ChineseRemainder {
- public:
-  explicit ChineseRemainder(int count) : count_(count), product_(product_without(-1)) {
-    limbs_ = (product_.length() + 6 + 63) / 64;
-    for (int t = 0; t < count; ++t) {
-      parts_[t] = product_without(t);
-      inverses_[t] = inverse_of_part(t);
-    }
+// x + offset or x - offset, the offset a non-negative integer in units of x's last place. Deviations are far below 2^64
+// times what a limb holds, so that the sum fits.
+Number moved(const Number& x, const WideInteger<residue_limbs>& offset, bool down) {
+  Number result = x;
+  if (x.negative == down) {
+    result.magnitude.add_multiple(offset, 1);
+  } else if (x.magnitude.less_than(offset)) {
+    result.magnitude = offset;
+    result.magnitude.subtract(x.magnitude);
+    result.negative = !x.negative;
+  } else {
+    result.magnitude.subtract(offset);
   }
+  return result;
+}
 
-  // The integer of magnitude below M / 4 with these residues; sum(t) is congruent to it mod m_t.
-  template <class Sum>
-  ExactNumber<6> operator()(const Sum& sum) const {
-    Integer total;
-    std::uint64_t quotient = 0;  // of total / M, in units of 2^-48
-    for (int t = 0; t < count_; ++t) {
-      const std::uint32_t factor = reduce(std::uint64_t{reduce_signed(sum(t), t)} * inverses_[t], t);
-      total.add_multiple(parts_[t], factor, limbs_);
-      quotient += (std::uint64_t{factor} << 48) / static_cast<unsigned>(moduli[t]);
-    }
-    // 49 divisions lose less than 2^-42 together; total / M is within 1/4 of an integer.
-    Integer multiple;
-    multiple.add_multiple(product_, (quotient + (std::uint64_t{1} << 47)) >> 48, limbs_);
-    ExactNumber<6> result;
-    result.negative = total.less_than(multiple);
-    result.magnitude = result.negative ? multiple : total;
-    result.magnitude.subtract(result.negative ? total : multiple);
-    return result;
+// The least integer that is no less than x, for x below 2^300.
+WideInteger<residue_limbs> integer_above(double x) {
+  const double above = std::ceil(x);
+  if (above < 0x1p53) return {{static_cast<std::uint64_t>(above)}};
+  const format_detail::Parts parts = format_detail::take_apart(above);
+  return WideInteger<residue_limbs>::shifted(WideInteger<1>{{parts.significand}}, parts.exponent - 52);
+}
+
+// No more than the magnitude.
+double magnitude_below(const WideInteger<residue_limbs>& x) {
+  const int drop = std::max(x.length() - 53, 0);
+  return std::ldexp(static_cast<double>(x.bits_from(drop)), drop);
+}
+
+template <class T>
+bool same_bits(T x, T y) {
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  return std::bit_cast<Bits>(x) == std::bit_cast<Bits>(y);
+}
+
+template <class T>
+bool shows(const EntryCheck& check, const Number& exact, double deviation, T alpha, T beta, const T* c,
+           T& result) {
+  if (deviation == 0) {
+    result = exact_epilogue(exact, alpha, beta, c);
+    return true;
   }
-
- private:
-  Integer product_without(int left_out) const {
-    Integer product{{1}};
-    for (int t = 0; t < count_; ++t) {
-      if (t == left_out) continue;
-      Integer next;
-      next.add_multiple(product, static_cast<std::uint64_t>(moduli[t]));
-      product = next;
-    }
-    return product;
+  if (check.coefficient > 0) {
+    const double least = magnitude_below(exact.magnitude) - deviation;
+    result = exact_epilogue(exact, alpha, beta, c);
+    return deviation * (1 + 2 * check.unit_roundoff) <= (check.coefficient - check.unit_roundoff) * least;
   }
-
-  std::uint32_t inverse_of_part(int t) const {
-    std::uint32_t part = 1;
-    for (int s = 0; s < count_; ++s) {
-      if (s != t) part = reduce(std::uint64_t{part} * static_cast<unsigned>(moduli[s]), t);
-    }
-    std::uint32_t inverse = 1;
-    while (count_ > 1 && reduce(std::uint64_t{part} * inverse, t) != 1) ++inverse;
-    return inverse;
-  }
-
-  int count_;
-  int limbs_ = 0;
-  Integer product_;
-  std::array<Integer, most_moduli> parts_{};
-  std::array<std::uint32_t, most_moduli> inverses_{};
-};
+  const auto offset = integer_above(deviation);
+  result = exact_epilogue(moved(exact, offset, true), alpha, beta, c);
+  return same_bits(result, exact_epilogue(moved(exact, offset, false), alpha, beta, c));
+}
 
 }  // namespace
 
@@ -80,13 +72,33 @@ template <class T>
 void recombine_residues(const Accumulators& sums, std::span<const VectorRange> rows,
                         std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
                         int threads) {
-  const ChineseRemainder remainder(sums.groups);
-  for_each_finite_entry(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& entry) {
-    const std::int64_t* first = sums.group<std::int64_t>(0) + i + j * sums.rows;
-    ExactNumber<6> exact = remainder([&](int t) { return first[t * sums.group_stride()]; });
-    exact.exponent = -(rows[i].scale + columns[j].scale);
+  for_each_integer(sums, rows, columns, threads, [&](std::int64_t i, std::int64_t j, const Number& exact) {
+    T& entry = c(i, j);
     entry = exact_epilogue(exact, alpha, beta, beta == 0 ? nullptr : &entry);
   });
+}
+
+template <class T>
+std::int64_t recombine_checked_residues(const Accumulators& sums, std::span<const VectorRange> rows,
+                                        std::span<const VectorRange> columns, const EntryCheck& check,
+                                        T alpha, T beta, const MatrixView<T>& c, std::uint8_t* open,
+                                        bool write, int threads) {
+  std::atomic<std::int64_t> left = 0;
+  for_each_integer(sums, rows, columns, threads, [&](std::int64_t i, std::int64_t j, const Number& exact) {
+    std::uint8_t& is_open = open[i + j * sums.rows];
+    if (is_open == 0) return;
+    const double deviation =
+        largest_deviation(check.rows[i], check.columns[j], check.largest_a, check.largest_b);
+    T& entry = c(i, j);
+    T result;
+    if (!shows(check, exact, deviation, alpha, beta, beta == 0 ? nullptr : &entry, result)) {
+      left.fetch_add(1, std::memory_order_relaxed);
+    } else if (write) {
+      entry = result;
+      is_open = 0;
+    }
+  });
+  return left;
 }
 
 template void recombine_residues(const Accumulators&, std::span<const VectorRange>,
@@ -94,5 +106,11 @@ template void recombine_residues(const Accumulators&, std::span<const VectorRang
 template void recombine_residues(const Accumulators&, std::span<const VectorRange>,
                                  std::span<const VectorRange>, double, double, const MatrixView<double>&,
                                  int);
+template std::int64_t recombine_checked_residues(const Accumulators&, std::span<const VectorRange>,
+                                                 std::span<const VectorRange>, const EntryCheck&, float,
+                                                 float, const MatrixView<float>&, std::uint8_t*, bool, int);
+template std::int64_t recombine_checked_residues(const Accumulators&, std::span<const VectorRange>,
+                                                 std::span<const VectorRange>, const EntryCheck&, double,
+                                                 double, const MatrixView<double>&, std::uint8_t*, bool, int);
 
 }  // namespace kintsugi::core

@@ -99,7 +99,8 @@ class WordSum {
 // sum 2^exponent rounded once, where the result is a normal number whatever the sum: the conversion rounds.
 template <class T>
 bool stays_normal(int exponent) {
-  return exponent >= std::numeric_limits<T>::min_exponent && exponent <= std::numeric_limits<T>::max_exponent - 128;
+  return exponent >= std::numeric_limits<T>::min_exponent &&
+         exponent <= std::numeric_limits<T>::max_exponent - 128;
 }
 
 // AB alone of one group, most calls: ten times as fast as the general way.
@@ -111,8 +112,8 @@ void recombine_words(const Accumulators& sums, int weight, std::span<const Vecto
     const std::int64_t element = i + j * c.rows;
     const int unscale = -(rows[i].scale + columns[j].scale);
     if (stays_normal<T>(weight + unscale)) {
-      entry = static_cast<T>(static_cast<T>(sums.group<Integer128>(0)[element]) *
-                             power_of_two(weight + unscale));
+      entry =
+          static_cast<T>(static_cast<T>(sums.group<Integer128>(0)[element]) * power_of_two(weight + unscale));
     } else {
       auto exact = exactly(element);
       exact.exponent += unscale;

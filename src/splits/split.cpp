@@ -6,6 +6,7 @@
 
 #include "base/floating_environment.hpp"
 #include "base/workers.hpp"
+#include "splits/residues.hpp"
 #include "splits/vector_blocks.hpp"
 
 namespace kintsugi::core {
@@ -41,11 +42,9 @@ void split_block_into(const MatrixView<const T>& operand, const SplitRule& rule,
                       std::span<const VectorRange> ranges, const Slices& slices, std::int64_t first,
                       std::int64_t last) {
   for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t p, T x) {
-    const bool finite = x - x == T(0);
-    split_element(rule, finite ? static_cast<double>(x) : 0.0, ranges[v].scale,
-                  [&](int s, std::uint64_t pattern) {
-                    slices.vector<Element>(s, v)[p] = stored<Element>(*rule.format, pattern);
-                  });
+    split_element(rule, finite_or_zero(x), ranges[v].scale, [&](int s, std::uint64_t pattern) {
+      slices.vector<Element>(s, v)[p] = stored<Element>(*rule.format, pattern);
+    });
   });
 }
 
@@ -72,6 +71,8 @@ template <class T>
 void split_block(const MatrixView<const T>& operand, const SplitRule& rule,
                  std::span<const VectorRange> ranges, const Slices& slices, std::int64_t first,
                  std::int64_t last) {
+  if (rule.kind == SplitKind::residues && slices.storage == SliceStorage::packed)
+    return split_block_into_residues(operand, rule, ranges, slices, first, last);
   if (slices.storage == SliceStorage::fp32) {
     return split_block_into<float>(operand, rule, ranges, slices, first, last);
   }

@@ -12,6 +12,12 @@ namespace kintsugi::core {
 // strided in memory is still read in whole lines.
 inline constexpr std::int64_t vectors_per_block = 16;
 
+// What is split in the place of NaN and infinities, which slices do not carry.
+template <class T>
+double finite_or_zero(T x) {
+  return x - x == T(0) ? static_cast<double>(x) : 0.0;
+}
+
 // Calls visit(v, p, operand(v, p)) for vectors first...last - 1 and all p; for each v, p ascends.
 template <class T, class Visit>
 void for_each_element(const MatrixView<const T>& operand, std::int64_t first, std::int64_t last,

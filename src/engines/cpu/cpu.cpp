@@ -226,6 +226,8 @@ class CpuEngine final : public Engine {
     return static_cast<std::size_t>(std::max(threads, 1)) * of_worker;
   }
 
+  bool reduces_sums() const override { return true; }
+
   void multiply(const Multiplication& task) const override {
     switch (task.a.format->id) {
       case FormatId::int8: return multiply_int8(task, *int8_choice().kernels);

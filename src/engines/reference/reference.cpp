@@ -212,6 +212,8 @@ class ReferenceEngine final : public Engine {
            (tile_bytes(schedule.slices_a, k) + tile_bytes(schedule.slices_b, k));
   }
 
+  bool reduces_sums() const override { return false; }
+
   void multiply(const Multiplication& task) const override {
     const std::size_t scratch = scratch_bytes(*task.schedule, task.a.format->id, task.a.k, 1);
     const auto run = [&]<class Model>() { multiply_with<Model>(task, scratch); };

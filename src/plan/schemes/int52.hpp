@@ -51,21 +51,19 @@ inline const Parameter* configure_int52(Program& program, std::span<const Parame
   return nullptr;
 }
 
-inline constexpr std::array<std::string_view, 3> int52_variants{"words=2", "words=3", "words=4"};
-
 inline constexpr Scheme int52{
     .name = "int52",
     .summary = "N words of 52 bits on a grid a row and column, N^2 products, exact sums, one rounding",
     .operands = {OperandType::f32, OperandType::f64},
     .program = int52_program<1>(),
     .bound =
-        "2^(51 - 52 N) (u_i ||b_j||_1 + v_j ||a_i||_1) + 2^(102 - 104 N) k u_i v_j, 2^50 (1 - 2^-7) u_i <= max "
+        "2^(51 - 52 N) (u_i ||b_j||_1 + v_j ||a_i||_1) + 2^(102 - 104 N) k u_i v_j, 2^50 (1 - 2^-7) u_i <= "
+        "max "
         "|a_ip| < 2^51 (1 - 2^-7) u_i, v_j likewise; 0 where no element is rounded",
     .window = "correctly rounded where rows and columns span at most 52 N - 55 binades (FP32: 52 N - 26)",
     .source = "ours: Ozaki's error-free grid on the integer multiply-add of AVX-512 IFMA",
     .parameters = "words=1...4",
     .configure = configure_int52,
-    .variants = int52_variants,
 };
 
 }  // namespace kintsugi::core::schemes
