@@ -152,11 +152,8 @@ void recombine_weighted(const Accumulators& sums, std::span<const int> group_exp
   const auto exactly_by = [&](const auto& sum) {
     recombine_exactly(sum, rows, columns, alpha, beta, c, threads);
   };
-  switch (sums.type) {
-    case SumType::f32: return by(FloatingSum(sums, group_exponents));
-    case SumType::i64: return by(IntegerSum(sums, group_exponents));
-    case SumType::i128: break;
-  }
+  if (sums.type == SumType::f32) return by(FloatingSum(sums, group_exponents));
+  if (sums.type == SumType::i64) return by(IntegerSum(sums, group_exponents));
   if (sums.groups == 1 && alpha == T(1) && beta == T(0))
     return recombine_words(sums, group_exponents[0], rows, columns, c, threads);
   if (sums.groups == 1) return exactly_by(WordSum<2>(sums, group_exponents));
