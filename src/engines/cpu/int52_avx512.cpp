@@ -271,7 +271,7 @@ void add_product(const Int52Block& block, std::byte* packed, const Int52Sums& su
 
 }  // namespace
 
-const Int52Kernels int52_avx512{"avx512", 0.2, sizeof(Tile), add_product};
+const Int52Kernels int52_avx512{"avx512", 0.15, sizeof(Tile), add_product};
 
 }  // namespace kintsugi::core
 
