@@ -189,7 +189,9 @@ std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumul
 std::array<int, 3> checked_bits(const Plan& plan) {
   const int digits = plan.problem.type == OperandType::f32 ? 24 : 53;
   int bits = digits + 2;
-  if (plan.contract.coefficient > 0) bits = std::min(bits, 2 - std::ilogb(plan.contract.coefficient));
+  const bool of_type = plan.contract.accuracy == "fp32" || plan.contract.accuracy == "fp64";
+  if (plan.contract.coefficient > 0 && !of_type)
+    bits = std::min(bits, 2 - std::ilogb(plan.contract.coefficient));
   return {std::max(bits, 2), bits + 10, bits + 28};
 }
 
