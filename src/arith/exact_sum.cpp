@@ -70,6 +70,15 @@ void ExactSum::add(double x) {
   touch(position / digit_bits, position / digit_bits + 2);
 }
 
+void ExactSum::add(std::int64_t integer, int exponent) {
+  if (integer == 0) return;
+  const int position = exponent + one_position;
+  const auto bits = static_cast<std::uint64_t>(integer);
+  count_additions(1);
+  add_at(integer < 0 ? ~bits + 1 : bits, position, integer < 0);
+  touch(position / digit_bits, position / digit_bits + 2);
+}
+
 void ExactSum::add_product(double a, double b) {
   if (!std::isfinite(a) || !std::isfinite(b)) {
     special_ += a * b;

@@ -31,6 +31,8 @@ class ExactSum {
   void add_product(float a, float b) { add(static_cast<double>(a) * static_cast<double>(b)); }
   void add_product(double a, double b);
   void add(double x);
+  // integer 2^exponent, -2176 <= exponent <= 3000.
+  void add(std::int64_t integer, int exponent);
 
   // Sum += the dot product of two contiguous vectors of `count` elements.
   void add_products(const float* a, const float* b, std::int64_t count);

@@ -17,6 +17,8 @@ enum class SplitKind : std::uint8_t {
   fixed,
   // Residues of the nearest integer modulo the first `slices` moduli (arith/residue.hpp).
   residues,
+  // Integers, each slice on a grid that the largest rest of its vector decides: splits/successive.hpp.
+  successive,
 };
 
 // x * 2^scale = sum over s of slice_s * 2^(-s * residual_exponent) + error.
@@ -24,6 +26,7 @@ enum class SplitKind : std::uint8_t {
 //          All steps but the roundings are exact in double: the rest of a rounding has no more bits than x.
 //   fixed  round(x * 2^(scale + (slices - 1) * residual_exponent)) in digits
 // residues: slice_s = round(x * 2^scale) mod moduli[s]; their sum stands for nothing.
+// successive: no element is split by itself; |slice_s| <= 2^residual_exponent.
 struct SplitRule {
   const Format* format;
   int slices;
@@ -84,6 +87,7 @@ KINTSUGI_HOST_DEVICE constexpr void split_element(const SplitRule& rule, double 
     case SplitKind::hi_lo: return split_into_residuals(rule, x, scale, store);
     case SplitKind::fixed: return split_into_digits(rule, x, scale, store);
     case SplitKind::residues: return split_into_residues(rule.slices, x, scale, store);
+    case SplitKind::successive: return;
   }
 }
 

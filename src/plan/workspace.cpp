@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "arith/range.hpp"
+#include "plan/error_free.hpp"
 #include "plan/plan.hpp"
 #include "recombine/exact_sums.hpp"
 #include "splits/slices.hpp"
@@ -20,6 +21,8 @@ std::size_t rung_bytes(const Plan& plan, const Rung& rung, const Blocking& block
     return ranges + (problem.type == OperandType::f32 ? exact_scratch_bytes<float>(problem.k, plan.threads)
                                                       : exact_scratch_bytes<double>(problem.k, plan.threads));
   }
+  if (program.recombination == Recombination::error_free)
+    return ranges + error_free_bytes(plan, rung, blocking);
   const SliceStorage storage = plan.engine->slice_storage(program.format().id);
   const Accumulators sums =
       make_accumulators(program.sum_type(), blocking.m, blocking.n, program.schedule.sums());

@@ -1,11 +1,10 @@
 #include "recombine/exact_sums.hpp"
 
-#include <cmath>
-
 #include "arith/exact_sum.hpp"
 #include "base/floating_environment.hpp"
 #include "base/memory.hpp"
 #include "base/workers.hpp"
+#include "recombine/rounded_result.hpp"
 
 namespace kintsugi::core {
 
@@ -15,20 +14,6 @@ namespace {
 template <class T>
 std::size_t worker_bytes(std::int64_t k) {
   return array_bytes(2, k, sizeof(T));
-}
-
-template <class T>
-T rounded_entry(const T* row, const T* column, std::int64_t k, T alpha, T beta, const T* c) {
-  ExactSum sum;
-  sum.add_products(row, column, k);
-  if (!std::isfinite(alpha) || (c != nullptr && !std::isfinite(beta))) {
-    const auto product = static_cast<T>(alpha * static_cast<T>(sum.to_double()));
-    return c == nullptr ? product : product + beta * *c;
-  }
-  sum.multiply(static_cast<double>(alpha));
-  if (c != nullptr) sum.add_product(beta, *c);
-  if constexpr (sizeof(T) == sizeof(float)) return sum.to_float();
-  return static_cast<T>(sum.to_double());
 }
 
 template <class T>
@@ -60,7 +45,9 @@ void multiply_exactly(const MatrixView<const T>& a, const MatrixView<const T>& b
         if (!rows[i].finite()) continue;
         gather(a, i, row);
         T& entry = c(i, j);
-        entry = rounded_entry(row, column, a.columns, alpha, beta, beta == 0 ? nullptr : &entry);
+        ExactSum sum;
+        sum.add_products(row, column, a.columns);
+        entry = rounded_result(sum, alpha, beta, beta == 0 ? nullptr : &entry);
       }
     }
   }

@@ -1,5 +1,6 @@
 // The cpu engine: products of floating slices by OpenBLAS, for studies at sizes the reference cannot reach,
-// of int8 slices by kernels of its own (int8.hpp), and the native product.
+// of slices that hold integers (integer_sums.hpp), of int8 slices by kernels of its own (int8.hpp), and the
+// native product.
 //
 // Floating slices are widened to fp32, where products of formats of up to 12 significant bits are exact. All
 // calls of a schedule have one shape, tile x tile x (block of k), on a grid fixed to the operand's
@@ -14,6 +15,7 @@
 #include "base/status.hpp"
 #include "base/workers.hpp"
 #include "engines/cpu/int8.hpp"
+#include "engines/cpu/integer_sums.hpp"
 #include "engines/cpu/openblas.hpp"
 #include "engines/engine.hpp"
 
@@ -195,13 +197,15 @@ class CpuEngine final : public Engine {
   std::span<const Accumulator> accumulators(FormatId format) const override {
     static constexpr std::array floating{Accumulator::fp32};
     static constexpr std::array integer{Accumulator::int32};
+    static constexpr std::array wide{Accumulator::fp64};
     if (format == FormatId::int8) return integer;
-    if (format == FormatId::fp32 || format == FormatId::fp64) return {};
+    if (format == FormatId::fp64) return wide;
+    if (format == FormatId::fp32) return {};
     return floating;
   }
 
   SliceStorage slice_storage(FormatId format) const override {
-    return format == FormatId::int8 ? SliceStorage::packed : SliceStorage::fp32;
+    return format == FormatId::int8 || format == FormatId::fp64 ? SliceStorage::packed : SliceStorage::fp32;
   }
   double relative_rate(FormatId format) const override {
     return format == FormatId::int8 ? int8_choice().kernels->relative_rate : 1;
@@ -209,13 +213,16 @@ class CpuEngine final : public Engine {
 
   std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t,
                             int threads) const override {
+    const auto workers = static_cast<std::size_t>(std::max(threads, 1));
+    if (schedule.integer_sums) return workers * integer_sums_worker_bytes();
     const bool integer = format == FormatId::int8;
-    return static_cast<std::size_t>(std::max(threads, 1)) *
-           (integer ? int8_worker_bytes(*int8_choice().kernels) : worker_bytes(schedule.groups));
+    return workers * (integer ? int8_worker_bytes(*int8_choice().kernels) : worker_bytes(schedule.groups));
   }
 
   void multiply(const Multiplication& task) const override {
-    if (task.a.format->floating) {
+    if (task.schedule->integer_sums) {
+      multiply_integer_sums(task);
+    } else if (task.a.format->floating) {
       multiply_floating(task);
     } else {
       multiply_int8(task, *int8_choice().kernels);
