@@ -151,7 +151,7 @@ TEST(Int8, Int32EdgeIsExact) {
     EXPECT_EQ(wraps, block == 0 && exact > std::numeric_limits<std::int32_t>::max());
     for (const Int8Kernels* kernels : int8_families()) {
       std::int64_t sum = 0;
-      const Accumulators sums{reinterpret_cast<std::byte*>(&sum), 1, 1, 1, false};
+      const Accumulators sums{reinterpret_cast<std::byte*>(&sum), 1, 1, 1, SumType::i64};
       std::vector<std::byte> scratch(int8_worker_bytes(*kernels));
       multiply_int8({&schedule, slices_a, slices_b, sums, Accumulator::int32, scratch.data(), 1}, *kernels);
       EXPECT_EQ(sum, wraps ? exact - (std::int64_t{1} << 32) : exact) << kernels->name << " " << k;
