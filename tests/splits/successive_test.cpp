@@ -17,8 +17,8 @@ namespace kintsugi::core {
 namespace {
 
 constexpr std::int64_t vectors = 9;
-constexpr std::int64_t k = 70;
-constexpr int most = 300;
+constexpr std::int64_t k = 20;
+constexpr int most = 240;
 
 // An operand split until nothing is left.
 template <class T>
@@ -116,7 +116,7 @@ TEST(SuccessiveSplit, SlicesSumToEveryElement) {
   for (const char* distribution :
        {"uniform", "phi:2", "subnormal", "subnormal-mixed", "graded:300", "span:600", "power-of-two:1023",
         "power-of-two:-1074", "offset:1023", "integer:5", "cancellation:40"}) {
-    for (const int bits : {1, 5, 11}) {
+    for (const int bits : {2, 11}) {
       expect_properties(SplitOperand<double>(distribution, fp16, SliceStorage::packed, bits), bits,
                         distribution);
       expect_properties(SplitOperand<double>(distribution, fp16, SliceStorage::fp32, bits), bits,
