@@ -53,8 +53,7 @@ RetainedBits::RetainedBits(const SplitDescription& split)
       first_rounding_(rounding_of(split.first_rounding)),
       residual_rounding_(rounding_of(split.residual_rounding)), residual_exponent_(split.residual_exponent),
       residual_factor_(std::ldexp(1.0, split.residual_exponent)), last_exponent_(last_exponent(split)),
-      scale_vectors_(split.scale_vectors),
-      top_exponent_(split.top_exponent) {
+      scale_vectors_(split.scale_vectors), top_exponent_(split.top_exponent) {
   const std::array<std::string_view, 4> kinds{"hi_lo", "fixed", "residues", "successive"};
   if (std::find(kinds.begin(), kinds.end(), split.kind) == kinds.end())
     core::fail(Status::invalid_argument,

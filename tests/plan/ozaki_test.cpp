@@ -108,24 +108,26 @@ std::vector<std::uint64_t> bits_with(GemmCase test, const std::string& engine, c
 TEST(Ozaki, BitsAreThoseOfTheScheme) {
   for (const std::string scheme :
        {"ozaki-fp16", "ozaki-fp16:mode=sp", "ozaki-fp16:mode=cr", "ozaki-fp64", "ozaki-fp64:mode=dp",
-        "ozaki-fp16:slices=4", "ozaki-fp16:block=128", "ozaki-fp16:k-block=128"}) {
-    GemmCase test{.m = 300, .n = 290, .k = thorough ? 200 : 40, .distribution = "phi:1", .scheme = scheme};
-    if (!thorough) test.m = test.n = 140;
+        "ozaki-fp16:slices=4", "ozaki-fp16:block=150", "ozaki-fp16:k-block=16"}) {
+    GemmCase test{.m = 170, .n = 140, .k = 40, .distribution = "phi:1", .scheme = scheme};
     test.alpha = 1.25;
     test.beta = -0.5;
     const auto bits = bits_with(test, "reference", "", 1, 0);
-    test.policy = "";
-    const bool wide = scheme.starts_with("ozaki-fp64");
-    for (const char* accumulator : {"fp32", "v100", "a100"}) {
-      if (!wide && thorough)
-        EXPECT_EQ(bits_with(test, "reference", accumulator, 2, 0), bits) << scheme << accumulator;
+    if (scheme == "ozaki-fp16" && thorough) {
+      for (const char* accumulator : {"fp32", "v100", "a100", "h200-mma"})
+        EXPECT_EQ(bits_with(test, "reference", accumulator, 2, 0), bits) << accumulator;
     }
+    GemmDataOf<double> data(test);
+    const auto limit = static_cast<std::int64_t>(PlanOf(data).workspace()) - 1;
+    const bool has_smaller = scheme != "ozaki-fp16:block=150";  // blocks of 85 x 70
+    EXPECT_EQ(bits_with(test, "reference", "", 2, has_smaller ? limit : 0), bits)
+        << scheme << ", limit " << limit;
     if (!has_cpu_engine()) continue;
     for (const int threads : {1, 2, 5}) EXPECT_EQ(bits_with(test, "cpu", "", threads, 0), bits) << scheme;
-    GemmDataOf<double> data(test);
-    const std::size_t whole = PlanOf(data).workspace();
-    const auto limit = static_cast<std::int64_t>(whole * 3 / 4);
-    EXPECT_EQ(bits_with(test, "cpu", "", 2, limit), bits) << scheme << ", limit " << limit;
+    test.engine = "cpu";
+    GemmDataOf<double> on_cpu(test);
+    const auto cpu_limit = static_cast<std::int64_t>(PlanOf(on_cpu).workspace()) - 1;
+    EXPECT_EQ(bits_with(test, "cpu", "", 1, has_smaller ? cpu_limit : 0), bits) << scheme;
   }
 }
 

@@ -173,12 +173,11 @@ std::vector<const Scheme*> split_by_element() {
   return schemes;
 }
 
-INSTANTIATE_TEST_SUITE_P(AllSchemes, Split, testing::ValuesIn(split_by_element()),
-                         [](const auto& scheme) {
-                           std::string name(scheme.param->name);
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(AllSchemes, Split, testing::ValuesIn(split_by_element()), [](const auto& scheme) {
+  std::string name(scheme.param->name);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
 
 // Digits of a grid stand for the nearest grid point, and int8 holds them all.
 TEST(Digits, AreThoseOfTheNearestGridPoint) {
