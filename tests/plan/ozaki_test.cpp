@@ -117,6 +117,7 @@ TEST(Ozaki, BitsAreThoseOfTheScheme) {
       for (const char* accumulator : {"fp32", "v100", "a100", "h200-mma"})
         EXPECT_EQ(bits_with(test, "reference", accumulator, 2, 0), bits) << accumulator;
     }
+    test.engine = "reference";
     GemmDataOf<double> data(test);
     const auto limit = static_cast<std::int64_t>(PlanOf(data).workspace()) - 1;
     const bool has_smaller = scheme != "ozaki-fp16:block=150";  // blocks of 85 x 70
