@@ -1,6 +1,8 @@
 // dgemm-tc Figs. 3 and 8: accuracy of the DP and SP modes beside native arithmetic, and CR mode's zero error.
 #include "reproduce/dgemm_tc.hpp"
 
+#include <cmath>
+
 #include "reproduce/figures.hpp"
 
 namespace kintsugi::tools {
@@ -24,14 +26,22 @@ std::vector<PaperSweep> sweep_of(const char* type, const std::vector<std::string
             {"seeds", {"1"}}}}};
 }
 
-// Equivalent: neither way errs ten times as much as the other on the average of all cells. The maximum of a relative
-// error is that of the entry that cancels most, so single cells differ by more.
+double geometric_mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += std::log(value);
+  return std::exp(sum / static_cast<double>(values.size()));
+}
+
+// The maximum of a relative error is that of the entry that cancels most, so single cells differ by much.
 Answer equivalent(const Evidence& evidence, const Way& way) {
   const auto values = ratios(evidence.pairs(way, native, measure, everywhere()));
-  const double middle = mean(values);
-  return agrees_if(middle < 10 && middle > 0.001,
-                   fmt::format("{} times native's error, {:.3g} on average", range_text(values), middle),
-                   "Algorithm 3 estimates the number of slices, and misses by more");
+  const double middle = geometric_mean(values);
+  return agrees_if(
+      middle < 10 && middle > 0.1,
+      fmt::format("{} times native's error, {:.2g} in the geometric mean", range_text(values), middle),
+      "It errs less. t(d) of Algorithm 3 counts slice d, which is kept; what is left out is 2^-(b + 1) of "
+      "it, and "
+      "sums of products without an error lose nothing where native's partial sums round.");
 }
 
 Answer no_entry_is_wrong(const Evidence& evidence) {
@@ -59,7 +69,7 @@ PaperFigure accuracy_of_dp() {
           sweep_of("fp64", {dp.scheme, cr.scheme, cr_fp64.scheme, "native"}),
           {{"m = n = k", "parameter of the distribution"}, {measure}},
           {{"DP mode is as accurate as native DGEMM, with differences, since d is an estimate",
-            "equivalent (agrees: within 10 times on average)",
+            "equivalent (agrees: within 10 times)",
             [](const Evidence& evidence) { return equivalent(evidence, dp); }},
            {"CR mode's error is always zero, with fp16 and with FP64 products", "zero", no_entry_is_wrong}}};
 }
@@ -74,7 +84,7 @@ PaperFigure accuracy_of_sp() {
           "4096 entries of C, against the exact result",
           sweep_of("fp32", {sp.scheme, "native"}),
           {{"m = n = k", "parameter of the distribution"}, {measure}},
-          {{"SP mode is as accurate as native SGEMM", "equivalent (agrees: within 10 times on average)",
+          {{"SP mode is as accurate as native SGEMM", "equivalent (agrees: within 10 times)",
             [](const Evidence& evidence) { return equivalent(evidence, sp); }}}};
 }
 
