@@ -22,6 +22,14 @@ struct Product {
   double alpha = 1;
   double beta = 0;
   core::MatrixView<const T> c0 = {};  // (m,n)
+  // Of a complex product, whose parts are columns 2j and 2j + 1 (base/embedding.hpp): the imaginary parts of its
+  // scalars. An entry then gets the other part's AB and C0 times these, negative in the real parts' columns.
+  double alpha_im = 0;
+  double beta_im = 0;
+
+  bool crosses() const { return alpha_im != 0 || beta_im != 0; }
+  // Whether A and B are read.
+  bool multiplies() const { return alpha != 0 || alpha_im != 0; }
 };
 
 struct ExactEntry {
@@ -39,6 +47,9 @@ class EntryReference {
  public:
   EntryReference(const T* row, const T* column, std::int64_t count, double alpha, double beta, double c0);
 
+  // The sum of two entries' products.
+  EntryReference& operator+=(const EntryReference& other);
+
   ExactEntry entry() const { return {sum_.to_double(), absolute_}; }
   // The exact R.
   const ExactSum& sum() const { return sum_; }
@@ -51,6 +62,11 @@ class EntryReference {
   ExactSum sum_;
   double absolute_ = 0;
 };
+
+// Entry (i, j) of a product by row i of A and columns j and, where the product crosses, j ^ 1 of B, contiguous.
+template <class T>
+EntryReference<T> entry_reference(const Product<T>& product, std::int64_t i, std::int64_t j, const T* row,
+                                  const T* column, const T* crossed);
 
 // Entry (i, j) of a product; gathers row and column itself.
 template <class T>

@@ -69,6 +69,13 @@ EntryReference<T>::EntryReference(const T* row, const T* column, std::int64_t co
 }
 
 template <class T>
+EntryReference<T>& EntryReference<T>::operator+=(const EntryReference& other) {
+  sum_.add(other.sum_);
+  absolute_ += other.absolute_;
+  return *this;
+}
+
+template <class T>
 ExactSum EntryReference<T>::error_of(T computed) const {
   ExactSum error = sum_;
   error.negate();
@@ -85,19 +92,36 @@ T EntryReference<T>::rounded() const {
   }
 }
 
+template <class T>
+EntryReference<T> entry_reference(const Product<T>& product, std::int64_t i, std::int64_t j, const T* row,
+                                  const T* column, const T* crossed) {
+  const std::int64_t k = product.multiplies() ? product.a.columns : 0;
+  const auto old = [&](double factor, std::int64_t column_of_c) {
+    return factor == 0 ? 0 : static_cast<double>(product.c0(i, column_of_c));
+  };
+  EntryReference<T> reference(row, column, k, product.alpha, product.beta, old(product.beta, j));
+  if (product.crosses()) {
+    const double sign = j % 2 == 0 ? -1 : 1;
+    const double beta = sign * product.beta_im;
+    reference += EntryReference<T>(row, crossed, k, sign * product.alpha_im, beta, old(beta, j ^ 1));
+  }
+  return reference;
+}
+
 namespace {
 
 template <class T>
 EntryReference<T> gather_entry(const Product<T>& product, std::int64_t i, std::int64_t j) {
-  const std::int64_t k = product.alpha == 0 ? 0 : product.a.columns;
+  const std::int64_t k = product.multiplies() ? product.a.columns : 0;
   std::vector<T> row(static_cast<std::size_t>(k));
   std::vector<T> column(static_cast<std::size_t>(k));
+  std::vector<T> crossed(static_cast<std::size_t>(product.crosses() ? k : 0));
   for (std::int64_t l = 0; l < k; ++l) {
     row[l] = product.a(i, l);
     column[l] = product.b(l, j);
+    if (product.crosses()) crossed[l] = product.b(l, j ^ 1);
   }
-  const double c0 = product.beta == 0 ? 0 : static_cast<double>(product.c0(i, j));
-  return {row.data(), column.data(), k, product.alpha, product.beta, c0};
+  return entry_reference(product, i, j, row.data(), column.data(), crossed.data());
 }
 
 }  // namespace
@@ -114,7 +138,7 @@ double exact_error(const Product<T>& product, std::int64_t i, std::int64_t j, T 
 
 template <class T>
 void exact_product(const Product<T>& product, core::MatrixView<T> c, int threads) {
-  const std::int64_t k = product.alpha == 0 ? 0 : product.a.columns;
+  const std::int64_t k = product.multiplies() ? product.a.columns : 0;
   std::vector<T> rows(static_cast<std::size_t>(c.rows * k));
   std::vector<T> columns(static_cast<std::size_t>(c.columns * k));
   for (std::int64_t l = 0; l < k; ++l) {
@@ -125,16 +149,19 @@ void exact_product(const Product<T>& product, core::MatrixView<T> c, int threads
 #pragma omp parallel for collapse(2) schedule(dynamic, 64) num_threads(team)
   for (std::int64_t i = 0; i < c.rows; ++i) {
     for (std::int64_t j = 0; j < c.columns; ++j) {
-      const double c0 = product.beta == 0 ? 0 : static_cast<double>(product.c0(i, j));
-      const EntryReference<T> reference(rows.data() + i * k, columns.data() + j * k, k, product.alpha,
-                                        product.beta, c0);
-      c(i, j) = reference.rounded();
+      const T* crossed = product.crosses() ? columns.data() + (j ^ 1) * k : nullptr;
+      c(i, j) =
+          entry_reference(product, i, j, rows.data() + i * k, columns.data() + j * k, crossed).rounded();
     }
   }
 }
 
 template class EntryReference<float>;
 template class EntryReference<double>;
+template EntryReference<float> entry_reference(const Product<float>&, std::int64_t, std::int64_t,
+                                               const float*, const float*, const float*);
+template EntryReference<double> entry_reference(const Product<double>&, std::int64_t, std::int64_t,
+                                                const double*, const double*, const double*);
 template ExactEntry exact_entry(const Product<float>&, std::int64_t, std::int64_t);
 template ExactEntry exact_entry(const Product<double>&, std::int64_t, std::int64_t);
 template double exact_error(const Product<float>&, std::int64_t, std::int64_t, float);

@@ -131,6 +131,7 @@ template <class T>
 struct Buffers {
   std::vector<T> rows;
   std::vector<T> columns;
+  std::vector<T> crossed;  // columns j ^ 1, where the product crosses
   std::vector<EntryReference<T>> references;
 };
 
@@ -143,6 +144,8 @@ void gather(const Inputs<T>& in, const Selection& selection, std::int64_t tile, 
   for (std::int64_t s = 0; s < selection.column_count(tile); ++s) {
     const std::int64_t j = selection.columns[selection.first_column(tile) + s];
     for (std::int64_t l = 0; l < in.k; ++l) buffers.columns[s * in.k + l] = in.product.b(l, j);
+    if (!in.product.crosses()) continue;
+    for (std::int64_t l = 0; l < in.k; ++l) buffers.crossed[s * in.k + l] = in.product.b(l, j ^ 1);
   }
 }
 
@@ -156,10 +159,10 @@ void add_references(const Inputs<T>& in, const Selection& selection, std::int64_
   for (std::int64_t e = 0; e < count; ++e) {
     const std::int64_t i = selection.rows[selection.first_row(tile) + e / columns];
     const std::int64_t j = selection.columns[selection.first_column(tile) + e % columns];
-    const double c0 = in.product.beta == 0 ? 0 : static_cast<double>(in.product.c0(i, j));
-    references.emplace_back(buffers.rows.data() + e / columns * in.k,
-                            buffers.columns.data() + e % columns * in.k, in.k, in.product.alpha,
-                            in.product.beta, c0);
+    const std::int64_t column = e % columns * in.k;
+    references.push_back(entry_reference(in.product, i, j, buffers.rows.data() + e / columns * in.k,
+                                         buffers.columns.data() + column,
+                                         in.product.crosses() ? buffers.crossed.data() + column : nullptr));
   }
 }
 
@@ -184,7 +187,7 @@ void check_tile(const Inputs<T>& in, const Selection& selection, std::int64_t ti
 template <class T>
 void check_shapes(const Product<T>& product, const MatrixView<const T>& c,
                   const MatrixView<const T>& native) {
-  const auto& [a, b, alpha, beta, c0] = product;
+  const auto& [a, b, alpha, beta, c0, alpha_im, beta_im] = product;
   const auto need = [](bool ok, const char* what, const MatrixView<const T>& view, std::int64_t rows,
                        std::int64_t columns) {
     if (ok) return;
@@ -196,11 +199,14 @@ void check_shapes(const Product<T>& product, const MatrixView<const T>& c,
     return view.rows == rows && view.columns == columns && (empty || view.data != nullptr);
   };
   need(c.rows >= 0 && c.columns >= 0 && fits(c, c.rows, c.columns), "C", c, c.rows, c.columns);
-  if (alpha != 0) {
+  if (product.crosses() && c.columns % 2 != 0)
+    core::fail(Status::invalid_argument, "C has {} columns; those of complex entries' parts come in pairs",
+               c.columns);
+  if (product.multiplies()) {
     need(a.columns >= 0 && fits(a, c.rows, a.columns), "op(A)", a, c.rows, a.columns);
     need(fits(b, a.columns, c.columns), "op(B)", b, a.columns, c.columns);
   }
-  if (beta != 0) need(fits(c0, c.rows, c.columns), "C0", c0, c.rows, c.columns);
+  if (beta != 0 || beta_im != 0) need(fits(c0, c.rows, c.columns), "C0", c0, c.rows, c.columns);
   if (native.data != nullptr)
     need(fits(native, c.rows, c.columns), "the native result", native, c.rows, c.columns);
 }
@@ -220,7 +226,8 @@ constexpr std::int64_t judging_products = 256;
 // Calls work(t, buffers), which must not allocate (an exception cannot leave a parallel region), for tile t of the selection, on as many threads as the work is worth. Buffers are for
 // vectors of length k.
 template <class T, class Work>
-void for_each_tile(const Selection& selection, std::int64_t k, const CheckOptions& options, Work&& work) {
+void for_each_tile(const Selection& selection, std::int64_t k, bool crosses, const CheckOptions& options,
+                   Work&& work) {
   const bool worth_threads = selection.entries * (k + judging_products) > (1 << 18);
   const int threads = options.threads > 0 ? options.threads : worth_threads ? omp_get_max_threads() : 1;
   const auto buffer_size = static_cast<std::size_t>(selection.tile_size * k);
@@ -228,6 +235,7 @@ void for_each_tile(const Selection& selection, std::int64_t k, const CheckOption
   for (auto& own : buffers) {
     own.rows.resize(buffer_size);
     own.columns.resize(buffer_size);
+    own.crossed.resize(crosses ? buffer_size : 0);
     own.references.reserve(static_cast<std::size_t>(selection.tile_size * selection.tile_size));
   }
   std::int64_t done = 0;
@@ -271,7 +279,7 @@ ErrorReport summarize(const std::vector<Partial>& partials, const Inputs<T>& in,
 template <class T>
 Selection select(const Product<T>& product, std::int64_t m, std::int64_t n, const CheckOptions& options) {
   if (m == 0 || n == 0) return {};
-  const std::int64_t k = product.alpha == 0 ? 0 : product.a.columns;
+  const std::int64_t k = product.multiplies() ? product.a.columns : 0;
   return select_entries(m, n, k, options.work_limit, options.max_entries, options.seed);
 }
 
@@ -281,11 +289,11 @@ template <class T>
 ErrorReport measure_errors(const Product<T>& product, MatrixView<const T> c, MatrixView<const T> native,
                            const CheckOptions& options) {
   check_shapes(product, c, native);
-  const std::int64_t k = product.alpha == 0 ? 0 : product.a.columns;
+  const std::int64_t k = product.multiplies() ? product.a.columns : 0;
   const Inputs<T> in{product, c, native, k, contract_bound<T>(k), options.entries != nullptr};
   const Selection selection = select(product, c.rows, c.columns, options);
   std::vector<Partial> partials = make_partials(selection, in.keep_entries);
-  for_each_tile<T>(selection, k, options, [&](std::int64_t t, Buffers<T>& buffers) {
+  for_each_tile<T>(selection, k, product.crosses(), options, [&](std::int64_t t, Buffers<T>& buffers) {
     const std::int64_t tile = selection.tiles[t];
     buffers.references.clear();
     add_references(in, selection, tile, buffers, buffers.references);
@@ -298,12 +306,12 @@ template <class T>
 ExactReference<T>::ExactReference(const Product<T>& product, std::int64_t m, std::int64_t n,
                                   const CheckOptions& options)
     : product_(product), selection_(select(product, m, n, options)), m_(m), n_(n) {
-  const std::int64_t k = product.alpha == 0 ? 0 : product.a.columns;
+  const std::int64_t k = product.multiplies() ? product.a.columns : 0;
   const Inputs<T> in{product_, {}, {}, k, contract_bound<T>(k), false};
   tiles_.resize(selection_.tiles.size());
   for (std::size_t t = 0; t < tiles_.size(); ++t)
     tiles_[t].reserve(static_cast<std::size_t>(selection_.entry_count(selection_.tiles[t])));
-  for_each_tile<T>(selection_, k, options, [&](std::int64_t t, Buffers<T>& buffers) {
+  for_each_tile<T>(selection_, k, product.crosses(), options, [&](std::int64_t t, Buffers<T>& buffers) {
     add_references(in, selection_, selection_.tiles[t], buffers, tiles_[t]);
   });
 }
@@ -315,10 +323,10 @@ ErrorReport ExactReference<T>::measure(MatrixView<const T> c, MatrixView<const T
   if (c.rows != m_ || c.columns != n_) {
     core::fail(Status::invalid_argument, "C is {} x {}; {} x {} expected", c.rows, c.columns, m_, n_);
   }
-  const std::int64_t k = product_.alpha == 0 ? 0 : product_.a.columns;
+  const std::int64_t k = product_.multiplies() ? product_.a.columns : 0;
   const Inputs<T> in{product_, c, native, k, contract_bound<T>(k), entries != nullptr};
   std::vector<Partial> partials = make_partials(selection_, in.keep_entries);
-  for_each_tile<T>(selection_, 0, {}, [&](std::int64_t t, Buffers<T>&) {
+  for_each_tile<T>(selection_, 0, false, {}, [&](std::int64_t t, Buffers<T>&) {
     check_tile(in, selection_, selection_.tiles[t], tiles_[t], partials[t]);
   });
   return summarize(partials, in, entries);

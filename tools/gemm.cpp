@@ -87,6 +87,7 @@ void run_gemm(const GemmRequest& request) {
   require_settings();
   check_request(request);
   const Operands operands = read_operands(request.problem);
+  if (operands.complex() && !request.output.empty()) check_holds_complex(request.output);
   Candidates candidates = plan_all(operands, request);
   Outcome outcome{request.problem, request.output, {}, nullptr, request.check, request.explain};
   for (auto& candidate : candidates.rows) outcome.rows.push_back(candidate.run());
@@ -119,13 +120,14 @@ void add_operand_options(CLI::App& command, GemmRequest& request) {
       ->transform(trans)
       ->capture_default_str();
   command.add_option("--transb", problem.transb, "op(B), likewise")->transform(trans)->capture_default_str();
-  command.add_option("--alpha", problem.alpha, "C = alpha op(A) op(B) + beta C")->capture_default_str();
-  command.add_option("--beta", problem.beta, "Factor of the old C; needs --c [0]");
+  command.add_option("--alpha", problem.alpha, "C = alpha op(A) op(B) + beta C; complex: RE,IM")
+      ->capture_default_str();
+  command.add_option("--beta", problem.beta, "Factor of the old C; needs --c; complex: RE,IM [0]");
   command.add_option("--c", problem.c_file, "The old C, .npy or .mtx; the file is only read");
   command
       .add_option("--dtype", problem.dtype,
-                  "Type to compute in, fp32 or fp64; entries are rounded once [the files']")
-      ->check(CLI::IsMember({"fp32", "fp64"}));
+                  "Type to compute in, fp32, fp64, c32 or c64; entries are rounded once [the files']")
+      ->check(CLI::IsMember({"fp32", "fp64", "c32", "c64"}));
   command.add_option("--order", problem.order, "Order of C in a .npy file: c or fortran")
       ->check(CLI::IsMember({"c", "fortran"}))
       ->capture_default_str();
@@ -169,6 +171,7 @@ void add_gemm(CLI::App& program, Action& action) {
       "Example:\n"
       "  kintsugi gemm A.npy B.npy -o C.npy --scheme fp16x3-wide --explain\n"
       "  kintsugi gemm A.mtx B.npy --dtype fp32 --transa T --check --compare fp16,native\n"
+      "  kintsugi gemm Z.npy Z.npy --transa C --alpha 0,1 --accuracy exact --check\n"
       "\n"
       "Settings also come from the environment and a file: kintsugi settings.");
   add_operand_options(*command, *request);

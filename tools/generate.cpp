@@ -38,11 +38,15 @@ Shape parse_shape(const std::string& text) {
   return shape;
 }
 
+// T: the type of entries or of complex ones' parts; imaginary parts have a seed of their own.
 template <class T>
 void fill_matrix(const lab::Distribution& distribution, lab::Side side, std::uint64_t seed, Matrix& matrix) {
-  lab::fill(distribution, side, seed,
-            core::MatrixView<T>{matrix.data<T>(), matrix.rows, matrix.columns, matrix.row_stride(),
-                                matrix.column_stride()});
+  const std::int64_t parts = matrix.complex ? 2 : 1;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    lab::fill(distribution, side, part == 0 ? seed : ~seed,
+              core::MatrixView<T>{matrix.data<T>() + part, matrix.rows, matrix.columns,
+                                  parts * matrix.row_stride(), parts * matrix.column_stride()});
+  }
 }
 
 lab::Distribution parse_distribution(const std::string& text) {
@@ -71,14 +75,16 @@ void run_generate(const GenerateRequest& request) {
   check_output(request.output);
   const lab::Distribution distribution = parse_distribution(request.distribution);
   const Shape shape = parse_shape(request.shape);
-  Matrix matrix =
-      make_matrix("SHAPE", shape.rows, shape.columns, request.dtype == "fp32" ? Type::float32 : Type::float64,
-                  request.order == "c" ? Order::row_major : Order::column_major);
+  const bool complex = request.dtype.starts_with("c");
+  if (complex) check_holds_complex(request.output);
+  Matrix matrix = make_matrix("SHAPE", shape.rows, shape.columns,
+                              request.dtype.ends_with("32") ? Type::float32 : Type::float64,
+                              request.order == "c" ? Order::row_major : Order::column_major, complex);
   fill_matrix(request, distribution, matrix);
   write_matrix(request.output, matrix);
   if (!request.json) {
     fmt::print("{}: {} x {} {}, {}, side {}, seed {}\n", request.output, matrix.rows, matrix.columns,
-               type_name(matrix.type()), request.distribution, request.side, request.seed);
+               matrix.entry_type_name(), request.distribution, request.side, request.seed);
     return;
   }
   Json result = document("generate");
@@ -88,7 +94,7 @@ void run_generate(const GenerateRequest& request) {
   result["matrix"] = {{"file", request.output},
                       {"rows", matrix.rows},
                       {"columns", matrix.columns},
-                      {"type", type_name(matrix.type())},
+                      {"type", matrix.entry_type_name()},
                       {"order", request.order}};
   print(result);
 }
@@ -114,8 +120,8 @@ void add_generate(CLI::App& program, Action& action) {
   command->add_option("SHAPE", request->shape, "ROWSxCOLUMNS of op(A) or op(B)")->required();
   command->add_option("-o,--output", request->output, "File to write, .npy or .mtx")->required();
   command->add_option("--seed", request->seed, "The same seed gives the same matrix")->capture_default_str();
-  command->add_option("--dtype", request->dtype, "Type of the entries")
-      ->check(CLI::IsMember({"fp32", "fp64"}))
+  command->add_option("--dtype", request->dtype, "Type of the entries; c32 and c64: complex")
+      ->check(CLI::IsMember({"fp32", "fp64", "c32", "c64"}))
       ->capture_default_str();
   command
       ->add_option("--side", request->side,

@@ -1,4 +1,5 @@
-// kintsugi report: files of kintsugi accuracy as one page with figures.
+// kintsugi report: files of kintsugi accuracy and kintsugi bench as one page with figures.
+#include <algorithm>
 #include <memory>
 
 #include "commands.hpp"
@@ -8,6 +9,7 @@
 #include "report/page.hpp"
 #include "report/pictures.hpp"
 #include "report/png.hpp"
+#include "report/rates.hpp"
 
 namespace kintsugi::tools {
 
@@ -30,29 +32,49 @@ std::string joined(const Json& list) {
 }
 
 // The command that makes a file's rows.
-std::string command_of(const Json& document, const std::string& name) {
-  std::string command = "kintsugi accuracy";
+std::string command_of(const std::string& command_name, const Json& document, const std::string& name) {
+  std::string command = "kintsugi " + command_name;
   for (const auto& [setting, value] : document.at("settings").items()) {
-    const std::string flag = setting == "max_entries" ? "max-entries" : setting;
+    std::string flag = " --" + setting;
+    std::replace(flag.begin(), flag.end(), '_', '-');
     if (value == Json(false)) continue;
-    command += " --" + flag;
+    if (setting != "candidates") command += flag;  // these stand by themselves
     if (!value.is_boolean()) command += " " + quoted(joined(value));
   }
   return command + " -o " + quoted(name);
 }
 
-Source read_accuracy(const std::string& name) {
+Source read_results(const std::string& name) {
   InputFile input(name);
   Source file{name, Json::parse(input.read_rest(), nullptr, false), ""};
   if (!file.document.is_object()) fail(name, "is not a JSON object");
   const Json format = file.document.value("format", Json());
   const Json version = file.document.value("format_version", Json());
-  if (format != "kintsugi.accuracy")
-    fail(name, "its format is {}; kintsugi report reads those of kintsugi accuracy", format.dump());
+  const bool bench = format == "kintsugi.bench";
+  if (!bench && format != "kintsugi.accuracy")
+    fail(name, "its format is {}; kintsugi report reads those of kintsugi accuracy and kintsugi bench",
+         format.dump());
   if (version != 1) fail(name, "its format_version is {}; this program reads 1", version.dump());
-  check_accuracy(name, file.document);
-  file.command = command_of(file.document, name);
+  if (bench) {
+    check_bench(name, file.document);
+  } else {
+    check_accuracy(name, file.document);
+  }
+  file.command = command_of(bench ? "bench" : "accuracy", file.document, name);
   return file;
+}
+
+// Rows as figures take them.
+void add_rows(const Source& file, std::vector<Json>& rows) {
+  for (const Json& row : file.document.at("rows"))
+    rows.push_back(file.document.at("format") == "kintsugi.bench" ? rate_row(row) : row);
+}
+
+std::string title_of(const std::vector<Json>& rows) {
+  if (std::none_of(rows.begin(), rows.end(), is_rate_row))
+    return "Kintsugi: errors against the exact product";
+  if (std::all_of(rows.begin(), rows.end(), is_rate_row)) return "Kintsugi: rates of products";
+  return "Kintsugi: errors and rates";
 }
 
 Json report_document(const ReportRequest& request, std::size_t rows, std::size_t figures,
@@ -71,13 +93,10 @@ void run_report(const ReportRequest& request) {
   if (!request.folders.png.empty()) require_png("--png");
   std::vector<Source> files;
   std::vector<Json> rows;
-  for (const auto& name : request.files) files.push_back(read_accuracy(name));
-  for (const Source& file : files) {
-    for (const Json& row : file.document.at("rows")) rows.push_back(row);
-  }
+  for (const auto& name : request.files) files.push_back(read_results(name));
+  for (const Source& file : files) add_rows(file, rows);
   const std::vector<Figure> figures = make_figures(rows);
-  const std::string page =
-      report_page({"Kintsugi: errors against the exact product", ""}, files, rows, figures);
+  const std::string page = report_page({title_of(rows), ""}, files, rows, figures);
   write_text(request.output, page);
   const auto pictures = write_pictures(request.folders, figures);
   if (request.json) return print(report_document(request, rows.size(), figures.size(), pictures));
@@ -90,15 +109,16 @@ void run_report(const ReportRequest& request) {
 void add_report(CLI::App& program, Action& action) {
   auto request = std::make_shared<ReportRequest>();
   CLI::App* command = program.add_subcommand(
-      "report", "Draw results of kintsugi accuracy: one page with figures and a table");
+      "report", "Draw results of kintsugi accuracy and bench: one page with figures and tables");
   command->footer(
       "Example:\n"
       "  kintsugi report accuracy.json -o report.html --svg pictures --png pictures\n"
       "\n"
-      "Figures: error against k, m = n, m = n = k, a parameter of the distribution or of the scheme, "
+      "Figures: error and rate against k, m = n, m = n = k, a parameter of the distribution or of the "
+      "scheme, "
       "wherever\n"
       "there are two values or more; histograms. PNG is drawn by rsvg-convert (Debian: librsvg2-bin).");
-  command->add_option("FILE", request->files, "Files of kintsugi accuracy")->required();
+  command->add_option("FILE", request->files, "Files of kintsugi accuracy and kintsugi bench")->required();
   command->add_option("-o,--output", request->output, "File for the page, HTML")->required();
   command->add_option("--svg", request->folders.svg, "Folder for every figure as an SVG of its own");
   command->add_option("--png", request->folders.png, "Folder for every figure as a PNG of its own");

@@ -239,11 +239,24 @@ KINTSUGI_API kintsugi_status kintsugi_gemm(kintsugi_handle handle, const kintsug
                                            const kintsugi_options* options,
                                            const kintsugi_operands* operands);
 
-/* FP32 GEMM on host matrices with the handle's settings; the arguments of cblas_sgemm. */
+/* GEMM on host matrices with the handle's settings; the arguments of cblas_sgemm, _dgemm, _cgemm and _zgemm. Complex
+ * scalars and matrices are pairs of float (cgemm) or double (zgemm): real, imaginary. */
 KINTSUGI_API kintsugi_status kintsugi_sgemm(kintsugi_handle handle, kintsugi_layout layout, kintsugi_op op_a,
                                             kintsugi_op op_b, int64_t m, int64_t n, int64_t k, float alpha,
                                             const float* a, int64_t lda, const float* b, int64_t ldb,
                                             float beta, float* c, int64_t ldc);
+KINTSUGI_API kintsugi_status kintsugi_dgemm(kintsugi_handle handle, kintsugi_layout layout, kintsugi_op op_a,
+                                            kintsugi_op op_b, int64_t m, int64_t n, int64_t k, double alpha,
+                                            const double* a, int64_t lda, const double* b, int64_t ldb,
+                                            double beta, double* c, int64_t ldc);
+KINTSUGI_API kintsugi_status kintsugi_cgemm(kintsugi_handle handle, kintsugi_layout layout, kintsugi_op op_a,
+                                            kintsugi_op op_b, int64_t m, int64_t n, int64_t k,
+                                            const void* alpha, const void* a, int64_t lda, const void* b,
+                                            int64_t ldb, const void* beta, void* c, int64_t ldc);
+KINTSUGI_API kintsugi_status kintsugi_zgemm(kintsugi_handle handle, kintsugi_layout layout, kintsugi_op op_a,
+                                            kintsugi_op op_b, int64_t m, int64_t n, int64_t k,
+                                            const void* alpha, const void* a, int64_t lda, const void* b,
+                                            int64_t ldb, const void* beta, void* c, int64_t ldc);
 
 /* ------------------------------------------------------------ descriptions */
 /* All write JSON by the rules of kintsugi_plan_describe. */

@@ -115,11 +115,8 @@ enum class LogLevel : std::int32_t {
 
 // The element types that gemm takes.
 template <class T>
-concept Real = std::same_as<T, float> || std::same_as<T, double>;
-
-// The element types that a Problem can name.
-template <class T>
-concept Scalar = Real<T> || std::same_as<T, std::complex<float>> || std::same_as<T, std::complex<double>>;
+concept Scalar = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, std::complex<float>> ||
+    std::same_as<T, std::complex<double>>;
 
 template <Scalar T>
 constexpr Type type_of() {
@@ -379,7 +376,7 @@ class Plan {
   // if any, is at least workspace_size() bytes at an address that is a multiple of 256; without one the library
   // allocates. With a handle, report(handle) tells afterwards what was done.
   // Error invalid_argument: the plan's problem has other types than T, or is a batch of pointers.
-  template <Real T>
+  template <Scalar T>
   void execute(std::type_identity_t<T> alpha, std::type_identity_t<Input<const T*>> a,
                std::type_identity_t<Input<const T*>> b, std::type_identity_t<T> beta, T* c,
                std::span<std::byte> workspace = {}, Handle* handle = nullptr) const {
@@ -388,7 +385,7 @@ class Plan {
   }
 
   // The same for a problem with BatchKind::pointers: a, b and c are host arrays of batch_count pointers.
-  template <Real T>
+  template <Scalar T>
   void execute(std::type_identity_t<T> alpha, std::type_identity_t<Input<const T* const*>> a,
                std::type_identity_t<Input<const T* const*>> b, std::type_identity_t<T> beta, T* const* c,
                std::span<std::byte> workspace = {}, Handle* handle = nullptr) const {
@@ -402,7 +399,7 @@ class Plan {
   }
 
   // Splits A or B of the plan's problem once. The data are copied; the original may go.
-  template <Real T>
+  template <Scalar T>
   Prepared prepare(Side side, const T* data, Handle* handle = nullptr) const {
     require(type_of<T>(), BatchKind::strided);
     kintsugi_prepared prepared = nullptr;
@@ -478,7 +475,7 @@ class Plan {
 // -------------------------------------------------------------------- gemm
 
 // Plans and executes in one. The problem's types must be T's.
-template <Real T>
+template <Scalar T>
 void gemm(const Problem& problem, std::type_identity_t<T> alpha, std::type_identity_t<Input<const T*>> a,
           std::type_identity_t<Input<const T*>> b, std::type_identity_t<T> beta, T* c,
           const Options& options = {}, Handle* handle = nullptr) {
@@ -487,7 +484,7 @@ void gemm(const Problem& problem, std::type_identity_t<T> alpha, std::type_ident
 
 // One product. lda, ldb and ldc belong to A, B and C as stored; in column-major order lda >= m for Op::N and
 // lda >= k otherwise, ldb >= k or n, ldc >= m, in row-major order >= k or m, n or k, n; and all are >= 1.
-template <Real T>
+template <Scalar T>
 void gemm(Layout layout, Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::int64_t k,
           std::type_identity_t<T> alpha, std::type_identity_t<const T*> a, std::int64_t lda,
           std::type_identity_t<const T*> b, std::int64_t ldb, std::type_identity_t<T> beta, T* c,
@@ -500,7 +497,7 @@ void gemm(Layout layout, Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::
 }
 
 // One product of column-major matrices.
-template <Real T>
+template <Scalar T>
 void gemm(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::int64_t k, std::type_identity_t<T> alpha,
           std::type_identity_t<const T*> a, std::int64_t lda, std::type_identity_t<const T*> b,
           std::int64_t ldb, std::type_identity_t<T> beta, T* c, std::int64_t ldc, const Options& options = {},
@@ -510,7 +507,7 @@ void gemm(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::int64_t k, std:
 
 // batch_count column-major products of equal shape: entry t of A begins at a + t * stride_a, likewise B and C.
 // A stride of 0 uses one A or B in every entry; entries of C must not overlap.
-template <Real T>
+template <Scalar T>
 void gemm_strided_batch(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::int64_t k,
                         std::type_identity_t<T> alpha, std::type_identity_t<const T*> a, std::int64_t lda,
                         std::int64_t stride_a, std::type_identity_t<const T*> b, std::int64_t ldb,
@@ -526,7 +523,7 @@ void gemm_strided_batch(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::i
 }
 
 // batch_count column-major products of equal shape; a, b and c are arrays of batch_count pointers.
-template <Real T>
+template <Scalar T>
 void gemm_pointer_batch(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::int64_t k,
                         std::type_identity_t<T> alpha, std::type_identity_t<const T* const*> a,
                         std::int64_t lda, std::type_identity_t<const T* const*> b, std::int64_t ldb,

@@ -1,6 +1,8 @@
 // The last step of every entry: alpha * sum + beta * C.
 #pragma once
 
+#include <cmath>
+
 #include "arith/host_device.hpp"
 #include "formats/format.hpp"
 
@@ -16,6 +18,14 @@ KINTSUGI_HOST_DEVICE inline T epilogue(double sum, int exponent, T alpha, T beta
   const double product = static_cast<double>(alpha) * times_power_of_two(sum, exponent);
   if (c == nullptr) return static_cast<T>(product);
   return static_cast<T>(product + static_cast<double>(beta) * static_cast<double>(*c));
+}
+
+// The same of an exact sum of which only the sign matters, where alpha, beta or the old entry is NaN or infinite. The
+// sum itself is not rounded before: it can neither vanish beside an infinite alpha nor become infinite.
+template <class T>
+KINTSUGI_HOST_DEVICE inline T special_epilogue(int sign, T alpha, T beta, const T* c) {
+  const T product = std::isfinite(alpha) ? T(0) : alpha * static_cast<T>(sign);
+  return c == nullptr ? product : product + beta * *c;
 }
 
 }  // namespace kintsugi::core

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "arith/epilogue.hpp"
 #include "arith/host_device.hpp"
 #include "arith/wide_integer.hpp"
 #include "formats/format.hpp"
@@ -33,14 +34,14 @@ KINTSUGI_HOST_DEVICE T rounded(const ExactNumber<Limbs>& x, bool more = false) {
   const int last = std::max(x.exponent + length - limits::digits, smallest);
   const int drop = last - x.exponent;
   if (drop <= 0) {  // all bits fit
-    const double value = std::ldexp(static_cast<double>(x.magnitude.bits_from(0)), x.exponent);
+    const double value = times_power_of_two(static_cast<double>(x.magnitude.bits_from(0)), x.exponent);
     return static_cast<T>(x.negative ? -value : value);
   }
   std::uint64_t kept = drop < x.magnitude.bits ? x.magnitude.bits_from(drop) : 0;
   const bool half = drop <= x.magnitude.bits && (x.magnitude.bits_from(drop - 1) & 1U) != 0;
   const bool rest = more || x.magnitude.any_below(drop - 1);
   if (half && (rest || (kept & 1U) != 0)) ++kept;
-  const double value = std::ldexp(static_cast<double>(kept), last);
+  const double value = times_power_of_two(static_cast<double>(kept), last);
   return static_cast<T>(x.negative ? -value : value);
 }
 
@@ -93,15 +94,17 @@ T rounded_sum(const ExactNumber<Limbs>& x, const ExactNumber<Others>& y) {
 
 }  // namespace exact_detail
 
-// alpha x + beta c rounded once; c is null when beta = 0. Where alpha, beta or c is no number, or beta c alone is
-// none, it is that of IEEE arithmetic.
+// alpha x + beta c rounded once; c is null when beta = 0. Where alpha, beta or c is NaN or infinite, it is that of IEEE
+// arithmetic on the sign of x.
 template <class T, int Limbs>
 T exact_epilogue(const ExactNumber<Limbs>& x, T alpha, T beta, const T* c) {
   using namespace exact_detail;
   if (c == nullptr && alpha == T(1)) return rounded<T>(x);
   const T old = c == nullptr ? T(0) : *c;
-  if (!std::isfinite(alpha) || !std::isfinite(beta) || !std::isfinite(old))
-    return alpha * rounded<T>(x) + beta * old;
+  if (!std::isfinite(alpha) || !std::isfinite(beta) || !std::isfinite(old)) {
+    const int sign = x.magnitude.length() == 0 ? 0 : x.negative ? -1 : 1;
+    return special_epilogue(sign, alpha, beta, c);
+  }
   const auto product = times(x, exact(static_cast<double>(alpha)));
   if (c == nullptr) return rounded<T>(product);
   return rounded_sum<T>(product, times(exact(static_cast<double>(beta)), exact(static_cast<double>(old))));

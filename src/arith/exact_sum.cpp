@@ -70,12 +70,24 @@ void ExactSum::add(double x) {
   touch(position / digit_bits, position / digit_bits + 2);
 }
 
-void ExactSum::add(std::int64_t integer, int exponent) {
-  if (integer == 0) return;
-  const int position = exponent + one_position;
-  const auto bits = static_cast<std::uint64_t>(integer);
+void ExactSum::add(const ExactSum& other) {
+  special_ += other.special_;
+  const Magnitude parts = other.magnitude();
+  if (parts.last < parts.first) return;
   count_additions(1);
-  add_at(integer < 0 ? ~bits + 1 : bits, position, integer < 0);
+  for (int i = parts.first; i <= parts.last; ++i) {
+    const auto digit = static_cast<std::int64_t>(parts.digit[i]);
+    digit_[i] += parts.negative ? -digit : digit;
+  }
+  touch(parts.first, parts.last);
+}
+
+void ExactSum::add_integer(std::uint64_t integer, int exponent, bool negative) {
+  if (integer == 0) return;
+  const int below = std::max(0, -(exponent + one_position));
+  const int position = exponent + one_position + below;
+  count_additions(1);
+  add_at(integer >> below, position, negative);
   touch(position / digit_bits, position / digit_bits + 2);
 }
 

@@ -31,8 +31,9 @@ class ExactSum {
   void add_product(float a, float b) { add(static_cast<double>(a) * static_cast<double>(b)); }
   void add_product(double a, double b);
   void add(double x);
-  // integer 2^exponent, -2176 <= exponent <= 3000.
-  void add(std::int64_t integer, int exponent);
+  void add(const ExactSum& other);
+  // (-1)^negative integer 2^exponent; bits below 2^-3264 must be zero.
+  void add_integer(std::uint64_t integer, int exponent, bool negative);
 
   // Sum += the dot product of two contiguous vectors of `count` elements.
   void add_products(const float* a, const float* b, std::int64_t count);

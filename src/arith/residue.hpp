@@ -39,21 +39,6 @@ inline constexpr std::array<std::uint64_t, most_moduli> reciprocals = [] {
   return result;
 }();
 
-// Powers of two are asked for up to this exponent: grids of products below 2^342 have fewer than 171 bits.
-inline constexpr int most_power = 192;
-
-inline constexpr auto powers = [] {
-  std::array<std::array<std::uint8_t, most_power>, most_moduli> result{};
-  for (int t = 0; t < most_moduli; ++t) {
-    int power = 1;
-    for (int e = 0; e < most_power; ++e) {
-      result[t][e] = static_cast<std::uint8_t>(power);
-      power = 2 * power % moduli[t];
-    }
-  }
-  return result;
-}();
-
 inline constexpr auto bits_of_residues = [] {
   std::array<int, most_moduli + 1> result{};
   WideInteger<6> product{{1}};
@@ -88,26 +73,83 @@ KINTSUGI_HOST_DEVICE constexpr std::uint32_t reduce_signed(std::int64_t x, int t
   return x < 0 && rest != 0 ? static_cast<std::uint32_t>(moduli[t]) - rest : rest;
 }
 
-// Calls store(t, pattern) with the int8 residue, between -128 and 127, of the integer nearest to x 2^scale for the
-// first `count` moduli. |x 2^scale| < 2^171.
-template <class Store>
-KINTSUGI_HOST_DEVICE constexpr void split_into_residues(int count, double x, int scale, Store&& store) {
-  using namespace format_detail;
-  const Parts parts = take_apart(x);
-  std::uint64_t integer = parts.significand;
-  int shift = parts.exponent - 52 + scale;
-  if (shift < 0) {
-    integer = shift_right(integer, -shift, Rounding::nearest_even);
-    shift = 0;
+// Integers of magnitude up to 2^171 as sums of limb_l 2^(42 l), |limb_l| <= 2^41, each exact in a double: a residue is
+// then a few exact products and sums, eight elements at once where the CPU can.
+inline constexpr int limb_bits = 42;
+inline constexpr int most_limbs = 5;
+
+// Limbs of integers of magnitude up to 2^bits.
+KINTSUGI_HOST_DEVICE constexpr int limbs_of(int bits) { return bits / limb_bits + 1; }
+
+namespace residue_detail {
+
+// Of 2^(42 l) mod moduli[t], between -128 and 127.
+inline constexpr auto limb_residues = [] {
+  std::array<std::array<double, most_limbs>, most_moduli> result{};
+  for (int t = 0; t < most_moduli; ++t) {
+    int power = 1;
+    for (int e = 0; e < limb_bits * most_limbs; ++e) {
+      if (e % limb_bits == 0) result[t][e / limb_bits] = power > 127 ? power - moduli[t] : power;
+      power = 2 * power % moduli[t];
+    }
   }
+  return result;
+}();
+
+}  // namespace residue_detail
+
+// To the nearest integer, ties to even, for |x| <= 2^51 and rounding to nearest.
+KINTSUGI_HOST_DEVICE constexpr double rounded_to_integer(double x) {
+  constexpr double shift = 0x1.8p52;
+  return (x + shift) - shift;
+}
+
+// The same of any magnitude.
+KINTSUGI_HOST_DEVICE constexpr double any_rounded_to_integer(double x) {
+  const double magnitude = x < 0 ? -x : x;
+  const double rounded = magnitude < 0x1p52 ? (magnitude + 0x1p52) - 0x1p52 : magnitude;
+  return x < 0 ? -rounded : rounded;
+}
+
+// A power of two in two factors, so that x first * second is exact wherever it is not below 2^-1000.
+struct TwoFactors {
+  double first;
+  double second;
+};
+
+KINTSUGI_HOST_DEVICE constexpr TwoFactors two_factors(int exponent) {
+  return {power_of_two(exponent / 2), power_of_two(exponent - exponent / 2)};
+}
+
+// Limb l of an integer whose limbs above l are taken off; takes it off too.
+KINTSUGI_HOST_DEVICE constexpr double take_limb(double& integer, int l) {
+  const double limb = l == 0 ? integer : rounded_to_integer(integer * power_of_two(-limb_bits * l));
+  integer -= limb * power_of_two(limb_bits * l);
+  return limb;
+}
+
+// The residue mod moduli[t], between 128 - moduli[t] and 127, of an integer below 2^51: the quotient is right or one
+// off.
+KINTSUGI_HOST_DEVICE constexpr std::int32_t small_residue(double integer, std::int32_t modulus,
+                                                          double inverse) {
+  auto rest = static_cast<std::int32_t>(integer - rounded_to_integer(integer * inverse) * modulus);
+  rest -= rest > 127 ? modulus : 0;
+  return rest + (rest < 128 - modulus ? modulus : 0);
+}
+
+// Calls store(t, pattern) with the int8 residue of the integer nearest to x 2^scale for the first `count` moduli;
+// |x 2^scale| <= 2^bits.
+template <class Store>
+KINTSUGI_HOST_DEVICE constexpr void split_into_residues(int count, int bits, double x, int scale,
+                                                        Store&& store) {
+  const TwoFactors factors = two_factors(scale);
+  double integer = any_rounded_to_integer(x * factors.first * factors.second);
+  std::array<double, most_limbs> limbs{};
+  for (int l = limbs_of(bits) - 1; l >= 0; --l) limbs[l] = take_limb(integer, l);
   for (int t = 0; t < count; ++t) {
-    const std::uint32_t rest =
-        reduce(std::uint64_t{reduce(integer, t)} * residue_detail::powers[t][shift], t);
-    int residue = static_cast<int>(rest);
-    if (parts.negative) residue = -residue;
-    if (residue > 127) residue -= moduli[t];
-    if (residue < -128) residue += moduli[t];
-    store(t, static_cast<std::uint64_t>(residue) & 0xffU);
+    double sum = 0;
+    for (int l = 0; l < limbs_of(bits); ++l) sum += limbs[l] * residue_detail::limb_residues[t][l];
+    store(t, static_cast<std::uint64_t>(small_residue(sum, moduli[t], 1.0 / moduli[t])) & 0xffU);
   }
 }
 

@@ -30,6 +30,11 @@ struct MatrixView {
             column_stride,
             space};
   }
+
+  // `number` whole rows from `first` on.
+  MatrixView vectors(std::int64_t first, std::int64_t number) const {
+    return block(first, 0, number, columns);
+  }
 };
 
 constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }

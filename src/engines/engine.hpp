@@ -1,6 +1,7 @@
 // What an engine is: something that executes schedules on slices, or a whole native product.
 #pragma once
 
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -28,7 +29,7 @@ struct Multiplication {
 };
 
 // C = alpha * A * B + beta * C in T's own arithmetic; a is m x k, b is k x n, any strides of which
-// one is 1 in every matrix (transposes and layouts of a BLAS call).
+// one is 1 in every matrix (transposes and layouts of a BLAS call). Of complex matrices a and b may be conjugated.
 template <class T>
 struct NativeProduct {
   MatrixView<const T> a;
@@ -37,6 +38,8 @@ struct NativeProduct {
   T alpha = 1;
   T beta = 0;
   int threads = 1;
+  bool conjugate_a = false;
+  bool conjugate_b = false;
 };
 
 class Engine {
@@ -68,11 +71,16 @@ class Engine {
   virtual std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t k,
                                     int threads) const = 0;
 
-  // The longest stretch of a program that it runs as one stage. CPU engines run the product alone.
+  // Whether it fuses the first step of the Chinese remainder to products of residues: their sums leave it
+  // as SumType::residue.
+  virtual bool reduces_sums() const = 0;
+
   virtual void multiply(const Multiplication& multiplication) const = 0;
 
   virtual void native(const NativeProduct<float>& product) const = 0;
   virtual void native(const NativeProduct<double>& product) const = 0;
+  virtual void native(const NativeProduct<std::complex<float>>& product) const = 0;
+  virtual void native(const NativeProduct<std::complex<double>>& product) const = 0;
 };
 
 }  // namespace kintsugi::core

@@ -111,6 +111,31 @@ void write_text(const std::string& text, char* buffer, size_t capacity, size_t* 
   buffer[length] = '\0';
 }
 
+// The calls with BLAS's arguments: all four types alike, the handle's settings.
+kintsugi_status gemm_of_type(kintsugi_type type, kintsugi_handle handle, kintsugi_layout layout,
+                             kintsugi_op op_a, kintsugi_op op_b, int64_t m, int64_t n, int64_t k,
+                             const void* alpha, const void* a, int64_t lda, const void* b, int64_t ldb,
+                             const void* beta, void* c, int64_t ldc) {
+  kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
+  problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = type;
+  problem.layout = layout;
+  problem.op_a = op_a;
+  problem.op_b = op_b;
+  problem.m = m;
+  problem.n = n;
+  problem.k = k;
+  problem.lda = lda;
+  problem.ldb = ldb;
+  problem.ldc = ldc;
+  kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
+  operands.alpha = alpha;
+  operands.a = a;
+  operands.b = b;
+  operands.beta = beta;
+  operands.c = c;
+  return kintsugi_gemm(handle, &problem, nullptr, &operands);
+}
+
 }  // namespace
 
 extern "C" {
@@ -231,23 +256,30 @@ kintsugi_status kintsugi_gemm(kintsugi_handle handle, const kintsugi_problem* pr
 kintsugi_status kintsugi_sgemm(kintsugi_handle handle, kintsugi_layout layout, kintsugi_op op_a,
                                kintsugi_op op_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
                                int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
-  kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
-  problem.layout = layout;
-  problem.op_a = op_a;
-  problem.op_b = op_b;
-  problem.m = m;
-  problem.n = n;
-  problem.k = k;
-  problem.lda = lda;
-  problem.ldb = ldb;
-  problem.ldc = ldc;
-  kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
-  operands.alpha = &alpha;
-  operands.a = a;
-  operands.b = b;
-  operands.beta = &beta;
-  operands.c = c;
-  return kintsugi_gemm(handle, &problem, nullptr, &operands);
+  return gemm_of_type(KINTSUGI_F32, handle, layout, op_a, op_b, m, n, k, &alpha, a, lda, b, ldb, &beta, c,
+                      ldc);
+}
+
+kintsugi_status kintsugi_dgemm(kintsugi_handle handle, kintsugi_layout layout, kintsugi_op op_a,
+                               kintsugi_op op_b, int64_t m, int64_t n, int64_t k, double alpha,
+                               const double* a, int64_t lda, const double* b, int64_t ldb, double beta,
+                               double* c, int64_t ldc) {
+  return gemm_of_type(KINTSUGI_F64, handle, layout, op_a, op_b, m, n, k, &alpha, a, lda, b, ldb, &beta, c,
+                      ldc);
+}
+
+kintsugi_status kintsugi_cgemm(kintsugi_handle handle, kintsugi_layout layout, kintsugi_op op_a,
+                               kintsugi_op op_b, int64_t m, int64_t n, int64_t k, const void* alpha,
+                               const void* a, int64_t lda, const void* b, int64_t ldb, const void* beta,
+                               void* c, int64_t ldc) {
+  return gemm_of_type(KINTSUGI_C32, handle, layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+kintsugi_status kintsugi_zgemm(kintsugi_handle handle, kintsugi_layout layout, kintsugi_op op_a,
+                               kintsugi_op op_b, int64_t m, int64_t n, int64_t k, const void* alpha,
+                               const void* a, int64_t lda, const void* b, int64_t ldb, const void* beta,
+                               void* c, int64_t ldc) {
+  return gemm_of_type(KINTSUGI_C64, handle, layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
 kintsugi_status kintsugi_report(kintsugi_handle handle, char* buffer, size_t capacity, size_t* needed) {

@@ -112,10 +112,10 @@ void check_batch(const kintsugi_problem& p) {
 
 void check_supported(const kintsugi_problem& p) {
   const bool equal = p.type_a == p.type_b && p.type_b == p.type_c && p.type_c == p.type_scalar;
-  if (!equal || p.type_a > KINTSUGI_F64) {
+  if (!equal) {
     fail(Status::not_supported,
-         "type_a = {}, type_b = {}, type_c = {}, type_scalar = {}: this version multiplies f32 or f64, all "
-         "four alike",
+         "type_a = {}, type_b = {}, type_c = {}, type_scalar = {}: this version multiplies f32, f64, c32 "
+         "or c64, all four alike",
          type_name(p.type_a), type_name(p.type_b), type_name(p.type_c), type_name(p.type_scalar));
   }
   if (p.memory == KINTSUGI_DEVICE || p.pointer_mode == KINTSUGI_SCALARS_ON_DEVICE) {
@@ -125,9 +125,9 @@ void check_supported(const kintsugi_problem& p) {
   }
 }
 
-template <class T>
-double read_scalar(const void* pointer) {
-  return static_cast<double>(*static_cast<const T*>(pointer));
+std::complex<double> read_scalar(const Problem& problem, const void* pointer) {
+  return with_entry_type(problem,
+                         [&]<class T>() { return std::complex<double>(*static_cast<const T*>(pointer)); });
 }
 
 }  // namespace
@@ -177,7 +177,8 @@ Problem check_problem(const kintsugi_problem* given) {
           p.stride_c,
           static_cast<Op>(p.op_a),
           static_cast<Op>(p.op_b),
-          p.type_a == KINTSUGI_F32 ? OperandType::f32 : OperandType::f64,
+          p.type_a == KINTSUGI_F32 || p.type_a == KINTSUGI_C32 ? OperandType::f32 : OperandType::f64,
+          p.type_a == KINTSUGI_C32 || p.type_a == KINTSUGI_C64,
           static_cast<Layout>(p.layout),
           static_cast<BatchKind>(p.batch_kind)};
 }
@@ -196,8 +197,9 @@ kintsugi_problem to_c(const Problem& problem) {
   p.stride_c = problem.stride_c;
   p.op_a = static_cast<std::int32_t>(problem.op_a);
   p.op_b = static_cast<std::int32_t>(problem.op_b);
+  const bool is_single = problem.type == OperandType::f32;
   p.type_a = p.type_b = p.type_c = p.type_scalar =
-      problem.type == OperandType::f32 ? KINTSUGI_F32 : KINTSUGI_F64;
+      problem.complex ? (is_single ? KINTSUGI_C32 : KINTSUGI_C64) : (is_single ? KINTSUGI_F32 : KINTSUGI_F64);
   p.layout = static_cast<std::int32_t>(problem.layout);
   p.batch_kind = static_cast<std::int32_t>(problem.batch_kind);
   return p;
@@ -237,10 +239,9 @@ Operands check_operands(const Problem& problem, const kintsugi_operands* given) 
   const kintsugi_operands p = read_struct(given, kintsugi_operands KINTSUGI_OPERANDS_INIT, "operands");
   check_not_null(p.alpha, "alpha");
   check_not_null(p.beta, "beta");
-  const bool is_float = problem.type == OperandType::f32;
   Operands operands;
-  operands.alpha = is_float ? read_scalar<float>(p.alpha) : read_scalar<double>(p.alpha);
-  operands.beta = is_float ? read_scalar<float>(p.beta) : read_scalar<double>(p.beta);
+  operands.alpha = read_scalar(problem, p.alpha);
+  operands.beta = read_scalar(problem, p.beta);
   operands.a = p.a;
   operands.b = p.b;
   operands.c = p.c;
@@ -253,7 +254,7 @@ Operands check_operands(const Problem& problem, const kintsugi_operands* given) 
   }
   if (problem.m == 0 || problem.n == 0 || problem.batch_count == 0) return operands;
   check_data(problem, p.c, "c");
-  if (problem.k == 0 || operands.alpha == 0) return operands;
+  if (problem.k == 0 || operands.alpha == 0.0) return operands;
   if (operands.prepared_a == nullptr) check_data(problem, p.a, "a");
   if (operands.prepared_b == nullptr) check_data(problem, p.b, "b");
   return operands;

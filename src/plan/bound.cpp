@@ -201,7 +201,8 @@ void add_engine_floors(ErrorBound& bound, const Program& program, Accumulator ac
 // Groups are added in double: their number less one roundings, to each of which all magnitudes may come.
 void add_recombination(ErrorBound& bound, const Program& program, const SplitError& a, const SplitError& b,
                        std::int64_t k) {
-  if (!program.format().floating) {  // exact, but for the rounding of the sum to double
+  if (program.sum_type() == SumType::i128) return;  // exact, but for the one last rounding
+  if (!program.format().floating) {                 // exact, but for the rounding of the sum to double
     bound.relative += 0x1p-52;
     return;
   }
@@ -302,17 +303,8 @@ double split_loss(const Program& program) {
 double relative_bound(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,
                       int span_a, int span_b) {
   const double before = relative_of(program, bound, k, span_a, span_b);
-  return program.schedule.sums() == 1 && type == OperandType::f32
-             ? before
-             : before + unit_roundoff(type) * (1 + before);
-}
-
-int exact_span(const Program& program, OperandType type) {
-  if (program.recombination == Recombination::exact_sums) return std::numeric_limits<int>::max();
-  if (program.recombination != Recombination::residues) return -1;
-  // The last significant bit of every element is an integer then.
-  const int fraction_bits = (type == OperandType::f32 ? fp32 : fp64).fraction_bits();
-  return std::min(program.split_a.top_exponent, program.split_b.top_exponent) - fraction_bits;
+  const bool fp32_sum = program.format().floating && program.schedule.sums() == 1;
+  return fp32_sum && type == OperandType::f32 ? before : before + unit_roundoff(type) * (1 + before);
 }
 
 }  // namespace kintsugi::core

@@ -60,9 +60,6 @@ double split_loss(const Program& program);
 double relative_bound(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,
                       int span_a, int span_b);
 
-// Binades that vectors may span so that the program's result is correctly rounded; negative: never.
-int exact_span(const Program& program, OperandType type);
-
 // The unit roundoff u of the type.
 constexpr double unit_roundoff(OperandType type) { return type == OperandType::f32 ? 0x1p-24 : 0x1p-53; }
 

@@ -2,14 +2,19 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
 
+#include "arith/residue.hpp"
 #include "engines/registry.hpp"
 #include "plan/bound.hpp"
 #include "plan/plan.hpp"
+#include "plan/schemes/superaccumulator.hpp"
 
 namespace kintsugi::core {
 
@@ -21,7 +26,8 @@ std::int64_t largest_size(const Problem& problem) {
     const bool unit_down = (problem.layout == Layout::column_major) == (op == Op::none);
     return (unit_down ? columns : rows) > 1 ? ld : 0;
   };
-  return std::max({problem.m, problem.n, problem.k, used(problem.lda, problem.m, problem.k, problem.op_a),
+  return std::max({problem.m, problem.vectors_b(), problem.products(),
+                   used(problem.lda, problem.m, problem.k, problem.op_a),
                    used(problem.ldb, problem.k, problem.n, problem.op_b),
                    used(problem.ldc, problem.m, problem.n, Op::none)});
 }
@@ -78,7 +84,7 @@ double contract_coefficient(const std::string& accuracy, std::int64_t k) {
 
 // Inner products rounded to nearest lose at most k u |a||b|, in any order, fused or not, without a
 // second-order term (Jeannerod and Rump, Improved error bounds for inner products in floating-point
-// arithmetic, 2013).
+// arithmetic, 2013). A part of a complex entry is such a product of length 2 k.
 double native_coefficient(OperandType type, std::int64_t k) {
   return static_cast<double>(k) * unit_roundoff(type);
 }
@@ -97,10 +103,6 @@ std::optional<Proved> prove(const Rung& rung, const Contract& contract, OperandT
   // Algorithm 3 of the Ozaki scheme estimates; ozaki2 has fewer products for a proof.
   if (program.recombination == Recombination::error_free) return std::nullopt;
   Proved proved{rung, 0};
-  if (contract.accuracy == "exact") {
-    proved.rung.largest_span = std::min(exact_span(program, type), Rung::any_span);
-    return proved.rung.largest_span < 0 ? std::nullopt : std::optional(proved);
-  }
   if (!program.split_a.scale_vectors || !program.split_b.scale_vectors) return std::nullopt;
   const bool of_type = contract.accuracy == "fp32" || contract.accuracy == "fp64";
   const double unit = contract.accuracy == "fp32" ? 0x1p-24 : 0x1p-53;
@@ -126,7 +128,7 @@ double relative_cost(const Engine& engine, const Program& program) {
 std::optional<Rung> offered(const Plan& plan, const Scheme& scheme, const std::string& name) {
   if (!scheme.operands.contains(plan.problem.type)) return std::nullopt;
   Rung rung{&scheme, Accumulator::fp32, Rung::any_span,
-            fitted_program(scheme, plan.problem.type, plan.problem.k)};
+            fitted_program(scheme, plan.problem.type, plan.problem.products())};
   if (rung.program.recombination == Recombination::exact_sums) return rung;
   const auto ways = plan.engine->accumulators(rung.program.format().id);
   if (ways.empty()) return std::nullopt;
@@ -136,19 +138,6 @@ std::optional<Rung> offered(const Plan& plan, const Scheme& scheme, const std::s
   if (found == ways.end()) return std::nullopt;
   rung.accumulator = *found;
   return rung;
-}
-
-// All schemes. Variants, many products of wide ranges, where nothing else takes those: fp32's schemes are cheaper.
-std::vector<const Scheme*> candidates(const Plan& plan) {
-  const bool with_variants = plan.contract.accuracy == "exact" || plan.problem.type == OperandType::f64;
-  std::vector<const Scheme*> all;
-  for (const Scheme* scheme : all_schemes()) {
-    all.push_back(scheme);
-    if (!with_variants) continue;
-    for (const std::string_view variant : scheme->variants)
-      all.push_back(find_scheme(std::string(scheme->name) + ":" + std::string(variant)));
-  }
-  return all;
 }
 
 // Makes a ladder of increasing spans fit its places. Where native follows, the widest go: it takes what they would.
@@ -171,10 +160,10 @@ void shorten(std::vector<Rung>& ladder, const Engine& engine, std::size_t most, 
 std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumulator, bool all,
                                     bool native_follows) {
   std::vector<Proved> proved;
-  for (const Scheme* scheme : candidates(plan)) {
+  for (const Scheme* scheme : all_schemes()) {
     const auto rung = offered(plan, *scheme, accumulator);
     if (!rung || !(all || relative_cost(*plan.engine, rung->program) < 1)) continue;
-    if (const auto proof = prove(*rung, plan.contract, plan.problem.type, plan.problem.k))
+    if (const auto proof = prove(*rung, plan.contract, plan.problem.type, plan.problem.products()))
       proved.push_back(*proof);
   }
   // At equal cost the more accurate one goes first.
@@ -192,6 +181,49 @@ std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumul
   return ladder;
 }
 
+// Bits of the integers that a checked ladder's rungs keep of every vector: enough that a product alone loses no more
+// than the contract of its type (k = 1) or the tolerance allows, and ten and twenty-eight more for rows and columns of
+// wide ranges, where entries that no rung shows are left for the superaccumulator.
+std::array<int, 3> checked_bits(const Plan& plan) {
+  const int digits = plan.problem.type == OperandType::f32 ? 24 : 53;
+  int bits = digits + 2;
+  if (plan.contract.coefficient > 0) bits = std::min(bits, 2 - std::ilogb(plan.contract.coefficient));
+  return {std::max(bits, 2), bits + 10, bits + 28};
+}
+
+// The program of residues that holds integers of that many bits, by the fewest moduli; nothing where not even all do.
+const Scheme* residues_of(int bits, std::int64_t k) {
+  const auto sum_bits =
+      static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(k, 1) - 1)));
+  for (int count = 2; count <= most_moduli; ++count) {
+    if (residue_bits(count) >= 2 * bits + sum_bits)
+      return find_scheme(fmt::format("ozaki2:moduli={}", count));
+  }
+  return nullptr;
+}
+
+// Residues, checked entry by entry, and the superaccumulator: for any span.
+std::vector<Rung> checked_emulations(const Plan& plan, const std::string& accumulator) {
+  std::vector<Rung> ladder;
+  for (const int bits : checked_bits(plan)) {
+    const Scheme* scheme = residues_of(bits, plan.problem.products());
+    const auto rung = scheme == nullptr ? std::nullopt : offered(plan, *scheme, accumulator);
+    if (!rung) break;
+    ladder.push_back(*rung);
+    ladder.back().checked = true;
+  }
+  if (const auto last = offered(plan, schemes::superaccumulator, accumulator)) ladder.push_back(*last);
+  return ladder;
+}
+
+// Contracts that only checked programs meet: correct rounding, and FP64's, whose integers are proved for narrow
+// ranges alone. The last rounding must not break them.
+bool asks_for_checks(const Plan& plan) {
+  const double coefficient = plan.contract.coefficient;
+  return coefficient == 0 ||
+         (plan.problem.type == OperandType::f64 && coefficient >= 2 * unit_roundoff(OperandType::f64));
+}
+
 void use_named_scheme(Plan& plan, const Settings& settings) {
   const std::string& name = settings[SettingId::scheme].value;
   const Scheme* scheme = find_scheme(name);
@@ -202,7 +234,7 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
     fail(Status::not_supported, "scheme {} does not take {} operands", name, type_name(plan.problem.type));
   }
   Rung rung{scheme, Accumulator::fp32, Rung::any_span,
-            fitted_program(*scheme, plan.problem.type, plan.problem.k)};
+            fitted_program(*scheme, plan.problem.type, plan.problem.products())};
   if (rung.program.recombination != Recombination::exact_sums) {
     rung.accumulator =
         choose_accumulator(*plan.engine, rung.program.format(), settings[SettingId::accumulator].value);
@@ -217,14 +249,19 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
        "accuracy \"{}\" allows {:.3g} of |A||B| at k = {}; under policy \"{}\" no program for {} operands on "
        "engine {} is "
        "proved to give that (the native product is proved for {:.3g})",
-       plan.contract.accuracy, plan.contract.coefficient, problem.k, policy, type_name(problem.type),
-       plan.engine->name(), native_coefficient(problem.type, problem.k));
+       plan.contract.accuracy, plan.contract.coefficient, problem.k, policy,
+       entry_type_name(problem.type, problem.complex), plan.engine->name(),
+       native_coefficient(problem.type, problem.products()));
 }
 
 void use_policy(Plan& plan, const Settings& settings) {
   const std::string& policy = settings[SettingId::policy].value;
   const bool native_proved =
-      native_coefficient(plan.problem.type, plan.problem.k) <= plan.contract.coefficient;
+      native_coefficient(plan.problem.type, plan.problem.products()) <= plan.contract.coefficient;
+  if (policy != "native" && asks_for_checks(plan) && (policy == "emulate" || !native_proved)) {
+    plan.rungs = checked_emulations(plan, settings[SettingId::accumulator].value);
+    return;
+  }
   if (policy != "native") {
     plan.rungs = proved_emulations(plan, settings[SettingId::accumulator].value,
                                    policy == "emulate" || !native_proved, native_proved);
@@ -283,7 +320,7 @@ Plan make_plan(const Problem& problem, const Settings& given, const Allocator& a
   plan.engine = &choose_engine(problem, settings[SettingId::engine].value);
   const std::string& accuracy = settings[SettingId::accuracy].value;
   plan.contract.accuracy = accuracy.empty() ? type_name(problem.type) : accuracy;
-  plan.contract.coefficient = contract_coefficient(plan.contract.accuracy, problem.k);
+  plan.contract.coefficient = contract_coefficient(plan.contract.accuracy, problem.products());
   if (settings[SettingId::scheme].value.empty()) {
     use_policy(plan, settings);
   } else {

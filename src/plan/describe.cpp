@@ -108,10 +108,11 @@ Json scheme_json(const Scheme& scheme, const Program& program) {
 
 Json rung_json(const Rung& rung) {
   if (rung.scheme == nullptr)
-    return {{"scheme", "native"}, {"accumulator", nullptr}, {"largest_span", nullptr}};
+    return {{"scheme", "native"}, {"accumulator", nullptr}, {"largest_span", nullptr}, {"checked", false}};
   return {{"scheme", rung.scheme->name},
           {"accumulator", accumulator_name(rung.accumulator)},
-          {"largest_span", rung.largest_span == Rung::any_span ? Json() : Json(rung.largest_span)}};
+          {"largest_span", rung.largest_span == Rung::any_span ? Json() : Json(rung.largest_span)},
+          {"checked", rung.checked}};
 }
 
 Json bound_json(const ErrorBound& bound) {
@@ -130,7 +131,7 @@ void add_bounds(Json& json, const Program& program, Accumulator accumulator, std
 Json plan_rung_json(const Plan& plan, const Rung& rung) {
   Json json = rung_json(rung);
   if (rung.scheme == nullptr || plan.problem.k == 0) return json;
-  add_bounds(json, rung.program, rung.accumulator, plan.problem.k);
+  add_bounds(json, rung.program, rung.accumulator, plan.problem.products());
   json["program"] = scheme_json(*rung.scheme, rung.program);
   return json;
 }
@@ -172,7 +173,7 @@ Json problem_json(const Problem& problem) {
           {"ldc", problem.ldc},
           {"op_a", static_cast<int>(problem.op_a)},
           {"op_b", static_cast<int>(problem.op_b)},
-          {"type", type_name(problem.type)},
+          {"type", entry_type_name(problem.type, problem.complex)},
           {"layout", problem.layout == Layout::row_major ? "row-major" : "column-major"},
           {"batch_kind", problem.batch_kind == BatchKind::pointers ? "pointers" : "strided"},
           {"batch_count", problem.batch_count},
@@ -214,7 +215,9 @@ Problem read_problem(const Json& json) {
   problem.ldc = read_integer(json, "ldc");
   problem.op_a = read_op(json, "op_a");
   problem.op_b = read_op(json, "op_b");
-  problem.type = static_cast<OperandType>(read_word(json, "type", {"fp32", "fp64"}));
+  const std::int32_t type = read_word(json, "type", {"fp32", "fp64", "c32", "c64"});
+  problem.type = static_cast<OperandType>(type % 2);
+  problem.complex = type >= 2;
   problem.layout = static_cast<Layout>(read_word(json, "layout", {"column-major", "row-major"}));
   problem.batch_kind = static_cast<BatchKind>(read_word(json, "batch_kind", {"strided", "pointers"}));
   problem.batch_count = read_integer(json, "batch_count");
@@ -296,6 +299,7 @@ std::string describe_report(const Report& report) {
   }
   json["entries_scaled"] = report.entries_scaled;
   json["entries_with_special_values"] = report.entries_with_special_values;
+  json["mended_entries"] = report.mended_entries;
   json["largest_span_a"] = report.ranges_known ? Json(report.largest_span_a) : Json();
   json["largest_span_b"] = report.ranges_known ? Json(report.largest_span_b) : Json();
   json["blocking"] = {{"m", report.blocking.m}, {"n", report.blocking.n}};

@@ -14,8 +14,8 @@ namespace {
 
 using Mode = ErrorFree::Mode;
 
-// Columns of C whose products are held at once: one tile of an engine.
-constexpr std::int64_t columns_at_once = Slices::vector_multiple;
+// Vectors of B whose products are held at once: one tile of an engine.
+constexpr std::int64_t vectors_at_once = Slices::vector_multiple;
 
 // Rows or columns of each of the equal blocks that C is cut into (dgemm-tc, section 4.2).
 std::int64_t block_edge(std::int64_t length, std::int64_t most) {
@@ -30,7 +30,7 @@ struct Memory {
   Scaled* whole;          // of A's rows
   Scaled* slice;          // of the rows of a slice
   std::int32_t* lengths;  // slices that a row asks for; negative: until nothing is left
-  std::byte* products;    // of one slice of B, for columns_at_once columns
+  std::byte* products;    // of one slice of B, for vectors_at_once
   std::byte* sums;        // of as many entries
   std::byte* scratch;     // the engine's
 };
@@ -40,7 +40,7 @@ SuccessiveSplit take_split(const Plan& plan, const SplitRule& rule, std::int64_t
   SuccessiveSplit split;
   split.bits = rule.residual_exponent;
   split.slices = make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices, vectors,
-                             plan.problem.k);
+                             plan.problem.products());
   split.slices.data = take(split.slices.bytes());
   split.exponents = {
       reinterpret_cast<std::int32_t*>(take(array_bytes(rule.slices, vectors, sizeof(std::int32_t)))),
@@ -50,18 +50,19 @@ SuccessiveSplit take_split(const Plan& plan, const SplitRule& rule, std::int64_t
 }
 
 std::size_t sum_bytes(const Plan& plan, const Program& program, std::int64_t rows) {
-  if (program.error_free.mode != Mode::cr) return RunningSums::bytes(rows, columns_at_once);
-  return plan.problem.type == OperandType::f32 ? DigitSums::bytes(rows, columns_at_once, -149, 128)
-                                               : DigitSums::bytes(rows, columns_at_once, -1074, 1024);
+  if (program.error_free.mode != Mode::cr) return RunningSums::bytes(rows, vectors_at_once);
+  return plan.problem.type == OperandType::f32 ? DigitSums::bytes(rows, vectors_at_once, -149, 128)
+                                               : DigitSums::bytes(rows, vectors_at_once, -1074, 1024);
 }
 
 // The one list of what is needed: `take` counts bytes or hands them out.
 template <class Take>
 Memory lay_out(const Plan& plan, const Program& program, const Blocking& blocking, const Take& take) {
   const ErrorFree& rules = program.error_free;
-  const std::int64_t k = plan.problem.k;
+  const std::int64_t k = plan.problem.products();
   const std::int64_t rows = std::min(blocking.m, block_edge(plan.problem.m, rules.block));
-  const std::int64_t columns = std::min(blocking.n, block_edge(plan.problem.n, rules.block));
+  const std::int64_t columns =
+      plan.problem.parts() * std::min(blocking.n, block_edge(plan.problem.n, rules.block));
   Memory memory;
   memory.a = take_split(plan, program.split_a, rows, take);
   memory.b = take_split(plan, program.split_b, columns, take);
@@ -72,7 +73,7 @@ Memory lay_out(const Plan& plan, const Program& program, const Blocking& blockin
   memory.slice = reinterpret_cast<Scaled*>(take(array_bytes(rows, 1, sizeof(Scaled))));
   memory.lengths = reinterpret_cast<std::int32_t*>(take(array_bytes(rows, 1, sizeof(std::int32_t))));
   memory.products =
-      take(make_accumulators(SumType::i64, rows, columns_at_once, program.split_a.slices).bytes());
+      take(make_accumulators(SumType::i64, rows, vectors_at_once, program.split_a.slices).bytes());
   memory.sums = take(sum_bytes(plan, program, rows));
   memory.scratch = take(plan.engine->scratch_bytes(program.schedule, program.format().id, k, plan.threads));
   return memory;
@@ -98,6 +99,7 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+// Rows of A, or vectors of B: whole columns of C.
 struct Part {
   std::int64_t first;
   std::int64_t count;
@@ -105,6 +107,8 @@ struct Part {
 
 template <class T>
 class ErrorFreeProduct {
+  static constexpr std::int64_t parts = parts_of<T>;  // vectors of B in a column
+
  public:
   ErrorFreeProduct(const ErrorFreeTask<T>& task, Workspace& workspace, ErrorFreeCounts& counts)
       : task_(task), rules_(task.program.error_free), threads_(task.plan.threads), counts_(counts),
@@ -120,7 +124,7 @@ class ErrorFreeProduct {
     for_each_block([&](const Part& rows, const Part& columns) {
       const Depth depth = find_depth(rows, columns);
       for_each_part(rows, task_.blocking.m, [&](const Part& part) { split_a(part, depth); });
-      for_each_part(columns, task_.blocking.n, [&](const Part& part) { split_b(part, depth); });
+      for_each_part(columns, parts * task_.blocking.n, [&](const Part& part) { split_b(part, depth); });
     });
   }
 
@@ -134,16 +138,14 @@ class ErrorFreeProduct {
   template <class Visit>
   void for_each_block(const Visit& visit) {
     const Part all_rows{0, task_.c.rows};
-    const Part all_columns{0, task_.c.columns};
-    for_each_part(all_columns, block_edge(all_columns.count, rules_.block), [&](const Part& columns) {
+    const Part all_vectors{0, parts * task_.c.columns};
+    const std::int64_t edge = parts * block_edge(task_.c.columns, rules_.block);
+    for_each_part(all_vectors, edge, [&](const Part& columns) {
       for_each_part(all_rows, block_edge(all_rows.count, rules_.block),
                     [&](const Part& rows) { visit(rows, columns); });
     });
   }
 
-  MatrixView<const T> vectors(const MatrixView<const T>& operand, const Part& part) const {
-    return operand.block(part.first, 0, part.count, operand.columns);
-  }
   std::span<const VectorRange> rows_of(const Part& part) const {
     return task_.rows.subspan(part.first, part.count);
   }
@@ -159,7 +161,7 @@ class ErrorFreeProduct {
   }
 
   // Algorithm 1, at most so many slices.
-  int split(SuccessiveSplit& side, const MatrixView<const T>& operand, std::span<const VectorRange> ranges,
+  int split(SuccessiveSplit& side, const OperandView<T>& operand, std::span<const VectorRange> ranges,
             int most) const {
     side.slices.vectors = operand.rows;
     take_rests(operand, ranges, side, threads_);
@@ -170,13 +172,13 @@ class ErrorFreeProduct {
 
   void split_a(const Part& part, const Depth& depth) {
     const Stopwatch watch(counts_.split_a_seconds);
-    count_a_ = split(memory_.a, vectors(task_.a, part), rows_of(part), depth.a);
+    count_a_ = split(memory_.a, task_.a.vectors(part.first, part.count), rows_of(part), depth.a);
     if (rules_.mode == Mode::cr && any_rest(memory_.a)) fail_slices('A', part);
   }
 
   void split_b(const Part& part, const Depth& depth) {
     const Stopwatch watch(counts_.split_b_seconds);
-    count_b_ = split(memory_.b, vectors(task_.b, part), columns_of(part), depth.b);
+    count_b_ = split(memory_.b, task_.b.vectors(part.first, part.count), columns_of(part), depth.b);
     if (rules_.mode == Mode::cr && any_rest(memory_.b)) fail_slices('B', part);
   }
 
@@ -184,7 +186,7 @@ class ErrorFreeProduct {
   void measure_rows(const Part& part) {
     const Stopwatch watch(counts_.split_a_seconds);
     SuccessiveSplit& side = memory_.a;
-    const MatrixView<const T> operand = vectors(task_.a, part);
+    const OperandView<T> operand = task_.a.vectors(part.first, part.count);
     const int bits = rules_.mode == Mode::sp ? 24 : 53;
     side.slices.vectors = part.count;
     take_rests(operand, rows_of(part), side, threads_);
@@ -216,7 +218,8 @@ class ErrorFreeProduct {
     if (rules_.slices != 0) return {rules_.slices, rules_.slices, rules_.fast};
     {
       const Stopwatch watch(counts_.split_a_seconds);
-      sum_vectors(vectors(task_.b, columns), columns_of(columns), memory_.weights, threads_);
+      sum_vectors(task_.b.vectors(columns.first, columns.count), columns_of(columns), memory_.weights,
+                  threads_);
     }
     int enough = 0;
     int exhausted = 0;
@@ -238,7 +241,7 @@ class ErrorFreeProduct {
     bool split_already = whole && rules_.mode != Mode::cr && rules_.slices == 0;
     int most_a = 0;
     int most_b = 0;
-    for_each_part(columns, task_.blocking.n, [&](const Part& part_b) {
+    for_each_part(columns, parts * task_.blocking.n, [&](const Part& part_b) {
       split_b(part_b, depth);
       most_b = std::max(most_b, count_b_);
       for_each_part(rows, task_.blocking.m, [&](const Part& part_a) {
@@ -268,7 +271,7 @@ class ErrorFreeProduct {
   }
 
   void multiply_parts(const Part& rows, const Part& columns, const Depth& depth) {
-    for_each_part({0, columns.count}, columns_at_once, [&](const Part& part) {
+    for_each_part({0, columns.count}, vectors_at_once, [&](const Part& part) {
       const Slices slices_b = memory_.b.slices.block(part.first, part.count);
       const SliceExponents exponents{
           constant(memory_.a.exponents),
@@ -301,7 +304,8 @@ class ErrorFreeProduct {
     }
     const Stopwatch watch(counts_.summation_seconds);
     sums.finish(exponents, rows_of(rows), columns_of(columns), task_.alpha, task_.beta,
-                task_.c.block(rows.first, columns.first, rows.count, columns.count), threads_);
+                task_.c.block(rows.first, columns.first / parts, rows.count, columns.count / parts),
+                threads_);
   }
 
   // Slices 0...count - 1 of A by slice q of B.
@@ -365,8 +369,12 @@ void multiply_error_free(const ErrorFreeTask<T>& task, Workspace workspace, Erro
 }
 
 template void check_error_free(const ErrorFreeTask<float>&, Workspace);
-template void check_error_free(const ErrorFreeTask<double>&, Workspace);
 template void multiply_error_free(const ErrorFreeTask<float>&, Workspace, ErrorFreeCounts&);
+template void check_error_free(const ErrorFreeTask<double>&, Workspace);
 template void multiply_error_free(const ErrorFreeTask<double>&, Workspace, ErrorFreeCounts&);
+template void check_error_free(const ErrorFreeTask<std::complex<float>>&, Workspace);
+template void multiply_error_free(const ErrorFreeTask<std::complex<float>>&, Workspace, ErrorFreeCounts&);
+template void check_error_free(const ErrorFreeTask<std::complex<double>>&, Workspace);
+template void multiply_error_free(const ErrorFreeTask<std::complex<double>>&, Workspace, ErrorFreeCounts&);
 
 }  // namespace kintsugi::core

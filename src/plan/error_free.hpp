@@ -6,6 +6,7 @@
 #include <span>
 
 #include "arith/range.hpp"
+#include "base/embedding.hpp"
 #include "base/memory.hpp"
 #include "base/view.hpp"
 #include "plan/plan.hpp"
@@ -34,8 +35,8 @@ struct ErrorFreeTask {
   const Rung& rung;
   const Program& program;  // fitted
   const Blocking& blocking;
-  MatrixView<const T> a;  // m x k
-  MatrixView<const T> b;  // n x k
+  OperandView<T> a;  // vectors x k
+  OperandView<T> b;
   std::span<const VectorRange> rows;
   std::span<const VectorRange> columns;
   T alpha;

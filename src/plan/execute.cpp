@@ -2,45 +2,35 @@
 
 #include <algorithm>
 
+#include "arith/complex.hpp"
 #include "plan/bound.hpp"
-#include "plan/operand.hpp"
+#include "plan/checked.hpp"
 #include "recombine/exact_sums.hpp"
 #include "recombine/residues.hpp"
 #include "recombine/special_values.hpp"
 #include "recombine/weighted.hpp"
-#include "splits/split.hpp"
 
 namespace kintsugi::core {
 
 namespace {
-
-// One operand of one batch entry on its way through the steps.
-template <class T>
-struct SideOf {
-  MatrixView<const T> view;  // vectors x k
-  std::span<VectorRange> ranges;
-  const Prepared::Entry* prepared = nullptr;
-  const SplitRule* rule = nullptr;  // of the rung that was chosen
-  Slices slices{};                  // memory for one block
-};
 
 // beta * C alone: alpha = 0 or k = 0. A and B are not read; beta = 1 leaves C bitwise as it is.
 template <class T>
 void scale_result(const MatrixView<T>& c, T beta) {
   if (beta == T(1)) return;
   for (std::int64_t j = 0; j < c.columns; ++j) {
-    for (std::int64_t i = 0; i < c.rows; ++i) c(i, j) = beta == T(0) ? T(0) : beta * c(i, j);
+    for (std::int64_t i = 0; i < c.rows; ++i) c(i, j) = beta == T(0) ? T(0) : scaled_entry(beta, c(i, j));
   }
 }
 
 template <class T>
 void multiply_natively(const Plan& plan, const Operands& operands, std::int64_t entry) {
   const Problem& problem = plan.problem;
-  plan.engine->native(
-      NativeProduct<T>{view_of_a<T>(problem, operands.a, operands.prepared_a, entry),
-                       view_of_b<T>(problem, operands.b, operands.prepared_b, entry).transposed(),
-                       view_of_c<T>(problem, operands.c, entry), static_cast<T>(operands.alpha),
-                       static_cast<T>(operands.beta), plan.threads});
+  const OperandView<T> a = view_of_a<T>(problem, operands.a, operands.prepared_a, entry);
+  const OperandView<T> b = view_of_b<T>(problem, operands.b, operands.prepared_b, entry);
+  plan.engine->native(NativeProduct<T>{
+      entries_of(a), entries_of(b).transposed(), view_of_c<T>(problem, operands.c, entry),
+      scalar<T>(operands.alpha), scalar<T>(operands.beta), plan.threads, is_conjugated(a), is_conjugated(b)});
 }
 
 // Ranges of a side; the exponents do not depend on the rung, the scales are set with it.
@@ -57,7 +47,7 @@ bool takes(const Plan& plan, const Rung& rung, const RangeSummary& a, const Rang
   if (std::max(a.largest_span, b.largest_span) > rung.largest_span) return false;
   const bool by_name = rung.largest_span == Rung::any_span;
   return rung.scheme == nullptr || by_name ||
-         !grid_can_overflow(rung.program, plan.problem.type, a, b, plan.problem.k);
+         !grid_can_overflow(rung.program, plan.problem.type, a, b, plan.problem.products());
 }
 
 // Index of the first rung whose window holds both sides.
@@ -71,27 +61,6 @@ std::size_t choose_rung(const Plan& plan, const RangeSummary& a, const RangeSumm
        "k = {}, and the native product is not proved for it",
        a.largest_span, a.largest, b.largest_span, b.largest, plan.contract.accuracy,
        plan.rungs.back().largest_span, plan.problem.k);
-}
-
-// Slices of vectors first...first + count - 1 of a side.
-template <class T>
-Slices split_block(const SideOf<T>& side, std::int64_t first, std::int64_t count, int threads) {
-  if (side.prepared != nullptr && side.prepared->slices.data != nullptr &&
-      side.prepared->rule == *side.rule && side.prepared->slices.storage == side.slices.storage) {
-    return side.prepared->slices.block(first, count);
-  }
-  Slices slices = side.slices;
-  slices.vectors = count;
-  split_operand(side.view.block(first, 0, count, side.view.columns), *side.rule,
-                side.ranges.subspan(first, count), slices, threads);
-  return slices;
-}
-
-Slices take_slices(const Plan& plan, const SplitRule& rule, std::int64_t vectors, Workspace& workspace) {
-  Slices slices = make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices, vectors,
-                              plan.problem.k);
-  slices.data = workspace.take(slices.bytes());
-  return slices;
 }
 
 template <class T>
@@ -109,32 +78,25 @@ template <class T>
 void run_program(const Plan& plan, const Blocking& blocking, const Program& program, Accumulator accumulator,
                  SideOf<T>& a, SideOf<T>& b, const Operands& operands, const MatrixView<T>& c,
                  Workspace& workspace) {
-  a.rule = &program.split_a;
-  b.rule = &program.split_b;
-  for (VectorRange& range : a.ranges) set_scale(range, *a.rule);
-  for (VectorRange& range : b.ranges) set_scale(range, *b.rule);
-  a.slices = take_slices(plan, *a.rule, blocking.m, workspace);
-  b.slices = take_slices(plan, *b.rule, blocking.n, workspace);
-  Accumulators sums = make_accumulators(program.sum_type(), blocking.m, blocking.n, program.schedule.sums());
-  sums.data = workspace.take(sums.bytes());
-  std::byte* scratch = workspace.take(
-      plan.engine->scratch_bytes(program.schedule, program.format().id, plan.problem.k, plan.threads));
-
-  const auto alpha = static_cast<T>(operands.alpha);
-  const auto beta = static_cast<T>(operands.beta);
+  set_program(program, a, b);
+  const BlockMemory memory = take_block(plan, program, blocking, a, b, workspace);
+  Accumulators sums = memory.sums;
+  constexpr std::int64_t parts = parts_of<T>;
+  const T alpha = scalar<T>(operands.alpha);
+  const T beta = scalar<T>(operands.beta);
   Slices slices_a;
   for (std::int64_t j = 0; j < c.columns; j += blocking.n) {
     const std::int64_t columns = std::min(blocking.n, c.columns - j);
-    const Slices slices_b = split_block(b, j, columns, plan.threads);
+    const Slices slices_b = split_block(b, parts * j, parts * columns, plan.threads);
     for (std::int64_t i = 0; i < c.rows; i += blocking.m) {
       const std::int64_t rows = std::min(blocking.m, c.rows - i);
       if (j == 0 || blocking.m < c.rows) slices_a = split_block(a, i, rows, plan.threads);
       sums.rows = rows;
-      sums.columns = columns;
+      sums.columns = parts * columns;
       plan.engine->multiply(
-          {&program.schedule, slices_a, slices_b, sums, accumulator, scratch, plan.threads});
-      recombine(program, sums, a.ranges.subspan(i, rows), b.ranges.subspan(j, columns), alpha, beta,
-                c.block(i, j, rows, columns), plan.threads);
+          {&program.schedule, slices_a, slices_b, sums, accumulator, memory.scratch, plan.threads});
+      recombine(program, sums, a.ranges.subspan(i, rows), b.ranges.subspan(parts * j, parts * columns), alpha,
+                beta, c.block(i, j, rows, columns), plan.threads);
     }
   }
 }
@@ -164,7 +126,7 @@ EntryChoice<T> look_at_entry(const Plan& plan, const Operands& operands, std::in
   choice.a = {view_of_a<T>(problem, operands.a, operands.prepared_a, entry),
               take_ranges(problem.m, workspace), prepared_entry(operands.prepared_a, entry)};
   choice.b = {view_of_b<T>(problem, operands.b, operands.prepared_b, entry),
-              take_ranges(problem.n, workspace), prepared_entry(operands.prepared_b, entry)};
+              take_ranges(problem.vectors_b(), workspace), prepared_entry(operands.prepared_b, entry)};
   find_side_ranges(choice.a, program.split_a, plan.threads);
   find_side_ranges(choice.b, program.split_b, plan.threads);
   choice.summary_a = summarize(choice.a.ranges);
@@ -173,7 +135,7 @@ EntryChoice<T> look_at_entry(const Plan& plan, const Operands& operands, std::in
   if (const Scheme* scheme = plan.rungs[choice.rung].scheme) {
     choice.program = plan.rungs[choice.rung].program;
     if (scheme->adapt != nullptr)
-      scheme->adapt(choice.program, choice.summary_a, choice.summary_b, problem.k);
+      scheme->adapt(choice.program, choice.summary_a, choice.summary_b, problem.products());
   }
   return choice;
 }
@@ -185,7 +147,7 @@ void add_to_report(Report& report, const Plan& plan, const EntryChoice<T>& choic
   const bool as_planned =
       choice.program.split_a == rung.program.split_a && choice.program.split_b == rung.program.split_b;
   if (rung.scheme != nullptr && !as_planned) {
-    report.adapted = {rung.scheme, rung.accumulator, plan.problem.k, choice.program};
+    report.adapted = {rung.scheme, rung.accumulator, plan.problem.products(), choice.program};
   }
   if (!choice.summary_a.finite || !choice.summary_b.finite) ++report.entries_with_special_values;
   report.ranges_known = true;
@@ -204,8 +166,8 @@ ErrorFreeTask<T> error_free_task(const Plan& plan, const Blocking& blocking, con
           choice.b.view,
           choice.a.ranges,
           choice.b.ranges,
-          static_cast<T>(operands.alpha),
-          static_cast<T>(operands.beta),
+          scalar<T>(operands.alpha),
+          scalar<T>(operands.beta),
           c};
 }
 
@@ -217,7 +179,7 @@ void report_slices(Report& report, const Plan& plan, const EntryChoice<T>& choic
   program.error_free.least_slices = report.error_free.least_slices;
   program.error_free.most_products = report.error_free.most_products;
   program.split_a.slices = program.split_b.slices = report.error_free.least_slices;
-  report.adapted = {rung.scheme, rung.accumulator, plan.problem.k, program};
+  report.adapted = {rung.scheme, rung.accumulator, plan.problem.products(), program};
 }
 
 // One batch entry under a plan with an emulation in its ladder.
@@ -225,25 +187,32 @@ template <class T>
 void multiply_entry(const Plan& plan, const Operands& operands, std::int64_t entry, Workspace workspace,
                     Report& report) {
   EntryChoice<T> choice = look_at_entry<T>(plan, operands, entry, workspace);
-  add_to_report(report, plan, choice);
   const Rung& rung = plan.rungs[choice.rung];
-  if (rung.scheme == nullptr) return multiply_natively<T>(plan, operands, entry);
+  if (rung.scheme == nullptr) {
+    add_to_report(report, plan, choice);
+    return multiply_natively<T>(plan, operands, entry);
+  }
   const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, entry);
-  if (choice.program.recombination == Recombination::exact_sums) {
+  if (rung.checked) {
+    choice.rung = multiply_checked(plan, report.blocking, choice.a, choice.b, operands, c, workspace,
+                                   report.mended_entries);
+  } else if (choice.program.recombination == Recombination::exact_sums) {
     multiply_exactly(choice.a.view, choice.b.view, choice.a.ranges, choice.b.ranges,
-                     static_cast<T>(operands.alpha), static_cast<T>(operands.beta), c,
-                     workspace.take(exact_scratch_bytes<T>(plan.problem.k, plan.threads)), plan.threads);
+                     scalar<T>(operands.alpha), scalar<T>(operands.beta), c, nullptr,
+                     workspace.take(exact_scratch_bytes<T>(plan.problem.products(), plan.threads)),
+                     plan.threads);
   } else if (choice.program.recombination == Recombination::error_free) {
     multiply_error_free(error_free_task(plan, report.blocking, choice, operands, c), workspace,
                         report.error_free);
-    report_slices(report, plan, choice);
   } else {
     run_program(plan, report.blocking, choice.program, rung.accumulator, choice.a, choice.b, operands, c,
                 workspace);
   }
+  add_to_report(report, plan, choice);
+  if (choice.program.recombination == Recombination::error_free) report_slices(report, plan, choice);
   if (!choice.summary_a.finite || !choice.summary_b.finite) {
     put_special_values(choice.a.view, choice.b.view, choice.a.ranges, choice.b.ranges,
-                       static_cast<T>(operands.alpha), static_cast<T>(operands.beta), c, plan.threads);
+                       scalar<T>(operands.alpha), scalar<T>(operands.beta), c, plan.threads);
   }
 }
 
@@ -301,19 +270,22 @@ void check_prepared(const Plan& plan, const Prepared* prepared, Side side) {
     fail(Status::invalid_argument, "an operand prepared as {} is given as {}", side == Side::a ? "B" : "A",
          name);
   }
-  if (prepared->type != problem.type || prepared->vectors != vectors || prepared->k != problem.k ||
+  if (prepared->type != problem.type || prepared->complex != problem.complex ||
+      prepared->vectors != vectors || prepared->k != problem.k ||
       (count != 1 && count != problem.batch_count)) {
     fail(Status::invalid_argument,
-         "{} was prepared with {} vectors of length {} in a batch of {}; this problem has {} of length {} in "
-         "a batch of {}",
-         name, prepared->vectors, prepared->k, count, vectors, problem.k, problem.batch_count);
+         "{} was prepared with {} entries, {} vectors of length {} in a batch of {}; this problem has {} "
+         "entries, {} "
+         "of length {} in a batch of {}",
+         name, entry_type_name(prepared->type, prepared->complex), prepared->vectors, prepared->k, count,
+         entry_type_name(problem.type, problem.complex), vectors, problem.k, problem.batch_count);
   }
 }
 
 template <class T>
 void scale_results(const Plan& plan, const Operands& operands) {
   for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
-    scale_result(view_of_c<T>(plan.problem, operands.c, entry), static_cast<T>(operands.beta));
+    scale_result(view_of_c<T>(plan.problem, operands.c, entry), scalar<T>(operands.beta));
   }
 }
 
@@ -355,17 +327,14 @@ void execute(const Plan& plan, const Operands& operands, Report& report) {
   check_prepared(plan, operands.prepared_a, Side::a);
   check_prepared(plan, operands.prepared_b, Side::b);
   if (problem.m == 0 || problem.n == 0 || problem.batch_count == 0) return;
-  const bool is_double = problem.type == OperandType::f64;
-  if (problem.k == 0 || operands.alpha == 0) {
+  if (problem.k == 0 || operands.alpha == 0.0) {
     report.entries_scaled = problem.batch_count;
-    return is_double ? scale_results<double>(plan, operands) : scale_results<float>(plan, operands);
+    return with_entry_type(problem, [&]<class T>() { scale_results<T>(plan, operands); });
   }
-  if (plan.widest_emulation() != nullptr) {
-    return is_double ? multiply_all<double>(plan, operands, report)
-                     : multiply_all<float>(plan, operands, report);
-  }
-  return is_double ? multiply_all_natively<double>(plan, operands, report)
-                   : multiply_all_natively<float>(plan, operands, report);
+  with_entry_type(problem, [&]<class T>() {
+    if (plan.widest_emulation() != nullptr) return multiply_all<T>(plan, operands, report);
+    multiply_all_natively<T>(plan, operands, report);
+  });
 }
 
 }  // namespace kintsugi::core

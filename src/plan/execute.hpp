@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <complex>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -24,7 +25,7 @@ enum class Side : std::uint8_t { a, b };
 // again: a prepared operand never changes a bit. Immutable.
 struct Prepared {
   struct Entry {
-    Block copy;                       // vectors x k, dense, elements of the problem's type
+    Block copy;                       // vectors x k, dense, entries of the problem's type, not conjugated
     std::int64_t vector_stride;       // of the copy; its unit stride runs as the original's did, so
     std::int64_t element_stride;      // that a native product keeps its bits
     std::vector<VectorRange> ranges;  // empty for a native plan
@@ -35,15 +36,17 @@ struct Prepared {
 
   Side side;
   OperandType type;
-  std::int64_t vectors;
+  bool complex;
+  bool conjugated;       // op was the conjugate transpose
+  std::int64_t vectors;  // rows of op(A), columns of op(B)
   std::int64_t k;
   std::vector<Entry> entries;
 };
 
 // Data of one call; alpha and beta are values of the problem's type, widened to double.
 struct Operands {
-  double alpha = 1;
-  double beta = 0;
+  std::complex<double> alpha = 1;
+  std::complex<double> beta = 0;
   const void* a = nullptr;
   const void* b = nullptr;
   void* c = nullptr;
@@ -62,8 +65,10 @@ struct Report {
   std::array<std::int64_t, Plan::most_rungs> entries{};  // batch entries that each rung multiplied
   std::int64_t entries_scaled = 0;                       // beta * C alone: alpha = 0 or k = 0
   std::int64_t entries_with_special_values = 0;          // NaN or infinities in A or B
-  bool ranges_known = false;                             // a native plan does not look at them
-  int largest_span_a = 0;                                // over all entries that were looked at
+  // Entries of C that the first checked rung did not show to meet the contract: correctly rounded by wider ones.
+  std::int64_t mended_entries = 0;
+  bool ranges_known = false;  // a native plan does not look at them
+  int largest_span_a = 0;     // over all entries that were looked at
   int largest_span_b = 0;
 
   // The last entry whose operands changed the program that was planned; no scheme: there was none.

@@ -24,17 +24,20 @@ struct Rung {
   // contract; any_span for the native product and for a scheme that the caller named.
   int largest_span = 0;
   Program program{};  // the scheme's, fitted to type and k
+  // Every entry is checked when it is there (plan/checked.hpp); then the last rung of the ladder is exact.
+  bool checked = false;
 
   static constexpr int any_span = 1 << 20;
 };
 
-// The scheme's program for operands of that type and inner length.
+// The scheme's program for operands of that type and sums of k products (Problem::products).
 Program fitted_program(const Scheme& scheme, OperandType type, std::int64_t k);
 
 // What is asked of C: |C - AB| <= coefficient * (|A||B|)_ij before alpha and beta.
 struct Contract {
-  std::string accuracy;    // as asked for, or the default of the type
-  double coefficient = 0;  // for this k; 0 when a scheme was named: then its own bound is all there is
+  std::string accuracy;  // as asked for, or the default of the type
+  double coefficient =
+      0;  // for this number of products; 0 when a scheme was named: then its own bound is all there is
 };
 
 // Block of C that is worked on at once; whole rows and columns of slices, never a part of k.

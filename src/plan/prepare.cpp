@@ -28,8 +28,8 @@ MatrixView<const T> copy_operand(const MatrixView<const T>& source, void* target
   return {copy.data, copy.rows, copy.columns, copy.row_stride, copy.column_stride};
 }
 
-template <class T>
-void split_entry(const Plan& plan, Side side, const MatrixView<const T>& copy, Prepared::Entry& entry) {
+template <class View>
+void split_entry(const Plan& plan, Side side, const View& copy, Prepared::Entry& entry) {
   if (plan.widest_emulation() == nullptr) return;
   const auto rule_of = [&](const Rung& rung) {
     return side == Side::a ? rung.program.split_a : rung.program.split_b;
@@ -53,14 +53,15 @@ void split_entry(const Plan& plan, Side side, const MatrixView<const T>& copy, P
 template <class T>
 Prepared::Entry prepare_entry(const Plan& plan, Side side, const void* data, std::int64_t index) {
   const Problem& problem = plan.problem;
-  const MatrixView<const T> source = side == Side::a ? view_of_a<T>(problem, data, nullptr, index)
-                                                     : view_of_b<T>(problem, data, nullptr, index);
+  const OperandView<T> source = side == Side::a ? view_of_a<T>(problem, data, nullptr, index)
+                                                : view_of_b<T>(problem, data, nullptr, index);
+  const MatrixView<const T>& matrix = entries_of(source);
   Prepared::Entry entry;
-  entry.copy = allocate(plan, array_bytes(source.rows, source.columns, sizeof(T)));
-  const MatrixView<const T> copy = copy_operand(source, entry.copy.pointer());
+  entry.copy = allocate(plan, array_bytes(matrix.rows, matrix.columns, sizeof(T)));
+  const MatrixView<const T> copy = copy_operand(matrix, entry.copy.pointer());
   entry.vector_stride = copy.row_stride;
   entry.element_stride = copy.column_stride;
-  split_entry(plan, side, copy, entry);
+  split_entry(plan, side, operand_view<T>(copy, side, is_conjugated(source)), entry);
   return entry;
 }
 
@@ -68,15 +69,21 @@ Prepared::Entry prepare_entry(const Plan& plan, Side side, const void* data, std
 
 Prepared prepare(const Plan& plan, Side side, const void* data) {
   const Problem& problem = plan.problem;
-  Prepared prepared{side, problem.type, side == Side::a ? problem.m : problem.n, problem.k, {}};
+  const Op op = side == Side::a ? problem.op_a : problem.op_b;
+  Prepared prepared{side,
+                    problem.type,
+                    problem.complex,
+                    op == Op::conjugate_transpose,
+                    side == Side::a ? problem.m : problem.n,
+                    problem.k,
+                    {}};
   const std::int64_t stride = side == Side::a ? problem.stride_a : problem.stride_b;
   const bool one_for_all = problem.batch_kind == BatchKind::strided && stride == 0;
   const std::int64_t count =
       one_for_all ? std::min<std::int64_t>(problem.batch_count, 1) : problem.batch_count;
   for (std::int64_t index = 0; index < count; ++index) {
-    prepared.entries.push_back(problem.type == OperandType::f64
-                                   ? prepare_entry<double>(plan, side, data, index)
-                                   : prepare_entry<float>(plan, side, data, index));
+    prepared.entries.push_back(
+        with_entry_type(problem, [&]<class T>() { return prepare_entry<T>(plan, side, data, index); }));
   }
   return prepared;
 }

@@ -1,6 +1,7 @@
 // The problem of a call: C = alpha * op(A) * op(B) + beta * C, once or in a batch.
 #pragma once
 
+#include <complex>
 #include <cstdint>
 
 #include "base/view.hpp"
@@ -19,12 +20,35 @@ struct Problem {
   std::int64_t batch_count = 1;
   std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;
   Op op_a = Op::none, op_b = Op::none;
-  OperandType type = OperandType::f32;
+  OperandType type = OperandType::f32;  // of complex entries: their parts'
+  bool complex = false;
   Layout layout = Layout::column_major;
   BatchKind batch_kind = BatchKind::strided;
+
+  // The real product that ranges, splits, schedules and bounds speak of (base/embedding.hpp): each part of a complex
+  // entry sums 2 k products, and op(B) has two vectors a column.
+  std::int64_t parts() const { return complex ? 2 : 1; }
+  std::int64_t products() const { return parts() * k; }
+  std::int64_t vectors_b() const { return parts() * n; }
 };
 
-// rows x columns matrix with a leading dimension, after op: real types, so T and C are the same.
+constexpr const char* entry_type_name(OperandType type, bool complex) {
+  if (complex) return type == OperandType::f32 ? "c32" : "c64";
+  return type == OperandType::f32 ? "fp32" : "fp64";
+}
+
+// Calls visit.template operator()<T>() with the type of the problem's entries.
+template <class Visit>
+decltype(auto) with_entry_type(const Problem& problem, Visit&& visit) {
+  if (problem.complex) {
+    return problem.type == OperandType::f32 ? visit.template operator()<std::complex<float>>()
+                                            : visit.template operator()<std::complex<double>>();
+  }
+  return problem.type == OperandType::f32 ? visit.template operator()<float>()
+                                          : visit.template operator()<double>();
+}
+
+// rows x columns matrix with a leading dimension, after op but for its conjugation.
 template <class T>
 MatrixView<T> matrix_view(T* data, Layout layout, Op op, std::int64_t rows, std::int64_t columns,
                           std::int64_t ld) {

@@ -54,10 +54,15 @@ std::string term_words(const Program& program) {
   return words;
 }
 
+const char* operand_words(const Problem& problem) {
+  if (problem.complex) return problem.type == OperandType::f32 ? "complex FP32" : "complex FP64";
+  return problem.type == OperandType::f32 ? "FP32" : "FP64";
+}
+
 std::string rung_words(const Plan& plan, const Rung& rung) {
   if (rung.scheme == nullptr) {
-    return fmt::format("The native {} product of engine {}.",
-                       plan.problem.type == OperandType::f32 ? "FP32" : "FP64", plan.engine->name());
+    return fmt::format("The native {} product of engine {}.", operand_words(plan.problem),
+                       plan.engine->name());
   }
   if (rung.program.recombination == Recombination::exact_sums)
     return fmt::format("{}: every entry summed exactly and rounded once, on the host.", rung.scheme->name);
@@ -70,6 +75,11 @@ std::string rung_words(const Plan& plan, const Rung& rung) {
                                   split_words(rung.program.split_a), schedule.terms.size(),
                                   schedule.terms.size() == 1 ? "" : "s", term_words(rung.program), leaves,
                                   accumulator_name(rung.accumulator));
+  if (rung.checked) {
+    words +=
+        " Every entry is checked when it is there; those that it does not settle are taken by the next "
+        "rungs.";
+  }
   if (rung.largest_span != Rung::any_span) {
     words += fmt::format(" Taken when every row of A and column of B spans at most {} binades.",
                          rung.largest_span);
@@ -102,14 +112,20 @@ std::string choice_words(const Plan& plan) {
 std::vector<std::string> plan_words(const Plan& plan) {
   const Problem& problem = plan.problem;
   std::vector<std::string> words;
-  words.push_back(fmt::format(
-      "{} x {} result, inner length {}, batch of {}, {} operands, engine {} ({}), {} thread{}.", problem.m,
-      problem.n, problem.k, problem.batch_count, problem.type == OperandType::f32 ? "FP32" : "FP64",
-      plan.engine->name(), plan.engine->details(), plan.threads, plan.threads == 1 ? "" : "s"));
+  words.push_back(
+      fmt::format("{} x {} result, inner length {}, batch of {}, {} operands, engine {} ({}), {} thread{}.",
+                  problem.m, problem.n, problem.k, problem.batch_count, operand_words(problem),
+                  plan.engine->name(), plan.engine->details(), plan.threads, plan.threads == 1 ? "" : "s"));
   words.push_back(choice_words(plan));
   for (std::size_t r = 0; r < plan.rungs.size(); ++r) {
     const std::string number = plan.rungs.size() == 1 ? "" : fmt::format("{}. ", r + 1);
     words.push_back(number + rung_words(plan, plan.rungs[r]));
+  }
+  if (problem.complex && plan.widest_emulation() != nullptr) {
+    words.push_back(
+        fmt::format("Real and imaginary parts are the {} columns of one real product of inner length {}; "
+                    "bounds hold for each part.",
+                    problem.vectors_b(), problem.products()));
   }
   if (plan.workspace_bytes > 0) {
     words.push_back(fmt::format("Workspace {} bytes; blocks of {} x {} entries of C.", plan.workspace_bytes,

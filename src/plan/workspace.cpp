@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "arith/range.hpp"
+#include "arith/rounding_margin.hpp"
 #include "plan/error_free.hpp"
 #include "plan/plan.hpp"
 #include "recombine/exact_sums.hpp"
@@ -11,26 +12,36 @@ namespace kintsugi::core {
 
 namespace {
 
+std::size_t exact_bytes(const Problem& problem, int threads) {
+  return with_entry_type(problem,
+                         [&]<class T>() { return exact_scratch_bytes<T>(problem.products(), threads); });
+}
+
 std::size_t rung_bytes(const Plan& plan, const Rung& rung, const Blocking& blocking) {
   if (rung.scheme == nullptr) return 0;
   const Problem& problem = plan.problem;
   const Program& program = rung.program;
-  const std::size_t ranges =
-      array_bytes(problem.m, 1, sizeof(VectorRange)) + array_bytes(problem.n, 1, sizeof(VectorRange));
+  const std::size_t ranges = array_bytes(problem.m, 1, sizeof(VectorRange)) +
+                             array_bytes(problem.vectors_b(), 1, sizeof(VectorRange));
   if (program.recombination == Recombination::exact_sums) {
-    return ranges + (problem.type == OperandType::f32 ? exact_scratch_bytes<float>(problem.k, plan.threads)
-                                                      : exact_scratch_bytes<double>(problem.k, plan.threads));
+    return ranges + exact_bytes(problem, plan.threads);
   }
   if (program.recombination == Recombination::error_free)
     return ranges + error_free_bytes(plan, rung, blocking);
+  const std::size_t checks = !rung.checked ? 0
+                                           : array_bytes(problem.m, 1, sizeof(RoundingMargin)) +
+                                                 array_bytes(problem.vectors_b(), 1, sizeof(RoundingMargin)) +
+                                                 array_bytes(blocking.m, blocking.n, 1) +
+                                                 exact_bytes(problem, plan.threads);
   const SliceStorage storage = plan.engine->slice_storage(program.format().id);
-  const Accumulators sums =
-      make_accumulators(program.sum_type(), blocking.m, blocking.n, program.schedule.sums());
-  return ranges +
-         make_slices(program.format(), storage, program.split_a.slices, blocking.m, problem.k).bytes() +
-         make_slices(program.format(), storage, program.split_b.slices, blocking.n, problem.k).bytes() +
-         sums.bytes() +
-         plan.engine->scratch_bytes(program.schedule, program.format().id, problem.k, plan.threads);
+  const std::int64_t k = problem.products();
+  const std::int64_t columns = problem.parts() * blocking.n;
+  const Accumulators sums = make_accumulators(program.sum_type(plan.engine->reduces_sums()), blocking.m,
+                                              columns, program.schedule.sums());
+  return ranges + checks +
+         make_slices(program.format(), storage, program.split_a.slices, blocking.m, k).bytes() +
+         make_slices(program.format(), storage, program.split_b.slices, columns, k).bytes() + sums.bytes() +
+         plan.engine->scratch_bytes(program.schedule, program.format().id, k, plan.threads);
 }
 
 std::int64_t half(std::int64_t length) {

@@ -8,9 +8,16 @@
 
 namespace kintsugi::core {
 
-// float for floating slices, std::int64_t where the engine's sums are integers: what its accumulators give, block of
-// k by block of k.
-enum class SumType : std::uint8_t { f32, i64 };
+__extension__ using Integer128 = __int128;
+
+// float for floating slices, integers where the engine's sums are: what its accumulators give, block of k by block
+// of k. Integer128 for products of 52-bit words.
+enum class SumType : std::uint8_t {
+  f32,
+  i64,
+  i128,
+  residue,  // 0 ... moduli[g] - 1 of group g, from engines that reduce sums as they leave
+};
 
 // Sum of group g for entry (i, j): element g * group_stride() + i + j * rows.
 struct Accumulators {
@@ -20,7 +27,15 @@ struct Accumulators {
   int groups = 0;
   SumType type = SumType::f32;
 
-  std::size_t element_bytes() const { return type == SumType::f32 ? sizeof(float) : sizeof(std::int64_t); }
+  std::size_t element_bytes() const {
+    switch (type) {
+      case SumType::f32: return sizeof(float);
+      case SumType::i64: return sizeof(std::int64_t);
+      case SumType::residue: return sizeof(std::uint8_t);
+      case SumType::i128: break;
+    }
+    return sizeof(Integer128);
+  }
   std::int64_t group_stride() const { return rows * columns; }
   std::size_t bytes() const { return array_bytes(groups * rows, columns, element_bytes()); }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "arith/complex.hpp"
 #include "arith/epilogue.hpp"
 #include "arith/exact_sum.hpp"
 #include "base/memory.hpp"
@@ -71,9 +72,19 @@ template <class T>
 void RunningSums::finish(const SliceExponents& exponents, std::span<const VectorRange> rows,
                          std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
                          int threads) const {
+  const auto exponent = [&](std::int64_t i, std::int64_t v) {
+    return exponents.rows(0, i) + exponents.columns(0, v) - running_exponent;
+  };
+  const auto part = [&](std::int64_t i, std::int64_t v) {
+    return times_power_of_two(sums_[i + v * rows_], exponent(i, v));
+  };
   for_each_finite_entry(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& entry) {
-    const int exponent = exponents.rows(0, i) + exponents.columns(0, j) - running_exponent;
-    entry = epilogue(sums_[i + j * rows_], exponent, alpha, beta, beta == 0 ? nullptr : &entry);
+    const T* old = beta == T(0) ? nullptr : &entry;
+    if constexpr (is_complex<T>) {
+      entry = epilogue(std::complex<double>(part(i, 2 * j), part(i, 2 * j + 1)), alpha, beta, old);
+    } else {
+      entry = epilogue(sums_[i + j * rows_], exponent(i, j), alpha, beta, old);
+    }
   });
 }
 
@@ -104,16 +115,30 @@ void DigitSums::add(const Accumulators& products, const SliceExponents& exponent
   }
 }
 
+ExactSum DigitSums::sum(const SliceExponents& exponents, std::int64_t i, std::int64_t v) const {
+  ExactSum sum;
+  const std::int64_t* digits = digits_ + (i + v * rows_) * count_;
+  const int lowest = exponents.rows(last_a_, i) + exponents.columns(last_b_, v);
+  for (int d = 0; d < count_; ++d) {
+    const bool negative = digits[d] < 0;
+    sum.add_integer(static_cast<std::uint64_t>(negative ? -digits[d] : digits[d]), lowest + d * digit_bits,
+                    negative);
+  }
+  return sum;
+}
+
 template <class T>
 void DigitSums::finish(const SliceExponents& exponents, std::span<const VectorRange> rows,
                        std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
                        int threads) const {
   for_each_finite_entry(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& entry) {
-    ExactSum sum;
-    const std::int64_t* digits = digits_ + (i + j * rows_) * count_;
-    const int lowest = exponents.rows(last_a_, i) + exponents.columns(last_b_, j);
-    for (int d = 0; d < count_; ++d) sum.add(digits[d], lowest + d * digit_bits);
-    entry = rounded_result(sum, alpha, beta, beta == 0 ? nullptr : &entry);
+    const T* old = beta == T(0) ? nullptr : &entry;
+    if constexpr (is_complex<T>) {
+      entry = exact_epilogue(sum(exponents, i, 2 * j), sum(exponents, i, 2 * j + 1), alpha, beta, old);
+    } else {
+      ExactSum exact = sum(exponents, i, j);
+      entry = rounded_result(exact, alpha, beta, old);
+    }
   });
 }
 
@@ -123,11 +148,23 @@ template void RunningSums::finish(const SliceExponents&, std::span<const VectorR
 template void RunningSums::finish(const SliceExponents&, std::span<const VectorRange>,
                                   std::span<const VectorRange>, double, double, const MatrixView<double>&,
                                   int) const;
+template void RunningSums::finish(const SliceExponents&, std::span<const VectorRange>,
+                                  std::span<const VectorRange>, std::complex<float>, std::complex<float>,
+                                  const MatrixView<std::complex<float>>&, int) const;
+template void RunningSums::finish(const SliceExponents&, std::span<const VectorRange>,
+                                  std::span<const VectorRange>, std::complex<double>, std::complex<double>,
+                                  const MatrixView<std::complex<double>>&, int) const;
 template void DigitSums::finish(const SliceExponents&, std::span<const VectorRange>,
                                 std::span<const VectorRange>, float, float, const MatrixView<float>&,
                                 int) const;
 template void DigitSums::finish(const SliceExponents&, std::span<const VectorRange>,
                                 std::span<const VectorRange>, double, double, const MatrixView<double>&,
                                 int) const;
+template void DigitSums::finish(const SliceExponents&, std::span<const VectorRange>,
+                                std::span<const VectorRange>, std::complex<float>, std::complex<float>,
+                                const MatrixView<std::complex<float>>&, int) const;
+template void DigitSums::finish(const SliceExponents&, std::span<const VectorRange>,
+                                std::span<const VectorRange>, std::complex<double>, std::complex<double>,
+                                const MatrixView<std::complex<double>>&, int) const;
 
 }  // namespace kintsugi::core

@@ -1,12 +1,14 @@
 // Sums of products of slices that were computed without an error (dgemm-tc, step 3), entry by entry.
 //
-// Slice s of row i stands for 2^exponents(s, i) times its integers, exponents descending with s; likewise B's columns.
+// Slice s of row i stands for 2^exponents(s, i) times its integers, exponents descending with s; likewise B's vectors, of
+// which a complex column has two.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "arith/exact_sum.hpp"
 #include "arith/range.hpp"
 #include "base/view.hpp"
 #include "recombine/accumulators.hpp"
@@ -15,7 +17,7 @@ namespace kintsugi::core {
 
 struct SliceExponents {
   MatrixView<const std::int32_t> rows;     // (slice of A, row)
-  MatrixView<const std::int32_t> columns;  // (slice of B, column)
+  MatrixView<const std::int32_t> columns;  // (slice of B, vector)
 };
 
 // Sums in FP64, in the order of the calls, of values in units of 2^(first exponents of row and column - 800): so no
@@ -58,6 +60,8 @@ class DigitSums {
               int threads) const;
 
  private:
+  ExactSum sum(const SliceExponents& exponents, std::int64_t i, std::int64_t v) const;
+
   std::int64_t* digits_;
   std::int64_t rows_;
   std::int64_t columns_;

@@ -1,5 +1,6 @@
 #include "recombine/exact_sums.hpp"
 
+#include "arith/complex.hpp"
 #include "arith/exact_sum.hpp"
 #include "base/floating_environment.hpp"
 #include "base/memory.hpp"
@@ -10,44 +11,60 @@ namespace kintsugi::core {
 
 namespace {
 
-// A row of A and a column of B of one worker, contiguous.
+// A row of A and the vectors of a column of B of one worker, contiguous.
 template <class T>
-std::size_t worker_bytes(std::int64_t k) {
-  return array_bytes(2, k, sizeof(T));
+std::size_t worker_bytes(std::int64_t length) {
+  return array_bytes(1 + parts_of<T>, length, sizeof(RealOf<T>));
 }
 
 template <class T>
-void gather(const MatrixView<const T>& vectors, std::int64_t v, T* target) {
+T rounded_entry(const T* row, const T* column, std::int64_t length, T alpha, T beta, const T* c) {
+  ExactSum sum;
+  sum.add_products(row, column, length);
+  return rounded_result(sum, alpha, beta, c);
+}
+
+template <class T>
+std::complex<T> rounded_entry(const T* row, const T* column, std::int64_t length, std::complex<T> alpha,
+                              std::complex<T> beta, const std::complex<T>* c) {
+  ExactSum re, im;
+  re.add_products(row, column, length);
+  im.add_products(row, column + length, length);
+  return exact_epilogue(re, im, alpha, beta, c);
+}
+
+template <class View, class T>
+void gather(const View& vectors, std::int64_t v, T* target) {
   for (std::int64_t p = 0; p < vectors.columns; ++p) target[p] = vectors(v, p);
 }
 
 }  // namespace
 
 template <class T>
-std::size_t exact_scratch_bytes(std::int64_t k, int threads) {
-  return static_cast<std::size_t>(threads) * worker_bytes<T>(k);
+std::size_t exact_scratch_bytes(std::int64_t length, int threads) {
+  return static_cast<std::size_t>(threads) * worker_bytes<T>(length);
 }
 
 template <class T>
-void multiply_exactly(const MatrixView<const T>& a, const MatrixView<const T>& b,
-                      std::span<const VectorRange> rows, std::span<const VectorRange> columns, T alpha,
-                      T beta, const MatrixView<T>& c, std::byte* scratch, int threads) {
+void multiply_exactly(const OperandView<T>& a, const OperandView<T>& b, std::span<const VectorRange> rows,
+                      std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
+                      const std::uint8_t* open, std::byte* scratch, int threads) {
   const int workers = workers_for(c.columns, threads);
 #pragma omp parallel for num_threads(workers) schedule(static, 1)
   for (int worker = 0; worker < workers; ++worker) {
     const FloatingEnvironment environment;
-    T* row = reinterpret_cast<T*>(scratch + static_cast<std::size_t>(worker) * worker_bytes<T>(a.columns));
-    T* column = row + a.columns;
+    auto* row =
+        reinterpret_cast<RealOf<T>*>(scratch + static_cast<std::size_t>(worker) * worker_bytes<T>(a.columns));
+    RealOf<T>* column = row + a.columns;
     for (std::int64_t j = worker; j < c.columns; j += workers) {
-      if (!columns[j].finite()) continue;
-      gather(b, j, column);
+      const std::int64_t v = parts_of<T> * j;
+      if (!columns[v].finite()) continue;
+      for (std::int64_t part = 0; part < parts_of<T>; ++part) gather(b, v + part, column + part * b.columns);
       for (std::int64_t i = 0; i < c.rows; ++i) {
-        if (!rows[i].finite()) continue;
+        if (!rows[i].finite() || (open != nullptr && open[i + j * c.rows] == 0)) continue;
         gather(a, i, row);
         T& entry = c(i, j);
-        ExactSum sum;
-        sum.add_products(row, column, a.columns);
-        entry = rounded_result(sum, alpha, beta, beta == 0 ? nullptr : &entry);
+        entry = rounded_entry(row, column, a.columns, alpha, beta, beta == T(0) ? nullptr : &entry);
       }
     }
   }
@@ -57,9 +74,19 @@ template std::size_t exact_scratch_bytes<float>(std::int64_t, int);
 template std::size_t exact_scratch_bytes<double>(std::int64_t, int);
 template void multiply_exactly(const MatrixView<const float>&, const MatrixView<const float>&,
                                std::span<const VectorRange>, std::span<const VectorRange>, float, float,
-                               const MatrixView<float>&, std::byte*, int);
+                               const MatrixView<float>&, const std::uint8_t*, std::byte*, int);
 template void multiply_exactly(const MatrixView<const double>&, const MatrixView<const double>&,
                                std::span<const VectorRange>, std::span<const VectorRange>, double, double,
-                               const MatrixView<double>&, std::byte*, int);
+                               const MatrixView<double>&, const std::uint8_t*, std::byte*, int);
+template std::size_t exact_scratch_bytes<std::complex<float>>(std::int64_t, int);
+template std::size_t exact_scratch_bytes<std::complex<double>>(std::int64_t, int);
+template void multiply_exactly(const EmbeddedView<float>&, const EmbeddedView<float>&,
+                               std::span<const VectorRange>, std::span<const VectorRange>,
+                               std::complex<float>, std::complex<float>,
+                               const MatrixView<std::complex<float>>&, const std::uint8_t*, std::byte*, int);
+template void multiply_exactly(const EmbeddedView<double>&, const EmbeddedView<double>&,
+                               std::span<const VectorRange>, std::span<const VectorRange>,
+                               std::complex<double>, std::complex<double>,
+                               const MatrixView<std::complex<double>>&, const std::uint8_t*, std::byte*, int);
 
 }  // namespace kintsugi::core

@@ -5,19 +5,20 @@
 #include <span>
 
 #include "arith/range.hpp"
-#include "base/view.hpp"
+#include "base/embedding.hpp"
 
 namespace kintsugi::core {
 
-// Bytes of scratch that multiply_exactly() needs for vectors of length k.
+// Bytes of scratch that multiply_exactly() needs for vectors of `length` elements: k, of complex entries 2 k.
 template <class T>
-std::size_t exact_scratch_bytes(std::int64_t k, int threads);
+std::size_t exact_scratch_bytes(std::int64_t length, int threads);
 
 // C = RN(alpha A B + beta C) for finite rows and columns; a is m x k, b is n x k (op(B) transposed). With beta = 0, C is
-// not read. Entries of a row or column with NaN or infinities are left alone, for put_special_values.
+// not read. Of complex entries each part is rounded once. `open`, where it is not null, says which entries are wanted:
+// element i + j rows. Entries of a row or column with NaN or infinities are left alone, for put_special_values.
 template <class T>
-void multiply_exactly(const MatrixView<const T>& a, const MatrixView<const T>& b,
-                      std::span<const VectorRange> rows, std::span<const VectorRange> columns, T alpha,
-                      T beta, const MatrixView<T>& c, std::byte* scratch, int threads);
+void multiply_exactly(const OperandView<T>& a, const OperandView<T>& b, std::span<const VectorRange> rows,
+                      std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
+                      const std::uint8_t* open, std::byte* scratch, int threads);
 
 }  // namespace kintsugi::core

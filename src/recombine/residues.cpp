@@ -1,78 +1,110 @@
 #include "recombine/residues.hpp"
 
+#include <algorithm>
 #include <array>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <type_traits>
 
-#include "arith/exact_rounding.hpp"
-#include "arith/residue.hpp"
-#include "recombine/finite_entries.hpp"
+#include "arith/complex.hpp"
+#include "recombine/chinese_remainder.hpp"
 
 namespace kintsugi::core {
 
 namespace {
 
-// The product of all moduli has 342 bits, sums of 49 multiples of its parts 348.
-using Integer = WideInteger<6>;
+using Number = ExactNumber<residue_limbs>;
 
-// The constants of `count` moduli. With M their product and q_t the inverse of M / m_t mod m_t,
-//   N = sum over t of ((r_t q_t) mod m_t) (M / m_t)   mod M.
-class ChineseRemainder {
- public:
-  explicit ChineseRemainder(int count) : count_(count), product_(product_without(-1)) {
-    limbs_ = (product_.length() + 6 + 63) / 64;
-    for (int t = 0; t < count; ++t) {
-      parts_[t] = product_without(t);
-      inverses_[t] = inverse_of_part(t);
-    }
+// x + offset or x - offset, the offset a non-negative integer in units of x's last place. Deviations are far below 2^64
+// times what a limb holds, so that the sum fits.
+Number moved(const Number& x, const WideInteger<residue_limbs>& offset, bool down) {
+  Number result = x;
+  if (x.negative == down) {
+    result.magnitude.add_multiple(offset, 1);
+  } else if (x.magnitude.less_than(offset)) {
+    result.magnitude = offset;
+    result.magnitude.subtract(x.magnitude);
+    result.negative = !x.negative;
+  } else {
+    result.magnitude.subtract(offset);
   }
+  return result;
+}
 
-  // The integer of magnitude below M / 4 with these residues; sum(t) is congruent to it mod m_t.
-  template <class Sum>
-  ExactNumber<6> operator()(const Sum& sum) const {
-    Integer total;
-    std::uint64_t quotient = 0;  // of total / M, in units of 2^-48
-    for (int t = 0; t < count_; ++t) {
-      const std::uint32_t factor = reduce(std::uint64_t{reduce_signed(sum(t), t)} * inverses_[t], t);
-      total.add_multiple(parts_[t], factor, limbs_);
-      quotient += (std::uint64_t{factor} << 48) / static_cast<unsigned>(moduli[t]);
-    }
-    // 49 divisions lose less than 2^-42 together; total / M is within 1/4 of an integer.
-    Integer multiple;
-    multiple.add_multiple(product_, (quotient + (std::uint64_t{1} << 47)) >> 48, limbs_);
-    ExactNumber<6> result;
-    result.negative = total.less_than(multiple);
-    result.magnitude = result.negative ? multiple : total;
-    result.magnitude.subtract(result.negative ? total : multiple);
-    return result;
+// The least integer that is no less than x, for x below 2^300.
+WideInteger<residue_limbs> integer_above(double x) {
+  const double above = std::ceil(x);
+  if (above < 0x1p53) return {{static_cast<std::uint64_t>(above)}};
+  const format_detail::Parts parts = format_detail::take_apart(above);
+  return WideInteger<residue_limbs>::shifted(WideInteger<1>{{parts.significand}}, parts.exponent - 52);
+}
+
+// No more than the magnitude.
+double magnitude_below(const WideInteger<residue_limbs>& x) {
+  const int drop = std::max(x.length() - 53, 0);
+  return std::ldexp(static_cast<double>(x.bits_from(drop)), drop);
+}
+
+template <class T>
+using Integers = EntryIntegers<parts_of<T>>;
+
+template <class T>
+T rounded_entry(const Integers<T>& exact, T alpha, T beta, const T* c) {
+  if constexpr (is_complex<T>) {
+    return exact_epilogue(exact[0], exact[1], alpha, beta, c);
+  } else {
+    return exact_epilogue(exact[0], alpha, beta, c);
   }
+}
 
- private:
-  Integer product_without(int left_out) const {
-    Integer product{{1}};
-    for (int t = 0; t < count_; ++t) {
-      if (t == left_out) continue;
-      Integer next;
-      next.add_multiple(product, static_cast<std::uint64_t>(moduli[t]));
-      product = next;
-    }
-    return product;
+template <class T>
+bool same_bits(const T& x, const T& y) {
+  using Bits = std::conditional_t<sizeof(RealOf<T>) == 4, std::uint32_t, std::uint64_t>;
+  using Patterns = std::array<Bits, static_cast<std::size_t>(parts_of<T>)>;
+  return std::bit_cast<Patterns>(x) == std::bit_cast<Patterns>(y);
+}
+
+// How far AB's parts may be from the integers.
+template <class T>
+using Deviations = std::array<double, static_cast<std::size_t>(parts_of<T>)>;
+
+// |x - AB| and a rounding are at most coefficient |AB|.
+bool keeps(const EntryCheck& check, const Number& exact, double deviation) {
+  const double least = magnitude_below(exact.magnitude) - deviation;
+  return deviation * (1 + 2 * check.unit_roundoff) <= (check.coefficient - check.unit_roundoff) * least;
+}
+
+// Whether all that AB may be gives one result. It is linear in AB's parts and rounding is monotone, so the corners of
+// their ranges decide.
+template <class T>
+bool rounds_alike(const Integers<T>& exact, const Deviations<T>& deviations, T alpha, T beta, const T* c,
+                  T& result) {
+  constexpr unsigned corners = 1U << parts_of<T>;
+  std::array<WideInteger<residue_limbs>, static_cast<std::size_t>(parts_of<T>)> offsets;
+  std::transform(deviations.begin(), deviations.end(), offsets.begin(), integer_above);
+  for (unsigned corner = 0; corner < corners; ++corner) {
+    Integers<T> at = exact;
+    for (std::size_t part = 0; part < at.size(); ++part)
+      at[part] = moved(exact[part], offsets[part], (corner >> part & 1U) == 0);
+    const T other = rounded_entry(at, alpha, beta, c);
+    if (corner == 0) result = other;
+    if (!same_bits(result, other)) return false;
   }
+  return true;
+}
 
-  std::uint32_t inverse_of_part(int t) const {
-    std::uint32_t part = 1;
-    for (int s = 0; s < count_; ++s) {
-      if (s != t) part = reduce(std::uint64_t{part} * static_cast<unsigned>(moduli[s]), t);
-    }
-    std::uint32_t inverse = 1;
-    while (count_ > 1 && reduce(std::uint64_t{part} * inverse, t) != 1) ++inverse;
-    return inverse;
+template <class T>
+bool shows(const EntryCheck& check, const Integers<T>& exact, const Deviations<T>& deviations, T alpha,
+           T beta, const T* c, T& result) {
+  const bool exactly = std::all_of(deviations.begin(), deviations.end(), [](double d) { return d == 0; });
+  if (!exactly && check.coefficient == 0) return rounds_alike(exact, deviations, alpha, beta, c, result);
+  result = rounded_entry(exact, alpha, beta, c);
+  for (std::size_t part = 0; part < exact.size(); ++part) {
+    if (deviations[part] != 0 && !keeps(check, exact[part], deviations[part])) return false;
   }
-
-  int count_;
-  int limbs_ = 0;
-  Integer product_;
-  std::array<Integer, most_moduli> parts_{};
-  std::array<std::uint32_t, most_moduli> inverses_{};
-};
+  return true;
+}
 
 }  // namespace
 
@@ -80,13 +112,40 @@ template <class T>
 void recombine_residues(const Accumulators& sums, std::span<const VectorRange> rows,
                         std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
                         int threads) {
-  const ChineseRemainder remainder(sums.groups);
-  for_each_finite_entry(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& entry) {
-    const std::int64_t* first = sums.group<std::int64_t>(0) + i + j * sums.rows;
-    ExactNumber<6> exact = remainder([&](int t) { return first[t * sums.group_stride()]; });
-    exact.exponent = -(rows[i].scale + columns[j].scale);
-    entry = exact_epilogue(exact, alpha, beta, beta == 0 ? nullptr : &entry);
-  });
+  for_each_integer<parts_of<T>>(sums, rows, columns, threads,
+                                [&](std::int64_t i, std::int64_t j, const Integers<T>& exact) {
+                                  T& entry = c(i, j);
+                                  const T* old = beta == T(0) ? nullptr : &entry;
+                                  entry = rounded_entry(exact, alpha, beta, old);
+                                });
+}
+
+template <class T>
+std::int64_t recombine_checked_residues(const Accumulators& sums, std::span<const VectorRange> rows,
+                                        std::span<const VectorRange> columns, const EntryCheck& check,
+                                        T alpha, T beta, const MatrixView<T>& c, std::uint8_t* open,
+                                        bool write, int threads) {
+  std::atomic<std::int64_t> left = 0;
+  const auto visit = [&](std::int64_t i, std::int64_t j, const Integers<T>& exact) {
+    std::uint8_t& is_open = open[i + j * sums.rows];
+    if (is_open == 0) return;
+    Deviations<T> deviations;
+    for (std::int64_t part = 0; part < parts_of<T>; ++part) {
+      deviations[part] = largest_deviation(check.rows[i], check.columns[parts_of<T> * j + part],
+                                           check.largest_a, check.largest_b);
+    }
+    T& entry = c(i, j);
+    const T* old = beta == T(0) ? nullptr : &entry;
+    T result;
+    if (!shows(check, exact, deviations, alpha, beta, old, result)) {
+      left.fetch_add(1, std::memory_order_relaxed);
+    } else if (write) {
+      entry = result;
+      is_open = 0;
+    }
+  };
+  for_each_integer<parts_of<T>>(sums, rows, columns, threads, visit);
+  return left;
 }
 
 template void recombine_residues(const Accumulators&, std::span<const VectorRange>,
@@ -94,5 +153,27 @@ template void recombine_residues(const Accumulators&, std::span<const VectorRang
 template void recombine_residues(const Accumulators&, std::span<const VectorRange>,
                                  std::span<const VectorRange>, double, double, const MatrixView<double>&,
                                  int);
+template std::int64_t recombine_checked_residues(const Accumulators&, std::span<const VectorRange>,
+                                                 std::span<const VectorRange>, const EntryCheck&, float,
+                                                 float, const MatrixView<float>&, std::uint8_t*, bool, int);
+template std::int64_t recombine_checked_residues(const Accumulators&, std::span<const VectorRange>,
+                                                 std::span<const VectorRange>, const EntryCheck&, double,
+                                                 double, const MatrixView<double>&, std::uint8_t*, bool, int);
+template void recombine_residues(const Accumulators&, std::span<const VectorRange>,
+                                 std::span<const VectorRange>, std::complex<float>, std::complex<float>,
+                                 const MatrixView<std::complex<float>>&, int);
+template void recombine_residues(const Accumulators&, std::span<const VectorRange>,
+                                 std::span<const VectorRange>, std::complex<double>, std::complex<double>,
+                                 const MatrixView<std::complex<double>>&, int);
+template std::int64_t recombine_checked_residues(const Accumulators&, std::span<const VectorRange>,
+                                                 std::span<const VectorRange>, const EntryCheck&,
+                                                 std::complex<float>, std::complex<float>,
+                                                 const MatrixView<std::complex<float>>&, std::uint8_t*, bool,
+                                                 int);
+template std::int64_t recombine_checked_residues(const Accumulators&, std::span<const VectorRange>,
+                                                 std::span<const VectorRange>, const EntryCheck&,
+                                                 std::complex<double>, std::complex<double>,
+                                                 const MatrixView<std::complex<double>>&, std::uint8_t*, bool,
+                                                 int);
 
 }  // namespace kintsugi::core

@@ -1,23 +1,22 @@
-// The one rounding of an entry that was summed exactly.
+// The one rounding of a real entry that was summed exactly; arith/complex.hpp has that of complex ones.
 #pragma once
 
 #include <cmath>
 
+#include "arith/complex.hpp"
+#include "arith/epilogue.hpp"
 #include "arith/exact_sum.hpp"
 
 namespace kintsugi::core {
 
-// RN(alpha sum + beta c); c is null when beta = 0. Where alpha or beta is no number, it is that of IEEE arithmetic.
+// RN(alpha sum + beta c); c is null when beta = 0.
 template <class T>
 T rounded_result(ExactSum& sum, T alpha, T beta, const T* c) {
-  if (!std::isfinite(alpha) || (c != nullptr && !std::isfinite(beta))) {
-    const auto product = static_cast<T>(alpha * static_cast<T>(sum.to_double()));
-    return c == nullptr ? product : product + beta * *c;
-  }
+  if (!std::isfinite(alpha) || (c != nullptr && !std::isfinite(beta)))
+    return special_epilogue(sum.sign(), alpha, beta, c);
   sum.multiply(static_cast<double>(alpha));
   if (c != nullptr) sum.add_product(beta, *c);
-  if constexpr (sizeof(T) == sizeof(float)) return sum.to_float();
-  return static_cast<T>(sum.to_double());
+  return rounded<T>(sum);
 }
 
 }  // namespace kintsugi::core

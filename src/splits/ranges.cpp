@@ -8,9 +8,8 @@
 
 namespace kintsugi::core {
 
-template <class T>
-void find_ranges(const MatrixView<const T>& operand, const SplitRule& rule, std::span<VectorRange> ranges,
-                 int threads) {
+template <class View>
+void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads) {
   const std::int64_t blocks = divide_up(operand.rows, vectors_per_block);
 #pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
   for (std::int64_t block = 0; block < blocks; ++block) {
@@ -18,13 +17,16 @@ void find_ranges(const MatrixView<const T>& operand, const SplitRule& rule, std:
     const std::int64_t first = block * vectors_per_block;
     const std::int64_t last = std::min(operand.rows, first + vectors_per_block);
     std::fill(ranges.begin() + first, ranges.begin() + last, VectorRange{});
-    for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t, T x) { extend(ranges[v], x); });
+    for_each_element(operand, first, last,
+                     [&](std::int64_t v, std::int64_t, auto x) { extend(ranges[v], x); });
     for (std::int64_t v = first; v < last; ++v) set_scale(ranges[v], rule);
   }
 }
 
 template void find_ranges(const MatrixView<const float>&, const SplitRule&, std::span<VectorRange>, int);
 template void find_ranges(const MatrixView<const double>&, const SplitRule&, std::span<VectorRange>, int);
+template void find_ranges(const EmbeddedView<float>&, const SplitRule&, std::span<VectorRange>, int);
+template void find_ranges(const EmbeddedView<double>&, const SplitRule&, std::span<VectorRange>, int);
 
 RangeSummary summarize(std::span<const VectorRange> ranges) {
   RangeSummary summary;

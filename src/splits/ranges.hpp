@@ -5,15 +5,14 @@
 #include <span>
 
 #include "arith/range.hpp"
-#include "base/view.hpp"
+#include "base/embedding.hpp"
 
 namespace kintsugi::core {
 
 // Fills ranges[v] for every row v of `operand` (vectors x k: op(A), or op(B) transposed); scales
-// are those of `rule`.
-template <class T>
-void find_ranges(const MatrixView<const T>& operand, const SplitRule& rule, std::span<VectorRange> ranges,
-                 int threads);
+// are those of `rule`. View: OperandView of any type of entries.
+template <class View>
+void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads);
 
 // What a program's windows need to know of a whole operand.
 struct RangeSummary {

@@ -9,9 +9,8 @@
 
 namespace kintsugi::core {
 
-template <class T>
-void sum_vectors(const MatrixView<const T>& b, std::span<const VectorRange> ranges, double* weights,
-                 int threads) {
+template <class View>
+void sum_vectors(const View& b, std::span<const VectorRange> ranges, double* weights, int threads) {
 #pragma omp parallel for num_threads(workers_for(b.columns, threads)) schedule(static)
   for (std::int64_t p = 0; p < b.columns; ++p) {
     const FloatingEnvironment environment;
@@ -23,8 +22,8 @@ void sum_vectors(const MatrixView<const T>& b, std::span<const VectorRange> rang
   }
 }
 
-template <class T>
-void weigh_vectors(const MatrixView<const T>& a, std::span<const VectorRange> ranges, const double* weights,
+template <class View>
+void weigh_vectors(const View& a, std::span<const VectorRange> ranges, const double* weights,
                    Scaled* weighted, int threads) {
 #pragma omp parallel for num_threads(workers_for(a.rows, threads)) schedule(static)
   for (std::int64_t v = 0; v < a.rows; ++v) {
@@ -44,10 +43,16 @@ bool enough_slices(const Scaled& whole, const Scaled& slice, int d, std::int64_t
 }
 
 template void sum_vectors(const MatrixView<const float>&, std::span<const VectorRange>, double*, int);
-template void sum_vectors(const MatrixView<const double>&, std::span<const VectorRange>, double*, int);
 template void weigh_vectors(const MatrixView<const float>&, std::span<const VectorRange>, const double*,
                             Scaled*, int);
+template void sum_vectors(const MatrixView<const double>&, std::span<const VectorRange>, double*, int);
 template void weigh_vectors(const MatrixView<const double>&, std::span<const VectorRange>, const double*,
                             Scaled*, int);
+template void sum_vectors(const EmbeddedView<float>&, std::span<const VectorRange>, double*, int);
+template void weigh_vectors(const EmbeddedView<float>&, std::span<const VectorRange>, const double*, Scaled*,
+                            int);
+template void sum_vectors(const EmbeddedView<double>&, std::span<const VectorRange>, double*, int);
+template void weigh_vectors(const EmbeddedView<double>&, std::span<const VectorRange>, const double*, Scaled*,
+                            int);
 
 }  // namespace kintsugi::core

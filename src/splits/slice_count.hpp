@@ -10,18 +10,17 @@
 
 #include "arith/exact_sum.hpp"
 #include "arith/range.hpp"
-#include "base/view.hpp"
+#include "base/embedding.hpp"
 
 namespace kintsugi::core {
 
 // |B| e: weights[p] = sum over the vectors of |b(v, p)|; b is vectors x k, vectors with NaN or infinities left out.
-template <class T>
-void sum_vectors(const MatrixView<const T>& b, std::span<const VectorRange> ranges, double* weights,
-                 int threads);
+template <class View>
+void sum_vectors(const View& b, std::span<const VectorRange> ranges, double* weights, int threads);
 
 // weighted[v] = sum over p of |a(v, p)| weights[p]; 0 for vectors with NaN or infinities.
-template <class T>
-void weigh_vectors(const MatrixView<const T>& a, std::span<const VectorRange> ranges, const double* weights,
+template <class View>
+void weigh_vectors(const View& a, std::span<const VectorRange> ranges, const double* weights,
                    Scaled* weighted, int threads);
 
 // s_i > t_i(d), of the two weighted sums; u = 2^-bits. Nothing that a slice could add is enough, too.

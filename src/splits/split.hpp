@@ -5,15 +5,15 @@
 
 #include "arith/range.hpp"
 #include "arith/split_rule.hpp"
-#include "base/view.hpp"
+#include "base/embedding.hpp"
 #include "splits/slices.hpp"
 
 namespace kintsugi::core {
 
 // Writes all slices of `operand` (vectors x k) with the scales in `ranges`, padding included.
-// NaN and infinities become zero: the flags in `ranges` carry them (recombine/special_values.hpp).
-template <class T>
-void split_operand(const MatrixView<const T>& operand, const SplitRule& rule,
-                   std::span<const VectorRange> ranges, const Slices& slices, int threads);
+// View: OperandView of any type of entries. NaN and infinities become zero: the flags in `ranges` carry them (recombine/special_values.hpp).
+template <class View>
+void split_operand(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
+                   const Slices& slices, int threads);
 
 }  // namespace kintsugi::core

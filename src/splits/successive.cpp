@@ -112,9 +112,9 @@ void take(const SuccessiveSplit& split, int s, const double* weights, Scaled* we
 
 }  // namespace
 
-template <class T>
-void take_rests(const MatrixView<const T>& operand, std::span<const VectorRange> ranges,
-                const SuccessiveSplit& split, int threads) {
+template <class View>
+void take_rests(const View& operand, std::span<const VectorRange> ranges, const SuccessiveSplit& split,
+                int threads) {
   const std::int64_t blocks = divide_up(operand.rows, vectors_per_block);
 #pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
   for (std::int64_t block = 0; block < blocks; ++block) {
@@ -122,7 +122,7 @@ void take_rests(const MatrixView<const T>& operand, std::span<const VectorRange>
     const std::int64_t last = std::min(operand.rows, first + vectors_per_block);
     std::fill(split.tops + first, split.tops + last, no_rest);
     for (std::int64_t v = first; v < last; ++v) split.exponents(0, v) = 0;  // of vectors without any slice
-    for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t p, T x) {
+    for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t p, auto x) {
       Rest& rest = split.rests[v * operand.columns + p] =
           rest_of(ranges[v].finite() ? static_cast<double>(x) : 0.0);
       split.tops[v] = std::max(split.tops[v], top_of(rest));
@@ -146,5 +146,9 @@ template void take_rests(const MatrixView<const float>&, std::span<const VectorR
                          int);
 template void take_rests(const MatrixView<const double>&, std::span<const VectorRange>,
                          const SuccessiveSplit&, int);
+template void take_rests(const EmbeddedView<float>&, std::span<const VectorRange>, const SuccessiveSplit&,
+                         int);
+template void take_rests(const EmbeddedView<double>&, std::span<const VectorRange>, const SuccessiveSplit&,
+                         int);
 
 }  // namespace kintsugi::core

@@ -13,7 +13,7 @@
 
 #include "arith/exact_sum.hpp"
 #include "arith/range.hpp"
-#include "base/view.hpp"
+#include "base/embedding.hpp"
 #include "splits/slices.hpp"
 
 namespace kintsugi::core {
@@ -36,11 +36,11 @@ struct SuccessiveSplit {
 inline constexpr std::int32_t no_rest =
     std::numeric_limits<std::int32_t>::min();  // among tops: the vector's rests are all zero
 
-// The rests before the first slice: the elements of `operand` (vectors x k). Vectors with NaN or infinities count as
+// The rests before the first slice: the elements of `operand` (vectors x k; View: OperandView of any type of entries). Vectors with NaN or infinities count as
 // zero: nothing of them reaches another entry.
-template <class T>
-void take_rests(const MatrixView<const T>& operand, std::span<const VectorRange> ranges,
-                const SuccessiveSplit& split, int threads);
+template <class View>
+void take_rests(const View& operand, std::span<const VectorRange> ranges, const SuccessiveSplit& split,
+                int threads);
 
 bool any_rest(const SuccessiveSplit& split);
 

@@ -187,6 +187,18 @@ TEST(Wrapper, StridedBatchSharesAnInputByStrideZero) {
   EXPECT_EQ(result, right);
 }
 
+TEST(Wrapper, ComplexEntriesAndScalars) {
+  using Entry = std::complex<double>;
+  const std::vector<Entry> a{{1, 2}, {3, -1}}, b{{0, 1}, {2, 5}};  // 2 x 1 each
+  const Entry alpha(0, 2), beta(1, 1);
+  Entry c(3, 4);
+  // conj(a)^T b = (1 - 2i) i + (3 + i) (2 + 5i) = 3 + 18i
+  kintsugi::gemm(Op::C, Op::N, 1, 1, 2, alpha, a.data(), 2, b.data(), 2, beta, &c, 1, {.accuracy = "exact"});
+  EXPECT_EQ(c, Entry(-36 - 1, 6 + 7));
+  const kintsugi::Plan plan(Problem::dense<std::complex<float>>(Op::N, Op::N, 1, 1, 1));
+  EXPECT_EQ(error_of([&] { plan.execute(alpha, &c, &c, beta, &c); }).status(), Status::invalid_argument);
+}
+
 TEST(Wrapper, PointerBatch) {
   const Matrix a = integers(m * k, 1), b = integers(k * n, 2), other_b = integers(k * n, 3);
   Matrix first(m * n), second(m * n), right(m * n);

@@ -58,7 +58,7 @@ TEST(Residues, OfElementsAreThoseOfTheNearestInteger) {
     int exponent = 0;
     const double fraction = std::frexp(integer, &exponent);
     const auto significand = static_cast<std::int64_t>(std::ldexp(std::fabs(fraction), 53));
-    split_into_residues(most_moduli, x, scale, [&](int t, std::uint64_t pattern) {
+    split_into_residues(most_moduli, 171, x, scale, [&](int t, std::uint64_t pattern) {
       const int m = moduli[t];
       std::int64_t expected = significand % m;
       // significand 2^(exponent - 53): halved modulo an odd m, exactly where it is even.

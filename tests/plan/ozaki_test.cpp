@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <complex>
 #include <limits>
 
 #include "plan/program.hpp"
@@ -328,6 +329,24 @@ TEST(Ozaki, TooManySlicesAreAnErrorBeforeCIsTouched) {
   expect_too_many<double>(test);
   test.scheme = "ozaki-fp16";
   expect_too_many<double>(test);
+}
+
+// Complex products are real ones of twice the inner length; alpha and beta are complex.
+TEST(OzakiCr, RoundsEachPartOfComplexEntriesOnce) {
+  using Entry = std::complex<double>;
+  GemmCase test{.m = 200, .n = 70, .k = 30, .op_a = KINTSUGI_OP_C, .beta = -0.75, .distribution = "phi:2"};
+  test.alpha_im = 3;
+  test.beta_im = 1e-3;
+  test.engine = "reference";
+  test.scheme = "superaccumulator";
+  GemmDataOf<Entry> exact(test);
+  exact.run_well();
+  for (const std::string scheme : {"ozaki-fp16:mode=cr", "ozaki-fp64:block=128"}) {
+    test.scheme = scheme;
+    GemmDataOf<Entry> data(test);
+    data.run_well();
+    EXPECT_EQ(data.result(), exact.result()) << scheme;
+  }
 }
 
 // Rows and columns of zeros, and nothing else.

@@ -5,12 +5,14 @@
 
 #include <bit>
 #include <cmath>
+#include <complex>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "base/embedding.hpp"
 #include "base/view.hpp"
 #include "kintsugi/kintsugi.h"
 #include "lab/generators.hpp"
@@ -30,8 +32,15 @@ inline constexpr std::uint64_t double_poison_bits = 0x7ff8000000c0deadU;
 inline bool is_poison(double x) { return std::bit_cast<std::uint64_t>(x) == double_poison_bits; }
 
 template <class T>
+bool is_poison(const std::complex<T>& x) {
+  return is_poison(x.real()) && is_poison(x.imag());
+}
+
+template <class T>
 T poison_of() {
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (core::is_complex<T>) {
+    return {poison_of<core::RealOf<T>>(), poison_of<core::RealOf<T>>()};
+  } else if constexpr (std::is_same_v<T, float>) {
     return poison();
   } else {
     return std::bit_cast<double>(double_poison_bits);
@@ -41,7 +50,9 @@ T poison_of() {
 // The bits of a vector, for comparisons that take -0 and NaN seriously.
 template <class T>
 auto bits_of(const std::vector<T>& values) {
-  std::vector<std::conditional_t<std::is_same_v<T, float>, std::uint32_t, std::uint64_t>> bits(values.size());
+  using Real = core::RealOf<T>;
+  std::vector<std::conditional_t<std::is_same_v<Real, float>, std::uint32_t, std::uint64_t>> bits(
+      values.size() * sizeof(T) / sizeof(Real));
   if (!values.empty()) std::memcpy(bits.data(), values.data(), values.size() * sizeof(T));
   return bits;
 }
@@ -53,6 +64,7 @@ struct GemmCase {
   std::int64_t pad_a = 0, pad_b = 0, pad_c = 0;  // leading dimension beyond the smallest
   std::int64_t batch = 1, gap = 3;               // elements between batch entries
   double alpha = 1, beta = 0;                    // of the operands' type
+  double alpha_im = 0, beta_im = 0;              // of complex operands
   std::string distribution = "uniform";
   std::uint64_t seed = 1;
   std::string scheme = {}, engine = {}, accumulator = {}, policy = {}, accuracy = {};
@@ -60,12 +72,46 @@ struct GemmCase {
   int threads = 0;
 };
 
-// Memory and views of a case; op(A), op(B) and C of entry t.
+// A complex matrix's parts are two real ones of their own seeds.
+template <class T>
+void fill_entries(const lab::Distribution& distribution, lab::Side side, std::uint64_t seed,
+                  const MatrixView<T>& view) {
+  if constexpr (core::is_complex<T>) {
+    for (const int part : {0, 1}) {
+      auto* first = reinterpret_cast<core::RealOf<T>*>(view.data) + part;
+      lab::fill(distribution, side, seed + 7919U * static_cast<unsigned>(part),
+                MatrixView<core::RealOf<T>>{first, view.rows, view.columns, 2 * view.row_stride,
+                                            2 * view.column_stride});
+    }
+  } else {
+    lab::fill(distribution, side, seed, view);
+  }
+}
+
+template <class T>
+T scalar_of(double re, double im) {
+  using Real = core::RealOf<T>;
+  if constexpr (core::is_complex<T>) {
+    return {static_cast<Real>(re), static_cast<Real>(im)};
+  } else {
+    return static_cast<T>(re);
+  }
+}
+
+template <class T>
+constexpr kintsugi_type type_of() {
+  constexpr bool is_single = std::is_same_v<core::RealOf<T>, float>;
+  if (core::is_complex<T>) return is_single ? KINTSUGI_C32 : KINTSUGI_C64;
+  return is_single ? KINTSUGI_F32 : KINTSUGI_F64;
+}
+
+// Memory and views of a case; op(A) and op(B) (of complex ones before conjugation) and C of entry t.
 template <class T>
 class GemmDataOf {
  public:
   explicit GemmDataOf(const GemmCase& test)
-      : test_(test), alpha_(static_cast<T>(test.alpha)), beta_(static_cast<T>(test.beta)) {
+      : test_(test), alpha_(scalar_of<T>(test.alpha, test.alpha_im)),
+        beta_(scalar_of<T>(test.beta, test.beta_im)) {
     lda_ = leading(test.op_a, test.m, test.k) + test.pad_a;
     ldb_ = leading(test.op_b, test.k, test.n) + test.pad_b;
     ldc_ = leading(KINTSUGI_OP_N, test.m, test.n) + test.pad_c;
@@ -77,9 +123,10 @@ class GemmDataOf {
     c_.assign(size(stride_c_), poison_of<T>());
     const auto distribution = lab::parse_distribution(test.distribution);
     for (std::int64_t t = 0; t < test.batch; ++t) {
-      lab::fill(distribution, lab::Side::a, test.seed + static_cast<std::uint64_t>(t), a(t));
-      lab::fill(distribution, lab::Side::b, test.seed + static_cast<std::uint64_t>(t), b(t));
-      if (test.beta != 0) lab::fill(lab::parse_distribution("uniform"), lab::Side::a, test.seed + 1000, c(t));
+      fill_entries(distribution, lab::Side::a, test.seed + static_cast<std::uint64_t>(t), a(t));
+      fill_entries(distribution, lab::Side::b, test.seed + static_cast<std::uint64_t>(t), b(t));
+      if (beta_ != T(0))
+        fill_entries(lab::parse_distribution("uniform"), lab::Side::a, test.seed + 1000, c(t));
     }
   }
 
@@ -100,8 +147,7 @@ class GemmDataOf {
     problem.op_a = test_.op_a;
     problem.op_b = test_.op_b;
     problem.layout = test_.layout;
-    problem.type_a = problem.type_b = problem.type_c = problem.type_scalar =
-        std::is_same_v<T, float> ? KINTSUGI_F32 : KINTSUGI_F64;
+    problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = type_of<T>();
     problem.batch_count = test_.batch;
     problem.stride_a = stride_a_;
     problem.stride_b = stride_b_;

@@ -8,7 +8,7 @@ import numpy
 import pytest
 from conftest import SOURCE
 
-COMMANDS = ["gemm", "schemes", "engines", "settings", "doctor", "generate", "accuracy", "explain"]
+COMMANDS = ["gemm", "schemes", "engines", "settings", "doctor", "generate", "accuracy", "bench", "explain"]
 
 
 def test_help(program):

@@ -206,7 +206,7 @@ def test_one_point_is_no_figure(program):
     "text,message",
     [
         ("{", "f.json: is not a JSON object"),
-        ("{}", "f.json: its format is null; kintsugi report reads those of kintsugi accuracy"),
+        ("{}", "f.json: its format is null; kintsugi report reads those of kintsugi accuracy and kintsugi bench"),
         ('{"format": "kintsugi.gemm", "format_version": 1}', 'f.json: its format is "kintsugi.gemm"; '),
         ('{"format": "kintsugi.accuracy", "format_version": 2}', "f.json: its format_version is 2; this program reads 1"),
         ('{"format": "kintsugi.accuracy", "format_version": 1}', "f.json: version is null; expected: a text"),

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <map>
 #include <optional>
 
+#include "accuracy/promise.hpp"
 #include "gemm/check.hpp"
-#include "lab/bound_check.hpp"
 #include "lab/generators.hpp"
 #include "lab/histogram.hpp"
 #include "lab/long_double_reference.hpp"
@@ -38,21 +37,6 @@ std::vector<T> generated(const CellKey& key, lab::Side side, std::int64_t rows, 
     fail("--distributions", "{}", error.what());
   }
   return values;
-}
-
-// The splits that ran and the bound that they promise, from the plan or, where the scheme fitted itself to the
-// operands, from the report. Null for native.
-Json promise_of(const Json& plan, const Json& report) {
-  Json adapted = report.value("adapted", Json());
-  if (!adapted.is_null()) return adapted;
-  const Json& rung = plan.at("rungs").at(0);
-  Json bound = rung.value("bound_in_window", Json());
-  if (bound.is_null()) return bound;
-  const Json& program = rung.at("program");
-  return {{"split_a", program.at("split_a")},
-          {"split_b", program.at("split_b")},
-          {"bound_in_window", std::move(bound)},
-          {"bound_outside_window", rung.at("bound_outside_window")}};
 }
 
 Json time_document(double seconds, double plan_seconds) {
@@ -109,7 +93,6 @@ class TypedCell : public AccuracyCell {
   void execute(kintsugi_handle handle, const Method& method, const Plan& plan, Result& result) const;
   const Result* native(const std::string& engine);
   Json errors_of(const Result& result);
-  Json bound_of(const Result& result) const;
 
   CellKey key_;
   bool histogram_;
@@ -151,11 +134,7 @@ typename TypedCell<T>::Result TypedCell<T>::run(const Method& method) const {
   const Plan plan = make_plan(handle.get(), key_.shape, method);
   result.plan_seconds = seconds_since(planning);
   execute(handle.get(), method, plan, result);
-  const Json report =
-      read_description("report", [&](char* buffer, std::size_t capacity, std::size_t* needed) {
-        return kintsugi_report(handle.get(), buffer, capacity, needed);
-      });
-  result.promise = promise_of(describe(plan), report);
+  result.promise = promise_of(describe(plan), report_of(handle.get()));
   return result;
 }
 
@@ -186,29 +165,6 @@ Json TypedCell<T>::errors_of(const Result& result) {
   return errors;
 }
 
-// The scheme's a-priori bound, and whether every checked entry keeps it; null for native.
-template <class T>
-Json TypedCell<T>::bound_of(const Result& result) const {
-  if (result.promise.is_null()) return nullptr;
-  const auto a = lab::vector_norms(view_a(), lab::split_window(description_of(result.promise.at("split_a"))));
-  const auto b = lab::vector_norms(view_b().transposed(),
-                                   lab::split_window(description_of(result.promise.at("split_b"))));
-  const bool in_window = a.in_window && b.in_window;
-  Json bound = result.promise.at(in_window ? "bound_in_window" : "bound_outside_window");
-  const lab::BoundCoefficients coefficients{bound.at("relative"), bound.at("floor_a"), bound.at("floor_b"),
-                                            bound.at("floor_both")};
-  double largest_ratio = 0;
-  for (const auto& entry : result.entries) {
-    const double ratio = std::fabs(entry.error) / lab::allowed_error<T>(coefficients, entry, a, b);
-    largest_ratio = std::isnan(ratio) ? HUGE_VAL : std::max(largest_ratio, ratio);
-  }
-  bound["in_window"] = in_window;
-  const bool promised = !a.overflows && !b.overflows;
-  bound["largest_ratio"] = promised ? number(largest_ratio) : Json();
-  bound["held"] = promised ? Json(largest_ratio <= 1) : Json();
-  return bound;
-}
-
 template <class T>
 Json TypedCell<T>::row(const Method& method) {
   const bool is_native = method.scheme == "native";
@@ -224,7 +180,7 @@ Json TypedCell<T>::row(const Method& method) {
   const Result& result = is_native ? *baseline : own;
   Json row = row_key(key_, method);
   row["errors"] = errors_of(result);
-  row["bound"] = bound_of(result);
+  row["bound"] = bound_of<T>(result.promise, view_a(), view_b(), result.entries);
   row["time"] = time_document(result.seconds, result.plan_seconds);
   row["baseline"] = nullptr;
   row["histogram"] = nullptr;

@@ -66,6 +66,10 @@ ExplainedProblem problem_of_files(const ExplainRequest& request) {
   ProblemRequest files = request.files;
   files.dtype = request.type;
   problem.operands = read_operands(files);
+  if (problem.operands.complex()) {
+    fail(files.a_file, "holds {}; explain takes real matrices, gemm --explain complex ones too",
+         problem.operands.a.entry_type_name());
+  }
   problem.source = {
       {"a", files.a_file}, {"b", files.b_file}, {"transa", files.transa}, {"transb", files.transb}};
   return problem;

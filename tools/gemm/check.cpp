@@ -16,6 +16,78 @@ lab::ErrorReport measure_as(const Operands& operands, const Matrix* native, cons
                                 native != nullptr ? view<T>(*native) : core::MatrixView<const T>{}, options);
 }
 
+// A real matrix of the laboratory, row-major.
+template <class T>
+struct Parts {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::vector<T> values = std::vector<T>(static_cast<std::size_t>(rows * columns));
+
+  T& operator()(std::int64_t i, std::int64_t j) { return values[static_cast<std::size_t>(i * columns + j)]; }
+  core::MatrixView<const T> view() const { return {values.data(), rows, columns, columns, 1}; }
+};
+
+// Entry (i, j) of op(matrix).
+template <class T>
+std::complex<T> entry(const Matrix& matrix, const std::string& trans, std::int64_t i, std::int64_t j) {
+  if (trans != "N") std::swap(i, j);
+  const auto value = matrix.data<std::complex<T>>()[i * matrix.row_stride() + j * matrix.column_stride()];
+  return trans == "C" ? std::conj(value) : value;
+}
+
+// Of an m x n matrix m x 2 n: the parts of entry (i, j) at (i, 2 j) and (i, 2 j + 1).
+template <class T>
+Parts<T> parts_of(const Matrix& matrix, const std::string& trans = "N") {
+  const bool straight = trans == "N";
+  Parts<T> parts{straight ? matrix.rows : matrix.columns, 2 * (straight ? matrix.columns : matrix.rows)};
+  for (std::int64_t i = 0; i < parts.rows; ++i) {
+    for (std::int64_t j = 0; j < parts.columns; j += 2) {
+      const std::complex<T> value = entry<T>(matrix, trans, i, j / 2);
+      parts(i, j) = value.real();
+      parts(i, j + 1) = value.imag();
+    }
+  }
+  return parts;
+}
+
+// Of a k x n op(B) 2 k x 2 n: the parts of A B are those of A, m x 2 k, times this.
+template <class T>
+Parts<T> embedded_right(const Matrix& matrix, const std::string& trans) {
+  const bool straight = trans == "N";
+  Parts<T> parts{2 * (straight ? matrix.rows : matrix.columns),
+                 2 * (straight ? matrix.columns : matrix.rows)};
+  for (std::int64_t p = 0; p < parts.rows; p += 2) {
+    for (std::int64_t j = 0; j < parts.columns; j += 2) {
+      const std::complex<T> value = entry<T>(matrix, trans, p / 2, j / 2);
+      parts(p, j) = value.real();
+      parts(p, j + 1) = value.imag();
+      parts(p + 1, j) = -value.imag();
+      parts(p + 1, j + 1) = value.real();
+    }
+  }
+  return parts;
+}
+
+// Errors of the parts of a complex C.
+template <class T>
+lab::ErrorReport measure_parts(const Operands& operands, const Matrix* native, const Matrix& c,
+                               const lab::CheckOptions& options) {
+  const Parts<T> a = parts_of<T>(operands.a, operands.transa);
+  const Parts<T> b = embedded_right<T>(operands.b, operands.transb);
+  const Parts<T> old = operands.c0 ? parts_of<T>(*operands.c0) : Parts<T>{};
+  const Parts<T> computed = parts_of<T>(c);
+  const Parts<T> other = native != nullptr ? parts_of<T>(*native) : Parts<T>{};
+  const lab::Product<T> product{a.view(),
+                                b.view(),
+                                operands.alpha.real(),
+                                operands.beta.real(),
+                                old.view(),
+                                operands.alpha.imag(),
+                                operands.beta.imag()};
+  return lab::measure_errors<T>(product, computed.view(),
+                                native != nullptr ? other.view() : core::MatrixView<const T>{}, options);
+}
+
 }  // namespace
 
 void measure(const Operands& operands, const Matrix* native, Row& row) {
@@ -23,8 +95,13 @@ void measure(const Operands& operands, const Matrix* native, Row& row) {
   lab::CheckOptions options;
   options.seed = sample_seed;
   options.progress = [&progress](std::int64_t done, std::int64_t total) { progress.show(done, total); };
-  row.errors = operands.type() == Type::float32 ? measure_as<float>(operands, native, row.c, options)
-                                                : measure_as<double>(operands, native, row.c, options);
+  row.errors = with_entry_type(row.c, [&]<class T>() {
+    if constexpr (std::is_floating_point_v<T>) {
+      return measure_as<T>(operands, native, row.c, options);
+    } else {
+      return measure_parts<typename T::value_type>(operands, native, row.c, options);
+    }
+  });
 }
 
 Json errors_document(const lab::ErrorReport& errors) {

@@ -77,18 +77,20 @@ void print_remarks(const Row& row) {
 
 void print_contract(const Operands& operands, const Row& row) {
   const lab::ErrorReport& errors = *row.errors;
-  fmt::print("{}: {} the bound (k + 8) 2^-{} |A||B| = {} of the {} contract\n", name_of(row),
-             errors.within_contract_bound ? "within" : "beyond", operands.type() == Type::float32 ? 24 : 53,
+  fmt::print("{}: {} the bound ({}k + 8) 2^-{} |A||B|{} = {} of the {} contract\n", name_of(row),
+             errors.within_contract_bound ? "within" : "beyond", operands.complex() ? "2" : "",
+             operands.type() == Type::float32 ? 24 : 53, operands.complex() ? " of each part" : "",
              error_text(errors.contract_bound), operands.type() == Type::float32 ? "fp32" : "fp64");
 }
 
 void print_check(const Operands& operands, const Outcome& outcome) {
   const lab::ErrorReport& first = *outcome.rows.front().errors;
+  const char* entries = operands.complex() ? "real and imaginary parts" : "entries";
   if (first.all_checked()) {
-    fmt::print("errors against the exact result, all {} entries of C\n\n", first.entries_total);
+    fmt::print("errors against the exact result, all {} {} of C\n\n", first.entries_total, entries);
   } else {
-    fmt::print("errors against the exact result, a sample of {} of the {} entries of C (seed {})\n\n",
-               first.entries_checked, first.entries_total, sample_seed);
+    fmt::print("errors against the exact result, a sample of {} of the {} {} of C (seed {})\n\n",
+               first.entries_checked, first.entries_total, entries, sample_seed);
   }
   print_table(outcome);
   fmt::print("\n");
@@ -120,6 +122,18 @@ void print_plan(const Row& row) {
 
 const char* op_name(int op) { return op == KINTSUGI_OP_N ? "N" : op == KINTSUGI_OP_T ? "T" : "C"; }
 
+const char* type_document(const Operands& operands) {
+  const bool is_single = operands.type() == Type::float32;
+  if (operands.complex()) return is_single ? "c32" : "c64";
+  return is_single ? "fp32" : "fp64";
+}
+
+// A number; of complex operands [real, imaginary].
+Json scalar_document(const Operands& operands, const std::complex<double>& value) {
+  if (!operands.complex()) return number(value.real());
+  return Json::array({number(value.real()), number(value.imag())});
+}
+
 Json problem_document(const Operands& operands, const Outcome& outcome) {
   const kintsugi_problem& problem = operands.problem;
   return {{"m", problem.m},
@@ -127,12 +141,12 @@ Json problem_document(const Operands& operands, const Outcome& outcome) {
           {"k", problem.k},
           {"op_a", operands.transa},
           {"op_b", operands.transb},
-          {"type", operands.type() == Type::float32 ? "fp32" : "fp64"},
+          {"type", type_document(operands)},
           {"layout", problem.layout == KINTSUGI_ROW_MAJOR ? "row-major" : "column-major"},
           {"stored_op_a", op_name(problem.op_a)},
           {"stored_op_b", op_name(problem.op_b)},
-          {"alpha", number(operands.alpha)},
-          {"beta", number(operands.beta)},
+          {"alpha", scalar_document(operands, operands.alpha)},
+          {"beta", scalar_document(operands, operands.beta)},
           {"a", outcome.request.a_file},
           {"b", outcome.request.b_file},
           {"c", outcome.request.c_file.empty() ? Json() : Json(outcome.request.c_file)}};
@@ -185,7 +199,7 @@ void print_text(const Operands& operands, const Outcome& outcome) {
   if (outcome.output.empty()) return;
   const Identity who = identity(row);
   fmt::print("{}: {} x {} {}, {} on {}, {}\n", outcome.output, row.c.rows, row.c.columns,
-             type_name(row.c.type()), who.scheme, who.engine, time_text(row.seconds));
+             row.c.entry_type_name(), who.scheme, who.engine, time_text(row.seconds));
 }
 
 void print_json(const Operands& operands, const Outcome& outcome) {

@@ -9,38 +9,48 @@ namespace kintsugi::tools {
 
 namespace {
 
+// "fp32", "fp64", "c32", "c64"; empty: the files' own.
 std::optional<Type> requested_type(const std::string& dtype) {
   if (dtype.empty()) return std::nullopt;
-  return dtype == "fp32" ? Type::float32 : Type::float64;
+  return dtype == "fp32" || dtype == "c32" ? Type::float32 : Type::float64;
 }
 
 void note_conversion(Operands& operands, const std::string& file, const MatrixFile& read) {
   const Type type = read.matrix.type();
   if (read.stored == type) return;
+  const bool complex = read.matrix.complex;
   if (type == Type::float64) {
-    operands.notes.push_back(file + ": float32 read as float64, nothing is lost");
+    operands.notes.push_back(fmt::format("{}: {} read as {}, nothing is lost", file,
+                                         type_name(Type::float32, complex), type_name(type, complex)));
     return;
   }
-  std::string note = fmt::format("{}: float64 rounded once to float32 (nearest)", file);
+  std::string note = fmt::format("{}: {} rounded once to {} (nearest)", file,
+                                 type_name(Type::float64, complex), type_name(type, complex));
   if (file.ends_with(".npy")) {
-    note += fmt::format(", {} of {} entries changed", read.rounded.changed,
-                        read.matrix.rows * read.matrix.columns);
+    note += fmt::format(", {} of {} {} changed", read.rounded.changed,
+                        read.matrix.rows * read.matrix.columns * (complex ? 2 : 1),
+                        complex ? "parts" : "entries");
   }
   if (read.rounded.overflowed > 0) note += fmt::format(", {} of them to infinity", read.rounded.overflowed);
   operands.notes.push_back(note);
 }
 
-Matrix read_operand(Operands& operands, const std::string& file, std::optional<Type> type) {
-  MatrixFile read = read_matrix(file, type);
+Matrix read_operand(Operands& operands, const std::string& file, const std::string& dtype) {
+  MatrixFile read = read_matrix(file, requested_type(dtype));
   note_conversion(operands, file, read);
+  if (read.matrix.complex && dtype.starts_with("fp"))
+    fail(file, "holds {}, which --dtype {} would cut to its real parts", read.matrix.entry_type_name(),
+         dtype);
+  if (dtype.starts_with("c")) make_complex(read.matrix);
   return std::move(read.matrix);
 }
 
 void check_same_type(const std::string& file, const Matrix& matrix, const std::string& first_file,
-                     Type type) {
-  if (matrix.type() == type) return;
-  fail(file, "holds {}, {} holds {}: give --dtype fp32 or --dtype fp64 for all", type_name(matrix.type()),
-       first_file, type_name(type));
+                     const Matrix& first) {
+  if (matrix.type() == first.type() && matrix.complex == first.complex) return;
+  const bool complex = matrix.complex || first.complex;
+  fail(file, "holds {}, {} holds {}: give --dtype {} or --dtype {} for all", matrix.entry_type_name(),
+       first_file, first.entry_type_name(), complex ? "c32" : "fp32", complex ? "c64" : "fp64");
 }
 
 double round_scalar(const std::string& flag, const std::string& text, Type type) {
@@ -50,6 +60,16 @@ double round_scalar(const std::string& flag, const std::string& text, Type type)
   if (std::isinf(rounded) && !std::isinf(value))
     fail(flag, "{} is beyond float32, the type of the operands", text);
   return static_cast<double>(rounded);
+}
+
+// "RE" or "RE,IM".
+std::complex<double> round_scalar(const std::string& flag, const std::string& text,
+                                  const Operands& operands) {
+  const auto comma = text.find(',');
+  if (comma == std::string::npos) return round_scalar(flag, text, operands.type());
+  if (!operands.complex()) fail(flag, "{} has an imaginary part and the operands have none", text);
+  return {round_scalar(flag, text.substr(0, comma), operands.type()),
+          round_scalar(flag, text.substr(comma + 1), operands.type())};
 }
 
 // A name of an operand in a message: A, or op(A) where its shape is that of a transpose.
@@ -66,7 +86,8 @@ Shape shape_of(const Matrix& matrix, const std::string& trans) {
   return trans == "N" ? Shape{matrix.rows, matrix.columns} : Shape{matrix.columns, matrix.rows};
 }
 
-// How an operand that lies in `matrix.order` is named to the library when all lie in `order`.
+// How an operand that lies in `matrix.order` is named to the library when all lie in `order`. A conjugate lies in it:
+// the library has no conjugate without a transpose.
 kintsugi_op stored_op(const Matrix& matrix, const std::string& trans, Order order) {
   if (matrix.order == order)
     return trans == "N" ? KINTSUGI_OP_N : trans == "T" ? KINTSUGI_OP_T : KINTSUGI_OP_C;
@@ -84,14 +105,14 @@ void check_inner(const ProblemRequest& request, const Shape& a, const Shape& b) 
        b.columns, a.columns, b.rows);
 }
 
-void read_c(Operands& operands, const ProblemRequest& request, std::optional<Type> type, const Shape& c) {
+void read_c(Operands& operands, const ProblemRequest& request, const Shape& c) {
   if (request.c_file.empty()) {
-    if (operands.beta != 0) fail("--beta", "{} needs a matrix C: give --c FILE", request.beta);
+    if (operands.beta != 0.0) fail("--beta", "{} needs a matrix C: give --c FILE", request.beta);
     return;
   }
   if (request.beta.empty()) fail("--c", "{} is read only with a --beta, which is missing", request.c_file);
-  Matrix matrix = read_operand(operands, request.c_file, type);
-  check_same_type(request.c_file, matrix, request.a_file, operands.type());
+  Matrix matrix = read_operand(operands, request.c_file, request.dtype);
+  check_same_type(request.c_file, matrix, request.a_file, operands.a);
   if (matrix.rows != c.rows || matrix.columns != c.columns) {
     fail(request.c_file, "is {} x {}; {} {} is {} x {}", matrix.rows, matrix.columns,
          operand_name('A', request.transa), operand_name('B', request.transb), c.rows, c.columns);
@@ -101,7 +122,9 @@ void read_c(Operands& operands, const ProblemRequest& request, std::optional<Typ
 
 kintsugi_problem make_problem(const Operands& operands, const Shape& c, std::int64_t k) {
   kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
-  const std::int32_t type = operands.type() == Type::float32 ? KINTSUGI_F32 : KINTSUGI_F64;
+  const bool is_single = operands.type() == Type::float32;
+  const std::int32_t type = operands.complex() ? (is_single ? KINTSUGI_C32 : KINTSUGI_C64)
+                                               : (is_single ? KINTSUGI_F32 : KINTSUGI_F64);
   problem.m = c.rows;
   problem.n = c.columns;
   problem.k = k;
@@ -127,8 +150,8 @@ lab::Product<T> Operands::product() const {
   lab::Product<T> result;
   result.a = transa == "N" ? view<T>(a) : view<T>(a).transposed();
   result.b = transb == "N" ? view<T>(b) : view<T>(b).transposed();
-  result.alpha = alpha;
-  result.beta = beta;
+  result.alpha = alpha.real();
+  result.beta = beta.real();
   if (c0) result.c0 = view<T>(*c0);
   return result;
 }
@@ -138,20 +161,21 @@ template lab::Product<double> Operands::product() const;
 
 Operands read_operands(const ProblemRequest& request) {
   Operands operands;
-  const auto type = requested_type(request.dtype);
   operands.transa = request.transa;
   operands.transb = request.transb;
   operands.order = request.order == "c" ? Order::row_major : Order::column_major;
-  operands.a = read_operand(operands, request.a_file, type);
-  operands.b = read_operand(operands, request.b_file, type);
-  check_same_type(request.b_file, operands.b, request.a_file, operands.type());
+  operands.a = read_operand(operands, request.a_file, request.dtype);
+  operands.b = read_operand(operands, request.b_file, request.dtype);
+  check_same_type(request.b_file, operands.b, request.a_file, operands.a);
   const Shape a = shape_of(operands.a, request.transa);
   const Shape b = shape_of(operands.b, request.transb);
   check_inner(request, a, b);
-  operands.alpha = round_scalar("--alpha", request.alpha, operands.type());
-  operands.beta = request.beta.empty() ? 0 : round_scalar("--beta", request.beta, operands.type());
+  operands.alpha = round_scalar("--alpha", request.alpha, operands);
+  operands.beta = request.beta.empty() ? 0 : round_scalar("--beta", request.beta, operands);
   const Shape c{a.rows, b.columns};
-  read_c(operands, request, type, c);
+  if (operands.complex() && request.transa == "C") operands.a = reordered(operands.a, operands.order);
+  if (operands.complex() && request.transb == "C") operands.b = reordered(operands.b, operands.order);
+  read_c(operands, request, c);
   operands.problem = make_problem(operands, c, a.columns);
   return operands;
 }

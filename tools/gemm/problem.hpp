@@ -3,6 +3,7 @@
 
 #include <kintsugi/kintsugi.h>
 
+#include <complex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,9 +19,9 @@ struct ProblemRequest {
   std::string c_file;  // "": none
   std::string transa = "N";
   std::string transb = "N";
-  std::string alpha = "1";
-  std::string beta;   // "": 0, an error when a C is given
-  std::string dtype;  // "": the files' own
+  std::string alpha = "1";  // "RE" or, of complex operands, "RE,IM"
+  std::string beta;         // "": 0, an error when a C is given
+  std::string dtype;        // "": the files' own
   std::string order = "c";
 };
 
@@ -29,18 +30,19 @@ struct ProblemRequest {
 struct Operands {
   Matrix a;
   Matrix b;
-  std::optional<Matrix> c0;  // in C's order
-  double alpha = 1;          // rounded to the operands' type
-  double beta = 0;
+  std::optional<Matrix> c0;        // in C's order
+  std::complex<double> alpha = 1;  // rounded to the operands' type
+  std::complex<double> beta = 0;
   std::string transa;
   std::string transb;
   Order order = Order::row_major;
   kintsugi_problem problem;
   std::vector<std::string> notes;  // what was done to the files' entries, in words
 
-  Type type() const { return a.type(); }
+  Type type() const { return a.type(); }  // of complex entries: their parts'
+  bool complex() const { return a.complex; }
 
-  // The product for the laboratory: views of op(A), op(B) and C0. T is the operands' type.
+  // The product of real operands for the laboratory: views of op(A), op(B) and C0. T is the operands' type.
   template <class T>
   lab::Product<T> product() const;
 };

@@ -84,10 +84,23 @@ void Candidate::plan(const kintsugi_options& options, const std::vector<FlagValu
   row_.settings = describe_settings(handle_.get());
 }
 
+namespace {
+
+template <class T>
+T scalar(const std::complex<double>& value) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<T>(value.real());
+  } else {
+    return T(value);
+  }
+}
+
+}  // namespace
+
 template <class T>
 void Candidate::execute_once(Matrix& c) {
-  const T alpha = static_cast<T>(operands_.alpha);
-  const T beta = static_cast<T>(operands_.beta);
+  const T alpha = scalar<T>(operands_.alpha);
+  const T beta = scalar<T>(operands_.beta);
   kintsugi_operands data = KINTSUGI_OPERANDS_INIT;
   data.alpha = &alpha;
   data.a = operands_.a.data();
@@ -98,11 +111,7 @@ void Candidate::execute_once(Matrix& c) {
 }
 
 void Candidate::execute_once(Matrix& c) {
-  if (operands_.type() == Type::float32) {
-    execute_once<float>(c);
-  } else {
-    execute_once<double>(c);
-  }
+  with_entry_type(c, [&]<class T>() { execute_once<T>(c); });
 }
 
 // The first run of a program opens libraries and starts threads; up to four more, within half a second,
@@ -114,7 +123,8 @@ Row Candidate::run() {
   const auto whole = Clock::now();
   while (row_.runs < most_runs && (row_.runs == 0 || seconds_since(whole) < enough_seconds)) {
     Matrix c = operands_.c0 ? *operands_.c0
-                            : make_matrix("memory", problem.m, problem.n, operands_.type(), operands_.order);
+                            : make_matrix("memory", problem.m, problem.n, operands_.type(), operands_.order,
+                                          operands_.complex());
     const auto start = Clock::now();
     execute_once(c);
     const double seconds = seconds_since(start);

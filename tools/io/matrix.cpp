@@ -43,20 +43,21 @@ double physical_memory() {
   return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-void require_memory(const std::string& subject, std::int64_t rows, std::int64_t columns, Type type) {
-  const double bytes =
-      static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(type_size(type));
+void require_memory(const std::string& subject, std::int64_t rows, std::int64_t columns, Type type,
+                    bool complex) {
+  const double bytes = static_cast<double>(rows) * static_cast<double>(columns) *
+                       static_cast<double>(type_size(type, complex));
   if (bytes > physical_memory()) {
     fail(subject, "{} x {} entries of {} are {:.4g} bytes; this machine has {:.4g} bytes of memory", rows,
-         columns, type_name(type), bytes, physical_memory());
+         columns, type_name(type, complex), bytes, physical_memory());
   }
 }
 
 Matrix make_matrix(const std::string& subject, std::int64_t rows, std::int64_t columns, Type type,
-                   Order order) {
-  require_memory(subject, rows, columns, type);
-  Matrix matrix{rows, columns, order, {}};
-  const auto entries = static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
+                   Order order, bool complex) {
+  require_memory(subject, rows, columns, type, complex);
+  Matrix matrix{rows, columns, order, {}, complex};
+  const auto entries = static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns) * (complex ? 2 : 1);
   if (type == Type::float32) {
     matrix.values = std::vector<float>(entries);
   } else {
@@ -83,14 +84,22 @@ Rounded convert(Matrix& matrix, Type type) {
   return rounded;
 }
 
+void make_complex(Matrix& matrix) {
+  if (matrix.complex) return;
+  std::visit(
+      [](auto& entries) {
+        std::remove_reference_t<decltype(entries)> parts(2 * entries.size());
+        for (std::size_t e = 0; e < entries.size(); ++e) parts[2 * e] = entries[e];
+        entries = std::move(parts);
+      },
+      matrix.values);
+  matrix.complex = true;
+}
+
 Matrix reordered(const Matrix& matrix, Order order) {
   if (matrix.order == order) return matrix;
-  Matrix result = make_matrix("memory", matrix.rows, matrix.columns, matrix.type(), order);
-  if (matrix.type() == Type::float32) {
-    copy_entries<float>(matrix, result);
-  } else {
-    copy_entries<double>(matrix, result);
-  }
+  Matrix result = make_matrix("memory", matrix.rows, matrix.columns, matrix.type(), order, matrix.complex);
+  with_entry_type(matrix, [&]<class T>() { copy_entries<T>(matrix, result); });
   return result;
 }
 

@@ -1,6 +1,7 @@
 // A dense matrix as the program reads, computes and writes it.
 #pragma once
 
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -13,30 +14,49 @@ namespace kintsugi::tools {
 enum class Type : std::uint8_t { float32, float64 };
 enum class Order : std::uint8_t { row_major, column_major };  // numpy's C and Fortran order
 
-inline const char* type_name(Type type) { return type == Type::float32 ? "float32" : "float64"; }
-inline std::size_t type_size(Type type) { return type == Type::float32 ? sizeof(float) : sizeof(double); }
+// As numpy names and counts them; `type` is that of complex entries' parts.
+inline const char* type_name(Type type, bool complex = false) {
+  if (complex) return type == Type::float32 ? "complex64" : "complex128";
+  return type == Type::float32 ? "float32" : "float64";
+}
+inline std::size_t type_size(Type type, bool complex = false) {
+  return (complex ? 2 : 1) * (type == Type::float32 ? sizeof(float) : sizeof(double));
+}
+
+template <class T>
+struct PartOf {
+  using type = T;
+};
+template <class T>
+struct PartOf<std::complex<T>> {
+  using type = T;
+};
 
 template <class T>
 inline constexpr Type type_of = std::is_same_v<T, float> ? Type::float32 : Type::float64;
 
-// Contiguous: the leading dimension is the number of columns (row-major) or rows (column-major).
+// Contiguous, complex entries as real and imaginary part: the leading dimension is the number of columns (row-major) or rows (column-major).
 struct Matrix {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   Order order = Order::row_major;
   std::variant<std::vector<float>, std::vector<double>> values;
+  bool complex = false;
 
   Type type() const {
     return std::holds_alternative<std::vector<float>>(values) ? Type::float32 : Type::float64;
   }
 
+  const char* entry_type_name() const { return type_name(type(), complex); }
+
+  // T: the type of the entries, or of their parts.
   template <class T>
   T* data() {
-    return std::get<std::vector<T>>(values).data();
+    return reinterpret_cast<T*>(std::get<std::vector<typename PartOf<T>::type>>(values).data());
   }
   template <class T>
   const T* data() const {
-    return std::get<std::vector<T>>(values).data();
+    return reinterpret_cast<const T*>(std::get<std::vector<typename PartOf<T>::type>>(values).data());
   }
   void* data() {
     return std::visit([](auto& entries) -> void* { return entries.data(); }, values);
@@ -54,21 +74,36 @@ struct Matrix {
 double physical_memory();
 
 // Fails, naming the subject, where a matrix does not fit the memory of the machine.
-void require_memory(const std::string& subject, std::int64_t rows, std::int64_t columns, Type type);
+void require_memory(const std::string& subject, std::int64_t rows, std::int64_t columns, Type type,
+                    bool complex = false);
 
 // A matrix of zeros; fails as require_memory does.
 Matrix make_matrix(const std::string& subject, std::int64_t rows, std::int64_t columns, Type type,
-                   Order order);
+                   Order order, bool complex = false);
 
-// The number of entries of a matrix of type float64 that change when they are rounded to float32, and
+// The number of entries, or complex ones' parts, of a matrix of type float64 that change when they are rounded to float32, and
 // of those the finite ones that become infinite.
 struct Rounded {
   std::int64_t changed = 0;
   std::int64_t overflowed = 0;
 };
 
-// To float32, each entry once to nearest (ties to even); to float64 nothing is lost.
+// To float32, each entry, or its parts, once to nearest (ties to even); to float64 nothing is lost.
 Rounded convert(Matrix& matrix, Type type);
+
+// The same entries with imaginary parts, which are zero.
+void make_complex(Matrix& matrix);
+
+// Calls visit.template operator()<T>() with the type of the matrix's entries.
+template <class Visit>
+decltype(auto) with_entry_type(const Matrix& matrix, Visit&& visit) {
+  const bool is_single = matrix.type() == Type::float32;
+  if (matrix.complex) {
+    return is_single ? visit.template operator()<std::complex<float>>()
+                     : visit.template operator()<std::complex<double>>();
+  }
+  return is_single ? visit.template operator()<float>() : visit.template operator()<double>();
+}
 
 // The same entries in the other order.
 Matrix reordered(const Matrix& matrix, Order order);

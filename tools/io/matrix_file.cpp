@@ -34,6 +34,10 @@ void check_output(const std::string& path) {
   check_writable(path);
 }
 
+void check_holds_complex(const std::string& path) {
+  if (!is_npy(path)) fail(path, "would hold complex entries, which are written as .npy alone");
+}
+
 void write_matrix(const std::string& path, const Matrix& matrix) {
   if (is_npy(path)) {
     write_npy(path, matrix);

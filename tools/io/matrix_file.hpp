@@ -20,6 +20,9 @@ MatrixFile read_matrix(const std::string& path, std::optional<Type> type);
 // Fails unless `path` ends with a known suffix and a file of that name could be written.
 void check_output(const std::string& path);
 
+// Fails where a file of that suffix holds no complex entries: Matrix Market's are not written.
+void check_holds_complex(const std::string& path);
+
 void write_matrix(const std::string& path, const Matrix& matrix);
 
 }  // namespace kintsugi::tools

@@ -21,6 +21,7 @@ constexpr std::size_t longest_header = std::size_t{1} << 20;
 
 struct Header {
   Type type = Type::float64;
+  bool complex = false;
   bool swapped = false;  // the other byte order than this machine's
   Order order = Order::row_major;
   std::vector<std::int64_t> shape;
@@ -116,11 +117,13 @@ std::string dtype_name(std::string_view descriptor) {
 }
 
 void read_descriptor(const std::string& path, HeaderText& text, Header& header) {
-  if (text.at('[')) fail(path, "has a structured dtype; float32 and float64 are read");
+  constexpr const char* known = "float32, float64, complex64 and complex128 are read";
+  if (text.at('[')) fail(path, "has a structured dtype; {}", known);
   const auto descriptor = text.string();
   const auto name = dtype_name(descriptor);
-  if (name != "float32" && name != "float64") fail(path, "has dtype {}; float32 and float64 are read", name);
-  header.type = name == "float32" ? Type::float32 : Type::float64;
+  header.complex = name == "complex64" || name == "complex128";
+  if (!header.complex && name != "float32" && name != "float64") fail(path, "has dtype {}; {}", name, known);
+  header.type = name == "float32" || name == "complex64" ? Type::float32 : Type::float64;
   constexpr char other = std::endian::native == std::endian::little ? '>' : '<';
   header.swapped = descriptor.front() == other;
 }
@@ -204,7 +207,7 @@ std::size_t data_bytes(const InputFile& file, const Header& header, std::size_t 
     fail(path, "has {} dimensions, shape {}; 1 and 2 are read", header.shape.size(),
          shape_text(header.shape));
   }
-  std::size_t bytes = type_size(header.type);
+  std::size_t bytes = type_size(header.type, header.complex);
   for (const std::int64_t size : header.shape) {
     if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(size), &bytes)) {
       fail(path, "has shape {}, more than any memory holds", shape_text(header.shape));
@@ -212,7 +215,7 @@ std::size_t data_bytes(const InputFile& file, const Header& header, std::size_t 
   }
   if (file.size() && *file.size() - offset != bytes) {
     fail(path, "holds {} bytes of data, {} are needed for {} {}", *file.size() - offset, bytes,
-         type_name(header.type), shape_text(header.shape));
+         type_name(header.type, header.complex), shape_text(header.shape));
   }
   return bytes;
 }
@@ -242,7 +245,8 @@ std::string header_bytes(const Matrix& matrix) {
   constexpr std::size_t alignment = 64;
   constexpr std::size_t prefix = 10;
   std::string text =
-      fmt::format("{{'descr': '<f{}', 'fortran_order': {}, 'shape': ({}, {}), }}", type_size(matrix.type()),
+      fmt::format("{{'descr': '<{}{}', 'fortran_order': {}, 'shape': ({}, {}), }}",
+                  matrix.complex ? 'c' : 'f', type_size(matrix.type(), matrix.complex),
                   matrix.order == Order::column_major ? "True" : "False", matrix.rows, matrix.columns);
   const std::size_t whole = (prefix + text.size() + 1 + alignment - 1) / alignment * alignment;
   text.append(whole - prefix - text.size() - 1, ' ');
@@ -260,11 +264,11 @@ Matrix read_npy(const std::string& path) {
   const Header header = read_header(file, offset);
   const std::size_t bytes = data_bytes(file, header, offset);
   const std::int64_t columns = header.shape.size() == 2 ? header.shape[1] : 1;
-  Matrix matrix = make_matrix(path, header.shape[0], columns, header.type, header.order);
+  Matrix matrix = make_matrix(path, header.shape[0], columns, header.type, header.order, header.complex);
   const std::size_t got = bytes == 0 ? 0 : file.read(matrix.data(), bytes);
   if (got != bytes) {
-    fail(path, "holds {} bytes of data, {} are needed for {} {}", got, bytes, type_name(header.type),
-         shape_text(header.shape));
+    fail(path, "holds {} bytes of data, {} are needed for {} {}", got, bytes,
+         type_name(header.type, header.complex), shape_text(header.shape));
   }
   if (header.swapped) swap_bytes(matrix);
   return matrix;
@@ -275,7 +279,7 @@ void write_npy(const std::string& path, const Matrix& matrix) {
   const std::string header = header_bytes(matrix);
   file.write(header.data(), header.size());
   const std::size_t bytes = static_cast<std::size_t>(matrix.rows) * static_cast<std::size_t>(matrix.columns) *
-                            type_size(matrix.type());
+                            type_size(matrix.type(), matrix.complex);
   if constexpr (std::endian::native == std::endian::little) {
     file.write(matrix.data(), bytes);
   } else {

@@ -93,8 +93,10 @@ std::vector<Member> make_row_members() {
       {"/errors/within_contract_bound", "true or false", is_boolean},
       {"/histogram", "null, or ascending edges and one count more than edges", is_histogram}};
   // Rows may lack a measure: an older file, a machine without it.
-  for (const Measure& measure : measures)
-    members.push_back({std::string("/errors/") + measure.member, "a number or null", is_number_or_null});
+  for (const Measure& measure : measures) {
+    if (measure.kind != MeasureKind::rate)
+      members.push_back({std::string("/errors/") + measure.member, "a number or null", is_number_or_null});
+  }
   return members;
 }
 
@@ -111,6 +113,38 @@ const std::vector<Member>& bound_members() {
 
 const std::vector<Member>& baseline_members() {
   static const std::vector<Member> members{{"/baseline/errors/frobenius_relative", "a number", is_number}};
+  return members;
+}
+
+// A positive number of seconds or operations.
+bool is_positive(const Json& value) { return value.is_number() && value.get<double>() > 0; }
+
+bool is_ratios(const Json& value) {
+  return value.is_object() && std::all_of(value.begin(), value.end(), is_positive);
+}
+
+const std::vector<Member>& bench_members() {
+  static const std::vector<Member> members{
+      {"/problem/m", "a number from 1 up", is_size},
+      {"/problem/n", "a number from 1 up", is_size},
+      {"/problem/k", "a number from 1 up", is_size},
+      {"/problem/type", "fp32 or fp64", is_type},
+      {"/distribution", "one of `kintsugi generate --help`", is_distribution},
+      {"/name", "a text", is_text},
+      {"/scheme", "a text", is_text},
+      {"/engine", "a text or null", is_text_or_null},
+      {"/engine_details", "a text or null", is_text_or_null},
+      {"/workspace_bytes", "a number from 0 up or null",
+       [](const Json& value) { return value.is_null() || is_count(value); }},
+      {"/threads", "a number from 1 up", is_size},
+      {"/computed/m", "a number from 1 up", is_size},
+      {"/computed/n", "a number from 1 up", is_size},
+      {"/check/promise", "a text", is_text},
+      {"/check/largest_ratio", "a number or null", is_number_or_null},
+      {"/time/minimum", "a positive number", is_positive},
+      {"/time/median", "a positive number", is_positive},
+      {"/rate", "a positive number", is_positive},
+      {"/ratios", "an object of positive numbers", is_ratios}};
   return members;
 }
 
@@ -136,6 +170,13 @@ void check_accuracy(const std::string& file, const Json& document) {
     if (row.contains("baseline") && !row.at("baseline").is_null())
       check_members(file, where, row, baseline_members());
   }
+}
+
+void check_bench(const std::string& file, const Json& document) {
+  check_members(file, "", document, head_members());
+  int number = 0;
+  for (const Json& row : document.at("rows"))
+    check_members(file, fmt::format("row {}: ", ++number), row, bench_members());
 }
 
 }  // namespace kintsugi::tools

@@ -76,9 +76,10 @@ std::string scheme_of(const Json& row) { return cell(row, "scheme"); }
 
 Dimension parameter_dimension(const std::string& key) {
   return {key + " of the scheme",
+          key,
           key == "block",
           [key](const Json& row) { return parameter_of(row, key); },
-          [key](const Json& row) { return fmt::format("{}: error against {}", cell_text(row), key); },
+          cell_text,
           [key](const Json& row) { return without_parameter(cell(row, "scheme"), key); },
           true};
 }
@@ -86,12 +87,13 @@ Dimension parameter_dimension(const std::string& key) {
 // Slices of both operands, where they have as many.
 Dimension slices_dimension() {
   return {"slices of each operand",
+          "slices of each operand",
           false,
           [](const Json& row) {
             const auto slices = parameter_of(row, "a");
             return slices == parameter_of(row, "b") ? slices : std::nullopt;
           },
-          [](const Json& row) { return cell_text(row) + ": error against slices of each operand"; },
+          cell_text,
           [](const Json& row) { return without_parameter(without_parameter(cell(row, "scheme"), "a"), "b"); },
           true};
 }
@@ -102,39 +104,46 @@ std::optional<double> equal_sizes(const Json& row, const char* one, const char* 
 }
 
 Dimension against_k() {
-  return {"k", true, [](const Json& row) { return length_of(row, "k"); },
+  return {"k",
+          "k",
+          true,
+          [](const Json& row) { return length_of(row, "k"); },
           [](const Json& row) {
             return with_type(row, fmt::format("{}, m = {}, n = {}", cell(row, "distribution"),
-                                              size_of(row, "m"), size_of(row, "n"))) +
-                   ": error against k";
+                                              size_of(row, "m"), size_of(row, "n")));
           },
           scheme_of};
 }
 
 Dimension against_m_and_n() {
-  return {"m = n", true, [](const Json& row) { return equal_sizes(row, "m", "n"); },
+  return {"m = n",
+          "m = n",
+          true,
+          [](const Json& row) { return equal_sizes(row, "m", "n"); },
           [](const Json& row) {
-            return with_type(row, fmt::format("{}, k = {}", cell(row, "distribution"), size_of(row, "k"))) +
-                   ": error against m = n";
+            return with_type(row, fmt::format("{}, k = {}", cell(row, "distribution"), size_of(row, "k")));
           },
           scheme_of};
 }
 
 Dimension against_squares() {
-  return {
-      "m = n = k", true,
-      [](const Json& row) {
-        return size_of(row, "n") == size_of(row, "k") ? equal_sizes(row, "m", "n") : std::nullopt;
-      },
-      [](const Json& row) { return with_type(row, cell(row, "distribution")) + ": error against m = n = k"; },
-      scheme_of};
+  return {"m = n = k",
+          "m = n = k",
+          true,
+          [](const Json& row) {
+            return size_of(row, "n") == size_of(row, "k") ? equal_sizes(row, "m", "n") : std::nullopt;
+          },
+          [](const Json& row) { return with_type(row, cell(row, "distribution")); },
+          scheme_of};
 }
 
 Dimension against_distribution() {
-  return {"parameter of the distribution", false, [](const Json& row) { return parametric(row).parameter; },
+  return {"parameter of the distribution",
+          "P",
+          false,
+          [](const Json& row) { return parametric(row).parameter; },
           [](const Json& row) {
-            return with_type(row, fmt::format("{}, {}", parametric(row).family, sizes_of(row))) +
-                   ": error against P";
+            return with_type(row, fmt::format("{}, {}", parametric(row).family, sizes_of(row)));
           },
           scheme_of};
 }

@@ -1,4 +1,4 @@
-// What may run along the x axis of a figure of kintsugi accuracy's rows.
+// What may run along the x axis of a figure.
 #pragma once
 
 #include <functional>
@@ -13,6 +13,7 @@ namespace kintsugi::tools {
 // Rows of one group are in one figure, rows of one scheme text in one line.
 struct Dimension {
   std::string label;
+  std::string against;  // the same in a title
   bool logarithmic;
   std::function<std::optional<double>(const Json&)> value;
   std::function<std::string(const Json&)> group;

@@ -40,8 +40,12 @@ std::vector<Group> groups_of(const std::vector<Json>& rows, const Dimension& dim
   for (const Json& row : rows) {
     const auto x = dimension.value(row);
     const bool level = dimension.native_is_level && cell(row, "scheme") == "native";
-    if (x) group_named(groups, dimension.group(row)).rows.emplace_back(*x, &row);
-    if (!x && level) group_named(groups, dimension.group(row)).level.push_back(&row);
+    const char* what = row.contains("rate") ? "rate" : "error";
+    const auto title = [&] {
+      return fmt::format("{}: {} against {}", dimension.group(row), what, dimension.against);
+    };
+    if (x) group_named(groups, title()).rows.emplace_back(*x, &row);
+    if (!x && level) group_named(groups, title()).level.push_back(&row);
   }
   for (Group& group : groups) {
     std::stable_sort(group.rows.begin(), group.rows.end(),
@@ -103,21 +107,23 @@ Series& series_in(Chart& chart, const Series& wanted) {
 
 // Rows may lack a measure: an older file, a machine without it, an engine without a native product. Native is
 // not compared with itself.
-std::optional<double> error_of(const Json& row, const Measure& measure) {
-  if (measure.against_native && cell(row, "scheme") == "native") return std::nullopt;
-  const Json value = row.at("errors").value(measure.member, Json());
+std::optional<double> value_of(const Json& row, const Measure& measure) {
+  const bool difference = measure.kind == MeasureKind::difference_to_native;
+  if (difference && cell(row, "scheme") == "native") return std::nullopt;
+  const Json values = measure.kind == MeasureKind::rate ? row : row.value("errors", Json::object());
+  const Json value = values.value(measure.member, Json());
   if (value.is_null() || value == "nan") return std::nullopt;
   return read_number(value);
 }
 
 void add_level(Chart& chart, const Group& group, const Measure& measure, Looks& looks) {
   for (const Json* row : group.level) {
-    const auto error = error_of(*row, measure);
-    if (!error) continue;
+    const auto value = value_of(*row, measure);
+    if (!value) continue;
     Series& series = series_in(chart, looks.series_of(*row, cell(*row, "scheme")));
     if (series.points.empty())
-      series.points = {{group.rows.front().first, *error}, {group.rows.back().first, *error}};
-    for (auto& point : series.points) point.second = std::max(point.second, *error);
+      series.points = {{group.rows.front().first, *value}, {group.rows.back().first, *value}};
+    for (auto& point : series.points) point.second = std::max(point.second, *value);
   }
 }
 
@@ -132,15 +138,16 @@ Series contract_line(const Group& group) {
 Chart make_chart(const Group& group, const Dimension& dimension, const Measure& measure, Looks& looks) {
   Chart chart{group.title, dimension.label, measure.label, dimension.logarithmic, {}, {}};
   for (const auto& [x, row] : group.rows) {
-    const auto error = error_of(*row, measure);
-    if (error) add_point(series_in(chart, looks.series_of(*row, dimension.scheme(*row))), x, *error);
+    const auto value = value_of(*row, measure);
+    if (value) add_point(series_in(chart, looks.series_of(*row, dimension.scheme(*row))), x, *value);
   }
   // Of the schemes that have the parameter, some have one value of it alone.
   if (dimension.native_is_level)
     std::erase_if(chart.series, [](const Series& series) { return series.points.size() < 2; });
   add_level(chart, group, measure, looks);
   // The contract is one of componentwise errors.
-  if (std::string(measure.member) == "max_componentwise") chart.limit = contract_line(group);
+  if (std::string(measure.member) == "max_componentwise" && !chart.series.empty())
+    chart.limit = contract_line(group);
   return chart;
 }
 

@@ -1,7 +1,8 @@
-// The figures that the rows of kintsugi accuracy have enough points for.
+// The figures that the rows of kintsugi accuracy or kintsugi bench have enough points for.
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,19 +11,24 @@
 
 namespace kintsugi::tools {
 
+enum class MeasureKind : std::uint8_t { error, difference_to_native, rate };
+
 struct Measure {
-  const char* member;  // of a row's errors
+  const char* member;  // of a row's errors; of the row where it is a rate
   const char* label;
-  bool against_native = false;
+  MeasureKind kind = MeasureKind::error;
 };
-inline constexpr std::array<Measure, 7> measures{{
+inline constexpr std::array<Measure, 9> measures{{
     {"frobenius_relative", "Frobenius, |C - R| / |R|"},
     {"max_componentwise", "largest componentwise, |C - R| / (|A||B|)"},
     {"max_relative", "largest relative, |C - R| / |R|"},
     {"mean_relative", "mean relative, |C - R| / |R|"},
     {"mean_relative_long_double", "mean relative, R summed in 80-bit long double"},
-    {"le_gemm_max_error", "Max_error, largest |C - S| / (|C| + |S|), S native", true},
-    {"le_gemm_mred", "MRED, mean |C - S| / |S|, S native", true},
+    {"le_gemm_max_error", "Max_error, largest |C - S| / (|C| + |S|), S native",
+     MeasureKind::difference_to_native},
+    {"le_gemm_mred", "MRED, mean |C - S| / |S|, S native", MeasureKind::difference_to_native},
+    {"rate", "rate in GFLOP/s, 2 m n k over the quickest time", MeasureKind::rate},
+    {"ratio_to_native", "rate over the native product's", MeasureKind::rate},
 }};
 
 struct Picture {
@@ -44,7 +50,7 @@ struct Selection {
   std::size_t least_values = 2;  // along x
 };
 
-// Against k for each distribution and m, n; against m = n for each distribution and k; against m = n = k; against
+// Errors, or the rates of rows of rate_row(), against k for each distribution and m, n; against m = n for each distribution and k; against m = n = k; against
 // a parameter of the distribution or of the scheme: wherever there are two values or more, and one picture for
 // every measure that the rows have. Then the histograms, one figure for each cell that has them. fp32 and fp64 are
 // in figures of their own.

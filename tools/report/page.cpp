@@ -1,6 +1,9 @@
 #include "report/page.hpp"
 
+#include <algorithm>
+
 #include "report/dimensions.hpp"
+#include "report/rates.hpp"
 
 namespace kintsugi::tools {
 
@@ -80,6 +83,7 @@ std::string table_row(const Json& row) {
   for (const char* name : {"m", "n", "k"}) add(cell(problem, name));
   add(type_of(row));
   for (const Measure& measure : measures) {
+    if (measure.kind == MeasureKind::rate) continue;
     const Json error = errors.value(measure.member, Json());
     add(error.is_null() ? "-" : error_text(error));
   }
@@ -93,6 +97,7 @@ std::string table_row(const Json& row) {
 }
 
 std::string table_of(const std::vector<Json>& rows) {
+  if (std::all_of(rows.begin(), rows.end(), is_rate_row)) return "";
   std::string html = "<h2>All rows</h2>\n<div class=\"wide\"><table>\n<thead><tr>";
   for (const char* head : {"distribution",
                            "seed",
@@ -118,8 +123,26 @@ std::string table_of(const std::vector<Json>& rows) {
     html += fmt::format("<th>{}</th>", head);
   }
   html += "</tr></thead>\n<tbody>\n";
-  for (const Json& row : rows) html += table_row(row);
+  for (const Json& row : rows) {
+    if (!is_rate_row(row)) html += table_row(row);
+  }
   return html + "</tbody>\n</table></div>\n";
+}
+
+// What the figures show.
+std::string legend_of(const std::vector<Json>& rows) {
+  std::string html;
+  if (!std::all_of(rows.begin(), rows.end(), is_rate_row))
+    html +=
+        "<p>R is the exact product, S the native one. A point is the largest of its seeds. Colours are "
+        "schemes, dashes and markers engines and accumulators. The contract is one of componentwise errors, "
+        "and is drawn there.</p>\n";
+  if (std::any_of(rows.begin(), rows.end(), is_rate_row))
+    html +=
+        "<p>Rates are of one run a file: every result was checked, then all were timed in turns. A point is "
+        "the largest of its files. Colours are candidates and baselines, dashes and markers engines and "
+        "threads.</p>\n";
+  return html;
 }
 
 }  // namespace
@@ -134,18 +157,11 @@ std::string report_page(const PageHead& head, const std::vector<Source>& files, 
       escaped(head.title) + "</h1>\n<ul>\n";
   for (const Source& file : files) html += file_section(file);
   html += "</ul>\n" + head.preface;
-  if (!rows.empty()) {
-    html +=
-        "<p>R is the exact product, S the native one. A point is the largest of its seeds. Colours are "
-        "schemes, "
-        "dashes and markers engines and accumulators. The contract is one of componentwise errors, and is "
-        "drawn "
-        "there.</p>\n";
-  }
+  html += legend_of(rows);
   html += choice_of_measure(figures) + "<main>\n";
   if (figures.empty()) html += "<p>No size and no parameter has two values: there is nothing to draw.</p>\n";
   for (const Figure& figure : figures) html += figure_section(figure);
-  return html + (rows.empty() ? "" : table_of(rows)) + "</main>\n</body>\n</html>\n";
+  return html + table_of(rows) + rate_table(rows) + "</main>\n</body>\n</html>\n";
 }
 
 }  // namespace kintsugi::tools

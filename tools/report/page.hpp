@@ -20,7 +20,7 @@ struct PageHead {
   std::string preface;  // XHTML before the figures
 };
 
-// `rows` are those of kintsugi accuracy, for the table; none: no table.
+// `rows` are those of kintsugi accuracy and of rate_row(), for the tables; none: no table.
 std::string report_page(const PageHead& head, const std::vector<Source>& files, const std::vector<Json>& rows,
                         const std::vector<Figure>& figures);
 

@@ -1,6 +1,6 @@
 // The cpu engine: products of floating slices by OpenBLAS, for studies at sizes the reference cannot reach,
-// of slices that hold integers (integer_sums.hpp), of int8 slices by kernels of its own (int8.hpp), and the
-// native product.
+// of slices that hold integers (integer_sums.hpp), of int8 slices and 52-bit words by kernels of its own (int8.hpp,
+// int52.hpp), and the native product.
 //
 // Floating slices are widened to fp32, where products of formats of up to 12 significant bits are exact. All
 // calls of a schedule have one shape, tile x tile x (block of k), on a grid fixed to the operand's
@@ -14,6 +14,7 @@
 #include "base/floating_environment.hpp"
 #include "base/status.hpp"
 #include "base/workers.hpp"
+#include "engines/cpu/int52.hpp"
 #include "engines/cpu/int8.hpp"
 #include "engines/cpu/integer_sums.hpp"
 #include "engines/cpu/openblas.hpp"
@@ -139,7 +140,8 @@ void multiply_floating(const Multiplication& task) {
   }
 }
 
-// A strided view as a BLAS argument: 'N' for unit stride down the columns, else 'T'.
+// A strided view as a BLAS argument: 'N' for unit stride down the columns, else 'T'; of a conjugate 'R' (OpenBLAS's own)
+// and 'C'.
 struct BlasMatrix {
   const char* trans;
   int ld;
@@ -149,10 +151,11 @@ struct BlasMatrix {
 int blas_int(std::int64_t value) { return static_cast<int>(value); }
 
 template <class T>
-BlasMatrix blas_matrix(const MatrixView<T>& view) {
+BlasMatrix blas_matrix(const MatrixView<T>& view, bool conjugate = false) {
   const bool columns_stand = view.row_stride == 1 && (view.column_stride >= view.rows || view.columns <= 1);
-  if (columns_stand) return {"N", blas_int(std::max({view.column_stride, view.rows, std::int64_t{1}}))};
-  return {"T", blas_int(std::max({view.row_stride, view.columns, std::int64_t{1}}))};
+  if (columns_stand)
+    return {conjugate ? "R" : "N", blas_int(std::max({view.column_stride, view.rows, std::int64_t{1}}))};
+  return {conjugate ? "C" : "T", blas_int(std::max({view.row_stride, view.columns, std::int64_t{1}}))};
 }
 
 void call_gemm(const char* transa, const char* transb, int m, int n, int k, float alpha, const float* a,
@@ -165,71 +168,98 @@ void call_gemm(const char* transa, const char* transb, int m, int n, int k, doub
   openblas().dgemm(transa, transb, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
 }
 
+void call_gemm(const char* transa, const char* transb, int m, int n, int k, std::complex<float> alpha,
+               const std::complex<float>* a, int lda, const std::complex<float>* b, int ldb,
+               std::complex<float> beta, std::complex<float>* c, int ldc) {
+  openblas().cgemm(transa, transb, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
+}
+
+void call_gemm(const char* transa, const char* transb, int m, int n, int k, std::complex<double> alpha,
+               const std::complex<double>* a, int lda, const std::complex<double>* b, int ldb,
+               std::complex<double> beta, std::complex<double>* c, int ldc) {
+  openblas().zgemm(transa, transb, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
+}
+
 template <class T>
 void native_product(const NativeProduct<T>& task) {
   const BlasMatrix c = blas_matrix(task.c);
   if (*c.trans == 'T') {  // row-major C: its transpose is column-major, and C^T = B^T A^T
-    return native_product<T>(
-        {task.b.transposed(), task.a.transposed(), task.c.transposed(), task.alpha, task.beta, task.threads});
+    return native_product<T>({task.b.transposed(), task.a.transposed(), task.c.transposed(), task.alpha,
+                              task.beta, task.threads, task.conjugate_b, task.conjugate_a});
   }
-  const BlasMatrix a = blas_matrix(task.a);
-  const BlasMatrix b = blas_matrix(task.b);
+  const BlasMatrix a = blas_matrix(task.a, task.conjugate_a);
+  const BlasMatrix b = blas_matrix(task.b, task.conjugate_b);
   const OpenBlasThreads threads(task.threads);
   call_gemm(a.trans, b.trans, blas_int(task.c.rows), blas_int(task.c.columns), blas_int(task.a.columns),
             task.alpha, task.a.data, a.ld, task.b.data, b.ld, task.beta, task.c.data, c.ld);
 }
 
+bool is_integer(FormatId format) { return format == FormatId::int8 || format == FormatId::int52; }
+
 class CpuEngine final : public Engine {
  public:
   std::string_view name() const override { return "cpu"; }
   std::string_view summary() const override {
-    return "products by OpenBLAS on slices widened to fp32, of int8 by kernels of its own; native products";
+    return "products by OpenBLAS on slices widened to fp32, of int8 and 52-bit words by kernels of "
+           "its own; native products";
   }
   // OpenBLAS takes 32-bit sizes, and k is rounded up to the slices' multiple.
   std::int64_t largest_size() const override { return std::numeric_limits<int>::max() - Slices::k_multiple; }
   std::string unavailable_reason() const override {
-    return openblas().reason.empty() ? int8_choice().reason : openblas().reason;
+    for (const std::string& reason : {openblas().reason, int8_choice().reason}) {
+      if (!reason.empty()) return reason;
+    }
+    return int52_choice().reason;
   }
   std::string details() const override {
-    return fmt::format("{}; int8 kernels {}", openblas().details, int8_choice().kernels->name);
+    return fmt::format("{}; int8 kernels {}; int52 kernels {}", openblas().details,
+                       int8_choice().kernels->name, int52_choice().kernels->name);
   }
 
   std::span<const Accumulator> accumulators(FormatId format) const override {
     static constexpr std::array floating{Accumulator::fp32};
-    static constexpr std::array integer{Accumulator::int32};
-    static constexpr std::array wide{Accumulator::fp64};
-    if (format == FormatId::int8) return integer;
-    if (format == FormatId::fp64) return wide;
+    static constexpr std::array bytes{Accumulator::int32};
+    static constexpr std::array words{Accumulator::int128};
+    static constexpr std::array doubles{Accumulator::fp64};
+    if (format == FormatId::int8) return bytes;
+    if (format == FormatId::int52) return words;
+    if (format == FormatId::fp64) return doubles;
     if (format == FormatId::fp32) return {};
     return floating;
   }
 
   SliceStorage slice_storage(FormatId format) const override {
-    return format == FormatId::int8 || format == FormatId::fp64 ? SliceStorage::packed : SliceStorage::fp32;
+    return is_integer(format) || format == FormatId::fp64 ? SliceStorage::packed : SliceStorage::fp32;
   }
   double relative_rate(FormatId format) const override {
-    return format == FormatId::int8 ? int8_choice().kernels->relative_rate : 1;
+    if (format == FormatId::int8) return int8_choice().kernels->relative_rate;
+    return format == FormatId::int52 ? int52_choice().kernels->relative_rate : 1;
   }
 
   std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t,
                             int threads) const override {
     const auto workers = static_cast<std::size_t>(std::max(threads, 1));
     if (schedule.integer_sums) return workers * integer_sums_worker_bytes();
-    const bool integer = format == FormatId::int8;
-    return workers * (integer ? int8_worker_bytes(*int8_choice().kernels) : worker_bytes(schedule.groups));
+    const std::size_t of_worker = format == FormatId::int8    ? int8_worker_bytes(*int8_choice().kernels)
+                                  : format == FormatId::int52 ? int52_worker_bytes(*int52_choice().kernels)
+                                                              : worker_bytes(schedule.groups);
+    return workers * of_worker;
   }
 
+  bool reduces_sums() const override { return true; }
+
   void multiply(const Multiplication& task) const override {
-    if (task.schedule->integer_sums) {
-      multiply_integer_sums(task);
-    } else if (task.a.format->floating) {
-      multiply_floating(task);
-    } else {
-      multiply_int8(task, *int8_choice().kernels);
+    if (task.schedule->integer_sums) return multiply_integer_sums(task);
+    switch (task.a.format->id) {
+      case FormatId::int8: return multiply_int8(task, *int8_choice().kernels);
+      case FormatId::int52: return multiply_int52(task, *int52_choice().kernels);
+      default: multiply_floating(task);
     }
   }
   void native(const NativeProduct<float>& product) const override { native_product(product); }
   void native(const NativeProduct<double>& product) const override { native_product(product); }
+  void native(const NativeProduct<std::complex<float>>& product) const override { native_product(product); }
+  void native(const NativeProduct<std::complex<double>>& product) const override { native_product(product); }
 };
 
 }  // namespace

@@ -4,8 +4,10 @@
 #include <array>
 #include <vector>
 
+#include "arith/residue.hpp"
 #include "base/settings.hpp"
 #include "base/status.hpp"
+#include "base/vectorised.hpp"
 #include "base/workers.hpp"
 
 namespace kintsugi::core {
@@ -45,7 +47,30 @@ void add_terms(const Multiplication& task, const Int8Kernels& kernels, int group
   }
 }
 
-// What of the tile lies inside the sums leaves into them.
+// residues = (sums, and residues unless this is the first block) modulo the modulus.
+KINTSUGI_VECTORISED void reduce_sums(const std::uint32_t* sums, std::int64_t count, std::int32_t modulus,
+                                     bool first, std::uint8_t* residues) {
+  const double inverse = 1.0 / modulus;
+  const std::int32_t kept = first ? 0 : 0xff;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double sum =
+        static_cast<double>(static_cast<std::int32_t>(sums[i])) + static_cast<double>(kept & residues[i]);
+    const auto rest = static_cast<std::int32_t>(sum - rounded_to_integer(sum * inverse) * modulus);
+    residues[i] = static_cast<std::uint8_t>(rest + (rest < 0 ? modulus : 0));
+  }
+}
+
+// What of the tile lies inside the sums leaves into them, as residues or as integers.
+void leave_reduced(const Accumulators& sums, int group, std::int64_t row, std::int64_t column, bool first,
+                   const std::uint32_t* inside) {
+  const std::int64_t rows = std::min(tile, sums.rows - row);
+  const std::int64_t columns = std::min(tile, sums.columns - column);
+  for (std::int64_t j = 0; j < columns; ++j) {
+    reduce_sums(inside + j * tile, rows, moduli[static_cast<std::size_t>(group)], first,
+                sums.group<std::uint8_t>(group) + row + (column + j) * sums.rows);
+  }
+}
+
 void leave_engine(const Accumulators& sums, int group, std::int64_t row, std::int64_t column, bool first,
                   const std::uint32_t* inside) {
   const std::int64_t rows = std::min(tile, sums.rows - row);
@@ -71,7 +96,8 @@ void multiply_tile(const Multiplication& task, const Int8Kernels& kernels, std::
     for (std::int64_t begin = 0; begin < k; begin += block) {
       std::fill_n(inside, tile_entries, 0U);
       add_terms(task, kernels, g, row, column, begin, std::min(k, begin + block), packed, inside);
-      leave_engine(task.sums, g, row, column, begin == 0, inside);
+      const auto leave = task.sums.type == SumType::residue ? leave_reduced : leave_engine;
+      leave(task.sums, g, row, column, begin == 0, inside);
     }
   }
 }

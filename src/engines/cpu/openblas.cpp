@@ -97,6 +97,8 @@ OpenBlas open_table() {
   }
   find(table, library, "sgemm_", table.sgemm);
   find(table, library, "dgemm_", table.dgemm);
+  find(table, library, "cgemm_", table.cgemm);
+  find(table, library, "zgemm_", table.zgemm);
   find(table, library, "openblas_set_num_threads", table.set_num_threads);
   find(table, library, "openblas_get_num_threads", table.get_num_threads);
   if (table.reason.empty()) table.details = describe(library, table);

@@ -13,8 +13,14 @@ struct OpenBlas {
   using Gemm64 = void (*)(const char* transa, const char* transb, const int* m, const int* n, const int* k,
                           const double* alpha, const double* a, const int* lda, const double* b,
                           const int* ldb, const double* beta, double* c, const int* ldc);
+  // Of pairs of float or double; alpha and beta too.
+  using ComplexGemm = void (*)(const char* transa, const char* transb, const int* m, const int* n,
+                               const int* k, const void* alpha, const void* a, const int* lda, const void* b,
+                               const int* ldb, const void* beta, void* c, const int* ldc);
   Gemm32 sgemm = nullptr;
   Gemm64 dgemm = nullptr;
+  ComplexGemm cgemm = nullptr;
+  ComplexGemm zgemm = nullptr;
   void (*set_num_threads)(int) = nullptr;
   int (*get_num_threads)() = nullptr;
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "arith/complex.hpp"
 #include "base/floating_environment.hpp"
 #include "base/status.hpp"
 #include "base/workers.hpp"
@@ -154,6 +155,21 @@ void multiply_with(const Multiplication& task, std::size_t scratch_of_thread) {
   }
 }
 
+template <class T>
+void add_product(T x, bool, T y, bool, T& sum) {
+  sum = std::fma(x, y, sum);
+}
+
+// Of complex numbers every part is a sum of 2 k real products.
+template <class T>
+void add_product(const std::complex<T>& x, bool conjugate_x, const std::complex<T>& y, bool conjugate_y,
+                 std::complex<T>& sum) {
+  const T xi = conjugate_x ? -x.imag() : x.imag();
+  const T yi = conjugate_y ? -y.imag() : y.imag();
+  sum = {std::fma(-xi, yi, std::fma(x.real(), y.real(), sum.real())),
+         std::fma(xi, y.real(), std::fma(x.real(), yi, sum.imag()))};
+}
+
 // C = alpha * A * B + beta * C, each sum by fma over ascending k.
 template <class T>
 void plain_product(const NativeProduct<T>& task) {
@@ -162,9 +178,11 @@ void plain_product(const NativeProduct<T>& task) {
     const FloatingEnvironment environment;
     for (std::int64_t i = 0; i < task.c.rows; ++i) {
       T sum = 0;
-      for (std::int64_t p = 0; p < task.a.columns; ++p) sum = std::fma(task.a(i, p), task.b(p, j), sum);
+      for (std::int64_t p = 0; p < task.a.columns; ++p)
+        add_product(task.a(i, p), task.conjugate_a, task.b(p, j), task.conjugate_b, sum);
       T& entry = task.c(i, j);
-      entry = task.beta == T(0) ? task.alpha * sum : task.alpha * sum + task.beta * entry;
+      const T product = times(task.alpha, sum);
+      entry = task.beta == T(0) ? product : product + times(task.beta, entry);
     }
   }
 }
@@ -187,6 +205,7 @@ class ReferenceEngine final : public Engine {
     static constexpr std::array fp32_ways{fp32};
     static constexpr std::array fp64_ways{fp64};
     static constexpr std::array int8_ways{int32};
+    static constexpr std::array int52_ways{int128};
     switch (format) {
       case FormatId::fp16: return fp16_ways;
       case FormatId::bf16: return bf16_ways;
@@ -196,6 +215,7 @@ class ReferenceEngine final : public Engine {
       case FormatId::fp32: return fp32_ways;
       case FormatId::int8: return int8_ways;
       case FormatId::fp64: return fp64_ways;
+      case FormatId::int52: return int52_ways;
     }
     return {};
   }
@@ -209,13 +229,19 @@ class ReferenceEngine final : public Engine {
            (tile_bytes(schedule.slices_a, k) + tile_bytes(schedule.slices_b, k));
   }
 
+  bool reduces_sums() const override { return false; }
+
   void multiply(const Multiplication& task) const override {
     const std::size_t scratch = scratch_bytes(*task.schedule, task.a.format->id, task.a.k, 1);
     const auto run = [&]<class Model>() {
-      if constexpr (std::is_same_v<typename Model::Sum, float>) {
-        if (!task.schedule->integer_sums) return multiply_with<Model, float>(task, scratch);
+      using Sum = typename Model::Sum;
+      // int32 accumulators leave into 64 bits, and so do sums in floating point that are integers.
+      using Outside = std::conditional_t<std::is_same_v<Sum, std::int32_t> || std::is_same_v<Sum, double>,
+                                         std::int64_t, Sum>;
+      if constexpr (std::is_same_v<Sum, float>) {
+        if (task.schedule->integer_sums) return multiply_with<Model, std::int64_t>(task, scratch);
       }
-      multiply_with<Model, std::int64_t>(task, scratch);
+      multiply_with<Model, Outside>(task, scratch);
     };
     if (!visit(task.a.format->id, task.accumulator, run)) {
       fail(Status::internal, "the reference engine has no model \"{}\" for {}",
@@ -225,6 +251,8 @@ class ReferenceEngine final : public Engine {
 
   void native(const NativeProduct<float>& product) const override { plain_product(product); }
   void native(const NativeProduct<double>& product) const override { plain_product(product); }
+  void native(const NativeProduct<std::complex<float>>& product) const override { plain_product(product); }
+  void native(const NativeProduct<std::complex<double>>& product) const override { plain_product(product); }
 
  private:
   template <class Run>
@@ -236,6 +264,7 @@ class ReferenceEngine final : public Engine {
       case FormatId::fp8_e4m3: return visit_model<FormatId::fp8_e4m3>(accumulator, run);
       case FormatId::fp8_e5m2: return visit_model<FormatId::fp8_e5m2>(accumulator, run);
       case FormatId::int8: return visit_model<FormatId::int8>(accumulator, run);
+      case FormatId::int52: return visit_model<FormatId::int52>(accumulator, run);
       case FormatId::fp32: return visit_model<FormatId::fp32>(accumulator, run);
       case FormatId::fp64: return visit_model<FormatId::fp64>(accumulator, run);
     }

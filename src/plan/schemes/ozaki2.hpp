@@ -66,8 +66,6 @@ inline void fit_ozaki2(Program& program, OperandType, std::int64_t k) {
   program.split_a.top_exponent = program.split_b.top_exponent = bits - 1;
 }
 
-inline constexpr std::array<std::string_view, 2> ozaki2_variants{"moduli=22", "moduli=34"};
-
 inline constexpr Scheme ozaki2{
     .name = "ozaki2",
     .summary = "integers of b bits modulo N numbers, one int8 product each, Chinese remainder, one rounding",
@@ -84,7 +82,6 @@ inline constexpr Scheme ozaki2{
     .source = "Ozaki, Uchino and Imamura, Ozaki Scheme II (arXiv 2504.08009), scales from exponents alone",
     .parameters = "moduli=2...49",
     .configure = configure_ozaki2,
-    .variants = ozaki2_variants,
     .fit = fit_ozaki2,
 };
 

@@ -20,6 +20,7 @@
 #include "plan/schemes/fp16x3_wide.hpp"
 #include "plan/schemes/h2sgemm.hpp"
 #include "plan/schemes/h2sgemm_element.hpp"
+#include "plan/schemes/int52.hpp"
 #include "plan/schemes/int8x6.hpp"
 #include "plan/schemes/legemm.hpp"
 #include "plan/schemes/markidis.hpp"
@@ -28,6 +29,7 @@
 #include "plan/schemes/ozaki2.hpp"
 #include "plan/schemes/ozaki_fp16.hpp"
 #include "plan/schemes/ozaki_fp64.hpp"
+#include "plan/schemes/ozaki_int8.hpp"
 #include "plan/schemes/quantensor.hpp"
 #include "plan/schemes/split_n.hpp"
 #include "plan/schemes/superaccumulator.hpp"
@@ -60,6 +62,8 @@ constexpr std::array registry{
     &schemes::quantensor,
     &schemes::ozaki_fp16,
     &schemes::ozaki_fp64,
+    &schemes::ozaki_int8,
+    &schemes::int52,
     &schemes::ozaki2,
     &schemes::superaccumulator,
 };

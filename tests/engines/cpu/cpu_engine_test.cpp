@@ -59,7 +59,7 @@ EngineRun run_engine(const Engine& engine, const Schedule& schedule, const Forma
   run.task.schedule = &schedule;
   run.task.a = prepare(schedule.slices_a, m, run.a_memory, 1);
   run.task.b = prepare(schedule.slices_b, n, run.b_memory, 900000007);
-  run.task.sums = make_accumulators(SumType::f32, m, n, schedule.groups);
+  run.task.sums = make_accumulators(format.floating ? SumType::f32 : SumType::i64, m, n, schedule.groups);
   run.sums_memory.assign(run.task.sums.bytes(), std::byte{0xcd});
   run.task.sums.data = run.sums_memory.data();
   run.scratch.assign(engine.scratch_bytes(schedule, format.id, k, threads), std::byte{0xab});

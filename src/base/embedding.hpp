@@ -1,0 +1,77 @@
+// Complex matrices as real ones of twice the inner length: every stage from the ranges to the products is then that
+// of a real product.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <type_traits>
+
+#include "base/view.hpp"
+
+namespace kintsugi::core {
+
+template <class T>
+struct RealOfEntry {
+  using type = T;
+};
+template <class T>
+struct RealOfEntry<std::complex<T>> {
+  using type = T;
+};
+
+// The real type of an entry's parts, and how many parts it has.
+template <class T>
+using RealOf = typename RealOfEntry<T>::type;
+template <class T>
+inline constexpr bool is_complex = !std::is_same_v<T, RealOf<T>>;
+template <class T>
+inline constexpr std::int64_t parts_of = is_complex<T> ? 2 : 1;
+
+// The vectors of a complex operand, read where they lie, parts beside each other along k:
+//
+//   op(A), row i           (re a_i0,  im a_i0, re a_i1,  im a_i1, ...)
+//   op(B), column j        (re b_0j, -im b_0j, re b_1j, -im b_1j, ...)   as vector 2 j: gives re c_ij
+//                          (im b_0j,  re b_0j, im b_1j,  re b_1j, ...)   as vector 2 j + 1: gives im c_ij
+//
+// A conjugate has the other sign of every im. Vectors 2 j and 2 j + 1 have equal magnitudes.
+template <class T>
+struct EmbeddedView {
+  MatrixView<const std::complex<T>> matrix;  // vectors x k, before conjugation
+  bool right = false;                        // op(B): two vectors a column
+  bool conjugated = false;
+  std::int64_t rows = 0;     // vectors
+  std::int64_t columns = 0;  // of them: 2 k
+
+  EmbeddedView() = default;
+  EmbeddedView(const MatrixView<const std::complex<T>>& vectors, bool is_right, bool conjugate)
+      : matrix(vectors), right(is_right), conjugated(conjugate),
+        rows(is_right ? 2 * vectors.rows : vectors.rows), columns(2 * vectors.columns) {}
+
+  T operator()(std::int64_t v, std::int64_t p) const {
+    const std::complex<T>& entry = matrix(right ? v >> 1 : v, p >> 1);
+    const bool even = right && (v & 1) == 0;
+    const bool imaginary = ((p & 1) != 0) == (!right || even);
+    if (!imaginary) return entry.real();
+    return conjugated != even ? -entry.imag() : entry.imag();
+  }
+
+  // `number` whole vectors from `first` on, which is even where an entry has two.
+  EmbeddedView vectors(std::int64_t first, std::int64_t number) const {
+    const std::int64_t parts = right ? 2 : 1;
+    return {matrix.block(first / parts, 0, number / parts, matrix.columns), right, conjugated};
+  }
+};
+
+// The operand of entries of type T as its stages read it.
+template <class T>
+struct OperandViewOf {
+  using type = MatrixView<const T>;
+};
+template <class T>
+struct OperandViewOf<std::complex<T>> {
+  using type = EmbeddedView<T>;
+};
+template <class T>
+using OperandView = typename OperandViewOf<T>::type;
+
+}  // namespace kintsugi::core

@@ -1,0 +1,175 @@
+#include "plan/checked.hpp"
+
+#include <algorithm>
+
+#include "plan/bound.hpp"
+#include "recombine/exact_sums.hpp"
+#include "recombine/residues.hpp"
+#include "splits/margins.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// The share of a block's entries that a superaccumulator may take: its products take about as much longer than those
+// of a wider rung.
+constexpr std::int64_t share = 16;
+
+// Where the rung to begin with is looked for.
+constexpr std::int64_t first_tile = Slices::vector_multiple;
+
+struct Part {
+  std::int64_t i, j, rows, columns;
+  std::int64_t entries() const { return rows * columns; }
+};
+
+template <class T>
+class CheckedRun {
+ public:
+  CheckedRun(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b, const Operands& operands,
+             const MatrixView<T>& c, Workspace& workspace)
+      : plan_(plan), blocking_(blocking), a_(a), b_(b), alpha_(scalar<T>(operands.alpha)),
+        beta_(scalar<T>(operands.beta)), c_(c) {
+    margins_a_ = take_margins(plan.problem.m, workspace);
+    margins_b_ = take_margins(plan.problem.vectors_b(), workspace);
+    open_ = reinterpret_cast<std::uint8_t*>(workspace.take(array_bytes(blocking.m, blocking.n, 1)));
+    exact_scratch_ = workspace.take(exact_scratch_bytes<T>(plan.problem.products(), plan.threads));
+    workspace_ = &workspace;
+  }
+
+  std::size_t run(std::int64_t& mended_entries) {
+    const std::size_t first = plan_.contract.coefficient > 0 ? 0 : find_first_rung();
+    split_columns_ = split_rows_ = -1;
+    for (std::int64_t j = 0; j < c_.columns; j += blocking_.n) {
+      for (std::int64_t i = 0; i < c_.rows; i += blocking_.m) {
+        const Part part{i, j, std::min(blocking_.m, c_.rows - i), std::min(blocking_.n, c_.columns - j)};
+        mended_entries += run_block(part, first);
+      }
+    }
+    return first;
+  }
+
+ private:
+  static std::span<RoundingMargin> take_margins(std::int64_t vectors, Workspace& workspace) {
+    auto* margins = workspace.take(array_bytes(vectors, 1, sizeof(RoundingMargin)));
+    return {reinterpret_cast<RoundingMargin*>(margins), static_cast<std::size_t>(vectors)};
+  }
+
+  const Rung& rung(std::size_t r) const { return plan_.rungs[r]; }
+
+  std::size_t find_first_rung() {
+    const Part tile{0, 0, std::min(first_tile, c_.rows), std::min(first_tile, c_.columns)};
+    for (std::size_t r = 0; r + 1 < plan_.rungs.size(); ++r) {
+      use_rung(r);
+      std::fill_n(open_, tile.entries(), std::uint8_t{1});
+      if (multiply(r, tile, plan_.contract.coefficient, false) * share <= tile.entries()) return r;
+    }
+    return plan_.rungs.size() - 1;
+  }
+
+  // Scales, margins and memory of a rung; of all vectors, since a block's neighbours need them too.
+  void use_rung(std::size_t r) {
+    if (current_ == r) return;
+    current_ = r;
+    set_program(rung(r).program, a_, b_);
+    find_margins(a_.view, a_.ranges, margins_a_, plan_.threads);
+    find_margins(b_.view, b_.ranges, margins_b_, plan_.threads);
+    Workspace fresh = *workspace_;
+    memory_ = take_block(plan_, rung(r).program, blocking_, a_, b_, fresh);
+    split_columns_ = split_rows_ = -1;
+  }
+
+  // Returns how many entries the first rung left open.
+  std::int64_t run_block(const Part& part, std::size_t first) {
+    std::fill_n(open_, part.entries(), std::uint8_t{1});
+    if (first + 1 == plan_.rungs.size()) {
+      mend(part);
+      return 0;
+    }
+    use_rung(first);
+    const std::int64_t open = multiply(first, part, plan_.contract.coefficient, true);
+    std::int64_t left = open;
+    for (std::size_t r = first + 1; r + 1 < plan_.rungs.size() && left * share > part.entries(); ++r) {
+      use_rung(r);
+      left = multiply(r, part, 0, true);
+    }
+    if (left > 0) mend(part);
+    return open;
+  }
+
+  void mend(const Part& part) {
+    multiply_exactly(
+        a_.view.vectors(part.i, part.rows), b_.view.vectors(parts * part.j, parts * part.columns),
+        a_.ranges.subspan(part.i, part.rows), b_.ranges.subspan(parts * part.j, parts * part.columns), alpha_,
+        beta_, c_.block(part.i, part.j, part.rows, part.columns), open_, exact_scratch_, plan_.threads);
+  }
+
+  // The rung's products of one part of C, and the check. Returns how many entries stay open.
+  std::int64_t multiply(std::size_t r, const Part& part, double coefficient, bool write) {
+    const Program& program = rung(r).program;
+    if (split_columns_ != part.j)
+      slices_b_ = split_block(b_, parts * part.j, parts * part.columns, plan_.threads);
+    if (split_rows_ != part.i) slices_a_ = split_block(a_, part.i, part.rows, plan_.threads);
+    split_columns_ = part.j;
+    split_rows_ = part.i;
+    Accumulators sums = memory_.sums;
+    sums.rows = part.rows;
+    sums.columns = parts * part.columns;
+    plan_.engine->multiply(
+        {&program.schedule, slices_a_, slices_b_, sums, rung(r).accumulator, memory_.scratch, plan_.threads});
+    const EntryCheck check{margins_a_.subspan(part.i, part.rows),
+                           margins_b_.subspan(parts * part.j, parts * part.columns),
+                           power_of_two(program.split_a.top_exponent + 1),
+                           power_of_two(program.split_b.top_exponent + 1),
+                           coefficient,
+                           unit_roundoff(plan_.problem.type)};
+    return recombine_checked_residues(
+        sums, a_.ranges.subspan(part.i, part.rows), b_.ranges.subspan(parts * part.j, parts * part.columns),
+        check, alpha_, beta_, c_.block(part.i, part.j, part.rows, part.columns), open_, write, plan_.threads);
+  }
+
+  static constexpr std::size_t none = ~std::size_t{0};
+  static constexpr std::int64_t parts = parts_of<T>;  // vectors of B a column of C
+
+  const Plan& plan_;
+  const Blocking& blocking_;
+  SideOf<T>& a_;
+  SideOf<T>& b_;
+  T alpha_;
+  T beta_;
+  MatrixView<T> c_;
+  std::span<RoundingMargin> margins_a_;
+  std::span<RoundingMargin> margins_b_;
+  std::uint8_t* open_ = nullptr;  // entries of a block that are still to be written
+  std::byte* exact_scratch_ = nullptr;
+  Workspace* workspace_ = nullptr;
+  std::size_t current_ = none;  // rung that scales, margins and memory are of
+  BlockMemory memory_{};
+  Slices slices_a_{};
+  Slices slices_b_{};
+  std::int64_t split_rows_ = -1;  // where the slices begin
+  std::int64_t split_columns_ = -1;
+};
+
+}  // namespace
+
+template <class T>
+std::size_t multiply_checked(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b,
+                             const Operands& operands, const MatrixView<T>& c, Workspace workspace,
+                             std::int64_t& mended_entries) {
+  return CheckedRun<T>(plan, blocking, a, b, operands, c, workspace).run(mended_entries);
+}
+
+template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<float>&, SideOf<float>&,
+                                      const Operands&, const MatrixView<float>&, Workspace, std::int64_t&);
+template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<double>&, SideOf<double>&,
+                                      const Operands&, const MatrixView<double>&, Workspace, std::int64_t&);
+
+template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<std::complex<float>>&,
+                                      SideOf<std::complex<float>>&, const Operands&,
+                                      const MatrixView<std::complex<float>>&, Workspace, std::int64_t&);
+template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<std::complex<double>>&,
+                                      SideOf<std::complex<double>>&, const Operands&,
+                                      const MatrixView<std::complex<double>>&, Workspace, std::int64_t&);
+
+}  // namespace kintsugi::core

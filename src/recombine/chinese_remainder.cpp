@@ -1,0 +1,137 @@
+#include "recombine/chinese_remainder.hpp"
+
+#include "base/vectorised.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+using Integer = WideInteger<residue_limbs>;
+using Sums = ChineseRemainder::Sums;
+
+constexpr int lanes = ChineseRemainder::lanes;
+constexpr int part_bits = ChineseRemainder::part_bits;
+constexpr std::uint64_t part_mask = (std::uint64_t{1} << part_bits) - 1;
+
+// One modulus: the factor (r q_t) mod m_t, -m_t / 2 ... m_t / 2, and its multiple of M / m_t.
+KINTSUGI_VECTORISED void add_residues(const std::uint8_t* residues, double modulus, double inverse_of_part,
+                                      const double* part, int parts, Sums& sums) {
+  alignas(64) double factors[lanes];
+  const double reciprocal = 1.0 / modulus;
+  for (int e = 0; e < lanes; ++e) {
+    const double product = residues[e] * inverse_of_part;
+    factors[e] = product - rounded_to_integer(product * reciprocal) * modulus;
+  }
+  for (int e = 0; e < lanes; ++e) sums.quotient[e] += factors[e] * reciprocal;
+  for (int l = 0; l < parts; ++l) {
+    const double limb = part[l];
+    for (int e = 0; e < lanes; ++e) sums.limb[l][e] += factors[e] * limb;
+  }
+}
+
+// Takes the multiple of the moduli's product away: the sum is within a quarter of it.
+KINTSUGI_VECTORISED void take_multiples(const double* product, int parts, Sums& sums) {
+  for (int e = 0; e < lanes; ++e) sums.quotient[e] = rounded_to_integer(sums.quotient[e]);
+  for (int l = 0; l < parts; ++l) {
+    const double limb = product[l];
+    for (int e = 0; e < lanes; ++e) sums.limb[l][e] -= sums.quotient[e] * limb;
+  }
+}
+
+template <class Parts>
+Parts parts_of(const Integer& integer) {
+  Parts parts{};
+  for (std::size_t l = 0; l < parts.size(); ++l)
+    parts[l] = static_cast<double>(integer.bits_from(part_bits * static_cast<int>(l)) & part_mask);
+  return parts;
+}
+
+void put_digit(Integer& integer, std::uint64_t digit, int position) {
+  const int limb = position / 64;
+  const int offset = position % 64;
+  integer.limb[limb] |= digit << offset;
+  if (offset + part_bits > 64 && limb + 1 < residue_limbs) integer.limb[limb + 1] |= digit >> (64 - offset);
+}
+
+}  // namespace
+
+ChineseRemainder::ChineseRemainder(int count) : count_(count) {
+  const Integer product = product_without(-1);
+  parts_ = (product.length() + part_bits - 1) / part_bits;
+  product_ = parts_of<Parts>(product);
+  for (int t = 0; t < count; ++t) {
+    part_[t] = parts_of<Parts>(product_without(t));
+    inverses_[t] = inverse_of_part(t);
+  }
+}
+
+void ChineseRemainder::sum_up(const Residues& residues, Sums& sums) const {
+  std::fill_n(sums.quotient, lanes, 0.0);
+  for (int l = 0; l < parts_; ++l) std::fill_n(sums.limb[l], lanes, 0.0);
+  for (int t = 0; t < count_; ++t)
+    add_residues(residues[t], moduli[t], inverses_[t], part_[t].data(), parts_, sums);
+  take_multiples(product_.data(), parts_, sums);
+}
+
+ExactNumber<residue_limbs> ChineseRemainder::number(const Sums& sums, int lane) const {
+  std::array<std::uint64_t, most_parts> digits{};
+  std::int64_t carry = 0;
+  for (int l = 0; l < parts_; ++l) {
+    carry += static_cast<std::int64_t>(sums.limb[l][lane]);
+    digits[l] = static_cast<std::uint64_t>(carry) & part_mask;
+    carry >>= part_bits;
+  }
+  ExactNumber<residue_limbs> result;
+  result.negative = carry < 0;
+  std::uint64_t borrow = result.negative ? 1 : 0;  // of the two's complement
+  for (int l = 0; l < parts_; ++l) {
+    std::uint64_t digit = digits[l];
+    if (result.negative) {
+      digit = (digit ^ part_mask) + borrow;
+      borrow = digit >> part_bits;
+      digit &= part_mask;
+    }
+    put_digit(result.magnitude, digit, part_bits * l);
+  }
+  return result;
+}
+
+Integer ChineseRemainder::product_without(int left_out) const {
+  Integer product{{1}};
+  for (int t = 0; t < count_; ++t) {
+    if (t == left_out) continue;
+    Integer next;
+    next.add_multiple(product, static_cast<std::uint64_t>(moduli[t]));
+    product = next;
+  }
+  return product;
+}
+
+int ChineseRemainder::inverse_of_part(int t) const {
+  std::uint32_t part = 1;
+  for (int s = 0; s < count_; ++s) {
+    if (s != t) part = reduce(std::uint64_t{part} * static_cast<unsigned>(moduli[s]), t);
+  }
+  int inverse = 1;
+  while (count_ > 1 && reduce(std::uint64_t{part} * static_cast<unsigned>(inverse), t) != 1) ++inverse;
+  return inverse;
+}
+
+const ChineseRemainder::Residues& ResidueLanes::at(std::int64_t i, std::int64_t j) {
+  const auto count = static_cast<int>(std::min<std::int64_t>(lanes, sums_.rows - i));
+  for (int t = 0; t < sums_.groups; ++t) {
+    pointers_[t] = copies_[t].data();
+    const std::int64_t element = i + j * sums_.rows;
+    if (sums_.type == SumType::i64) {
+      const std::int64_t* source = sums_.group<std::int64_t>(t) + element;
+      for (int e = 0; e < count; ++e) copies_[t][e] = static_cast<std::uint8_t>(reduce_signed(source[e], t));
+    } else if (count < lanes) {
+      std::copy_n(sums_.group<std::uint8_t>(t) + element, count, copies_[t].begin());
+    } else {
+      pointers_[t] = sums_.group<std::uint8_t>(t) + element;
+    }
+  }
+  return pointers_;
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,108 @@
+// The Chinese remainder theorem for many entries at once.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "arith/exact_rounding.hpp"
+#include "arith/range.hpp"
+#include "arith/residue.hpp"
+#include "base/floating_environment.hpp"
+#include "base/workers.hpp"
+#include "recombine/accumulators.hpp"
+
+namespace kintsugi::core {
+
+// The product of all moduli has 342 bits.
+inline constexpr int residue_limbs = 6;
+
+// The constants of the first `count` moduli. With M their product and q_t the inverse of M / m_t mod m_t,
+//   N = sum over t of ((r_t q_t) mod m_t) (M / m_t)   mod M.
+class ChineseRemainder {
+ public:
+  // Entries of one column that are recombined together.
+  static constexpr int lanes = 64;
+
+  // Numbers are held in limbs of 40 bits: sums of 49 products with factors of 8 bits stay exact in double.
+  static constexpr int part_bits = 40;
+  static constexpr int most_parts = 9;
+
+  struct Sums {
+    alignas(64) double quotient[lanes];          // of the sum by the moduli's product
+    alignas(64) double limb[most_parts][lanes];  // of the sum; not carried
+  };
+
+  using Residues = std::array<const std::uint8_t*, most_moduli>;
+
+  explicit ChineseRemainder(int count);
+
+  // residues[t]: `lanes` numbers below moduli[t].
+  void sum_up(const Residues& residues, Sums& sums) const;
+
+  // The integer of magnitude below M / 4 with the residues of one lane.
+  ExactNumber<residue_limbs> number(const Sums& sums, int lane) const;
+
+ private:
+  using Parts = std::array<double, most_parts>;
+
+  WideInteger<residue_limbs> product_without(int left_out) const;
+  int inverse_of_part(int t) const;
+
+  int count_;
+  int parts_ = 0;
+  Parts product_{};
+  std::array<Parts, most_moduli> part_{};
+  std::array<int, most_moduli> inverses_{};
+};
+
+// Residues of `lanes` entries; of sums in 64 bits they are taken here.
+class ResidueLanes {
+ public:
+  explicit ResidueLanes(const Accumulators& sums) : sums_(sums) {}
+
+  // Of entries i, i + 1, ... of column j; those below the last row are anything.
+  const ChineseRemainder::Residues& at(std::int64_t i, std::int64_t j);
+
+ private:
+  const Accumulators& sums_;
+  ChineseRemainder::Residues pointers_{};
+  std::array<std::array<std::uint8_t, ChineseRemainder::lanes>, most_moduli> copies_{};
+};
+
+// The integers of an entry's parts; their exponents undo the scales.
+template <std::int64_t Parts>
+using EntryIntegers = std::array<ExactNumber<residue_limbs>, static_cast<std::size_t>(Parts)>;
+
+// visit(i, j, integers) for every entry whose row of A and column of B are finite. The sums have `Parts` columns for
+// each of the entries'.
+template <std::int64_t Parts, class Visit>
+void for_each_integer(const Accumulators& sums, std::span<const VectorRange> rows,
+                      std::span<const VectorRange> columns, int threads, const Visit& visit) {
+  const ChineseRemainder remainder(sums.groups);
+  const std::int64_t entry_columns = sums.columns / Parts;
+#pragma omp parallel for num_threads(workers_for(entry_columns, threads)) schedule(static)
+  for (std::int64_t j = 0; j < entry_columns; ++j) {
+    const FloatingEnvironment environment;
+    if (!columns[Parts * j].finite()) continue;
+    ResidueLanes residues(sums);
+    std::array<ChineseRemainder::Sums, static_cast<std::size_t>(Parts)> integers;
+    for (std::int64_t first = 0; first < sums.rows; first += ChineseRemainder::lanes) {
+      for (std::int64_t part = 0; part < Parts; ++part)
+        remainder.sum_up(residues.at(first, Parts * j + part), integers[part]);
+      const std::int64_t last = std::min(sums.rows, first + ChineseRemainder::lanes);
+      for (std::int64_t i = first; i < last; ++i) {
+        if (!rows[i].finite()) continue;
+        EntryIntegers<Parts> numbers;
+        for (std::int64_t part = 0; part < Parts; ++part) {
+          numbers[part] = remainder.number(integers[part], static_cast<int>(i - first));
+          numbers[part].exponent = -(rows[i].scale + columns[Parts * j + part].scale);
+        }
+        visit(i, j, numbers);
+      }
+    }
+  }
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,18 @@
+// Margins of all vectors of an operand.
+#pragma once
+
+#include <span>
+
+#include "arith/range.hpp"
+#include "arith/rounding_margin.hpp"
+#include "base/embedding.hpp"
+
+namespace kintsugi::core {
+
+// Fills margins[v] for every row v of `operand` (vectors x k) under the scale of ranges[v], as residues round it. NaN and
+// infinities count as zeros.
+template <class View>
+void find_margins(const View& operand, std::span<const VectorRange> ranges, std::span<RoundingMargin> margins,
+                  int threads);
+
+}  // namespace kintsugi::core

@@ -1,0 +1,19 @@
+// Residues of many elements at once.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "arith/range.hpp"
+#include "base/embedding.hpp"
+#include "splits/slices.hpp"
+
+namespace kintsugi::core {
+
+// Writes vectors first ... last - 1 of the slices: split_into_residues() of every element, NaN and infinities as zeros.
+template <class View>
+void split_block_into_residues(const View& operand, const SplitRule& rule,
+                               std::span<const VectorRange> ranges, const Slices& slices, std::int64_t first,
+                               std::int64_t last);
+
+}  // namespace kintsugi::core

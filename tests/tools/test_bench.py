@@ -1,0 +1,236 @@
+"""kintsugi bench: checked results, honest numbers, what fails a check, bad input; its files on pages."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from test_json import accept
+
+TINY = ["--shapes", "8x12x16", "--repeat", "2", "--threads", "1"]
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def rows(program):
+    def run(*words, **keywords):
+        document = program.ok("bench", *words, "--json", **keywords).json()
+        accept(document, "bench")
+        return document["rows"]
+
+    return run
+
+
+def test_rows_and_schema(program):
+    baselines = ["native", "long-double", "float128", "mpfr:113"]
+    words = ["exact,fp64", "ozaki2:moduli=20", "--type", "fp64", "--baselines", ",".join(baselines)]
+    document = program.ok("bench", *words, *TINY, "--json").json()
+    accept(document, "bench")
+    assert document["settings"]["shapes"] == ["8x12x16"] and document["settings"]["baselines"] == baselines
+    rows = document["rows"]
+    assert [row["name"] for row in rows] == ["exact", "fp64", "ozaki2:moduli=20", *baselines]
+    assert [row["kind"] for row in rows] == ["candidate"] * 3 + ["baseline"] * 4
+    assert [row["check"]["promise"] for row in rows] == ["exact", "contract", "bound", "contract"] + ["bound"] * 3
+    assert rows[2]["products"] == 20 and rows[2]["scheme"] == "ozaki2:moduli=20"
+    for row in rows:
+        assert row["problem"] == {"m": 8, "n": 12, "k": 16, "type": "fp64"}
+        assert row["check"]["entries_checked"] == row["check"]["entries_total"] == 8 * 12
+        loop = row["name"] in baselines[1:]
+        assert (row["engine"] is None) == (row["workspace_bytes"] is None) == loop
+        assert (row["products"] is None) == (row["kind"] == "baseline")
+    assert "OpenBLAS" in rows[3]["engine_details"], "the native product's kernels"
+
+
+def test_numbers_belong_together(rows):
+    for row in rows("fp16x3", "int8x6", "--baselines", "native,float128", *TINY):
+        time = row["time"]
+        assert 0 < time["minimum"] <= time["median"] and time["runs"] == 2
+        computed = row["computed"]
+        assert row["rate"] == pytest.approx(2 * computed["m"] * computed["n"] * 16 / time["minimum"])
+        assert set(row["ratios"]) == {"native", "float128"}
+        if row["kind"] == "baseline":
+            assert row["ratios"][row["name"]] == 1
+
+
+def test_ratios_are_those_of_the_rates(rows):
+    measured = rows("fp16x3", "--baselines", "native,long-double", *TINY)
+    rates = {row["name"]: row["rate"] for row in measured}
+    for row in measured:
+        for name, ratio in row["ratios"].items():
+            assert ratio == pytest.approx(row["rate"] / rates[name])
+
+
+def test_plain_loops_compute_a_leading_block(rows):
+    flags = ["--baselines", "native,float128", "--baseline-size", "5"]
+    native, loop = rows("exact", *flags, *TINY)[1:]
+    assert native["computed"] == {"m": 8, "n": 12} and loop["computed"] == {"m": 5, "n": 5}
+    assert loop["check"]["entries_total"] == 25 and loop["check"]["correctly_rounded_fraction"] == 1
+
+
+def test_what_the_data_decide_is_said(rows):
+    (narrow, _), (wide, _) = (
+        rows("fp32", "--distribution", distribution, *TINY) for distribution in ("span:2", "span:120")
+    )
+    assert narrow["name"] == wide["name"] == "fp32"
+    assert narrow["scheme"] != "native" and narrow["accumulator"] == "fp32" and wide["scheme"] == "native"
+
+
+def test_sizes_limits_and_seeds(program, rows):
+    words = ["fp16x3", "--shapes", "300,4x5x6", "--repeat", "1", "--seed", "9"]
+    free = rows(*words)
+    assert [tuple(row["problem"].values())[:3] for row in free[::2]] == [(300, 300, 300), (4, 5, 6)]
+    assert free[0]["check"]["entries_checked"] < free[0]["check"]["entries_total"] == 90000
+    limited = rows(*words, "--workspace-limit", str(free[0]["workspace_bytes"] - 256))
+    assert limited[0]["workspace_bytes"] < free[0]["workspace_bytes"]
+    error = "max_componentwise"
+    assert limited[0]["check"][error] == free[0]["check"][error], "the bits are the same"
+    assert rows(*words[:-1], "10")[0]["check"][error] != free[0]["check"][error]
+
+
+def test_the_environment_does_not_choose(rows):
+    environment = {"KINTSUGI_SCHEME": "fp16", "KINTSUGI_POLICY": "native", "KINTSUGI_THREADS": "1"}
+    candidate, native = rows("fp16x3", *TINY[:-2], "--threads", "2", environment=environment)
+    assert (candidate["scheme"], native["scheme"], candidate["threads"]) == ("fp16x3", "native", 2)
+
+
+# SGEMM that is wrong in the last entry of C, or leaves it as it was.
+FAKE_BLAS = """
+void openblas_set_num_threads(int threads) { (void)threads; }
+int openblas_get_num_threads(void) { return 1; }
+#define GEMM(NAME, T)                                                                                       \\
+  void NAME(const char* transa, const char* transb, const int* m, const int* n, const int* k, const T* alpha, \\
+            const T* a, const int* lda, const T* b, const int* ldb, const T* beta, T* c, const int* ldc) {    \\
+    for (int i = 0; i < *m; ++i)                                                                            \\
+      for (int j = 0; j < *n; ++j) {                                                                        \\
+        double sum = 0;                                                                                     \\
+        for (int l = 0; l < *k; ++l)                                                                        \\
+          sum += (double)(*transa == 'N' ? a[i + l * *lda] : a[l + i * *lda]) *                             \\
+                 (*transb == 'N' ? b[l + j * *ldb] : b[j + l * *ldb]);                                      \\
+        T* entry = &c[i + j * *ldc];                                                                        \\
+        if (i + 1 < *m || j + 1 < *n) *entry = (T)(*alpha * sum + (*beta != 0 ? *beta * *entry : 0));       \\
+        else LAST;                                                                                          \\
+      }                                                                                                     \\
+  }
+GEMM(sgemm_, float)
+GEMM(dgemm_, double)
+"""
+
+
+@pytest.mark.parametrize("last,ratio", [("*entry = sum + 1", r"[\d.e+]+"), ("(void)0", "inf")])
+def test_a_wrong_result_is_not_timed(program, last, ratio):
+    (program.folder / "blas.c").write_text(FAKE_BLAS)
+    compiler = os.environ.get("TESTED_CC", "cc")
+    subprocess.run([compiler, "-shared", "-fPIC", f"-DLAST={last}", "blas.c", "-o", "libfake.so"],
+                   cwd=program.folder, check=True)
+    environment = {"KINTSUGI_CPU_BLAS": str(program.folder / "libfake.so")}
+    result = program("bench", "int8x6", *TINY, "-o", "r.json", environment=environment)
+    assert result.status == 1 and result.stdout == ""
+    message = r"kintsugi: native: 8x12x16: the largest error of 96 checked entries is " + ratio + " times what"
+    assert re.match(message, result.stderr), result.stderr
+    assert not (program.folder / "r.json").exists()
+
+
+@pytest.mark.parametrize(
+    "words,message",
+    [
+        ([], "CANDIDATE: is missing"),
+        (["fp17"], 'fp17: '),
+        (["1e-400"], "1e-400: "),
+        (["native"], "CANDIDATE: native is a baseline: --baselines native"),
+        (["fp16", "--type", "fp64"], "fp16: "),
+        (["fp16", "--baselines", "mpfr:52"], '--baselines: "mpfr:52" is not native, and arithmetic'),
+        (["fp16", "--baselines", "quad"], '--baselines: "quad" is not native, and arithmetic'),
+        (["fp16", "--shapes", "8x8"], '--shapes: "8x8" is not of the form MxNxK'),
+        (["fp16", "--shapes", "big"], '--shapes: "big" is neither N nor MxNxK'),
+        (["fp16", "--shapes", "0"], "--shapes: "),
+        (["fp16", "--shapes", "9999999"], "--shapes: "),
+        (["fp16", "--distribution", "gauss"], "--distribution: "),
+        (["fp16", "--distribution", "offset:300"], "--distribution: "),
+        (["fp16", "--engine", "abacus"], 'fp16: there is no engine "abacus"'),
+        (["fp16", "--workspace-limit", "all"], "--workspace-limit: "),
+        (["fp16", "--repeat", "0"], "--repeat: "),
+        (["fp16", "--threads", "0"], "--threads: "),
+        (["fp16", "-o", "absent/r.json"], "absent/r.json: the folder absent does not exist"),
+        (["fp16", "--distribution", "power-of-two:20"], "fp16: promises nothing for these operands"),
+    ],
+)
+def test_bad_input(program, words, message):
+    assert program.bad("bench", *words, *([] if "--shapes" in words else TINY[:2])).startswith(message)
+    assert program.files() == ["home"]
+
+
+def test_text(program):
+    text = program.ok("bench", "exact", "--baselines", "native,float128", "--baseline-size", "4", *TINY).stdout
+    lines = text.splitlines()
+    assert lines[0] == "fp32, uniform, seed 1; 1 threads, 2 rounds" and "OpenBLAS" in lines[1]
+    (head,) = [line for line in lines if line.startswith("m x n x k")]
+    assert "x native" in head and "x float128" in head and "GFLOP/s" in head
+    (exact,) = [line for line in lines if " exact (" in line]
+    assert exact.startswith("8 x 12 x 16  exact (ozaki2") and "correctly rounded" in exact
+    assert lines[-1].startswith("Plain loops computed the first 4 rows and 4 columns of C alone")
+
+
+def test_the_page_of_a_file(program):
+    flags = ["--shapes", "4,8,4x4x8", "--repeat", "1", "--baselines", "native,long-double"]
+    for threads in ("1", "2"):
+        program.ok("bench", "fp16x3", "exact", *flags, "--threads", threads, "-o", f"r{threads}.json")
+    document = json.loads((program.folder / "r1.json").read_text())
+    accept(document, "bench")
+    program.ok("report", "r1.json", "r2.json", "-o", "report.html", "--svg", "pictures")
+    root = ElementTree.fromstring((program.folder / "report.html").read_text())
+    titles = [node.text for node in root.iter() if node.tag.endswith("}h2")]
+    assert titles == ["uniform, m = 4, n = 4: rate against k", "uniform, k = 8: rate against m = n",
+                      "uniform: rate against m = n = k", "All rates"]
+    names = ["fp16x3 · cpu", "exact · cpu", "native · cpu", "long-double · plain loop"]
+    labels = {f"{name} · {threads} threads" for name in names for threads in (1, 2)}
+    charts = list(root.iter(SVG + "svg"))
+    assert len(charts) == 3 * 2, "rates, and ratios to native"
+    for chart in charts:
+        groups = [group for group in chart.iter(SVG + "g") if "series" in group.get("class").split()]
+        assert {group.find(SVG + "title").text for group in groups} == labels
+    (body,) = [node for node in root.iter() if node.tag.endswith("}tbody")]
+    assert len(body) == 2 * len(document["rows"]) and "OpenBLAS" in "".join(body.itertext())
+    assert len(list((program.folder / "pictures").iterdir())) == 6
+    code = [node.text for node in root.iter() if node.tag.endswith("}code")]
+    assert len(code) == 2
+    program.ok(*shlex.split(code[0])[1:])
+    again = json.loads((program.folder / "r1.json").read_text())
+    assert again["settings"] == document["settings"], "the page's command is the file's run"
+
+
+def test_errors_and_rates_on_one_page(program):
+    program.ok("bench", "fp16x3", "--shapes", "4,8", "--repeat", "1", "-o", "r.json")
+    program.ok("accuracy", "--schemes", "fp16x3", "--shapes", "4x4x4,8x8x8", "-o", "a.json")
+    program.ok("report", "r.json", "a.json", "-o", "report.html")
+    root = ElementTree.fromstring((program.folder / "report.html").read_text())
+    titles = [node.text for node in root.iter() if node.tag.endswith("}h2")]
+    assert titles == ["uniform: rate against m = n = k", "uniform: error against m = n = k", "All rows", "All rates"]
+
+
+@pytest.mark.parametrize(
+    "path,value,message",
+    [
+        ("name", 3, "row 2: name is 3; expected: a text"),
+        ("rate", 0, "row 2: rate is 0; expected: a positive number"),
+        ("ratios", {"native": "much"}, "row 2: ratios is "),
+        ("threads", 0, "row 2: threads is 0; "),
+        ("time", {}, "row 2: time/minimum is null; "),
+        ("workspace_bytes", -1, "row 2: workspace_bytes is -1; "),
+    ],
+)
+def test_nonsense_is_refused_with_its_place(program, path, value, message):
+    program.ok("bench", "fp16x3", *TINY, "-o", "r.json")
+    document = json.loads((program.folder / "r.json").read_text())
+    document["rows"][1][path] = value
+    (program.folder / "f.json").write_text(json.dumps(document))
+    assert program.bad("report", "f.json", "-o", "report.html").startswith("f.json: " + message)
+
+
+def test_help(program):
+    text = program.ok("bench", "--help").stdout
+    (example,) = [line for line in text.split("Example:\n")[1].splitlines() if line.startswith("  kintsugi ")]
+    program.ok(*example.split()[1:], "--repeat", "1", "--baseline-size", "8")
+    assert {row["problem"]["k"] for row in json.loads((program.folder / "bench.json").read_text())["rows"]} == {256, 512}

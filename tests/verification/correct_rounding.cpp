@@ -1,0 +1,190 @@
+// The contract `exact`: every entry is RN(alpha AB + beta C). Half of the entries and more are constructed with a known
+// answer (rounding_cases.hpp), the others drawn at random and summed by MPFR without a rounding but the last one.
+//
+//   build/tests/correct_rounding              what the test suite takes
+//   build/tests/correct_rounding 10000000     the figure of docs/results/LOG.md
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <type_traits>
+
+#include "kintsugi/kintsugi.hpp"
+#include "lab/generators.hpp"
+#include "tests/lab/mpfr_value.hpp"
+#include "tests/support/effort.hpp"
+#include "tests/verification/rounding_cases.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+using lab::testing::Mpfr;
+
+struct Count {
+  std::int64_t entries = 0;
+  std::int64_t misses = 0;
+};
+
+// How the library is asked: the contract on both engines, and the program of its last rung.
+Options route(std::int64_t number) {
+  switch (number % 8) {
+    case 0: return {.scheme = "superaccumulator", .engine = "reference"};
+    case 1: return {.accuracy = "exact", .engine = "reference"};
+    default: return {.accuracy = "exact", .engine = "cpu"};
+  }
+}
+
+template <class T>
+class Judge {
+ public:
+  Judge(std::map<std::string, Count>& families, std::map<std::string, std::int64_t>& rungs)
+      : families_(families), rungs_(rungs) {}
+
+  // Multiplies and compares bits, so that -0 is not +0.
+  void operator()(const std::string& family, const RoundingProblem<T>& problem, const Options& options) {
+    std::vector<T> c = problem.c;
+    gemm(Op::N, Op::N, problem.m, problem.n, problem.k, problem.alpha, problem.a.data(), problem.m,
+         problem.b.data(), problem.k, problem.beta, c.data(), problem.m, options, &handle_);
+    Count& count = families_[(std::is_same_v<T, float> ? "FP32 " : "FP64 ") + family];
+    count.entries += problem.m * problem.n;
+    for (std::size_t e = 0; e < c.size(); ++e) {
+      if (std::memcmp(&c[e], &problem.expected[e], sizeof(T)) == 0) continue;
+      if (count.misses++ == 0) show(problem, e, c[e]);
+    }
+    const auto done = nlohmann::json::parse(report(handle_));
+    for (const auto& rung : done.at("rungs")) {
+      if (rung.at("entries") > 0) rungs_[rung.at("scheme")] += problem.m * problem.n;
+    }
+  }
+
+ private:
+  static void show(const RoundingProblem<T>& problem, std::size_t e, T computed) {
+    const auto i = static_cast<std::int64_t>(e) % problem.m;
+    const auto j = static_cast<std::int64_t>(e) / problem.m;
+    fmt::print(stderr, "entry {}, {}: {:a}, expected {:a}; alpha {:a} beta {:a} C {:a}\n", i, j, computed,
+               problem.expected[e], problem.alpha, problem.beta, problem.c[e]);
+    for (std::int64_t p = 0; p < problem.k; ++p) {
+      const T x = problem.a[i + p * problem.m];
+      const T y = problem.b[p + j * problem.k];
+      if (x != 0 && y != 0) fmt::print(stderr, "  {:a} * {:a}\n", x, y);
+    }
+  }
+
+  std::map<std::string, Count>& families_;
+  std::map<std::string, std::int64_t>& rungs_;
+  Handle handle_;
+};
+
+template <class T>
+T rounded(const Mpfr& sum) {
+  if (sum.sign() == 0) return 0;
+  if constexpr (std::is_same_v<T, float>) return sum.to_float();
+  return static_cast<T>(sum.to_double());
+}
+
+// Random operands and scalars; the answers are MPFR's.
+template <class T>
+RoundingProblem<T> random_problem(Random& random, std::int64_t number) {
+  constexpr bool wide = std::is_same_v<T, double>;
+  static const std::string distributions[] = {"uniform",   "phi:1",           "phi:4",
+                                              "span:30",   "span:60",         wide ? "span:2000" : "span:250",
+                                              "subnormal", "subnormal-mixed", "cancellation:40",
+                                              "type3",     "graded-inner:90", wide ? "span:700" : "span:120"};
+  static constexpr double scalars[] = {1, 1, -1, 0.3, -7e8, 1.7e-33};
+  RoundingProblem<T> problem(24, 20, random.integer(1, 40));
+  const auto seed = random.bits();
+  const auto distribution = lab::parse_distribution(distributions[number % std::ssize(distributions)]);
+  const core::MatrixView<T> a{problem.a.data(), problem.m, problem.k, 1, problem.m};
+  const core::MatrixView<T> b{problem.b.data(), problem.k, problem.n, 1, problem.k};
+  lab::fill(distribution, lab::Side::a, seed, a);
+  lab::fill(distribution, lab::Side::b, seed, b);
+  problem.alpha = static_cast<T>(scalars[random.integer(0, 5)]);
+  problem.beta = static_cast<T>(random.flip() ? 0 : scalars[random.integer(0, 5)]);
+  if (problem.beta != 0)
+    lab::fill(distribution, lab::Side::a, seed + 1, core::MatrixView<T>{problem.c.data(), 24, 20, 1, 24});
+  for (std::int64_t j = 0; j < problem.n; ++j) {
+    for (std::int64_t i = 0; i < problem.m; ++i) {
+      Mpfr sum;
+      for (std::int64_t p = 0; p < problem.k; ++p) sum += Mpfr(a(i, p)) * Mpfr(b(p, j));
+      sum *= Mpfr(problem.alpha);
+      const std::int64_t e = i + j * problem.m;
+      if (problem.beta != 0) sum += Mpfr(problem.beta) * Mpfr(problem.c[e]);
+      problem.expected[e] = rounded<T>(sum);
+    }
+  }
+  return problem;
+}
+
+template <class T>
+void judge_round(Random& random, std::int64_t number, Judge<T>& judge) {
+  constexpr std::int64_t rows = 256, columns = 8;
+  const Options options = route(number);
+  constexpr int far = std::is_same_v<T, double> ? 1900 : 200;
+  for (const bool scalars : {false, true}) {
+    const std::string tail = scalars ? ", alpha and beta C" : "";
+    judge("constructed, narrow" + tail,
+          ConstructedRounding<T>(random, rows, columns, 40, false, scalars).problem(), options);
+    judge("constructed, 2^-200" + tail,
+          ConstructedRounding<T>(random, rows, columns, 200, false, scalars).problem(), options);
+    judge("constructed, any span" + tail,
+          ConstructedRounding<T>(random, rows, columns, far, true, scalars).problem(), options);
+  }
+  judge("constructed, ties of alpha and beta", TiesOfScalars<T>(random, rows, columns).problem(), options);
+  for (int part = 0; part < 12; ++part)
+    judge("random, against MPFR", random_problem<T>(random, 12 * number + part), options);
+}
+
+// One entry of a right answer moved by a last place must count as one miss.
+bool sees_a_miss(Random& random) {
+  std::map<std::string, Count> families;
+  std::map<std::string, std::int64_t> rungs;
+  RoundingProblem<double> problem = TiesOfScalars<double>(random, 4, 3).problem();
+  problem.expected[5] = std::nextafter(problem.expected[5], 0.0);
+  Judge<double>{families, rungs}("moved", problem, route(1));
+  return families["FP64 moved"].misses == 1;
+}
+
+int run(std::int64_t wanted) {
+  Random random(20261120);
+  if (!sees_a_miss(random)) {
+    fmt::print(stderr, "an entry that is wrong by a last place was not seen\n");
+    return 1;
+  }
+  std::map<std::string, Count> families;
+  std::map<std::string, std::int64_t> rungs;
+  Judge<float> floats(families, rungs);
+  Judge<double> doubles(families, rungs);
+  Count all;
+  for (std::int64_t number = 0; all.entries < wanted; ++number) {
+    judge_round(random, number, floats);
+    judge_round(random, number, doubles);
+    all = {};
+    for (const auto& [family, count] : families) {
+      all.entries += count.entries;
+      all.misses += count.misses;
+    }
+  }
+  for (const auto& [family, count] : families)
+    fmt::print("{:<60} {:>10} entries {:>6} misses\n", family, count.entries, count.misses);
+  for (const auto& [rung, entries] : rungs) fmt::print("{:<60} {:>10} entries\n", "by " + rung, entries);
+  fmt::print("{:<60} {:>10} entries {:>6} misses\n", "all", all.entries, all.misses);
+  return all.misses == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace kintsugi::test
+
+int main(int argc, char** argv) {
+  const std::string argument = argc > 1 ? argv[1] : kintsugi::test::thorough ? "300000" : "30000";
+  const std::int64_t entries = std::atoll(argument.c_str());
+  if (argc > 2 || entries <= 0) {
+    fmt::print(
+        "correct_rounding [ENTRIES]: at least so many entries of exact products against known answers\n"
+        "example: correct_rounding 10000000\n");
+    return argument == "--help" ? 0 : 2;
+  }
+  return kintsugi::test::run(entries);
+}

@@ -1,0 +1,308 @@
+// Products whose correctly rounded entries are known by construction: ties, ties and numbers of T with a part far
+// below them, subnormal results, underflow to zero and the edge of overflow, hidden behind products that cancel.
+//
+// Every entry of C has elements of its own in A: the columns of B are zero outside blocks of inner indices that no
+// other column uses. So m n answers are chosen freely, and one call computes all of them.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "lab/random.hpp"
+
+namespace kintsugi::test {
+
+using lab::Random;
+
+__extension__ using Int128 = __int128;
+__extension__ using UnsignedInt128 = unsigned __int128;
+
+template <class T>
+struct RoundingLimits {
+  static constexpr int digits = std::numeric_limits<T>::digits;
+  static constexpr int lowest = std::numeric_limits<T>::min_exponent - digits;  // of the last bit of all
+  static constexpr int highest =
+      std::numeric_limits<T>::max_exponent - digits;                      // of the largest binade's last bit
+  static constexpr std::uint64_t top = std::uint64_t{1} << (digits - 1);  // leading bit of a significand
+};
+
+// C = alpha A B + beta C, column-major, and what it must be.
+template <class T>
+struct RoundingProblem {
+  RoundingProblem(std::int64_t rows, std::int64_t columns, std::int64_t inner)
+      : m(rows), n(columns), k(inner), a(static_cast<std::size_t>(m * k)), b(static_cast<std::size_t>(k * n)),
+        c(static_cast<std::size_t>(m * n), std::numeric_limits<T>::quiet_NaN()), expected(c.size()) {}
+
+  std::int64_t m, n, k;
+  std::vector<T> a, b, c, expected;
+  T alpha = 1, beta = 0;
+};
+
+// Elements whose product is an integer of at most `digits` bits times 2^position: the integer is A's, with what the
+// position has beyond 2^y, the power of two that is B's.
+struct Slot {
+  int position;
+  int y;
+};
+
+// y for that position, so that both factors are numbers of T: in the middle of what is possible, which keeps the
+// spans of A and B small, or anywhere.
+template <class T>
+Slot place(Random& random, int position, bool anywhere) {
+  using L = RoundingLimits<T>;
+  const int least = std::max(L::lowest, position - L::highest);
+  const int most = std::min(std::numeric_limits<T>::max_exponent - 1, position - L::lowest);
+  const int middle = std::clamp(position >> 1, least, most);
+  return {position, anywhere ? static_cast<int>(random.integer(least, most)) : middle};
+}
+
+template <class T>
+bool placeable(int position) {
+  using L = RoundingLimits<T>;
+  return position >= 2 * L::lowest && position <= L::highest + std::numeric_limits<T>::max_exponent - 1;
+}
+
+// significand 2^last rounded from above or below is known by where the rest lies.
+enum class Rest : std::uint8_t { none, below_half, half, above_half, little_more, little_less };
+
+struct Chosen {
+  std::uint64_t significand;
+  Rest rest;
+
+  std::uint64_t rounded() const {
+    if (rest == Rest::above_half) return significand + 1;
+    return rest == Rest::half ? significand + (significand & 1U) : significand;
+  }
+};
+
+// What the columns of a problem have in common, drawn at random.
+template <class T>
+class ConstructedRounding {
+ public:
+  using L = RoundingLimits<T>;
+  // A product, its two halves that cancel it, the chosen number, half of its last place, what lies far below that,
+  // and the two halves of beta C that cancel it.
+  static constexpr int block = 8;
+
+  ConstructedRounding(Random& random, std::int64_t rows, std::int64_t columns, int most_depth, bool anywhere,
+                      bool with_scalars)
+      : random_(random), anywhere_(anywhere), most_depth_(most_depth),
+        problem_(rows, columns, columns * block) {
+    if (with_scalars) {
+      alpha_exponent_ = static_cast<int>(random_.integer(-20, 20));
+      alpha_sign_ = random_.flip() ? -1 : 1;
+      problem_.alpha = std::ldexp(static_cast<T>(alpha_sign_), alpha_exponent_);
+      beta_ = significand();
+      problem_.beta = std::ldexp(static_cast<T>(beta_), -L::digits);
+    }
+    const int last = draw_last();
+    for (std::int64_t j = 0; j < columns; ++j) fill_column(j, anywhere ? draw_last() : last);
+  }
+
+  const RoundingProblem<T>& problem() const { return problem_; }
+
+ private:
+  struct Column {
+    int last;  // exponent of the results' last place
+    std::uint64_t factor;
+    int c_exponent;
+    Slot number, half, little, product, low, high, c_low, c_high;
+    std::array<int, block> order;
+  };
+
+  std::uint64_t significand() { return L::top | (random_.bits() & (L::top - 1)) | 1U; }
+
+  // Exponent of the last place: anywhere, or at the two ends.
+  int draw_last() {
+    switch (random_.integer(0, 3)) {
+      case 0: return L::lowest;
+      case 1: return L::highest;
+      default: return static_cast<int>(random_.integer(L::lowest, L::highest));
+    }
+  }
+
+  bool draw(Column& column) {
+    const int last = column.last - alpha_exponent_;
+    const int depth = static_cast<int>(random_.integer(3, most_depth_));
+    const int cancelled = last + static_cast<int>(random_.integer(anywhere_ ? -2 * L::digits : -L::digits,
+                                                                  anywhere_ ? 200 : 4));
+    const int old = column.last + static_cast<int>(random_.integer(-2 * L::digits, 4));
+    column.c_exponent = old + L::digits;  // beta = beta_ 2^-digits
+    const bool held = column.c_exponent >= L::lowest && column.c_exponent <= L::highest;
+    const int places[] = {last,
+                          last - 1,
+                          last - depth,
+                          cancelled,
+                          cancelled + L::digits,
+                          old - alpha_exponent_,
+                          old - alpha_exponent_ + L::digits};
+    if (!std::all_of(std::begin(places), std::end(places), placeable<T>)) return false;
+    if (beta_ != 0 && !held) return false;
+    const auto slot = [&](int position) { return place<T>(random_, position, anywhere_); };
+    column.number = slot(last);
+    column.half = slot(last - 1);
+    column.little = slot(last - depth);
+    column.product = slot(cancelled);
+    column.low = slot(cancelled);
+    column.high = slot(cancelled + L::digits);
+    column.c_low = slot(old - alpha_exponent_);
+    column.c_high = slot(old - alpha_exponent_ + L::digits);
+    column.factor = significand();
+    return column.product.y + L::digits < std::numeric_limits<T>::max_exponent;
+  }
+
+  Column draw_column(int last) {
+    Column column{};
+    column.last = last;
+    while (!draw(column)) {
+    }
+    for (int s = 0; s < block; ++s) column.order[s] = s;
+    for (int s = block - 1; s > 0; --s) std::swap(column.order[s], column.order[random_.integer(0, s)]);
+    return column;
+  }
+
+  Chosen choose(int last) {
+    static constexpr Rest rests[] = {Rest::none,       Rest::half,        Rest::half,       Rest::below_half,
+                                     Rest::above_half, Rest::little_more, Rest::little_less};
+    const Rest rest = rests[random_.integer(0, 6)];
+    const std::uint64_t all = 2 * L::top - 1;
+    std::uint64_t number = L::top | (random_.bits() & (L::top - 1));
+    if (last == L::lowest) number >>= random_.integer(0, L::digits);  // subnormal, or zero
+    const auto shape = random_.integer(0, 7);
+    if (shape == 0 || (last == L::highest && shape < 6)) number = all;
+    if (shape == 7) number = L::top;
+    return {number, rest};
+  }
+
+  // Sums to the chosen number, in units of its last place (exact: the products are elements of T times powers of two).
+  void fill_entry(std::int64_t i, std::int64_t j, const Column& column) {
+    const Chosen chosen = choose(column.last);
+    const bool half =
+        chosen.rest == Rest::half || chosen.rest == Rest::below_half || chosen.rest == Rest::above_half;
+    const bool more = chosen.rest == Rest::above_half || chosen.rest == Rest::little_more;
+    const bool less = chosen.rest == Rest::below_half || chosen.rest == Rest::little_less;
+    const int sign = random_.flip() ? -1 : 1;
+    const int inner_sign = sign * alpha_sign_;
+    const std::uint64_t first = random_.bits() >> (64 - L::digits);
+    const auto product = static_cast<UnsignedInt128>(first) * column.factor;
+    const std::uint64_t mask = 2 * L::top - 1;
+    set(i, j, column, 0, column.product, first, -inner_sign);
+    set(i, j, column, 1, column.low, static_cast<std::uint64_t>(product) & mask, inner_sign);
+    set(i, j, column, 2, column.high, static_cast<std::uint64_t>(product >> L::digits), inner_sign);
+    set(i, j, column, 3, column.number, chosen.significand, inner_sign);
+    set(i, j, column, 4, column.half, half ? 1 : 0, inner_sign);
+    set(i, j, column, 5, column.little, more || less ? 1 : 0, less ? -inner_sign : inner_sign);
+    if (beta_ != 0) hide_old_entry(i, j, column);
+    const bool nothing = chosen.significand == 0 && chosen.rest == Rest::none;
+    const bool negative = sign < 0 && !nothing;
+    const bool below_zero = chosen.significand == 0 && chosen.rest == Rest::little_less;
+    const double magnitude = std::ldexp(static_cast<double>(chosen.rounded()), column.last);
+    problem_.expected[i + j * problem_.m] = static_cast<T>(negative != below_zero ? -magnitude : magnitude);
+  }
+
+  void hide_old_entry(std::int64_t i, std::int64_t j, const Column& column) {
+    const std::uint64_t old = random_.bits() >> (64 - L::digits);
+    const auto product = static_cast<UnsignedInt128>(old) * beta_;
+    problem_.c[i + j * problem_.m] = std::ldexp(static_cast<T>(old), column.c_exponent);
+    set(i, j, column, 6, column.c_low, static_cast<std::uint64_t>(product) & (2 * L::top - 1), -alpha_sign_);
+    set(i, j, column, 7, column.c_high, static_cast<std::uint64_t>(product >> L::digits), -alpha_sign_);
+  }
+
+  void set(std::int64_t i, std::int64_t j, const Column& column, int slot, const Slot& where,
+           std::uint64_t integer, int sign) {
+    const std::int64_t p = j * block + column.order[slot];
+    const T value = std::ldexp(static_cast<T>(integer), where.position - where.y);
+    problem_.a[i + p * problem_.m] = sign < 0 ? -value : value;
+  }
+
+  void fill_column(std::int64_t j, int last) {
+    const Column column = draw_column(last);
+    const Slot* slots[] = {&column.product, &column.low,    &column.high,  &column.number,
+                           &column.half,    &column.little, &column.c_low, &column.c_high};
+    for (int s = 0; s < static_cast<int>(std::size(slots)); ++s) {
+      const T factor = s == 0 ? static_cast<T>(column.factor) : T(1);
+      problem_.b[j * block + column.order[s] + j * problem_.k] = std::ldexp(factor, slots[s]->y);
+    }
+    for (std::int64_t i = 0; i < problem_.m; ++i) fill_entry(i, j, column);
+  }
+
+  Random& random_;
+  bool anywhere_;
+  int most_depth_;
+  int alpha_exponent_ = 0;
+  int alpha_sign_ = 1;
+  std::uint64_t beta_ = 0;
+  RoundingProblem<T> problem_;
+};
+
+// alpha x + beta C in the middle of two numbers of T, or a little beside it, alpha and beta of all bits: the product of
+// alpha's and x's significands is a random integer, and C follows from it modulo 2^(digits - 1).
+template <class T>
+class TiesOfScalars {
+ public:
+  using L = RoundingLimits<T>;
+  static constexpr int block = 2;
+  static constexpr int width = L::digits - 1;
+
+  TiesOfScalars(Random& random, std::int64_t rows, std::int64_t columns)
+      : random_(random), problem_(rows, columns, columns * block), alpha_(scalar()), beta_(scalar()) {
+    problem_.alpha = std::ldexp(static_cast<T>(alpha_), -L::digits);
+    problem_.beta = std::ldexp(static_cast<T>(beta_), -L::digits);
+    constexpr int range = std::numeric_limits<T>::max_exponent / 4;
+    for (std::int64_t j = 0; j < columns; ++j) {
+      const int unit = static_cast<int>(random.integer(-range, range));
+      const int below = unit - static_cast<int>(random.integer(3, range));
+      problem_.b[j * block + j * problem_.k] = std::ldexp(T(1), unit / 2);
+      problem_.b[j * block + 1 + j * problem_.k] = std::ldexp(T(1), below / 2);
+      for (std::int64_t i = 0; i < rows; ++i) fill_entry(i, j, unit, below);
+    }
+  }
+
+  const RoundingProblem<T>& problem() const { return problem_; }
+
+ private:
+  // Odd, and little above its leading bit, so that the sum's length varies little.
+  std::uint64_t scalar() { return L::top | (random_.bits() & (L::top / 8 - 1)) | 1U; }
+
+  std::uint64_t inverse_of_beta() const {
+    std::uint64_t inverse = beta_;  // right to 3 bits; every step doubles them
+    for (int step = 0; step < 5; ++step) inverse *= 2 - beta_ * inverse;
+    return inverse;
+  }
+
+  void fill_entry(std::int64_t i, std::int64_t j, int unit, int below) {
+    constexpr std::uint64_t half = std::uint64_t{1} << (width - 1);
+    constexpr std::uint64_t mask = 2 * half - 1;
+    std::uint64_t x = 0, kept = 0;
+    std::int64_t old = 0;
+    do {
+      x = random_.bits() >> (64 - L::digits);
+      old = static_cast<std::int64_t>(((half - alpha_ * x) * inverse_of_beta()) & mask);
+      if (random_.flip()) old -= static_cast<std::int64_t>(mask) + 1;
+      const Int128 sum =
+          static_cast<Int128>(alpha_) * static_cast<Int128>(x) + static_cast<Int128>(beta_) * old;
+      kept = sum > 0 ? static_cast<std::uint64_t>(sum >> width) : 0;
+    } while (std::bit_width(kept) != L::digits);
+    const int side = static_cast<int>(random_.integer(-1, 1));  // of the tie
+    const T sign = random_.flip() ? T(-1) : T(1);
+    const std::uint64_t rounded = side > 0 ? kept + 1 : side < 0 ? kept : kept + (kept & 1U);
+    T* row = problem_.a.data() + i + j * block * problem_.m;
+    row[0] = sign * std::ldexp(static_cast<T>(x), unit - unit / 2);
+    row[problem_.m] = sign * std::ldexp(static_cast<T>(side), below - below / 2);
+    problem_.c[i + j * problem_.m] = sign * std::ldexp(static_cast<T>(old), unit);
+    problem_.expected[i + j * problem_.m] =
+        sign * std::ldexp(static_cast<T>(rounded), unit - L::digits + width);
+  }
+
+  Random& random_;
+  RoundingProblem<T> problem_;
+  std::uint64_t alpha_;
+  std::uint64_t beta_;
+};
+
+}  // namespace kintsugi::test

@@ -1,0 +1,96 @@
+// Where NaN and infinities must stand in C = alpha A B + beta C: FACTS section 8, entry by entry, as sets of the classes
+// that are right. Written from the table alone, without a look at src/recombine.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "base/view.hpp"
+
+namespace kintsugi::test {
+
+// A set of classes of numbers.
+using Classes = unsigned;
+inline constexpr Classes a_nan = 1, plus_infinity = 2, minus_infinity = 4, finite = 8;
+inline constexpr Classes any_class = 15;
+
+template <class T>
+Classes class_of(T x) {
+  if (std::isnan(x)) return a_nan;
+  if (std::isinf(x)) return x > 0 ? plus_infinity : minus_infinity;
+  return finite;
+}
+
+// Of sums, one from each set: infinities of two signs make NaN.
+inline Classes add(Classes x, Classes y) {
+  Classes result = 0;
+  if (((x | y) & a_nan) != 0) result |= a_nan;
+  if ((x & plus_infinity && y & minus_infinity) || (x & minus_infinity && y & plus_infinity)) result |= a_nan;
+  for (const Classes infinity : {plus_infinity, minus_infinity}) {
+    if ((x & infinity && y & (finite | infinity)) || (y & infinity && x & (finite | infinity)))
+      result |= infinity;
+  }
+  if ((x & finite) != 0 && (y & finite) != 0) result |= finite;
+  return result;
+}
+
+// Of products with a number that is not 0.
+inline Classes times(Classes x, double factor) {
+  if (std::isnan(factor)) return a_nan;
+  if (factor > 0) return x;
+  return (x & (a_nan | finite)) | ((x & plus_infinity) != 0 ? minus_infinity : 0) |
+         ((x & minus_infinity) != 0 ? plus_infinity : 0);
+}
+
+// Of (A B)_ij by its special values alone: one infinite product is an infinity, two of two signs, an infinity times 0
+// and any NaN are NaN. `finite` means that no factor is special. Where a native product adds them, the finite ones
+// beside an infinity may overflow to the other one.
+template <class T>
+Classes class_of_product(const core::MatrixView<T>& a, const core::MatrixView<T>& b, std::int64_t i,
+                         std::int64_t j, bool natively) {
+  Classes sum = finite;
+  double others = 0;
+  for (std::int64_t p = 0; p < a.columns; ++p) {
+    const T x = a(i, p);
+    const T y = b(p, j);
+    if (std::isnan(x) || std::isnan(y)) return a_nan;
+    if (!std::isinf(x) && !std::isinf(y)) {
+      others += std::abs(static_cast<double>(x) * static_cast<double>(y));
+      continue;
+    }
+    if (x == 0 || y == 0) return a_nan;
+    sum = add(sum, (x > 0) == (y > 0) ? plus_infinity : minus_infinity);
+  }
+  const bool overflows = natively && others > static_cast<double>(std::numeric_limits<T>::max()) / 2;
+  return sum != finite && overflows ? sum | a_nan : sum;
+}
+
+// What is known of a finite sum's value: its sign, where the computed one cannot have another, and whether it or a
+// product with alpha may overflow on the way.
+struct FiniteSum {
+  int sign = 0;            // of the exact sum
+  bool decided = true;     // the computed one has the same sign
+  bool overflows = false;  // it may pass the largest number
+};
+
+// alpha times a sum of those classes, alpha not 0.
+inline Classes scaled_class(Classes product, const FiniteSum& sum, double alpha) {
+  if (std::isnan(alpha)) return a_nan;
+  if (product != finite) return times(product, alpha);
+  if (std::isfinite(alpha)) return sum.overflows ? any_class : finite;
+  if (!sum.decided) return any_class & ~finite;
+  return sum.sign == 0 ? a_nan : times(plus_infinity, sum.sign * alpha);
+}
+
+// beta c, beta not 0; `overflows`: an overflow of the two finite factors counts as infinity or not.
+inline Classes old_class(double beta, double c, bool overflows) {
+  if (std::isnan(beta) || std::isnan(c)) return a_nan;
+  if (!std::isfinite(beta) || !std::isfinite(c)) {
+    if (beta == 0 || c == 0) return a_nan;
+    return (beta > 0) == (c > 0) ? plus_infinity : minus_infinity;
+  }
+  return overflows ? any_class & ~a_nan : finite;
+}
+
+}  // namespace kintsugi::test

@@ -1,0 +1,139 @@
+// kintsugi bench: candidates and baselines, checked, then timed in one run.
+#include <algorithm>
+#include <memory>
+
+#include "bench/run.hpp"
+#include "commands.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+std::string rate_text(const Json& rate) { return fmt::format("{:.4g}", 1e-9 * rate.get<double>()); }
+
+std::string seconds_text(const Json& seconds) { return time_text(seconds.get<double>()); }
+
+std::string workspace_text(const Json& bytes) {
+  return bytes.is_null() ? "-" : bytes_text(bytes.get<double>());
+}
+
+std::string check_text(const Json& check) {
+  if (check.at("promise") == "exact") return "correctly rounded";
+  return fmt::format("{:.2g} of its {}", read_number(check.at("largest_ratio")), cell(check, "promise"));
+}
+
+// "fp64 (ozaki2)" where the data decided what ran.
+std::string name_text(const Json& row) {
+  const std::string name = cell(row, "name");
+  return name == cell(row, "scheme") ? name : name + " (" + cell(row, "scheme") + ")";
+}
+
+void print_table(const Bench& bench, const Json& rows) {
+  std::vector<std::string> heads{"m x n x k", "candidate", "quickest", "median", "GFLOP/s"};
+  for (const auto& baseline : bench.baselines) heads.push_back("x " + baseline);
+  heads.insert(heads.end(), {"workspace", "largest error"});
+  Table table(heads);
+  for (std::size_t column = 2; column < heads.size(); ++column) table.align_right(column);
+  for (const Json& row : rows) {
+    const Json& time = row.at("time");
+    const Json& problem = row.at("problem");
+    std::vector<std::string> cells{
+        cell(problem, "m") + " x " + cell(problem, "n") + " x " + cell(problem, "k"), name_text(row),
+        seconds_text(time.at("minimum")), seconds_text(time.at("median")), rate_text(row.at("rate"))};
+    for (const auto& baseline : bench.baselines)
+      cells.push_back(fmt::format("{:.3g}", row.at("ratios").at(baseline).get<double>()));
+    cells.push_back(workspace_text(row.at("workspace_bytes")));
+    cells.push_back(check_text(row.at("check")));
+    table.add(cells);
+  }
+  fmt::print("{}", table.text());
+}
+
+void print_text(const Bench& bench, const Json& rows) {
+  fmt::print("{}, {}, seed {}; {} threads, {} rounds\n", type_text(bench.type), bench.distribution,
+             bench.seed, bench.threads, bench.repeat);
+  for (const Json& row : rows) {
+    if (row.at("engine").is_null()) continue;
+    fmt::print("{}\n", wrapped(cell(row, "engine") + ": " + cell(row, "engine_details"), 100, 2));
+    break;
+  }
+  fmt::print("\n");
+  print_table(bench, rows);
+  const bool shortened = std::any_of(rows.begin(), rows.end(), [](const Json& row) {
+    return row.at("computed").at("m") != row.at("problem").at("m") ||
+           row.at("computed").at("n") != row.at("problem").at("n");
+  });
+  if (shortened)
+    fmt::print(
+        "\nPlain loops computed the first {0} rows and {0} columns of C alone; their rates are of these.\n",
+        bench.baseline_size);
+}
+
+void run(const BenchRequest& request) {
+  require_settings();
+  const Bench bench = make_bench(request);
+  const Json result = run_bench(bench, request.output);
+  if (request.json) return print(result);
+  print_text(bench, result.at("rows"));
+}
+
+std::string footer() {
+  return "Example:\n"
+         "  kintsugi bench exact fp64 ozaki2 --type fp64 --distribution phi:0.5 --shapes 256,512 "
+         "--baselines native,float128,mpfr:113 -o bench.json\n"
+         "\n"
+         "Every result is first held against the exact product, on a sample of entries: contracts against "
+         "their\n"
+         "coefficient, exact bit for bit, schemes against their a-priori bound. One that is beyond ends the "
+         "program\n"
+         "with status 1, and nothing of its shape is timed. Then all run in turns. Rates are 2 m n k over "
+         "the\n"
+         "quickest time, in workspace that was allocated before. kintsugi report draws the results.";
+}
+
+void add_options(CLI::App& command, BenchRequest& request) {
+  command
+      .add_option("CANDIDATE", request.candidates,
+                  "Contracts (fp32, fp64, exact, a tolerance such as 1e-10; policy emulate) and schemes")
+      ->required()
+      ->delimiter(',');
+  command
+      .add_option("--baselines", request.baselines,
+                  "native, and plain loops: long-double, float128, mpfr:P of P bits [native]")
+      ->delimiter(',');
+  command.add_option("--shapes", request.shapes, "Sizes MxNxK, or N for NxNxN [512]")->delimiter(',');
+  command.add_option("--type", request.type, "Type of the operands, fp32 or fp64")
+      ->check(CLI::IsMember({"fp32", "fp64"}))
+      ->capture_default_str();
+  command.add_option("--distribution", request.distribution, "Of `kintsugi generate --help`")
+      ->capture_default_str();
+  command.add_option("--seed", request.seed, "Seed of the matrices")->capture_default_str();
+  command.add_option("--repeat", request.repeat, "Timed runs of each")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  command.add_option("--threads", request.threads, "Threads [all that the process may use]")
+      ->check(CLI::Range(1, 4096));
+  command.add_option("--engine", request.engine, "A name of `kintsugi engines`")->capture_default_str();
+  command.add_option("--workspace-limit", request.workspace_limit, "Bytes, with K, M or G; 0: no limit")
+      ->capture_default_str();
+  command
+      .add_option("--baseline-size", request.baseline_size,
+                  "Rows and columns of C that plain loops compute at most; their rate is of these")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_bench(CLI::App& program, Action& action) {
+  auto request = std::make_shared<BenchRequest>();
+  CLI::App* command =
+      program.add_subcommand("bench", "Check candidates, then time them against baselines in one run");
+  command->footer(footer());
+  add_options(*command, *request);
+  command->add_option("-o,--output", request->output, "File for the results; written after every shape");
+  command->add_flag("--json", request->json, "Print one JSON document instead of text");
+  command->callback([request, &action] { action = [request] { run(*request); }; });
+}
+
+}  // namespace kintsugi::tools

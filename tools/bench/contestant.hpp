@@ -1,0 +1,50 @@
+// Who takes part in a benchmark: a product of the library, or a plain loop. All have the same operands.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/view.hpp"
+#include "bench/request.hpp"
+#include "bench/verdict.hpp"
+
+namespace kintsugi::tools {
+
+// Operands of one shape and type, row-major, and C, which all contestants write to in their turn.
+template <class T>
+struct BenchMatrices {
+  BenchMatrices(const Bench& bench, const Shape& shape);
+
+  Shape shape;
+  std::vector<T> a, b, c;
+
+  core::MatrixView<const T> view_a() const { return {a.data(), shape.m, shape.k, shape.k, 1}; }
+  core::MatrixView<const T> view_b() const { return {b.data(), shape.k, shape.n, shape.n, 1}; }
+  core::MatrixView<T> view_c() { return {c.data(), shape.m, shape.n, shape.n, 1}; }
+};
+
+class Contestant {
+ public:
+  virtual ~Contestant() = default;
+
+  virtual const std::string& name() const = 0;
+  // The entries of C that it computes: all, or a leading block.
+  virtual Shape shape() const = 0;
+  // Computes them; seconds by a clock of its own, since a device's time is not the host's.
+  virtual double run() = 0;
+  // Of the run before: whether it kept what is promised.
+  virtual Verdict judge(const lab::ErrorReport& errors,
+                        const std::vector<lab::EntryError>& entries) const = 0;
+  // Its members of a row, from kind to plan_seconds (docs/schema/bench.schema.json), after a run.
+  virtual Json facts() const = 0;
+};
+
+// Fails, naming the candidate, where the library makes no plan for it.
+template <class T>
+std::unique_ptr<Contestant> library_product(const Bench& bench, const std::string& candidate,
+                                            BenchMatrices<T>& matrices);
+template <class T>
+std::unique_ptr<Contestant> plain_loop(const Bench& bench, const std::string& arithmetic,
+                                       BenchMatrices<T>& matrices);
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,75 @@
+// A baseline: a plain loop in an arithmetic wider than double, for the leading block of C alone.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "bench/contestant.hpp"
+#include "lab/plain_product.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+template <class T>
+class PlainLoop : public Contestant {
+ public:
+  PlainLoop(const Bench& bench, const std::string& name, BenchMatrices<T>& matrices)
+      : name_(name), arithmetic_(lab::parse_arithmetic(name)), threads_(bench.threads),
+        matrices_(matrices), shape_{std::min(matrices.shape.m, bench.baseline_size),
+                                    std::min(matrices.shape.n, bench.baseline_size), matrices.shape.k} {}
+
+  const std::string& name() const override { return name_; }
+  Shape shape() const override { return shape_; }
+  double run() override;
+  Verdict judge(const lab::ErrorReport& errors, const std::vector<lab::EntryError>& entries) const override;
+  Json facts() const override;
+
+ private:
+  std::string name_;
+  lab::Arithmetic arithmetic_;
+  int threads_;
+  BenchMatrices<T>& matrices_;
+  Shape shape_;
+};
+
+template <class T>
+double PlainLoop<T>::run() {
+  const auto start = std::chrono::steady_clock::now();
+  lab::plain_product(arithmetic_, matrices_.view_a().block(0, 0, shape_.m, shape_.k),
+                     matrices_.view_b().block(0, 0, shape_.k, shape_.n),
+                     matrices_.view_c().block(0, 0, shape_.m, shape_.n), threads_);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// The arithmetic's bound, then one rounding to T.
+template <class T>
+Verdict PlainLoop<T>::judge(const lab::ErrorReport&, const std::vector<lab::EntryError>& entries) const {
+  const double relative = lab::plain_bound(arithmetic_, shape_.k);
+  const double unit_roundoff = std::ldexp(1.0, -std::numeric_limits<T>::digits);
+  return verdict_of("bound", relative, entries, [=](const lab::EntryError& entry) {
+    const double before = relative * entry.absolute;
+    return before + unit_roundoff * (std::fabs(entry.exact) + before) +
+           static_cast<double>(std::numeric_limits<T>::denorm_min());
+  });
+}
+
+template <class T>
+Json PlainLoop<T>::facts() const {
+  return {{"kind", "baseline"},         {"scheme", name_},        {"engine", nullptr},
+          {"engine_details", nullptr},  {"accumulator", nullptr}, {"products", nullptr},
+          {"workspace_bytes", nullptr}, {"plan_seconds", nullptr}};
+}
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<Contestant> plain_loop(const Bench& bench, const std::string& arithmetic,
+                                       BenchMatrices<T>& matrices) {
+  return std::make_unique<PlainLoop<T>>(bench, arithmetic, matrices);
+}
+
+template std::unique_ptr<Contestant> plain_loop(const Bench&, const std::string&, BenchMatrices<float>&);
+template std::unique_ptr<Contestant> plain_loop(const Bench&, const std::string&, BenchMatrices<double>&);
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,105 @@
+#include "bench/request.hpp"
+
+#include <algorithm>
+
+#include "lab/generators.hpp"
+#include "lab/plain_product.hpp"
+#include "machine.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+void add_once(std::vector<std::string>& list, const std::string& word) {
+  if (std::find(list.begin(), list.end(), word) == list.end()) list.push_back(word);
+}
+
+std::vector<std::string> parse_candidates(const std::vector<std::string>& words) {
+  std::vector<std::string> candidates;
+  for (const auto& word : words) {
+    if (word == "native") fail("CANDIDATE", "native is a baseline: --baselines native");
+    add_once(candidates, word);
+  }
+  return candidates;
+}
+
+std::vector<std::string> parse_baselines(const std::vector<std::string>& words) {
+  std::vector<std::string> baselines;
+  for (const auto& word : words) {
+    try {
+      add_once(baselines, word == "native" ? word : lab::to_text(lab::parse_arithmetic(word)));
+    } catch (const std::runtime_error& error) {
+      fail("--baselines", "\"{}\" is not native, and {}", word, error.what());
+    }
+  }
+  return baselines;
+}
+
+// N stands for NxNxN.
+Shape parse_size(const std::string& text) {
+  if (text.find('x') != std::string::npos) return parse_shape(text);
+  if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos)
+    fail("--shapes", "\"{}\" is neither N nor MxNxK, such as 512 or 64x64x2048", text);
+  return parse_shape(text + "x" + text + "x" + text);
+}
+
+std::vector<Shape> parse_shapes(const std::vector<std::string>& words) {
+  std::vector<std::string> seen;
+  std::vector<Shape> shapes;
+  for (const auto& word : words) {
+    const Shape shape = parse_size(word);
+    if (std::find(seen.begin(), seen.end(), shape_text(shape)) != seen.end()) continue;
+    seen.push_back(shape_text(shape));
+    shapes.push_back(shape);
+  }
+  return shapes;
+}
+
+std::string parse_distribution(const std::string& text) {
+  try {
+    return lab::to_text(lab::parse_distribution(text));
+  } catch (const std::runtime_error& error) {
+    fail("--distribution", "{}", error.what());
+  }
+}
+
+}  // namespace
+
+bool is_contract(const std::string& candidate) {
+  return candidate == "fp32" || candidate == "fp64" || candidate == "exact" ||
+         candidate.find_first_of("0123456789.") == 0;
+}
+
+Bench make_bench(const BenchRequest& request) {
+  Bench bench;
+  bench.candidates = parse_candidates(request.candidates);
+  bench.baselines = parse_baselines(request.baselines);
+  bench.shapes = parse_shapes(request.shapes);
+  bench.type = request.type == "fp32" ? Type::float32 : Type::float64;
+  bench.distribution = parse_distribution(request.distribution);
+  bench.seed = parse_seed("--seed", request.seed);
+  bench.engine = request.engine;
+  bench.workspace_limit = request.workspace_limit;
+  bench.threads = request.threads > 0 ? request.threads : machine().threads;
+  bench.repeat = request.repeat;
+  bench.baseline_size = request.baseline_size;
+  return bench;
+}
+
+Json settings_of(const Bench& bench) {
+  Json shapes = Json::array();
+  for (const Shape& shape : bench.shapes) shapes.push_back(shape_text(shape));
+  return {{"candidates", bench.candidates},
+          {"baselines", bench.baselines},
+          {"shapes", shapes},
+          {"type", type_text(bench.type)},
+          {"distribution", bench.distribution},
+          {"seed", bench.seed},
+          {"engine", bench.engine},
+          {"workspace_limit", bench.workspace_limit},
+          {"threads", bench.threads},
+          {"repeat", bench.repeat},
+          {"baseline_size", bench.baseline_size}};
+}
+
+}  // namespace kintsugi::tools

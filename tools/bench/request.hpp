@@ -1,0 +1,50 @@
+// What `kintsugi bench` compares: candidates and baselines, shapes, operands, and how.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "accuracy/sweep.hpp"
+
+namespace kintsugi::tools {
+
+// As the command line has it.
+struct BenchRequest {
+  std::vector<std::string> candidates;
+  std::vector<std::string> baselines{"native"};
+  std::vector<std::string> shapes{"512"};
+  std::string type = "fp32";
+  std::string distribution = "uniform";
+  std::string seed = "1";
+  std::string engine = "cpu";
+  std::string workspace_limit = "0";
+  std::string output;
+  int threads = 0;  // 0: all that the process may use
+  int repeat = 5;
+  std::int64_t baseline_size = 128;
+  bool json = false;
+};
+
+// Names are those that are known, and none is there twice; the library judges schemes, engine and limit.
+struct Bench {
+  std::vector<std::string> candidates;
+  std::vector<std::string> baselines;  // native, or an arithmetic of lab/plain_product.hpp
+  std::vector<Shape> shapes;
+  Type type = Type::float32;
+  std::string distribution;
+  std::uint64_t seed = 0;
+  std::string engine;
+  std::string workspace_limit;
+  int threads = 0;
+  int repeat = 0;
+  std::int64_t baseline_size = 0;  // plain loops compute so many rows and columns of C at most
+};
+// Fails, naming the flag, for what is not known.
+Bench make_bench(const BenchRequest& request);
+Json settings_of(const Bench& bench);
+
+// fp32, fp64, exact or a tolerance; else the word names a scheme.
+bool is_contract(const std::string& candidate);
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,77 @@
+#include "report/rates.hpp"
+
+#include <algorithm>
+
+#include "report/svg.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+std::string seconds_text(const Json& seconds) { return time_text(read_number(seconds)); }
+
+std::string check_text(const Json& check) {
+  if (check.at("promise") == "exact") return "correctly rounded";
+  return fmt::format("{:.2g} of its {}", read_number(check.at("largest_ratio")), cell(check, "promise"));
+}
+
+std::string computed_text(const Json& row) {
+  return cell(row.at("computed"), "m") + " x " + cell(row.at("computed"), "n");
+}
+
+std::string ratios_text(const Json& ratios) {
+  std::string text;
+  for (const auto& [name, ratio] : ratios.items())
+    text += fmt::format("{}{:.3g} x {}", text.empty() ? "" : ", ", read_number(ratio), name);
+  return text;
+}
+
+std::string table_row(const Json& row) {
+  std::string html = "<tr>";
+  const auto add = [&html](const std::string& text) { html += "<td>" + escaped(text) + "</td>"; };
+  const Json& problem = row.at("problem");
+  for (const char* name : {"distribution", "name", "scheme", "engine", "engine_details"})
+    add(cell(row, name));
+  for (const char* name : {"m", "n", "k", "type"}) add(cell(problem, name));
+  add(cell(row, "threads"));
+  add(computed_text(row));
+  add(seconds_text(row.at("time").at("minimum")));
+  add(seconds_text(row.at("time").at("median")));
+  add(fmt::format("{:.4g}", 1e-9 * read_number(row.at("rate"))));
+  add(ratios_text(row.at("ratios")));
+  add(check_text(row.at("check")));
+  add(row.at("workspace_bytes").is_null() ? "-" : bytes_text(read_number(row.at("workspace_bytes"))));
+  return html + "</tr>\n";
+}
+
+}  // namespace
+
+Json rate_row(const Json& row) {
+  const Json& engine = row.at("engine");
+  return {{"problem", row.at("problem")},
+          {"distribution", row.at("distribution")},
+          {"scheme", row.at("name")},
+          {"engine", engine.is_null() ? Json("plain loop") : engine},
+          {"accumulator", fmt::format("{} threads", cell(row, "threads"))},
+          {"rate", 1e-9 * read_number(row.at("rate"))},
+          {"ratio_to_native", row.at("ratios").value("native", Json())},
+          {"bench", row}};
+}
+
+bool is_rate_row(const Json& row) { return row.contains("rate"); }
+
+std::string rate_table(const std::vector<Json>& rows) {
+  if (std::none_of(rows.begin(), rows.end(), is_rate_row)) return "";
+  std::string html = "<h2>All rates</h2>\n<div class=\"wide\"><table>\n<thead><tr>";
+  for (const char* head :
+       {"distribution", "candidate", "ran", "engine", "its kernels", "m", "n", "k", "type", "threads",
+        "computed", "quickest", "median", "GFLOP/s", "of the baselines", "largest error", "workspace"})
+    html += fmt::format("<th>{}</th>", head);
+  html += "</tr></thead>\n<tbody>\n";
+  for (const Json& row : rows) {
+    if (is_rate_row(row)) html += table_row(row.at("bench"));
+  }
+  return html + "</tbody>\n</table></div>\n";
+}
+
+}  // namespace kintsugi::tools

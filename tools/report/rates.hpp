@@ -1,0 +1,19 @@
+// Rows of kintsugi bench on pages.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "support.hpp"
+
+namespace kintsugi::tools {
+
+// A row of kintsugi bench as figures take it: the name as its scheme, the threads as its accumulator, "rate" in
+// GFLOP/s and "ratio_to_native", null without one; the row itself is its "bench".
+Json rate_row(const Json& row);
+bool is_rate_row(const Json& row);
+
+// An HTML table of those among `rows`; "" for none.
+std::string rate_table(const std::vector<Json>& rows);
+
+}  // namespace kintsugi::tools
