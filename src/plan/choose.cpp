@@ -100,6 +100,8 @@ struct Proved {
 // coarse split that the native product never has.
 std::optional<Proved> prove(const Rung& rung, const Contract& contract, OperandType type, std::int64_t k) {
   const Program& program = rung.program;
+  // Algorithm 3 of the Ozaki scheme estimates; ozaki2 has fewer products for a proof.
+  if (program.recombination == Recombination::error_free) return std::nullopt;
   Proved proved{rung, 0};
   if (!program.split_a.scale_vectors || !program.split_b.scale_vectors) return std::nullopt;
   const bool of_type = contract.accuracy == "fp32" || contract.accuracy == "fp64";

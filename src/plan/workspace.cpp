@@ -4,6 +4,7 @@
 #include "arith/range.hpp"
 #include "arith/rounding_margin.hpp"
 #include "plan/checked.hpp"
+#include "plan/error_free.hpp"
 #include "plan/plan.hpp"
 #include "recombine/exact_sums.hpp"
 #include "splits/equilibrate.hpp"
@@ -49,6 +50,8 @@ std::size_t rung_bytes(const Plan& plan, const Rung& rung, const Blocking& block
   if (program.recombination == Recombination::exact_sums) {
     return ranges + exact_bytes(problem, plan.threads);
   }
+  if (program.recombination == Recombination::error_free)
+    return ranges + error_free_bytes(plan, rung, blocking);
   const std::size_t block = block_bytes(plan, program, blocking);
   if (!rung.checked) return ranges + block;
   return ranges + check_bytes(plan, blocking) +
