@@ -6,8 +6,6 @@
 #include <limits>
 #include <vector>
 
-#include "formats/fp32.hpp"
-#include "formats/fp64.hpp"
 #include "schedule/bound.hpp"
 
 namespace kintsugi::core {

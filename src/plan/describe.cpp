@@ -58,6 +58,7 @@ const char* kind_name(SplitKind kind) {
   switch (kind) {
     case SplitKind::hi_lo: return "hi_lo";
     case SplitKind::fixed: return "fixed";
+    case SplitKind::magnitude: return "magnitude";
     case SplitKind::residues: return "residues";
     case SplitKind::successive: return "successive";
   }

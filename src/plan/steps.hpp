@@ -17,6 +17,7 @@ struct SideOf {
   const Prepared::Entry* prepared = nullptr;
   const SplitRule* rule = nullptr;  // of the program that is run
   Slices slices{};                  // memory for one block
+  std::span<const double> inner{};  // factors of the inner indices; empty: none
 };
 
 // The program that both sides are split for from now on.
@@ -31,14 +32,14 @@ void set_program(const Program& program, SideOf<T>& a, SideOf<T>& b) {
 // Slices of vectors first...first + count - 1 of a side.
 template <class T>
 Slices split_block(const SideOf<T>& side, std::int64_t first, std::int64_t count, int threads) {
-  if (side.prepared != nullptr && side.prepared->slices.data != nullptr &&
+  if (side.prepared != nullptr && side.prepared->slices.data != nullptr && side.inner.empty() &&
       side.prepared->rule == *side.rule && side.prepared->slices.storage == side.slices.storage) {
     return side.prepared->slices.block(first, count);
   }
   Slices slices = side.slices;
   slices.vectors = count;
   split_operand(side.view.vectors(first, count), *side.rule, side.ranges.subspan(first, count), slices,
-                threads);
+                threads, side.inner);
   return slices;
 }
 

@@ -14,6 +14,6 @@ namespace kintsugi::core {
 // View: OperandView of any type of entries. NaN and infinities become zero: the flags in `ranges` carry them (recombine/special_values.hpp).
 template <class View>
 void split_operand(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
-                   const Slices& slices, int threads);
+                   const Slices& slices, int threads, std::span<const double> inner = {});
 
 }  // namespace kintsugi::core
