@@ -26,13 +26,14 @@ enum class Accumulator : std::uint8_t {
 };
 
 inline constexpr std::array accumulators{
-    Accumulator::fp32,     Accumulator::v100,     Accumulator::a100,        Accumulator::h200,
-    Accumulator::h200_mma, Accumulator::amx_bf16, Accumulator::avx512_bf16, Accumulator::int32,
-    Accumulator::int128,
+    Accumulator::fp32,        Accumulator::v100,     Accumulator::a100,
+    Accumulator::h200,        Accumulator::h200_mma, Accumulator::amx_bf16,
+    Accumulator::avx512_bf16, Accumulator::int32,    Accumulator::int128,
 };
 
 constexpr const char* accumulator_name(Accumulator accumulator) {
-  constexpr std::array names{"fp32", "v100", "a100", "h200", "h200-mma", "amx-bf16", "avx512-bf16", "int32", "int128"};
+  constexpr std::array names{"fp32",     "v100",        "a100",  "h200",  "h200-mma",
+                             "amx-bf16", "avx512-bf16", "int32", "int128"};
   static_assert(names.size() == accumulators.size());
   return names[static_cast<std::size_t>(accumulator)];
 }

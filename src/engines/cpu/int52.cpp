@@ -12,7 +12,6 @@ namespace kintsugi::core {
 namespace {
 
 constexpr std::int64_t tile = int52_tile;
-static_assert(Slices::vector_multiple % tile == 0);
 
 std::vector<const Int52Kernels*> find_families() {
   std::vector<const Int52Kernels*> families;
@@ -40,9 +39,7 @@ void multiply_tile(const Multiplication& task, const Int52Kernels& kernels, int 
                    std::int64_t column, std::byte* scratch) {
   const std::int64_t rows = std::min(tile, task.sums.rows - row);
   const std::int64_t columns = std::min(tile, task.sums.columns - column);
-  const std::int64_t stride = task.sums.rows;
-  Int52Sum* first = task.sums.group<Int52Sum>(group) + row + column * stride;
-  for (std::int64_t j = 0; j < columns; ++j) std::fill_n(first + j * stride, rows, Int52Sum{0});
+  Int52Sums sums{task.sums.group<Int52Sum>(group) + row + column * task.sums.rows, task.sums.rows, false};
   for (const Term& term : task.schedule->terms) {
     if (term.group != group || all_zero(task.a, term.a, row, rows) ||
         all_zero(task.b, term.b, column, columns)) {
@@ -54,8 +51,11 @@ void multiply_tile(const Multiplication& task, const Int52Kernels& kernels, int 
                            rows,
                            columns,
                            task.a.k};
-    kernels.add_product(block, scratch, {first, stride});
+    kernels.add_product(block, scratch, sums);
+    sums.hold = true;
   }
+  if (sums.hold) return;
+  for (std::int64_t j = 0; j < columns; ++j) std::fill_n(sums.data + j * sums.stride, rows, Int52Sum{0});
 }
 
 }  // namespace

@@ -19,7 +19,8 @@ constexpr std::int64_t panels = 2;
 constexpr std::int64_t panel_rows = panels * lanes;
 constexpr std::int64_t block_columns = 4;
 
-// k that is packed at once: 128 KiB an operand, beside 256 KiB of sums and what comes next in an L2 cache of 1 MiB.
+// k that is packed at once: 256 KiB an operand, beside as much of what comes next, in an L2 cache of 1 MiB. The sums,
+// 1 MiB, pass by.
 constexpr std::int64_t k_packed = 128;
 
 // Low halves are below 2^52: sums of so many of them, and of so many words, are below 2^64.
@@ -120,6 +121,12 @@ inline void leave_registers(std::uint64_t* target, __m512i sums) {
 // 16 rows of four columns.
 void add_block(const std::uint64_t* a, const std::uint64_t* b, std::int64_t length, std::uint64_t* low_sums,
                std::uint64_t* high_sums) {
+  for (std::int64_t j = 0; j < block_columns; ++j) {
+    for (std::int64_t i = 0; i < panels; ++i) {
+      _mm_prefetch(reinterpret_cast<const char*>(low_sums + j * int52_tile + i * lanes), _MM_HINT_T0);
+      _mm_prefetch(reinterpret_cast<const char*>(high_sums + j * int52_tile + i * lanes), _MM_HINT_T0);
+    }
+  }
   __m512i low[block_columns][panels], high[block_columns][panels];
 #pragma GCC unroll 4
   for (std::int64_t j = 0; j < block_columns; ++j) {
@@ -160,7 +167,7 @@ void prefetch(const Int52Block& block, std::int64_t p, std::int64_t turn) {
 
 // Every block of registers takes its turn to prefetch one vector of what comes next, at p.
 void add_packed(const Int52Block& block, std::int64_t length, std::int64_t p, Tile& tile) {
-  static_assert(int52_tile / block_columns * (int52_tile / panel_rows) == 2 * int52_tile);
+  static_assert(int52_tile / block_columns * (int52_tile / panel_rows) >= 2 * int52_tile);
   std::int64_t turn = 0;
   for (std::int64_t j = 0; j < block.columns; j += block_columns) {
     for (std::int64_t i = 0; i < block.rows; i += panel_rows) {
@@ -199,20 +206,25 @@ inline Integers shifted(__m512i x) {
   return {_mm512_slli_epi64(x, Bits), _mm512_srli_epi64(x, 64 - Bits)};
 }
 
-// Halves that stand side by side, for the entries of the masks.
-inline Integers load(const Int52Sum* sums, __mmask8 first, __mmask8 second) {
-  const __m512i x = _mm512_maskz_loadu_epi64(first, sums);
-  const __m512i y = _mm512_maskz_loadu_epi64(second, sums + lanes / 2);
+// Eight sums in memory, whose halves stand side by side; those of the masks exist.
+struct Entries {
+  Int52Sum* sums;
+  __mmask8 first, second;
+};
+
+inline Integers load(Entries entries) {
+  const __m512i x = _mm512_maskz_loadu_epi64(entries.first, entries.sums);
+  const __m512i y = _mm512_maskz_loadu_epi64(entries.second, entries.sums + lanes / 2);
   return {_mm512_permutex2var_epi64(x, _mm512_set_epi64(14, 12, 10, 8, 6, 4, 2, 0), y),
           _mm512_permutex2var_epi64(x, _mm512_set_epi64(15, 13, 11, 9, 7, 5, 3, 1), y)};
 }
 
-inline void store(Int52Sum* sums, __mmask8 first, __mmask8 second, Integers x) {
+inline void store(Entries entries, Integers x) {
   _mm512_mask_storeu_epi64(
-      sums, first,
+      entries.sums, entries.first,
       _mm512_permutex2var_epi64(x.low, _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0), x.high));
   _mm512_mask_storeu_epi64(
-      sums + lanes / 2, second,
+      entries.sums + lanes / 2, entries.second,
       _mm512_permutex2var_epi64(x.low, _mm512_set_epi64(15, 7, 14, 6, 13, 5, 12, 4), x.high));
 }
 
@@ -222,43 +234,44 @@ inline Integers negative(Integers x) {
   return add(complement, {_mm512_set1_epi64(1), _mm512_setzero_si512()});
 }
 
-// What the tile holds, without what the shifts added.
-void leave(const Tile& tile, const Int52Block& block, const Int52Sums& sums) {
-  for (std::int64_t i = 0; i < block.rows; i += lanes) {
-    const std::int64_t halves = 2 * (block.rows - i);
-    const unsigned mask = halves >= 2 * lanes ? 0xffffU : (1U << halves) - 1U;
-    const auto first = static_cast<__mmask8>(mask);
-    const auto second = static_cast<__mmask8>(mask >> lanes);
-    const Integers squares{_mm512_setzero_si512(), _mm512_set1_epi64(tile.products << (102 - 64))};
-    const Integers row = add(squares, negative(shifted<51>(_mm512_loadu_si512(tile.row_sums + i))));
-    for (std::int64_t j = 0; j < block.columns; ++j) {
-      const auto column_sum = _mm512_set1_epi64(static_cast<std::int64_t>(tile.column_sums[j]));
+// What the tile holds, without what the shifts added, leaves into the sums.
+void leave(const Tile& tile, const Int52Block& block, const Int52Sums& sums, bool add_to_them) {
+  const Integers squares{_mm512_setzero_si512(), _mm512_set1_epi64(tile.products << (102 - 64))};
+  for (std::int64_t j = 0; j < block.columns; ++j) {
+    const auto column_sum = _mm512_set1_epi64(static_cast<std::int64_t>(tile.column_sums[j]));
+    const Integers column = add(squares, negative(shifted<51>(column_sum)));
+    for (std::int64_t i = 0; i < block.rows; i += lanes) {
+      const std::int64_t halves = 2 * (block.rows - i);
+      const unsigned inside = halves >= 2 * lanes ? 0xffffU : (1U << halves) - 1U;
+      const Entries entries{sums.data + i + j * sums.stride, static_cast<__mmask8>(inside),
+                            static_cast<__mmask8>(inside >> lanes)};
       const std::int64_t place = i + j * int52_tile;
       const Integers low{_mm512_loadu_si512(tile.low + place), _mm512_setzero_si512()};
       const Integers products = add(shifted<52>(_mm512_loadu_si512(tile.high + place)), low);
-      Int52Sum* target = sums.data + i + j * sums.stride;
-      const Integers words = add(add(products, row), negative(shifted<51>(column_sum)));
-      store(target, first, second, add(load(target, first, second), words));
+      const Integers row = negative(shifted<51>(_mm512_loadu_si512(tile.row_sums + i)));
+      const Integers words = add(add(products, row), column);
+      store(entries, add_to_them ? add(load(entries), words) : words);
     }
   }
 }
 
 void add_product(const Int52Block& block, std::byte* packed, const Int52Sums& sums) {
   auto& tile = *reinterpret_cast<Tile*>(packed);
-  clear(tile);
-  for (std::int64_t p = 0; p < block.length; p += k_packed) {
-    const std::int64_t part = block.length - p < k_packed ? block.length - p : k_packed;
-    pack(block, p, part, tile);
-    add_packed(block, part, p + part, tile);
-    if (tile.products < most_products && p + part < block.length) continue;
-    leave(tile, block, sums);
+  for (std::int64_t begin = 0; begin < block.length; begin += most_products) {
+    const std::int64_t end = begin + most_products < block.length ? begin + most_products : block.length;
     clear(tile);
+    for (std::int64_t p = begin; p < end; p += k_packed) {
+      const std::int64_t part = end - p < k_packed ? end - p : k_packed;
+      pack(block, p, part, tile);
+      add_packed(block, part, p + part, tile);
+    }
+    leave(tile, block, sums, sums.hold || begin > 0);
   }
 }
 
 }  // namespace
 
-const Int52Kernels int52_avx512{"avx512", 0.2, sizeof(Tile), add_product};
+const Int52Kernels int52_avx512{"avx512", 0.15, sizeof(Tile), add_product};
 
 }  // namespace kintsugi::core
 

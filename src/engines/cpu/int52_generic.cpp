@@ -23,8 +23,9 @@ void add_product(const Int52Block& block, std::byte*, const Int52Sums& sums) {
     const std::int64_t part = std::min(k_block, block.length - p);
     for (std::int64_t j = 0; j < block.columns; ++j) {
       for (std::int64_t i = 0; i < block.rows; ++i) {
-        sums.data[i + j * sums.stride] +=
-            dot(block.a + i * block.stride + p, block.b + j * block.stride + p, part);
+        Int52Sum& sum = sums.data[i + j * sums.stride];
+        const bool add = sums.hold || p > 0;
+        sum = (add ? sum : 0) + dot(block.a + i * block.stride + p, block.b + j * block.stride + p, part);
       }
     }
   }

@@ -7,7 +7,7 @@
 
 namespace kintsugi::core {
 
-inline constexpr std::int64_t int52_tile = 128;
+inline constexpr std::int64_t int52_tile = 256;
 
 __extension__ using Int52Sum = unsigned __int128;
 
@@ -25,6 +25,7 @@ struct Int52Block {
 struct Int52Sums {
   Int52Sum* data;
   std::int64_t stride;
+  bool hold;  // something already, to which the product is added; else they are not read
 };
 
 struct Int52Kernels {
@@ -36,7 +37,7 @@ struct Int52Kernels {
   // Of `packed`.
   std::size_t packed_bytes;
 
-  // sums += a * b^T modulo 2^128 for rows x columns, and nothing beside them.
+  // sums = a * b^T (or += ) modulo 2^128 for rows x columns, and nothing beside them; length > 0.
   void (*add_product)(const Int52Block& block, std::byte* packed, const Int52Sums& sums);
 };
 
