@@ -107,14 +107,13 @@ class CheckedRun {
   // The rung's products of one part of C, and the check. Returns how many entries stay open.
   std::int64_t multiply(std::size_t r, const Part& part, double coefficient, bool write) {
     const Program& program = rung(r).program;
-    if (split_columns_ != part.j)
-      slices_b_ = split_block(b_, parts * part.j, parts * part.columns, plan_.threads);
+    if (split_columns_ != part.j) slices_b_ = split_block(b_, part.j, part.columns, plan_.threads);
     if (split_rows_ != part.i) slices_a_ = split_block(a_, part.i, part.rows, plan_.threads);
     split_columns_ = part.j;
     split_rows_ = part.i;
     Accumulators sums = memory_.sums;
     sums.rows = part.rows;
-    sums.columns = parts * part.columns;
+    sums.columns = slices_b_.vectors;
     plan_.engine->multiply(
         {&program.schedule, slices_a_, slices_b_, sums, rung(r).accumulator, memory_.scratch, plan_.threads});
     const EntryCheck check{margins_a_.subspan(part.i, part.rows),
@@ -123,9 +122,10 @@ class CheckedRun {
                            power_of_two(program.split_b.top_exponent + 1),
                            coefficient,
                            unit_roundoff(plan_.problem.type)};
-    return recombine_checked_residues(
-        sums, a_.ranges.subspan(part.i, part.rows), b_.ranges.subspan(parts * part.j, parts * part.columns),
-        check, alpha_, beta_, c_.block(part.i, part.j, part.rows, part.columns), open_, write, plan_.threads);
+    return recombine_checked_residues(sums, program.residue_system(), a_.ranges.subspan(part.i, part.rows),
+                                      b_.ranges.subspan(parts * part.j, parts * part.columns), check, alpha_,
+                                      beta_, c_.block(part.i, part.j, part.rows, part.columns), open_, write,
+                                      plan_.threads);
   }
 
   static constexpr std::size_t none = ~std::size_t{0};

@@ -31,8 +31,8 @@ std::size_t rung_bytes(const Plan& plan, const Rung& rung, const Blocking& block
                                                  array_bytes(blocking.m, blocking.n, 1) +
                                                  exact_bytes(problem, plan.threads);
   const SliceStorage storage = plan.engine->slice_storage(program.format().id);
-  const std::int64_t k = problem.products();
-  const std::int64_t columns = problem.parts() * blocking.n;
+  const std::int64_t k = program.multiplies_entries() ? problem.k : problem.products();
+  const std::int64_t columns = (program.multiplies_entries() ? 1 : problem.parts()) * blocking.n;
   const Accumulators sums = make_accumulators(program.sum_type(plan.engine->reduces_sums()), blocking.m,
                                               columns, program.schedule.sums());
   return ranges + checks +

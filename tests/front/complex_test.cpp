@@ -329,12 +329,39 @@ TYPED_TEST(ComplexOf, ExactProgramsGiveTheSameBitsOnEveryEngine) {
   }
 }
 
+// The same integers by fewer products, whatever the moduli: the embedding's bits, beyond a block of k too.
+TYPED_TEST(ComplexOf, FewerProductsGiveTheBitsOfTheEmbedding) {
+  for (const std::string engine : {"reference", "cpu"}) {
+    if (engine == "cpu" && !has_cpu_engine()) continue;
+    for (const std::string moduli : {"2", "3", "9", "17", "30", "49"}) {
+      GemmCase test{.m = 5, .n = 70, .k = 80, .op_a = KINTSUGI_OP_C, .op_b = KINTSUGI_OP_T};
+      test.distribution = moduli == "9" ? "phi:2" : "uniform";
+      test.scheme = "ozaki2:moduli=" + moduli;
+      test.engine = engine;
+      expect_bits_of_embedding<TypeParam>(test);
+    }
+    GemmCase longer{
+        .m = 2, .n = 1, .k = 66000, .distribution = "uniform01", .scheme = "ozaki2", .engine = engine};
+    expect_bits_of_embedding<TypeParam>(longer);
+  }
+}
+
+TYPED_TEST(ComplexOf, ResiduesTakeLessThanThreeQuartersOfTheEmbeddingsProducts) {
+  const GemmDataOf<std::complex<TypeParam>> data(GemmCase{.m = 4, .n = 4, .k = 100, .scheme = "ozaki2"});
+  const json program = PlanOf(data).describe().at("rungs").at(0).at("program");
+  const json basis = program.at("split_a").at("complex_basis");
+  EXPECT_EQ(program.at("products"),
+            2 * basis.at("with_root").get<int>() + 3 * basis.at("without").get<int>());
+  EXPECT_LT(program.at("products").get<int>(), 3 * 16);
+}
+
 TYPED_TEST(ComplexOf, PreparedOperandsKeepTheBits) {
   using Entry = std::complex<TypeParam>;
-  for (const char* policy : {"emulate", "native"}) {
-    GemmCase test{.m = 6, .n = 5, .k = 33, .op_a = KINTSUGI_OP_C, .op_b = KINTSUGI_OP_C, .policy = policy};
+  for (const std::string choice : {"emulate", "native", "ozaki2"}) {
+    GemmCase test{.m = 6, .n = 5, .k = 33, .op_a = KINTSUGI_OP_C, .op_b = KINTSUGI_OP_C};
     test.engine = "reference";
     test.accuracy = std::is_same_v<TypeParam, float> ? "fp32" : "fp64";
+    (choice == "ozaki2" ? test.scheme : test.policy) = choice;
     GemmDataOf<Entry> plain(test);
     plain.run_well();
     GemmDataOf<Entry> data(test);
