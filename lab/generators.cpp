@@ -112,7 +112,12 @@ T element(const Distribution& distribution, const Vector<T>& vector, std::int64_
       return scaled<T>(random.symmetric(), -grade(vector.index, vector.count, p));
     case DistributionKind::graded_inner: return scaled<T>(random.symmetric(), -grade(l, vector.length, p));
     case DistributionKind::diagonal:
+    case DistributionKind::gram_diagonal:
       return scaled<T>(random.symmetric(), diagonal_exponent(l, vector.length, p, vector.side));
+    case DistributionKind::crossed: {
+      const bool first = l % 2 == 0;
+      return scaled<T>(random.symmetric(), vector.side == Side::a ? (first ? 0 : -p) : (first ? -2 * p : 0));
+    }
     case DistributionKind::subnormal: return subnormal<T>(random);
     case DistributionKind::subnormal_mixed:
       return random.flip() ? subnormal<T>(random) : static_cast<T>(random.symmetric());
@@ -187,7 +192,9 @@ void check_type(const Distribution& distribution) {
   double least = -most;
   switch (distribution.kind) {
     case DistributionKind::span: most = highest - lowest; break;
-    case DistributionKind::diagonal: most = 2 * highest; break;
+    case DistributionKind::diagonal:
+    case DistributionKind::gram_diagonal: most = 2 * highest; break;
+    case DistributionKind::graded: least = -highest; break;
     case DistributionKind::powers_of_two: most = highest; break;
     case DistributionKind::integer: most = std::ldexp(1.0, Limits<T>::fraction_bits + 1); break;
     case DistributionKind::offset:
@@ -211,7 +218,8 @@ void fill(const Distribution& distribution, Side side, std::uint64_t seed, core:
   check_type<T>(distribution);
   // Of op(B) take the transpose: then every vector is a row.
   const core::MatrixView<T> vectors = side == Side::a ? matrix : matrix.transposed();
-  const std::uint64_t side_seed = mix_bits(seed) + (side == Side::a ? 0 : 1);
+  const bool one_matrix = side == Side::a || distribution.kind == DistributionKind::gram_diagonal;
+  const std::uint64_t side_seed = mix_bits(seed) + (one_matrix ? 0 : 1);
   const bool worth_threads = vectors.rows * vectors.columns > (1 << 15);
 #pragma omp parallel for schedule(static) if (worth_threads)
   for (std::int64_t v = 0; v < vectors.rows; ++v) {

@@ -24,6 +24,8 @@ enum class DistributionKind : std::uint8_t {
   graded,
   graded_inner,
   diagonal,
+  gram_diagonal,
+  crossed,
   span,
   cancellation,
   subnormal,
@@ -53,9 +55,12 @@ struct Distribution {
 //                       [-100,-35],[-100,14]
 // offset:E              uniform on [-2^E, 2^E] (h2sgemm section 4)
 // offset-nonnegative:E  uniform on [0, 2^E]
-// graded:S              uniform, vector v of n (row of A, column of B) times 2^-round(v S / n)
+// graded:S              uniform, vector v of n (row of A, column of B) times 2^-round(v S / n); S < 0: graded upwards
 // graded-inner:S        uniform, element l of k times 2^-round(l S / k), in A and B
 // diagonal:S            A = X D, B = D^-1 Y with X, Y uniform and D = 2^d, d from S/2 down to -S/2
+// gram-diagonal:S       the same with Y = X^T: C = X X^T
+// crossed:S             uniform, elements 2p and 2p+1 times 1, 2^-S in A and 2^-2S, 1 in B: what is small on one side
+//                       decides
 // span:S                every vector (of two elements or more) has its largest and its smallest
 //                       exponent exactly S binades apart, the others equally likely in between
 // cancellation:T        elements 2p and 2p+1 cancel up to 2^-T: A repeats its element, B has

@@ -9,10 +9,11 @@
 
 namespace kintsugi::lab {
 
-enum class ArithmeticKind : std::uint8_t { long_double, float128, mpfr };
+enum class ArithmeticKind : std::uint8_t { long_double, double_double, float128, mpfr };
 
 // Text          Arithmetic
 // long-double   the compiler's long double: 64 significant bits on x86
+// double-double pairs of doubles, 103 bits in the worst case, in vectors (lab/double_double_product.hpp)
 // float128      __float128: 113 bits, in software
 // mpfr:P        MPFR numbers of P bits, P from 53 up to 10000
 struct Arithmetic {
@@ -34,7 +35,8 @@ void plain_product(const Arithmetic& arithmetic, core::MatrixView<const T> a, co
                    core::MatrixView<T> c, int threads);
 
 // |sum - (AB)_ij| <= plain_bound (|A||B|)_ij before the last rounding: k roundings of products and k of sums, of
-// which an element goes through at most k (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1).
+// which an element goes through at most k (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1). Where
+// products underflow, double-double loses k 2^-1074 besides.
 double plain_bound(const Arithmetic& arithmetic, std::int64_t k);
 
 extern template void plain_product(const Arithmetic&, core::MatrixView<const float>,

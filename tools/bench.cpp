@@ -29,8 +29,8 @@ std::string name_text(const Json& row) {
 }
 
 void print_table(const Bench& bench, const Json& rows) {
-  std::vector<std::string> heads{"m x n x k", "candidate", "quickest", "median", "GFLOP/s"};
-  for (const auto& baseline : bench.baselines) heads.push_back("x " + baseline);
+  std::vector<std::string> heads{"m x n x k", "candidate", "quickest", "median", "processor", "GFLOP/s"};
+  for (const auto& baseline : bench.baselines) heads.push_back("x " + baseline + " (processor)");
   heads.insert(heads.end(), {"workspace", "largest error"});
   Table table(heads);
   for (std::size_t column = 2; column < heads.size(); ++column) table.align_right(column);
@@ -38,10 +38,15 @@ void print_table(const Bench& bench, const Json& rows) {
     const Json& time = row.at("time");
     const Json& problem = row.at("problem");
     std::vector<std::string> cells{
-        cell(problem, "m") + " x " + cell(problem, "n") + " x " + cell(problem, "k"), name_text(row),
-        seconds_text(time.at("minimum")), seconds_text(time.at("median")), rate_text(row.at("rate"))};
+        cell(problem, "m") + " x " + cell(problem, "n") + " x " + cell(problem, "k"),
+        name_text(row),
+        seconds_text(time.at("minimum")),
+        seconds_text(time.at("median")),
+        seconds_text(time.at("processor")),
+        rate_text(row.at("rate"))};
     for (const auto& baseline : bench.baselines)
-      cells.push_back(fmt::format("{:.3g}", row.at("ratios").at(baseline).get<double>()));
+      cells.push_back(fmt::format("{:.3g} ({:.3g})", row.at("ratios").at(baseline).get<double>(),
+                                  row.at("processor_ratios").at(baseline).get<double>()));
     cells.push_back(workspace_text(row.at("workspace_bytes")));
     cells.push_back(check_text(row.at("check")));
     table.add(cells);
@@ -50,7 +55,7 @@ void print_table(const Bench& bench, const Json& rows) {
 }
 
 void print_text(const Bench& bench, const Json& rows) {
-  fmt::print("{}, {}, seed {}; {} threads, {} rounds\n", type_text(bench.type), bench.distribution,
+  fmt::print("{}, {}, seed {}; threads: {}, rounds: {}\n", type_text(bench.type), bench.distribution,
              bench.seed, bench.threads, bench.repeat);
   for (const Json& row : rows) {
     if (row.at("engine").is_null()) continue;
@@ -99,7 +104,7 @@ void add_options(CLI::App& command, BenchRequest& request) {
       ->delimiter(',');
   command
       .add_option("--baselines", request.baselines,
-                  "native, and plain loops: long-double, float128, mpfr:P of P bits [native]")
+                  "native, and plain loops: long-double, double-double, float128, mpfr:P of P bits [native]")
       ->delimiter(',');
   command.add_option("--shapes", request.shapes, "Sizes MxNxK, or N for NxNxN [512]")->delimiter(',');
   command.add_option("--type", request.type, "Type of the operands, fp32 or fp64")
@@ -108,7 +113,7 @@ void add_options(CLI::App& command, BenchRequest& request) {
   command.add_option("--distribution", request.distribution, "Of `kintsugi generate --help`")
       ->capture_default_str();
   command.add_option("--seed", request.seed, "Seed of the matrices")->capture_default_str();
-  command.add_option("--repeat", request.repeat, "Timed runs of each")
+  command.add_option("--repeat", request.repeat, "Rounds, in each of which all are timed")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   command.add_option("--threads", request.threads, "Threads [all that the process may use]")

@@ -34,14 +34,14 @@ KINTSUGI_HOST_DEVICE T rounded(const ExactNumber<Limbs>& x, bool more = false) {
   const int last = std::max(x.exponent + length - limits::digits, smallest);
   const int drop = last - x.exponent;
   if (drop <= 0) {  // all bits fit
-    const double value = std::ldexp(static_cast<double>(x.magnitude.bits_from(0)), x.exponent);
+    const double value = times_power_of_two(static_cast<double>(x.magnitude.bits_from(0)), x.exponent);
     return static_cast<T>(x.negative ? -value : value);
   }
   std::uint64_t kept = drop < x.magnitude.bits ? x.magnitude.bits_from(drop) : 0;
   const bool half = drop <= x.magnitude.bits && (x.magnitude.bits_from(drop - 1) & 1U) != 0;
   const bool rest = more || x.magnitude.any_below(drop - 1);
   if (half && (rest || (kept & 1U) != 0)) ++kept;
-  const double value = std::ldexp(static_cast<double>(kept), last);
+  const double value = times_power_of_two(static_cast<double>(kept), last);
   return static_cast<T>(x.negative ? -value : value);
 }
 

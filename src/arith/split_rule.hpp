@@ -42,17 +42,6 @@ struct SplitRule {
   friend constexpr bool operator==(const SplitRule&, const SplitRule&) = default;
 };
 
-// x rounded to the nearest integer, ties to even; |x| < 2^62.
-KINTSUGI_HOST_DEVICE constexpr std::int64_t nearest_integer(double x) {
-  using namespace format_detail;
-  const Parts parts = take_apart(x);
-  if (parts.significand == 0 || parts.exponent < -1) return 0;
-  const int drop = 52 - parts.exponent;
-  const std::uint64_t magnitude =
-      drop >= 0 ? shift_right(parts.significand, drop, Rounding::nearest_even) : parts.significand << -drop;
-  return parts.negative ? -static_cast<std::int64_t>(magnitude) : static_cast<std::int64_t>(magnitude);
-}
-
 template <class Store>
 KINTSUGI_HOST_DEVICE constexpr void split_into_residuals(const SplitRule& rule, double x, int scale,
                                                          Store&& store) {
@@ -65,18 +54,36 @@ KINTSUGI_HOST_DEVICE constexpr void split_into_residuals(const SplitRule& rule, 
   }
 }
 
-// The last digit first: what it leaves is a multiple of 2^residual_exponent.
+// The last digit first, with a carry to the next. The grid integer is significand 2^shift, of any length, so that words
+// of 52 bits need no wider arithmetic. Digits of a negative number are those of its magnitude, negated: there the
+// largest is half and the smallest 1 - half.
 template <class Store>
 KINTSUGI_HOST_DEVICE constexpr void split_into_digits(const SplitRule& rule, double x, int scale,
                                                       Store&& store) {
+  using namespace format_detail;
   const int bits = rule.residual_exponent;
-  const std::int64_t half = std::int64_t{1} << (bits - 1);
-  const std::uint64_t pattern_mask = ~std::uint64_t{0} >> (64 - 8 * rule.format->storage_bytes);
-  std::int64_t rest = nearest_integer(times_power_of_two(x, scale + (rule.slices - 1) * bits));
+  const Parts parts = take_apart(x);
+  std::uint64_t significand = parts.significand;
+  int shift = parts.exponent - 52 + scale + (rule.slices - 1) * bits;
+  if (shift < 0) {
+    significand = shift_right(significand, -shift, Rounding::nearest_even);
+    shift = 0;
+  }
+  const auto bits_from = [&](int position) -> std::uint64_t {
+    const int right = position - shift;
+    if (right >= 64 || right <= -64) return 0;
+    return right >= 0 ? significand >> right : significand << -right;
+  };
+  const auto half = std::int64_t{1} << (bits - 1);
+  const std::int64_t largest = parts.negative ? half : half - 1;
+  std::int64_t carry = 0;
   for (int s = rule.slices - 1; s >= 0; --s) {
-    const std::int64_t digit = s == 0 ? rest : ((rest + half) & (2 * half - 1)) - half;
-    store(s, static_cast<std::uint64_t>(digit) & pattern_mask);
-    rest = (rest - digit) >> bits;
+    const std::uint64_t raw = bits_from((rule.slices - 1 - s) * bits);
+    std::int64_t digit = static_cast<std::int64_t>(s == 0 ? raw : raw & all_ones(bits)) + carry;
+    carry = s > 0 && digit > largest ? 1 : 0;
+    digit -= carry * 2 * half;
+    store(s, static_cast<std::uint64_t>(parts.negative ? -digit : digit) &
+                 all_ones(8 * rule.format->storage_bytes));
   }
 }
 

@@ -9,7 +9,7 @@
 
 namespace kintsugi::core {
 
-enum class FormatId : std::uint8_t { fp16, bf16, tf32, fp8_e4m3, fp8_e5m2, int8, fp32, fp64 };
+enum class FormatId : std::uint8_t { fp16, bf16, tf32, fp8_e4m3, fp8_e5m2, int8, fp32, fp64, int52 };
 
 enum class Rounding : std::uint8_t {
   nearest_even,
@@ -87,7 +87,7 @@ constexpr std::uint64_t shift_right(std::uint64_t significand, int drop, Roundin
   return kept + (up ? 1 : 0);
 }
 
-constexpr std::uint64_t all_ones(int bits) { return (1ULL << bits) - 1; }
+constexpr std::uint64_t all_ones(int bits) { return ~0ULL >> (64 - bits); }  // 1...64
 
 constexpr std::uint64_t encode_integer(const Format& format, const Parts& parts, Rounding rounding) {
   const auto limit = static_cast<std::int64_t>(all_ones(format.significand_bits));
@@ -95,7 +95,7 @@ constexpr std::uint64_t encode_integer(const Format& format, const Parts& parts,
   std::int64_t magnitude = limit + 1;
   if (parts.nan || parts.significand == 0) {
     magnitude = 0;
-  } else if (!parts.infinite && drop >= 40) {
+  } else if (!parts.infinite && parts.exponent <= format.significand_bits) {
     magnitude = static_cast<std::int64_t>(shift_right(parts.significand, drop, rounding));
   }
   std::int64_t value = parts.negative ? -magnitude : magnitude;

@@ -10,12 +10,13 @@
 #include "formats/fp64.hpp"
 #include "formats/fp8_e4m3.hpp"
 #include "formats/fp8_e5m2.hpp"
+#include "formats/int52.hpp"
 #include "formats/int8.hpp"
 #include "formats/tf32.hpp"
 
 namespace kintsugi::core {
 
-inline constexpr std::array formats{&fp16, &bf16, &tf32, &fp8_e4m3, &fp8_e5m2, &int8, &fp32, &fp64};
+inline constexpr std::array formats{&fp16, &bf16, &tf32, &fp8_e4m3, &fp8_e5m2, &int8, &fp32, &fp64, &int52};
 
 // nullptr when there is no format of that name.
 constexpr const Format* find_format(std::string_view name) {

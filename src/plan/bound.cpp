@@ -182,7 +182,8 @@ void add_engine_floors(ErrorBound& bound, const Program& program, Accumulator ac
 // Groups are added in double: their number less one roundings, to each of which all magnitudes may come.
 void add_recombination(ErrorBound& bound, const Program& program, const SplitError& a, const SplitError& b,
                        std::int64_t k) {
-  if (!program.format().floating) {  // exact, but for the rounding of the sum to double
+  if (program.sum_type() == SumType::i128) return;  // exact, but for the one last rounding
+  if (!program.format().floating) {                 // exact, but for the rounding of the sum to double
     bound.relative += 0x1p-52;
     return;
   }
@@ -279,9 +280,8 @@ double split_loss(const Program& program) {
 double relative_bound(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,
                       int span_a, int span_b) {
   const double before = relative_of(program, bound, k, span_a, span_b);
-  return program.schedule.sums() == 1 && type == OperandType::f32
-             ? before
-             : before + unit_roundoff(type) * (1 + before);
+  const bool fp32_sum = program.format().floating && program.schedule.sums() == 1;
+  return fp32_sum && type == OperandType::f32 ? before : before + unit_roundoff(type) * (1 + before);
 }
 
 }  // namespace kintsugi::core

@@ -124,19 +124,23 @@ double relative_cost(const Engine& engine, const Program& program) {
          engine.relative_rate(program.format().id);
 }
 
+// Whether integer sums may wrap: a program then gives anything.
+bool sums_wrap(const Rung& rung, std::int64_t k) {
+  return !rung.program.format().floating &&
+         std::isinf(error_bound(rung.program, rung.accumulator, k, true, true).relative);
+}
+
 // The scheme as a rung for any span, and how the engine would add its products; nothing when it does not offer that.
 std::optional<Rung> offered(const Plan& plan, const Scheme& scheme, const std::string& name) {
   if (!scheme.operands.contains(plan.problem.type)) return std::nullopt;
   Rung rung{&scheme, Accumulator::fp32, Rung::any_span, fitted_program(scheme, plan.problem)};
   if (rung.program.recombination == Recombination::exact_sums) return rung;
   const auto ways = plan.engine->accumulators(rung.program.format().id);
-  if (ways.empty()) return std::nullopt;
-  rung.accumulator = ways.front();
-  if (name.empty()) return rung;
-  const auto found = std::find(ways.begin(), ways.end(), find_accumulator(name));
+  const auto found =
+      name.empty() ? ways.begin() : std::find(ways.begin(), ways.end(), find_accumulator(name));
   if (found == ways.end()) return std::nullopt;
   rung.accumulator = *found;
-  return rung;
+  return sums_wrap(rung, plan.problem.products()) ? std::nullopt : std::optional(rung);
 }
 
 // Makes a ladder of increasing spans fit its places. Where native follows, the widest go: it takes what they would.
@@ -236,6 +240,10 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
   if (rung.program.recombination != Recombination::exact_sums) {
     rung.accumulator =
         choose_accumulator(*plan.engine, rung.program.format(), settings[SettingId::accumulator].value);
+    if (sums_wrap(rung, plan.problem.products())) {
+      fail(Status::not_supported, "scheme {}: sums of {} products may wrap in {}", name,
+           plan.problem.products(), accumulator_name(rung.accumulator));
+    }
   }
   plan.contract.coefficient = 0;
   plan.rungs = {rung};

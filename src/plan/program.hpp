@@ -40,9 +40,9 @@ constexpr SplitRule quantised_split(int slices, int residual_exponent) {
   return scaled_split(int8, slices, residual_exponent, int8.max_exponent);
 }
 
-// The same as the digits of one grid, 8 bits each.
-constexpr SplitRule grid_split(int slices) {
-  SplitRule rule = quantised_split(slices, 8);
+// Digits of one grid, of all bits that the integer format has.
+constexpr SplitRule grid_split(const Format& format, int slices) {
+  SplitRule rule = scaled_split(format, slices, format.significand_bits + 1, format.max_exponent);
   rule.kind = SplitKind::fixed;
   return rule;
 }
@@ -81,7 +81,8 @@ struct Program {
   const Format& format() const { return *split_a.format; }
 
   // What leaves an engine that reduces residues' sums, or does not.
-  SumType sum_type(bool reduces_sums) const {
+  SumType sum_type(bool reduces_sums = false) const {
+    if (format().id == FormatId::int52) return SumType::i128;
     if (recombination == Recombination::residues && reduces_sums) return SumType::residue;
     return format().floating && !schedule.integer_sums ? SumType::f32 : SumType::i64;
   }

@@ -8,11 +8,14 @@
 
 namespace kintsugi::core {
 
-// float for floating slices, std::int64_t where the engine's sums are integers: what its accumulators give, block of
-// k by block of k.
+__extension__ using Integer128 = __int128;
+
+// float for floating slices, integers where the engine's sums are: what its accumulators give, block of k by block
+// of k. Integer128 for products of 52-bit words.
 enum class SumType : std::uint8_t {
   f32,
   i64,
+  i128,
   residue,  // 0 ... m - 1 of a group with the modulus m, from engines that reduce sums as they leave
 };
 
@@ -27,10 +30,11 @@ struct Accumulators {
   std::size_t element_bytes() const {
     switch (type) {
       case SumType::f32: return sizeof(float);
+      case SumType::i64: return sizeof(std::int64_t);
       case SumType::residue: return sizeof(std::uint8_t);
-      case SumType::i64: break;
+      case SumType::i128: break;
     }
-    return sizeof(std::int64_t);
+    return sizeof(Integer128);
   }
   std::int64_t group_stride() const { return rows * columns; }
   std::size_t bytes() const { return array_bytes(groups * rows, columns, element_bytes()); }

@@ -1,9 +1,11 @@
 #include "recombine/weighted.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "arith/complex.hpp"
 #include "arith/epilogue.hpp"
+#include "arith/exact_rounding.hpp"
 #include "recombine/finite_entries.hpp"
 
 namespace kintsugi::core {
@@ -38,21 +40,107 @@ class IntegerSum {
         smallest_(*std::min_element(exponents.begin(), exponents.begin() + sums.groups)) {}
 
   double operator()(std::int64_t element) const {
-    WideInteger sum = 0;
+    Integer128 sum = 0;
     for (int g = 0; g < sums_.groups; ++g) {
-      const WideInteger part = sums_.group<std::int64_t>(g)[element];
-      sum += part * (WideInteger{1} << (exponents_[g] - smallest_));
+      const Integer128 part = sums_.group<std::int64_t>(g)[element];
+      sum += part * (Integer128{1} << (exponents_[g] - smallest_));
     }
     return static_cast<double>(sum) * power_of_two(smallest_);
   }
 
  private:
-  __extension__ using WideInteger = __int128;
+  const Accumulators& sums_;
+  std::span<const int> exponents_;
+  int smallest_;
+};
+
+// Sums of 52-bit words as one integer, exactly: in two's complement, then sign and magnitude. Seven limbs hold the seven
+// groups of four words, whose weights are at most 2^312 apart.
+template <int Limbs>
+class WordSum {
+ public:
+  WordSum(const Accumulators& sums, std::span<const int> exponents)
+      : sums_(sums), exponents_(exponents),
+        smallest_(*std::min_element(exponents.begin(), exponents.begin() + sums.groups)) {}
+
+  ExactNumber<Limbs> operator()(std::int64_t element) const {
+    ExactNumber<Limbs> sum{{}, smallest_, false};
+    for (int g = 0; g < sums_.groups; ++g) {
+      const auto part = static_cast<Unsigned>(sums_.group<Integer128>(g)[element]);
+      const bool negative = (part >> 127) != 0;
+      const Unsigned size = negative ? -part : part;
+      const WideInteger<2> limbs{{static_cast<std::uint64_t>(size), static_cast<std::uint64_t>(size >> 64)}};
+      add(sum.magnitude, WideInteger<Limbs>::shifted(limbs, exponents_[g] - smallest_), negative);
+    }
+    sum.negative = (sum.magnitude.limb[Limbs - 1] >> 63) != 0;
+    if (sum.negative) {
+      const WideInteger<Limbs> complement = sum.magnitude;
+      sum.magnitude = {};
+      sum.magnitude.subtract(complement);
+    }
+    return sum;
+  }
+
+ private:
+  using Unsigned = WideInteger<Limbs>::Double;
+
+  static void add(WideInteger<Limbs>& sum, const WideInteger<Limbs>& x, bool negative) {
+    if (negative) {
+      sum.subtract(x);
+    } else {
+      sum.add_multiple(x, 1);
+    }
+  }
 
   const Accumulators& sums_;
   std::span<const int> exponents_;
   int smallest_;
 };
+
+// sum 2^exponent rounded once, where the result is a normal number whatever the sum: the conversion rounds.
+template <class T>
+bool stays_normal(int exponent) {
+  return exponent >= std::numeric_limits<T>::min_exponent &&
+         exponent <= std::numeric_limits<T>::max_exponent - 128;
+}
+
+// AB alone of one group, most calls: ten times as fast as the general way.
+template <class T>
+void recombine_words(const Accumulators& sums, int weight, std::span<const VectorRange> rows,
+                     std::span<const VectorRange> columns, const MatrixView<T>& c, int threads) {
+  const WordSum<2> exactly(sums, {&weight, 1});
+  for_each_finite_entry(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& entry) {
+    const std::int64_t element = i + j * c.rows;
+    const int unscale = -(rows[i].scale + columns[j].scale);
+    if (stays_normal<T>(weight + unscale)) {
+      entry =
+          static_cast<T>(static_cast<T>(sums.group<Integer128>(0)[element]) * power_of_two(weight + unscale));
+    } else {
+      auto exact = exactly(element);
+      exact.exponent += unscale;
+      entry = rounded<T>(exact);
+    }
+  });
+}
+
+template <class T, class Sum>
+void recombine_exactly(const Sum& sum, std::span<const VectorRange> rows,
+                       std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
+                       int threads) {
+  const auto part = [&](std::int64_t i, std::int64_t v) {
+    auto exact = sum(i + v * c.rows);
+    exact.exponent -= rows[i].scale + columns[v].scale;
+    return exact;
+  };
+  for_each_finite_entry(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& entry) {
+    const T* old = beta == T(0) ? nullptr : &entry;
+    if constexpr (is_complex<T>) {
+      entry = exact_epilogue(part(i, 2 * j), part(i, 2 * j + 1), alpha, beta, old);
+    } else {
+      entry = exact_epilogue(part(i, j), alpha, beta, old);
+    }
+  });
+}
 
 template <class T, class Sum>
 void recombine(const Sum& sum, std::span<const VectorRange> rows, std::span<const VectorRange> columns,
@@ -77,9 +165,22 @@ template <class T>
 void recombine_weighted(const Accumulators& sums, std::span<const int> group_exponents,
                         std::span<const VectorRange> rows, std::span<const VectorRange> columns, T alpha,
                         T beta, const MatrixView<T>& c, int threads) {
-  if (sums.type == SumType::f32)
-    return recombine(FloatingSum(sums, group_exponents), rows, columns, alpha, beta, c, threads);
-  recombine(IntegerSum(sums, group_exponents), rows, columns, alpha, beta, c, threads);
+  const auto by = [&](const auto& sum) { recombine(sum, rows, columns, alpha, beta, c, threads); };
+  const auto exactly_by = [&](const auto& sum) {
+    recombine_exactly(sum, rows, columns, alpha, beta, c, threads);
+  };
+  switch (sums.type) {
+    case SumType::f32: return by(FloatingSum(sums, group_exponents));
+    case SumType::i64: return by(IntegerSum(sums, group_exponents));
+    case SumType::i128:
+    case SumType::residue: break;
+  }
+  if constexpr (!is_complex<T>) {
+    if (sums.groups == 1 && alpha == T(1) && beta == T(0))
+      return recombine_words(sums, group_exponents[0], rows, columns, c, threads);
+  }
+  if (sums.groups == 1) return exactly_by(WordSum<2>(sums, group_exponents));
+  exactly_by(WordSum<7>(sums, group_exponents));
 }
 
 template void recombine_weighted(const Accumulators&, std::span<const int>, std::span<const VectorRange>,

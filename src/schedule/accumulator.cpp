@@ -86,7 +86,8 @@ double accumulation_error(Accumulator accumulator, FormatId format, std::int64_t
     case Accumulator::fp32:
     case Accumulator::avx512_bf16: return sequential_error(n);
     case Accumulator::amx_bf16: return amx_error(n, q);
-    case Accumulator::int32: return n <= int32_safe_products ? 0 : infinity;
+    case Accumulator::int32:
+    case Accumulator::int128: return n <= safe_products(accumulator) ? 0 : infinity;
     case Accumulator::v100:
     case Accumulator::a100:
     case Accumulator::h200:
@@ -97,7 +98,7 @@ double accumulation_error(Accumulator accumulator, FormatId format, std::int64_t
 
 double accumulation_floor(Accumulator accumulator, FormatId format, std::int64_t n, double largest_operand) {
   if (!supports(accumulator, format)) return infinity;
-  if (n <= 0 || accumulator == Accumulator::int32) return 0;
+  if (n <= 0 || is_integer(accumulator)) return 0;
   if (is_tensor_core(accumulator)) return tensor_core_floor(accumulator, format, n, largest_operand);
   // What one step loses by underflow is carried on by the later roundings.
   const double carried = 1 + accumulation_error(accumulator, format, n);

@@ -22,15 +22,18 @@ enum class Accumulator : std::uint8_t {
   amx_bf16,     // Intel AMX TDPBF16PS (checked)
   avx512_bf16,  // AVX-512 VDPBF16PS, Intel and AMD (checked)
   int32,        // sums modulo 2^32
+  int128,       // sums modulo 2^128
 };
 
 inline constexpr std::array accumulators{
-    Accumulator::fp32,     Accumulator::v100,     Accumulator::a100,        Accumulator::h200,
-    Accumulator::h200_mma, Accumulator::amx_bf16, Accumulator::avx512_bf16, Accumulator::int32,
+    Accumulator::fp32,        Accumulator::v100,     Accumulator::a100,
+    Accumulator::h200,        Accumulator::h200_mma, Accumulator::amx_bf16,
+    Accumulator::avx512_bf16, Accumulator::int32,    Accumulator::int128,
 };
 
 constexpr const char* accumulator_name(Accumulator accumulator) {
-  constexpr std::array names{"fp32", "v100", "a100", "h200", "h200-mma", "amx-bf16", "avx512-bf16", "int32"};
+  constexpr std::array names{"fp32",     "v100",        "a100",  "h200",  "h200-mma",
+                             "amx-bf16", "avx512-bf16", "int32", "int128"};
   static_assert(names.size() == accumulators.size());
   return names[static_cast<std::size_t>(accumulator)];
 }
@@ -49,7 +52,7 @@ std::string accumulator_names();
 constexpr bool supports(Accumulator accumulator, FormatId format) {
   using enum FormatId;
   switch (accumulator) {
-    case Accumulator::fp32: return format != int8 && format != fp64;
+    case Accumulator::fp32: return format != int8 && format != int52 && format != fp64;
     case Accumulator::v100: return format == fp16;
     case Accumulator::a100:
     case Accumulator::h200:
@@ -57,6 +60,7 @@ constexpr bool supports(Accumulator accumulator, FormatId format) {
     case Accumulator::amx_bf16:
     case Accumulator::avx512_bf16: return format == bf16;
     case Accumulator::int32: return format == int8;
+    case Accumulator::int128: return format == int52;
   }
   return false;
 }
@@ -83,7 +87,8 @@ constexpr int accumulator_block(Accumulator accumulator, FormatId format) {
     case Accumulator::amx_bf16: return 32;
     case Accumulator::avx512_bf16: return 2;
     case Accumulator::fp32:
-    case Accumulator::int32: break;
+    case Accumulator::int32:
+    case Accumulator::int128: break;
   }
   return 1;
 }
@@ -103,14 +108,26 @@ constexpr int accumulator_extra_bits(Accumulator accumulator) {
 // floor((2^31 - 1) / 2^14).
 inline constexpr std::int64_t int32_safe_products = 131071;
 
+// The same of 52-bit words with -2^51 allowed: floor((2^127 - 1) / 2^102).
+inline constexpr std::int64_t int128_safe_products = 33554431;
+
+constexpr bool is_integer(Accumulator accumulator) {
+  return accumulator == Accumulator::int32 || accumulator == Accumulator::int128;
+}
+
+// Products of integers up to which the accumulator cannot wrap from a zero sum.
+constexpr std::int64_t safe_products(Accumulator accumulator) {
+  return accumulator == Accumulator::int128 ? int128_safe_products : int32_safe_products;
+}
+
 // A-priori bound of one run of n products into one accumulator, for finite operands and a sum that
 // does not overflow:
 //
 //   |computed - (sum_0 + sum_p a_p b_p)| <= accumulation_error  * (|sum_0| + sum_p |a_p b_p|)
 //                                          + accumulation_floor
 //
-// accumulation_error is rigorous, second-order terms included (derivation in accumulator.cpp). int32:
-// 0 up to int32_safe_products, infinity beyond, for sum_0 = 0; a caller that starts elsewhere counts
+// accumulation_error is rigorous, second-order terms included (derivation in accumulator.cpp). Integers:
+// 0 up to safe_products, infinity beyond, for sum_0 = 0; a caller that starts elsewhere counts
 // the products already in the sum. Combinations that are not supported give infinity.
 double accumulation_error(Accumulator accumulator, FormatId format, std::int64_t n);
 

@@ -21,12 +21,12 @@ std::vector<double> term_ratios(const Schedule& schedule, std::span<const double
   return ratios;
 }
 
-// Exact as long as no group's int32 accumulator can wrap within a block: all of its terms are summed there.
-double integer_bound(const Schedule& schedule, std::int64_t block) {
+// Exact as long as no group's accumulator can wrap within a block: all of its terms are summed there.
+double integer_bound(const Schedule& schedule, Accumulator accumulator, std::int64_t block) {
   std::array<std::int64_t, max_groups> products{};
   for (const Term& term : schedule.terms) products[term.group] += block;
   const std::int64_t most = *std::max_element(products.begin(), products.end());
-  return most <= int32_safe_products ? 0 : std::numeric_limits<double>::infinity();
+  return most <= safe_products(accumulator) ? 0 : std::numeric_limits<double>::infinity();
 }
 
 }  // namespace
@@ -37,7 +37,7 @@ double accumulation_bound(const Schedule& schedule, std::span<const double> rati
   const std::vector<double> ratios = term_ratios(schedule, ratios_a, ratios_b);
   if (k == 0) return 0;
   const std::int64_t block = schedule.block_length(k);
-  if (!format.floating) return integer_bound(schedule, block);
+  if (!format.floating) return integer_bound(schedule, accumulator, block);
   const bool alternating = schedule.k_step != 0 && schedule.k_step < block;
   std::array<double, max_groups> held{};
   if (alternating) {

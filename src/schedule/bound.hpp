@@ -23,7 +23,7 @@ namespace kintsugi::core {
 //    scaled, fp16 products are multiples of 2^-48; rescale_exponent >= -24 keeps that so).
 //  - Outside the engine b blocks are added with b - 1 roundings of u = 2^-24 each; the first
 //    addition, to zero, is exact. Joint sums take an addition for every group of every block.
-//  - Integer sums are exact: 0, or infinity where an int32 accumulator may wrap within a block.
+//  - Integer sums are exact: 0, or infinity where an accumulator may wrap within a block.
 // Second-order terms: every magnitude above is that of computed partial sums, each at most (1 + c)
 // times the exact one; with first-order losses that add up to f, the whole is at most exp(f) - 1.
 double accumulation_bound(const Schedule& schedule, std::span<const double> ratios_a,

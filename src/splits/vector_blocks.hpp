@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/embedding.hpp"
+#include "base/view.hpp"
+
 namespace kintsugi::core {
 
 // Vectors handled together: 16 floats are one cache line, so that an operand whose vectors are
@@ -16,10 +19,20 @@ double finite_or_zero(T x) {
   return x - x == T(0) ? static_cast<double>(x) : 0.0;
 }
 
+template <class T>
+std::int64_t element_stride(const MatrixView<T>& operand) {
+  return operand.column_stride;
+}
+template <class T>
+std::int64_t element_stride(const EmbeddedView<T>& operand) {
+  return operand.matrix.column_stride;
+}
+
 // Calls visit(v, p, operand(v, p)) for vectors first...last - 1 and all p; for each v, p ascends.
 template <class View, class Visit>
 void for_each_element(const View& operand, std::int64_t first, std::int64_t last, Visit&& visit) {
-  constexpr std::int64_t chunk = 64;
+  // Elements that stand a power of two apart fall into one set of the L1 cache, which keeps eight lines.
+  const std::int64_t chunk = element_stride(operand) == 1 ? 64 : 8;
   for (std::int64_t begin = 0; begin < operand.columns; begin += chunk) {
     const std::int64_t end = std::min(operand.columns, begin + chunk);
     for (std::int64_t v = first; v < last; ++v) {

@@ -27,6 +27,7 @@ inline double largest_finite(const Format& format) {
     case FormatId::fp8_e4m3: return 448;
     case FormatId::fp8_e5m2: return 57344;
     case FormatId::int8: return 127;
+    case FormatId::int52: return 0x1p51 - 1;
     case FormatId::fp32: return std::numeric_limits<float>::max();
     case FormatId::fp64: break;
   }

@@ -41,13 +41,18 @@ std::vector<std::uint8_t> bytes(const std::vector<T>& values) {
   return {first, first + values.size() * sizeof(T)};
 }
 
-const char* const all_forms[] = {"uniform",         "uniform01",       "phi:2",
-                                 "type1",           "type2",           "type3",
-                                 "type4",           "offset:-10",      "graded:40",
-                                 "graded-inner:40", "diagonal:60",     "span:17",
-                                 "cancellation:20", "subnormal",       "integer:8",
-                                 "subnormal-mixed", "special:0.1",     "offset-nonnegative:-10",
-                                 "power-of-two:-3", "powers-of-two:6", "language-model"};
+const char* const all_forms[] = {"uniform",         "uniform01",
+                                 "phi:2",           "type1",
+                                 "type2",           "type3",
+                                 "type4",           "offset:-10",
+                                 "graded:40",       "graded-inner:40",
+                                 "diagonal:60",     "span:17",
+                                 "cancellation:20", "subnormal",
+                                 "integer:8",       "subnormal-mixed",
+                                 "special:0.1",     "offset-nonnegative:-10",
+                                 "power-of-two:-3", "powers-of-two:6",
+                                 "language-model",  "gram-diagonal:60",
+                                 "crossed:30",      "graded:-40"};
 
 template <class T>
 class Generators : public ::testing::Test {};
@@ -125,6 +130,35 @@ TYPED_TEST(Generators, UniformRangesAndBits) {
   const Matrix<TypeParam> positive("uniform01", Side::b, 3, 100, 1000);
   EXPECT_GE(*std::min_element(positive.values.begin(), positive.values.end()), 0);
   EXPECT_LE(*std::max_element(positive.values.begin(), positive.values.end()), 1);
+}
+
+TYPED_TEST(Generators, GramDiagonalIsOneMatrixScaledBothWays) {
+  const Matrix<TypeParam> a("gram-diagonal:100", Side::a, 1, 7, 51);
+  const Matrix<TypeParam> b("gram-diagonal:100", Side::b, 1, 51, 7);
+  for (std::int64_t i = 0; i < 7; ++i) {
+    for (std::int64_t l = 0; l < 51; ++l) {
+      const int exponent = 50 - static_cast<int>(2 * l);  // of D
+      ASSERT_EQ(std::ldexp(a(i, l), -exponent), std::ldexp(b(l, i), exponent));
+    }
+  }
+}
+
+TYPED_TEST(Generators, CrossedPairsAndUpwardGrades) {
+  const Matrix<TypeParam> a("crossed:30", Side::a, 1, 5, 200);
+  const Matrix<TypeParam> b("crossed:30", Side::b, 1, 200, 5);
+  for (std::int64_t l = 0; l < 200; ++l) {
+    for (std::int64_t v = 0; v < 5; ++v) {
+      ASSERT_LE(std::abs(a(v, l)), l % 2 == 0 ? 1 : 0x1p-30);
+      ASSERT_LE(std::abs(b(l, v)), l % 2 == 0 ? 0x1p-60 : 1);
+    }
+  }
+  const Matrix<TypeParam> graded("graded:-40", Side::a, 1, 40, 50);
+  for (std::int64_t v = 0; v < 40; ++v) {
+    TypeParam most = 0;
+    for (std::int64_t l = 0; l < 50; ++l) most = std::max(most, std::abs(graded(v, l)));
+    EXPECT_LE(most, std::ldexp(1.0, static_cast<int>(v)));
+    EXPECT_GT(most, std::ldexp(1.0, static_cast<int>(v) - 2));
+  }
 }
 
 TYPED_TEST(Generators, LanguageModel) {

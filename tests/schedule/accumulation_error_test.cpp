@@ -204,6 +204,13 @@ TEST(AccumulationError, Int32IsExactUntilItCanWrap) {
   EXPECT_EQ(accumulation_floor(Accumulator::int32, FormatId::int8, 1000, 127), 0);
 }
 
+TEST(AccumulationError, Int128IsExactUntilItCanWrap) {
+  EXPECT_EQ(accumulation_error(Accumulator::int128, FormatId::int52, int128_safe_products), 0);
+  EXPECT_EQ(accumulation_error(Accumulator::int128, FormatId::int52, int128_safe_products + 1), infinity);
+  EXPECT_EQ(accumulation_error(Accumulator::int128, FormatId::int8, 1), infinity);
+  EXPECT_EQ(accumulation_floor(Accumulator::int128, FormatId::int52, 1000, 0x1p51), 0);
+}
+
 TEST(AccumulationError, KnownValues) {
   constexpr double unit = 0x1p-24;
   // 16 products and the accumulator in one instruction: (16 / 4 + 1) 2^-23 = 10 u, as FACTS section 5 has it.

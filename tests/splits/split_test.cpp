@@ -46,7 +46,8 @@ double slice_value(const Slices& slices, int s, std::int64_t v, std::int64_t p) 
   switch (slices.format->storage_bytes) {
     case 1: return decode(*slices.format, slices.vector<std::uint8_t>(s, v)[p]);
     case 2: return decode(*slices.format, slices.vector<std::uint16_t>(s, v)[p]);
-    default: return decode(*slices.format, slices.vector<std::uint32_t>(s, v)[p]);
+    case 4: return decode(*slices.format, slices.vector<std::uint32_t>(s, v)[p]);
+    default: return decode(*slices.format, slices.vector<std::uint64_t>(s, v)[p]);
   }
 }
 
@@ -177,7 +178,7 @@ TEST(Digits, AreThoseOfTheNearestGridPoint) {
   for (const char* distribution :
        {"uniform", "phi:2", "subnormal", "offset:127", "offset:-120", "integer:127"}) {
     const Operand operand(23, 70, true, distribution, 5);
-    const SplitRule rule = grid_split(3);
+    const SplitRule rule = grid_split(int8, 3);
     std::vector<VectorRange> ranges;
     Slices slices;
     const auto memory = split(operand.read(), rule, SliceStorage::packed, ranges, slices, 2);
@@ -199,7 +200,7 @@ TEST(Digits, AreThoseOfTheNearestGridPoint) {
 TEST(Digits, RoundTiesToEvenAndKeepTheirSigns) {
   const auto digits = [](double x) {
     std::vector<int> values;
-    split_element(grid_split(2), x, 0,
+    split_element(grid_split(int8, 2), x, 0,
                   [&](int, std::uint64_t pattern) { values.push_back(static_cast<std::int8_t>(pattern)); });
     std::reverse(values.begin(), values.end());
     return values;

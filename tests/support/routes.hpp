@@ -24,7 +24,7 @@ struct Route {
   std::string name() const { return engine + " " + scheme + accuracy + " " + policy; }
 };
 
-// Schemes by name that the engine multiplies, the planner's variants included.
+// Schemes by name that the engine multiplies, with other parameters where their structure then is another.
 inline std::vector<std::string> schemes_on(const core::Engine& engine, core::OperandType type) {
   std::vector<std::string> names;
   for (const core::Scheme* scheme : core::all_schemes()) {
@@ -32,8 +32,12 @@ inline std::vector<std::string> schemes_on(const core::Engine& engine, core::Ope
     if (!scheme->operands.contains(type)) continue;
     if (!engineless && engine.accumulators(scheme->program.format().id).empty()) continue;
     names.emplace_back(scheme->name);
-    for (const std::string_view variant : scheme->variants)
-      names.push_back(std::string(scheme->name) + ":" + std::string(variant));
+  }
+  for (const char* name : {"quantensor:slices=1", "quantensor:slices=3", "ozaki2:moduli=9",
+                           "ozaki2:moduli=22", "ozaki2:moduli=34", "ozaki2:moduli=49"}) {
+    const core::Scheme* scheme = core::find_scheme(name);
+    if (scheme->operands.contains(type) && !engine.accumulators(scheme->program.format().id).empty())
+      names.emplace_back(name);
   }
   return names;
 }

@@ -25,15 +25,15 @@ def rows(program):
 
 
 def test_rows_and_schema(program):
-    baselines = ["native", "long-double", "float128", "mpfr:113"]
+    baselines = ["native", "long-double", "double-double", "float128", "mpfr:113"]
     words = ["exact,fp64", "ozaki2:moduli=20", "--type", "fp64", "--baselines", ",".join(baselines)]
     document = program.ok("bench", *words, *TINY, "--json").json()
     accept(document, "bench")
     assert document["settings"]["shapes"] == ["8x12x16"] and document["settings"]["baselines"] == baselines
     rows = document["rows"]
     assert [row["name"] for row in rows] == ["exact", "fp64", "ozaki2:moduli=20", *baselines]
-    assert [row["kind"] for row in rows] == ["candidate"] * 3 + ["baseline"] * 4
-    assert [row["check"]["promise"] for row in rows] == ["exact", "contract", "bound", "contract"] + ["bound"] * 3
+    assert [row["kind"] for row in rows] == ["candidate"] * 3 + ["baseline"] * 5
+    assert [row["check"]["promise"] for row in rows] == ["exact", "contract", "bound", "contract"] + ["bound"] * 4
     assert rows[2]["products"] == 20 and rows[2]["scheme"] == "ozaki2:moduli=20"
     for row in rows:
         assert row["problem"] == {"m": 8, "n": 12, "k": 16, "type": "fp64"}
@@ -47,12 +47,15 @@ def test_rows_and_schema(program):
 def test_numbers_belong_together(rows):
     for row in rows("fp16x3", "int8x6", "--baselines", "native,float128", *TINY):
         time = row["time"]
-        assert 0 < time["minimum"] <= time["median"] and time["runs"] == 2
-        computed = row["computed"]
-        assert row["rate"] == pytest.approx(2 * computed["m"] * computed["n"] * 16 / time["minimum"])
+        assert 0 < time["minimum"] <= time["median"] and time["processor"] > 0 and time["rounds"] == 2
+        assert row["rate"] == pytest.approx(operations(row) / time["minimum"])
         assert set(row["ratios"]) == {"native", "float128"}
         if row["kind"] == "baseline":
-            assert row["ratios"][row["name"]] == 1
+            assert row["ratios"][row["name"]] == row["processor_ratios"][row["name"]] == 1
+
+
+def operations(row):
+    return 2 * row["computed"]["m"] * row["computed"]["n"] * row["problem"]["k"]
 
 
 def test_ratios_are_those_of_the_rates(rows):
@@ -61,6 +64,9 @@ def test_ratios_are_those_of_the_rates(rows):
     for row in measured:
         for name, ratio in row["ratios"].items():
             assert ratio == pytest.approx(row["rate"] / rates[name])
+        by_time = {other["name"]: operations(other) / other["time"]["processor"] for other in measured}
+        for name, ratio in row["processor_ratios"].items():
+            assert ratio == pytest.approx(by_time[row["name"]] / by_time[name])
 
 
 def test_plain_loops_compute_a_leading_block(rows):
@@ -75,7 +81,7 @@ def test_what_the_data_decide_is_said(rows):
         rows("fp32", "--distribution", distribution, *TINY) for distribution in ("span:2", "span:120")
     )
     assert narrow["name"] == wide["name"] == "fp32"
-    assert narrow["scheme"] != "native" and narrow["accumulator"] == "fp32" and wide["scheme"] == "native"
+    assert narrow["scheme"] != "native" and narrow["accumulator"] is not None and wide["scheme"] == "native"
 
 
 def test_sizes_limits_and_seeds(program, rows):
@@ -128,7 +134,8 @@ def test_a_wrong_result_is_not_timed(program, last, ratio):
     environment = {"KINTSUGI_CPU_BLAS": str(program.folder / "libfake.so")}
     result = program("bench", "int8x6", *TINY, "-o", "r.json", environment=environment)
     assert result.status == 1 and result.stdout == ""
-    message = r"kintsugi: native: 8x12x16: the largest error of 96 checked entries is " + ratio + " times what"
+    message = r"kintsugi: native: 8x12x16: the largest error of 96 checked entries is " + ratio + r" times what its contract "
+    assert "entry (7, 11) is " in result.stderr and result.stderr.endswith("; nothing was timed\n")
     assert re.match(message, result.stderr), result.stderr
     assert not (program.folder / "r.json").exists()
 
@@ -165,7 +172,7 @@ def test_bad_input(program, words, message):
 def test_text(program):
     text = program.ok("bench", "exact", "--baselines", "native,float128", "--baseline-size", "4", *TINY).stdout
     lines = text.splitlines()
-    assert lines[0] == "fp32, uniform, seed 1; 1 threads, 2 rounds" and "OpenBLAS" in lines[1]
+    assert lines[0] == "fp32, uniform, seed 1; threads: 1, rounds: 2" and "OpenBLAS" in lines[1]
     (head,) = [line for line in lines if line.startswith("m x n x k")]
     assert "x native" in head and "x float128" in head and "GFLOP/s" in head
     (exact,) = [line for line in lines if " exact (" in line]
@@ -185,7 +192,7 @@ def test_the_page_of_a_file(program):
     assert titles == ["uniform, m = 4, n = 4: rate against k", "uniform, k = 8: rate against m = n",
                       "uniform: rate against m = n = k", "All rates"]
     names = ["fp16x3 · cpu", "exact · cpu", "native · cpu", "long-double · plain loop"]
-    labels = {f"{name} · {threads} threads" for name in names for threads in (1, 2)}
+    labels = {f"{name} · threads: {threads}" for name in names for threads in (1, 2)}
     charts = list(root.iter(SVG + "svg"))
     assert len(charts) == 3 * 2, "rates, and ratios to native"
     for chart in charts:

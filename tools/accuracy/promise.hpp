@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "base/view.hpp"
 #include "lab/metrics.hpp"
 #include "support.hpp"
 

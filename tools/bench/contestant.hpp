@@ -4,7 +4,6 @@
 #include <memory>
 #include <vector>
 
-#include "base/view.hpp"
 #include "bench/request.hpp"
 #include "bench/verdict.hpp"
 

@@ -42,13 +42,14 @@ double PlainLoop<T>::run() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The arithmetic's bound, then one rounding to T.
+// The arithmetic's bound, its products' underflow included, then one rounding to T.
 template <class T>
 Verdict PlainLoop<T>::judge(const lab::ErrorReport&, const std::vector<lab::EntryError>& entries) const {
   const double relative = lab::plain_bound(arithmetic_, shape_.k);
   const double unit_roundoff = std::ldexp(1.0, -std::numeric_limits<T>::digits);
+  const double underflow = static_cast<double>(shape_.k) * std::numeric_limits<double>::denorm_min();
   return verdict_of("bound", relative, entries, [=](const lab::EntryError& entry) {
-    const double before = relative * entry.absolute;
+    const double before = relative * entry.absolute + underflow;
     return before + unit_roundoff * (std::fabs(entry.exact) + before) +
            static_cast<double>(std::numeric_limits<T>::denorm_min());
   });

@@ -52,7 +52,7 @@ Json rate_row(const Json& row) {
           {"distribution", row.at("distribution")},
           {"scheme", row.at("name")},
           {"engine", engine.is_null() ? Json("plain loop") : engine},
-          {"accumulator", fmt::format("{} threads", cell(row, "threads"))},
+          {"accumulator", "threads: " + cell(row, "threads")},
           {"rate", 1e-9 * read_number(row.at("rate"))},
           {"ratio_to_native", row.at("ratios").value("native", Json())},
           {"bench", row}};

@@ -1,5 +1,5 @@
 // The cpu engine: products of floating slices by OpenBLAS, for studies at sizes the reference cannot reach,
-// of int8 slices by kernels of its own (int8.hpp), and the native product.
+// of int8 slices and 52-bit words by kernels of its own (int8.hpp, int52.hpp), and the native product.
 //
 // Floating slices are widened to fp32, where products of formats of up to 12 significant bits are exact. All
 // calls of a schedule have one shape, tile x tile x (block of k), on a grid fixed to the operand's
@@ -13,6 +13,7 @@
 #include "base/floating_environment.hpp"
 #include "base/status.hpp"
 #include "base/workers.hpp"
+#include "engines/cpu/int52.hpp"
 #include "engines/cpu/int8.hpp"
 #include "engines/cpu/openblas.hpp"
 #include "engines/engine.hpp"
@@ -191,50 +192,61 @@ void native_product(const NativeProduct<T>& task) {
             task.alpha, task.a.data, a.ld, task.b.data, b.ld, task.beta, task.c.data, c.ld);
 }
 
+bool is_integer(FormatId format) { return format == FormatId::int8 || format == FormatId::int52; }
+
 class CpuEngine final : public Engine {
  public:
   std::string_view name() const override { return "cpu"; }
   std::string_view summary() const override {
-    return "products by OpenBLAS on slices widened to fp32, of int8 by kernels of its own; native products";
+    return "products by OpenBLAS on slices widened to fp32, of int8 and 52-bit words by kernels of "
+           "its own; native products";
   }
   // OpenBLAS takes 32-bit sizes, and k is rounded up to the slices' multiple.
   std::int64_t largest_size() const override { return std::numeric_limits<int>::max() - Slices::k_multiple; }
   std::string unavailable_reason() const override {
-    return openblas().reason.empty() ? int8_choice().reason : openblas().reason;
+    for (const std::string& reason : {openblas().reason, int8_choice().reason}) {
+      if (!reason.empty()) return reason;
+    }
+    return int52_choice().reason;
   }
   std::string details() const override {
-    return fmt::format("{}; int8 kernels {}", openblas().details, int8_choice().kernels->name);
+    return fmt::format("{}; int8 kernels {}; int52 kernels {}", openblas().details,
+                       int8_choice().kernels->name, int52_choice().kernels->name);
   }
 
   std::span<const Accumulator> accumulators(FormatId format) const override {
     static constexpr std::array floating{Accumulator::fp32};
-    static constexpr std::array integer{Accumulator::int32};
-    if (format == FormatId::int8) return integer;
+    static constexpr std::array bytes{Accumulator::int32};
+    static constexpr std::array words{Accumulator::int128};
+    if (format == FormatId::int8) return bytes;
+    if (format == FormatId::int52) return words;
     if (format == FormatId::fp32 || format == FormatId::fp64) return {};
     return floating;
   }
 
   SliceStorage slice_storage(FormatId format) const override {
-    return format == FormatId::int8 ? SliceStorage::packed : SliceStorage::fp32;
+    return is_integer(format) ? SliceStorage::packed : SliceStorage::fp32;
   }
   double relative_rate(FormatId format) const override {
-    return format == FormatId::int8 ? int8_choice().kernels->relative_rate : 1;
+    if (format == FormatId::int8) return int8_choice().kernels->relative_rate;
+    return format == FormatId::int52 ? int52_choice().kernels->relative_rate : 1;
   }
 
   std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t,
                             int threads) const override {
-    const bool integer = format == FormatId::int8;
-    return static_cast<std::size_t>(std::max(threads, 1)) *
-           (integer ? int8_worker_bytes(*int8_choice().kernels) : worker_bytes(schedule.groups));
+    const std::size_t of_worker = format == FormatId::int8    ? int8_worker_bytes(*int8_choice().kernels)
+                                  : format == FormatId::int52 ? int52_worker_bytes(*int52_choice().kernels)
+                                                              : worker_bytes(schedule.groups);
+    return static_cast<std::size_t>(std::max(threads, 1)) * of_worker;
   }
 
   bool reduces_sums() const override { return true; }
 
   void multiply(const Multiplication& task) const override {
-    if (task.a.format->floating) {
-      multiply_floating(task);
-    } else {
-      multiply_int8(task, *int8_choice().kernels);
+    switch (task.a.format->id) {
+      case FormatId::int8: return multiply_int8(task, *int8_choice().kernels);
+      case FormatId::int52: return multiply_int52(task, *int52_choice().kernels);
+      default: multiply_floating(task);
     }
   }
   void native(const NativeProduct<float>& product) const override { native_product(product); }

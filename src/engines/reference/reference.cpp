@@ -40,7 +40,8 @@ class DecodedTile {
         switch (slices.format->storage_bytes) {
           case 1: decode_vector(*slices.format, slices.vector<std::uint8_t>(s, v), target); break;
           case 2: decode_vector(*slices.format, slices.vector<std::uint16_t>(s, v), target); break;
-          default: decode_vector(*slices.format, slices.vector<std::uint32_t>(s, v), target); break;
+          case 4: decode_vector(*slices.format, slices.vector<std::uint32_t>(s, v), target); break;
+          default: decode_vector(*slices.format, slices.vector<std::uint64_t>(s, v), target); break;
         }
       }
     }
@@ -64,7 +65,7 @@ class EntrySchedule {
  public:
   using Sum = typename Model::Sum;
   // int32 accumulators leave into 64 bits.
-  using Outside = std::conditional_t<std::is_floating_point_v<Sum>, float, std::int64_t>;
+  using Outside = std::conditional_t<std::is_same_v<Sum, std::int32_t>, std::int64_t, Sum>;
 
   EntrySchedule(const Schedule& schedule, std::int64_t k)
       : schedule_(schedule), k_(k), rescale_(std::ldexp(1.0F, schedule.rescale_exponent)) {}
@@ -204,6 +205,7 @@ class ReferenceEngine final : public Engine {
     static constexpr std::array tf32_ways{h200, fp32, h200_mma, a100};
     static constexpr std::array fp32_ways{fp32};
     static constexpr std::array int8_ways{int32};
+    static constexpr std::array int52_ways{int128};
     switch (format) {
       case FormatId::fp16: return fp16_ways;
       case FormatId::bf16: return bf16_ways;
@@ -212,14 +214,16 @@ class ReferenceEngine final : public Engine {
       case FormatId::fp8_e5m2:
       case FormatId::fp32: return fp32_ways;
       case FormatId::int8: return int8_ways;
+      case FormatId::int52: return int52_ways;
       case FormatId::fp64: break;
     }
     return {};
   }
 
   SliceStorage slice_storage(FormatId) const override { return SliceStorage::packed; }
-  // A model takes about as long a product as the scalar native one, or longer.
-  double relative_rate(FormatId) const override { return 1; }
+  // A model takes about as long a product as the scalar native one, or longer. 52-bit words come last: no matrix unit
+  // that it models has them.
+  double relative_rate(FormatId format) const override { return format == FormatId::int52 ? 1.0 / 64 : 1; }
 
   std::size_t scratch_bytes(const Schedule& schedule, FormatId, std::int64_t k, int threads) const override {
     return static_cast<std::size_t>(std::max(threads, 1)) *
@@ -252,6 +256,7 @@ class ReferenceEngine final : public Engine {
       case FormatId::fp8_e4m3: return visit_model<FormatId::fp8_e4m3>(accumulator, run);
       case FormatId::fp8_e5m2: return visit_model<FormatId::fp8_e5m2>(accumulator, run);
       case FormatId::int8: return visit_model<FormatId::int8>(accumulator, run);
+      case FormatId::int52: return visit_model<FormatId::int52>(accumulator, run);
       case FormatId::fp32: return visit_model<FormatId::fp32>(accumulator, run);
       case FormatId::fp64: break;
     }

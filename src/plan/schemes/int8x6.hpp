@@ -27,7 +27,8 @@ inline constexpr Scheme int8x6{
     .name = "int8x6",
     .summary = "three int8 digits of a grid a row and column, 6 products, exact integer sums",
     .operands = OperandType::f32,
-    .program = {grid_split(3), grid_split(3), make_schedule(int8x6_structure, 0, {0, -8, -16})},
+    .program = {grid_split(core::int8, 3), grid_split(core::int8, 3),
+                make_schedule(int8x6_structure, 0, {0, -8, -16})},
     .bound =
         "2^-17 (u_i ||b_j||_1 + v_j ||a_i||_1) + (2^-9 + 2^-18) k u_i v_j, 63.5 u_i <= max |a_ip| < 127 u_i, "
         "v_j likewise",

@@ -20,12 +20,14 @@
 #include "plan/schemes/fp16x3_wide.hpp"
 #include "plan/schemes/h2sgemm.hpp"
 #include "plan/schemes/h2sgemm_element.hpp"
+#include "plan/schemes/int52.hpp"
 #include "plan/schemes/int8x6.hpp"
 #include "plan/schemes/legemm.hpp"
 #include "plan/schemes/markidis.hpp"
 #include "plan/schemes/ootomo.hpp"
 #include "plan/schemes/ootomo_tf32.hpp"
 #include "plan/schemes/ozaki2.hpp"
+#include "plan/schemes/ozaki_int8.hpp"
 #include "plan/schemes/quantensor.hpp"
 #include "plan/schemes/split_n.hpp"
 #include "plan/schemes/superaccumulator.hpp"
@@ -56,6 +58,8 @@ constexpr std::array registry{
     &schemes::split_n,
     &schemes::int8x6,
     &schemes::quantensor,
+    &schemes::ozaki_int8,
+    &schemes::int52,
     &schemes::ozaki2,
     &schemes::superaccumulator,
 };

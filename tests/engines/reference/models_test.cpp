@@ -344,6 +344,16 @@ TEST(Int32, WrapsModulo2To32) {
   EXPECT_EQ((dot<Int32>(int8, safe, safe, 0)), int32_safe_products * 16384);
 }
 
+TEST(Int128, HoldsTheProductsThatAreSaidToBeSafe) {
+  const std::vector<double> low(1000, -0x1p51);
+  EXPECT_TRUE((dot<Int128>(int52, low, low, 0)) == Int128::Sum{1000} << 102);
+  const Int128::Sum most = (Int128::Sum{int128_safe_products - 1000}) << 102;
+  EXPECT_TRUE((dot<Int128>(int52, low, low, most)) > most);
+  EXPECT_TRUE((dot<Int128>(int52, {-0x1p51}, {-0x1p51}, Int128::Sum{int128_safe_products} << 102)) < 0);
+  EXPECT_TRUE((dot<Int128>(int52, {0x1p51 - 1, 3}, {-0x1p51, 5}, 1)) ==
+              16 - ((Int128::Sum{1} << 102) - (Int128::Sum{1} << 51)));
+}
+
 TEST(Fp32Nearest, IsFma) {
   EXPECT_EQ((dot<Fp32Nearest>(fp32, {1 + 0x1p-23}, {1 + 0x1p-23}, -1)), 0x1p-22F + 0x1p-46F);
   EXPECT_EQ((dot<Fp32Nearest>(tf32, {0x1p-12}, {0x1p-12}, 1)), 1);
@@ -365,7 +375,7 @@ TEST(Names, FindEveryAccumulatorAndNoOther) {
     EXPECT_EQ(find_accumulator(accumulator_name(accumulator)), accumulator);
   }
   EXPECT_EQ(find_accumulator("h100"), std::nullopt);
-  EXPECT_EQ(accumulator_names(), "fp32, v100, a100, h200, h200-mma, amx-bf16, avx512-bf16, int32");
+  EXPECT_EQ(accumulator_names(), "fp32, v100, a100, h200, h200-mma, amx-bf16, avx512-bf16, int32, int128");
 }
 
 template <FormatId Id>

@@ -96,4 +96,26 @@ struct Int32 {
   }
 };
 
+// Products of 52-bit words are exact in 128 bits, and sums wrap modulo 2^128.
+struct Int128 {
+  using Element = std::int64_t;
+  __extension__ using Sum = __int128;
+  __extension__ using Unsigned = unsigned __int128;
+
+  static constexpr int block = 1;
+  static constexpr double unit_roundoff = 0;
+
+  static constexpr bool supports(FormatId format) { return core::supports(Accumulator::int128, format); }
+
+  static Element load(const Format&, std::uint64_t stored_bits) {
+    return static_cast<std::int64_t>(stored_bits);
+  }
+
+  static Sum run(const Element* a, const Element* b, std::int64_t n, Sum sum) {
+    auto total = static_cast<Unsigned>(sum);
+    for (std::int64_t p = 0; p < n; ++p) total += static_cast<Unsigned>(Sum{a[p]} * b[p]);
+    return static_cast<Sum>(total);
+  }
+};
+
 }  // namespace kintsugi::core

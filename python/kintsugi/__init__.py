@@ -1,0 +1,16 @@
+"""Matrix products at FP32, FP64 or exact accuracy on low-precision matrix engines.
+
+    >>> import numpy as np, kintsugi
+    >>> a = np.array([[1e300, 1.0], [2.0, 3.0]])
+    >>> kintsugi.matmul(a, a, accuracy="exact")
+
+Arrays are numpy's, or anything with DLPack on the CPU; docs/PYTHON.md has examples.
+"""
+
+from kintsugi._abi import KintsugiError, library
+from kintsugi._gemm import (Plan, Prepared, engines, explain, last_plan, last_report, matmul, prepare, schemes)
+
+__version__ = library.kintsugi_version().decode()
+
+__all__ = ["KintsugiError", "Plan", "Prepared", "engines", "explain", "last_plan", "last_report", "matmul", "prepare",
+           "schemes", "__version__"]

@@ -1,0 +1,111 @@
+"""The C ABI of kintsugi.h through ctypes: structs, calls, errors."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import pathlib
+import threading
+from typing import Any, Callable
+
+SUCCESS = 0
+OP_N, OP_T = 0, 1
+COLUMN_MAJOR, ROW_MAJOR = 0, 1
+BATCH_STRIDED, BATCH_POINTERS = 0, 1
+
+
+class KintsugiError(Exception):
+    """A call that failed. C is untouched; the message has the values that were wrong.
+
+    Attributes:
+        status: the library's name of the failure, such as "invalid_argument" or "contract_unreachable".
+    """
+
+    def __init__(self, status: str, message: str):
+        super().__init__(message)
+        self.status = status
+
+
+class Problem(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t)] + [(name, ctypes.c_int64) for name in (
+        "m", "n", "k", "lda", "ldb", "ldc", "batch_count", "stride_a", "stride_b", "stride_c")] + [
+            (name, ctypes.c_int32) for name in ("op_a", "op_b", "type_a", "type_b", "type_c", "type_scalar", "layout",
+                                                "pointer_mode", "memory", "batch_kind")]
+
+
+class Queue(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_int32), ("reserved", ctypes.c_int32), ("stream", ctypes.c_void_p)]
+
+
+class Options(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t)] + [(name, ctypes.c_char_p) for name in (
+        "accuracy", "scheme", "engine", "policy", "accumulator")] + [
+            ("workspace_limit", ctypes.c_int64), ("threads", ctypes.c_int32), ("reserved", ctypes.c_int32),
+            ("allocate", ctypes.c_void_p), ("deallocate", ctypes.c_void_p), ("allocator_user", ctypes.c_void_p),
+            ("queue", Queue)]
+
+
+class Operands(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t)] + [(name, ctypes.c_void_p) for name in (
+        "alpha", "a", "b", "beta", "c", "prepared_a", "prepared_b", "workspace")] + [
+            ("workspace_size", ctypes.c_size_t)]
+
+
+def _load() -> ctypes.CDLL:
+    path = pathlib.Path(__file__).with_name("libkintsugi.so")
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise ImportError(f"kintsugi: {error}. The wheel carries this library; install one with pip.") from error
+    library.kintsugi_status_name.restype = ctypes.c_char_p
+    library.kintsugi_last_error.restype = ctypes.c_char_p
+    library.kintsugi_version.restype = ctypes.c_char_p
+    library.kintsugi_destroy.restype = None
+    library.kintsugi_plan_destroy.restype = None
+    library.kintsugi_prepared_destroy.restype = None
+    return library
+
+
+library = _load()
+
+
+def check(status: int) -> None:
+    """Raises KintsugiError unless the status is success."""
+    if status != SUCCESS:
+        raise KintsugiError(library.kintsugi_status_name(status).decode(), library.kintsugi_last_error().decode())
+
+
+def read_json(describe: Callable[[Any, ctypes.c_size_t, Any], int]) -> Any:
+    """The document that a describing function of the ABI writes; it is called as (buffer, capacity, needed)."""
+    needed = ctypes.c_size_t()
+    check(describe(None, ctypes.c_size_t(0), ctypes.byref(needed)))
+    capacity = 0
+    while needed.value > capacity:  # a text that grew in between is asked for again
+        capacity = needed.value
+        buffer = ctypes.create_string_buffer(capacity)
+        check(describe(buffer, ctypes.c_size_t(capacity), ctypes.byref(needed)))
+    return json.loads(buffer.value.decode())
+
+
+class Owned:
+    """A handle, plan or prepared operand of the ABI, destroyed with its last reference."""
+
+    def __init__(self, destroy: Callable[[Any], None], create: Callable[..., int], *arguments: Any):
+        self.pointer = ctypes.c_void_p()
+        self._destroy = destroy
+        check(create(*arguments, ctypes.byref(self.pointer)))
+
+    def __del__(self) -> None:
+        if getattr(self, "pointer", None):
+            self._destroy(self.pointer)
+
+
+class _Thread(threading.local):
+    """A handle serves one thread at a time, so every thread has its own; and its last plan."""
+
+    def __init__(self) -> None:
+        self.handle = Owned(library.kintsugi_destroy, library.kintsugi_create)
+        self.plan: Owned | None = None
+
+
+this_thread = _Thread()

@@ -1,0 +1,91 @@
+"""Arrays as the C ABI takes them: element types, strides, batches."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+# kintsugi_type of each element type; the library itself says which of them it multiplies.
+TYPES = {np.dtype(np.float32): 0, np.dtype(np.float64): 1, np.dtype(np.complex64): 2, np.dtype(np.complex128): 3}
+
+
+def as_array(x: Any, name: str) -> np.ndarray:
+    """x as an array without a copy where possible: arrays, DLPack on the CPU (torch and others), nested lists."""
+    if isinstance(x, np.ndarray):
+        return x
+    if hasattr(x, "__dlpack__"):
+        return np.from_dlpack(x)
+    array = np.asarray(x)
+    if array.dtype.kind not in "biufc":
+        raise TypeError(f"{name} is a {type(x).__name__}, which is no array of numbers")
+    return array
+
+
+def common_type(dtypes: list[np.dtype]) -> np.dtype:
+    """The type that a product of those is computed in."""
+    dtype = np.result_type(*dtypes).newbyteorder("=")
+    if dtype not in TYPES:
+        names = ", ".join(str(kind) for kind in TYPES)
+        raise TypeError(f"kintsugi multiplies {names}; the operands are {', '.join(str(kind) for kind in dtypes)}")
+    return dtype
+
+
+@dataclasses.dataclass
+class Matrices:
+    """A batch of matrices as a BLAS call takes them: unit stride along rows or columns."""
+
+    array: np.ndarray  # (..., rows, columns); kept alive
+    row_major: bool  # unit stride along the columns
+    ld: int  # leading dimension, in elements
+    offsets: np.ndarray  # of the batch entries, in bytes
+
+    @property
+    def address(self) -> int:
+        return self.array.ctypes.data
+
+    def uniform_stride(self) -> int | None:
+        """Elements from one batch entry to the next, where that is one number and not negative."""
+        steps = np.diff(self.offsets)
+        if steps.size == 0:
+            return 0
+        uniform = (steps == steps[0]).all() and steps[0] >= 0 and steps[0] % self.array.itemsize == 0
+        return int(steps[0]) // self.array.itemsize if uniform else None
+
+    def pointers(self) -> ctypes.Array:
+        return (ctypes.c_void_p * self.offsets.size)(*(self.address + int(offset) for offset in self.offsets))
+
+
+def _leading_dimension(unit: int, other: int, lines: int, length: int, itemsize: int) -> int | None:
+    """Elements between lines of `length` elements that stand unit stride apart; None: BLAS cannot walk them."""
+    if length > 1 and unit != itemsize:
+        return None
+    if lines == 1:
+        return length
+    return other // itemsize if other % itemsize == 0 and other >= length * itemsize else None
+
+
+def blas_matrices(array: np.ndarray, prefer_row_major: bool = True) -> Matrices | None:
+    """The array (..., rows, columns) as it lies in memory; None where BLAS's strides do not reach it."""
+    rows, columns = array.shape[-2:]
+    if array.size == 0:  # nothing is read or written, and numpy's strides mean nothing
+        entries = np.arange(int(np.prod(array.shape[:-2])), dtype=np.int64)
+        return Matrices(array, True, max(columns, 1), entries * max(rows * columns, 1) * array.itemsize)
+    down, across = array.strides[-2:]
+    by_rows = _leading_dimension(across, down, rows, columns, array.itemsize)
+    by_columns = _leading_dimension(down, across, columns, rows, array.itemsize)
+    if not array.flags.aligned or not array.dtype.isnative or (by_rows is None and by_columns is None):
+        return None
+    row_major = by_rows is not None and (prefer_row_major or by_columns is None)
+    offsets = np.zeros(1, dtype=np.int64)
+    for length, stride in zip(array.shape[:-2], array.strides[:-2]):
+        offsets = np.add.outer(offsets, stride * np.arange(length, dtype=np.int64)).ravel()
+    return Matrices(array, row_major, by_rows if row_major else by_columns, offsets)
+
+
+def readable(array: np.ndarray, dtype: np.dtype) -> Matrices:
+    """The array for reading: as it lies where that is possible, else a copy."""
+    array = array.astype(dtype, copy=False)
+    return blas_matrices(array) or blas_matrices(np.ascontiguousarray(array))

@@ -1,0 +1,263 @@
+"""Products of numpy arrays."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Literal
+
+import numpy as np
+
+from kintsugi import _abi
+from kintsugi._abi import library, this_thread
+from kintsugi._arrays import TYPES, Matrices, as_array, blas_matrices, common_type, readable
+
+
+class Plan(dict):
+    """What a product does, as the library describes it (docs/schema/plan.schema.json); str() puts it in words."""
+
+    def __str__(self) -> str:
+        return "\n".join(self["words"])
+
+
+def _options(accuracy: str | float | None, scheme: str | None, engine: str | None, policy: str | None,
+             threads: int | None, workspace_limit: int | None) -> _abi.Options:
+    def text(value: Any) -> bytes | None:
+        return None if value is None else str(value).encode()
+
+    return _abi.Options(struct_size=ctypes.sizeof(_abi.Options), accuracy=text(accuracy), scheme=text(scheme),
+                        engine=text(engine), policy=text(policy), threads=threads or 0,
+                        workspace_limit=workspace_limit or 0)
+
+
+def _make_plan(problem: _abi.Problem, options: _abi.Options) -> _abi.Owned:
+    return _abi.Owned(library.kintsugi_plan_destroy, library.kintsugi_plan_create, this_thread.handle.pointer,
+                      ctypes.byref(problem), ctypes.byref(options))
+
+
+class Prepared:
+    """One operand, split once for any number of products; made by prepare().
+
+    Attributes:
+        side: "a" or "b", the side that it may stand on.
+        shape: of the array that it was made of, (..., rows, columns).
+        dtype: of its elements.
+    """
+
+    def __init__(self, side: str, shape: tuple[int, ...], dtype: np.dtype, owned: _abi.Owned):
+        self.side = side
+        self.shape = shape
+        self.dtype = dtype
+        self._owned = owned
+
+    def __repr__(self) -> str:
+        return f"<kintsugi operand {self.side}, shape {self.shape}, {self.dtype}>"
+
+
+class _Operand:
+    """A or B of a call: an array of two dimensions or more, or a prepared one."""
+
+    def __init__(self, given: Any, side: str):
+        self.prepared = given if isinstance(given, Prepared) else None
+        if self.prepared is not None and self.prepared.side != side:
+            raise ValueError(f"an operand prepared as {self.prepared.side} is given as {side}")
+        self.array = None if self.prepared is not None else as_array(given, side)
+        self.is_vector = self.prepared is None and self.array.ndim == 1
+        if self.prepared is None and self.array.ndim == 0:
+            raise ValueError(f"{side} has no dimensions; a matrix has two")
+        if self.is_vector:
+            self.array = self.array[np.newaxis, :] if side == "a" else self.array[:, np.newaxis]
+        self.shape = given.shape if self.prepared is not None else self.array.shape
+        self.dtype = given.dtype if self.prepared is not None else self.array.dtype
+
+    def matrices(self, batch: tuple[int, ...], dtype: np.dtype) -> Matrices | None:
+        if self.prepared is not None:
+            if self.dtype != dtype or self.shape[:-2] not in ((), batch):
+                raise ValueError(f"an operand prepared for {self.dtype} and the batch {self.shape[:-2]} "
+                                 f"cannot stand in a product of {dtype} and the batch {batch}")
+            return None
+        return readable(np.broadcast_to(self.array, batch + self.shape[-2:]), dtype)
+
+
+class _Call:
+    """One product: its operands, problem and result, ready to be planned and run."""
+
+    def __init__(self, a: Any, b: Any, alpha: Any, beta: Any, out: np.ndarray | None):
+        self.a, self.b = _Operand(a, "a"), _Operand(b, "b")
+        (m, k), (inner, n) = self.a.shape[-2:], self.b.shape[-2:]
+        if k != inner:
+            raise ValueError(f"a has the shape {self.a.shape} and b {self.b.shape}: {k} columns meet {inner} rows")
+        self.batch = np.broadcast_shapes(self.a.shape[:-2], self.b.shape[:-2])
+        self.shape = self.batch + (m, n)
+        self.dtype = common_type([self.a.dtype, self.b.dtype])
+        self.alpha = np.array(alpha, dtype=self.dtype)
+        self.beta = np.array(beta, dtype=self.dtype)
+        self.given = out
+        self._choose_result(out)
+        self.matrices_a = self.a.matrices(self.batch, self.dtype)
+        self.matrices_b = self.b.matrices(self.batch, self.dtype)
+        self._describe_problem(m, n, k)
+
+    def _result_shape(self) -> tuple[int, ...]:
+        rows = () if self.a.is_vector else self.shape[-2:-1]
+        return self.batch + rows + (() if self.b.is_vector else self.shape[-1:])
+
+    def _choose_result(self, out: np.ndarray | None) -> None:
+        if out is None:
+            if self.beta != 0:
+                raise ValueError(f"beta = {self.beta} scales the old entries of out, and no out is given")
+            self.result = blas_matrices(np.empty(self.shape, self.dtype))
+            return
+        if not isinstance(out, np.ndarray) or out.dtype != self.dtype or out.shape != self._result_shape():
+            found = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+            raise ValueError(f"out is {found}; this product needs an array, {self.dtype} {self._result_shape()}")
+        if not out.flags.writeable:
+            raise ValueError("out is read-only")
+        target = out.reshape(self.shape) if (self.a.is_vector or self.b.is_vector) else out
+        shared = any(side.array is not None and np.may_share_memory(out, side.array) for side in (self.a, self.b))
+        direct = None if shared or not np.may_share_memory(target, out) else blas_matrices(target)
+        self.result = direct or blas_matrices(np.array(target, order="C"))
+
+    def _describe_problem(self, m: int, n: int, k: int) -> None:
+        row_major = self.result.row_major
+
+        def stored(matrices: Matrices | None, rows: int, columns: int) -> tuple[int, int]:
+            if matrices is None:  # prepared: any that fits
+                return _abi.OP_N, max(columns if row_major else rows, 1)
+            return _abi.OP_N if matrices.row_major == row_major else _abi.OP_T, matrices.ld
+
+        op_a, lda = stored(self.matrices_a, m, k)
+        op_b, ldb = stored(self.matrices_b, k, n)
+        kind = TYPES[self.dtype]
+        self.problem = _abi.Problem(
+            struct_size=ctypes.sizeof(_abi.Problem), m=m, n=n, k=k, lda=lda, ldb=ldb, ldc=self.result.ld,
+            batch_count=self.result.offsets.size, op_a=op_a, op_b=op_b, type_a=kind, type_b=kind, type_c=kind,
+            type_scalar=kind, layout=_abi.ROW_MAJOR if row_major else _abi.COLUMN_MAJOR)
+        strides = [0 if side is None else side.uniform_stride()
+                   for side in (self.matrices_a, self.matrices_b, self.result)]
+        if None in strides:
+            self.problem.batch_kind = _abi.BATCH_POINTERS
+        else:
+            self.problem.stride_a, self.problem.stride_b, self.problem.stride_c = strides
+
+    def run(self, plan: _abi.Owned) -> np.ndarray:
+        by_pointers = self.problem.batch_kind == _abi.BATCH_POINTERS
+        tables = [None if side is None else side.pointers() if by_pointers else side.address
+                  for side in (self.matrices_a, self.matrices_b, self.result)]
+        addresses = [ctypes.addressof(table) if isinstance(table, ctypes.Array) else table for table in tables]
+        prepared = [None if side.prepared is None else side.prepared._owned.pointer for side in (self.a, self.b)]
+        operands = _abi.Operands(struct_size=ctypes.sizeof(_abi.Operands), alpha=self.alpha.ctypes.data,
+                                 beta=self.beta.ctypes.data, a=addresses[0], b=addresses[1], c=addresses[2],
+                                 prepared_a=prepared[0], prepared_b=prepared[1])
+        _abi.check(library.kintsugi_plan_execute(this_thread.handle.pointer, plan.pointer, ctypes.byref(operands)))
+        if self.given is None:
+            return self.result.array.reshape(self._result_shape())[()]
+        if not np.shares_memory(self.result.array, self.given):
+            self.given[...] = self.result.array.reshape(self._result_shape())
+        return self.given
+
+
+def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str | None = None,
+           engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None, alpha: Any = 1,
+           beta: Any = 0, out: np.ndarray | None = None, threads: int | None = None,
+           workspace_limit: int | None = None) -> np.ndarray:
+    """alpha * a @ b + beta * out.
+
+    Args:
+        a: (..., m, k), or (k,) for one row; an array, a nested list, a CPU tensor with DLPack, or a Prepared.
+        b: (..., k, n), or (k,) for one column. Leading dimensions are a batch and broadcast as numpy's.
+        accuracy: "fp32", "fp64", "exact" or a tolerance such as 1e-10, relative to (|a| @ |b|); None: the type's own.
+        scheme: a name of schemes(), with parameters as in "ozaki2:moduli=20": that program or an error.
+        engine: a name of engines(); None: the quickest.
+        policy: "auto", "emulate" or "native".
+        alpha, beta: numbers of the operands' type.
+        out: where the result goes, (..., m, n) of the operands' type; needed where beta is not 0.
+        threads: 0 or None: as many as OpenMP offers.
+        workspace_limit: bytes; blocks the problem and changes no bit.
+
+    Returns:
+        The result, (..., m, n) without the dimension that a vector does not have; out itself where it was given.
+        Inputs whose rows or columns have unit stride (C or Fortran order, transposes, slices of them) are not copied.
+
+    Raises:
+        KintsugiError: what the library refuses, with its message; out is untouched.
+        TypeError: an element type that it does not multiply.
+        ValueError: shapes that do not fit, or an out that cannot take the result.
+    """
+    call = _Call(a, b, alpha, beta, out)
+    plan = _make_plan(call.problem, _options(accuracy, scheme, engine, policy, threads, workspace_limit))
+    this_thread.plan = plan
+    return call.run(plan)
+
+
+def explain(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str | None = None,
+            engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None,
+            threads: int | None = None, workspace_limit: int | None = None) -> Plan:
+    """The plan that matmul() would make with these arguments; nothing is multiplied. Errors as matmul()'s."""
+    call = _Call(a, b, 1, 0, None)
+    return describe(_make_plan(call.problem, _options(accuracy, scheme, engine, policy, threads, workspace_limit)))
+
+
+def describe(plan: _abi.Owned) -> Plan:
+    return Plan(_abi.read_json(lambda *buffer: library.kintsugi_plan_describe(plan.pointer, *buffer)))
+
+
+def prepare(x: Any, *, side: Literal["a", "b"], accuracy: str | float | None = None, scheme: str | None = None,
+            engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None,
+            threads: int | None = None) -> Prepared:
+    """Splits one operand once, for matmul(prepared, b) or matmul(a, prepared) as often as wanted.
+
+    Args:
+        x: (..., rows, columns), as matmul takes it. It is copied and may go.
+        side: "a" for the left operand, "b" for the right one.
+        accuracy, scheme, engine, policy, threads: those of the products to come. A product with others has the same
+            bits as without preparation, and splits again.
+
+    Raises:
+        KintsugiError, TypeError, ValueError: as matmul().
+    """
+    if side not in ("a", "b"):
+        raise ValueError(f"side is {side!r}, neither 'a' nor 'b'")
+    array = as_array(x, side)
+    if array.ndim < 2:
+        raise ValueError(f"{side} has the shape {array.shape}; a matrix has two dimensions")
+    dtype = common_type([array.dtype])
+    # Rows are stored as they lie, so that a transpose is no copy; batches by one stride.
+    matrices = readable(array, dtype)
+    if matrices.uniform_stride() is None:
+        matrices = readable(np.ascontiguousarray(array), dtype)
+    rows, columns = array.shape[-2:]
+    m, n, k = (rows, 1, columns) if side == "a" else (1, columns, rows)
+    kind = TYPES[dtype]
+    problem = _abi.Problem(struct_size=ctypes.sizeof(_abi.Problem), m=m, n=n, k=k, lda=max(k, 1), ldb=1, ldc=n,
+                           batch_count=matrices.offsets.size, type_a=kind, type_b=kind, type_c=kind, type_scalar=kind,
+                           stride_c=m * n, layout=_abi.ROW_MAJOR)
+    op = _abi.OP_N if matrices.row_major else _abi.OP_T
+    if side == "a":
+        problem.op_a, problem.lda, problem.stride_a = op, matrices.ld, matrices.uniform_stride()
+    else:
+        problem.op_b, problem.ldb, problem.stride_b = op, matrices.ld, matrices.uniform_stride()
+    plan = _make_plan(problem, _options(accuracy, scheme, engine, policy, threads, None))
+    owned = _abi.Owned(library.kintsugi_prepared_destroy, library.kintsugi_prepare, this_thread.handle.pointer,
+                       plan.pointer, 0 if side == "a" else 1, ctypes.c_void_p(matrices.address))
+    return Prepared(side, array.shape, dtype, owned)
+
+
+def last_plan() -> Plan | None:
+    """The plan of this thread's last matmul(); None before the first."""
+    return None if this_thread.plan is None else describe(this_thread.plan)
+
+
+def last_report() -> dict[str, Any]:
+    """What this thread's last matmul() did: engine, how many products each scheme did, spans, blocks
+    (docs/schema/report.schema.json)."""
+    return _abi.read_json(lambda *buffer: library.kintsugi_report(this_thread.handle.pointer, *buffer))
+
+
+def schemes() -> list[dict[str, Any]]:
+    """The schemes: name, summary, program, bound, window and source of each (docs/schema/schemes.schema.json)."""
+    return _abi.read_json(library.kintsugi_describe_schemes)["schemes"]
+
+
+def engines() -> list[dict[str, Any]]:
+    """The engines: what each can do on this machine, and why not more (docs/schema/engines.schema.json)."""
+    return _abi.read_json(library.kintsugi_describe_engines)["engines"]

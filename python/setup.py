@@ -1,0 +1,54 @@
+"""Puts libkintsugi.so into the wheel: the one that LIBKINTSUGI names, else one that CMake builds."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+from setuptools import Distribution, setup
+from setuptools.command.build_py import build_py
+
+try:
+    from setuptools.command.bdist_wheel import bdist_wheel
+except ImportError:  # setuptools before 70.1
+    from wheel.bdist_wheel import bdist_wheel
+
+HERE = pathlib.Path(__file__).resolve().parent
+SOURCE = HERE.parent
+
+
+def version():
+    header = (SOURCE / "include/kintsugi/kintsugi.h").read_text()
+    return ".".join(re.findall(r"#define KINTSUGI_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header))
+
+
+def built_library(folder):
+    """Builds the library alone, without its program and tests."""
+    options = ["-DCMAKE_BUILD_TYPE=Release", "-DKINTSUGI_TESTS=OFF", "-DKINTSUGI_TOOLS=OFF"]
+    subprocess.run(["cmake", "-S", str(SOURCE), "-B", str(folder), *options], check=True)
+    subprocess.run(["cmake", "--build", str(folder), "--target", "kintsugi", "--parallel"], check=True)
+    return folder / "libkintsugi.so"
+
+
+class BuildWithLibrary(build_py):
+    def run(self):
+        super().run()
+        given = os.environ.get("LIBKINTSUGI")
+        library = pathlib.Path(given) if given else built_library(pathlib.Path(self.build_lib).resolve().parent / "cmake")
+        shutil.copyfile(library, pathlib.Path(self.build_lib) / "kintsugi/libkintsugi.so")
+
+
+class PlatformWheel(bdist_wheel):
+    """One wheel for every Python 3 of the machine: nothing in it is compiled against Python."""
+
+    def get_tag(self):
+        return "py3", "none", super().get_tag()[2]
+
+
+class WithLibrary(Distribution):
+    def has_ext_modules(self):
+        return True  # so the wheel is the platform's
+
+
+setup(version=version(), cmdclass={"build_py": BuildWithLibrary, "bdist_wheel": PlatformWheel}, distclass=WithLibrary)

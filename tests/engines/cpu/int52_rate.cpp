@@ -1,0 +1,160 @@
+// Not a test: rates of products of 52-bit words on this machine, for docs/results/LOG.md.
+//   build/tests/int52_rate [m = n = k] [threads] [rounds]
+// Products alone per second of processor time; then whole calls of scheme int52 and of the native DGEMM, one after the
+// other, per second of the clock: best of all rounds, so that a busy machine counts less. The result is checked before
+// anything is timed.
+#include <fmt/format.h>
+#include <immintrin.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <vector>
+
+#include "engines/cpu/int52.hpp"
+#include "engines/registry.hpp"
+#include "formats/formats.hpp"
+#include "kintsugi/kintsugi.h"
+#include "lab/generators.hpp"
+#include "lab/metrics.hpp"
+#include "lab/random.hpp"
+
+namespace kintsugi::core {
+namespace {
+
+double processor_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+double clock_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+template <class Clock, class Work>
+double rate(double operations, const Clock& clock, const Work& work) {
+  const double start = clock();
+  work();
+  return operations / (clock() - start) * 1e-9;
+}
+
+// VPMADD52 on registers alone, 16 independent sums; two instructions a product.
+__attribute__((target("avx512f"))) void register_resident(long rounds) {
+  __m512i sums[16] = {};
+  const __m512i factor = _mm512_set1_epi64(3);
+  for (long round = 0; round < rounds; ++round) {
+#pragma GCC unroll 16
+    for (__m512i& sum : sums) asm volatile("vpmadd52luq %1, %1, %0" : "+v"(sum) : "v"(factor));
+  }
+}
+
+double operations(std::int64_t size) {
+  return 2.0 * static_cast<double>(size) * static_cast<double>(size * size);
+}
+
+// A family alone, on words that use all bits.
+void print_products(const Int52Kernels& kernels, std::int64_t size, int threads) {
+  const Schedule schedule = make_schedule(single_product);
+  Slices slices = make_slices(int52, SliceStorage::packed, 1, size, size);
+  std::vector<std::byte> memory(slices.bytes()), sums_memory;
+  slices.data = memory.data();
+  for (std::size_t e = 0; e < memory.size() / sizeof(std::int64_t); ++e) {
+    reinterpret_cast<std::int64_t*>(memory.data())[e] = static_cast<std::int64_t>(lab::mix_bits(e)) >> 12;
+  }
+  Accumulators sums = make_accumulators(SumType::i128, size, size, 1);
+  sums_memory.resize(sums.bytes());
+  sums.data = sums_memory.data();
+  std::vector<std::byte> scratch(static_cast<std::size_t>(threads) * int52_worker_bytes(kernels));
+  const Multiplication task{&schedule, slices, slices, sums, Accumulator::int128, scratch.data(), threads};
+  double best = 0;
+  for (int round = 0; round < 5; ++round) {
+    best = std::max(best, rate(operations(size), processor_seconds, [&] { multiply_int52(task, kernels); }));
+  }
+  fmt::print("int52 {}, products alone, n = {}: {:.1f} Gop/s\n", kernels.name, size, best);
+}
+
+// Square matrices and one call of the library after the other.
+class Calls {
+ public:
+  Calls(std::int64_t size, int threads)
+      : size_(size), threads_(threads), a_(static_cast<std::size_t>(size * size)), b_(a_.size()),
+        c_(a_.size()) {
+    lab::fill(lab::parse_distribution("phi:0.5"), lab::Side::a, 1, view(a_));
+    lab::fill(lab::parse_distribution("phi:0.5"), lab::Side::b, 1, view(b_));
+  }
+
+  void run(const char* scheme) {
+    kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
+    problem.m = problem.n = problem.k = problem.lda = problem.ldb = problem.ldc = size_;
+    problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = KINTSUGI_F64;
+    problem.batch_count = 1;
+    kintsugi_options options = KINTSUGI_OPTIONS_INIT;
+    options.engine = "cpu";
+    options.threads = threads_;
+    (scheme == nullptr ? options.policy : options.scheme) = scheme == nullptr ? "native" : scheme;
+    const double one = 1, zero = 0;
+    kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
+    operands.alpha = &one;
+    operands.beta = &zero;
+    operands.a = a_.data();
+    operands.b = b_.data();
+    operands.c = c_.data();
+    if (kintsugi_gemm(nullptr, &problem, &options, &operands) != KINTSUGI_SUCCESS) {
+      fmt::print(stderr, "{}\n", kintsugi_last_error());
+      std::exit(1);
+    }
+  }
+
+  // Of a sample of the last result's entries.
+  double componentwise_error() {
+    const auto constant = [](const MatrixView<double>& m) {
+      return MatrixView<const double>{m.data, m.rows, m.columns, m.row_stride, m.column_stride};
+    };
+    const lab::CheckOptions options{.work_limit = 0, .max_entries = 400, .threads = threads_};
+    const lab::Product<double> product{constant(view(a_)), constant(view(b_))};
+    return lab::measure_errors<double>(product, constant(view(c_)), {}, options).max_componentwise;
+  }
+
+ private:
+  MatrixView<double> view(std::vector<double>& m) const { return {m.data(), size_, size_, 1, size_}; }
+
+  std::int64_t size_;
+  int threads_;
+  std::vector<double> a_, b_, c_;
+};
+
+void print_calls(std::int64_t size, int threads, int rounds) {
+  Calls calls(size, threads);
+  for (const char* scheme : {static_cast<const char*>(nullptr), "int52"}) {
+    calls.run(scheme);
+    fmt::print("{}: max componentwise error {:.2e}\n", scheme == nullptr ? "native" : scheme,
+               calls.componentwise_error());
+  }
+  double words = 0, native = 0;
+  for (int round = 0; round < rounds; ++round) {
+    native = std::max(native, rate(operations(size), clock_seconds, [&] { calls.run(nullptr); }));
+    words = std::max(words, rate(operations(size), clock_seconds, [&] { calls.run("int52"); }));
+  }
+  fmt::print("n = {}, threads = {}: int52 {:.1f} GFLOP/s, native {:.1f} GFLOP/s, ratio {:.3f}\n", size,
+             threads, words, native, words / native);
+}
+
+}  // namespace
+}  // namespace kintsugi::core
+
+int main(int count, char** words) {
+  using namespace kintsugi::core;
+  const std::int64_t size = count > 1 ? std::atol(words[1]) : 2048;
+  const int threads = count > 2 ? std::atoi(words[2]) : 1;
+  const int rounds = count > 3 ? std::atoi(words[3]) : 5;
+  if (__builtin_cpu_supports("avx512ifma")) {
+    constexpr long turns = 20'000'000;
+    fmt::print("VPMADD52 on registers: {:.1f} Gop/s\n",
+               rate(8.0 * 16 * turns, processor_seconds, [] { register_resident(turns); }));
+  }
+  print_products(*int52_families().front(), size, threads);
+  print_products(int52_generic, 512, threads);
+  print_calls(size, threads, rounds);
+}

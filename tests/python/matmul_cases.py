@@ -1,0 +1,220 @@
+"""What the package kintsugi promises, run by test_package.py with the Python that it is installed in."""
+
+import fractions
+import threading
+
+import kintsugi
+import numpy as np
+import pytest
+
+TYPES = [np.float32, np.float64]
+
+
+def random(shape, dtype=np.float64, seed=1):
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def exact(a, b, alpha=1, beta=0, c=None):
+    """alpha a b + beta c of two matrices in rational numbers, rounded once (float64)."""
+    result = np.empty((a.shape[0], b.shape[1]))
+    for i, j in np.ndindex(result.shape):
+        total = sum(fractions.Fraction(float(x)) * fractions.Fraction(float(y)) for x, y in zip(a[i], b[:, j]))
+        old = 0 if c is None else fractions.Fraction(beta) * fractions.Fraction(float(c[i, j]))
+        result[i, j] = float(fractions.Fraction(alpha) * total + old)
+    return result
+
+
+def tolerance(a, b):
+    """(k + 8) u |a||b|: what native and emulated products of the type's own accuracy promise."""
+    return (a.shape[-1] + 8) * np.finfo(a.dtype).eps / 2 * (np.abs(a) @ np.abs(b)) + np.finfo(a.dtype).tiny
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shapes", [((3, 4), (4, 5)), ((1, 1), (1, 1)), ((7, 33), (33, 2)), ((0, 3), (3, 2)),
+                                    ((2, 0), (0, 3)), ((0, 2, 3), (3, 4)), ((3, 0, 4), (4, 2)), ((3, 2, 0), (0, 2)),
+                                    ((4,), (4, 3)), ((3, 4), (4,)), ((4,), (4,)),
+                                    ((5, 3, 4), (5, 4, 2)), ((2, 5, 3, 4), (4, 2)), ((3, 1, 2, 4), (5, 4, 6))])
+def test_shapes_are_those_of_numpy(shapes, dtype):
+    a, b = random(shapes[0], dtype), random(shapes[1], dtype, 2)
+    c = kintsugi.matmul(a, b)
+    expected = a @ b
+    assert np.shape(c) == np.shape(expected) and c.dtype == dtype
+    np.testing.assert_array_less(np.abs(c - expected), 2 * tolerance(a, b) + 1e-30)
+
+
+@pytest.mark.parametrize("policy", ["auto", "emulate", "native"])
+@pytest.mark.parametrize("dtype", TYPES)
+def test_policies_keep_the_contract(policy, dtype):
+    a, b = random((20, 30), dtype), random((30, 9), dtype, 2)
+    c = kintsugi.matmul(a, b, policy=policy)
+    assert (np.abs(c - a.astype(float) @ b) <= 2 * tolerance(a, b)).all()
+
+
+def test_exact_is_the_rounded_rational_number():
+    a, b, c = random((4, 30)) * 10.0**random((4, 30), seed=4), random((30, 3), seed=2), random((4, 3), seed=3)
+    np.testing.assert_array_equal(kintsugi.matmul(a, b, accuracy="exact"), exact(a, b))
+    out = c.copy()
+    assert kintsugi.matmul(a, b, accuracy="exact", alpha=0.3, beta=-1.7, out=out) is out
+    np.testing.assert_array_equal(out, exact(a, b, 0.3, -1.7, c))
+
+
+LAYOUTS = {
+    "C order": lambda x: np.ascontiguousarray(x),
+    "Fortran order": lambda x: np.asfortranarray(x),
+    "rows of a larger one": lambda x: np.pad(x, ((0, 0), (2, 3)))[:, 2:-3],
+    "columns of a larger one": lambda x: np.asfortranarray(np.pad(x, ((1, 4), (0, 0))))[1:-4],
+    "every third row": lambda x: np.repeat(x, 3, axis=0)[::3],
+    "every second column": lambda x: np.repeat(x, 2, axis=1)[:, ::2],
+    "backwards": lambda x: x[::-1].copy()[::-1],
+    "swapped bytes": lambda x: x.astype(x.dtype.newbyteorder()),
+}
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("layout_b", LAYOUTS)
+@pytest.mark.parametrize("layout_a", LAYOUTS)
+def test_strides_change_no_bit(layout_a, layout_b, dtype):
+    a, b = random((6, 9), dtype), random((9, 5), dtype, 2)
+    options = {"scheme": "fp16x3" if dtype == np.float32 else "ozaki2", "engine": "reference"}
+    expected = kintsugi.matmul(a, b, **options)
+    result = kintsugi.matmul(LAYOUTS[layout_a](a), LAYOUTS[layout_b](b), **options)
+    np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("layout", ["C order", "Fortran order", "rows of a larger one", "columns of a larger one",
+                                    "every third row", "every second column", "backwards"])
+def test_out_may_have_any_strides(layout):
+    a, b, c = random((6, 9)), random((9, 5), seed=2), random((6, 5), seed=3)
+    out = LAYOUTS[layout](c.copy())
+    assert kintsugi.matmul(a, b, accuracy="exact", beta=2, out=out) is out
+    np.testing.assert_array_equal(out, exact(a, b, 1, 2, c))
+
+
+def test_out_may_be_an_operand():
+    a, b = random((5, 5)), random((5, 5), seed=2)
+    expected = exact(a, b)
+    kintsugi.matmul(a, b, accuracy="exact", out=a)
+    np.testing.assert_array_equal(a, expected)
+
+
+@pytest.mark.parametrize("cut", [np.s_[:], np.s_[::-1], np.s_[::2], np.s_[:, ::-1]])
+def test_batches_of_any_strides(cut):
+    a, b = random((4, 3, 5, 6))[cut], random((4, 3, 6, 2), seed=2)[cut]
+    result = kintsugi.matmul(a, b, accuracy="exact")
+    for entry in np.ndindex(a.shape[:2]):
+        np.testing.assert_array_equal(result[entry], exact(a[entry], b[entry]))
+
+
+def test_operands_are_not_changed_and_lists_are_taken():
+    a, b = random((5, 6)), random((6, 4), seed=2)
+    before = a.copy(), b.copy()
+    kintsugi.matmul(a, b, policy="emulate")
+    assert (a == before[0]).all() and (b == before[1]).all()
+    assert (kintsugi.matmul([[1.0, 2.0]], [[3.0], [4.0]]) == [[11]]).all()
+
+
+class Tensor:
+    """What torch's CPU tensors offer."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_dlpack():
+    a, b = random((5, 6), np.float32), random((6, 4), np.float32, 2)
+    np.testing.assert_array_equal(kintsugi.matmul(Tensor(a), Tensor(b.T.copy().T)), kintsugi.matmul(a, b))
+
+
+def test_prepared_operands_have_the_same_bits():
+    a, b = random((6, 20), np.float32), random((20, 7), np.float32, 2)
+    options = {"scheme": "fp16x3-wide", "engine": "reference"}
+    expected = kintsugi.matmul(a, b, **options)
+    left = kintsugi.prepare(np.asfortranarray(a), side="a", **options)
+    right = kintsugi.prepare(b, side="b", **options)
+    assert left.shape == (6, 20) and left.dtype == np.float32
+    for x, y in [(left, b), (a, right), (left, right)]:
+        np.testing.assert_array_equal(kintsugi.matmul(x, y, **options), expected)
+    np.testing.assert_array_equal(kintsugi.matmul(left, b, accuracy="exact"), kintsugi.matmul(a, b, accuracy="exact"))
+    with pytest.raises(ValueError, match="prepared as b is given as a"):
+        kintsugi.matmul(right, b)
+    batch = kintsugi.prepare(random((3, 6, 20), np.float32), side="a", **options)
+    assert kintsugi.matmul(batch, b, **options).shape == (3, 6, 7)
+    with pytest.raises(ValueError, match=r"cannot stand in a product of float32 and the batch \(2, 3\)"):
+        kintsugi.matmul(batch, np.zeros((2, 3, 20, 4), np.float32))
+
+
+@pytest.mark.parametrize("call, error, message", [
+    (lambda a: kintsugi.matmul(a, a), ValueError, r"4 columns meet 3 rows"),
+    (lambda a: kintsugi.matmul(a.astype(int), a.T), None, None),
+    (lambda a: kintsugi.matmul(a.astype(int), a.T.astype(int)), TypeError, "int64"),
+    (lambda a: kintsugi.matmul(a.astype(np.longdouble), a.T), TypeError, "float32, float64"),
+    (lambda a: kintsugi.matmul("a", a), TypeError, "no array of numbers"),
+    (lambda a: kintsugi.matmul(object(), a), TypeError, "no array of numbers"),
+    (lambda a: kintsugi.matmul(1.0, a), ValueError, "no dimensions"),
+    (lambda a: kintsugi.matmul(a, a.T, beta=1), ValueError, "no out is given"),
+    (lambda a: kintsugi.matmul(a, a.T, out=np.zeros((3, 4))), ValueError, r"needs an array, float64 \(3, 3\)"),
+    (lambda a: kintsugi.matmul(a, a.T, out=np.zeros((3, 3), np.float32)), ValueError, "out is float32"),
+    (lambda a: kintsugi.matmul(a, a.T, scheme="nothing"), kintsugi.KintsugiError, 'no scheme "nothing"'),
+    (lambda a: kintsugi.matmul(a, a.T, accuracy="1e-30", policy="native"), kintsugi.KintsugiError, "1e-30"),
+    (lambda a: kintsugi.matmul(a, a.T, engine="abacus"), kintsugi.KintsugiError, "abacus"),
+    (lambda a: kintsugi.matmul(a, a.T, threads=-3), kintsugi.KintsugiError, "-3"),
+    (lambda a: kintsugi.prepare(a, side="c"), ValueError, "neither 'a' nor 'b'"),
+    (lambda a: kintsugi.prepare(a[0], side="a"), ValueError, "two dimensions"),
+])
+def test_errors_say_what_was_wrong(call, error, message):
+    a = random((3, 4))
+    if error is None:
+        call(a)
+        return
+    with pytest.raises(error, match=message):
+        call(a)
+
+
+def test_errors_have_the_status():
+    with pytest.raises(kintsugi.KintsugiError) as caught:
+        kintsugi.matmul(random((2, 2)), random((2, 2)), scheme="fp16")
+    assert caught.value.status == "not_supported"
+
+
+def test_plans_reports_schemes_engines():
+    a, b = random((40, 50), np.float32), random((50, 30), np.float32, 2)
+    plan = kintsugi.explain(a, b, scheme="fp16x3", engine="reference", threads=2)
+    assert plan["format"] == "kintsugi.plan" and plan["engine"] == "reference" and plan["threads"] == 2
+    assert plan["rungs"][0]["scheme"] == "fp16x3" and "fp16x3" in str(plan)
+    kintsugi.matmul(a, b, scheme="fp16x3", engine="reference", threads=2)
+    assert kintsugi.last_plan() == plan
+    report = kintsugi.last_report()
+    assert report["rungs"][0]["scheme"] == "fp16x3" and report["rungs"][0]["entries"] == 1
+    assert {"fp16x3", "ozaki2"} <= {scheme["name"] for scheme in kintsugi.schemes()}
+    assert {"reference", "cpu"} <= {engine["name"] for engine in kintsugi.engines()}
+    assert kintsugi.__version__.count(".") == 2
+
+
+def test_every_thread_has_its_own_last_plan():
+    kintsugi.matmul(random((2, 3)), random((3, 2)), engine="reference")
+    seen = []
+
+    def other():
+        seen.append(kintsugi.last_plan())
+        kintsugi.matmul(random((5, 6)), random((6, 4)), engine="reference")
+        seen.append(kintsugi.last_plan()["problem"]["m"])
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    assert seen[0] is None and seen[1] in (4, 5)
+    assert kintsugi.last_plan()["problem"]["k"] == 3
+
+
+def test_inputs_of_unit_stride_are_not_copied():
+    from kintsugi._arrays import readable
+    a = random((6, 9))
+    for view in (a, a.T, a[1:4, 2:7], a[::2], a[:, 3:].T, random((3, 6, 9))[::2]):
+        assert np.shares_memory(readable(view, a.dtype).array, view)
+    assert not np.shares_memory(readable(a[:, ::2], a.dtype).array, a)
