@@ -60,28 +60,23 @@ int inverse_modulo(int x, int modulus) {
   return inverse;
 }
 
-// What the sums of a modulus count for in a part, 0 ... modulus - 1: of two of them the third is the second, again.
-struct PartWeights {
-  std::array<std::uint32_t, 3> weight;
-};
-
-PartWeights weights_of(std::int64_t part, int modulus, int root) {
+std::array<std::uint32_t, 3> weights_of(std::int64_t part, int modulus, int root) {
   const auto mod = [modulus](int x) { return static_cast<std::uint32_t>((x % modulus + modulus) % modulus); };
-  if (root == 0) return part == 0 ? PartWeights{{1, mod(-1), 0}} : PartWeights{{mod(-1), mod(-1), 1}};
+  if (root == 0 && part == 0) return {1, mod(-1), 0};
+  if (root == 0) return {mod(-1), mod(-1), 1};
   const int half = inverse_modulo(2, modulus);  // re = (p + q) / 2, im = (p - q) / (2 w)
   const int factor = part == 0 ? half : half * inverse_modulo(root, modulus) % modulus;
-  return {{mod(factor), mod(part == 0 ? factor : -factor), 0}};
+  return {mod(factor), mod(part == 0 ? factor : -factor), 0};
 }
 
 // Three products below 2^16 each: the quotient by the rounded-up reciprocal is exact.
 KINTSUGI_VECTORISED void weigh(const std::uint8_t* first, const std::uint8_t* second,
-                               const std::uint8_t* third, const PartWeights& weights, int modulus,
-                               std::uint8_t* residues) {
+                               const std::uint8_t* third, const std::array<std::uint32_t, 3>& weights,
+                               int modulus, std::uint8_t* residues) {
   const auto divisor = static_cast<std::uint64_t>(modulus);
   const std::uint64_t reciprocal = ((std::uint64_t{1} << 32) + divisor - 1) / divisor;
   for (int e = 0; e < lanes; ++e) {
-    const std::uint64_t sum =
-        first[e] * weights.weight[0] + second[e] * weights.weight[1] + third[e] * weights.weight[2];
+    const std::uint64_t sum = first[e] * weights[0] + second[e] * weights[1] + third[e] * weights[2];
     residues[e] = static_cast<std::uint8_t>(sum - (sum * reciprocal >> 32) * divisor);
   }
 }
@@ -149,6 +144,13 @@ int ChineseRemainder::inverse_of_part(int t) const {
   return inverse_modulo(part, modulus);
 }
 
+PartWeights::PartWeights(const ComplexBasis& basis) {
+  for (std::int64_t part = 0; part < 2; ++part) {
+    for (int t = 0; t < basis.count(); ++t)
+      weights_[part][t] = weights_of(part, basis.modulus(t), basis.root(t));
+  }
+}
+
 const std::uint8_t* ResidueLanes::group_at(int group, int modulus, std::int64_t i, std::int64_t column,
                                            Lanes& copy) const {
   const auto count = static_cast<int>(std::min<std::int64_t>(lanes, sums_.rows - i));
@@ -181,8 +183,7 @@ const ChineseRemainder::Residues& ResidueLanes::of_part(std::int64_t part, std::
     const int modulus = basis.modulus(t);
     const int count = basis.has_root(t) ? 2 : 3;
     for (int s = 0; s < count; ++s) groups[s] = group_at(basis.first_slice(t) + s, modulus, i, j, sums[s]);
-    const PartWeights weights = weights_of(part, modulus, basis.root(t));
-    weigh(groups[0], groups[1], groups[count - 1], weights, modulus, copies_[t].data());
+    weigh(groups[0], groups[1], groups[count - 1], weights_.of(part, t), modulus, copies_[t].data());
     pointers_[t] = copies_[t].data();
   }
   return pointers_;

@@ -58,10 +58,23 @@ class ChineseRemainder {
   std::array<int, most_moduli> inverses_{};
 };
 
+// What the sums of a complex basis' moduli count for in each part of an entry, 0 ... modulus - 1: of a modulus with a root
+// two sums, else three.
+class PartWeights {
+ public:
+  explicit PartWeights(const ComplexBasis& basis);
+
+  const std::array<std::uint32_t, 3>& of(std::int64_t part, int t) const { return weights_[part][t]; }
+
+ private:
+  std::array<std::array<std::array<std::uint32_t, 3>, most_moduli>, 2> weights_{};
+};
+
 // Residues of `lanes` entries' parts.
 class ResidueLanes {
  public:
-  ResidueLanes(const Accumulators& sums, const ResidueSystem& system) : sums_(sums), system_(system) {}
+  ResidueLanes(const Accumulators& sums, const ResidueSystem& system, const PartWeights& weights)
+      : sums_(sums), system_(system), weights_(weights) {}
 
   // Of rows i, i + 1, ... of a column of the sums; those below the last row are anything.
   const ChineseRemainder::Residues& at(std::int64_t i, std::int64_t column);
@@ -78,6 +91,7 @@ class ResidueLanes {
 
   const Accumulators& sums_;
   const ResidueSystem& system_;
+  const PartWeights& weights_;
   ChineseRemainder::Residues pointers_{};
   std::array<Lanes, most_moduli> copies_{};
 };
@@ -93,13 +107,14 @@ void for_each_integer(const Accumulators& sums, const ResidueSystem& system,
                       std::span<const VectorRange> rows, std::span<const VectorRange> columns, int threads,
                       const Visit& visit) {
   const ChineseRemainder remainder(system);
+  const PartWeights weights(system.basis);
   const bool complex = !system.basis.empty();
   const std::int64_t entry_columns = complex ? sums.columns : sums.columns / Parts;
 #pragma omp parallel for num_threads(workers_for(entry_columns, threads)) schedule(static)
   for (std::int64_t j = 0; j < entry_columns; ++j) {
     const FloatingEnvironment environment;
     if (!columns[Parts * j].finite()) continue;
-    ResidueLanes residues(sums, system);
+    ResidueLanes residues(sums, system, weights);
     std::array<ChineseRemainder::Sums, static_cast<std::size_t>(Parts)> integers;
     for (std::int64_t first = 0; first < sums.rows; first += ChineseRemainder::lanes) {
       for (std::int64_t part = 0; part < Parts; ++part)
