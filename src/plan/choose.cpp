@@ -100,6 +100,8 @@ struct Proved {
 // coarse split that the native product never has.
 std::optional<Proved> prove(const Rung& rung, const Contract& contract, OperandType type, std::int64_t k) {
   const Program& program = rung.program;
+  // Algorithm 3 of the Ozaki scheme estimates; ozaki2 has fewer products for a proof.
+  if (program.recombination == Recombination::error_free) return std::nullopt;
   Proved proved{rung, 0};
   if (!program.split_a.scale_vectors || !program.split_b.scale_vectors) return std::nullopt;
   const bool of_type = contract.accuracy == "fp32" || contract.accuracy == "fp64";
@@ -190,7 +192,9 @@ std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumul
 std::array<int, 3> checked_bits(const Plan& plan) {
   const int digits = plan.problem.type == OperandType::f32 ? 24 : 53;
   int bits = digits + 2;
-  if (plan.contract.coefficient > 0) bits = std::min(bits, 2 - std::ilogb(plan.contract.coefficient));
+  const bool of_type = plan.contract.accuracy == "fp32" || plan.contract.accuracy == "fp64";
+  if (plan.contract.coefficient > 0 && !of_type)
+    bits = std::min(bits, 2 - std::ilogb(plan.contract.coefficient));
   return {std::max(bits, 2), bits + 10, bits + 28};
 }
 

@@ -17,6 +17,7 @@ struct SideOf {
   const Prepared::Entry* prepared = nullptr;
   const SplitRule* rule = nullptr;  // of the program that is run
   Slices slices{};                  // memory for one block
+  std::span<const double> inner{};  // factors of the inner indices; empty: none
 };
 
 // The program that both sides are split for from now on.
@@ -32,7 +33,7 @@ void set_program(const Program& program, SideOf<T>& a, SideOf<T>& b) {
 template <class T>
 Slices split_block(const SideOf<T>& side, std::int64_t first, std::int64_t count, int threads) {
   const std::int64_t per_entry = vectors_per_entry(side.view, *side.rule);
-  if (side.prepared != nullptr && side.prepared->slices.data != nullptr &&
+  if (side.prepared != nullptr && side.prepared->slices.data != nullptr && side.inner.empty() &&
       side.prepared->rule == *side.rule && side.prepared->slices.storage == side.slices.storage) {
     return side.prepared->slices.block(per_entry * first, per_entry * count);
   }
@@ -40,7 +41,7 @@ Slices split_block(const SideOf<T>& side, std::int64_t first, std::int64_t count
   slices.vectors = per_entry * count;
   const std::int64_t parts = side.view.rows / entries_of(side.view).rows;
   split_operand(side.view.vectors(parts * first, parts * count), *side.rule,
-                side.ranges.subspan(parts * first, parts * count), slices, threads);
+                side.ranges.subspan(parts * first, parts * count), slices, threads, side.inner);
   return slices;
 }
 

@@ -21,6 +21,11 @@ std::string split_words(const SplitRule& rule) {
                        rule.complex_basis.empty() ? rule.slices : rule.complex_basis.count(),
                        rule.top_exponent + 1);
   }
+  if (rule.kind == SplitKind::successive) {
+    return fmt::format(
+        "up to {} {} slices of integers of {} bits, each on a grid of its row's or column's own", rule.slices,
+        rule.format->name, rule.residual_exponent);
+  }
   if (rule.kind == SplitKind::fixed) {
     return fmt::format("{} digits of {} bits of a grid, rows and columns scaled to maxima in [2^{}, 2^{})",
                        rule.slices, rule.residual_exponent, rule.top_exponent, rule.top_exponent + 1);
@@ -40,6 +45,7 @@ std::string term_words(const Program& program) {
   if (program.multiplies_entries())
     return "two of complex entries a modulus where -1 is a square, three a modulus elsewhere";
   if (program.recombination == Recombination::residues) return "one a modulus";
+  if (program.recombination == Recombination::error_free) return "at most, for each slice of B";
   const Schedule& schedule = program.schedule;
   std::string words;
   for (const Term& term : schedule.terms) {

@@ -128,10 +128,10 @@ std::int64_t recombine_checked_residues(const Accumulators& sums, const ResidueS
                                         bool write, int threads) {
   std::atomic<std::int64_t> left = 0;
   const auto visit = [&](std::int64_t i, std::int64_t j, const Integers<T>& exact) {
-    std::uint8_t& is_open = open[i + j * sums.rows];
-    if (is_open == 0) return;
-    Deviations<T> deviations;
-    for (std::int64_t part = 0; part < parts_of<T>; ++part) {
+    std::uint8_t& state = open[i + j * sums.rows];
+    if (state == EntryCheck::closed) return;
+    Deviations<T> deviations{};
+    for (std::int64_t part = 0; state == EntryCheck::open && part < parts_of<T>; ++part) {
       deviations[part] = largest_deviation(check.rows[i], check.columns[parts_of<T> * j + part],
                                            check.largest_a, check.largest_b);
     }
@@ -142,7 +142,7 @@ std::int64_t recombine_checked_residues(const Accumulators& sums, const ResidueS
       left.fetch_add(1, std::memory_order_relaxed);
     } else if (write) {
       entry = result;
-      is_open = 0;
+      state = EntryCheck::closed;
     }
   };
   for_each_integer<parts_of<T>>(sums, system, rows, columns, threads, visit);

@@ -25,6 +25,9 @@ void recombine_residues(const Accumulators& sums, const ResidueSystem& system,
 // What an entry must show. AB lies within the deviation of its integer that the margins give
 // (arith/rounding_margin.hpp).
 struct EntryCheck {
+  // What is known of an entry.
+  enum State : std::uint8_t { closed, open, proved };
+
   std::span<const RoundingMargin> rows;
   std::span<const RoundingMargin> columns;
   double largest_a = 0;  // bounds of the integers' magnitudes
@@ -36,7 +39,7 @@ struct EntryCheck {
   double unit_roundoff = 0;
 };
 
-// As recombine_residues, of those entries alone that are open and show what is checked; they are closed. open(i, j) is
+// As recombine_residues, of those entries alone that are proved, or open and show what is checked; they are closed. open(i, j) is
 // element i + j rows. Returns how many stay open. With write = false, C and `open` stay as they are.
 template <class T>
 std::int64_t recombine_checked_residues(const Accumulators& sums, const ResidueSystem& system,

@@ -79,7 +79,7 @@ void store_residues(const Elements& elements, int scale, const SplitRule& rule, 
 template <class T>
 void split_block_into_complex_residues(const EmbeddedView<T>& operand, const SplitRule& rule,
                                        std::span<const VectorRange> ranges, const Slices& slices,
-                                       std::int64_t first, std::int64_t last) {
+                                       std::span<const double> inner, std::int64_t first, std::int64_t last) {
   const auto& matrix = operand.matrix;
   const double sign = operand.conjugated ? -1 : 1;
   for (std::int64_t begin = 0; begin < matrix.columns; begin += residue_lanes) {
@@ -87,8 +87,9 @@ void split_block_into_complex_residues(const EmbeddedView<T>& operand, const Spl
     for (std::int64_t v = first; v < last; ++v) {
       Elements elements;
       for (std::int64_t p = begin; p < end; ++p) {
-        elements.re[p - begin] = finite_or_zero(matrix(v, p).real());
-        elements.im[p - begin] = sign * finite_or_zero(matrix(v, p).imag());
+        const double factor = inner.empty() ? 1 : inner[2 * p];
+        elements.re[p - begin] = factor * finite_or_zero(matrix(v, p).real());
+        elements.im[p - begin] = sign * factor * finite_or_zero(matrix(v, p).imag());
       }
       store_residues(elements, ranges[operand.right ? 2 * v : v].scale, rule, slices, v, begin);
     }
@@ -96,10 +97,10 @@ void split_block_into_complex_residues(const EmbeddedView<T>& operand, const Spl
 }
 
 template void split_block_into_complex_residues(const EmbeddedView<float>&, const SplitRule&,
-                                                std::span<const VectorRange>, const Slices&, std::int64_t,
-                                                std::int64_t);
+                                                std::span<const VectorRange>, const Slices&,
+                                                std::span<const double>, std::int64_t, std::int64_t);
 template void split_block_into_complex_residues(const EmbeddedView<double>&, const SplitRule&,
-                                                std::span<const VectorRange>, const Slices&, std::int64_t,
-                                                std::int64_t);
+                                                std::span<const VectorRange>, const Slices&,
+                                                std::span<const double>, std::int64_t, std::int64_t);
 
 }  // namespace kintsugi::core

@@ -17,7 +17,7 @@ namespace kintsugi::core {
 // entry: slice_vectors x slice_length.
 template <class View>
 void split_operand(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
-                   const Slices& slices, int threads);
+                   const Slices& slices, int threads, std::span<const double> inner = {});
 
 // Vectors that an operand's slices have for each of its rows or columns of entries, and their elements.
 template <class T>

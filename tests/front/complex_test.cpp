@@ -78,7 +78,8 @@ TYPED_TEST_SUITE(ComplexBits, Reals);
 
 TYPED_TEST(ComplexBits, ThreadsBlocksAndBatchesKeepTheBits) {
   using Entry = std::complex<TypeParam>;
-  for (const std::string scheme : {"ozaki2", std::is_same_v<TypeParam, float> ? "fp16x3" : "split-n"}) {
+  for (const std::string scheme :
+       {"ozaki2", "ozaki-fp16", "ozaki-fp64", std::is_same_v<TypeParam, float> ? "fp16x3" : "split-n"}) {
     GemmCase test{.m = 270, .n = 140, .k = 9, .op_b = KINTSUGI_OP_C, .alpha = 0.3, .alpha_im = 0.7};
     test.scheme = scheme;
     test.engine = has_cpu_engine() ? "cpu" : "reference";
