@@ -96,7 +96,7 @@ void expect_properties(const SplitOperand<T>& split, int bits, const std::string
         const double integer = split.integer(s, v, p);
         ASSERT_LE(std::fabs(integer), std::ldexp(1.0, bits)) << where;
         ASSERT_EQ(integer, std::nearbyint(integer)) << where;
-        sum.add(static_cast<std::int64_t>(integer), split.exponent(s, v));
+        sum.add_integer(static_cast<std::uint64_t>(std::fabs(integer)), split.exponent(s, v), integer < 0);
         if (integer == 0) continue;
         // 2^-2000 keeps a slice of 2^1024 inside double; equality is of exact numbers, and small ones are not compared.
         const double value = std::ldexp(std::fabs(integer), split.exponent(s, v) - 100);
