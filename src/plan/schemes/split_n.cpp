@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "base/status.hpp"
-#include "formats/formats.hpp"
 #include "plan/bound.hpp"
+
+// After the accumulators, whose enumerators GCC would take for shadows of these.
+#include "formats/formats.hpp"
 
 namespace kintsugi::core::schemes {
 
