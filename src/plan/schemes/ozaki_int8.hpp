@@ -15,7 +15,8 @@
 namespace kintsugi::core::schemes {
 
 inline constexpr int ozaki_int8_least = 2;
-inline constexpr int ozaki_int8_most = 8;  // weights then lie within what 128 bits hold (recombine/weighted.cpp)
+inline constexpr int ozaki_int8_most =
+    8;  // weights then lie within what 128 bits hold (recombine/weighted.cpp)
 inline constexpr int ozaki_int8_default = 7;
 
 template <int Slices>
@@ -59,7 +60,8 @@ inline constexpr Scheme ozaki_int8{
     .operands = {OperandType::f32, OperandType::f64},
     .program = ozaki_int8_program<ozaki_int8_default>(),
     .bound =
-        "2^(7 - 8 N) (u_i ||b_j||_1 + v_j ||a_i||_1) + (N - 1) 2^(14 - 8 N) (1 + 2^-6) k u_i v_j, 63.5 u_i <= "
+        "2^(7 - 8 N) (u_i ||b_j||_1 + v_j ||a_i||_1) + (N - 1) 2^(14 - 8 N) (1 + 2^-6) k u_i v_j, 63.5 u_i "
+        "<= "
         "max |a_ip| < 127 u_i, v_j likewise",
     .window = "none: the error is relative to the largest magnitude of each row and column",
     .source =
