@@ -50,7 +50,7 @@ SplitWindow split_window(const SplitDescription& split) {
   SplitWindow window;
   if (format == nullptr) return window;
   window.known = true;
-  window.integer = !format->floating || split.slices == 0;
+  window.integer = !format->floating || split.slices == 0 || split.kind == "successive";
   window.makes_room = !format->floating && split.kind != "residues";
   window.scaled = split.scale_vectors;
   window.top_exponent = split.top_exponent;

@@ -20,8 +20,9 @@ struct SplitDescription {
   int residual_exponent = 0;
   bool scale_vectors = false;
   int top_exponent = 0;
-  // Or "fixed": rounded once, to nearest, to the grid of the last slice; "residues": to integers. 0 slices: nothing is
-  // split, the whole element counts.
+  // Or "fixed": rounded once, to nearest, to the grid of the last slice; "residues": to integers; "successive":
+  // integers of residual_exponent bits, each slice on a grid of its vector's own. 0 slices: nothing is split, the whole
+  // element counts.
   std::string_view kind = "hi_lo";
 };
 
@@ -29,7 +30,7 @@ struct SplitDescription {
 // significant bits of the split. In integer ones, digits of a grid a vector: all finite ones.
 struct SplitWindow {
   bool known = false;       // false: no format of that name
-  bool integer = false;     // integer formats and whole elements: every finite operand is inside
+  bool integer = false;     // integer slices and whole elements: every finite operand is inside
   bool makes_room = false;  // maxima are scaled a binade lower where their seven leading bits are all ones
   bool scaled = false;      // the largest magnitude is brought into [2^top_exponent, 2^(top_exponent + 1))
   int top_exponent = 0;     // scaled

@@ -1,6 +1,7 @@
 #include "lab/retained_bits.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -28,6 +29,13 @@ const core::Format* format_of(std::string_view name) {
   return format;
 }
 
+// The last slice's unit is 2 to minus this. Successive slices end below the first one's maximum at the latest: the
+// rest of a rounding is half a grid, so each further slice has a bit more.
+int last_exponent(const SplitDescription& split) {
+  if (split.kind == "successive") return split.slices * (split.residual_exponent + 1) - 2;
+  return split.residual_exponent * (split.slices - 1);
+}
+
 // Largest p with |error| <= 2^-p |x|.
 int kept_bits(double error, double x) {
   int error_exponent = 0;
@@ -40,21 +48,22 @@ int kept_bits(double error, double x) {
 }  // namespace
 
 RetainedBits::RetainedBits(const SplitDescription& split)
-    : format_(format_of(split.format)), fixed_(split.kind == "fixed" || split.kind == "residues"),
+    : format_(format_of(split.format)), fixed_(split.kind != "hi_lo"),
       makes_room_(split_window(split).makes_room), slices_(split.slices),
       first_rounding_(rounding_of(split.first_rounding)),
       residual_rounding_(rounding_of(split.residual_rounding)), residual_exponent_(split.residual_exponent),
-      residual_factor_(std::ldexp(1.0, split.residual_exponent)), scale_vectors_(split.scale_vectors),
-      top_exponent_(split.top_exponent) {
-  if (!fixed_ && split.kind != "hi_lo")
-    core::fail(Status::invalid_argument, "there is no kind of split \"{}\"; there are hi_lo, fixed, residues",
-               split.kind);
+      residual_factor_(std::ldexp(1.0, split.residual_exponent)), last_exponent_(last_exponent(split)),
+      scale_vectors_(split.scale_vectors), top_exponent_(split.top_exponent) {
+  const std::array<std::string_view, 4> kinds{"hi_lo", "fixed", "residues", "successive"};
+  if (std::find(kinds.begin(), kinds.end(), split.kind) == kinds.end())
+    core::fail(Status::invalid_argument,
+               "there is no kind of split \"{}\"; there are hi_lo, fixed, residues, successive", split.kind);
 }
 
 // What the slices leave of x 2^scale, in units of the last slice. Every rest is exact in double: a rounding leaves no
 // more bits than it was given.
 double RetainedBits::rest_of(double scaled) const {
-  if (fixed_) return std::remainder(std::ldexp(scaled, residual_exponent_ * (slices_ - 1)), 1.0);
+  if (fixed_) return std::remainder(std::ldexp(scaled, last_exponent_), 1.0);
   double rest = scaled;
   for (int s = 0; s < slices_; ++s) {
     const double stored = s == 0 ? rest : rest * residual_factor_;
@@ -72,7 +81,7 @@ int RetainedBits::of(double x, int scale, int most) const {
   const double rest = rest_of(scaled);
   if (rest == 0) return most;
   if (!std::isfinite(rest)) return 0;
-  return std::clamp(kept_bits(rest, scaled) + residual_exponent_ * (slices_ - 1), 0, most);
+  return std::clamp(kept_bits(rest, scaled) + last_exponent_, 0, most);
 }
 
 int RetainedBits::of(float x, int scale) const {
@@ -95,14 +104,12 @@ int RetainedBits::scale_of(core::MatrixView<const T> vectors, std::int64_t v) co
 int RetainedBits::promised(int most) const {
   if (slices_ == 0) return most;
   const int p = format_->significand_bits;
-  const int further = slices_ - 1;
   const bool nearest =
       first_rounding_ == core::Rounding::nearest_even && residual_rounding_ == core::Rounding::nearest_even;
-  // A grid ends at 2^(-further r), of which rounding to nearest leaves half; the largest elements have the
+  // A grid ends at 2^-last_exponent, of which rounding to nearest leaves half; the largest elements have the
   // exponent top, or top - 1 where room is made.
-  if (!format_->floating)
-    return std::min(most,
-                    top_exponent_ - (makes_room_ ? 1 : 0) + further * residual_exponent_ + (nearest ? 1 : 0));
+  if (fixed_ || !format_->floating)
+    return std::min(most, top_exponent_ - (makes_room_ ? 1 : 0) + last_exponent_ + (nearest ? 1 : 0));
   // A slice to nearest gains p + 1 bits, the sign among them, but for the first; a truncated one p, the first
   // p - 1.
   return std::min(most, slices_ * (p + (nearest ? 1 : 0)) - 1);

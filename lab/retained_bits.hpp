@@ -46,6 +46,7 @@ class RetainedBits {
   core::Rounding residual_rounding_;
   int residual_exponent_;
   double residual_factor_;
+  int last_exponent_;  // the last slice's unit is 2 to minus this
   bool scale_vectors_;
   int top_exponent_;
 };

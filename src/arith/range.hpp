@@ -47,7 +47,8 @@ KINTSUGI_HOST_DEVICE constexpr void extend(VectorRange& range, T x) {
 // Sets the scale once all entries were seen: a function of integers alone.
 KINTSUGI_HOST_DEVICE constexpr void set_scale(VectorRange& range, const SplitRule& rule) {
   const bool scales = rule.scale_vectors && (range.flags & VectorRange::all_zero) == 0;
-  const bool makes_room = !rule.format->floating && rule.kind != SplitKind::residues;
+  const bool makes_room =
+      !rule.format->floating && (rule.kind == SplitKind::hi_lo || rule.kind == SplitKind::fixed);
   const int exponent = makes_room ? range.raised : range.largest;
   range.scale = scales ? rule.top_exponent - exponent : 0;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "arith/complex_residue.hpp"
 #include "arith/host_device.hpp"
 #include "arith/residue.hpp"
 #include "formats/format.hpp"
@@ -15,8 +16,12 @@ enum class SplitKind : std::uint8_t {
   // The digits of a grid (integer formats): x is rounded to the grid once, to nearest, and written in balanced
   // digits of residual_exponent bits, which use all of an integer format: -128...127 for 8 bits.
   fixed,
+  // The magnitude rounded down: one slice, for lower bounds.
+  magnitude,
   // Residues of the nearest integer modulo the first `slices` moduli (arith/residue.hpp).
   residues,
+  // Integers, each slice on a grid that the largest rest of its vector decides: splits/successive.hpp.
+  successive,
 };
 
 // x * 2^scale = sum over s of slice_s * 2^(-s * residual_exponent) + error.
@@ -24,6 +29,7 @@ enum class SplitKind : std::uint8_t {
 //          All steps but the roundings are exact in double: the rest of a rounding has no more bits than x.
 //   fixed  round(x * 2^(scale + (slices - 1) * residual_exponent)) in digits
 // residues: slice_s = round(x * 2^scale) mod moduli[s]; their sum stands for nothing.
+// successive: no element is split by itself; |slice_s| <= 2^residual_exponent.
 struct SplitRule {
   const Format* format;
   int slices;
@@ -35,6 +41,8 @@ struct SplitRule {
   bool scale_vectors;
   int top_exponent;
   SplitKind kind = SplitKind::hi_lo;
+  // Residues of complex entries, not of an embedding's elements (base/embedding.hpp): the slices are those of a basis.
+  ComplexBasis complex_basis{};
 
   friend constexpr bool operator==(const SplitRule&, const SplitRule&) = default;
 };
@@ -90,7 +98,10 @@ KINTSUGI_HOST_DEVICE constexpr void split_element(const SplitRule& rule, double 
   switch (rule.kind) {
     case SplitKind::hi_lo: return split_into_residuals(rule, x, scale, store);
     case SplitKind::fixed: return split_into_digits(rule, x, scale, store);
+    case SplitKind::magnitude:
+      return store(0, static_cast<std::uint64_t>(times_power_of_two(x < 0 ? -x : x, scale)));
     case SplitKind::residues: return split_into_residues(rule.slices, rule.top_exponent + 1, x, scale, store);
+    case SplitKind::successive: return;
   }
 }
 

@@ -6,8 +6,6 @@
 #include <limits>
 #include <vector>
 
-#include "formats/fp32.hpp"
-#include "formats/fp64.hpp"
 #include "schedule/bound.hpp"
 
 namespace kintsugi::core {
@@ -118,6 +116,25 @@ bool has_term(const Schedule& schedule, int a, int b) {
                      [&](const Term& term) { return term.a == a && term.b == b; });
 }
 
+// Slices of `bits` bits by successive roundings, d at least. With 2^tau <= 2 u_i of a vector whose maximum is in
+// [u_i, 2 u_i), what s slices leave of an element is at most 2^(1 - s (bits + 1)) u_i, and slice s + 1 no larger.
+// Left out are what d slices of one operand leave and the products p + q > d + 1; where nothing was left before, nothing.
+// The sums in FP64 round each of N products N + 1 times at most, the integer on its way to FP64 among them.
+ErrorBound error_free_bound(const Program& program, double k) {
+  const ErrorFree& rules = program.error_free;
+  if (rules.mode == ErrorFree::Mode::cr) return {};
+  const int bits = program.split_a.residual_exponent;
+  const int d = rules.slices != 0 ? rules.slices : rules.least_slices;
+  const double rest = two_to(std::max(1 - d * (bits + 1), -1000));
+  // All slices of an element together: |x| and what each rounding may add.
+  const double beyond = two_to(-bits) + two_to(-bits) / (1 - two_to(-bits - 1));
+  const double roundings = (rules.most_products + 1.0) * 0x1p-53 * (1 + 0x1p-40);
+  const double floor = rest + roundings * beyond;
+  const double left_out = rest * two_to(-bits) + rest * 2 * (d - 1);
+  constexpr double underflow = 0x1p-1000;
+  return {roundings, floor, floor, k * (left_out + roundings * beyond * beyond + underflow)};
+}
+
 // What the split and the products left out cost, whatever the engine.
 ErrorBound split_bound(const Program& program, const SplitError& a, const SplitError& b) {
   ErrorBound bound;
@@ -212,6 +229,7 @@ double relative_of(const Program& program, const ErrorBound& bound, std::int64_t
 }  // namespace
 
 int window_span(const SplitRule& rule) {
+  if (rule.kind == SplitKind::successive) return rule.slices * (rule.residual_exponent + 1);
   // A grid keeps something of every element down to its last quantum.
   if (rule.kind == SplitKind::residues) return rule.top_exponent;
   if (!rule.format->floating) return rule.top_exponent + (rule.slices - 1) * rule.residual_exponent;
@@ -242,7 +260,8 @@ bool grid_can_overflow(const Program& program, OperandType type, const RangeSumm
 }
 
 bool in_window(const SplitRule& rule, const RangeSummary& ranges) {
-  if (!rule.format->floating) return true;  // the bound's floors say all
+  // The bound's floors say all.
+  if (!rule.format->floating || rule.kind == SplitKind::successive) return true;
   if (rule.scale_vectors) return ranges.largest_span <= window_span(rule);
   return !can_overflow(rule, ranges) && ranges.smallest >= lowest_exponent(rule);
 }
@@ -251,6 +270,8 @@ ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int
                        bool b_in_window) {
   if (program.recombination == Recombination::exact_sums) return {};
   if (program.recombination == Recombination::residues) return integer_rounding(static_cast<double>(k));
+  if (program.recombination == Recombination::error_free)
+    return error_free_bound(program, static_cast<double>(k));
   const SplitError a = split_error(program.split_a, a_in_window);
   const SplitError b = split_error(program.split_b, b_in_window);
   ErrorBound bound = split_bound(program, a, b);

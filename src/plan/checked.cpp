@@ -4,7 +4,9 @@
 
 #include "plan/bound.hpp"
 #include "recombine/exact_sums.hpp"
+#include "recombine/proofs.hpp"
 #include "recombine/residues.hpp"
+#include "splits/equilibrate.hpp"
 #include "splits/margins.hpp"
 
 namespace kintsugi::core {
@@ -14,6 +16,9 @@ namespace {
 // The share of a block's entries that a superaccumulator may take: its products take about as much longer than those
 // of a wider rung.
 constexpr std::int64_t share = 16;
+
+// Binades by which spans must fall for factors along k to be worth another walk over the operands.
+constexpr int worthwhile = 16;
 
 // Where the rung to begin with is looked for.
 constexpr std::int64_t first_tile = Slices::vector_multiple;
@@ -30,14 +35,19 @@ class CheckedRun {
              const MatrixView<T>& c, Workspace& workspace)
       : plan_(plan), blocking_(blocking), a_(a), b_(b), alpha_(scalar<T>(operands.alpha)),
         beta_(scalar<T>(operands.beta)), c_(c) {
-    margins_a_ = take_margins(plan.problem.m, workspace);
-    margins_b_ = take_margins(plan.problem.vectors_b(), workspace);
+    margins_a_ = take<RoundingMargin>(plan.problem.m, workspace);
+    margins_b_ = take<RoundingMargin>(plan.problem.vectors_b(), workspace);
+    inner_a_ = take<InnerRange>(plan.problem.products(), workspace);
+    inner_b_ = take<InnerRange>(plan.problem.products(), workspace);
+    factors_a_ = take<double>(plan.problem.products(), workspace);
+    factors_b_ = take<double>(plan.problem.products(), workspace);
     open_ = reinterpret_cast<std::uint8_t*>(workspace.take(array_bytes(blocking.m, blocking.n, 1)));
     exact_scratch_ = workspace.take(exact_scratch_bytes<T>(plan.problem.products(), plan.threads));
     workspace_ = &workspace;
   }
 
   std::size_t run(std::int64_t& mended_entries) {
+    equilibrate();
     const std::size_t first = plan_.contract.coefficient > 0 ? 0 : find_first_rung();
     split_columns_ = split_rows_ = -1;
     for (std::int64_t j = 0; j < c_.columns; j += blocking_.n) {
@@ -50,9 +60,32 @@ class CheckedRun {
   }
 
  private:
-  static std::span<RoundingMargin> take_margins(std::int64_t vectors, Workspace& workspace) {
-    auto* margins = workspace.take(array_bytes(vectors, 1, sizeof(RoundingMargin)));
-    return {reinterpret_cast<RoundingMargin*>(margins), static_cast<std::size_t>(vectors)};
+  template <class Element>
+  static std::span<Element> take(std::int64_t count, Workspace& workspace) {
+    auto* elements = workspace.take(array_bytes(count, 1, sizeof(Element)));
+    return {reinterpret_cast<Element*>(elements), static_cast<std::size_t>(count)};
+  }
+
+  int span() const { return summarize(a_.ranges).largest_span + summarize(b_.ranges).largest_span; }
+
+  void find_ranges_of(SideOf<T>& side, std::span<const double> inner) {
+    side.inner = inner;
+    find_ranges(side.view, rung(0).program.split_a, side.ranges, plan_.threads, inner);
+  }
+
+  // A = X D and B = D^-1 Y get the ranges of X and Y, where that makes them narrower.
+  void equilibrate() {
+    const int before = span();
+    if (before < worthwhile) return;
+    find_inner_ranges(a_.view, inner_a_, plan_.threads);
+    find_inner_ranges(b_.view, inner_b_, plan_.threads);
+    if (is_complex<T>) share_among_parts(inner_a_);
+    if (balance(inner_a_, inner_b_, factors_a_, factors_b_) < worthwhile) return;
+    find_ranges_of(a_, factors_a_);
+    find_ranges_of(b_, factors_b_);
+    if (span() + worthwhile <= before) return;
+    find_ranges_of(a_, {});
+    find_ranges_of(b_, {});
   }
 
   const Rung& rung(std::size_t r) const { return plan_.rungs[r]; }
@@ -61,7 +94,7 @@ class CheckedRun {
     const Part tile{0, 0, std::min(first_tile, c_.rows), std::min(first_tile, c_.columns)};
     for (std::size_t r = 0; r + 1 < plan_.rungs.size(); ++r) {
       use_rung(r);
-      std::fill_n(open_, tile.entries(), std::uint8_t{1});
+      std::fill_n(open_, tile.entries(), EntryCheck::open);
       if (multiply(r, tile, plan_.contract.coefficient, false) * share <= tile.entries()) return r;
     }
     return plan_.rungs.size() - 1;
@@ -71,9 +104,13 @@ class CheckedRun {
   void use_rung(std::size_t r) {
     if (current_ == r) return;
     current_ = r;
+    use_memory(r);
+    find_margins(a_.view, a_.ranges, a_.inner, margins_a_, plan_.threads);
+    find_margins(b_.view, b_.ranges, b_.inner, margins_b_, plan_.threads);
+  }
+
+  void use_memory(std::size_t r) {
     set_program(rung(r).program, a_, b_);
-    find_margins(a_.view, a_.ranges, margins_a_, plan_.threads);
-    find_margins(b_.view, b_.ranges, margins_b_, plan_.threads);
     Workspace fresh = *workspace_;
     memory_ = take_block(plan_, rung(r).program, blocking_, a_, b_, fresh);
     split_columns_ = split_rows_ = -1;
@@ -81,12 +118,13 @@ class CheckedRun {
 
   // Returns how many entries the first rung left open.
   std::int64_t run_block(const Part& part, std::size_t first) {
-    std::fill_n(open_, part.entries(), std::uint8_t{1});
+    std::fill_n(open_, part.entries(), EntryCheck::open);
     if (first + 1 == plan_.rungs.size()) {
       mend(part);
       return 0;
     }
     use_rung(first);
+    if (plan_.contract.coefficient > 0) prove(first, part);
     const std::int64_t open = multiply(first, part, plan_.contract.coefficient, true);
     std::int64_t left = open;
     for (std::size_t r = first + 1; r + 1 < plan_.rungs.size() && left * share > part.entries(); ++r) {
@@ -104,28 +142,52 @@ class CheckedRun {
         beta_, c_.block(part.i, part.j, part.rows, part.columns), open_, exact_scratch_, plan_.threads);
   }
 
+  EntryCheck check_of(const Program& program, const Part& part, double coefficient) const {
+    return {margins_a_.subspan(part.i, part.rows),
+            margins_b_.subspan(parts * part.j, parts * part.columns),
+            power_of_two(program.split_a.top_exponent + 1),
+            power_of_two(program.split_b.top_exponent + 1),
+            coefficient,
+            unit_roundoff(plan_.problem.type)};
+  }
+
+  // A lower bound of |A||B| shows of most entries what the contract asks for, before the rung's products are there.
+  void prove(std::size_t r, const Part& part) {
+    set_program(magnitude_program, a_, b_);
+    Workspace fresh = *workspace_;
+    const BlockMemory memory = take_block(plan_, magnitude_program, blocking_, a_, b_, fresh);
+    const Slices slices_a = split_block(a_, part.i, part.rows, plan_.threads);
+    const Slices slices_b = split_block(b_, part.j, part.columns, plan_.threads);
+    Accumulators sums = memory.sums;
+    sums.rows = part.rows;
+    sums.columns = slices_b.vectors;
+    plan_.engine->multiply({&magnitude_program.schedule, slices_a, slices_b, sums, Accumulator::int32,
+                            memory.scratch, plan_.threads});
+    const Program& program = rung(r).program;
+    const int lost = magnitude_program.split_a.top_exponent + magnitude_program.split_b.top_exponent;
+    const double unit = power_of_two(program.split_a.top_exponent + program.split_b.top_exponent - lost);
+    prove_entries(sums, static_cast<int>(parts), check_of(program, part, plan_.contract.coefficient), unit,
+                  open_, plan_.threads);
+    use_memory(r);
+  }
+
   // The rung's products of one part of C, and the check. Returns how many entries stay open.
   std::int64_t multiply(std::size_t r, const Part& part, double coefficient, bool write) {
     const Program& program = rung(r).program;
-    if (split_columns_ != part.j)
-      slices_b_ = split_block(b_, parts * part.j, parts * part.columns, plan_.threads);
+    if (split_columns_ != part.j) slices_b_ = split_block(b_, part.j, part.columns, plan_.threads);
     if (split_rows_ != part.i) slices_a_ = split_block(a_, part.i, part.rows, plan_.threads);
     split_columns_ = part.j;
     split_rows_ = part.i;
     Accumulators sums = memory_.sums;
     sums.rows = part.rows;
-    sums.columns = parts * part.columns;
+    sums.columns = slices_b_.vectors;
     plan_.engine->multiply(
         {&program.schedule, slices_a_, slices_b_, sums, rung(r).accumulator, memory_.scratch, plan_.threads});
-    const EntryCheck check{margins_a_.subspan(part.i, part.rows),
-                           margins_b_.subspan(parts * part.j, parts * part.columns),
-                           power_of_two(program.split_a.top_exponent + 1),
-                           power_of_two(program.split_b.top_exponent + 1),
-                           coefficient,
-                           unit_roundoff(plan_.problem.type)};
-    return recombine_checked_residues(
-        sums, a_.ranges.subspan(part.i, part.rows), b_.ranges.subspan(parts * part.j, parts * part.columns),
-        check, alpha_, beta_, c_.block(part.i, part.j, part.rows, part.columns), open_, write, plan_.threads);
+    const EntryCheck check = check_of(program, part, coefficient);
+    return recombine_checked_residues(sums, program.residue_system(), a_.ranges.subspan(part.i, part.rows),
+                                      b_.ranges.subspan(parts * part.j, parts * part.columns), check, alpha_,
+                                      beta_, c_.block(part.i, part.j, part.rows, part.columns), open_, write,
+                                      plan_.threads);
   }
 
   static constexpr std::size_t none = ~std::size_t{0};
@@ -138,6 +200,10 @@ class CheckedRun {
   T alpha_;
   T beta_;
   MatrixView<T> c_;
+  std::span<InnerRange> inner_a_;
+  std::span<InnerRange> inner_b_;
+  std::span<double> factors_a_;
+  std::span<double> factors_b_;
   std::span<RoundingMargin> margins_a_;
   std::span<RoundingMargin> margins_b_;
   std::uint8_t* open_ = nullptr;  // entries of a block that are still to be written

@@ -5,6 +5,15 @@
 
 namespace kintsugi::core {
 
+// Magnitudes of scaled rows and columns in seven bits, rounded down: their products are a lower bound of |A||B|.
+inline constexpr Structure<1> magnitude_structure{
+    .terms = {Term{0, 0, 0}}, .slices_a = 1, .slices_b = 1, .groups = 1, .k_block = 65536, .k_step = 0};
+inline constexpr Program magnitude_program = [] {
+  SplitRule split = quantised_split(1, 0);
+  split.kind = SplitKind::magnitude;
+  return Program{split, split, make_schedule(magnitude_structure)};
+}();
+
 // C = alpha * A * B + beta * C by the checked rungs of a plan, one after the other:
 //
 //   the first rung runs on all of C, and every entry is checked (recombine/residues.hpp);

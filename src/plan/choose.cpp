@@ -100,6 +100,8 @@ struct Proved {
 // coarse split that the native product never has.
 std::optional<Proved> prove(const Rung& rung, const Contract& contract, OperandType type, std::int64_t k) {
   const Program& program = rung.program;
+  // Algorithm 3 of the Ozaki scheme estimates; ozaki2 has fewer products for a proof.
+  if (program.recombination == Recombination::error_free) return std::nullopt;
   Proved proved{rung, 0};
   if (!program.split_a.scale_vectors || !program.split_b.scale_vectors) return std::nullopt;
   const bool of_type = contract.accuracy == "fp32" || contract.accuracy == "fp64";
@@ -119,7 +121,9 @@ std::optional<Proved> prove(const Rung& rung, const Contract& contract, OperandT
 // Time of the program's products in units of the engine's native FP32 product.
 double relative_cost(const Engine& engine, const Program& program) {
   if (program.recombination == Recombination::exact_sums) return std::numeric_limits<double>::infinity();
-  return static_cast<double>(program.schedule.terms.size()) / engine.relative_rate(program.format().id);
+  const double share = program.multiplies_entries() ? 0.25 : 1;  // of the four products of an embedding
+  return share * static_cast<double>(program.schedule.terms.size()) /
+         engine.relative_rate(program.format().id);
 }
 
 // Whether integer sums may wrap: a program then gives anything.
@@ -131,15 +135,14 @@ bool sums_wrap(const Rung& rung, std::int64_t k) {
 // The scheme as a rung for any span, and how the engine would add its products; nothing when it does not offer that.
 std::optional<Rung> offered(const Plan& plan, const Scheme& scheme, const std::string& name) {
   if (!scheme.operands.contains(plan.problem.type)) return std::nullopt;
-  Rung rung{&scheme, Accumulator::fp32, Rung::any_span,
-            fitted_program(scheme, plan.problem.type, plan.problem.products())};
+  Rung rung{&scheme, Accumulator::fp32, Rung::any_span, fitted_program(scheme, plan.problem)};
   if (rung.program.recombination == Recombination::exact_sums) return rung;
   const auto ways = plan.engine->accumulators(rung.program.format().id);
   const auto found =
       name.empty() ? ways.begin() : std::find(ways.begin(), ways.end(), find_accumulator(name));
   if (found == ways.end()) return std::nullopt;
   rung.accumulator = *found;
-  return sums_wrap(rung, plan.problem.k) ? std::nullopt : std::optional(rung);
+  return sums_wrap(rung, plan.problem.products()) ? std::nullopt : std::optional(rung);
 }
 
 // Makes a ladder of increasing spans fit its places. Where native follows, the widest go: it takes what they would.
@@ -189,7 +192,9 @@ std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumul
 std::array<int, 3> checked_bits(const Plan& plan) {
   const int digits = plan.problem.type == OperandType::f32 ? 24 : 53;
   int bits = digits + 2;
-  if (plan.contract.coefficient > 0) bits = std::min(bits, 2 - std::ilogb(plan.contract.coefficient));
+  const bool of_type = plan.contract.accuracy == "fp32" || plan.contract.accuracy == "fp64";
+  if (plan.contract.coefficient > 0 && !of_type)
+    bits = std::min(bits, 2 - std::ilogb(plan.contract.coefficient));
   return {std::max(bits, 2), bits + 10, bits + 28};
 }
 
@@ -235,14 +240,13 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
   if (!scheme->operands.contains(plan.problem.type)) {
     fail(Status::not_supported, "scheme {} does not take {} operands", name, type_name(plan.problem.type));
   }
-  Rung rung{scheme, Accumulator::fp32, Rung::any_span,
-            fitted_program(*scheme, plan.problem.type, plan.problem.products())};
+  Rung rung{scheme, Accumulator::fp32, Rung::any_span, fitted_program(*scheme, plan.problem)};
   if (rung.program.recombination != Recombination::exact_sums) {
     rung.accumulator =
         choose_accumulator(*plan.engine, rung.program.format(), settings[SettingId::accumulator].value);
-    if (sums_wrap(rung, plan.problem.k)) {
-      fail(Status::not_supported, "scheme {}: sums of k = {} may wrap in {}", name, plan.problem.k,
-           accumulator_name(rung.accumulator));
+    if (sums_wrap(rung, plan.problem.products())) {
+      fail(Status::not_supported, "scheme {}: sums of {} products may wrap in {}", name,
+           plan.problem.products(), accumulator_name(rung.accumulator));
     }
   }
   plan.contract.coefficient = 0;
@@ -302,6 +306,13 @@ void check_accumulator_name(const std::string& name) {
 Program fitted_program(const Scheme& scheme, OperandType type, std::int64_t k) {
   Program program = scheme.program;
   if (scheme.fit != nullptr && k > 0) scheme.fit(program, type, k);
+  return program;
+}
+
+Program fitted_program(const Scheme& scheme, const Problem& problem) {
+  Program program = fitted_program(scheme, problem.type, problem.products());
+  if (problem.complex && scheme.multiply_entries != nullptr && problem.k > 0)
+    scheme.multiply_entries(program);
   return program;
 }
 

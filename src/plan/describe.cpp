@@ -30,6 +30,7 @@ const char* recombination_name(Recombination recombination) {
     case Recombination::weighted: return "weighted";
     case Recombination::residues: return "residues";
     case Recombination::exact_sums: return "exact_sums";
+    case Recombination::error_free: return "error_free";
   }
   return "";
 }
@@ -57,9 +58,16 @@ const char* kind_name(SplitKind kind) {
   switch (kind) {
     case SplitKind::hi_lo: return "hi_lo";
     case SplitKind::fixed: return "fixed";
+    case SplitKind::magnitude: return "magnitude";
     case SplitKind::residues: return "residues";
+    case SplitKind::successive: return "successive";
   }
   return "";
+}
+
+Json basis_json(const ComplexBasis& basis) {
+  if (basis.empty()) return {};
+  return {{"with_root", basis.with_root}, {"without", basis.without}};
 }
 
 Json split_json(const SplitRule& rule) {
@@ -70,7 +78,8 @@ Json split_json(const SplitRule& rule) {
           {"residual_rounding", rounding_name(rule.residual_rounding)},
           {"residual_exponent", rule.residual_exponent},
           {"scale_vectors", rule.scale_vectors},
-          {"top_exponent", rule.scale_vectors ? Json(rule.top_exponent) : Json()}};
+          {"top_exponent", rule.scale_vectors ? Json(rule.top_exponent) : Json()},
+          {"complex_basis", basis_json(rule.complex_basis)}};
 }
 
 Json schedule_json(const Schedule& schedule) {
@@ -142,6 +151,24 @@ Json adapted_json(const Report::Adapted& adapted) {
                {"split_b", split_json(program.split_b)}};
   add_bounds(json, program, adapted.accumulator, adapted.k);
   return json;
+}
+
+// Slices and products are means over blocks: in fast mode and out of it.
+Json error_free_json(const ErrorFreeCounts& counts) {
+  if (counts.blocks == 0) return {};
+  const auto mean = [&](std::int64_t sum) {
+    return static_cast<double>(sum) / static_cast<double>(counts.blocks);
+  };
+  return {{"blocks", counts.blocks},
+          {"fast_blocks", counts.fast_blocks},
+          {"slices_a", mean(counts.slices_a)},
+          {"slices_b", mean(counts.slices_b)},
+          {"products", mean(counts.products)},
+          {"seconds",
+           {{"split_a", counts.split_a_seconds},
+            {"split_b", counts.split_b_seconds},
+            {"products", counts.product_seconds},
+            {"summation", counts.summation_seconds}}}};
 }
 
 Json problem_json(const Problem& problem) {
@@ -285,6 +312,7 @@ std::string describe_report(const Report& report) {
   json["blocking"] = {{"m", report.blocking.m}, {"n", report.blocking.n}};
   json["workspace_bytes"] = report.workspace_bytes;
   json["adapted"] = adapted_json(report.adapted);
+  json["error_free"] = error_free_json(report.error_free);
   return text_of(json);
 }
 

@@ -67,7 +67,7 @@ template <class T>
 void recombine(const Program& program, const Accumulators& sums, std::span<const VectorRange> rows,
                std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c, int threads) {
   if (program.recombination == Recombination::residues)
-    return recombine_residues(sums, rows, columns, alpha, beta, c, threads);
+    return recombine_residues(sums, program.residue_system(), rows, columns, alpha, beta, c, threads);
   std::array<int, max_groups> exponents{};
   for (int g = 0; g < program.schedule.sums(); ++g) exponents[g] = program.schedule.sum_exponent(g);
   recombine_weighted(sums, exponents, rows, columns, alpha, beta, c, threads);
@@ -87,12 +87,12 @@ void run_program(const Plan& plan, const Blocking& blocking, const Program& prog
   Slices slices_a;
   for (std::int64_t j = 0; j < c.columns; j += blocking.n) {
     const std::int64_t columns = std::min(blocking.n, c.columns - j);
-    const Slices slices_b = split_block(b, parts * j, parts * columns, plan.threads);
+    const Slices slices_b = split_block(b, j, columns, plan.threads);
     for (std::int64_t i = 0; i < c.rows; i += blocking.m) {
       const std::int64_t rows = std::min(blocking.m, c.rows - i);
       if (j == 0 || blocking.m < c.rows) slices_a = split_block(a, i, rows, plan.threads);
       sums.rows = rows;
-      sums.columns = parts * columns;
+      sums.columns = slices_b.vectors;
       plan.engine->multiply(
           {&program.schedule, slices_a, slices_b, sums, accumulator, memory.scratch, plan.threads});
       recombine(program, sums, a.ranges.subspan(i, rows), b.ranges.subspan(parts * j, parts * columns), alpha,
@@ -155,6 +155,33 @@ void add_to_report(Report& report, const Plan& plan, const EntryChoice<T>& choic
   report.largest_span_b = std::max(report.largest_span_b, choice.summary_b.largest_span);
 }
 
+template <class T>
+ErrorFreeTask<T> error_free_task(const Plan& plan, const Blocking& blocking, const EntryChoice<T>& choice,
+                                 const Operands& operands, const MatrixView<T>& c) {
+  return {plan,
+          plan.rungs[choice.rung],
+          choice.program,
+          blocking,
+          choice.a.view,
+          choice.b.view,
+          choice.a.ranges,
+          choice.b.ranges,
+          scalar<T>(operands.alpha),
+          scalar<T>(operands.beta),
+          c};
+}
+
+// The program with the slices that it took: what the bound needs to know.
+template <class T>
+void report_slices(Report& report, const Plan& plan, const EntryChoice<T>& choice) {
+  const Rung& rung = plan.rungs[choice.rung];
+  Program program = choice.program;
+  program.error_free.least_slices = report.error_free.least_slices;
+  program.error_free.most_products = report.error_free.most_products;
+  program.split_a.slices = program.split_b.slices = report.error_free.least_slices;
+  report.adapted = {rung.scheme, rung.accumulator, plan.problem.products(), program};
+}
+
 // One batch entry under a plan with an emulation in its ladder.
 template <class T>
 void multiply_entry(const Plan& plan, const Operands& operands, std::int64_t entry, Workspace workspace,
@@ -174,11 +201,15 @@ void multiply_entry(const Plan& plan, const Operands& operands, std::int64_t ent
                      scalar<T>(operands.alpha), scalar<T>(operands.beta), c, nullptr,
                      workspace.take(exact_scratch_bytes<T>(plan.problem.products(), plan.threads)),
                      plan.threads);
+  } else if (choice.program.recombination == Recombination::error_free) {
+    multiply_error_free(error_free_task(plan, report.blocking, choice, operands, c), workspace,
+                        report.error_free);
   } else {
     run_program(plan, report.blocking, choice.program, rung.accumulator, choice.a, choice.b, operands, c,
                 workspace);
   }
   add_to_report(report, plan, choice);
+  if (choice.program.recombination == Recombination::error_free) report_slices(report, plan, choice);
   if (!choice.summary_a.finite || !choice.summary_b.finite) {
     put_special_values(choice.a.view, choice.b.view, choice.a.ranges, choice.b.ranges,
                        scalar<T>(operands.alpha), scalar<T>(operands.beta), c, plan.threads);
@@ -187,14 +218,19 @@ void multiply_entry(const Plan& plan, const Operands& operands, std::int64_t ent
 
 // Where ranges can make an entry fail, all entries are looked at before C is written.
 template <class T>
-void check_ranges(const Plan& plan, const Operands& operands, const Workspace& workspace) {
+void check_ranges(const Plan& plan, const Blocking& blocking, const Operands& operands,
+                  const Workspace& workspace) {
   const bool adapts = std::any_of(plan.rungs.begin(), plan.rungs.end(), [](const Rung& rung) {
-    return rung.scheme != nullptr && rung.scheme->adapt != nullptr;
+    return rung.scheme != nullptr &&
+           (rung.scheme->adapt != nullptr || rung.program.recombination == Recombination::error_free);
   });
   if (!adapts && plan.rungs.back().largest_span == Rung::any_span) return;
   for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
     Workspace fresh = workspace;
-    look_at_entry<T>(plan, operands, entry, fresh);
+    const EntryChoice<T> choice = look_at_entry<T>(plan, operands, entry, fresh);
+    if (choice.program.recombination != Recombination::error_free) continue;
+    const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, entry);
+    check_error_free(error_free_task(plan, blocking, choice, operands, c), fresh);
   }
 }
 
@@ -274,7 +310,7 @@ void multiply_all(const Plan& plan, const Operands& operands, Report& report) {
   report.workspace_bytes = own ? memory.bytes() : plan.workspace_bytes;
   const Workspace workspace = own ? Workspace(memory.pointer(), memory.bytes())
                                   : Workspace(operands.workspace, operands.workspace_size);
-  check_ranges<T>(plan, operands, workspace);
+  check_ranges<T>(plan, report.blocking, operands, workspace);
   for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
     multiply_entry<T>(plan, operands, entry, workspace, report);
   }

@@ -10,6 +10,7 @@
 
 #include "arith/range.hpp"
 #include "base/memory.hpp"
+#include "plan/error_free.hpp"
 #include "plan/plan.hpp"
 #include "splits/ranges.hpp"
 #include "splits/slices.hpp"
@@ -77,6 +78,8 @@ struct Report {
     std::int64_t k = 0;
     Program program{};
   } adapted;
+
+  ErrorFreeCounts error_free;  // of entries under Recombination::error_free
 };
 
 // C = alpha * op(A) * op(B) + beta * C for all batch entries. On failure before the first product C

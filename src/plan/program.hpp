@@ -55,6 +55,8 @@ enum class Recombination : std::uint8_t {
   residues,
   // No slices and no products of an engine: every entry by a superaccumulator, rounded once.
   exact_sums,
+  // Products of slices without an error, as many as the operands ask for, summed in FP64 or exactly: ErrorFree.
+  error_free,
 };
 
 enum class OperandType : std::uint8_t { f32, f64 };
@@ -72,11 +74,30 @@ class OperandTypes {
   unsigned bits_;
 };
 
+// What Recombination::error_free asks for (plan/error_free.hpp). The split rules have the most slices, the schedule
+// the products of one slice of B.
+struct ErrorFree {
+  // dp, sp: so many slices that Algorithm 3 of dgemm-tc expects the error of FP64 (FP32), sums in FP64.
+  // cr: slices until nothing is left, exact sums, one rounding.
+  enum class Mode : std::uint8_t { of_type, dp, sp, cr };
+
+  static constexpr int most_slices = 32;
+
+  Mode mode = Mode::of_type;
+  int slices = 0;             // of each operand; 0: found
+  bool fast = true;           // products p + q <= d + 1 alone, counted from 1
+  std::int64_t block = 1024;  // rows and columns of C, at most, that have a number of slices of their own
+  // For the bound: slices that are taken at least unless nothing is left before, products that are added at most.
+  int least_slices = 2;
+  int most_products = most_slices * most_slices;
+};
+
 struct Program {
   SplitRule split_a;
   SplitRule split_b;
   Schedule schedule;
   Recombination recombination = Recombination::weighted;
+  ErrorFree error_free{};
 
   const Format& format() const { return *split_a.format; }
 
@@ -86,6 +107,11 @@ struct Program {
     if (recombination == Recombination::residues && reduces_sums) return SumType::residue;
     return format().floating && !schedule.integer_sums ? SumType::f32 : SumType::i64;
   }
+
+  // What their sums are residues of.
+  ResidueSystem residue_system() const { return {split_a.slices, split_a.complex_basis}; }
+  // Columns of sums for each of a complex C's: of an embedding, the parts.
+  bool multiplies_entries() const { return !split_a.complex_basis.empty(); }
 
   // The same residual scaling on both sides, and its inverse on the groups of the cross terms.
   void set_residual_exponent(int exponent, std::span<const int> cross_groups) {
@@ -119,6 +145,9 @@ struct Scheme {
 
   // Fits the program to the operands' type and the inner length k (> 0).
   void (*fit)(Program& program, OperandType type, std::int64_t k) = nullptr;
+
+  // What the fitted program of an embedding becomes where complex entries are multiplied by fewer products.
+  void (*multiply_entries)(Program& program) = nullptr;
 
   // Fits the program to the exponents of one batch entry's operands, or fails with
   // contract_unreachable where they are outside all that it covers.

@@ -3,8 +3,11 @@
 
 #include "arith/range.hpp"
 #include "arith/rounding_margin.hpp"
+#include "plan/checked.hpp"
+#include "plan/error_free.hpp"
 #include "plan/plan.hpp"
 #include "recombine/exact_sums.hpp"
+#include "splits/equilibrate.hpp"
 #include "splits/slices.hpp"
 
 namespace kintsugi::core {
@@ -16,6 +19,29 @@ std::size_t exact_bytes(const Problem& problem, int threads) {
                          [&]<class T>() { return exact_scratch_bytes<T>(problem.products(), threads); });
 }
 
+// What plan/checked.cpp takes besides a rung's slices and sums.
+std::size_t check_bytes(const Plan& plan, const Blocking& blocking) {
+  const Problem& problem = plan.problem;
+  return array_bytes(problem.m, 1, sizeof(RoundingMargin)) +
+         array_bytes(problem.vectors_b(), 1, sizeof(RoundingMargin)) +
+         2 * array_bytes(problem.products(), 1, sizeof(InnerRange)) +
+         2 * array_bytes(problem.products(), 1, sizeof(double)) + array_bytes(blocking.m, blocking.n, 1) +
+         exact_bytes(problem, plan.threads);
+}
+
+// What take_block (plan/steps.hpp) takes.
+std::size_t block_bytes(const Plan& plan, const Program& program, const Blocking& blocking) {
+  const SliceStorage storage = plan.engine->slice_storage(program.format().id);
+  const bool entries = program.multiplies_entries();
+  const std::int64_t k = entries ? plan.problem.k : plan.problem.products();
+  const std::int64_t columns = (entries ? 1 : plan.problem.parts()) * blocking.n;
+  const Accumulators sums = make_accumulators(program.sum_type(plan.engine->reduces_sums()), blocking.m,
+                                              columns, program.schedule.sums());
+  return make_slices(program.format(), storage, program.split_a.slices, blocking.m, k).bytes() +
+         make_slices(program.format(), storage, program.split_b.slices, columns, k).bytes() + sums.bytes() +
+         plan.engine->scratch_bytes(program.schedule, program.format().id, k, plan.threads);
+}
+
 std::size_t rung_bytes(const Plan& plan, const Rung& rung, const Blocking& blocking) {
   if (rung.scheme == nullptr) return 0;
   const Problem& problem = plan.problem;
@@ -25,20 +51,12 @@ std::size_t rung_bytes(const Plan& plan, const Rung& rung, const Blocking& block
   if (program.recombination == Recombination::exact_sums) {
     return ranges + exact_bytes(problem, plan.threads);
   }
-  const std::size_t checks = !rung.checked ? 0
-                                           : array_bytes(problem.m, 1, sizeof(RoundingMargin)) +
-                                                 array_bytes(problem.vectors_b(), 1, sizeof(RoundingMargin)) +
-                                                 array_bytes(blocking.m, blocking.n, 1) +
-                                                 exact_bytes(problem, plan.threads);
-  const SliceStorage storage = plan.engine->slice_storage(program.format().id);
-  const std::int64_t k = problem.products();
-  const std::int64_t columns = problem.parts() * blocking.n;
-  const Accumulators sums = make_accumulators(program.sum_type(plan.engine->reduces_sums()), blocking.m,
-                                              columns, program.schedule.sums());
-  return ranges + checks +
-         make_slices(program.format(), storage, program.split_a.slices, blocking.m, k).bytes() +
-         make_slices(program.format(), storage, program.split_b.slices, columns, k).bytes() + sums.bytes() +
-         plan.engine->scratch_bytes(program.schedule, program.format().id, k, plan.threads);
+  if (program.recombination == Recombination::error_free)
+    return ranges + error_free_bytes(plan, rung, blocking);
+  const std::size_t block = block_bytes(plan, program, blocking);
+  if (!rung.checked) return ranges + block;
+  return ranges + check_bytes(plan, blocking) +
+         std::max(block, block_bytes(plan, magnitude_program, blocking));
 }
 
 std::int64_t half(std::int64_t length) {

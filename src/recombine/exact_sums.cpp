@@ -1,13 +1,11 @@
 #include "recombine/exact_sums.hpp"
 
-#include <cmath>
-
 #include "arith/complex.hpp"
-#include "arith/epilogue.hpp"
 #include "arith/exact_sum.hpp"
 #include "base/floating_environment.hpp"
 #include "base/memory.hpp"
 #include "base/workers.hpp"
+#include "recombine/rounded_result.hpp"
 
 namespace kintsugi::core {
 
@@ -23,11 +21,7 @@ template <class T>
 T rounded_entry(const T* row, const T* column, std::int64_t length, T alpha, T beta, const T* c) {
   ExactSum sum;
   sum.add_products(row, column, length);
-  if (!std::isfinite(alpha) || (c != nullptr && !std::isfinite(beta)))
-    return special_epilogue(sum.sign(), alpha, beta, c);
-  sum.multiply(static_cast<double>(alpha));
-  if (c != nullptr) sum.add_product(beta, *c);
-  return rounded<T>(sum);
+  return rounded_result(sum, alpha, beta, c);
 }
 
 template <class T>

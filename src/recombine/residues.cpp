@@ -109,10 +109,10 @@ bool shows(const EntryCheck& check, const Integers<T>& exact, const Deviations<T
 }  // namespace
 
 template <class T>
-void recombine_residues(const Accumulators& sums, std::span<const VectorRange> rows,
-                        std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
-                        int threads) {
-  for_each_integer<parts_of<T>>(sums, rows, columns, threads,
+void recombine_residues(const Accumulators& sums, const ResidueSystem& system,
+                        std::span<const VectorRange> rows, std::span<const VectorRange> columns, T alpha,
+                        T beta, const MatrixView<T>& c, int threads) {
+  for_each_integer<parts_of<T>>(sums, system, rows, columns, threads,
                                 [&](std::int64_t i, std::int64_t j, const Integers<T>& exact) {
                                   T& entry = c(i, j);
                                   const T* old = beta == T(0) ? nullptr : &entry;
@@ -121,16 +121,17 @@ void recombine_residues(const Accumulators& sums, std::span<const VectorRange> r
 }
 
 template <class T>
-std::int64_t recombine_checked_residues(const Accumulators& sums, std::span<const VectorRange> rows,
+std::int64_t recombine_checked_residues(const Accumulators& sums, const ResidueSystem& system,
+                                        std::span<const VectorRange> rows,
                                         std::span<const VectorRange> columns, const EntryCheck& check,
                                         T alpha, T beta, const MatrixView<T>& c, std::uint8_t* open,
                                         bool write, int threads) {
   std::atomic<std::int64_t> left = 0;
   const auto visit = [&](std::int64_t i, std::int64_t j, const Integers<T>& exact) {
-    std::uint8_t& is_open = open[i + j * sums.rows];
-    if (is_open == 0) return;
-    Deviations<T> deviations;
-    for (std::int64_t part = 0; part < parts_of<T>; ++part) {
+    std::uint8_t& state = open[i + j * sums.rows];
+    if (state == EntryCheck::closed) return;
+    Deviations<T> deviations{};
+    for (std::int64_t part = 0; state == EntryCheck::open && part < parts_of<T>; ++part) {
       deviations[part] = largest_deviation(check.rows[i], check.columns[parts_of<T> * j + part],
                                            check.largest_a, check.largest_b);
     }
@@ -141,38 +142,41 @@ std::int64_t recombine_checked_residues(const Accumulators& sums, std::span<cons
       left.fetch_add(1, std::memory_order_relaxed);
     } else if (write) {
       entry = result;
-      is_open = 0;
+      state = EntryCheck::closed;
     }
   };
-  for_each_integer<parts_of<T>>(sums, rows, columns, threads, visit);
+  for_each_integer<parts_of<T>>(sums, system, rows, columns, threads, visit);
   return left;
 }
 
-template void recombine_residues(const Accumulators&, std::span<const VectorRange>,
+template void recombine_residues(const Accumulators&, const ResidueSystem&, std::span<const VectorRange>,
                                  std::span<const VectorRange>, float, float, const MatrixView<float>&, int);
-template void recombine_residues(const Accumulators&, std::span<const VectorRange>,
+template void recombine_residues(const Accumulators&, const ResidueSystem&, std::span<const VectorRange>,
                                  std::span<const VectorRange>, double, double, const MatrixView<double>&,
                                  int);
-template std::int64_t recombine_checked_residues(const Accumulators&, std::span<const VectorRange>,
-                                                 std::span<const VectorRange>, const EntryCheck&, float,
-                                                 float, const MatrixView<float>&, std::uint8_t*, bool, int);
-template std::int64_t recombine_checked_residues(const Accumulators&, std::span<const VectorRange>,
-                                                 std::span<const VectorRange>, const EntryCheck&, double,
-                                                 double, const MatrixView<double>&, std::uint8_t*, bool, int);
-template void recombine_residues(const Accumulators&, std::span<const VectorRange>,
+template std::int64_t recombine_checked_residues(const Accumulators&, const ResidueSystem&,
+                                                 std::span<const VectorRange>, std::span<const VectorRange>,
+                                                 const EntryCheck&, float, float, const MatrixView<float>&,
+                                                 std::uint8_t*, bool, int);
+template std::int64_t recombine_checked_residues(const Accumulators&, const ResidueSystem&,
+                                                 std::span<const VectorRange>, std::span<const VectorRange>,
+                                                 const EntryCheck&, double, double, const MatrixView<double>&,
+                                                 std::uint8_t*, bool, int);
+template void recombine_residues(const Accumulators&, const ResidueSystem&, std::span<const VectorRange>,
                                  std::span<const VectorRange>, std::complex<float>, std::complex<float>,
                                  const MatrixView<std::complex<float>>&, int);
-template void recombine_residues(const Accumulators&, std::span<const VectorRange>,
+template void recombine_residues(const Accumulators&, const ResidueSystem&, std::span<const VectorRange>,
                                  std::span<const VectorRange>, std::complex<double>, std::complex<double>,
                                  const MatrixView<std::complex<double>>&, int);
-template std::int64_t recombine_checked_residues(const Accumulators&, std::span<const VectorRange>,
-                                                 std::span<const VectorRange>, const EntryCheck&,
-                                                 std::complex<float>, std::complex<float>,
+template std::int64_t recombine_checked_residues(const Accumulators&, const ResidueSystem&,
+                                                 std::span<const VectorRange>, std::span<const VectorRange>,
+                                                 const EntryCheck&, std::complex<float>, std::complex<float>,
                                                  const MatrixView<std::complex<float>>&, std::uint8_t*, bool,
                                                  int);
-template std::int64_t recombine_checked_residues(const Accumulators&, std::span<const VectorRange>,
-                                                 std::span<const VectorRange>, const EntryCheck&,
-                                                 std::complex<double>, std::complex<double>,
+template std::int64_t recombine_checked_residues(const Accumulators&, const ResidueSystem&,
+                                                 std::span<const VectorRange>, std::span<const VectorRange>,
+                                                 const EntryCheck&, std::complex<double>,
+                                                 std::complex<double>,
                                                  const MatrixView<std::complex<double>>&, std::uint8_t*, bool,
                                                  int);
 

@@ -13,10 +13,10 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double smallest_normal_float = 0x1p-126;
 
-// (1 + u)^roundings - 1 with u = 2^-24, rounded upwards: expm1 and log1p are off by a few units in
-// the last place, the factor covers thousands.
-double rounding_growth(double roundings) {
-  return std::expm1(roundings * std::log1p(0x1p-24)) * (1 + 0x1p-40);
+// (1 + u)^roundings - 1, rounded upwards: expm1 and log1p are off by a few units in the last place, the
+// factor covers thousands.
+double rounding_growth(double roundings, double u = 0x1p-24) {
+  return std::expm1(roundings * std::log1p(u)) * (1 + 0x1p-40);
 }
 
 double instructions(Accumulator accumulator, FormatId format, std::int64_t n) {
@@ -85,6 +85,7 @@ double accumulation_error(Accumulator accumulator, FormatId format, std::int64_t
   switch (accumulator) {
     case Accumulator::fp32:
     case Accumulator::avx512_bf16: return sequential_error(n);
+    case Accumulator::fp64: return rounding_growth(static_cast<double>(n), 0x1p-53);
     case Accumulator::amx_bf16: return amx_error(n, q);
     case Accumulator::int32:
     case Accumulator::int128: return n <= safe_products(accumulator) ? 0 : infinity;
@@ -105,6 +106,7 @@ double accumulation_floor(Accumulator accumulator, FormatId format, std::int64_t
   const auto products = static_cast<double>(n);
   // Rounding a subnormal fma to nearest: half of 2^-149.
   if (accumulator == Accumulator::fp32) return products * 0x1p-150 * carried;
+  if (accumulator == Accumulator::fp64) return products * 0x1p-1074 * carried;
   // Flushed: an operand below 2^-126 takes its product with it; each fma, each addition of chains and
   // each accumulator, before and after, can lose up to 2^-126.
   const double flushes = products + 3 * instructions(accumulator, format, n);

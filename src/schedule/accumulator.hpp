@@ -23,17 +23,18 @@ enum class Accumulator : std::uint8_t {
   avx512_bf16,  // AVX-512 VDPBF16PS, Intel and AMD (checked)
   int32,        // sums modulo 2^32
   int128,       // sums modulo 2^128
+  fp64,         // fused multiply-add in fp64, nearest even, in any order
 };
 
 inline constexpr std::array accumulators{
-    Accumulator::fp32,        Accumulator::v100,     Accumulator::a100,
-    Accumulator::h200,        Accumulator::h200_mma, Accumulator::amx_bf16,
-    Accumulator::avx512_bf16, Accumulator::int32,    Accumulator::int128,
+    Accumulator::fp32,     Accumulator::v100,     Accumulator::a100,        Accumulator::h200,
+    Accumulator::h200_mma, Accumulator::amx_bf16, Accumulator::avx512_bf16, Accumulator::int32,
+    Accumulator::int128,   Accumulator::fp64,
 };
 
 constexpr const char* accumulator_name(Accumulator accumulator) {
-  constexpr std::array names{"fp32",     "v100",        "a100",  "h200",  "h200-mma",
-                             "amx-bf16", "avx512-bf16", "int32", "int128"};
+  constexpr std::array names{"fp32",     "v100",        "a100",  "h200",   "h200-mma",
+                             "amx-bf16", "avx512-bf16", "int32", "int128", "fp64"};
   static_assert(names.size() == accumulators.size());
   return names[static_cast<std::size_t>(accumulator)];
 }
@@ -61,6 +62,7 @@ constexpr bool supports(Accumulator accumulator, FormatId format) {
     case Accumulator::avx512_bf16: return format == bf16;
     case Accumulator::int32: return format == int8;
     case Accumulator::int128: return format == int52;
+    case Accumulator::fp64: return format == fp64;
   }
   return false;
 }
@@ -88,7 +90,8 @@ constexpr int accumulator_block(Accumulator accumulator, FormatId format) {
     case Accumulator::avx512_bf16: return 2;
     case Accumulator::fp32:
     case Accumulator::int32:
-    case Accumulator::int128: break;
+    case Accumulator::int128:
+    case Accumulator::fp64: break;
   }
   return 1;
 }

@@ -44,13 +44,14 @@ RoundingMargin total(const Lanes& sums) {
 
 template <class View>
 void find_block_margins(const View& operand, std::span<const VectorRange> ranges,
-                        std::span<RoundingMargin> margins, std::int64_t first, std::int64_t last) {
+                        std::span<const double> inner, std::span<RoundingMargin> margins, std::int64_t first,
+                        std::int64_t last) {
   std::array<Lanes, vectors_per_block> sums{};
   for (std::int64_t begin = 0; begin < operand.columns; begin += lanes) {
     const std::int64_t end = std::min(operand.columns, begin + lanes);
     for (std::int64_t v = first; v < last; ++v) {
       alignas(64) double elements[lanes] = {};
-      for (std::int64_t p = begin; p < end; ++p) elements[p - begin] = finite_or_zero(operand(v, p));
+      load_elements(operand, inner, v, begin, end, elements);
       Lanes& own = sums[static_cast<std::size_t>(v - first)];
       add_margins(elements, two_factors(ranges[v].scale), own.inexact, own.magnitudes);
     }
@@ -61,24 +62,25 @@ void find_block_margins(const View& operand, std::span<const VectorRange> ranges
 }  // namespace
 
 template <class View>
-void find_margins(const View& operand, std::span<const VectorRange> ranges, std::span<RoundingMargin> margins,
-                  int threads) {
+void find_margins(const View& operand, std::span<const VectorRange> ranges, std::span<const double> inner,
+                  std::span<RoundingMargin> margins, int threads) {
   const std::int64_t blocks = divide_up(operand.rows, vectors_per_block);
 #pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
   for (std::int64_t block = 0; block < blocks; ++block) {
     const FloatingEnvironment environment;
     const std::int64_t first = block * vectors_per_block;
-    find_block_margins(operand, ranges, margins, first, std::min(operand.rows, first + vectors_per_block));
+    find_block_margins(operand, ranges, inner, margins, first,
+                       std::min(operand.rows, first + vectors_per_block));
   }
 }
 
 template void find_margins(const MatrixView<const float>&, std::span<const VectorRange>,
-                           std::span<RoundingMargin>, int);
+                           std::span<const double>, std::span<RoundingMargin>, int);
 template void find_margins(const MatrixView<const double>&, std::span<const VectorRange>,
+                           std::span<const double>, std::span<RoundingMargin>, int);
+template void find_margins(const EmbeddedView<float>&, std::span<const VectorRange>, std::span<const double>,
                            std::span<RoundingMargin>, int);
-template void find_margins(const EmbeddedView<float>&, std::span<const VectorRange>,
-                           std::span<RoundingMargin>, int);
-template void find_margins(const EmbeddedView<double>&, std::span<const VectorRange>,
+template void find_margins(const EmbeddedView<double>&, std::span<const VectorRange>, std::span<const double>,
                            std::span<RoundingMargin>, int);
 
 }  // namespace kintsugi::core

@@ -10,9 +10,9 @@
 namespace kintsugi::core {
 
 // Fills margins[v] for every row v of `operand` (vectors x k) under the scale of ranges[v], as residues round it. NaN and
-// infinities count as zeros.
+// infinities count as zeros. `inner`: factors of the inner indices; empty: none.
 template <class View>
-void find_margins(const View& operand, std::span<const VectorRange> ranges, std::span<RoundingMargin> margins,
-                  int threads);
+void find_margins(const View& operand, std::span<const VectorRange> ranges, std::span<const double> inner,
+                  std::span<RoundingMargin> margins, int threads);
 
 }  // namespace kintsugi::core

@@ -9,7 +9,8 @@
 namespace kintsugi::core {
 
 template <class View>
-void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads) {
+void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads,
+                 std::span<const double> inner) {
   const std::int64_t blocks = divide_up(operand.rows, vectors_per_block);
 #pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
   for (std::int64_t block = 0; block < blocks; ++block) {
@@ -17,16 +18,25 @@ void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRan
     const std::int64_t first = block * vectors_per_block;
     const std::int64_t last = std::min(operand.rows, first + vectors_per_block);
     std::fill(ranges.begin() + first, ranges.begin() + last, VectorRange{});
-    for_each_element(operand, first, last,
-                     [&](std::int64_t v, std::int64_t, auto x) { extend(ranges[v], x); });
+    for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t p, auto x) {
+      if (inner.empty()) {
+        extend(ranges[v], x);
+      } else {
+        extend(ranges[v], static_cast<double>(x) * inner[p]);
+      }
+    });
     for (std::int64_t v = first; v < last; ++v) set_scale(ranges[v], rule);
   }
 }
 
-template void find_ranges(const MatrixView<const float>&, const SplitRule&, std::span<VectorRange>, int);
-template void find_ranges(const MatrixView<const double>&, const SplitRule&, std::span<VectorRange>, int);
-template void find_ranges(const EmbeddedView<float>&, const SplitRule&, std::span<VectorRange>, int);
-template void find_ranges(const EmbeddedView<double>&, const SplitRule&, std::span<VectorRange>, int);
+template void find_ranges(const MatrixView<const float>&, const SplitRule&, std::span<VectorRange>, int,
+                          std::span<const double>);
+template void find_ranges(const MatrixView<const double>&, const SplitRule&, std::span<VectorRange>, int,
+                          std::span<const double>);
+template void find_ranges(const EmbeddedView<float>&, const SplitRule&, std::span<VectorRange>, int,
+                          std::span<const double>);
+template void find_ranges(const EmbeddedView<double>&, const SplitRule&, std::span<VectorRange>, int,
+                          std::span<const double>);
 
 RangeSummary summarize(std::span<const VectorRange> ranges) {
   RangeSummary summary;

@@ -12,7 +12,8 @@ namespace kintsugi::core {
 // Fills ranges[v] for every row v of `operand` (vectors x k: op(A), or op(B) transposed); scales
 // are those of `rule`. View: OperandView of any type of entries.
 template <class View>
-void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads);
+void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads,
+                 std::span<const double> inner = {});
 
 // What a program's windows need to know of a whole operand.
 struct RangeSummary {

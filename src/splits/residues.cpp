@@ -9,14 +9,11 @@ namespace kintsugi::core {
 
 namespace {
 
-// Elements of one vector that are split together.
-constexpr int lanes = 64;
+constexpr int lanes = residue_lanes;
 
-struct Limbs {
-  alignas(64) double limb[most_limbs][lanes];
-};
+}  // namespace
 
-KINTSUGI_VECTORISED void take_limbs(const double* x, TwoFactors factors, int count, Limbs& limbs) {
+KINTSUGI_VECTORISED void take_limbs(const double* x, TwoFactors factors, int count, ResidueLimbs& limbs) {
   alignas(64) double integers[lanes];
   for (int e = 0; e < lanes; ++e) integers[e] = any_rounded_to_integer(x[e] * factors.first * factors.second);
   for (int l = count - 1; l >= 0; --l) {
@@ -24,7 +21,9 @@ KINTSUGI_VECTORISED void take_limbs(const double* x, TwoFactors factors, int cou
   }
 }
 
-KINTSUGI_VECTORISED void store_residues(const Limbs& limbs, int count, int t, std::int8_t* target) {
+namespace {
+
+KINTSUGI_VECTORISED void store_residues(const ResidueLimbs& limbs, int count, int t, std::int8_t* target) {
   alignas(64) double sums[lanes];
   const double* weights = residue_detail::limb_residues[t].data();
   for (int e = 0; e < lanes; ++e) sums[e] = limbs.limb[0][e] * weights[0];
@@ -43,16 +42,16 @@ KINTSUGI_VECTORISED void store_residues(const Limbs& limbs, int count, int t, st
 // Slices are padded to a multiple of `lanes` with zeros, whose residues are zeros.
 template <class View>
 void split_block_into_residues(const View& operand, const SplitRule& rule,
-                               std::span<const VectorRange> ranges, const Slices& slices, std::int64_t first,
-                               std::int64_t last) {
+                               std::span<const VectorRange> ranges, const Slices& slices,
+                               std::span<const double> inner, std::int64_t first, std::int64_t last) {
   static_assert(Slices::k_multiple % lanes == 0);
   const int limb_count = limbs_of(rule.top_exponent + 1);
   for (std::int64_t begin = 0; begin < operand.columns; begin += lanes) {
     const std::int64_t end = std::min(operand.columns, begin + lanes);
     for (std::int64_t v = first; v < last; ++v) {
       alignas(64) double elements[lanes] = {};
-      for (std::int64_t p = begin; p < end; ++p) elements[p - begin] = finite_or_zero(operand(v, p));
-      Limbs limbs;
+      load_elements(operand, inner, v, begin, end, elements);
+      ResidueLimbs limbs;
       take_limbs(elements, two_factors(ranges[v].scale), limb_count, limbs);
       for (int t = 0; t < rule.slices; ++t)
         store_residues(limbs, limb_count, t, slices.vector<std::int8_t>(t, v) + begin);
@@ -61,16 +60,16 @@ void split_block_into_residues(const View& operand, const SplitRule& rule,
 }
 
 template void split_block_into_residues(const MatrixView<const float>&, const SplitRule&,
-                                        std::span<const VectorRange>, const Slices&, std::int64_t,
-                                        std::int64_t);
+                                        std::span<const VectorRange>, const Slices&, std::span<const double>,
+                                        std::int64_t, std::int64_t);
 template void split_block_into_residues(const MatrixView<const double>&, const SplitRule&,
-                                        std::span<const VectorRange>, const Slices&, std::int64_t,
-                                        std::int64_t);
+                                        std::span<const VectorRange>, const Slices&, std::span<const double>,
+                                        std::int64_t, std::int64_t);
 template void split_block_into_residues(const EmbeddedView<float>&, const SplitRule&,
-                                        std::span<const VectorRange>, const Slices&, std::int64_t,
-                                        std::int64_t);
+                                        std::span<const VectorRange>, const Slices&, std::span<const double>,
+                                        std::int64_t, std::int64_t);
 template void split_block_into_residues(const EmbeddedView<double>&, const SplitRule&,
-                                        std::span<const VectorRange>, const Slices&, std::int64_t,
-                                        std::int64_t);
+                                        std::span<const VectorRange>, const Slices&, std::span<const double>,
+                                        std::int64_t, std::int64_t);
 
 }  // namespace kintsugi::core

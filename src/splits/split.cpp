@@ -6,6 +6,7 @@
 
 #include "base/floating_environment.hpp"
 #include "base/workers.hpp"
+#include "splits/complex_residues.hpp"
 #include "splits/residues.hpp"
 #include "splits/vector_blocks.hpp"
 
@@ -39,9 +40,11 @@ Element stored(const Format& format, std::uint64_t pattern) {
 
 template <class Element, class View>
 void split_block_into(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
-                      const Slices& slices, std::int64_t first, std::int64_t last) {
+                      const Slices& slices, std::span<const double> inner, std::int64_t first,
+                      std::int64_t last) {
   for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t p, auto x) {
-    split_element(rule, finite_or_zero(x), ranges[v].scale, [&](int s, std::uint64_t pattern) {
+    const double element = inner.empty() ? finite_or_zero(x) : finite_or_zero(x) * inner[p];
+    split_element(rule, element, ranges[v].scale, [&](int s, std::uint64_t pattern) {
       slices.vector<Element>(s, v)[p] = stored<Element>(*rule.format, pattern);
     });
   });
@@ -67,18 +70,22 @@ bool is_one_word(const SplitRule& rule) {
 
 template <class View>
 void split_block(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
-                 const Slices& slices, std::int64_t first, std::int64_t last) {
+                 const Slices& slices, std::span<const double> inner, std::int64_t first, std::int64_t last) {
+  if constexpr (std::is_same_v<View, EmbeddedView<float>> || std::is_same_v<View, EmbeddedView<double>>) {
+    if (!rule.complex_basis.empty())
+      return split_block_into_complex_residues(operand, rule, ranges, slices, inner, first, last);
+  }
   if (rule.kind == SplitKind::residues && slices.storage == SliceStorage::packed)
-    return split_block_into_residues(operand, rule, ranges, slices, first, last);
+    return split_block_into_residues(operand, rule, ranges, slices, inner, first, last);
   if (slices.storage == SliceStorage::fp32) {
-    return split_block_into<float>(operand, rule, ranges, slices, first, last);
+    return split_block_into<float>(operand, rule, ranges, slices, inner, first, last);
   }
   if (is_one_word(rule)) return split_block_into_word(operand, ranges, slices, first, last);
   switch (rule.format->storage_bytes) {
-    case 1: return split_block_into<std::uint8_t>(operand, rule, ranges, slices, first, last);
-    case 2: return split_block_into<std::uint16_t>(operand, rule, ranges, slices, first, last);
-    case 4: return split_block_into<std::uint32_t>(operand, rule, ranges, slices, first, last);
-    default: return split_block_into<std::uint64_t>(operand, rule, ranges, slices, first, last);
+    case 1: return split_block_into<std::uint8_t>(operand, rule, ranges, slices, inner, first, last);
+    case 2: return split_block_into<std::uint16_t>(operand, rule, ranges, slices, inner, first, last);
+    case 4: return split_block_into<std::uint32_t>(operand, rule, ranges, slices, inner, first, last);
+    default: return split_block_into<std::uint64_t>(operand, rule, ranges, slices, inner, first, last);
   }
 }
 
@@ -86,7 +93,7 @@ void split_block(const View& operand, const SplitRule& rule, std::span<const Vec
 
 template <class View>
 void split_operand(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
-                   const Slices& slices, int threads) {
+                   const Slices& slices, int threads, std::span<const double> inner) {
   if (slices.bytes() == 0) return;
   const std::int64_t blocks = slices.padded_vectors() / vectors_per_block;
 #pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
@@ -96,17 +103,17 @@ void split_operand(const View& operand, const SplitRule& rule, std::span<const V
     const std::int64_t last = first + vectors_per_block;
     clear_padding(slices, first, last);
     if (first < slices.vectors)
-      split_block(operand, rule, ranges, slices, first, std::min(last, slices.vectors));
+      split_block(operand, rule, ranges, slices, inner, first, std::min(last, slices.vectors));
   }
 }
 
 template void split_operand(const MatrixView<const float>&, const SplitRule&, std::span<const VectorRange>,
-                            const Slices&, int);
+                            const Slices&, int, std::span<const double>);
 template void split_operand(const MatrixView<const double>&, const SplitRule&, std::span<const VectorRange>,
-                            const Slices&, int);
+                            const Slices&, int, std::span<const double>);
 template void split_operand(const EmbeddedView<float>&, const SplitRule&, std::span<const VectorRange>,
-                            const Slices&, int);
+                            const Slices&, int, std::span<const double>);
 template void split_operand(const EmbeddedView<double>&, const SplitRule&, std::span<const VectorRange>,
-                            const Slices&, int);
+                            const Slices&, int, std::span<const double>);
 
 }  // namespace kintsugi::core

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 
 #include "base/embedding.hpp"
 #include "base/view.hpp"
@@ -17,6 +18,15 @@ inline constexpr std::int64_t vectors_per_block = 16;
 template <class T>
 double finite_or_zero(T x) {
   return x - x == T(0) ? static_cast<double>(x) : 0.0;
+}
+
+// Elements begin ... end - 1 of a vector, times the factors of their inner indices where there are any.
+template <class View>
+void load_elements(const View& operand, std::span<const double> inner, std::int64_t v, std::int64_t begin,
+                   std::int64_t end, double* elements) {
+  for (std::int64_t p = begin; p < end; ++p) elements[p - begin] = finite_or_zero(operand(v, p));
+  if (inner.empty()) return;
+  for (std::int64_t p = begin; p < end; ++p) elements[p - begin] *= inner[p];
 }
 
 template <class T>

@@ -98,20 +98,10 @@ TYPED_TEST(Exact, Corners) {
   }
 }
 
-// The rung that ran on all of C, and how many entries it left to wider ones; the bits say nothing about it.
-template <class T>
-std::pair<std::size_t, std::int64_t> checked(GemmDataOf<T>& data) {
-  const Handle handle;
-  data.run_well(handle);
-  const auto names = rungs(PlanOf(data).describe());
-  const auto found = std::find(names.begin(), names.end(), rungs(handle.report()).at(0));
-  return {static_cast<std::size_t>(found - names.begin()), handle.report().at("mended_entries")};
-}
-
 TYPED_TEST(Exact, RungsFollowTheRanges) {
   const auto rung_of = [&](const std::string& distribution) {
     GemmDataOf<TypeParam> data(this->base(5, 5, 20, distribution));
-    return checked(data);
+    return run_checked(data);
   };
   EXPECT_THAT(rung_of("integer:9"), testing::Pair(0, 0));
   EXPECT_THAT(rung_of("uniform").first, testing::Le(1));
@@ -130,8 +120,8 @@ TYPED_TEST(Exact, EntriesThatNoRungSettlesAreMended) {
   data.b()(1, 9) = 1;
   data.a()(7, 2) = std::ldexp(T(1), -120);
   data.b()(2, 9) = 1;
-  EXPECT_GE(checked(data).second, 1);
-  EXPECT_LE(checked(data).second, 200 * 150 / 16);
+  EXPECT_GE(run_checked(data).second, 1);
+  EXPECT_LE(run_checked(data).second, 200 * 150 / 16);
   EXPECT_EQ(data.c()(7, 9), 1 + std::numeric_limits<T>::epsilon());
   this->expect_correctly_rounded(data);
 }

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/gemm_case.hpp"
@@ -70,6 +72,16 @@ inline std::vector<std::string> rungs(const json& document) {
   std::vector<std::string> names;
   for (const auto& rung : document.at("rungs")) names.push_back(rung.at("scheme"));
   return names;
+}
+
+// The rung that ran on all of C, and how many entries it left to wider ones; the bits say nothing about it.
+template <class T>
+std::pair<std::size_t, std::int64_t> run_checked(GemmDataOf<T>& data) {
+  const Handle handle;
+  data.run_well(handle);
+  const auto names = rungs(PlanOf(data).describe());
+  const auto found = std::find(names.begin(), names.end(), rungs(handle.report()).at(0));
+  return {static_cast<std::size_t>(found - names.begin()), handle.report().at("mended_entries")};
 }
 
 }  // namespace kintsugi::test

@@ -122,6 +122,8 @@ int openblas_get_num_threads(void) { return 1; }
   }
 GEMM(sgemm_, float)
 GEMM(dgemm_, double)
+void cgemm_(void) {}
+void zgemm_(void) {}
 """
 
 

@@ -20,12 +20,23 @@ FIGURES = [
     "study-terms",
     "study-fp64",
     "mixpert-fig2",
+    "dgemm-tc-fig3",
+    "dgemm-tc-fig5",
+    "dgemm-tc-fig7",
+    "dgemm-tc-fig8",
+    "dgemm-tc-table1",
     "accumulation",
     "fp32-accuracy",
 ]
 
 # Figures that are no sweeps, and their documents.
-ANALYSES = {"h2sgemm-table1": "retained-bits", "h2sgemm-fig2": "underflow"}
+ANALYSES = {
+    "h2sgemm-table1": "retained-bits",
+    "h2sgemm-fig2": "underflow",
+    "dgemm-tc-fig5": "slice-counts",
+    "dgemm-tc-fig7": "slice-counts",
+    "dgemm-tc-table1": "slice-counts",
+}
 
 
 @pytest.fixture(scope="module")

@@ -22,8 +22,8 @@ Answer undecidable(const std::string& ours, const std::string& reason) {
 const std::vector<PaperFigure>& paper_figures() {
   static const std::vector<PaperFigure> figures = [] {
     std::vector<PaperFigure> all{h2sgemm_table_figure(), h2sgemm_underflow_figure()};
-    for (const auto& part :
-         {h2sgemm_figures(), le_gemm_figures(), study_figures(), mixpert_figures(), accumulation_figures()})
+    for (const auto& part : {h2sgemm_figures(), le_gemm_figures(), study_figures(), mixpert_figures(),
+                             dgemm_tc_figures(), accumulation_figures()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

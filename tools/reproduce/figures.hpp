@@ -60,6 +60,7 @@ PaperFigure h2sgemm_underflow_figure();
 std::vector<PaperFigure> le_gemm_figures();
 std::vector<PaperFigure> study_figures();
 std::vector<PaperFigure> mixpert_figures();
+std::vector<PaperFigure> dgemm_tc_figures();
 std::vector<PaperFigure> accumulation_figures();
 
 }  // namespace kintsugi::tools

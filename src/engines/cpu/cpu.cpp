@@ -1,5 +1,6 @@
 // The cpu engine: products of floating slices by OpenBLAS, for studies at sizes the reference cannot reach,
-// of int8 slices and 52-bit words by kernels of its own (int8.hpp, int52.hpp), and the native product.
+// of slices that hold integers (integer_sums.hpp), of int8 slices and 52-bit words by kernels of its own (int8.hpp,
+// int52.hpp), and the native product.
 //
 // Floating slices are widened to fp32, where products of formats of up to 12 significant bits are exact. All
 // calls of a schedule have one shape, tile x tile x (block of k), on a grid fixed to the operand's
@@ -15,6 +16,7 @@
 #include "base/workers.hpp"
 #include "engines/cpu/int52.hpp"
 #include "engines/cpu/int8.hpp"
+#include "engines/cpu/integer_sums.hpp"
 #include "engines/cpu/openblas.hpp"
 #include "engines/engine.hpp"
 
@@ -218,14 +220,16 @@ class CpuEngine final : public Engine {
     static constexpr std::array floating{Accumulator::fp32};
     static constexpr std::array bytes{Accumulator::int32};
     static constexpr std::array words{Accumulator::int128};
+    static constexpr std::array doubles{Accumulator::fp64};
     if (format == FormatId::int8) return bytes;
     if (format == FormatId::int52) return words;
-    if (format == FormatId::fp32 || format == FormatId::fp64) return {};
+    if (format == FormatId::fp64) return doubles;
+    if (format == FormatId::fp32) return {};
     return floating;
   }
 
   SliceStorage slice_storage(FormatId format) const override {
-    return is_integer(format) ? SliceStorage::packed : SliceStorage::fp32;
+    return is_integer(format) || format == FormatId::fp64 ? SliceStorage::packed : SliceStorage::fp32;
   }
   double relative_rate(FormatId format) const override {
     if (format == FormatId::int8) return int8_choice().kernels->relative_rate;
@@ -234,15 +238,18 @@ class CpuEngine final : public Engine {
 
   std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t,
                             int threads) const override {
+    const auto workers = static_cast<std::size_t>(std::max(threads, 1));
+    if (schedule.integer_sums) return workers * integer_sums_worker_bytes();
     const std::size_t of_worker = format == FormatId::int8    ? int8_worker_bytes(*int8_choice().kernels)
                                   : format == FormatId::int52 ? int52_worker_bytes(*int52_choice().kernels)
                                                               : worker_bytes(schedule.groups);
-    return static_cast<std::size_t>(std::max(threads, 1)) * of_worker;
+    return workers * of_worker;
   }
 
   bool reduces_sums() const override { return true; }
 
   void multiply(const Multiplication& task) const override {
+    if (task.schedule->integer_sums) return multiply_integer_sums(task);
     switch (task.a.format->id) {
       case FormatId::int8: return multiply_int8(task, *int8_choice().kernels);
       case FormatId::int52: return multiply_int52(task, *int52_choice().kernels);

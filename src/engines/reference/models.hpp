@@ -41,6 +41,8 @@ bool visit_model(Accumulator accumulator, Visitor&& visitor) {
   }
   if constexpr (Id == FormatId::int8) {
     return visitor.template operator()<Int32>(), true;
+  } else if constexpr (Id == FormatId::fp64) {
+    return visitor.template operator()<Fp64Nearest>(), true;
   } else if constexpr (Id == FormatId::int52) {
     return visitor.template operator()<Int128>(), true;
   } else {

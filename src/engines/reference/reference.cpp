@@ -60,12 +60,11 @@ class DecodedTile {
 };
 
 // The schedule for one entry of C: reads like the definition in schedule/schedule.hpp.
-template <class Model>
+// Sums leave into Outside: float, or 64-bit integers where they are integers.
+template <class Model, class Outside>
 class EntrySchedule {
  public:
   using Sum = typename Model::Sum;
-  // int32 accumulators leave into 64 bits.
-  using Outside = std::conditional_t<std::is_same_v<Sum, std::int32_t>, std::int64_t, Sum>;
 
   EntrySchedule(const Schedule& schedule, std::int64_t k)
       : schedule_(schedule), k_(k), rescale_(std::ldexp(1.0F, schedule.rescale_exponent)) {}
@@ -99,13 +98,14 @@ class EntrySchedule {
   void leave(const std::array<Sum, max_groups>& inside, bool first,
              std::array<Outside, max_groups>& outside) const {
     for (int g = 0; g < schedule_.groups; ++g) {
-      if constexpr (std::is_floating_point_v<Sum>) {
+      if constexpr (std::is_floating_point_v<Outside>) {
         if (schedule_.joint) {
           outside[0] += std::ldexp(inside[g], schedule_.group_exponents[g]);
           continue;
         }
       }
-      outside[g] = first ? inside[g] : outside[g] + inside[g];
+      const auto sum = static_cast<Outside>(inside[g]);
+      outside[g] = first ? sum : outside[g] + sum;
     }
   }
 
@@ -118,7 +118,7 @@ std::size_t tile_bytes(int slices, std::int64_t k) {
   return array_bytes(slices * tile, round_up(k, Slices::k_multiple), largest_element);
 }
 
-template <class Model>
+template <class Model, class Outside>
 void multiply_tile(const Multiplication& task, std::int64_t first_row, std::int64_t first_column,
                    std::byte* scratch) {
   const std::int64_t rows = std::min(tile, task.sums.rows - first_row);
@@ -127,8 +127,7 @@ void multiply_tile(const Multiplication& task, std::int64_t first_row, std::int6
   DecodedTile<Model> b(scratch + tile_bytes(task.a.count, task.a.k), task.b);
   a.load(task.a, first_row, first_row + rows);
   b.load(task.b, first_column, first_column + columns);
-  const EntrySchedule<Model> entry(*task.schedule, task.a.k);
-  using Outside = typename EntrySchedule<Model>::Outside;
+  const EntrySchedule<Model, Outside> entry(*task.schedule, task.a.k);
   for (std::int64_t j = 0; j < columns; ++j) {
     for (std::int64_t i = 0; i < rows; ++i) {
       std::array<Outside, max_groups> outside{};
@@ -140,7 +139,7 @@ void multiply_tile(const Multiplication& task, std::int64_t first_row, std::int6
   }
 }
 
-template <class Model>
+template <class Model, class Outside>
 void multiply_with(const Multiplication& task, std::size_t scratch_of_thread) {
   const std::int64_t tile_rows = divide_up(task.sums.rows, tile);
   const std::int64_t tiles = tile_rows * divide_up(task.sums.columns, tile);
@@ -151,7 +150,7 @@ void multiply_with(const Multiplication& task, std::size_t scratch_of_thread) {
     const FloatingEnvironment environment;
     std::byte* scratch = task.scratch + static_cast<std::size_t>(worker) * scratch_of_thread;
     for (std::int64_t index = worker; index < tiles; index += workers) {
-      multiply_tile<Model>(task, index % tile_rows * tile, index / tile_rows * tile, scratch);
+      multiply_tile<Model, Outside>(task, index % tile_rows * tile, index / tile_rows * tile, scratch);
     }
   }
 }
@@ -204,6 +203,7 @@ class ReferenceEngine final : public Engine {
     static constexpr std::array bf16_ways{h200, fp32, h200_mma, a100, amx_bf16, avx512_bf16};
     static constexpr std::array tf32_ways{h200, fp32, h200_mma, a100};
     static constexpr std::array fp32_ways{fp32};
+    static constexpr std::array fp64_ways{fp64};
     static constexpr std::array int8_ways{int32};
     static constexpr std::array int52_ways{int128};
     switch (format) {
@@ -214,8 +214,8 @@ class ReferenceEngine final : public Engine {
       case FormatId::fp8_e5m2:
       case FormatId::fp32: return fp32_ways;
       case FormatId::int8: return int8_ways;
+      case FormatId::fp64: return fp64_ways;
       case FormatId::int52: return int52_ways;
-      case FormatId::fp64: break;
     }
     return {};
   }
@@ -234,7 +234,16 @@ class ReferenceEngine final : public Engine {
 
   void multiply(const Multiplication& task) const override {
     const std::size_t scratch = scratch_bytes(*task.schedule, task.a.format->id, task.a.k, 1);
-    const auto run = [&]<class Model>() { multiply_with<Model>(task, scratch); };
+    const auto run = [&]<class Model>() {
+      using Sum = typename Model::Sum;
+      // int32 accumulators leave into 64 bits, and so do sums in floating point that are integers.
+      using Outside = std::conditional_t<std::is_same_v<Sum, std::int32_t> || std::is_same_v<Sum, double>,
+                                         std::int64_t, Sum>;
+      if constexpr (std::is_same_v<Sum, float>) {
+        if (task.schedule->integer_sums) return multiply_with<Model, std::int64_t>(task, scratch);
+      }
+      multiply_with<Model, Outside>(task, scratch);
+    };
     if (!visit(task.a.format->id, task.accumulator, run)) {
       fail(Status::internal, "the reference engine has no model \"{}\" for {}",
            accumulator_name(task.accumulator), task.a.format->name);
@@ -258,7 +267,7 @@ class ReferenceEngine final : public Engine {
       case FormatId::int8: return visit_model<FormatId::int8>(accumulator, run);
       case FormatId::int52: return visit_model<FormatId::int52>(accumulator, run);
       case FormatId::fp32: return visit_model<FormatId::fp32>(accumulator, run);
-      case FormatId::fp64: break;
+      case FormatId::fp64: return visit_model<FormatId::fp64>(accumulator, run);
     }
     return false;
   }

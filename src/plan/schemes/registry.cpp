@@ -27,6 +27,8 @@
 #include "plan/schemes/ootomo.hpp"
 #include "plan/schemes/ootomo_tf32.hpp"
 #include "plan/schemes/ozaki2.hpp"
+#include "plan/schemes/ozaki_fp16.hpp"
+#include "plan/schemes/ozaki_fp64.hpp"
 #include "plan/schemes/ozaki_int8.hpp"
 #include "plan/schemes/quantensor.hpp"
 #include "plan/schemes/split_n.hpp"
@@ -58,6 +60,8 @@ constexpr std::array registry{
     &schemes::split_n,
     &schemes::int8x6,
     &schemes::quantensor,
+    &schemes::ozaki_fp16,
+    &schemes::ozaki_fp64,
     &schemes::ozaki_int8,
     &schemes::int52,
     &schemes::ozaki2,

@@ -1,4 +1,4 @@
-// Accumulation one product after the other: native fp32, AVX-512 VDPBF16PS, and the sums of int8.
+// Accumulation one product after the other: native fp32 and fp64, AVX-512 VDPBF16PS, and the sums of int8.
 #pragma once
 
 #include <bit>
@@ -24,6 +24,24 @@ struct Fp32Nearest {
   static Element load(const Format& format, std::uint64_t stored_bits) {
     return static_cast<float>(decode(format, stored_bits));
   }
+
+  static Sum run(const Element* a, const Element* b, std::int64_t n, Sum sum) {
+    for (std::int64_t p = 0; p < n; ++p) sum = std::fma(a[p], b[p], sum);
+    return sum;
+  }
+};
+
+// The same in fp64.
+struct Fp64Nearest {
+  using Element = double;
+  using Sum = double;
+
+  static constexpr int block = 1;
+  static constexpr double unit_roundoff = 0x1p-53;
+
+  static constexpr bool supports(FormatId format) { return core::supports(Accumulator::fp64, format); }
+
+  static Element load(const Format& format, std::uint64_t stored_bits) { return decode(format, stored_bits); }
 
   static Sum run(const Element* a, const Element* b, std::int64_t n, Sum sum) {
     for (std::int64_t p = 0; p < n; ++p) sum = std::fma(a[p], b[p], sum);

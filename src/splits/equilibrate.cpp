@@ -1,0 +1,91 @@
+#include "splits/equilibrate.hpp"
+
+#include <algorithm>
+
+#include "arith/exponent.hpp"
+#include "base/floating_environment.hpp"
+#include "base/workers.hpp"
+#include "splits/vector_blocks.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// Inner indices of one piece of work: a cache line of operands whose vectors are contiguous.
+constexpr std::int64_t indices_per_block = 64;
+
+// Of double.
+constexpr int largest_exponent = 1023;
+constexpr int last_bit = -1074;
+constexpr int fraction_bits = 52;
+
+template <class T>
+void extend(InnerRange& range, T x) {
+  if (x == T(0) || x - x != T(0)) return;
+  const int exponent = exponent_of(x);
+  range.largest = std::max(range.largest, exponent);
+  range.smallest = std::min(range.smallest, exponent);
+}
+
+// What d_p may be for x 2^-d to be exact for every x of the range.
+std::int32_t least(const InnerRange& range) { return range.largest - largest_exponent; }
+std::int32_t most(const InnerRange& range) {
+  return std::max(range.smallest - fraction_bits, last_bit) - last_bit;
+}
+
+}  // namespace
+
+template <class View>
+void find_inner_ranges(const View& operand, std::span<InnerRange> ranges, int threads) {
+  const std::int64_t blocks = divide_up(operand.columns, indices_per_block);
+#pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    const std::int64_t first = block * indices_per_block;
+    const std::int64_t last = std::min(operand.columns, first + indices_per_block);
+    std::fill(ranges.begin() + first, ranges.begin() + last, InnerRange{});
+    if (element_stride(operand) == 1) {
+      for (std::int64_t v = 0; v < operand.rows; ++v) {
+        for (std::int64_t p = first; p < last; ++p) extend(ranges[p], operand(v, p));
+      }
+    } else {
+      for (std::int64_t p = first; p < last; ++p) {
+        for (std::int64_t v = 0; v < operand.rows; ++v) extend(ranges[p], operand(v, p));
+      }
+    }
+  }
+}
+
+void share_among_parts(std::span<InnerRange> ranges) {
+  for (std::size_t p = 0; p < ranges.size(); p += 2) {
+    InnerRange& range = ranges[p];
+    range.largest = std::max(range.largest, ranges[p + 1].largest);
+    range.smallest = std::min(range.smallest, ranges[p + 1].smallest);
+    ranges[p + 1] = range;
+  }
+}
+
+int balance(std::span<const InnerRange> a, std::span<const InnerRange> b, std::span<double> factors_a,
+            std::span<double> factors_b) {
+  int smallest = std::numeric_limits<int>::max();
+  int largest = std::numeric_limits<int>::min();
+  for (std::size_t p = 0; p < a.size(); ++p) {
+    int d = 0;
+    if (a[p].any() && b[p].any()) {
+      d = (a[p].largest - b[p].largest) >> 1;
+      d = std::clamp(d, std::max(least(a[p]), -most(b[p])), std::min(most(a[p]), -least(b[p])));
+      d = std::clamp(d, -largest_exponent + 1, largest_exponent - 1);
+      smallest = std::min(smallest, d);
+      largest = std::max(largest, d);
+    }
+    factors_a[p] = power_of_two(-d);
+    factors_b[p] = power_of_two(d);
+  }
+  return largest < smallest ? 0 : largest - smallest;
+}
+
+template void find_inner_ranges(const MatrixView<const float>&, std::span<InnerRange>, int);
+template void find_inner_ranges(const MatrixView<const double>&, std::span<InnerRange>, int);
+template void find_inner_ranges(const EmbeddedView<float>&, std::span<InnerRange>, int);
+template void find_inner_ranges(const EmbeddedView<double>&, std::span<InnerRange>, int);
+
+}  // namespace kintsugi::core

@@ -1,0 +1,32 @@
+// Powers of two along the inner dimension: A D^-1 and D B have the product of A and B, and ranges of their own.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "base/embedding.hpp"
+
+namespace kintsugi::core {
+
+// Exponents of the finite non-zero magnitudes at one inner index, over all vectors of an operand.
+struct InnerRange {
+  std::int32_t largest = std::numeric_limits<std::int32_t>::min();
+  std::int32_t smallest = std::numeric_limits<std::int32_t>::max();
+
+  constexpr bool any() const { return largest >= smallest; }
+};
+
+template <class View>
+void find_inner_ranges(const View& operand, std::span<InnerRange> ranges, int threads);
+
+// Of an embedding (base/embedding.hpp): both parts of an entry get one range, and so one factor.
+void share_among_parts(std::span<InnerRange> ranges);
+
+// Factors 2^-d_p of A and 2^d_p of B that make the largest magnitudes at every inner index p equal, up to one binade;
+// d_p is a function of exponents alone. It stays where no element of double's range can overflow or lose its last bit.
+// Returns by how many binades the d_p differ.
+int balance(std::span<const InnerRange> a, std::span<const InnerRange> b, std::span<double> factors_a,
+            std::span<double> factors_b);
+
+}  // namespace kintsugi::core

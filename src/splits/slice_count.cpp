@@ -1,0 +1,58 @@
+#include "splits/slice_count.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/floating_environment.hpp"
+#include "base/workers.hpp"
+
+namespace kintsugi::core {
+
+template <class View>
+void sum_vectors(const View& b, std::span<const VectorRange> ranges, double* weights, int threads) {
+#pragma omp parallel for num_threads(workers_for(b.columns, threads)) schedule(static)
+  for (std::int64_t p = 0; p < b.columns; ++p) {
+    const FloatingEnvironment environment;
+    ExactSum sum;
+    for (std::int64_t v = 0; v < b.rows; ++v) {
+      if (ranges[v].finite()) sum.add(std::fabs(static_cast<double>(b(v, p))));
+    }
+    weights[p] = std::min(sum.to_double(), std::numeric_limits<double>::max());
+  }
+}
+
+template <class View>
+void weigh_vectors(const View& a, std::span<const VectorRange> ranges, const double* weights,
+                   Scaled* weighted, int threads) {
+#pragma omp parallel for num_threads(workers_for(a.rows, threads)) schedule(static)
+  for (std::int64_t v = 0; v < a.rows; ++v) {
+    const FloatingEnvironment environment;
+    ExactSum sum;
+    for (std::int64_t p = 0; ranges[v].finite() && p < a.columns; ++p)
+      sum.add_product(std::fabs(static_cast<double>(a(v, p))), weights[p]);
+    weighted[v] = sum.to_scaled();
+  }
+}
+
+bool enough_slices(const Scaled& whole, const Scaled& slice, int d, std::int64_t k, int bits) {
+  if (slice.fraction == 0) return true;
+  // Squares instead of a root: 4 k s^2 > (d + 1)^2 2^(2 bits) t^2.
+  const double ratio = std::ldexp(magnitude_ratio(whole, slice), -bits);
+  return 4 * static_cast<double>(k) * ratio * ratio > static_cast<double>(d + 1) * (d + 1);
+}
+
+template void sum_vectors(const MatrixView<const float>&, std::span<const VectorRange>, double*, int);
+template void weigh_vectors(const MatrixView<const float>&, std::span<const VectorRange>, const double*,
+                            Scaled*, int);
+template void sum_vectors(const MatrixView<const double>&, std::span<const VectorRange>, double*, int);
+template void weigh_vectors(const MatrixView<const double>&, std::span<const VectorRange>, const double*,
+                            Scaled*, int);
+template void sum_vectors(const EmbeddedView<float>&, std::span<const VectorRange>, double*, int);
+template void weigh_vectors(const EmbeddedView<float>&, std::span<const VectorRange>, const double*, Scaled*,
+                            int);
+template void sum_vectors(const EmbeddedView<double>&, std::span<const VectorRange>, double*, int);
+template void weigh_vectors(const EmbeddedView<double>&, std::span<const VectorRange>, const double*, Scaled*,
+                            int);
+
+}  // namespace kintsugi::core

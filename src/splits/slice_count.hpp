@@ -1,0 +1,29 @@
+// Algorithm 3 of dgemm-tc: how many slices make the error that is expected of native arithmetic.
+//
+//   s_i = 2 sqrt(k) u (|A| |B| e)_i       t_i(d) = (d + 1) (|2^c A_d| |B| e)_i       enough for row i: s_i > t_i(d)
+//
+// All sums are exact and rounded once, so that neither threads nor the order of k can change a number of slices.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "arith/exact_sum.hpp"
+#include "arith/range.hpp"
+#include "base/embedding.hpp"
+
+namespace kintsugi::core {
+
+// |B| e: weights[p] = sum over the vectors of |b(v, p)|; b is vectors x k, vectors with NaN or infinities left out.
+template <class View>
+void sum_vectors(const View& b, std::span<const VectorRange> ranges, double* weights, int threads);
+
+// weighted[v] = sum over p of |a(v, p)| weights[p]; 0 for vectors with NaN or infinities.
+template <class View>
+void weigh_vectors(const View& a, std::span<const VectorRange> ranges, const double* weights,
+                   Scaled* weighted, int threads);
+
+// s_i > t_i(d), of the two weighted sums; u = 2^-bits. Nothing that a slice could add is enough, too.
+bool enough_slices(const Scaled& whole, const Scaled& slice, int d, std::int64_t k, int bits);
+
+}  // namespace kintsugi::core

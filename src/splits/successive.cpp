@@ -1,0 +1,154 @@
+#include "splits/successive.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/floating_environment.hpp"
+#include "base/workers.hpp"
+#include "formats/fp16.hpp"
+#include "splits/vector_blocks.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// The exponent of double's last bit: below it a grid would only hold zeros.
+constexpr int smallest_exponent = -1074;
+
+Rest rest_of(double x) {
+  const auto bits = std::bit_cast<std::uint64_t>(x);
+  const int field = static_cast<int>(bits >> 52) & 0x7ff;
+  const std::uint64_t implicit = field != 0 ? std::uint64_t{1} << 52 : 0;
+  const auto magnitude = static_cast<std::int64_t>((bits & ((std::uint64_t{1} << 52) - 1)) | implicit);
+  return {(bits >> 63) != 0 ? -magnitude : magnitude, std::max(field, 1) - 1075};
+}
+
+// ceil(log2 |rest|).
+std::int32_t top_of(const Rest& rest) {
+  if (rest.significand == 0) return no_rest;
+  const auto magnitude = static_cast<std::uint64_t>(std::abs(rest.significand));
+  return rest.exponent + static_cast<std::int32_t>(std::bit_width(magnitude - 1));
+}
+
+// RN(rest / 2^grid), ties to even, taken off the rest.
+std::int64_t take_integer(Rest& rest, int grid) {
+  const int shift = grid - rest.exponent;
+  if (shift <= 0) {  // no more than `bits` bits are left above the grid
+    const std::int64_t integer = rest.significand << -shift;
+    rest.significand = 0;
+    return integer;
+  }
+  if (shift > 54) return 0;  // a rest has 53 bits: below half the grid
+  const std::int64_t floor = rest.significand >> shift;
+  const std::int64_t up_to_half = (std::int64_t{1} << (shift - 1)) - 1 + (floor & 1);
+  const std::int64_t integer = (rest.significand + up_to_half) >> shift;
+  rest.significand -= integer << shift;
+  return integer;
+}
+
+template <class Element>
+Element stored(std::int64_t integer) {
+  if constexpr (std::is_same_v<Element, std::uint16_t>) {
+    return static_cast<std::uint16_t>(encode(fp16, static_cast<double>(integer)));
+  } else {
+    return static_cast<Element>(integer);
+  }
+}
+
+template <class Element>
+void clear(const Slices& slices, int s, std::int64_t v, std::int64_t filled) {
+  Element* vector = slices.vector<Element>(s, v);
+  std::fill(vector + filled, vector + slices.vector_stride(), Element{});
+}
+
+template <class Element>
+void take_of_vector(const SuccessiveSplit& split, int s, std::int64_t v, const double* weights,
+                    Scaled* weighted) {
+  const std::int64_t k = split.slices.k;
+  Element* slice = split.slices.vector<Element>(s, v);
+  const std::int32_t top = split.tops[v];
+  if (top == no_rest) {
+    clear<Element>(split.slices, s, v, 0);
+    split.exponents(s, v) = s == 0 ? 0 : split.exponents(s - 1, v);
+    if (weights != nullptr) weighted[v] = {};
+    return;
+  }
+  const int grid = std::max(top - split.bits, smallest_exponent);
+  split.exponents(s, v) = grid;
+  std::int32_t next = no_rest;
+  ExactSum sum;
+  for (std::int64_t p = 0; p < k; ++p) {
+    Rest& rest = split.rests[v * k + p];
+    const std::int64_t integer = take_integer(rest, grid);
+    slice[p] = stored<Element>(integer);
+    next = std::max(next, top_of(rest));
+    if (weights != nullptr && integer != 0)
+      sum.add_product(static_cast<double>(std::abs(integer)), weights[p]);
+  }
+  clear<Element>(split.slices, s, v, k);
+  split.tops[v] = next;
+  if (weights == nullptr) return;
+  weighted[v] = sum.to_scaled();
+  if (weighted[v].fraction != 0) weighted[v].exponent += grid;
+}
+
+template <class Element>
+void take(const SuccessiveSplit& split, int s, const double* weights, Scaled* weighted, int threads) {
+  const std::int64_t blocks = split.slices.padded_vectors() / vectors_per_block;
+#pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    const FloatingEnvironment environment;
+    const std::int64_t first = block * vectors_per_block;
+    for (std::int64_t v = first; v < first + vectors_per_block; ++v) {
+      if (v < split.slices.vectors) {
+        take_of_vector<Element>(split, s, v, weights, weighted);
+      } else {
+        clear<Element>(split.slices, s, v, 0);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+template <class View>
+void take_rests(const View& operand, std::span<const VectorRange> ranges, const SuccessiveSplit& split,
+                int threads) {
+  const std::int64_t blocks = divide_up(operand.rows, vectors_per_block);
+#pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    const std::int64_t first = block * vectors_per_block;
+    const std::int64_t last = std::min(operand.rows, first + vectors_per_block);
+    std::fill(split.tops + first, split.tops + last, no_rest);
+    for (std::int64_t v = first; v < last; ++v) split.exponents(0, v) = 0;  // of vectors without any slice
+    for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t p, auto x) {
+      Rest& rest = split.rests[v * operand.columns + p] =
+          rest_of(ranges[v].finite() ? static_cast<double>(x) : 0.0);
+      split.tops[v] = std::max(split.tops[v], top_of(rest));
+    });
+  }
+}
+
+bool any_rest(const SuccessiveSplit& split) {
+  return std::any_of(split.tops, split.tops + split.slices.vectors,
+                     [](std::int32_t top) { return top != no_rest; });
+}
+
+void take_slice(const SuccessiveSplit& split, int s, const double* weights, Scaled* weighted, int threads) {
+  const Slices& slices = split.slices;
+  if (slices.format->id == FormatId::fp64) return take<double>(split, s, weights, weighted, threads);
+  if (slices.storage == SliceStorage::fp32) return take<float>(split, s, weights, weighted, threads);
+  take<std::uint16_t>(split, s, weights, weighted, threads);
+}
+
+template void take_rests(const MatrixView<const float>&, std::span<const VectorRange>, const SuccessiveSplit&,
+                         int);
+template void take_rests(const MatrixView<const double>&, std::span<const VectorRange>,
+                         const SuccessiveSplit&, int);
+template void take_rests(const EmbeddedView<float>&, std::span<const VectorRange>, const SuccessiveSplit&,
+                         int);
+template void take_rests(const EmbeddedView<double>&, std::span<const VectorRange>, const SuccessiveSplit&,
+                         int);
+
+}  // namespace kintsugi::core

@@ -1,0 +1,51 @@
+// Algorithm 1 of dgemm-tc in integers: slices by successive roundings, each on a grid of its vector's own.
+//
+//   tau_s = ceil(log2 max_p |rest_p|)     slice_s = RN(rest 2^(bits - tau_s))     rest -= 2^(tau_s - bits) slice_s
+//
+// so x = sum over s of 2^exponent_s slice_s, |slice_s| <= 2^bits, until every rest is zero. A rest is a 53-bit integer
+// times the power of two of its element's last bit: nothing overflows, no element is scaled, subnormals are as others.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "arith/exact_sum.hpp"
+#include "arith/range.hpp"
+#include "base/embedding.hpp"
+#include "splits/slices.hpp"
+
+namespace kintsugi::core {
+
+struct Rest {
+  std::int64_t significand;
+  std::int32_t exponent;
+};
+
+// One operand's block on its way; memory belongs to the caller.
+struct SuccessiveSplit {
+  Slices slices;  // as many as there is room for
+  MatrixView<std::int32_t>
+      exponents{};               // (slice, vector); of a vector without rests those of the slice before
+  Rest* rests = nullptr;         // vectors x k
+  std::int32_t* tops = nullptr;  // tau of each vector's rests
+  int bits = 0;
+};
+
+inline constexpr std::int32_t no_rest =
+    std::numeric_limits<std::int32_t>::min();  // among tops: the vector's rests are all zero
+
+// The rests before the first slice: the elements of `operand` (vectors x k; View: OperandView of any type of entries). Vectors with NaN or infinities count as
+// zero: nothing of them reaches another entry.
+template <class View>
+void take_rests(const View& operand, std::span<const VectorRange> ranges, const SuccessiveSplit& split,
+                int threads);
+
+bool any_rest(const SuccessiveSplit& split);
+
+// Slice s of all vectors, padding included. Where there are `weights`, a number for each inner index,
+// weighted[v] = sum over p of |2^exponent_s slice_s(v, p)| weights[p], rounded once: its bits depend on no order.
+void take_slice(const SuccessiveSplit& split, int s, const double* weights, Scaled* weighted, int threads);
+
+}  // namespace kintsugi::core

@@ -1,0 +1,129 @@
+// Programs whose entries are checked when they are there: FP64's contract under the policy emulate, tolerances, powers of
+// two along k. (The contract `exact` is in exact_test.cpp.)
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/support/c_objects.hpp"
+#include "tests/support/effort.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+using DoubleData = GemmDataOf<double>;
+
+GemmCase emulated(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& distribution,
+                  const std::string& accuracy = "fp64") {
+  return {.m = m,
+          .n = n,
+          .k = k,
+          .distribution = distribution,
+          .engine = has_cpu_engine() ? "cpu" : "reference",
+          .policy = "emulate",
+          .accuracy = accuracy};
+}
+
+// |error| <= coefficient (|A||B|)_ij, the last rounding within it; half a smallest subnormal apart.
+void expect_within(DoubleData& data, double coefficient) {
+  data.run_well();
+  for (const auto& entry : entry_errors(data)) {
+    ASSERT_LE(std::abs(entry.error), coefficient * entry.absolute + std::numeric_limits<double>::denorm_min())
+        << data.test().distribution << " k = " << data.test().k;
+  }
+}
+
+TEST(Checked, Fp64KeepsItsContractOnAnyRange) {
+  for (const char* distribution : {"uniform", "uniform01", "phi:2", "phi:4", "type3", "graded:1000",
+                                   "graded-inner:900", "diagonal:100", "gram-diagonal:1500", "crossed:60",
+                                   "cancellation:60", "cancellation:300", "span:2000", "subnormal-mixed"}) {
+    for (const std::int64_t k : {1, 3, 64, 257}) {
+      if (!thorough && k == 257) continue;
+      DoubleData data(emulated(13, 9, k, distribution));
+      expect_within(data, (static_cast<double>(k) + 8) * 0x1p-53);
+    }
+  }
+}
+
+TEST(Checked, TolerancesTakeFewerModuli) {
+  DoubleData coarse(emulated(40, 30, 200, "phi:1", "1e-6"));
+  expect_within(coarse, 1e-6);
+  DoubleData fine(emulated(40, 30, 200, "phi:1", "1e-13"));
+  expect_within(fine, 1e-13);
+  const auto first_products = [](const DoubleData& data) {
+    const json rung = PlanOf(data).describe().at("rungs").at(0);
+    EXPECT_TRUE(rung.at("checked"));
+    return rung.at("program").at("products").get<int>();
+  };
+  EXPECT_LT(first_products(coarse), first_products(fine));
+}
+
+// Where sums cancel, |AB| says nothing of |A||B|: the product of magnitudes proves the entries.
+TEST(Checked, CancellationIsProvedFromMagnitudes) {
+  DoubleData data(emulated(60, 50, 64, "uniform"));
+  for (std::int64_t p = 0; p < 32; ++p) {
+    for (std::int64_t i = 0; i < 60; ++i) data.a()(i, p + 32) = data.a()(i, p);
+    for (std::int64_t j = 0; j < 50; ++j) data.b()(p + 32, j) = -data.b()(p, j);
+  }
+  EXPECT_EQ(run_checked(data).second, 0);
+  for (std::int64_t i = 0; i < 60; ++i) EXPECT_EQ(data.c()(i, 3), 0) << i;
+}
+
+// X D and D^-1 Y cost what X and Y cost, D over hundreds of binades; both ways of D, and of a complex operand's parts.
+TEST(Checked, PowersOfTwoAlongKChangeNoBits) {
+  for (const char* accuracy : {"fp64", "exact"}) {
+    DoubleData plain(emulated(150, 140, 60, "uniform", accuracy));
+    const auto [rung, mended] = run_checked(plain);
+    for (const int span : {300, -900}) {
+      DoubleData scaled(emulated(150, 140, 60, "uniform", accuracy));
+      for (std::int64_t p = 0; p < 60; ++p) {
+        const int d = static_cast<int>(p * 37 % 60 * span / 60);
+        for (std::int64_t i = 0; i < 150; ++i) scaled.a()(i, p) = std::ldexp(scaled.a()(i, p), d);
+        for (std::int64_t j = 0; j < 140; ++j) scaled.b()(p, j) = std::ldexp(scaled.b()(p, j), -d);
+      }
+      const auto [scaled_rung, scaled_mended] = run_checked(scaled);
+      EXPECT_EQ(scaled_rung, rung) << accuracy << span;
+      EXPECT_LE(scaled_mended, mended + 150 * 140 / 100);
+      if (std::string(accuracy) == "exact") {
+        EXPECT_EQ(bits_of(scaled.result()), bits_of(plain.result()));
+      }
+    }
+  }
+}
+
+TEST(Checked, BitsDependOnNothingButTheOperands) {
+  for (const char* distribution : {"phi:3", "gram-diagonal:400"}) {
+    GemmCase test = emulated(300, 140, 50, distribution);
+    test.threads = 1;
+    DoubleData whole(test);
+    whole.run_well();
+    const auto expected = bits_of(whole.result());
+    const std::size_t full = PlanOf(whole).workspace();
+    std::vector<GemmCase> others(3, test);
+    others[0].threads = 4;
+    others[1].workspace_limit = static_cast<std::int64_t>(full * 6 / 10);
+    others[2].engine = "reference";
+    for (const GemmCase& other : others) {
+      DoubleData data(other);
+      data.run_well();
+      EXPECT_EQ(bits_of(data.result()), expected) << distribution << other.threads << other.engine;
+    }
+  }
+}
+
+// Rows and columns change places and keep their bits: no tile decides for another.
+TEST(Checked, PermutationsCommute) {
+  DoubleData plain(emulated(200, 10, 40, "phi:4")), permuted(emulated(200, 10, 40, "phi:4"));
+  for (std::int64_t i = 0; i < 200; ++i) {
+    for (std::int64_t p = 0; p < 40; ++p) permuted.a()(i, p) = plain.a()(i * 7 % 200, p);
+  }
+  plain.run_well();
+  permuted.run_well();
+  for (std::int64_t i = 0; i < 200; ++i) {
+    for (std::int64_t j = 0; j < 10; ++j) ASSERT_EQ(permuted.c()(i, j), plain.c()(i * 7 % 200, j));
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::test

@@ -1,0 +1,62 @@
+// Factors along the inner dimension: exact for every element, and levelling.
+#include "splits/equilibrate.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+namespace kintsugi::core {
+namespace {
+
+TEST(Equilibrate, FactorsAreExactAndLevel) {
+  std::mt19937_64 random(4);
+  const auto draw = [&] {
+    const int exponent = static_cast<int>(random() % 2098) - 1074;
+    const double x = std::ldexp(1.0 + std::ldexp(static_cast<double>(random() >> 12), -52), exponent);
+    return random() % 10 == 0 ? 0.0 : random() % 2 == 0 ? -x : x;
+  };
+  constexpr std::int64_t rows = 3, k = 500;
+  std::vector<double> a(rows * k), b(rows * k);
+  for (double& x : a) x = draw();
+  for (double& x : b) x = draw();
+  const MatrixView<const double> view_a{a.data(), rows, k, k, 1}, view_b{b.data(), rows, k, 1, rows};
+  std::vector<InnerRange> range_a(k), range_b(k);
+  find_inner_ranges(view_a, range_a, 2);
+  find_inner_ranges(view_b, range_b, 1);
+  std::vector<double> factor_a(k), factor_b(k);
+  EXPECT_GT(balance(range_a, range_b, factor_a, factor_b), 500);
+  for (std::int64_t p = 0; p < k; ++p) {
+    EXPECT_EQ(factor_a[p] * factor_b[p], 1);
+    double largest_a = 0, largest_b = 0;
+    for (std::int64_t v = 0; v < rows; ++v) {
+      for (const auto& [x, factor] :
+           {std::pair(view_a(v, p), factor_a[p]), std::pair(view_b(v, p), factor_b[p])}) {
+        ASSERT_TRUE(std::isfinite(x * factor));
+        ASSERT_EQ(x * factor / factor, x);
+      }
+      largest_a = std::max(largest_a, std::fabs(view_a(v, p)));
+      largest_b = std::max(largest_b, std::fabs(view_b(v, p)));
+    }
+    if (largest_a == 0 || largest_b == 0) {
+      EXPECT_EQ(factor_a[p], 1);
+    }
+  }
+}
+
+TEST(Equilibrate, OrdinaryColumnsMeetInTheMiddle) {
+  const std::vector<double> a{1, 0x1p40, 0x1p-30, std::numeric_limits<double>::infinity()};
+  const std::vector<double> b{1, 0x1p-10, 0x1p31, 3};
+  std::vector<InnerRange> range_a(4), range_b(4);
+  find_inner_ranges(MatrixView<const double>{a.data(), 1, 4, 4, 1}, range_a, 1);
+  find_inner_ranges(MatrixView<const double>{b.data(), 1, 4, 4, 1}, range_b, 1);
+  std::vector<double> factor_a(4), factor_b(4);
+  EXPECT_EQ(balance(range_a, range_b, factor_a, factor_b), 25 + 31);
+  EXPECT_EQ(factor_a, (std::vector<double>{1, 0x1p-25, 0x1p31, 1}));
+  EXPECT_EQ(factor_b, (std::vector<double>{1, 0x1p25, 0x1p-31, 1}));
+}
+
+}  // namespace
+}  // namespace kintsugi::core

@@ -1,0 +1,167 @@
+// Algorithm 1 in integers: slices that sum to the element, their bounds, the paper's first property.
+#include "splits/successive.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <vector>
+
+#include "formats/fp16.hpp"
+#include "formats/fp64.hpp"
+#include "lab/generators.hpp"
+#include "splits/ranges.hpp"
+
+namespace kintsugi::core {
+namespace {
+
+constexpr std::int64_t vectors = 9;
+constexpr std::int64_t k = 20;
+constexpr int most = 240;
+
+// An operand split until nothing is left.
+template <class T>
+class SplitOperand {
+ public:
+  SplitOperand(const std::string& distribution, const Format& format, SliceStorage storage, int bits)
+      : values_(vectors * k), ranges_(vectors), exponents_(most * vectors), rests_(vectors * k),
+        tops_(vectors) {
+    const MatrixView<T> view{values_.data(), vectors, k, 1, vectors};
+    lab::fill(lab::parse_distribution(distribution), lab::Side::a, 7, view);
+    split(format, storage, bits);
+  }
+
+  SplitOperand(const std::vector<T>& row, int bits)
+      : values_(vectors * k), ranges_(vectors), exponents_(most * vectors), rests_(vectors * k),
+        tops_(vectors) {
+    for (std::size_t p = 0; p < row.size(); ++p) values_[p * vectors] = row[p];
+    split(fp64, SliceStorage::packed, bits);
+  }
+
+  int count() const { return count_; }
+  int exponent(int s, std::int64_t v) const { return split_.exponents(s, v); }
+  double element(std::int64_t v, std::int64_t p) const { return values_[v + p * vectors]; }
+  double integer(int s, std::int64_t v, std::int64_t p) const {
+    const Slices& slices = split_.slices;
+    if (slices.format->id == FormatId::fp64) return slices.vector<double>(s, v)[p];
+    if (slices.storage == SliceStorage::fp32) return slices.vector<float>(s, v)[p];
+    return decode(*slices.format, slices.vector<std::uint16_t>(s, v)[p]);
+  }
+  const Slices& slices() const { return split_.slices; }
+  double weighted(int s) {  // of vector 0, all weights 3
+    const std::vector<double> weights(k, 3.0);
+    std::vector<Scaled> sums(vectors);
+    take_rests(operand(), ranges_, split_, 1);
+    for (int t = 0; t <= s; ++t) take_slice(split_, t, weights.data(), sums.data(), 2);
+    return std::ldexp(sums[0].fraction, static_cast<int>(sums[0].exponent));
+  }
+
+ private:
+  MatrixView<const T> operand() const { return {values_.data(), vectors, k, 1, vectors}; }
+
+  void split(const Format& format, SliceStorage storage, int bits) {
+    split_.slices = make_slices(format, storage, most, vectors, k);
+    memory_.assign(split_.slices.bytes() / sizeof(double), -1.0);
+    split_.slices.data = reinterpret_cast<std::byte*>(memory_.data());
+    split_.exponents = {exponents_.data(), most, vectors, vectors, 1};
+    split_.rests = rests_.data();
+    split_.tops = tops_.data();
+    split_.bits = bits;
+    const SplitRule rule{&format, most, Rounding::nearest_even, Rounding::nearest_even, bits,
+                         true,    0,    SplitKind::successive};
+    find_ranges(operand(), rule, std::span(ranges_), 1);
+    take_rests(operand(), ranges_, split_, 2);
+    while (any_rest(split_) && count_ < most) take_slice(split_, count_++, nullptr, nullptr, 2);
+    EXPECT_FALSE(any_rest(split_));
+  }
+
+  std::vector<T> values_;
+  std::vector<VectorRange> ranges_;
+  std::vector<std::int32_t> exponents_;
+  std::vector<Rest> rests_;
+  std::vector<std::int32_t> tops_;
+  std::vector<double> memory_;
+  SuccessiveSplit split_;
+  int count_ = 0;
+};
+
+template <class T>
+void expect_properties(const SplitOperand<T>& split, int bits, const std::string& where) {
+  for (std::int64_t v = 0; v < vectors; ++v) {
+    for (std::int64_t p = 0; p < k; ++p) {
+      ExactSum sum;
+      double before = HUGE_VAL;  // the last non-zero slice, in units of the element
+      for (int s = 0; s < split.count(); ++s) {
+        const double integer = split.integer(s, v, p);
+        ASSERT_LE(std::fabs(integer), std::ldexp(1.0, bits)) << where;
+        ASSERT_EQ(integer, std::nearbyint(integer)) << where;
+        sum.add_integer(static_cast<std::uint64_t>(std::fabs(integer)), split.exponent(s, v), integer < 0);
+        if (integer == 0) continue;
+        // 2^-2000 keeps a slice of 2^1024 inside double; equality is of exact numbers, and small ones are not compared.
+        const double value = std::ldexp(std::fabs(integer), split.exponent(s, v) - 100);
+        if (value != 0) {
+          ASSERT_GE(before, value) << where << ": property 1, slice " << s;
+        }
+        before = value;
+      }
+      ASSERT_EQ(sum.to_double(), split.element(v, p)) << where << " " << v << ", " << p;
+      sum.add(-split.element(v, p));
+      ASSERT_TRUE(sum.is_zero()) << where;
+    }
+  }
+}
+
+TEST(SuccessiveSplit, SlicesSumToEveryElement) {
+  for (const char* distribution :
+       {"uniform", "phi:2", "subnormal", "subnormal-mixed", "graded:300", "span:600", "power-of-two:1023",
+        "power-of-two:-1074", "offset:1023", "integer:5", "cancellation:40"}) {
+    for (const int bits : {2, 11}) {
+      expect_properties(SplitOperand<double>(distribution, fp16, SliceStorage::packed, bits), bits,
+                        distribution);
+      expect_properties(SplitOperand<double>(distribution, fp16, SliceStorage::fp32, bits), bits,
+                        distribution);
+    }
+    expect_properties(SplitOperand<double>(distribution, fp64, SliceStorage::packed, 21), 21, distribution);
+  }
+  for (const char* distribution : {"uniform", "phi:2", "subnormal", "offset:127"})
+    expect_properties(SplitOperand<float>(distribution, fp16, SliceStorage::fp32, 7), 7, distribution);
+}
+
+TEST(SuccessiveSplit, PaddingIsZero) {
+  const SplitOperand<double> split("uniform", fp64, SliceStorage::packed, 21);
+  for (int s = 0; s < split.count(); ++s) {
+    for (std::int64_t v = 0; v < 128; ++v) {
+      for (std::int64_t p = v < vectors ? k : 0; p < split.slices().vector_stride(); ++p)
+        ASSERT_EQ(split.integer(s, v, p), 0);
+    }
+  }
+}
+
+// The grid is recomputed from the rests' maximum: no slice is spent on bits that nothing has.
+TEST(SuccessiveSplit, EmptyBitsAreSkipped) {
+  const SplitOperand<double> split(std::vector<double>{1, 0x1p-500, 0x1.8p-1000}, 4);
+  EXPECT_EQ(split.count(), 3);
+  EXPECT_EQ(split.exponent(0, 0), -4);
+  EXPECT_EQ(split.exponent(1, 0), -504);
+  EXPECT_EQ(split.exponent(2, 0), -1003);  // ceil(log2 1.5) = 1
+  EXPECT_EQ(split.integer(2, 0, 2), 12);
+}
+
+TEST(SuccessiveSplit, TiesGoToEven) {
+  // Grid 2^-1 with bits = 1 and maximum 1: 0.25 and 0.75 are ties.
+  const SplitOperand<double> split(std::vector<double>{1, 0.25, -0.25, 0.75, -0.75}, 1);
+  EXPECT_EQ(split.integer(0, 0, 1), 0);
+  EXPECT_EQ(split.integer(0, 0, 2), 0);
+  EXPECT_EQ(split.integer(0, 0, 3), 2);
+  EXPECT_EQ(split.integer(0, 0, 4), -2);
+}
+
+TEST(SuccessiveSplit, WeighsASlice) {
+  SplitOperand<double> split(std::vector<double>{1, -0.75, 0x1p-40}, 3);
+  EXPECT_EQ(split.weighted(0), 3 * 1.75);
+  EXPECT_EQ(split.weighted(1), 3 * 0x1p-40);
+}
+
+}  // namespace
+}  // namespace kintsugi::core
