@@ -346,7 +346,7 @@ TEST(Distributions, TextsReadBack) {
     EXPECT_EQ(to_text(parse_distribution(form)), form);
     EXPECT_EQ(parse_distribution(to_text(parse_distribution(form))), parse_distribution(form));
   }
-  EXPECT_EQ(distribution_forms().size(), 18U);
+  EXPECT_EQ(distribution_forms().size(), 20U);
 }
 
 TEST(Distributions, RefusalsNameWhatIsAccepted) {

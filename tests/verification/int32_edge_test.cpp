@@ -17,12 +17,12 @@ namespace kintsugi::test {
 namespace {
 
 // A row of 131,072 has 16 MiB a slice, since vectors come in groups of 128: few and short ones of many slices, whose
-// blocks are of 16,384 (ozaki-int8) or 65,536 (ozaki2).
+// blocks are of 8,192 (ozaki-int8) or 65,536 (ozaki2).
 constexpr int most_slices = 16;
 
 std::vector<std::int64_t> lengths(const core::Program& program) {
   if (!thorough) return {65537};
-  if (program.split_a.slices > 3) return {16384, 65537};
+  if (program.split_a.slices > 3) return {8192, 65537};
   return {65537, 131072, 133145};
 }
 

@@ -2,7 +2,7 @@
 //
 //   a' = 2^s_i a  with max_p |a'_ip| < 127                 likewise the columns of B
 //   RN(2^(8 (N - 1)) a') = sum over s of 2^(8 (N - 1 - s)) a_s         -128 <= a_s <= 127
-//   S_g = sum over s + t = g of a_s b_t,  g < N             int32, added up in 64 bits every 2^14
+//   S_g = sum over s + t = g of a_s b_t,  g < N             int32, added up in 64 bits every 2^13: 8 products weigh 2^17 an index
 //   C   = 2^-(s_i + t_j) sum over g of 2^(-8 g) S_g         exact, then rounded to double and to C
 //
 // N = 3 for FP32 is int8x6. Products with s + t >= N weigh no more than what the grid has lost, and are left out.
@@ -22,7 +22,7 @@ inline constexpr int ozaki_int8_default = 7;
 template <int Slices>
 inline constexpr auto ozaki_int8_structure = [] {
   Structure<Slices*(Slices + 1) / 2> structure{
-      .terms = {}, .slices_a = Slices, .slices_b = Slices, .groups = Slices, .k_block = 16384, .k_step = 0};
+      .terms = {}, .slices_a = Slices, .slices_b = Slices, .groups = Slices, .k_block = 8192, .k_step = 0};
   int count = 0;
   for (int sum = 0; sum < Slices; ++sum) {
     for (int s = 0; s <= sum; ++s) {
