@@ -20,12 +20,13 @@ KINTSUGI_HOST_DEVICE inline T epilogue(double sum, int exponent, T alpha, T beta
   return static_cast<T>(product + static_cast<double>(beta) * static_cast<double>(*c));
 }
 
-// The same of an exact sum of which only the sign matters, where alpha, beta or the old entry is NaN or infinite. The
-// sum itself is not rounded before: it can neither vanish beside an infinite alpha nor become infinite.
+// The same of an exact sum of which only the sign matters, where alpha, beta or the old entry is NaN or infinite. What
+// is finite is not rounded before: it can neither vanish beside an infinity nor become one.
 template <class T>
 KINTSUGI_HOST_DEVICE inline T special_epilogue(int sign, T alpha, T beta, const T* c) {
   const T product = std::isfinite(alpha) ? T(0) : alpha * static_cast<T>(sign);
-  return c == nullptr ? product : product + beta * *c;
+  if (c == nullptr || (std::isfinite(beta) && std::isfinite(*c))) return product;
+  return product + beta * *c;
 }
 
 }  // namespace kintsugi::core

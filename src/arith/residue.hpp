@@ -29,16 +29,6 @@ inline constexpr std::array<int, most_moduli> moduli = [] {
 
 namespace residue_detail {
 
-__extension__ using Wide = unsigned __int128;
-
-// floor(2^64 / m) (m = 256: 2^56).
-inline constexpr std::array<std::uint64_t, most_moduli> reciprocals = [] {
-  std::array<std::uint64_t, most_moduli> result{};
-  for (int t = 0; t < most_moduli; ++t)
-    result[t] = static_cast<std::uint64_t>((static_cast<Wide>(1) << 64) / static_cast<unsigned>(moduli[t]));
-  return result;
-}();
-
 inline constexpr auto bits_of_residues = [] {
   std::array<int, most_moduli + 1> result{};
   WideInteger<6> product{{1}};
@@ -57,22 +47,6 @@ inline constexpr auto bits_of_residues = [] {
 // the first `count` residues. The spare bit beside the sign's makes the choice of the product's multiple safe.
 KINTSUGI_HOST_DEVICE constexpr int residue_bits(int count) { return residue_detail::bits_of_residues[count]; }
 
-// x mod moduli[t], 0 ... moduli[t] - 1: the quotient by the reciprocal is right or one too small.
-KINTSUGI_HOST_DEVICE constexpr std::uint32_t reduce(std::uint64_t x, int t) {
-  using residue_detail::Wide;
-  const auto m = static_cast<std::uint64_t>(moduli[t]);
-  const auto quotient =
-      static_cast<std::uint64_t>((static_cast<Wide>(x) * residue_detail::reciprocals[t]) >> 64);
-  const std::uint64_t rest = x - quotient * m;
-  return static_cast<std::uint32_t>(rest >= m ? rest - m : rest);
-}
-
-KINTSUGI_HOST_DEVICE constexpr std::uint32_t reduce_signed(std::int64_t x, int t) {
-  const std::uint32_t rest =
-      reduce(x < 0 ? ~static_cast<std::uint64_t>(x) + 1 : static_cast<std::uint64_t>(x), t);
-  return x < 0 && rest != 0 ? static_cast<std::uint32_t>(moduli[t]) - rest : rest;
-}
-
 // Integers of magnitude up to 2^171 as sums of limb_l 2^(42 l), |limb_l| <= 2^41, each exact in a double: a residue is
 // then a few exact products and sums, eight elements at once where the CPU can.
 inline constexpr int limb_bits = 42;
@@ -83,16 +57,20 @@ KINTSUGI_HOST_DEVICE constexpr int limbs_of(int bits) { return bits / limb_bits 
 
 namespace residue_detail {
 
-// Of 2^(42 l) mod moduli[t], between -128 and 127.
+// 2^(42 l) modulo a number up to 256, between -128 and 127.
+constexpr std::array<double, most_limbs> powers_of_limbs(int modulus) {
+  std::array<double, most_limbs> result{};
+  int power = 1;
+  for (int e = 0; e < limb_bits * most_limbs; ++e) {
+    if (e % limb_bits == 0) result[e / limb_bits] = power > 127 ? power - modulus : power;
+    power = 2 * power % modulus;
+  }
+  return result;
+}
+
 inline constexpr auto limb_residues = [] {
   std::array<std::array<double, most_limbs>, most_moduli> result{};
-  for (int t = 0; t < most_moduli; ++t) {
-    int power = 1;
-    for (int e = 0; e < limb_bits * most_limbs; ++e) {
-      if (e % limb_bits == 0) result[t][e / limb_bits] = power > 127 ? power - moduli[t] : power;
-      power = 2 * power % moduli[t];
-    }
-  }
+  for (int t = 0; t < most_moduli; ++t) result[t] = powers_of_limbs(moduli[t]);
   return result;
 }();
 

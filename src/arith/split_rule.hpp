@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "arith/complex_residue.hpp"
 #include "arith/host_device.hpp"
 #include "arith/residue.hpp"
 #include "formats/format.hpp"
@@ -40,6 +41,8 @@ struct SplitRule {
   bool scale_vectors;
   int top_exponent;
   SplitKind kind = SplitKind::hi_lo;
+  // Residues of complex entries, not of an embedding's elements (base/embedding.hpp): the slices are those of a basis.
+  ComplexBasis complex_basis{};
 
   friend constexpr bool operator==(const SplitRule&, const SplitRule&) = default;
 };

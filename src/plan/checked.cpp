@@ -79,6 +79,7 @@ class CheckedRun {
     if (before < worthwhile) return;
     find_inner_ranges(a_.view, inner_a_, plan_.threads);
     find_inner_ranges(b_.view, inner_b_, plan_.threads);
+    if (is_complex<T>) share_among_parts(inner_a_);
     if (balance(inner_a_, inner_b_, factors_a_, factors_b_) < worthwhile) return;
     find_ranges_of(a_, factors_a_);
     find_ranges_of(b_, factors_b_);
@@ -156,10 +157,10 @@ class CheckedRun {
     Workspace fresh = *workspace_;
     const BlockMemory memory = take_block(plan_, magnitude_program, blocking_, a_, b_, fresh);
     const Slices slices_a = split_block(a_, part.i, part.rows, plan_.threads);
-    const Slices slices_b = split_block(b_, parts * part.j, parts * part.columns, plan_.threads);
+    const Slices slices_b = split_block(b_, part.j, part.columns, plan_.threads);
     Accumulators sums = memory.sums;
     sums.rows = part.rows;
-    sums.columns = parts * part.columns;
+    sums.columns = slices_b.vectors;
     plan_.engine->multiply({&magnitude_program.schedule, slices_a, slices_b, sums, Accumulator::int32,
                             memory.scratch, plan_.threads});
     const Program& program = rung(r).program;
@@ -173,20 +174,20 @@ class CheckedRun {
   // The rung's products of one part of C, and the check. Returns how many entries stay open.
   std::int64_t multiply(std::size_t r, const Part& part, double coefficient, bool write) {
     const Program& program = rung(r).program;
-    if (split_columns_ != part.j)
-      slices_b_ = split_block(b_, parts * part.j, parts * part.columns, plan_.threads);
+    if (split_columns_ != part.j) slices_b_ = split_block(b_, part.j, part.columns, plan_.threads);
     if (split_rows_ != part.i) slices_a_ = split_block(a_, part.i, part.rows, plan_.threads);
     split_columns_ = part.j;
     split_rows_ = part.i;
     Accumulators sums = memory_.sums;
     sums.rows = part.rows;
-    sums.columns = parts * part.columns;
+    sums.columns = slices_b_.vectors;
     plan_.engine->multiply(
         {&program.schedule, slices_a_, slices_b_, sums, rung(r).accumulator, memory_.scratch, plan_.threads});
     const EntryCheck check = check_of(program, part, coefficient);
-    return recombine_checked_residues(
-        sums, a_.ranges.subspan(part.i, part.rows), b_.ranges.subspan(parts * part.j, parts * part.columns),
-        check, alpha_, beta_, c_.block(part.i, part.j, part.rows, part.columns), open_, write, plan_.threads);
+    return recombine_checked_residues(sums, program.residue_system(), a_.ranges.subspan(part.i, part.rows),
+                                      b_.ranges.subspan(parts * part.j, parts * part.columns), check, alpha_,
+                                      beta_, c_.block(part.i, part.j, part.rows, part.columns), open_, write,
+                                      plan_.threads);
   }
 
   static constexpr std::size_t none = ~std::size_t{0};

@@ -121,7 +121,9 @@ std::optional<Proved> prove(const Rung& rung, const Contract& contract, OperandT
 // Time of the program's products in units of the engine's native FP32 product.
 double relative_cost(const Engine& engine, const Program& program) {
   if (program.recombination == Recombination::exact_sums) return std::numeric_limits<double>::infinity();
-  return static_cast<double>(program.schedule.terms.size()) / engine.relative_rate(program.format().id);
+  const double share = program.multiplies_entries() ? 0.25 : 1;  // of the four products of an embedding
+  return share * static_cast<double>(program.schedule.terms.size()) /
+         engine.relative_rate(program.format().id);
 }
 
 // Whether integer sums may wrap: a program then gives anything.
@@ -133,15 +135,14 @@ bool sums_wrap(const Rung& rung, std::int64_t k) {
 // The scheme as a rung for any span, and how the engine would add its products; nothing when it does not offer that.
 std::optional<Rung> offered(const Plan& plan, const Scheme& scheme, const std::string& name) {
   if (!scheme.operands.contains(plan.problem.type)) return std::nullopt;
-  Rung rung{&scheme, Accumulator::fp32, Rung::any_span,
-            fitted_program(scheme, plan.problem.type, plan.problem.products())};
+  Rung rung{&scheme, Accumulator::fp32, Rung::any_span, fitted_program(scheme, plan.problem)};
   if (rung.program.recombination == Recombination::exact_sums) return rung;
   const auto ways = plan.engine->accumulators(rung.program.format().id);
   const auto found =
       name.empty() ? ways.begin() : std::find(ways.begin(), ways.end(), find_accumulator(name));
   if (found == ways.end()) return std::nullopt;
   rung.accumulator = *found;
-  return sums_wrap(rung, plan.problem.k) ? std::nullopt : std::optional(rung);
+  return sums_wrap(rung, plan.problem.products()) ? std::nullopt : std::optional(rung);
 }
 
 // Makes a ladder of increasing spans fit its places. Where native follows, the widest go: it takes what they would.
@@ -239,14 +240,13 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
   if (!scheme->operands.contains(plan.problem.type)) {
     fail(Status::not_supported, "scheme {} does not take {} operands", name, type_name(plan.problem.type));
   }
-  Rung rung{scheme, Accumulator::fp32, Rung::any_span,
-            fitted_program(*scheme, plan.problem.type, plan.problem.products())};
+  Rung rung{scheme, Accumulator::fp32, Rung::any_span, fitted_program(*scheme, plan.problem)};
   if (rung.program.recombination != Recombination::exact_sums) {
     rung.accumulator =
         choose_accumulator(*plan.engine, rung.program.format(), settings[SettingId::accumulator].value);
-    if (sums_wrap(rung, plan.problem.k)) {
-      fail(Status::not_supported, "scheme {}: sums of k = {} may wrap in {}", name, plan.problem.k,
-           accumulator_name(rung.accumulator));
+    if (sums_wrap(rung, plan.problem.products())) {
+      fail(Status::not_supported, "scheme {}: sums of {} products may wrap in {}", name,
+           plan.problem.products(), accumulator_name(rung.accumulator));
     }
   }
   plan.contract.coefficient = 0;
@@ -306,6 +306,13 @@ void check_accumulator_name(const std::string& name) {
 Program fitted_program(const Scheme& scheme, OperandType type, std::int64_t k) {
   Program program = scheme.program;
   if (scheme.fit != nullptr && k > 0) scheme.fit(program, type, k);
+  return program;
+}
+
+Program fitted_program(const Scheme& scheme, const Problem& problem) {
+  Program program = fitted_program(scheme, problem.type, problem.products());
+  if (problem.complex && scheme.multiply_entries != nullptr && problem.k > 0)
+    scheme.multiply_entries(program);
   return program;
 }
 

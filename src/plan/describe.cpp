@@ -65,6 +65,11 @@ const char* kind_name(SplitKind kind) {
   return "";
 }
 
+Json basis_json(const ComplexBasis& basis) {
+  if (basis.empty()) return {};
+  return {{"with_root", basis.with_root}, {"without", basis.without}};
+}
+
 Json split_json(const SplitRule& rule) {
   return {{"kind", kind_name(rule.kind)},
           {"format", rule.format->name},
@@ -73,7 +78,8 @@ Json split_json(const SplitRule& rule) {
           {"residual_rounding", rounding_name(rule.residual_rounding)},
           {"residual_exponent", rule.residual_exponent},
           {"scale_vectors", rule.scale_vectors},
-          {"top_exponent", rule.scale_vectors ? Json(rule.top_exponent) : Json()}};
+          {"top_exponent", rule.scale_vectors ? Json(rule.top_exponent) : Json()},
+          {"complex_basis", basis_json(rule.complex_basis)}};
 }
 
 Json schedule_json(const Schedule& schedule) {

@@ -67,7 +67,7 @@ template <class T>
 void recombine(const Program& program, const Accumulators& sums, std::span<const VectorRange> rows,
                std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c, int threads) {
   if (program.recombination == Recombination::residues)
-    return recombine_residues(sums, rows, columns, alpha, beta, c, threads);
+    return recombine_residues(sums, program.residue_system(), rows, columns, alpha, beta, c, threads);
   std::array<int, max_groups> exponents{};
   for (int g = 0; g < program.schedule.sums(); ++g) exponents[g] = program.schedule.sum_exponent(g);
   recombine_weighted(sums, exponents, rows, columns, alpha, beta, c, threads);
@@ -87,12 +87,12 @@ void run_program(const Plan& plan, const Blocking& blocking, const Program& prog
   Slices slices_a;
   for (std::int64_t j = 0; j < c.columns; j += blocking.n) {
     const std::int64_t columns = std::min(blocking.n, c.columns - j);
-    const Slices slices_b = split_block(b, parts * j, parts * columns, plan.threads);
+    const Slices slices_b = split_block(b, j, columns, plan.threads);
     for (std::int64_t i = 0; i < c.rows; i += blocking.m) {
       const std::int64_t rows = std::min(blocking.m, c.rows - i);
       if (j == 0 || blocking.m < c.rows) slices_a = split_block(a, i, rows, plan.threads);
       sums.rows = rows;
-      sums.columns = parts * columns;
+      sums.columns = slices_b.vectors;
       plan.engine->multiply(
           {&program.schedule, slices_a, slices_b, sums, accumulator, memory.scratch, plan.threads});
       recombine(program, sums, a.ranges.subspan(i, rows), b.ranges.subspan(parts * j, parts * columns), alpha,

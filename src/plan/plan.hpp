@@ -33,6 +33,9 @@ struct Rung {
 // The scheme's program for operands of that type and sums of k products (Problem::products).
 Program fitted_program(const Scheme& scheme, OperandType type, std::int64_t k);
 
+// The same for a problem: of complex entries by the fewest products.
+Program fitted_program(const Scheme& scheme, const Problem& problem);
+
 // What is asked of C: |C - AB| <= coefficient * (|A||B|)_ij before alpha and beta.
 struct Contract {
   std::string accuracy;  // as asked for, or the default of the type

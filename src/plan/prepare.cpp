@@ -44,7 +44,7 @@ void split_entry(const Plan& plan, Side side, const View& copy, Prepared::Entry&
   if (rule.kind == SplitKind::successive) return;  // how many slices, the other operand and the block decide
   for (VectorRange& range : entry.ranges) set_scale(range, rule);
   entry.slices = make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices,
-                             copy.rows, copy.columns);
+                             vectors_per_entry(copy, rule) * entries_of(copy).rows, slice_length(copy, rule));
   entry.slice_memory = allocate(plan, entry.slices.bytes());
   entry.slices.data = static_cast<std::byte*>(entry.slice_memory.pointer());
   split_operand(copy, rule, entry.ranges, entry.slices, plan.threads);

@@ -108,6 +108,11 @@ struct Program {
     return format().floating && !schedule.integer_sums ? SumType::f32 : SumType::i64;
   }
 
+  // What their sums are residues of.
+  ResidueSystem residue_system() const { return {split_a.slices, split_a.complex_basis}; }
+  // Columns of sums for each of a complex C's: of an embedding, the parts.
+  bool multiplies_entries() const { return !split_a.complex_basis.empty(); }
+
   // The same residual scaling on both sides, and its inverse on the groups of the cross terms.
   void set_residual_exponent(int exponent, std::span<const int> cross_groups) {
     split_a.residual_exponent = split_b.residual_exponent = exponent;
@@ -140,6 +145,9 @@ struct Scheme {
 
   // Fits the program to the operands' type and the inner length k (> 0).
   void (*fit)(Program& program, OperandType type, std::int64_t k) = nullptr;
+
+  // What the fitted program of an embedding becomes where complex entries are multiplied by fewer products.
+  void (*multiply_entries)(Program& program) = nullptr;
 
   // Fits the program to the exponents of one batch entry's operands, or fails with
   // contract_unreachable where they are outside all that it covers.

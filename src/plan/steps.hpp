@@ -29,17 +29,19 @@ void set_program(const Program& program, SideOf<T>& a, SideOf<T>& b) {
   for (VectorRange& range : b.ranges) set_scale(range, *b.rule);
 }
 
-// Slices of vectors first...first + count - 1 of a side.
+// Slices of rows of op(A), or columns of op(B), first...first + count - 1.
 template <class T>
 Slices split_block(const SideOf<T>& side, std::int64_t first, std::int64_t count, int threads) {
+  const std::int64_t per_entry = vectors_per_entry(side.view, *side.rule);
   if (side.prepared != nullptr && side.prepared->slices.data != nullptr && side.inner.empty() &&
       side.prepared->rule == *side.rule && side.prepared->slices.storage == side.slices.storage) {
-    return side.prepared->slices.block(first, count);
+    return side.prepared->slices.block(per_entry * first, per_entry * count);
   }
   Slices slices = side.slices;
-  slices.vectors = count;
-  split_operand(side.view.vectors(first, count), *side.rule, side.ranges.subspan(first, count), slices,
-                threads, side.inner);
+  slices.vectors = per_entry * count;
+  const std::int64_t parts = side.view.rows / entries_of(side.view).rows;
+  split_operand(side.view.vectors(parts * first, parts * count), *side.rule,
+                side.ranges.subspan(parts * first, parts * count), slices, threads, side.inner);
   return slices;
 }
 
@@ -52,20 +54,22 @@ struct BlockMemory {
 template <class T>
 BlockMemory take_block(const Plan& plan, const Program& program, const Blocking& blocking, SideOf<T>& a,
                        SideOf<T>& b, Workspace& workspace) {
+  const std::int64_t k = slice_length(a.view, program.split_a);
+  const std::int64_t columns = vectors_per_entry(b.view, program.split_b) * blocking.n;
   const auto take_slices = [&](const SplitRule& rule, std::int64_t vectors) {
-    Slices slices = make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices,
-                                vectors, plan.problem.products());
+    Slices slices =
+        make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices, vectors, k);
     slices.data = workspace.take(slices.bytes());
     return slices;
   };
   a.slices = take_slices(program.split_a, blocking.m);
-  b.slices = take_slices(program.split_b, parts_of<T> * blocking.n);
+  b.slices = take_slices(program.split_b, columns);
   BlockMemory memory;
-  memory.sums = make_accumulators(program.sum_type(plan.engine->reduces_sums()), blocking.m,
-                                  parts_of<T> * blocking.n, program.schedule.sums());
+  memory.sums = make_accumulators(program.sum_type(plan.engine->reduces_sums()), blocking.m, columns,
+                                  program.schedule.sums());
   memory.sums.data = workspace.take(memory.sums.bytes());
-  memory.scratch = workspace.take(plan.engine->scratch_bytes(program.schedule, program.format().id,
-                                                             plan.problem.products(), plan.threads));
+  memory.scratch =
+      workspace.take(plan.engine->scratch_bytes(program.schedule, program.format().id, k, plan.threads));
   return memory;
 }
 

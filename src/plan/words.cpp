@@ -18,7 +18,8 @@ const char* rounding_words(Rounding rounding) {
 std::string split_words(const SplitRule& rule) {
   if (rule.kind == SplitKind::residues) {
     return fmt::format("residues modulo {} numbers, rows and columns scaled to integers below 2^{}",
-                       rule.slices, rule.top_exponent + 1);
+                       rule.complex_basis.empty() ? rule.slices : rule.complex_basis.count(),
+                       rule.top_exponent + 1);
   }
   if (rule.kind == SplitKind::successive) {
     return fmt::format(
@@ -41,6 +42,8 @@ std::string split_words(const SplitRule& rule) {
 }
 
 std::string term_words(const Program& program) {
+  if (program.multiplies_entries())
+    return "two of complex entries a modulus where -1 is a square, three a modulus elsewhere";
   if (program.recombination == Recombination::residues) return "one a modulus";
   if (program.recombination == Recombination::error_free) return "at most, for each slice of B";
   const Schedule& schedule = program.schedule;

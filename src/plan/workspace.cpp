@@ -32,8 +32,9 @@ std::size_t check_bytes(const Plan& plan, const Blocking& blocking) {
 // What take_block (plan/steps.hpp) takes.
 std::size_t block_bytes(const Plan& plan, const Program& program, const Blocking& blocking) {
   const SliceStorage storage = plan.engine->slice_storage(program.format().id);
-  const std::int64_t k = plan.problem.products();
-  const std::int64_t columns = plan.problem.parts() * blocking.n;
+  const bool entries = program.multiplies_entries();
+  const std::int64_t k = entries ? plan.problem.k : plan.problem.products();
+  const std::int64_t columns = (entries ? 1 : plan.problem.parts()) * blocking.n;
   const Accumulators sums = make_accumulators(program.sum_type(plan.engine->reduces_sums()), blocking.m,
                                               columns, program.schedule.sums());
   return make_slices(program.format(), storage, program.split_a.slices, blocking.m, k).bytes() +

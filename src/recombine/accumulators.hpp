@@ -16,7 +16,7 @@ enum class SumType : std::uint8_t {
   f32,
   i64,
   i128,
-  residue,  // 0 ... moduli[g] - 1 of group g, from engines that reduce sums as they leave
+  residue,  // 0 ... m - 1 of a group with the modulus m, from engines that reduce sums as they leave
 };
 
 // Sum of group g for entry (i, j): element g * group_stride() + i + j * rows.

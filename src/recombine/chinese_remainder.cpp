@@ -53,13 +53,41 @@ void put_digit(Integer& integer, std::uint64_t digit, int position) {
   if (offset + part_bits > 64 && limb + 1 < residue_limbs) integer.limb[limb + 1] |= digit >> (64 - offset);
 }
 
+// Of a number coprime to the modulus, 0 ... modulus - 1; of all numbers modulo 1 it is 1.
+int inverse_modulo(int x, int modulus) {
+  int inverse = 1;
+  while (inverse < modulus && x * inverse % modulus != 1) ++inverse;
+  return inverse;
+}
+
+std::array<std::uint32_t, 3> weights_of(std::int64_t part, int modulus, int root) {
+  const auto mod = [modulus](int x) { return static_cast<std::uint32_t>((x % modulus + modulus) % modulus); };
+  if (root == 0 && part == 0) return {1, mod(-1), 0};
+  if (root == 0) return {mod(-1), mod(-1), 1};
+  const int half = inverse_modulo(2, modulus);  // re = (p + q) / 2, im = (p - q) / (2 w)
+  const int factor = part == 0 ? half : half * inverse_modulo(root, modulus) % modulus;
+  return {mod(factor), mod(part == 0 ? factor : -factor), 0};
+}
+
+// Three products below 2^16 each: the quotient by the rounded-up reciprocal is exact.
+KINTSUGI_VECTORISED void weigh(const std::uint8_t* first, const std::uint8_t* second,
+                               const std::uint8_t* third, const std::array<std::uint32_t, 3>& weights,
+                               int modulus, std::uint8_t* residues) {
+  const auto divisor = static_cast<std::uint64_t>(modulus);
+  const std::uint64_t reciprocal = ((std::uint64_t{1} << 32) + divisor - 1) / divisor;
+  for (int e = 0; e < lanes; ++e) {
+    const std::uint64_t sum = first[e] * weights[0] + second[e] * weights[1] + third[e] * weights[2];
+    residues[e] = static_cast<std::uint8_t>(sum - (sum * reciprocal >> 32) * divisor);
+  }
+}
+
 }  // namespace
 
-ChineseRemainder::ChineseRemainder(int count) : count_(count) {
+ChineseRemainder::ChineseRemainder(const ResidueSystem& system) : system_(system) {
   const Integer product = product_without(-1);
   parts_ = (product.length() + part_bits - 1) / part_bits;
   product_ = parts_of<Parts>(product);
-  for (int t = 0; t < count; ++t) {
+  for (int t = 0; t < system_.count(); ++t) {
     part_[t] = parts_of<Parts>(product_without(t));
     inverses_[t] = inverse_of_part(t);
   }
@@ -68,8 +96,8 @@ ChineseRemainder::ChineseRemainder(int count) : count_(count) {
 void ChineseRemainder::sum_up(const Residues& residues, Sums& sums) const {
   std::fill_n(sums.quotient, lanes, 0.0);
   for (int l = 0; l < parts_; ++l) std::fill_n(sums.limb[l], lanes, 0.0);
-  for (int t = 0; t < count_; ++t)
-    add_residues(residues[t], moduli[t], inverses_[t], part_[t].data(), parts_, sums);
+  for (int t = 0; t < system_.count(); ++t)
+    add_residues(residues[t], system_.modulus(t), inverses_[t], part_[t].data(), parts_, sums);
   take_multiples(product_.data(), parts_, sums);
 }
 
@@ -98,38 +126,65 @@ ExactNumber<residue_limbs> ChineseRemainder::number(const Sums& sums, int lane) 
 
 Integer ChineseRemainder::product_without(int left_out) const {
   Integer product{{1}};
-  for (int t = 0; t < count_; ++t) {
+  for (int t = 0; t < system_.count(); ++t) {
     if (t == left_out) continue;
     Integer next;
-    next.add_multiple(product, static_cast<std::uint64_t>(moduli[t]));
+    next.add_multiple(product, static_cast<std::uint64_t>(system_.modulus(t)));
     product = next;
   }
   return product;
 }
 
 int ChineseRemainder::inverse_of_part(int t) const {
-  std::uint32_t part = 1;
-  for (int s = 0; s < count_; ++s) {
-    if (s != t) part = reduce(std::uint64_t{part} * static_cast<unsigned>(moduli[s]), t);
+  const int modulus = system_.modulus(t);
+  int part = 1;
+  for (int s = 0; s < system_.count(); ++s) {
+    if (s != t) part = part * system_.modulus(s) % modulus;
   }
-  int inverse = 1;
-  while (count_ > 1 && reduce(std::uint64_t{part} * static_cast<unsigned>(inverse), t) != 1) ++inverse;
-  return inverse;
+  return inverse_modulo(part, modulus);
 }
 
-const ChineseRemainder::Residues& ResidueLanes::at(std::int64_t i, std::int64_t j) {
+PartWeights::PartWeights(const ComplexBasis& basis) {
+  for (std::int64_t part = 0; part < 2; ++part) {
+    for (int t = 0; t < basis.count(); ++t)
+      weights_[part][t] = weights_of(part, basis.modulus(t), basis.root(t));
+  }
+}
+
+const std::uint8_t* ResidueLanes::group_at(int group, int modulus, std::int64_t i, std::int64_t column,
+                                           Lanes& copy) const {
   const auto count = static_cast<int>(std::min<std::int64_t>(lanes, sums_.rows - i));
-  for (int t = 0; t < sums_.groups; ++t) {
-    pointers_[t] = copies_[t].data();
-    const std::int64_t element = i + j * sums_.rows;
-    if (sums_.type == SumType::i64) {
-      const std::int64_t* source = sums_.group<std::int64_t>(t) + element;
-      for (int e = 0; e < count; ++e) copies_[t][e] = static_cast<std::uint8_t>(reduce_signed(source[e], t));
-    } else if (count < lanes) {
-      std::copy_n(sums_.group<std::uint8_t>(t) + element, count, copies_[t].begin());
-    } else {
-      pointers_[t] = sums_.group<std::uint8_t>(t) + element;
+  const std::int64_t element = i + column * sums_.rows;
+  if (sums_.type == SumType::i64) {
+    const std::int64_t* source = sums_.group<std::int64_t>(group) + element;
+    for (int e = 0; e < count; ++e) {
+      const std::int64_t rest = source[e] % modulus;
+      copy[e] = static_cast<std::uint8_t>(rest < 0 ? rest + modulus : rest);
     }
+    return copy.data();
+  }
+  const std::uint8_t* source = sums_.group<std::uint8_t>(group) + element;
+  if (count == lanes) return source;
+  std::copy_n(source, count, copy.begin());
+  return copy.data();
+}
+
+const ChineseRemainder::Residues& ResidueLanes::at(std::int64_t i, std::int64_t column) {
+  for (int t = 0; t < system_.count(); ++t)
+    pointers_[t] = group_at(t, system_.modulus(t), i, column, copies_[t]);
+  return pointers_;
+}
+
+const ChineseRemainder::Residues& ResidueLanes::of_part(std::int64_t part, std::int64_t i, std::int64_t j) {
+  const ComplexBasis& basis = system_.basis;
+  std::array<Lanes, 3> sums{};
+  std::array<const std::uint8_t*, 3> groups{};
+  for (int t = 0; t < basis.count(); ++t) {
+    const int modulus = basis.modulus(t);
+    const int count = basis.has_root(t) ? 2 : 3;
+    for (int s = 0; s < count; ++s) groups[s] = group_at(basis.first_slice(t) + s, modulus, i, j, sums[s]);
+    weigh(groups[0], groups[1], groups[count - 1], weights_.of(part, t), modulus, copies_[t].data());
+    pointers_[t] = copies_[t].data();
   }
   return pointers_;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "arith/complex_residue.hpp"
 #include "arith/exact_rounding.hpp"
 #include "arith/range.hpp"
 #include "arith/residue.hpp"
@@ -18,7 +19,7 @@ namespace kintsugi::core {
 // The product of all moduli has 342 bits.
 inline constexpr int residue_limbs = 6;
 
-// The constants of the first `count` moduli. With M their product and q_t the inverse of M / m_t mod m_t,
+// The constants of a set of moduli. With M their product and q_t the inverse of M / m_t mod m_t,
 //   N = sum over t of ((r_t q_t) mod m_t) (M / m_t)   mod M.
 class ChineseRemainder {
  public:
@@ -36,9 +37,9 @@ class ChineseRemainder {
 
   using Residues = std::array<const std::uint8_t*, most_moduli>;
 
-  explicit ChineseRemainder(int count);
+  explicit ChineseRemainder(const ResidueSystem& system);
 
-  // residues[t]: `lanes` numbers below moduli[t].
+  // residues[t]: `lanes` numbers below the modulus t.
   void sum_up(const Residues& residues, Sums& sums) const;
 
   // The integer of magnitude below M / 4 with the residues of one lane.
@@ -50,25 +51,49 @@ class ChineseRemainder {
   WideInteger<residue_limbs> product_without(int left_out) const;
   int inverse_of_part(int t) const;
 
-  int count_;
+  ResidueSystem system_;
   int parts_ = 0;
   Parts product_{};
   std::array<Parts, most_moduli> part_{};
   std::array<int, most_moduli> inverses_{};
 };
 
-// Residues of `lanes` entries; of sums in 64 bits they are taken here.
-class ResidueLanes {
+// What the sums of a complex basis' moduli count for in each part of an entry, 0 ... modulus - 1: of a modulus with a root
+// two sums, else three.
+class PartWeights {
  public:
-  explicit ResidueLanes(const Accumulators& sums) : sums_(sums) {}
+  explicit PartWeights(const ComplexBasis& basis);
 
-  // Of entries i, i + 1, ... of column j; those below the last row are anything.
-  const ChineseRemainder::Residues& at(std::int64_t i, std::int64_t j);
+  const std::array<std::uint32_t, 3>& of(std::int64_t part, int t) const { return weights_[part][t]; }
 
  private:
+  std::array<std::array<std::array<std::uint32_t, 3>, most_moduli>, 2> weights_{};
+};
+
+// Residues of `lanes` entries' parts.
+class ResidueLanes {
+ public:
+  ResidueLanes(const Accumulators& sums, const ResidueSystem& system, const PartWeights& weights)
+      : sums_(sums), system_(system), weights_(weights) {}
+
+  // Of rows i, i + 1, ... of a column of the sums; those below the last row are anything.
+  const ChineseRemainder::Residues& at(std::int64_t i, std::int64_t column);
+
+  // Of a part of entries (i, j), (i + 1, j), ... whose sums are those of a basis of complex residues.
+  const ChineseRemainder::Residues& of_part(std::int64_t part, std::int64_t i, std::int64_t j);
+
+ private:
+  using Lanes = std::array<std::uint8_t, ChineseRemainder::lanes>;
+
+  // Residues of a group's sums, which are copied where they are not `lanes` bytes in memory.
+  const std::uint8_t* group_at(int group, int modulus, std::int64_t i, std::int64_t column,
+                               Lanes& copy) const;
+
   const Accumulators& sums_;
+  const ResidueSystem& system_;
+  const PartWeights& weights_;
   ChineseRemainder::Residues pointers_{};
-  std::array<std::array<std::uint8_t, ChineseRemainder::lanes>, most_moduli> copies_{};
+  std::array<Lanes, most_moduli> copies_{};
 };
 
 // The integers of an entry's parts; their exponents undo the scales.
@@ -76,21 +101,25 @@ template <std::int64_t Parts>
 using EntryIntegers = std::array<ExactNumber<residue_limbs>, static_cast<std::size_t>(Parts)>;
 
 // visit(i, j, integers) for every entry whose row of A and column of B are finite. The sums have `Parts` columns for
-// each of the entries'.
+// each of the entries', one where they are those of complex residues; `columns` has `Parts` ranges always.
 template <std::int64_t Parts, class Visit>
-void for_each_integer(const Accumulators& sums, std::span<const VectorRange> rows,
-                      std::span<const VectorRange> columns, int threads, const Visit& visit) {
-  const ChineseRemainder remainder(sums.groups);
-  const std::int64_t entry_columns = sums.columns / Parts;
+void for_each_integer(const Accumulators& sums, const ResidueSystem& system,
+                      std::span<const VectorRange> rows, std::span<const VectorRange> columns, int threads,
+                      const Visit& visit) {
+  const ChineseRemainder remainder(system);
+  const PartWeights weights(system.basis);
+  const bool complex = !system.basis.empty();
+  const std::int64_t entry_columns = complex ? sums.columns : sums.columns / Parts;
 #pragma omp parallel for num_threads(workers_for(entry_columns, threads)) schedule(static)
   for (std::int64_t j = 0; j < entry_columns; ++j) {
     const FloatingEnvironment environment;
     if (!columns[Parts * j].finite()) continue;
-    ResidueLanes residues(sums);
+    ResidueLanes residues(sums, system, weights);
     std::array<ChineseRemainder::Sums, static_cast<std::size_t>(Parts)> integers;
     for (std::int64_t first = 0; first < sums.rows; first += ChineseRemainder::lanes) {
       for (std::int64_t part = 0; part < Parts; ++part)
-        remainder.sum_up(residues.at(first, Parts * j + part), integers[part]);
+        remainder.sum_up(complex ? residues.of_part(part, first, j) : residues.at(first, Parts * j + part),
+                         integers[part]);
       const std::int64_t last = std::min(sums.rows, first + ChineseRemainder::lanes);
       for (std::int64_t i = first; i < last; ++i) {
         if (!rows[i].finite()) continue;

@@ -109,10 +109,10 @@ bool shows(const EntryCheck& check, const Integers<T>& exact, const Deviations<T
 }  // namespace
 
 template <class T>
-void recombine_residues(const Accumulators& sums, std::span<const VectorRange> rows,
-                        std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
-                        int threads) {
-  for_each_integer<parts_of<T>>(sums, rows, columns, threads,
+void recombine_residues(const Accumulators& sums, const ResidueSystem& system,
+                        std::span<const VectorRange> rows, std::span<const VectorRange> columns, T alpha,
+                        T beta, const MatrixView<T>& c, int threads) {
+  for_each_integer<parts_of<T>>(sums, system, rows, columns, threads,
                                 [&](std::int64_t i, std::int64_t j, const Integers<T>& exact) {
                                   T& entry = c(i, j);
                                   const T* old = beta == T(0) ? nullptr : &entry;
@@ -121,7 +121,8 @@ void recombine_residues(const Accumulators& sums, std::span<const VectorRange> r
 }
 
 template <class T>
-std::int64_t recombine_checked_residues(const Accumulators& sums, std::span<const VectorRange> rows,
+std::int64_t recombine_checked_residues(const Accumulators& sums, const ResidueSystem& system,
+                                        std::span<const VectorRange> rows,
                                         std::span<const VectorRange> columns, const EntryCheck& check,
                                         T alpha, T beta, const MatrixView<T>& c, std::uint8_t* open,
                                         bool write, int threads) {
@@ -144,35 +145,38 @@ std::int64_t recombine_checked_residues(const Accumulators& sums, std::span<cons
       state = EntryCheck::closed;
     }
   };
-  for_each_integer<parts_of<T>>(sums, rows, columns, threads, visit);
+  for_each_integer<parts_of<T>>(sums, system, rows, columns, threads, visit);
   return left;
 }
 
-template void recombine_residues(const Accumulators&, std::span<const VectorRange>,
+template void recombine_residues(const Accumulators&, const ResidueSystem&, std::span<const VectorRange>,
                                  std::span<const VectorRange>, float, float, const MatrixView<float>&, int);
-template void recombine_residues(const Accumulators&, std::span<const VectorRange>,
+template void recombine_residues(const Accumulators&, const ResidueSystem&, std::span<const VectorRange>,
                                  std::span<const VectorRange>, double, double, const MatrixView<double>&,
                                  int);
-template std::int64_t recombine_checked_residues(const Accumulators&, std::span<const VectorRange>,
-                                                 std::span<const VectorRange>, const EntryCheck&, float,
-                                                 float, const MatrixView<float>&, std::uint8_t*, bool, int);
-template std::int64_t recombine_checked_residues(const Accumulators&, std::span<const VectorRange>,
-                                                 std::span<const VectorRange>, const EntryCheck&, double,
-                                                 double, const MatrixView<double>&, std::uint8_t*, bool, int);
-template void recombine_residues(const Accumulators&, std::span<const VectorRange>,
+template std::int64_t recombine_checked_residues(const Accumulators&, const ResidueSystem&,
+                                                 std::span<const VectorRange>, std::span<const VectorRange>,
+                                                 const EntryCheck&, float, float, const MatrixView<float>&,
+                                                 std::uint8_t*, bool, int);
+template std::int64_t recombine_checked_residues(const Accumulators&, const ResidueSystem&,
+                                                 std::span<const VectorRange>, std::span<const VectorRange>,
+                                                 const EntryCheck&, double, double, const MatrixView<double>&,
+                                                 std::uint8_t*, bool, int);
+template void recombine_residues(const Accumulators&, const ResidueSystem&, std::span<const VectorRange>,
                                  std::span<const VectorRange>, std::complex<float>, std::complex<float>,
                                  const MatrixView<std::complex<float>>&, int);
-template void recombine_residues(const Accumulators&, std::span<const VectorRange>,
+template void recombine_residues(const Accumulators&, const ResidueSystem&, std::span<const VectorRange>,
                                  std::span<const VectorRange>, std::complex<double>, std::complex<double>,
                                  const MatrixView<std::complex<double>>&, int);
-template std::int64_t recombine_checked_residues(const Accumulators&, std::span<const VectorRange>,
-                                                 std::span<const VectorRange>, const EntryCheck&,
-                                                 std::complex<float>, std::complex<float>,
+template std::int64_t recombine_checked_residues(const Accumulators&, const ResidueSystem&,
+                                                 std::span<const VectorRange>, std::span<const VectorRange>,
+                                                 const EntryCheck&, std::complex<float>, std::complex<float>,
                                                  const MatrixView<std::complex<float>>&, std::uint8_t*, bool,
                                                  int);
-template std::int64_t recombine_checked_residues(const Accumulators&, std::span<const VectorRange>,
-                                                 std::span<const VectorRange>, const EntryCheck&,
-                                                 std::complex<double>, std::complex<double>,
+template std::int64_t recombine_checked_residues(const Accumulators&, const ResidueSystem&,
+                                                 std::span<const VectorRange>, std::span<const VectorRange>,
+                                                 const EntryCheck&, std::complex<double>,
+                                                 std::complex<double>,
                                                  const MatrixView<std::complex<double>>&, std::uint8_t*, bool,
                                                  int);
 

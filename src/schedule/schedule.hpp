@@ -58,6 +58,8 @@ struct Schedule {
   bool integer_sums = false;
   int rescale_exponent = 0;
   std::array<int, max_groups> group_exponents{};
+  // Of residues: the modulus that each group's sums are known by.
+  std::array<std::int16_t, max_groups> group_moduli{};
 
   // Sums outside the engine, and the weight that each still has to get.
   int sums() const { return joint ? 1 : groups; }

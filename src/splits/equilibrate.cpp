@@ -55,6 +55,15 @@ void find_inner_ranges(const View& operand, std::span<InnerRange> ranges, int th
   }
 }
 
+void share_among_parts(std::span<InnerRange> ranges) {
+  for (std::size_t p = 0; p < ranges.size(); p += 2) {
+    InnerRange& range = ranges[p];
+    range.largest = std::max(range.largest, ranges[p + 1].largest);
+    range.smallest = std::min(range.smallest, ranges[p + 1].smallest);
+    ranges[p + 1] = range;
+  }
+}
+
 int balance(std::span<const InnerRange> a, std::span<const InnerRange> b, std::span<double> factors_a,
             std::span<double> factors_b) {
   int smallest = std::numeric_limits<int>::max();

@@ -20,6 +20,9 @@ struct InnerRange {
 template <class View>
 void find_inner_ranges(const View& operand, std::span<InnerRange> ranges, int threads);
 
+// Of an embedding (base/embedding.hpp): both parts of an entry get one range, and so one factor.
+void share_among_parts(std::span<InnerRange> ranges);
+
 // Factors 2^-d_p of A and 2^d_p of B that make the largest magnitudes at every inner index p equal, up to one binade;
 // d_p is a function of exponents alone. It stays where no element of double's range can overflow or lose its last bit.
 // Returns by how many binades the d_p differ.

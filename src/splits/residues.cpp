@@ -9,14 +9,11 @@ namespace kintsugi::core {
 
 namespace {
 
-// Elements of one vector that are split together.
-constexpr int lanes = 64;
+constexpr int lanes = residue_lanes;
 
-struct Limbs {
-  alignas(64) double limb[most_limbs][lanes];
-};
+}  // namespace
 
-KINTSUGI_VECTORISED void take_limbs(const double* x, TwoFactors factors, int count, Limbs& limbs) {
+KINTSUGI_VECTORISED void take_limbs(const double* x, TwoFactors factors, int count, ResidueLimbs& limbs) {
   alignas(64) double integers[lanes];
   for (int e = 0; e < lanes; ++e) integers[e] = any_rounded_to_integer(x[e] * factors.first * factors.second);
   for (int l = count - 1; l >= 0; --l) {
@@ -24,7 +21,9 @@ KINTSUGI_VECTORISED void take_limbs(const double* x, TwoFactors factors, int cou
   }
 }
 
-KINTSUGI_VECTORISED void store_residues(const Limbs& limbs, int count, int t, std::int8_t* target) {
+namespace {
+
+KINTSUGI_VECTORISED void store_residues(const ResidueLimbs& limbs, int count, int t, std::int8_t* target) {
   alignas(64) double sums[lanes];
   const double* weights = residue_detail::limb_residues[t].data();
   for (int e = 0; e < lanes; ++e) sums[e] = limbs.limb[0][e] * weights[0];
@@ -52,7 +51,7 @@ void split_block_into_residues(const View& operand, const SplitRule& rule,
     for (std::int64_t v = first; v < last; ++v) {
       alignas(64) double elements[lanes] = {};
       load_elements(operand, inner, v, begin, end, elements);
-      Limbs limbs;
+      ResidueLimbs limbs;
       take_limbs(elements, two_factors(ranges[v].scale), limb_count, limbs);
       for (int t = 0; t < rule.slices; ++t)
         store_residues(limbs, limb_count, t, slices.vector<std::int8_t>(t, v) + begin);

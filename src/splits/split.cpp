@@ -6,6 +6,7 @@
 
 #include "base/floating_environment.hpp"
 #include "base/workers.hpp"
+#include "splits/complex_residues.hpp"
 #include "splits/residues.hpp"
 #include "splits/vector_blocks.hpp"
 
@@ -70,6 +71,10 @@ bool is_one_word(const SplitRule& rule) {
 template <class View>
 void split_block(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
                  const Slices& slices, std::span<const double> inner, std::int64_t first, std::int64_t last) {
+  if constexpr (std::is_same_v<View, EmbeddedView<float>> || std::is_same_v<View, EmbeddedView<double>>) {
+    if (!rule.complex_basis.empty())
+      return split_block_into_complex_residues(operand, rule, ranges, slices, inner, first, last);
+  }
   if (rule.kind == SplitKind::residues && slices.storage == SliceStorage::packed)
     return split_block_into_residues(operand, rule, ranges, slices, inner, first, last);
   if (slices.storage == SliceStorage::fp32) {

@@ -30,21 +30,6 @@ TEST(Moduli, HoldAQuarterOfTheirProduct) {
   EXPECT_EQ(residue_bits(49), 339);
 }
 
-TEST(Residues, AreTheRemainders) {
-  std::mt19937_64 random(1);
-  for (int t = 0; t < most_moduli; ++t) {
-    const auto m = static_cast<std::uint64_t>(moduli[t]);
-    for (int draw = 0; draw < 2000; ++draw) {
-      const std::uint64_t x = draw < 600 ? static_cast<std::uint64_t>(draw) : random() >> (draw % 64);
-      ASSERT_EQ(reduce(x, t), x % m);
-      const auto y = static_cast<std::int64_t>(x >> 1);
-      const auto signed_modulus = static_cast<std::int64_t>(m);
-      ASSERT_EQ(reduce_signed(-y, t), (-y % signed_modulus + signed_modulus) % signed_modulus);
-    }
-    EXPECT_EQ(reduce(~std::uint64_t{0}, t), ~std::uint64_t{0} % m);
-  }
-}
-
 // Residues of the nearest integer, as int8 holds them; by a power in steps of one bit, another way than the table's.
 TEST(Residues, OfElementsAreThoseOfTheNearestInteger) {
   std::mt19937_64 random(2);

@@ -15,6 +15,7 @@ namespace kintsugi::lab {
 namespace {
 
 using testing::Mpfr;
+using testing::power_of_two;
 
 constexpr double double_max = std::numeric_limits<double>::max();
 constexpr double double_tiny = std::numeric_limits<double>::denorm_min();
@@ -158,6 +159,40 @@ TEST(ExactSum, CancellationDownToTheLastBit) {
     ASSERT_TRUE(sum.is_zero());
     ASSERT_EQ(std::bit_cast<std::uint64_t>(sum.to_double()), 0U);
   }
+}
+
+TEST(ExactSum, SumsOfSumsAndOfIntegers) {
+  Random random(8);
+  for (int trial = 0; trial < 200; ++trial) {
+    ExactSum sum, other;
+    Mpfr expected;
+    for (int l = 0; l < 12; ++l) {
+      const double a = any_double(random);
+      const double b = any_double(random);
+      (l % 2 == 0 ? sum : other).add_product(a, b);
+      expected += Mpfr(a) * Mpfr(b);
+      const std::uint64_t integer = random.bits() >> (random.bits() % 64);
+      const int exponent = static_cast<int>(random.bits() % 5000) - 2500;
+      other.add_integer(integer, exponent, l % 3 == 0);
+      const Mpfr high(std::ldexp(static_cast<double>(integer >> 32), 32)),
+          low(static_cast<double>(integer & 0xffffffffU));
+      const Mpfr term = (high + low) * power_of_two(exponent);
+      l % 3 == 0 ? expected -= term : expected += term;
+    }
+    sum.add(other);
+    ASSERT_TRUE(same(sum, expected)) << trial;
+  }
+  ExactSum lowest;  // zeros below the last bit may stand there
+  lowest.add_integer(std::uint64_t{3} << 40, -ExactSum::one_position - 40, false);
+  ASSERT_TRUE(same(lowest, Mpfr(3) * power_of_two(-ExactSum::one_position)));
+  ExactSum nothing;
+  nothing.add(ExactSum());
+  nothing.add_integer(0, 0, true);
+  EXPECT_TRUE(nothing.is_zero());
+  ExactSum infinite;
+  infinite.add(std::numeric_limits<double>::infinity());
+  nothing.add(infinite);
+  EXPECT_FALSE(nothing.is_finite());
 }
 
 // Lazy carries: more additions than a digit has room for, in both directions and through zero.

@@ -7,26 +7,50 @@ import kintsugi
 import numpy as np
 import pytest
 
-TYPES = [np.float32, np.float64]
+TYPES = [np.float32, np.float64, np.complex64, np.complex128]
 
 
 def random(shape, dtype=np.float64, seed=1):
-    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+    generator = np.random.default_rng(seed)
+    values = generator.standard_normal(shape)
+    if np.issubdtype(dtype, np.complexfloating):
+        values = values + 1j * generator.standard_normal(shape)
+    return values.astype(dtype)
 
 
 def exact(a, b, alpha=1, beta=0, c=None):
-    """alpha a b + beta c of two matrices in rational numbers, rounded once (float64)."""
-    result = np.empty((a.shape[0], b.shape[1]))
+    """alpha a b + beta c of two matrices in rational numbers, each part rounded once (float64, complex128)."""
+    result = np.empty((a.shape[0], b.shape[1]), a.dtype)
     for i, j in np.ndindex(result.shape):
-        total = sum(fractions.Fraction(float(x)) * fractions.Fraction(float(y)) for x, y in zip(a[i], b[:, j]))
-        old = 0 if c is None else fractions.Fraction(beta) * fractions.Fraction(float(c[i, j]))
-        result[i, j] = float(fractions.Fraction(alpha) * total + old)
+        total = [fractions.Fraction(0)] * 2
+        for x, y in zip(a[i], b[:, j]):
+            total = add(total, times(parts(x), parts(y)))
+        total = times(parts(alpha), total)
+        if c is not None:
+            total = add(total, times(parts(beta), parts(c[i, j])))
+        real, imaginary = (float(part) for part in total)
+        result[i, j] = complex(real, imaginary) if np.iscomplexobj(result) else real
     return result
 
 
+def parts(x):
+    """Real and imaginary part as rational numbers."""
+    return fractions.Fraction(float(np.real(x))), fractions.Fraction(float(np.imag(x)))
+
+
+def add(x, y):
+    return x[0] + y[0], x[1] + y[1]
+
+
+def times(x, y):
+    return x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]
+
+
 def tolerance(a, b):
-    """(k + 8) u |a||b|: what native and emulated products of the type's own accuracy promise."""
-    return (a.shape[-1] + 8) * np.finfo(a.dtype).eps / 2 * (np.abs(a) @ np.abs(b)) + np.finfo(a.dtype).tiny
+    """(k + 8) u |a||b|: what native and emulated products of the type's own accuracy promise; a complex one has two
+    products a part."""
+    terms = a.shape[-1] * (2 if np.iscomplexobj(a) else 1)
+    return (terms + 8) * np.finfo(a.dtype).eps / 2 * (np.abs(a) @ np.abs(b)) + np.finfo(a.dtype).tiny
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -47,15 +71,16 @@ def test_shapes_are_those_of_numpy(shapes, dtype):
 def test_policies_keep_the_contract(policy, dtype):
     a, b = random((20, 30), dtype), random((30, 9), dtype, 2)
     c = kintsugi.matmul(a, b, policy=policy)
-    assert (np.abs(c - a.astype(float) @ b) <= 2 * tolerance(a, b)).all()
+    assert (np.abs(c - a.astype(np.result_type(dtype, float)) @ b) <= 2 * tolerance(a, b)).all()
 
 
-def test_exact_is_the_rounded_rational_number():
-    a, b, c = random((4, 30)) * 10.0**random((4, 30), seed=4), random((30, 3), seed=2), random((4, 3), seed=3)
+@pytest.mark.parametrize("dtype, alpha, beta", [(np.float64, 0.3, -1.7), (np.complex128, 0.3 - 2j, -1.7 + 0.1j)])
+def test_exact_is_the_rounded_rational_number(dtype, alpha, beta):
+    a, b, c = random((4, 30), dtype) * 10.0**random((4, 30), seed=4), random((30, 3), dtype, 2), random((4, 3), dtype, 3)
     np.testing.assert_array_equal(kintsugi.matmul(a, b, accuracy="exact"), exact(a, b))
     out = c.copy()
-    assert kintsugi.matmul(a, b, accuracy="exact", alpha=0.3, beta=-1.7, out=out) is out
-    np.testing.assert_array_equal(out, exact(a, b, 0.3, -1.7, c))
+    assert kintsugi.matmul(a, b, accuracy="exact", alpha=alpha, beta=beta, out=out) is out
+    np.testing.assert_array_equal(out, exact(a, b, alpha, beta, c))
 
 
 LAYOUTS = {
@@ -75,7 +100,7 @@ LAYOUTS = {
 @pytest.mark.parametrize("layout_a", LAYOUTS)
 def test_strides_change_no_bit(layout_a, layout_b, dtype):
     a, b = random((6, 9), dtype), random((9, 5), dtype, 2)
-    options = {"scheme": "fp16x3" if dtype == np.float32 else "ozaki2", "engine": "reference"}
+    options = {"scheme": "fp16x3" if dtype in (np.float32, np.complex64) else "ozaki2", "engine": "reference"}
     expected = kintsugi.matmul(a, b, **options)
     result = kintsugi.matmul(LAYOUTS[layout_a](a), LAYOUTS[layout_b](b), **options)
     np.testing.assert_array_equal(result, expected)

@@ -40,7 +40,9 @@ TEST(Equilibrate, FactorsAreExactAndLevel) {
       largest_a = std::max(largest_a, std::fabs(view_a(v, p)));
       largest_b = std::max(largest_b, std::fabs(view_b(v, p)));
     }
-    if (largest_a == 0 || largest_b == 0) EXPECT_EQ(factor_a[p], 1);
+    if (largest_a == 0 || largest_b == 0) {
+      EXPECT_EQ(factor_a[p], 1);
+    }
   }
 }
 

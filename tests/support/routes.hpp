@@ -33,7 +33,8 @@ inline std::vector<std::string> schemes_on(const core::Engine& engine, core::Ope
     if (!engineless && engine.accumulators(scheme->program.format().id).empty()) continue;
     names.emplace_back(scheme->name);
   }
-  for (const char* name : {"quantensor:slices=1", "quantensor:slices=3", "ozaki2:moduli=9",
+  for (const char* name : {"quantensor:slices=1", "quantensor:slices=3", "ozaki-int8:slices=2",
+                           "ozaki-int8:slices=8", "int52:words=2", "int52:words=4", "ozaki2:moduli=9",
                            "ozaki2:moduli=22", "ozaki2:moduli=34", "ozaki2:moduli=49"}) {
     const core::Scheme* scheme = core::find_scheme(name);
     if (scheme->operands.contains(type) && !engine.accumulators(scheme->program.format().id).empty())

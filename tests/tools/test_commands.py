@@ -33,6 +33,7 @@ def test_the_examples_run(program):
     for words in examples:
         program.ok(*words)
     program.ok("generate", "uniform", "512x512", "-o", "A.mtx")
+    program.ok("generate", "uniform", "48x32", "--dtype", "c32", "-o", "Z.npy")
     lines = program.ok("gemm", "--help").stdout.split("Example:\n")[1].splitlines()
     for line in lines:
         if line.startswith("  kintsugi "):

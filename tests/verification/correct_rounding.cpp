@@ -5,7 +5,7 @@
 //   build/tests/correct_rounding 10000000     the figure of docs/results/LOG.md
 #include <fmt/format.h>
 
-#include <bit>
+#include <complex>
 #include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -41,6 +41,19 @@ Options route(std::int64_t number) {
 const std::string moved = "moved";
 
 template <class T>
+std::string type_name() {
+  using Real = decltype(std::real(T()));
+  const std::string bits = std::is_same_v<Real, float> ? "32 " : "64 ";
+  return (std::is_same_v<T, Real> ? "FP" : "complex ") + bits;
+}
+
+std::string text(double x) { return fmt::format("{:a}", x); }
+template <class T>
+std::string text(const std::complex<T>& x) {
+  return fmt::format("({:a}, {:a})", x.real(), x.imag());
+}
+
+template <class T>
 class Judge {
  public:
   Judge(std::map<std::string, Count>& families, std::map<std::string, std::int64_t>& rungs)
@@ -51,7 +64,7 @@ class Judge {
     std::vector<T> c = problem.c;
     gemm(Op::N, Op::N, problem.m, problem.n, problem.k, problem.alpha, problem.a.data(), problem.m,
          problem.b.data(), problem.k, problem.beta, c.data(), problem.m, options, &handle_);
-    Count& count = families_[(std::is_same_v<T, float> ? "FP32 " : "FP64 ") + family];
+    Count& count = families_[type_name<T>() + family];
     count.entries += problem.m * problem.n;
     for (std::size_t e = 0; e < c.size(); ++e) {
       if (std::memcmp(&c[e], &problem.expected[e], sizeof(T)) == 0) continue;
@@ -67,12 +80,12 @@ class Judge {
   static void show(const RoundingProblem<T>& problem, std::size_t e, T computed) {
     const auto i = static_cast<std::int64_t>(e) % problem.m;
     const auto j = static_cast<std::int64_t>(e) / problem.m;
-    fmt::print(stderr, "entry {}, {}: {:a}, expected {:a}; alpha {:a} beta {:a} C {:a}\n", i, j, computed,
-               problem.expected[e], problem.alpha, problem.beta, problem.c[e]);
+    fmt::print(stderr, "entry {}, {}: {}, expected {}; alpha {} beta {} C {}\n", i, j, text(computed),
+               text(problem.expected[e]), text(problem.alpha), text(problem.beta), text(problem.c[e]));
     for (std::int64_t p = 0; p < problem.k; ++p) {
       const T x = problem.a[i + p * problem.m];
       const T y = problem.b[p + j * problem.k];
-      if (x != 0 && y != 0) fmt::print(stderr, "  {:a} * {:a}\n", x, y);
+      if (x != T(0) && y != T(0)) fmt::print(stderr, "  {} * {}\n", text(x), text(y));
     }
   }
 
@@ -140,6 +153,57 @@ RoundingProblem<T> random_problem(Random& random, std::int64_t number) {
   return problem;
 }
 
+// Real or imaginary parts of a column-major matrix.
+template <class T>
+core::MatrixView<T> parts(std::vector<std::complex<T>>& matrix, std::int64_t rows, int part) {
+  return {reinterpret_cast<T*>(matrix.data()) + part, rows, std::ssize(matrix) / rows, 2, 2 * rows};
+}
+
+// Re z (part 0) or Im z (part 1) of the product of two complex numbers.
+template <class T>
+Mpfr product_part(const std::complex<T>& x, const std::complex<T>& y, int part) {
+  if (part == 0) return Mpfr(x.real()) * Mpfr(y.real()) - Mpfr(x.imag()) * Mpfr(y.imag());
+  return Mpfr(x.real()) * Mpfr(y.imag()) + Mpfr(x.imag()) * Mpfr(y.real());
+}
+
+// The same of random complex operands: each part of an entry is rounded once.
+template <class T>
+RoundingProblem<std::complex<T>> random_complex_problem(Random& random, std::int64_t number) {
+  using Entry = std::complex<T>;
+  static const std::string distributions[] = {"uniform",  "phi:1",           "span:30",
+                                              "span:120", "subnormal-mixed", "cancellation:40"};
+  static constexpr double scalars[] = {1, 0, -1, 0.3, -7e8};
+  const auto scalar = [&] { return static_cast<T>(scalars[random.integer(0, 4)]); };
+  RoundingProblem<Entry> problem(12, 10, random.integer(1, 20));
+  const auto distribution = lab::parse_distribution(distributions[number % std::ssize(distributions)]);
+  for (const int part : {0, 1}) {
+    lab::fill(distribution, lab::Side::a, random.bits(), parts(problem.a, problem.m, part));
+    lab::fill(distribution, lab::Side::b, random.bits(), parts(problem.b, problem.k, part));
+    lab::fill(distribution, lab::Side::a, random.bits(), parts(problem.c, problem.m, part));
+  }
+  problem.alpha = {scalar(), scalar()};
+  problem.beta = {scalar(), scalar()};
+  for (std::int64_t e = 0; e < problem.m * problem.n; ++e) {
+    Mpfr sum[2];
+    for (std::int64_t p = 0; p < problem.k; ++p) {
+      const Entry& x = problem.a[e % problem.m + p * problem.m];
+      const Entry& y = problem.b[p + e / problem.m * problem.k];
+      for (const int part : {0, 1}) sum[part] += product_part(x, y, part);
+    }
+    const Mpfr re(problem.alpha.real()), im(problem.alpha.imag());
+    problem.expected[e] = {
+        rounded<T>(re * sum[0] - im * sum[1] + product_part(problem.beta, problem.c[e], 0)),
+        rounded<T>(re * sum[1] + im * sum[0] + product_part(problem.beta, problem.c[e], 1))};
+  }
+  return problem;
+}
+
+template <class T>
+void judge_complex_round(Random& random, std::int64_t number, Judge<std::complex<T>>& judge) {
+  for (int part = 0; part < 6; ++part)
+    judge("random, against MPFR", random_complex_problem<T>(random, 6 * number + part), route(number));
+}
+
 template <class T>
 void judge_round(Random& random, std::int64_t number, Judge<T>& judge) {
   constexpr std::int64_t rows = 256, columns = 8;
@@ -179,10 +243,14 @@ int run(std::int64_t wanted) {
   std::map<std::string, std::int64_t> rungs;
   Judge<float> floats(families, rungs);
   Judge<double> doubles(families, rungs);
+  Judge<std::complex<float>> complex_floats(families, rungs);
+  Judge<std::complex<double>> complex_doubles(families, rungs);
   Count all;
   for (std::int64_t number = 0; all.entries < wanted; ++number) {
     judge_round(random, number, floats);
     judge_round(random, number, doubles);
+    judge_complex_round(random, number, complex_floats);
+    judge_complex_round(random, number, complex_doubles);
     all = {};
     for (const auto& [family, count] : families) {
       all.entries += count.entries;

@@ -61,12 +61,12 @@ KINTSUGI_VECTORISED void reduce_sums(const std::uint32_t* sums, std::int64_t cou
 }
 
 // What of the tile lies inside the sums leaves into them, as residues or as integers.
-void leave_reduced(const Accumulators& sums, int group, std::int64_t row, std::int64_t column, bool first,
-                   const std::uint32_t* inside) {
+void leave_reduced(const Accumulators& sums, int group, std::int32_t modulus, std::int64_t row,
+                   std::int64_t column, bool first, const std::uint32_t* inside) {
   const std::int64_t rows = std::min(tile, sums.rows - row);
   const std::int64_t columns = std::min(tile, sums.columns - column);
   for (std::int64_t j = 0; j < columns; ++j) {
-    reduce_sums(inside + j * tile, rows, moduli[static_cast<std::size_t>(group)], first,
+    reduce_sums(inside + j * tile, rows, modulus, first,
                 sums.group<std::uint8_t>(group) + row + (column + j) * sums.rows);
   }
 }
@@ -96,8 +96,11 @@ void multiply_tile(const Multiplication& task, const Int8Kernels& kernels, std::
     for (std::int64_t begin = 0; begin < k; begin += block) {
       std::fill_n(inside, tile_entries, 0U);
       add_terms(task, kernels, g, row, column, begin, std::min(k, begin + block), packed, inside);
-      const auto leave = task.sums.type == SumType::residue ? leave_reduced : leave_engine;
-      leave(task.sums, g, row, column, begin == 0, inside);
+      if (task.sums.type == SumType::residue) {
+        leave_reduced(task.sums, g, task.schedule->group_moduli[g], row, column, begin == 0, inside);
+      } else {
+        leave_engine(task.sums, g, row, column, begin == 0, inside);
+      }
     }
   }
 }

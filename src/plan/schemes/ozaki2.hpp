@@ -42,6 +42,7 @@ constexpr Program ozaki2_program(int count) {
   Schedule& schedule = program.schedule;
   schedule.terms = schedule.terms.first(static_cast<std::size_t>(count));
   schedule.slices_a = schedule.slices_b = schedule.groups = count;
+  for (int t = 0; t < count; ++t) schedule.group_moduli[t] = static_cast<std::int16_t>(moduli[t]);
   return program;
 }
 
@@ -66,6 +67,30 @@ inline void fit_ozaki2(Program& program, OperandType, std::int64_t k) {
   program.split_a.top_exponent = program.split_b.top_exponent = bits - 1;
 }
 
+inline constexpr auto ozaki2_complex_terms = [] {
+  std::array<Term, 3 * most_moduli> terms{};
+  for (int t = 0; t < 3 * most_moduli; ++t) {
+    const auto place = static_cast<std::int16_t>(t);
+    terms[t] = {place, place, place};
+  }
+  return terms;
+}();
+
+// The same integers modulo a basis of complex residues, which holds as many bits.
+inline void multiply_entries_by_ozaki2(Program& program) {
+  const ComplexBasis basis = cheapest_basis(residue_bits(program.split_a.slices));
+  if (basis.empty()) return;
+  program.split_a.complex_basis = program.split_b.complex_basis = basis;
+  program.split_a.slices = program.split_b.slices = basis.slices();
+  Schedule& schedule = program.schedule;
+  schedule.terms = std::span(ozaki2_complex_terms).first(static_cast<std::size_t>(basis.slices()));
+  schedule.slices_a = schedule.slices_b = schedule.groups = basis.slices();
+  for (int t = 0; t < basis.count(); ++t) {
+    for (int s = basis.first_slice(t); s < basis.first_slice(t) + (basis.has_root(t) ? 2 : 3); ++s)
+      schedule.group_moduli[s] = static_cast<std::int16_t>(basis.modulus(t));
+  }
+}
+
 inline constexpr Scheme ozaki2{
     .name = "ozaki2",
     .summary = "integers of b bits modulo N numbers, one int8 product each, Chinese remainder, one rounding",
@@ -83,6 +108,7 @@ inline constexpr Scheme ozaki2{
     .parameters = "moduli=2...49",
     .configure = configure_ozaki2,
     .fit = fit_ozaki2,
+    .multiply_entries = multiply_entries_by_ozaki2,
 };
 
 }  // namespace kintsugi::core::schemes

@@ -1,8 +1,8 @@
 // Not a test: rates of products of 52-bit words on this machine, for docs/results/LOG.md.
 //   build/tests/int52_rate [m = n = k] [threads] [rounds]
 // Products alone per second of processor time; then whole calls of scheme int52 and of the native DGEMM, one after the
-// other, per second of the clock: best of all rounds, so that a busy machine counts less. The result is checked before
-// anything is timed.
+// other, per second of the clock and of processor time: best of all rounds, so that a busy machine counts less. The
+// result is checked before anything is timed.
 #include <fmt/format.h>
 #include <immintrin.h>
 
@@ -33,12 +33,20 @@ double clock_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-template <class Clock, class Work>
-double rate(double operations, const Clock& clock, const Work& work) {
-  const double start = clock();
-  work();
-  return operations / (clock() - start) * 1e-9;
-}
+// Best of all measurements.
+struct Rates {
+  double of_clock = 0;
+  double of_processor = 0;
+
+  template <class Work>
+  void measure(double operations, const Work& work) {
+    const double clock = clock_seconds();
+    const double processor = processor_seconds();
+    work();
+    of_processor = std::max(of_processor, operations / (processor_seconds() - processor) * 1e-9);
+    of_clock = std::max(of_clock, operations / (clock_seconds() - clock) * 1e-9);
+  }
+};
 
 // VPMADD52 on registers alone, 16 independent sums; two instructions a product.
 __attribute__((target("avx512f"))) void register_resident(long rounds) {
@@ -55,7 +63,7 @@ double operations(std::int64_t size) {
 }
 
 // A family alone, on words that use all bits.
-void print_products(const Int52Kernels& kernels, std::int64_t size, int threads) {
+void print_products(const Int52Kernels& kernels, std::int64_t size, int threads, int rounds) {
   const Schedule schedule = make_schedule(single_product);
   Slices slices = make_slices(int52, SliceStorage::packed, 1, size, size);
   std::vector<std::byte> memory(slices.bytes()), sums_memory;
@@ -68,11 +76,11 @@ void print_products(const Int52Kernels& kernels, std::int64_t size, int threads)
   sums.data = sums_memory.data();
   std::vector<std::byte> scratch(static_cast<std::size_t>(threads) * int52_worker_bytes(kernels));
   const Multiplication task{&schedule, slices, slices, sums, Accumulator::int128, scratch.data(), threads};
-  double best = 0;
-  for (int round = 0; round < 5; ++round) {
-    best = std::max(best, rate(operations(size), processor_seconds, [&] { multiply_int52(task, kernels); }));
+  Rates rates;
+  for (int round = 0; round < rounds; ++round) {
+    rates.measure(operations(size), [&] { multiply_int52(task, kernels); });
   }
-  fmt::print("int52 {}, products alone, n = {}: {:.1f} Gop/s\n", kernels.name, size, best);
+  fmt::print("int52 {}, products alone, n = {}: {:.1f} Gop/s\n", kernels.name, size, rates.of_processor);
 }
 
 // Square matrices and one call of the library after the other.
@@ -132,13 +140,17 @@ void print_calls(std::int64_t size, int threads, int rounds) {
     fmt::print("{}: max componentwise error {:.2e}\n", scheme == nullptr ? "native" : scheme,
                calls.componentwise_error());
   }
-  double words = 0, native = 0;
+  Rates words, native;
   for (int round = 0; round < rounds; ++round) {
-    native = std::max(native, rate(operations(size), clock_seconds, [&] { calls.run(nullptr); }));
-    words = std::max(words, rate(operations(size), clock_seconds, [&] { calls.run("int52"); }));
+    native.measure(operations(size), [&] { calls.run(nullptr); });
+    words.measure(operations(size), [&] { calls.run("int52"); });
   }
-  fmt::print("n = {}, threads = {}: int52 {:.1f} GFLOP/s, native {:.1f} GFLOP/s, ratio {:.3f}\n", size,
-             threads, words, native, words / native);
+  const auto print = [&](const char* clock, double of_words, double of_native) {
+    fmt::print("n = {}, threads = {}, {}: int52 {:.1f} GFLOP/s, native {:.1f} GFLOP/s, ratio {:.3f}\n", size,
+               threads, clock, of_words, of_native, of_words / of_native);
+  };
+  print("clock", words.of_clock, native.of_clock);
+  print("processor time", words.of_processor, native.of_processor);
 }
 
 }  // namespace
@@ -151,10 +163,11 @@ int main(int count, char** words) {
   const int rounds = count > 3 ? std::atoi(words[3]) : 5;
   if (__builtin_cpu_supports("avx512ifma")) {
     constexpr long turns = 20'000'000;
-    fmt::print("VPMADD52 on registers: {:.1f} Gop/s\n",
-               rate(8.0 * 16 * turns, processor_seconds, [] { register_resident(turns); }));
+    Rates rates;
+    rates.measure(8.0 * 16 * turns, [] { register_resident(turns); });
+    fmt::print("VPMADD52 on registers: {:.1f} Gop/s\n", rates.of_processor);
   }
-  print_products(*int52_families().front(), size, threads);
-  print_products(int52_generic, 512, threads);
+  print_products(*int52_families().front(), size, threads, rounds);
+  print_products(int52_generic, 512, threads, rounds);
   print_calls(size, threads, rounds);
 }
