@@ -131,6 +131,7 @@ TEST(Engines, AreFoundByName) {
   EXPECT_EQ(engine_names(), "cpu, reference");
   for (const Engine* engine : all_engines()) {
     EXPECT_FALSE(engine->summary().empty());
+    EXPECT_EQ(engine->accumulators(FormatId::fp64).front(), Accumulator::fp64);
     for (const Format* format : formats) {
       for (const Accumulator way : engine->accumulators(format->id)) EXPECT_TRUE(supports(way, format->id));
     }
