@@ -46,7 +46,9 @@ TEST(ComplexBasis, TheCheapestOfAllHoldsTheBits) {
     for (int a = 0; a <= whole.with_root; ++a) {
       for (int b = 0; b <= whole.without; ++b) {
         const ComplexBasis other{a, b};
-        if (other.slices() < found.slices()) ASSERT_LT(residue_bits(other), bits) << a << " + " << b;
+        if (other.slices() < found.slices()) {
+          ASSERT_LT(residue_bits(other), bits) << a << " + " << b;
+        }
       }
     }
   }

@@ -14,7 +14,9 @@ TEST(Moduli, ArePairwiseCoprimeAndTheLargest) {
   for (int s = 0; s < most_moduli; ++s) {
     bits += std::log2(moduli[s]);
     for (int t = 0; t < s; ++t) EXPECT_EQ(std::gcd(moduli[s], moduli[t]), 1);
-    if (s > 0) EXPECT_LT(moduli[s], moduli[s - 1]);
+    if (s > 0) {
+      EXPECT_LT(moduli[s], moduli[s - 1]);
+    }
   }
   EXPECT_EQ(moduli[0], 256);
   EXPECT_EQ(moduli[1], 255);
