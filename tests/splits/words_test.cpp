@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "arith/exact_sum.hpp"
-#include "formats/formats.hpp"
+#include "formats/int52.hpp"
 #include "lab/generators.hpp"
 #include "plan/program.hpp"
 #include "splits/ranges.hpp"
