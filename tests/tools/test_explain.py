@@ -184,10 +184,15 @@ def test_accuracy_and_what_it_excludes(explained):
     assert rows["bf16x3"]["verdict"].startswith("not proved: its bound, ")
     assert rows["fp16"]["meets_contract"] is False
     document, rows = explained(*SIZES, "uniform", "--accuracy", "exact")
-    assert [choice["chosen"] for choice in document["choices"]] == ["ozaki2", "ozaki2"]
+    chosen = [choice["chosen"] for choice in document["choices"]]
+    assert all(name.startswith("ozaki2:moduli=") for name in chosen) and chosen[0] == chosen[1]
+    assert [rung["checked"] for rung in document["choices"][0]["ladder"]] == [True, True, True, False]
+    assert rows["ozaki2"]["verdict"].endswith(": " + ", ".join(
+        rung["scheme"] for rung in document["choices"][0]["ladder"][:3]))
+    assert rows["superaccumulator"]["verdict"] == "the ladder's last rung: for entries that no checked one settles"
     assert rows["native"]["verdict"] == "not proved to give the 0 |A||B| of accuracy exact"
     assert rows["ozaki2"]["meets_contract"] and not rows["fp16x3"]["meets_contract"]
-    assert [name for name, row in rows.items() if row["proved"]] == ["ozaki2", "superaccumulator"]
+    assert [name for name, row in rows.items() if row["proved"]] == ["superaccumulator"]
     document, rows = explained(*SIZES, "uniform", "--accuracy", "1e-30")
     assert [choice["chosen"] for choice in document["choices"]] == [None, None]
     assert document["choices"][0]["reason"].startswith('accuracy "1e-30" allows ')

@@ -9,7 +9,7 @@ namespace kintsugi::tools {
 namespace {
 
 LadderRung rung_of(const Json& rung) {
-  LadderRung result{cell(rung, "scheme"), std::nullopt, 0};
+  LadderRung result{cell(rung, "scheme"), std::nullopt, 0, rung.at("checked").get<bool>()};
   if (!rung.at("largest_span").is_null()) result.largest_span = rung.at("largest_span").get<int>();
   if (rung.contains("program")) result.products = rung.at("program").at("products").get<int>();
   return result;
@@ -22,6 +22,8 @@ std::string reason_of(const Choice& choice, const Json& plan, int span) {
   if (!choice.taken)
     return fmt::format("vectors span up to {} and no program is proved for more than {}", binades(span),
                        *choice.rungs.back().largest_span);
+  if (choice.checked())
+    return "residues, every entry checked against the accuracy; what a rung does not settle goes to the next";
   if (*choice.taken > 0 || choice.chosen()->largest_span)
     return "the first of the ladder that takes vectors of up to " + binades(span);
   return choice.policy == "auto"
@@ -82,7 +84,8 @@ Json choice_document(const Choice& choice) {
   for (const LadderRung& rung : choice.rungs) {
     rungs.push_back({{"scheme", rung.scheme},
                      {"largest_span", rung.largest_span ? Json(*rung.largest_span) : Json()},
-                     {"products", rung.products}});
+                     {"products", rung.products},
+                     {"checked", rung.checked}});
   }
   return {{"policy", choice.policy},
           {"ladder", rungs},

@@ -16,6 +16,7 @@ struct LadderRung {
   std::string scheme;
   std::optional<int> largest_span;  // nothing: any
   int products = 0;                 // of slices; 0: native
+  bool checked = false;             // entry by entry
 
   bool takes(int span) const { return !largest_span || *largest_span >= span; }
 };
@@ -30,6 +31,7 @@ struct Choice {
   std::string named;  // the scheme that the settings name: then there is no ladder
 
   const LadderRung* chosen() const { return taken ? &rungs[*taken] : nullptr; }
+  bool checked() const { return !rungs.empty() && rungs.front().checked; }
 };
 Choice choose(const kintsugi_problem& problem, const std::string& policy, const std::string& accuracy,
               const std::string& engine, int span);

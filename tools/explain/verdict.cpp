@@ -1,6 +1,7 @@
 #include "explain/verdict.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 namespace kintsugi::tools {
 
@@ -9,10 +10,21 @@ namespace {
 // The contract at k = 1, 9 u, which every single product must keep, is more than what splits to 21 bits lose.
 constexpr int fewest_bits_of_fp32 = 22;
 
+constexpr std::string_view checked_scheme = "ozaki2";
+
 constexpr std::size_t most_rungs = 4;  // of a plan's ladder
 
 std::string cost(int products, int against) {
   return fmt::format("{} product{} against {}", products, products == 1 ? "" : "s", against);
+}
+
+// Of the scheme whose residues a checked ladder is made of, with moduli of its own choice.
+std::string among_checked(const Choice& choice) {
+  std::string rungs;
+  for (const LadderRung& rung : choice.rungs) {
+    if (rung.checked) rungs += (rungs.empty() ? "" : ", ") + rung.scheme;
+  }
+  return "in the ladder, with as many moduli as the accuracy asks for: " + rungs;
 }
 
 // Of a rung of the ladder that is not taken.
@@ -20,9 +32,8 @@ std::string beside_the_taken(const LadderRung& rung, const Choice& choice, int s
   if (!rung.takes(span))
     return fmt::format("window too narrow: vectors span up to {}, it takes {}", binades(span),
                        *rung.largest_span);
+  if (choice.checked()) return "the ladder's last rung: for entries that no checked one settles";
   const LadderRung& taken = *choice.chosen();
-  if (rung.products == 0)
-    return fmt::format("the ladder's last rung: for vectors wider than {} takes", taken.scheme);
   return fmt::format("not needed: {} takes vectors of up to {} and {}", taken.scheme, binades(span),
                      taken.products < rung.products ? "costs less, " + cost(taken.products, rung.products)
                                                     : "goes before it");
@@ -112,6 +123,7 @@ std::string verdict(const SchemeRow& row, const Choices& choices, const Contract
   for (const LadderRung& rung : choice.rungs) {
     if (rung.scheme == row.scheme) return beside_the_taken(rung, choice, choices.span);
   }
+  if (choice.checked() && row.scheme == checked_scheme) return among_checked(choice);
   if (row.scheme == "native")
     return fmt::format("not proved to give the {:.3g} |A||B| of accuracy {}", contract.coefficient,
                        contract.accuracy);
