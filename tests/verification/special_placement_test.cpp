@@ -156,7 +156,7 @@ class Placement {
     test.op_b = static_cast<kintsugi_op>(random.integer(0, 2));
     test.layout = static_cast<kintsugi_layout>(random.integer(0, 1));
     test.pad_c = random.integer(0, 2);
-    test.threads = static_cast<int>(random.integer(1, 3));
+    test.threads = 1;  // operands of a few elements, and slices taken one after the other
     return test;
   }
 
