@@ -48,14 +48,9 @@ class CheckedRun {
 
   std::size_t run(std::int64_t& mended_entries) {
     equilibrate();
-    const std::size_t first = plan_.contract.coefficient > 0 ? 0 : find_first_rung();
+    const std::size_t first = proves() ? find_proved_rung() : find_first_rung();
     split_columns_ = split_rows_ = -1;
-    for (std::int64_t j = 0; j < c_.columns; j += blocking_.n) {
-      for (std::int64_t i = 0; i < c_.rows; i += blocking_.m) {
-        const Part part{i, j, std::min(blocking_.m, c_.rows - i), std::min(blocking_.n, c_.columns - j)};
-        mended_entries += run_block(part, first);
-      }
-    }
+    for_each_block([&](const Part& part) { mended_entries += run_block(part, first); });
     return first;
   }
 
@@ -90,12 +85,38 @@ class CheckedRun {
 
   const Rung& rung(std::size_t r) const { return plan_.rungs[r]; }
 
+  // The contract leaves room: a lower bound of |A||B| can prove entries.
+  bool proves() const { return plan_.contract.checked_coefficient > 0; }
+
+  bool is_whole(const Part& part) const { return part.entries() == c_.rows * c_.columns; }
+
+  template <class Visit>
+  void for_each_block(const Visit& visit) const {
+    for (std::int64_t j = 0; j < c_.columns; j += blocking_.n) {
+      for (std::int64_t i = 0; i < c_.rows; i += blocking_.m)
+        visit(Part{i, j, std::min(blocking_.m, c_.rows - i), std::min(blocking_.n, c_.columns - j)});
+    }
+  }
+
+  // The first rung that most of all entries are proved for, else the last that is checked: all of C decides, so neither
+  // blocks nor the order of rows and columns do.
+  std::size_t find_proved_rung() {
+    const std::size_t last = plan_.rungs.size() - 2;
+    for (std::size_t r = 0; r < last; ++r) {
+      use_rung(r);
+      std::int64_t left = 0;
+      for_each_block([&](const Part& part) { left += prove(r, part); });
+      if (left * share <= c_.rows * c_.columns) return r;
+    }
+    return last;
+  }
+
   std::size_t find_first_rung() {
     const Part tile{0, 0, std::min(first_tile, c_.rows), std::min(first_tile, c_.columns)};
     for (std::size_t r = 0; r + 1 < plan_.rungs.size(); ++r) {
       use_rung(r);
       std::fill_n(open_, tile.entries(), EntryCheck::open);
-      if (multiply(r, tile, plan_.contract.coefficient, false) * share <= tile.entries()) return r;
+      if (multiply(r, tile, 0, false) * share <= tile.entries()) return r;
     }
     return plan_.rungs.size() - 1;
   }
@@ -118,14 +139,20 @@ class CheckedRun {
 
   // Returns how many entries the first rung left open.
   std::int64_t run_block(const Part& part, std::size_t first) {
-    std::fill_n(open_, part.entries(), EntryCheck::open);
     if (first + 1 == plan_.rungs.size()) {
+      std::fill_n(open_, part.entries(), EntryCheck::open);
       mend(part);
       return 0;
     }
+    // The only block's proofs stand already where they chose the rung.
+    const bool stands = proves() && is_whole(part) && current_ == first;
     use_rung(first);
-    if (plan_.contract.coefficient > 0) prove(first, part);
-    const std::int64_t open = multiply(first, part, plan_.contract.coefficient, true);
+    if (!proves()) {
+      std::fill_n(open_, part.entries(), EntryCheck::open);
+    } else if (!stands) {
+      prove(first, part);
+    }
+    const std::int64_t open = multiply(first, part, plan_.contract.checked_coefficient, true);
     std::int64_t left = open;
     for (std::size_t r = first + 1; r + 1 < plan_.rungs.size() && left * share > part.entries(); ++r) {
       use_rung(r);
@@ -152,7 +179,9 @@ class CheckedRun {
   }
 
   // A lower bound of |A||B| shows of most entries what the contract asks for, before the rung's products are there.
-  void prove(std::size_t r, const Part& part) {
+  // Returns how many stay open.
+  std::int64_t prove(std::size_t r, const Part& part) {
+    std::fill_n(open_, part.entries(), EntryCheck::open);
     set_program(magnitude_program, a_, b_);
     Workspace fresh = *workspace_;
     const BlockMemory memory = take_block(plan_, magnitude_program, blocking_, a_, b_, fresh);
@@ -166,9 +195,10 @@ class CheckedRun {
     const Program& program = rung(r).program;
     const int lost = magnitude_program.split_a.top_exponent + magnitude_program.split_b.top_exponent;
     const double unit = power_of_two(program.split_a.top_exponent + program.split_b.top_exponent - lost);
-    prove_entries(sums, static_cast<int>(parts), check_of(program, part, plan_.contract.coefficient), unit,
-                  open_, plan_.threads);
+    const EntryCheck check = check_of(program, part, plan_.contract.checked_coefficient);
+    prove_entries(sums, static_cast<int>(parts), check, unit, open_, plan_.threads);
     use_memory(r);
+    return std::count(open_, open_ + part.entries(), EntryCheck::open);
   }
 
   // The rung's products of one part of C, and the check. Returns how many entries stay open.

@@ -16,13 +16,13 @@ inline constexpr Program magnitude_program = [] {
 
 // C = alpha * A * B + beta * C by the checked rungs of a plan, one after the other:
 //
-//   the first rung runs on all of C, and every entry is checked (recombine/residues.hpp);
+//   one rung runs on all of C, and every entry is checked (recombine/residues.hpp);
 //   entries that do not pass become the correctly rounded result: by the wider rungs, where all numbers that AB may be
 //   round alike, at last by a superaccumulator.
 //
-// So an entry's bits depend on its own row and column alone, never on blocks or threads. Where the contract is the
-// correctly rounded result itself, the first rung is the one that serves the first tile. Returns the index of the rung
-// that ran on all of C, and adds the number of entries that did not pass it.
+// The rung is the first that most of all entries are proved for; so bits depend on A and B alone, never on blocks or
+// threads. Where the contract is the correctly rounded result itself, it is the one that serves the first tile. Returns
+// the index of the rung, and adds the number of entries that did not pass it.
 template <class T>
 std::size_t multiply_checked(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b,
                              const Operands& operands, const MatrixView<T>& c, Workspace workspace,

@@ -82,6 +82,11 @@ double contract_coefficient(const std::string& accuracy, std::int64_t k) {
   return tolerance;
 }
 
+// As accurate as products in FP32 or FP64, not of a tolerance.
+bool is_of_type(const Contract& contract) {
+  return contract.accuracy == "fp32" || contract.accuracy == "fp64";
+}
+
 // Inner products rounded to nearest lose at most k u |a||b|, in any order, fused or not, without a
 // second-order term (Jeannerod and Rump, Improved error bounds for inner products in floating-point
 // arithmetic, 2013). A part of a complex entry is such a product of length 2 k.
@@ -104,9 +109,8 @@ std::optional<Proved> prove(const Rung& rung, const Contract& contract, OperandT
   if (program.recombination == Recombination::error_free) return std::nullopt;
   Proved proved{rung, 0};
   if (!program.split_a.scale_vectors || !program.split_b.scale_vectors) return std::nullopt;
-  const bool of_type = contract.accuracy == "fp32" || contract.accuracy == "fp64";
   const double unit = contract.accuracy == "fp32" ? 0x1p-24 : 0x1p-53;
-  if (of_type && split_loss(program) > 9 * unit) return std::nullopt;
+  if (is_of_type(contract) && split_loss(program) > 9 * unit) return std::nullopt;
   const ErrorBound bound = error_bound(program, rung.accumulator, k, true, true);
   int span = std::min(window_span(program.split_a), window_span(program.split_b));
   while (span >= 0 && relative_bound(program, bound, type, k, span, span) > contract.coefficient) --span;
@@ -192,8 +196,7 @@ std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumul
 std::array<int, 3> checked_bits(const Plan& plan) {
   const int digits = plan.problem.type == OperandType::f32 ? 24 : 53;
   int bits = digits + 2;
-  const bool of_type = plan.contract.accuracy == "fp32" || plan.contract.accuracy == "fp64";
-  if (plan.contract.coefficient > 0 && !of_type)
+  if (plan.contract.coefficient > 0 && !is_of_type(plan.contract))
     bits = std::min(bits, 2 - std::ilogb(plan.contract.coefficient));
   return {std::max(bits, 2), bits + 10, bits + 28};
 }
@@ -338,6 +341,8 @@ Plan make_plan(const Problem& problem, const Settings& given, const Allocator& a
   const std::string& accuracy = settings[SettingId::accuracy].value;
   plan.contract.accuracy = accuracy.empty() ? type_name(problem.type) : accuracy;
   plan.contract.coefficient = contract_coefficient(plan.contract.accuracy, problem.products());
+  plan.contract.checked_coefficient =
+      is_of_type(plan.contract) ? contract_coefficient(plan.contract.accuracy, 1) : plan.contract.coefficient;
   if (settings[SettingId::scheme].value.empty()) {
     use_policy(plan, settings);
   } else {

@@ -39,8 +39,11 @@ Program fitted_program(const Scheme& scheme, const Problem& problem);
 // What is asked of C: |C - AB| <= coefficient * (|A||B|)_ij before alpha and beta.
 struct Contract {
   std::string accuracy;  // as asked for, or the default of the type
-  double coefficient =
-      0;  // for this number of products; 0 when a scheme was named: then its own bound is all there is
+  // For this number of products; 0 when a scheme was named: then its own bound is all there is.
+  double coefficient = 0;
+  // What a checked entry shows: of FP32 and FP64 the contract at k = 1, since a long sum would forgive a coarse split
+  // that the native product never has.
+  double checked_coefficient = 0;
 };
 
 // Block of C that is worked on at once; whole rows and columns of slices, never a part of k.

@@ -101,7 +101,8 @@ bool shows(const EntryCheck& check, const Integers<T>& exact, const Deviations<T
   if (!exactly && check.coefficient == 0) return rounds_alike(exact, deviations, alpha, beta, c, result);
   result = rounded_entry(exact, alpha, beta, c);
   for (std::size_t part = 0; part < exact.size(); ++part) {
-    if (deviations[part] != 0 && !keeps(check, exact[part], deviations[part])) return false;
+    if (deviations[part] != 0 && !keeps(check, exact[part], deviations[part]))
+      return rounds_alike(exact, deviations, alpha, beta, c, result);
   }
   return true;
 }
