@@ -40,6 +40,7 @@ void find_inner_ranges(const View& operand, std::span<InnerRange> ranges, int th
   const std::int64_t blocks = divide_up(operand.columns, indices_per_block);
 #pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
   for (std::int64_t block = 0; block < blocks; ++block) {
+    const FloatingEnvironment environment;
     const std::int64_t first = block * indices_per_block;
     const std::int64_t last = std::min(operand.columns, first + indices_per_block);
     std::fill(ranges.begin() + first, ranges.begin() + last, InnerRange{});

@@ -1,10 +1,15 @@
 // Programs whose entries are checked when they are there: FP64's contract under the policy emulate, tolerances, powers of
 // two along k. (The contract `exact` is in exact_test.cpp.)
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include "tests/support/c_objects.hpp"
 #include "tests/support/effort.hpp"
@@ -111,6 +116,27 @@ TEST(Checked, BitsDependOnNothingButTheOperands) {
     }
   }
 }
+
+#if defined(__x86_64__)
+// OpenMP makes a thread its own helpers, which inherit its environment: flush to zero, rounding up.
+TEST(Checked, HelpersOfAnotherEnvironmentKeepTheBits) {
+  for (const char* scheme : {"", "ozaki2", "ozaki-int8", "int52", "ozaki-fp16:mode=cr"}) {
+    GemmCase test = emulated(300, 140, 70, "subnormal-mixed", *scheme == 0 ? "exact" : "");
+    test.policy.clear();
+    test.scheme = scheme;
+    test.threads = 3;
+    DoubleData plain(test), disturbed(test);
+    plain.run_well();
+    kintsugi_status status = KINTSUGI_INTERNAL;
+    std::thread([&] {
+      _mm_setcsr(0x1f80 | 0x8040 | 0x4000);
+      status = disturbed.run();
+    }).join();
+    ASSERT_EQ(status, KINTSUGI_SUCCESS) << scheme;
+    EXPECT_EQ(bits_of(disturbed.result()), bits_of(plain.result())) << scheme;
+  }
+}
+#endif
 
 // Rows and columns change places and keep their bits: no tile decides for another.
 TEST(Checked, PermutationsCommute) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "arith/residue.hpp"
+#include "base/floating_environment.hpp"
 #include "base/settings.hpp"
 #include "base/status.hpp"
 #include "base/vectorised.hpp"
@@ -142,6 +143,7 @@ void multiply_int8(const Multiplication& task, const Int8Kernels& kernels) {
   const int workers = workers_for(tiles, task.threads);
 #pragma omp parallel for num_threads(workers) schedule(static, 1)
   for (int worker = 0; worker < workers; ++worker) {
+    const FloatingEnvironment environment;  // residues of sums are rounded in double
     std::byte* scratch = task.scratch + static_cast<std::size_t>(worker) * scratch_of_worker;
     for (std::int64_t index = worker; index < tiles; index += workers) {
       multiply_tile(task, kernels, index % tile_rows * tile, index / tile_rows * tile, scratch);
