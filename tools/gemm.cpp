@@ -123,7 +123,7 @@ void add_operand_options(CLI::App& command, GemmRequest& request) {
   command.add_option("--alpha", problem.alpha, "C = alpha op(A) op(B) + beta C; complex: RE,IM")
       ->capture_default_str();
   command.add_option("--beta", problem.beta, "Factor of the old C; needs --c; complex: RE,IM [0]");
-  command.add_option("--c", problem.c_file, "The old C, .npy or .mtx; the file is only read");
+  command.add_option("--c", problem.c_file, "The old C, .npy or .mtx; only read, unless -o names it too");
   command
       .add_option("--dtype", problem.dtype,
                   "Type to compute in, fp32, fp64, c32 or c64; entries are rounded once [the files']")

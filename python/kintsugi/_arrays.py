@@ -88,4 +88,4 @@ def blas_matrices(array: np.ndarray, prefer_row_major: bool = True) -> Matrices 
 def readable(array: np.ndarray, dtype: np.dtype) -> Matrices:
     """The array for reading: as it lies where that is possible, else a copy."""
     array = array.astype(dtype, copy=False)
-    return blas_matrices(array) or blas_matrices(np.ascontiguousarray(array))
+    return blas_matrices(array) or blas_matrices(np.array(array, order="C", copy=True))

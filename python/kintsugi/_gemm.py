@@ -24,9 +24,14 @@ def _options(accuracy: str | float | None, scheme: str | None, engine: str | Non
     def text(value: Any) -> bytes | None:
         return None if value is None else str(value).encode()
 
+    def number(value: int | None, name: str, most: int) -> int:
+        if value is not None and value > most:  # ctypes would take its last bits alone
+            raise ValueError(f"{name} = {value} is more than {most}")
+        return value or 0
+
     return _abi.Options(struct_size=ctypes.sizeof(_abi.Options), accuracy=text(accuracy), scheme=text(scheme),
-                        engine=text(engine), policy=text(policy), threads=threads or 0,
-                        workspace_limit=workspace_limit or 0)
+                        engine=text(engine), policy=text(policy), threads=number(threads, "threads", 2**31 - 1),
+                        workspace_limit=number(workspace_limit, "workspace_limit", 2**63 - 1))
 
 
 def _make_plan(problem: _abi.Problem, options: _abi.Options) -> _abi.Owned:
@@ -78,6 +83,20 @@ class _Operand:
         return readable(np.broadcast_to(self.array, batch + self.shape[-2:]), dtype)
 
 
+def _scalar(value: Any, name: str, dtype: np.dtype) -> np.ndarray:
+    """alpha or beta in the type of the product."""
+    given = np.asarray(value)
+    if given.shape != () or given.dtype.kind not in "biufc":
+        raise TypeError(f"{name} = {value!r} is no number")
+    if given.dtype.kind == "c" and dtype.kind != "c":
+        raise TypeError(f"{name} = {value!r} is complex and the product is {dtype}")
+    with np.errstate(over="ignore"):
+        scalar = np.array(given, dtype=dtype)
+    if np.isfinite(given) and not np.isfinite(scalar):
+        raise ValueError(f"{name} = {value!r} is beyond {dtype}")
+    return scalar
+
+
 class _Call:
     """One product: its operands, problem and result, ready to be planned and run."""
 
@@ -89,8 +108,8 @@ class _Call:
         self.batch = np.broadcast_shapes(self.a.shape[:-2], self.b.shape[:-2])
         self.shape = self.batch + (m, n)
         self.dtype = common_type([self.a.dtype, self.b.dtype])
-        self.alpha = np.array(alpha, dtype=self.dtype)
-        self.beta = np.array(beta, dtype=self.dtype)
+        self.alpha = _scalar(alpha, "alpha", self.dtype)
+        self.beta = _scalar(beta, "beta", self.dtype)
         self.given = out
         self._choose_result(out)
         self.matrices_a = self.a.matrices(self.batch, self.dtype)

@@ -106,7 +106,7 @@ KINTSUGI_HOST_DEVICE constexpr double take_limb(double& integer, int l) {
   return limb;
 }
 
-// The residue mod moduli[t], between 128 - moduli[t] and 127, of an integer below 2^51: the quotient is right or one
+// An int8 congruent to an integer below 2^51: the quotient is right or one
 // off.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t small_residue(double integer, std::int32_t modulus,
                                                           double inverse) {

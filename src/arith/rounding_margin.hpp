@@ -19,7 +19,7 @@ struct RoundingMargin {
 // the |b'_p| add up to no more than all of them do, nor to more than their number times the largest.
 KINTSUGI_HOST_DEVICE inline double largest_deviation(const RoundingMargin& a, const RoundingMargin& b,
                                                      double largest_a, double largest_b) {
-  constexpr double carelessness = 1 + 0x1p-20;  // of the sums in double, k below 2^30
+  constexpr double carelessness = 1 + 0x1p-20;  // of the sums in double, k below 2^32
   const double of_a = std::min(a.inexact * largest_b, b.magnitudes * carelessness);
   const double of_b = std::min(b.inexact * largest_a, a.magnitudes * carelessness);
   const double exact_a = a.inexact == 0 ? 0 : of_a;

@@ -87,6 +87,13 @@ bool is_of_type(const Contract& contract) {
   return contract.accuracy == "fp32" || contract.accuracy == "fp64";
 }
 
+// What a checked entry shows (plan/plan.hpp). A coefficient that leaves hardly anything beside the last rounding asks for
+// the correctly rounded result.
+double checked_coefficient(const Contract& contract, OperandType type) {
+  if (is_of_type(contract)) return contract_coefficient(contract.accuracy, 1);
+  return contract.coefficient >= 2 * unit_roundoff(type) ? contract.coefficient : 0;
+}
+
 // Inner products rounded to nearest lose at most k u |a||b|, in any order, fused or not, without a
 // second-order term (Jeannerod and Rump, Improved error bounds for inner products in floating-point
 // arithmetic, 2013). A part of a complex entry is such a product of length 2 k.
@@ -215,7 +222,14 @@ const Scheme* residues_of(int bits, std::int64_t k) {
 // Residues, checked entry by entry, and the superaccumulator: for any span.
 std::vector<Rung> checked_emulations(const Plan& plan, const std::string& accumulator) {
   std::vector<Rung> ladder;
+  // Slices come in tiles of 128 vectors: a few long sums would take gigabytes of padding.
+  const Problem& problem = plan.problem;
+  constexpr std::int64_t few = 1024;
+  constexpr std::int64_t long_sum = 65536;
+  const bool pays = problem.m > few || problem.vectors_b() > few || problem.m * problem.vectors_b() > few ||
+                    problem.products() < long_sum;
   for (const int bits : checked_bits(plan)) {
+    if (!pays) break;
     const Scheme* scheme = residues_of(bits, plan.problem.products());
     const auto rung = scheme == nullptr ? std::nullopt : offered(plan, *scheme, accumulator);
     if (!rung) break;
@@ -231,7 +245,7 @@ std::vector<Rung> checked_emulations(const Plan& plan, const std::string& accumu
 bool asks_for_checks(const Plan& plan) {
   const double coefficient = plan.contract.coefficient;
   return coefficient == 0 ||
-         (plan.problem.type == OperandType::f64 && coefficient >= 2 * unit_roundoff(OperandType::f64));
+         (plan.problem.type == OperandType::f64 && coefficient >= unit_roundoff(OperandType::f64));
 }
 
 void use_named_scheme(Plan& plan, const Settings& settings) {
@@ -341,8 +355,7 @@ Plan make_plan(const Problem& problem, const Settings& given, const Allocator& a
   const std::string& accuracy = settings[SettingId::accuracy].value;
   plan.contract.accuracy = accuracy.empty() ? type_name(problem.type) : accuracy;
   plan.contract.coefficient = contract_coefficient(plan.contract.accuracy, problem.products());
-  plan.contract.checked_coefficient =
-      is_of_type(plan.contract) ? contract_coefficient(plan.contract.accuracy, 1) : plan.contract.coefficient;
+  plan.contract.checked_coefficient = checked_coefficient(plan.contract, problem.type);
   if (settings[SettingId::scheme].value.empty()) {
     use_policy(plan, settings);
   } else {

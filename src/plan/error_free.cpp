@@ -230,7 +230,7 @@ class ErrorFreeProduct {
         exhausted = std::max(exhausted, -memory_.lengths[v]);
       }
     });
-    if (exhausted > enough) return {exhausted, ErrorFree::most_slices, false};
+    if (exhausted > 0 && exhausted >= enough) return {exhausted, ErrorFree::most_slices, false};
     return {enough, enough, rules_.fast};
   }
 

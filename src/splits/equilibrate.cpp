@@ -70,18 +70,23 @@ int balance(std::span<const InnerRange> a, std::span<const InnerRange> b, std::s
   int smallest = std::numeric_limits<int>::max();
   int largest = std::numeric_limits<int>::min();
   for (std::size_t p = 0; p < a.size(); ++p) {
+    if (!a[p].any() || !b[p].any()) continue;
+    smallest = std::min(smallest, a[p].largest - b[p].largest);
+    largest = std::max(largest, a[p].largest - b[p].largest);
+  }
+  // From the middle of the differences: a power of two on all of A or B moves it too, and no d_p.
+  const int middle = largest < smallest ? 0 : (largest + smallest) >> 1;
+  for (std::size_t p = 0; p < a.size(); ++p) {
     int d = 0;
     if (a[p].any() && b[p].any()) {
-      d = (a[p].largest - b[p].largest) >> 1;
+      d = (a[p].largest - b[p].largest - middle) >> 1;
       d = std::clamp(d, std::max(least(a[p]), -most(b[p])), std::min(most(a[p]), -least(b[p])));
       d = std::clamp(d, -largest_exponent + 1, largest_exponent - 1);
-      smallest = std::min(smallest, d);
-      largest = std::max(largest, d);
     }
     factors_a[p] = power_of_two(-d);
     factors_b[p] = power_of_two(d);
   }
-  return largest < smallest ? 0 : largest - smallest;
+  return largest < smallest ? 0 : (largest - smallest) / 2;
 }
 
 template void find_inner_ranges(const MatrixView<const float>&, std::span<InnerRange>, int);

@@ -138,6 +138,39 @@ TEST(Checked, HelpersOfAnotherEnvironmentKeepTheBits) {
 }
 #endif
 
+TEST(Checked, PowersOfTwoOnAMatrixCommute) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    GemmCase test = emulated(5, 4, 26, "gram-diagonal:120");
+    test.seed = seed;
+    DoubleData plain(test), scaled(test);
+    const int e = static_cast<int>(seed % 7) - 3;
+    for (std::int64_t i = 0; i < 5; ++i) {
+      for (std::int64_t p = 0; p < 26; ++p) scaled.a()(i, p) = std::ldexp(scaled.a()(i, p), e);
+    }
+    plain.run_well();
+    scaled.run_well();
+    for (std::int64_t i = 0; i < 5; ++i) {
+      for (std::int64_t j = 0; j < 4; ++j)
+        ASSERT_EQ(scaled.c()(i, j), std::ldexp(plain.c()(i, j), e)) << seed;
+    }
+  }
+}
+
+// Slices come in tiles of 128 vectors; a few long sums do without.
+TEST(Checked, AFewLongSumsTakeNoResidues) {
+  const PlanOf few(DoubleData(emulated(2, 3, 200000, "uniform", "exact")));
+  EXPECT_THAT(rungs(few.describe()), testing::ElementsAre("superaccumulator"));
+  EXPECT_LT(few.workspace(), std::size_t{1} << 26);
+  const PlanOf many(DoubleData(emulated(60, 50, 70000, "integer:3", "exact")));
+  EXPECT_EQ(rungs(many.describe()).size(), 4);
+}
+
+// Hardly anything is left beside the last rounding: correctly rounded.
+TEST(Checked, TolerancesOfHalfAUnitAreMet) {
+  DoubleData data(emulated(7, 6, 4, "span:60", "1.2e-16"));
+  expect_within(data, 1.2e-16);
+}
+
 // Rows and columns change places and keep their bits: no tile decides for another.
 TEST(Checked, PermutationsCommute) {
   DoubleData plain(emulated(200, 10, 40, "phi:4")), permuted(emulated(200, 10, 40, "phi:4"));

@@ -189,6 +189,12 @@ def test_prepared_operands_have_the_same_bits():
     (lambda a: kintsugi.matmul(a, a.T, accuracy="1e-30", policy="native"), kintsugi.KintsugiError, "1e-30"),
     (lambda a: kintsugi.matmul(a, a.T, engine="abacus"), kintsugi.KintsugiError, "abacus"),
     (lambda a: kintsugi.matmul(a, a.T, threads=-3), kintsugi.KintsugiError, "-3"),
+    (lambda a: kintsugi.matmul(a, a.T, threads=2**33), ValueError, "threads = 8589934592"),
+    (lambda a: kintsugi.matmul(a, a.T, workspace_limit=2**64), ValueError, "workspace_limit = 18446744073709551616"),
+    (lambda a: kintsugi.matmul(a, a.T, alpha=[2, 3]), TypeError, r"alpha = \[2, 3\] is no number"),
+    (lambda a: kintsugi.matmul(a, a.T, alpha=None), TypeError, "alpha = None is no number"),
+    (lambda a: kintsugi.matmul(a, a.T, alpha=1j), TypeError, "alpha = 1j is complex"),
+    (lambda a: kintsugi.matmul(a.astype("f4"), a.T.astype("f4"), alpha=1e300), ValueError, "beyond float32"),
     (lambda a: kintsugi.prepare(a, side="c"), ValueError, "neither 'a' nor 'b'"),
     (lambda a: kintsugi.prepare(a[0], side="a"), ValueError, "two dimensions"),
 ])
@@ -199,6 +205,16 @@ def test_errors_say_what_was_wrong(call, error, message):
         return
     with pytest.raises(error, match=message):
         call(a)
+
+
+def test_unaligned_arrays_are_copied():
+    numbers = np.arange(12.0)
+    unaligned = np.frombuffer(b"x" + numbers.tobytes(), np.uint8)[1:].view(np.float64).reshape(3, 4)
+    assert not unaligned.flags.aligned
+    expected = numbers.reshape(3, 4) @ numbers.reshape(4, 3)
+    np.testing.assert_array_equal(kintsugi.matmul(unaligned, numbers.reshape(4, 3)), expected)
+    prepared = kintsugi.prepare(unaligned, side="a")
+    np.testing.assert_array_equal(kintsugi.matmul(prepared, numbers.reshape(4, 3)), expected)
 
 
 def test_errors_have_the_status():

@@ -53,9 +53,10 @@ TEST(Equilibrate, OrdinaryColumnsMeetInTheMiddle) {
   find_inner_ranges(MatrixView<const double>{a.data(), 1, 4, 4, 1}, range_a, 1);
   find_inner_ranges(MatrixView<const double>{b.data(), 1, 4, 4, 1}, range_b, 1);
   std::vector<double> factor_a(4), factor_b(4);
-  EXPECT_EQ(balance(range_a, range_b, factor_a, factor_b), 25 + 31);
-  EXPECT_EQ(factor_a, (std::vector<double>{1, 0x1p-25, 0x1p31, 1}));
-  EXPECT_EQ(factor_b, (std::vector<double>{1, 0x1p25, 0x1p-31, 1}));
+  EXPECT_EQ(balance(range_a, range_b, factor_a, factor_b), (50 + 61) / 2);
+  // The differences 0, 50 and -61 have the middle -6.
+  EXPECT_EQ(factor_a, (std::vector<double>{0x1p-3, 0x1p-28, 0x1p28, 1}));
+  EXPECT_EQ(factor_b, (std::vector<double>{0x1p3, 0x1p28, 0x1p-28, 1}));
 }
 
 }  // namespace

@@ -22,8 +22,11 @@ Identity identity(const Row& row) {
   return {cell(rungs.front(), "scheme"), cell(row.plan, "engine"), cell(rungs.front(), "accumulator")};
 }
 
-// The a-priori bound of what ran, from its rung of the plan; null for the native product.
+// The a-priori bound of what ran: where the operands changed the program, the report has it, else its rung of the plan;
+// null for the native product.
 Json bound_document(const Row& row) {
+  const Json adapted = row.report.value("adapted", Json());
+  if (!adapted.is_null()) return adapted.at("bound_in_window");
   const Identity who = identity(row);
   for (const auto& rung : row.plan.at("rungs")) {
     if (cell(rung, "scheme") == who.scheme) return rung.value("bound_in_window", Json());
