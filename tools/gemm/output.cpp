@@ -78,8 +78,19 @@ void print_remarks(const Row& row) {
   remark(errors.overflowed_references, "entries that rightly round to infinity");
 }
 
+// A tolerance that was asked for, else the contract of the type.
 void print_contract(const Operands& operands, const Row& row) {
   const lab::ErrorReport& errors = *row.errors;
+  const Json& contract = row.plan.at("contract");
+  const std::string accuracy = cell(contract, "accuracy");
+  const double coefficient = contract.at("coefficient");
+  const bool is_tolerance = accuracy != "fp32" && accuracy != "fp64" && coefficient > 0;
+  if (is_tolerance) {
+    fmt::print("{}: {} the tolerance {} |A||B|{}\n", name_of(row),
+               errors.max_componentwise <= coefficient ? "within" : "beyond", accuracy,
+               operands.complex() ? " of each part" : "");
+    return;
+  }
   fmt::print("{}: {} the bound ({}k + 8) 2^-{} |A||B|{} = {} of the {} contract\n", name_of(row),
              errors.within_contract_bound ? "within" : "beyond", operands.complex() ? "2" : "",
              operands.type() == Type::float32 ? 24 : 53, operands.complex() ? " of each part" : "",
