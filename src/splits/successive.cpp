@@ -33,6 +33,7 @@ std::int32_t top_of(const Rest& rest) {
 
 // RN(rest / 2^grid), ties to even, taken off the rest.
 std::int64_t take_integer(Rest& rest, int grid) {
+  if (rest.significand == 0) return 0;  // its exponent is the element's still, however far away
   const int shift = grid - rest.exponent;
   if (shift <= 0) {  // no more than `bits` bits are left above the grid
     const std::int64_t integer = rest.significand << -shift;
