@@ -119,6 +119,7 @@ void take_rests(const View& operand, std::span<const VectorRange> ranges, const 
   const std::int64_t blocks = divide_up(operand.rows, vectors_per_block);
 #pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
   for (std::int64_t block = 0; block < blocks; ++block) {
+    const FloatingEnvironment environment;
     const std::int64_t first = block * vectors_per_block;
     const std::int64_t last = std::min(operand.rows, first + vectors_per_block);
     std::fill(split.tops + first, split.tops + last, no_rest);
