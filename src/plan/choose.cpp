@@ -87,8 +87,8 @@ bool is_of_type(const Contract& contract) {
   return contract.accuracy == "fp32" || contract.accuracy == "fp64";
 }
 
-// What a checked entry shows (plan/plan.hpp). A coefficient that leaves hardly anything beside the last rounding asks for
-// the correctly rounded result.
+// What a checked entry shows (plan/plan.hpp). A coefficient that leaves hardly anything beside the last rounding asks
+// for the correctly rounded result.
 double checked_coefficient(const Contract& contract, OperandType type) {
   if (is_of_type(contract)) return contract_coefficient(contract.accuracy, 1);
   return contract.coefficient >= 2 * unit_roundoff(type) ? contract.coefficient : 0;
@@ -219,17 +219,19 @@ const Scheme* residues_of(int bits, std::int64_t k) {
   return nullptr;
 }
 
+// Slices come in tiles of 128 vectors: residues of a few long sums would take gigabytes of padding.
+bool is_few_long_sums(const Problem& problem) {
+  constexpr std::int64_t few = 1024;
+  constexpr std::int64_t long_sum = 65536;
+  return problem.products() >= long_sum && problem.m <= few && problem.vectors_b() <= few &&
+         problem.m * problem.vectors_b() <= few;
+}
+
 // Residues, checked entry by entry, and the superaccumulator: for any span.
 std::vector<Rung> checked_emulations(const Plan& plan, const std::string& accumulator) {
   std::vector<Rung> ladder;
-  // Slices come in tiles of 128 vectors: a few long sums would take gigabytes of padding.
-  const Problem& problem = plan.problem;
-  constexpr std::int64_t few = 1024;
-  constexpr std::int64_t long_sum = 65536;
-  const bool pays = problem.m > few || problem.vectors_b() > few || problem.m * problem.vectors_b() > few ||
-                    problem.products() < long_sum;
   for (const int bits : checked_bits(plan)) {
-    if (!pays) break;
+    if (is_few_long_sums(plan.problem)) break;
     const Scheme* scheme = residues_of(bits, plan.problem.products());
     const auto rung = scheme == nullptr ? std::nullopt : offered(plan, *scheme, accumulator);
     if (!rung) break;

@@ -211,7 +211,7 @@ class ErrorFreeProduct {
     }
   }
 
-  // d of a block of C. Where the row that asks for most ends with nothing left before Algorithm 3 has enough, B's slices
+  // d of a block of C. Where a row that asks for most ends with nothing left before Algorithm 3 has enough, B's slices
   // end the same way and no product is left out (section 3.2).
   Depth find_depth(const Part& rows, const Part& columns) {
     if (rules_.mode == Mode::cr) return {ErrorFree::most_slices, ErrorFree::most_slices, false};

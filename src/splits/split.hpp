@@ -11,7 +11,8 @@
 namespace kintsugi::core {
 
 // Writes all slices of `operand` (vectors x k) with the scales in `ranges`, padding included.
-// View: OperandView of any type of entries. NaN and infinities become zero: the flags in `ranges` carry them (recombine/special_values.hpp).
+// View: OperandView of any type of entries. NaN and infinities become zero: the flags in `ranges` carry them
+// (recombine/special_values.hpp). `inner`: factors of the inner indices; empty: none.
 //
 // Where the rule has a basis of complex residues, a vector of the slices is a row or column of entries and an element an
 // entry: slice_vectors x slice_length.

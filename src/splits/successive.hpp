@@ -25,19 +25,18 @@ struct Rest {
 
 // One operand's block on its way; memory belongs to the caller.
 struct SuccessiveSplit {
-  Slices slices;  // as many as there is room for
-  MatrixView<std::int32_t>
-      exponents{};               // (slice, vector); of a vector without rests those of the slice before
-  Rest* rests = nullptr;         // vectors x k
-  std::int32_t* tops = nullptr;  // tau of each vector's rests
+  Slices slices;                         // as many as there is room for
+  MatrixView<std::int32_t> exponents{};  // (slice, vector); without rests those of the slice before
+  Rest* rests = nullptr;                 // vectors x k
+  std::int32_t* tops = nullptr;          // tau of each vector's rests
   int bits = 0;
 };
 
-inline constexpr std::int32_t no_rest =
-    std::numeric_limits<std::int32_t>::min();  // among tops: the vector's rests are all zero
+// Among tops: the vector's rests are all zero.
+inline constexpr std::int32_t no_rest = std::numeric_limits<std::int32_t>::min();
 
-// The rests before the first slice: the elements of `operand` (vectors x k; View: OperandView of any type of entries). Vectors with NaN or infinities count as
-// zero: nothing of them reaches another entry.
+// The rests before the first slice: the elements of `operand` (vectors x k; View: OperandView of any type of entries).
+// Vectors with NaN or infinities count as zero: nothing of them reaches another entry.
 template <class View>
 void take_rests(const View& operand, std::span<const VectorRange> ranges, const SuccessiveSplit& split,
                 int threads);

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/settings.hpp"
-#include "base/status.hpp"
 #include "base/workers.hpp"
 
 namespace kintsugi::core {
@@ -65,22 +63,8 @@ std::span<const Int52Kernels* const> int52_families() {
   return families;
 }
 
-Int52Choice choose_int52(std::string_view name) {
-  std::string names = "auto";
-  for (const Int52Kernels* kernels : int52_families()) {
-    if (name == "auto" || name == kernels->name) return {kernels, {}};
-    names += fmt::format(", {}", kernels->name);
-  }
-  return {&int52_generic,
-          fmt::format("KINTSUGI_CPU_INT52 = \"{}\" asks for kernels that this CPU cannot execute; it has {}",
-                      name, names)};
-}
-
-const Int52Choice& int52_choice() {
-  static const Int52Choice choice = [] {
-    const auto lock = lock_environment();
-    return choose_int52(environment_only_value(SettingId::cpu_int52));
-  }();
+const KernelChoice<Int52Kernels>& int52_choice() {
+  static const auto choice = choose_kernels(int52_families(), SettingId::cpu_int52, "KINTSUGI_CPU_INT52");
   return choice;
 }
 

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <span>
-#include <string>
-#include <string_view>
 
 #include "engines/cpu/int52_kernels.hpp"
+#include "engines/cpu/kernel_choice.hpp"
 #include "engines/engine.hpp"
 
 namespace kintsugi::core {
@@ -13,16 +12,8 @@ namespace kintsugi::core {
 // The families that this CPU can execute, quickest first. The last is int52_generic.
 std::span<const Int52Kernels* const> int52_families();
 
-struct Int52Choice {
-  const Int52Kernels* kernels = &int52_generic;
-  std::string reason;  // why they are not those that were asked for; empty when they are
-};
-
-// By name; "auto" is the quickest.
-Int52Choice choose_int52(std::string_view name);
-
 // What KINTSUGI_CPU_INT52 asks for, read at the first call.
-const Int52Choice& int52_choice();
+const KernelChoice<Int52Kernels>& int52_choice();
 
 // Scratch of one thread.
 std::size_t int52_worker_bytes(const Int52Kernels& kernels);

@@ -6,8 +6,6 @@
 
 #include "arith/residue.hpp"
 #include "base/floating_environment.hpp"
-#include "base/settings.hpp"
-#include "base/status.hpp"
 #include "base/vectorised.hpp"
 #include "base/workers.hpp"
 
@@ -113,22 +111,8 @@ std::span<const Int8Kernels* const> int8_families() {
   return families;
 }
 
-Int8Choice choose_int8(std::string_view name) {
-  std::string names = "auto";
-  for (const Int8Kernels* kernels : int8_families()) {
-    if (name == "auto" || name == kernels->name) return {kernels, {}};
-    names += fmt::format(", {}", kernels->name);
-  }
-  return {&int8_generic,
-          fmt::format("KINTSUGI_CPU_INT8 = \"{}\" asks for kernels that this CPU cannot execute; it has {}",
-                      name, names)};
-}
-
-const Int8Choice& int8_choice() {
-  static const Int8Choice choice = [] {
-    const auto lock = lock_environment();
-    return choose_int8(environment_only_value(SettingId::cpu_int8));
-  }();
+const KernelChoice<Int8Kernels>& int8_choice() {
+  static const auto choice = choose_kernels(int8_families(), SettingId::cpu_int8, "KINTSUGI_CPU_INT8");
   return choice;
 }
 

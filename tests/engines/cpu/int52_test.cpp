@@ -149,13 +149,16 @@ TEST(Int52Products, BitsDoNotDependOnThreads) {
 }
 
 TEST(Int52Products, AFamilyIsChosenByName) {
-  EXPECT_EQ(choose_int52("auto").kernels, int52_families().front());
+  const auto choose = [](std::string_view name) {
+    return choose_kernels(int52_families(), name, "KINTSUGI_CPU_INT52");
+  };
+  EXPECT_EQ(choose("auto").kernels, int52_families().front());
   EXPECT_EQ(int52_families().back(), &int52_generic);
   for (const Int52Kernels* kernels : int52_families()) {
-    EXPECT_EQ(choose_int52(kernels->name).kernels, kernels);
-    EXPECT_EQ(choose_int52(kernels->name).reason, "");
+    EXPECT_EQ(choose(kernels->name).kernels, kernels);
+    EXPECT_EQ(choose(kernels->name).reason, "");
   }
-  EXPECT_THAT(choose_int52("abacus").reason,
+  EXPECT_THAT(choose("abacus").reason,
               testing::AllOf(testing::HasSubstr("\"abacus\""), testing::HasSubstr("auto"),
                              testing::HasSubstr(int52_families().front()->name),
                              testing::HasSubstr(int52_generic.name)));

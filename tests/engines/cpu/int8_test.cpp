@@ -160,13 +160,16 @@ TEST(Int8, Int32EdgeIsExact) {
 }
 
 TEST(Int8, AFamilyIsChosenByName) {
-  EXPECT_EQ(choose_int8("auto").kernels, int8_families().front());
+  const auto choose = [](std::string_view name) {
+    return choose_kernels(int8_families(), name, "KINTSUGI_CPU_INT8");
+  };
+  EXPECT_EQ(choose("auto").kernels, int8_families().front());
   EXPECT_EQ(int8_families().back(), &int8_generic);
   for (const Int8Kernels* kernels : int8_families()) {
-    EXPECT_EQ(choose_int8(kernels->name).kernels, kernels);
-    EXPECT_EQ(choose_int8(kernels->name).reason, "");
+    EXPECT_EQ(choose(kernels->name).kernels, kernels);
+    EXPECT_EQ(choose(kernels->name).reason, "");
   }
-  EXPECT_THAT(choose_int8("abacus").reason,
+  EXPECT_THAT(choose("abacus").reason,
               testing::AllOf(testing::HasSubstr("\"abacus\""), testing::HasSubstr("auto"),
                              testing::HasSubstr(int8_families().front()->name),
                              testing::HasSubstr(int8_generic.name)));
