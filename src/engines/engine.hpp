@@ -42,9 +42,15 @@ struct NativeProduct {
   bool conjugate_b = false;
 };
 
+class DeviceEngine;
+
 class Engine {
  public:
   virtual ~Engine() = default;
+
+  // Its steps for matrices in a memory of its own (engines/device.hpp); nullptr: it works on the host's, by multiply()
+  // and native().
+  virtual const DeviceEngine* device() const { return nullptr; }
 
   virtual std::string_view name() const = 0;
   virtual std::string_view summary() const = 0;

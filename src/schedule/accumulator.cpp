@@ -56,6 +56,16 @@ double tensor_core_error(std::int64_t n, int extra_bits, double q) {
   return (std::ldexp(static_cast<double>(n), -extra_bits) + q) * 0x1p-23;
 }
 
+// cuBLAS: the run starts at zero in a kernel of its choice, a tensor core's or one of fused multiply-adds, and is added
+// to sum_0 with one rounding. The worst of the units that it may find from the A100 on bounds the run; cutting it into
+// parts that are added in fp32 (split-k) truncates less than it rounds.
+double vendor_error(FormatId format, std::int64_t n) {
+  double run = sequential_error(n);
+  for (const Accumulator unit : {Accumulator::a100, Accumulator::h200, Accumulator::h200_mma})
+    run = std::max(run, accumulation_error(unit, format, n));
+  return run + rounding_growth(1) * (1 + run);
+}
+
 // A subnormal factor counts with the exponent of the smallest normal number: then 2^emax is at most
 // 2^min_exponent times the other factor (or times itself); a subnormal accumulator gives 2^-126. Every
 // product can lose one unit of that grid, and every result can end at 2^-149.
@@ -89,6 +99,7 @@ double accumulation_error(Accumulator accumulator, FormatId format, std::int64_t
     case Accumulator::amx_bf16: return amx_error(n, q);
     case Accumulator::int32:
     case Accumulator::int128: return n <= safe_products(accumulator) ? 0 : infinity;
+    case Accumulator::cublas: return vendor_error(format, n);
     case Accumulator::v100:
     case Accumulator::a100:
     case Accumulator::h200:
@@ -106,6 +117,8 @@ double accumulation_floor(Accumulator accumulator, FormatId format, std::int64_t
   const auto products = static_cast<double>(n);
   // Rounding a subnormal fma to nearest: half of 2^-149.
   if (accumulator == Accumulator::fp32) return products * 0x1p-150 * carried;
+  if (accumulator == Accumulator::cublas)
+    return tensor_core_floor(Accumulator::a100, format, n, largest_operand) * carried + 0x1p-149;
   if (accumulator == Accumulator::fp64) return products * 0x1p-1074 * carried;
   // Flushed: an operand below 2^-126 takes its product with it; each fma, each addition of chains and
   // each accumulator, before and after, can lose up to 2^-126.

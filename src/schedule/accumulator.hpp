@@ -24,17 +24,18 @@ enum class Accumulator : std::uint8_t {
   int32,        // sums modulo 2^32
   int128,       // sums modulo 2^128
   fp64,         // fused multiply-add in fp64, nearest even, in any order
+  cublas,  // cuBLAS from the A100 on: runs in whatever kernel it takes, each added to what is there in fp32
 };
 
 inline constexpr std::array accumulators{
     Accumulator::fp32,     Accumulator::v100,     Accumulator::a100,        Accumulator::h200,
     Accumulator::h200_mma, Accumulator::amx_bf16, Accumulator::avx512_bf16, Accumulator::int32,
-    Accumulator::int128,   Accumulator::fp64,
+    Accumulator::int128,   Accumulator::fp64,     Accumulator::cublas,
 };
 
 constexpr const char* accumulator_name(Accumulator accumulator) {
-  constexpr std::array names{"fp32",     "v100",        "a100",  "h200",   "h200-mma",
-                             "amx-bf16", "avx512-bf16", "int32", "int128", "fp64"};
+  constexpr std::array names{"fp32",        "v100",  "a100",   "h200", "h200-mma", "amx-bf16",
+                             "avx512-bf16", "int32", "int128", "fp64", "cublas"};
   static_assert(names.size() == accumulators.size());
   return names[static_cast<std::size_t>(accumulator)];
 }
@@ -57,7 +58,8 @@ constexpr bool supports(Accumulator accumulator, FormatId format) {
     case Accumulator::v100: return format == fp16;
     case Accumulator::a100:
     case Accumulator::h200:
-    case Accumulator::h200_mma: return format == fp16 || format == bf16 || format == tf32;
+    case Accumulator::h200_mma:
+    case Accumulator::cublas: return format == fp16 || format == bf16 || format == tf32;
     case Accumulator::amx_bf16:
     case Accumulator::avx512_bf16: return format == bf16;
     case Accumulator::int32: return format == int8;
@@ -91,7 +93,8 @@ constexpr int accumulator_block(Accumulator accumulator, FormatId format) {
     case Accumulator::fp32:
     case Accumulator::int32:
     case Accumulator::int128:
-    case Accumulator::fp64: break;
+    case Accumulator::fp64:
+    case Accumulator::cublas: break;
   }
   return 1;
 }

@@ -1,0 +1,74 @@
+#include "base/cuda_driver.hpp"
+
+#include <dlfcn.h>
+
+#include "base/status.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+// The first function that the library lacks, or nullptr.
+const char* find_functions(void* library, Driver& driver) {
+#define KINTSUGI_CUDA_FIND(name, symbol, arguments)                              \
+  driver.name = reinterpret_cast<Result(*) arguments>(::dlsym(library, symbol)); \
+  if (driver.name == nullptr) return symbol;
+  KINTSUGI_CUDA_DRIVER(KINTSUGI_CUDA_FIND)
+#undef KINTSUGI_CUDA_FIND
+  return nullptr;
+}
+
+std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+// Why no device can be used. The version is asked before anything that an old driver may not have.
+std::string open_driver(Driver& driver) {
+  void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* error = ::dlerror();
+    return fmt::format("there is no NVIDIA driver ({})", error != nullptr ? error : "libcuda.so.1");
+  }
+  driver.opened = true;
+  const auto version = reinterpret_cast<Result (*)(int*)>(::dlsym(library, "cuDriverGetVersion"));
+  if (version != nullptr) version(&driver.version);
+  if (driver.version < least_driver_version) {
+    return fmt::format("the NVIDIA driver is made for CUDA {}; {} or newer is needed",
+                       version_text(driver.version), version_text(least_driver_version));
+  }
+  if (const char* missing = find_functions(library, driver)) {
+    return fmt::format("the NVIDIA driver, made for CUDA {}, has no function {}",
+                       version_text(driver.version), missing);
+  }
+  if (const Result result = driver.init(0); result != 0)
+    return fmt::format("the NVIDIA driver finds no device to use: {}", driver.text_of(result));
+  if (const Result result = driver.device_count(&driver.devices); result != 0)
+    return fmt::format("the NVIDIA driver does not count its devices: {}", driver.text_of(result));
+  return driver.devices > 0 ? "" : "the NVIDIA driver counts no device";
+}
+
+}  // namespace
+
+std::string Driver::text_of(Result result) const {
+  const char* name = nullptr;
+  const char* text = nullptr;
+  if (error_name == nullptr || error_name(result, &name) != 0 || name == nullptr)
+    return fmt::format("error {}", result);
+  if (error_string == nullptr || error_string(result, &text) != 0 || text == nullptr) return name;
+  return fmt::format("{} ({})", name, text);
+}
+
+const Driver& driver() {
+  static const Driver instance = [] {
+    Driver opened;
+    opened.reason = open_driver(opened);
+    return opened;
+  }();
+  return instance;
+}
+
+void check(Result result, const char* what) {
+  if (result == 0) return;
+  fail(result == error_out_of_memory ? Status::out_of_memory : Status::device_error, "{}: {}", what,
+       driver().text_of(result));
+}
+
+}  // namespace kintsugi::core::cuda

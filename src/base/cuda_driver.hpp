@@ -1,0 +1,98 @@
+// The functions of the CUDA driver, found by name when they are first wanted: nothing needs a driver to be loaded, a
+// toolkit to be built, or NVIDIA's headers. Types and numbers are those of the driver API's reference; where a toolkit is
+// there, a test compares them with its headers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace kintsugi::core::cuda {
+
+using Result = int;             // CUresult; 0 is success
+using Device = int;             // CUdevice
+using Address = std::uint64_t;  // CUdeviceptr
+using Context = struct ContextTag*;
+using Stream = void*;  // CUstream, which cudaStream_t is too
+using Event = struct EventTag*;
+using Library = struct LibraryTag*;
+using Kernel = struct KernelTag*;  // CUkernel; cuLaunchKernel takes it for a CUfunction
+using Graph = struct GraphTag*;
+using GraphExec = struct GraphExecTag*;
+
+// Numbers of CUdevice_attribute, CUfunction_attribute and CUresult.
+inline constexpr int multiprocessor_count = 16;
+inline constexpr int compute_capability_major = 75;
+inline constexpr int compute_capability_minor = 76;
+inline constexpr int function_dynamic_shared_bytes = 8;
+inline constexpr Result error_out_of_memory = 2;
+
+// From 12.0 on: libraries of kernels that belong to no context.
+inline constexpr int least_driver_version = 12000;
+
+// name of the member, symbol, arguments
+#define KINTSUGI_CUDA_DRIVER(FUNCTION)                                                                    \
+  FUNCTION(init, "cuInit", (unsigned))                                                                    \
+  FUNCTION(driver_version, "cuDriverGetVersion", (int*))                                                  \
+  FUNCTION(device_count, "cuDeviceGetCount", (int*))                                                      \
+  FUNCTION(device_get, "cuDeviceGet", (Device*, int))                                                     \
+  FUNCTION(device_name, "cuDeviceGetName", (char*, int, Device))                                          \
+  FUNCTION(device_attribute, "cuDeviceGetAttribute", (int*, int, Device))                                 \
+  FUNCTION(primary_context_retain, "cuDevicePrimaryCtxRetain", (Context*, Device))                        \
+  FUNCTION(context_current, "cuCtxGetCurrent", (Context*))                                                \
+  FUNCTION(context_set_current, "cuCtxSetCurrent", (Context))                                             \
+  FUNCTION(context_device, "cuCtxGetDevice", (Device*))                                                   \
+  FUNCTION(context_synchronize, "cuCtxSynchronize", ())                                                   \
+  FUNCTION(memory_allocate, "cuMemAlloc_v2", (Address*, std::size_t))                                     \
+  FUNCTION(memory_free, "cuMemFree_v2", (Address))                                                        \
+  FUNCTION(memory_allocate_async, "cuMemAllocAsync", (Address*, std::size_t, Stream))                     \
+  FUNCTION(memory_free_async, "cuMemFreeAsync", (Address, Stream))                                        \
+  FUNCTION(copy_to_device_async, "cuMemcpyHtoDAsync_v2", (Address, const void*, std::size_t, Stream))     \
+  FUNCTION(copy_to_host_async, "cuMemcpyDtoHAsync_v2", (void*, Address, std::size_t, Stream))             \
+  FUNCTION(copy_on_device_async, "cuMemcpyDtoDAsync_v2", (Address, Address, std::size_t, Stream))         \
+  FUNCTION(set_bytes_async, "cuMemsetD8Async", (Address, unsigned char, std::size_t, Stream))             \
+  FUNCTION(stream_create, "cuStreamCreate", (Stream*, unsigned))                                          \
+  FUNCTION(stream_destroy, "cuStreamDestroy_v2", (Stream))                                                \
+  FUNCTION(stream_synchronize, "cuStreamSynchronize", (Stream))                                           \
+  FUNCTION(stream_begin_capture, "cuStreamBeginCapture_v2", (Stream, int))                                \
+  FUNCTION(stream_end_capture, "cuStreamEndCapture", (Stream, Graph*))                                    \
+  FUNCTION(graph_instantiate, "cuGraphInstantiateWithFlags", (GraphExec*, Graph, unsigned long long))     \
+  FUNCTION(graph_launch, "cuGraphLaunch", (GraphExec, Stream))                                            \
+  FUNCTION(graph_exec_destroy, "cuGraphExecDestroy", (GraphExec))                                         \
+  FUNCTION(graph_destroy, "cuGraphDestroy", (Graph))                                                      \
+  FUNCTION(event_create, "cuEventCreate", (Event*, unsigned))                                             \
+  FUNCTION(event_record, "cuEventRecord", (Event, Stream))                                                \
+  FUNCTION(event_synchronize, "cuEventSynchronize", (Event))                                              \
+  FUNCTION(event_elapsed, "cuEventElapsedTime", (float*, Event, Event))                                   \
+  FUNCTION(event_destroy, "cuEventDestroy_v2", (Event))                                                   \
+  FUNCTION(library_load, "cuLibraryLoadData",                                                             \
+           (Library*, const void*, int*, void**, unsigned, int*, void**, unsigned))                       \
+  FUNCTION(library_kernel, "cuLibraryGetKernel", (Kernel*, Library, const char*))                         \
+  FUNCTION(kernel_set_attribute, "cuKernelSetAttribute", (int, int, Kernel, Device))                      \
+  FUNCTION(launch_kernel, "cuLaunchKernel",                                                               \
+           (Kernel, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**, \
+            void**))                                                                                      \
+  FUNCTION(error_name, "cuGetErrorName", (Result, const char**))                                          \
+  FUNCTION(error_string, "cuGetErrorString", (Result, const char**))
+
+struct Driver {
+#define KINTSUGI_CUDA_MEMBER(name, symbol, arguments) Result(*name) arguments = nullptr;
+  KINTSUGI_CUDA_DRIVER(KINTSUGI_CUDA_MEMBER)
+#undef KINTSUGI_CUDA_MEMBER
+
+  std::string reason;   // why no device can be used; empty: one can
+  bool opened = false;  // the driver's library was, whatever it then said
+  int version = 0;      // 13000 is 13.0; 0: not known
+  int devices = 0;
+
+  // "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"
+  std::string text_of(Result result) const;
+};
+
+// Opened and asked once; stays open, since a driver does not stand being unloaded.
+const Driver& driver();
+
+// Fails with device_error (out_of_memory for that one) and what was tried.
+void check(Result result, const char* what);
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,66 @@
+#include "engines/cuda/common/launch.hpp"
+
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "base/status.hpp"
+#include "engines/cuda/common/kernel_images.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+const KernelImage* find_image(std::string_view file) {
+  for (const KernelImage& image : engine_images()) {
+    if (file == image.name) return &image;
+  }
+  return nullptr;
+}
+
+// Each fat binary once, whatever number of its kernels is wanted.
+Library load(const char* file) {
+  static std::mutex mutex;
+  static std::map<std::string_view, Library> loaded;
+  const std::lock_guard lock(mutex);
+  Library& library = loaded[file];
+  if (library != nullptr) return library;
+  const KernelImage* image = find_image(file);
+  if (image == nullptr) fail(Status::internal, "the library has no device code \"{}\"", file);
+  check(driver().library_load(&library, image->data, nullptr, nullptr, 0, nullptr, nullptr, 0), file);
+  return library;
+}
+
+}  // namespace
+
+std::string kernels_missing_reason() {
+  return engine_images().empty() ? "this library was built without nvcc, and so without device code" : "";
+}
+
+Kernel KernelName::get() const {
+  std::call_once(loaded_, [&] { check(driver().library_kernel(&kernel_, load(file_), name_), name_); });
+  return kernel_;
+}
+
+void KernelName::allow_shared_bytes(std::int64_t bytes) const {
+  Device device = 0;
+  check(driver().context_device(&device), "cuCtxGetDevice");
+  check(driver().kernel_set_attribute(function_dynamic_shared_bytes, static_cast<int>(bytes), get(), device),
+        name_);
+}
+
+void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t threads,
+                     std::int64_t shared_bytes, const Queue& queue, void** arguments) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+  constexpr std::int64_t most = 65535;
+  if (grid.x > 0x7fffffff || grid.y > most || grid.z > most)
+    fail(Status::not_supported, "a grid of {} x {} x {} blocks is more than a device takes", grid.x, grid.y,
+         grid.z);
+  if (shared_bytes > 48 * 1024) kernel.allow_shared_bytes(shared_bytes);
+  const auto size = [](std::int64_t value) { return static_cast<unsigned>(value); };
+  check(driver().launch_kernel(kernel.get(), size(grid.x), size(grid.y), size(grid.z), size(threads), 1, 1,
+                               size(shared_bytes), queue.stream, arguments, nullptr),
+        "cuLaunchKernel");
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,50 @@
+// Kernels by name, and their launch.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+
+#include "base/cuda_driver.hpp"
+#include "base/queue.hpp"
+
+namespace kintsugi::core::cuda {
+
+struct Extent {
+  std::int64_t x = 1;
+  std::int64_t y = 1;
+  std::int64_t z = 1;
+};
+
+// Why the kernels cannot be loaded; empty: they can.
+std::string kernels_missing_reason();
+
+// A kernel that is `extern "C"` in src/engines/cuda/**/FILE.cu; loaded when it is first launched. Belongs to no context.
+class KernelName {
+ public:
+  constexpr KernelName(const char* file, const char* name) : file_(file), name_(name) {}
+
+  Kernel get() const;
+  // More than 48 KB of dynamic shared memory have to be asked for, once for each device.
+  void allow_shared_bytes(std::int64_t bytes) const;
+
+ private:
+  const char* file_;
+  const char* name_;
+  mutable std::once_flag loaded_{};
+  mutable Kernel kernel_ = nullptr;
+};
+
+// Fails with device_error, naming the kernel. A grid with no block is no launch. Arguments are the kernel's own types.
+void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t threads,
+                     std::int64_t shared_bytes, const Queue& queue, void** arguments);
+
+template <class... Arguments>
+void launch(const KernelName& kernel, const Extent& grid, std::int64_t threads, std::int64_t shared_bytes,
+            const Queue& queue, const Arguments&... arguments) {
+  std::array<void*, sizeof...(Arguments)> pointers{
+      const_cast<void*>(static_cast<const void*>(&arguments))...};
+  launch_pointers(kernel, grid, threads, shared_bytes, queue, pointers.data());
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,46 @@
+// cuBLAS, opened at run time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace kintsugi::core::cuda {
+
+// Numbers of cudaDataType_t, cublasComputeType_t, cublasOperation_t and cublasGemmAlgo_t.
+enum class DataType : int { f32 = 0, f64 = 1, f16 = 2, i8 = 3, c32 = 4, c64 = 5, i32 = 10, bf16 = 14 };
+enum class ComputeType : int { f32 = 68, f64 = 70, i32 = 72, f32_by_tf32 = 77 };
+inline constexpr int default_algorithm = -1;
+
+using BlasHandle = struct BlasHandleTag*;
+
+struct Cublas {
+  int (*create)(BlasHandle*) = nullptr;
+  int (*version)(BlasHandle, int*) = nullptr;
+  int (*set_stream)(BlasHandle, void*) = nullptr;
+  int (*set_workspace)(BlasHandle, void*, std::size_t) = nullptr;
+  int (*set_pointer_mode)(BlasHandle, int) = nullptr;
+  int (*gemm)(BlasHandle, int, int, std::int64_t, std::int64_t, std::int64_t, const void*, const void*,
+              DataType, std::int64_t, const void*, DataType, std::int64_t, const void*, void*, DataType,
+              std::int64_t, ComputeType, int) = nullptr;
+  int (*gemm_strided)(BlasHandle, int, int, std::int64_t, std::int64_t, std::int64_t, const void*,
+                      const void*, DataType, std::int64_t, long long, const void*, DataType, std::int64_t,
+                      long long, const void*, void*, DataType, std::int64_t, long long, std::int64_t,
+                      ComputeType, int) = nullptr;
+  int (*gemm_pointers)(BlasHandle, int, int, std::int64_t, std::int64_t, std::int64_t, const void*,
+                       const void* const*, DataType, std::int64_t, const void* const*, DataType, std::int64_t,
+                       const void*, void* const*, DataType, std::int64_t, std::int64_t, ComputeType,
+                       int) = nullptr;
+  const char* (*status_name)(int) = nullptr;
+
+  std::string reason;  // why it cannot be used; empty: it can
+  std::string file;    // that was opened
+};
+
+// A copy that the program has loaded already, else the newest that the system finds.
+const Cublas& cublas();
+
+// Fails with device_error.
+void check_blas(int status, const char* what);
+
+}  // namespace kintsugi::core::cuda

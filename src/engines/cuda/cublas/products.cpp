@@ -1,0 +1,237 @@
+#include "engines/cuda/cublas/products.hpp"
+
+#include <algorithm>
+#include <array>
+#include <complex>
+#include <map>
+#include <mutex>
+
+#include "base/cuda_driver.hpp"
+#include "base/status.hpp"
+#include "base/view.hpp"
+#include "engines/cuda/cublas/library.hpp"
+#include "engines/cuda/recombine/recombine.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+// One handle a device. Whoever holds the lock has it set up for its queue until it lets go: calls only put work into a
+// stream, so that nobody waits long.
+class LockedHandle {
+ public:
+  LockedHandle(const Queue& queue, std::byte* workspace, bool scalars_on_device) : lock_(mutex()) {
+    Device device = 0;
+    check(driver().context_device(&device), "cuCtxGetDevice");
+    static std::map<Device, BlasHandle> handles;
+    BlasHandle& handle = handles[device];
+    if (handle == nullptr) check_blas(cublas().create(&handle), "cublasCreate");
+    handle_ = handle;
+    if (workspace == nullptr) return;
+    check_blas(cublas().set_stream(handle_, queue.stream), "cublasSetStream");  // resets the workspace
+    check_blas(cublas().set_workspace(handle_, workspace, vendor_workspace_bytes), "cublasSetWorkspace");
+    check_blas(cublas().set_pointer_mode(handle_, scalars_on_device ? 1 : 0), "cublasSetPointerMode");
+  }
+
+  BlasHandle get() const { return handle_; }
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex instance;
+    return instance;
+  }
+
+  std::lock_guard<std::mutex> lock_;
+  BlasHandle handle_ = nullptr;
+};
+
+struct SliceType {
+  DataType data;
+  ComputeType compute;
+};
+
+SliceType type_of(const Format& format) {
+  switch (format.id) {
+    case FormatId::fp16: return {DataType::f16, ComputeType::f32};
+    case FormatId::bf16: return {DataType::bf16, ComputeType::f32};
+    case FormatId::tf32:
+      return {DataType::f32, ComputeType::f32_by_tf32};  // the slices are tf32's values: nothing is lost
+    case FormatId::int8: return {DataType::i8, ComputeType::i32};
+    default: fail(Status::internal, "cuBLAS does not multiply {}", format.name);
+  }
+}
+
+// One block of k of one term: sums(i, j) = weight a b + keep sums(i, j).
+struct TermCall {
+  const void* a;
+  const void* b;
+  void* sums;
+  std::int64_t k;
+  double weight;
+  bool keep;
+};
+
+class TermProducts {
+ public:
+  TermProducts(const Queue& queue, const Slices& a, const Slices& b, std::int64_t rows, std::byte* scratch)
+      : handle_(queue, scratch, false), a_(a), b_(b), type_(type_of(*a.format)), rows_(rows) {}
+
+  void add(const TermCall& call) const {
+    const bool integer = type_.compute == ComputeType::i32;
+    const float weight = static_cast<float>(call.weight);
+    const float keep = call.keep ? 1 : 0;
+    const std::int32_t one = 1;
+    const std::int32_t keep_integer = call.keep ? 1 : 0;
+    const void* alpha = integer ? static_cast<const void*>(&one) : &weight;
+    const void* beta = integer ? static_cast<const void*>(&keep_integer) : &keep;
+    constexpr int transposed = 1;
+    check_blas(cublas().gemm(handle_.get(), transposed, 0, rows_, round_up(b_.vectors, column_multiple),
+                             call.k, alpha, call.a, type_.data, a_.vector_stride(), call.b, type_.data,
+                             b_.vector_stride(), beta, call.sums, integer ? DataType::i32 : DataType::f32,
+                             rows_, type_.compute, default_algorithm),
+               "cublasGemmEx");
+  }
+
+  static constexpr std::int64_t column_multiple = 16;
+
+ private:
+  LockedHandle handle_;
+  const Slices& a_;
+  const Slices& b_;
+  SliceType type_;
+  std::int64_t rows_;
+};
+
+// What becomes of term t's products by the end of its block: later terms of the group rescale them, and where sums are
+// joint, the group's weight goes on as it leaves.
+double weight_of_term(const Schedule& schedule, std::size_t t) {
+  const Term& term = schedule.terms[t];
+  int exponent = schedule.joint ? schedule.group_exponents[term.group] : 0;
+  for (const Term& later : schedule.terms.subspan(t + 1)) {
+    if (later.group == term.group && later.rescales) exponent += schedule.rescale_exponent;
+  }
+  return power_of_two(exponent);
+}
+
+std::byte* vectors_from(const Slices& slices, int slice, std::int64_t p) {
+  return slices.data + static_cast<std::size_t>(slice * slices.slice_stride() + p) * slices.element_bytes();
+}
+
+// Every term of every block is added to the sum outside in fp32, where the schedule adds it inside: no sum stays in a
+// tensor core for longer than one term of one block.
+void multiply_floating(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
+                       const Accumulators& sums, std::byte* scratch) {
+  const TermProducts products(queue, a, b, sums.rows, scratch);
+  std::array<bool, max_groups> begun{};
+  const std::int64_t block = schedule.block_length(a.k);
+  for (std::int64_t p = 0; p < a.k; p += block) {
+    for (std::size_t t = 0; t < schedule.terms.size(); ++t) {
+      const Term& term = schedule.terms[t];
+      const int sum = schedule.joint ? 0 : term.group;
+      products.add({vectors_from(a, term.a, p), vectors_from(b, term.b, p), sums.group<float>(sum),
+                    std::min(block, a.vector_stride() - p), weight_of_term(schedule, t), begun[sum]});
+      begun[sum] = true;
+    }
+  }
+}
+
+// Sums of 32-bit integers of one group and block, which then leave.
+void multiply_integers(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
+                       const Accumulators& sums, std::byte* scratch) {
+  auto* inside = reinterpret_cast<std::int32_t*>(scratch + aligned_size(vendor_workspace_bytes));
+  const std::int64_t block = schedule.block_length(a.k);
+  for (std::int64_t p = 0; p < a.k; p += block) {
+    for (int g = 0; g < schedule.groups; ++g) {
+      {
+        const TermProducts products(queue, a, b, sums.rows, scratch);
+        bool begun = false;
+        for (const Term& term : schedule.terms) {
+          if (term.group != g) continue;
+          products.add({vectors_from(a, term.a, p), vectors_from(b, term.b, p), inside,
+                        std::min(block, a.vector_stride() - p), 1, begun});
+          begun = true;
+        }
+      }
+      const bool residues = sums.type == SumType::residue;
+      void* outside =
+          residues ? static_cast<void*>(sums.group<std::uint8_t>(g)) : sums.group<std::int64_t>(g);
+      leave_integers(queue, inside, sums.group_stride(), residues ? schedule.group_moduli[g] : 0, p == 0,
+                     outside);
+    }
+  }
+}
+
+struct EntryTypes {
+  DataType data;
+  ComputeType compute;
+};
+
+EntryTypes types_of(EntryType type) {
+  switch (type) {
+    case EntryType::f32: return {DataType::f32, ComputeType::f32};
+    case EntryType::f64: return {DataType::f64, ComputeType::f64};
+    case EntryType::c32: return {DataType::c32, ComputeType::f32};
+    case EntryType::c64: break;
+  }
+  return {DataType::c64, ComputeType::f64};
+}
+
+// A scalar of the call in the type that the product takes.
+class HostScalar {
+ public:
+  HostScalar(EntryType type, std::complex<double> value) : type_(type), wide_(value), narrow_(value) {}
+
+  // The real part comes first.
+  const void* pointer() const {
+    return type_ == EntryType::f32 || type_ == EntryType::c32 ? static_cast<const void*>(&narrow_) : &wide_;
+  }
+
+ private:
+  EntryType type_;
+  std::complex<double> wide_;
+  std::complex<float> narrow_;
+};
+
+}  // namespace
+
+std::size_t multiply_scratch_bytes(const Schedule&, FormatId format, std::int64_t rows,
+                                   std::int64_t columns) {
+  const std::size_t inside =
+      format == FormatId::int8 ? array_bytes(rows, columns, sizeof(std::int32_t)) : std::size_t{0};
+  return aligned_size(vendor_workspace_bytes) + inside;
+}
+
+void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
+              const Accumulators& sums, std::byte* scratch) {
+  if (a.format->floating) return multiply_floating(queue, schedule, a, b, sums, scratch);
+  multiply_integers(queue, schedule, a, b, sums, scratch);
+}
+
+void native(const Queue& queue, const DeviceBlasProduct& p, std::byte* scratch) {
+  const LockedHandle handle(queue, scratch, p.scalars.on_device());
+  const auto [data, compute] = types_of(p.type);
+  const HostScalar host_alpha(p.type, p.scalars.alpha);
+  const HostScalar host_beta(p.type, p.scalars.beta);
+  const void* alpha = p.scalars.on_device() ? p.scalars.device_alpha : host_alpha.pointer();
+  const void* beta = p.scalars.on_device() ? p.scalars.device_beta : host_beta.pointer();
+  if (p.pointers) {
+    check_blas(cublas().gemm_pointers(
+                   handle.get(), p.op_a, p.op_b, p.m, p.n, p.k, alpha, static_cast<const void* const*>(p.a),
+                   data, p.lda, static_cast<const void* const*>(p.b), data, p.ldb, beta,
+                   static_cast<void* const*>(p.c), data, p.ldc, p.batch_count, compute, default_algorithm),
+               "cublasGemmBatchedEx");
+  } else if (p.batch_count > 1) {
+    check_blas(cublas().gemm_strided(handle.get(), p.op_a, p.op_b, p.m, p.n, p.k, alpha, p.a, data, p.lda,
+                                     p.batch_stride_a, p.b, data, p.ldb, p.batch_stride_b, beta, p.c, data,
+                                     p.ldc, p.batch_stride_c, p.batch_count, compute, default_algorithm),
+               "cublasGemmStridedBatchedEx");
+  } else {
+    check_blas(cublas().gemm(handle.get(), p.op_a, p.op_b, p.m, p.n, p.k, alpha, p.a, data, p.lda, p.b, data,
+                             p.ldb, beta, p.c, data, p.ldc, compute, default_algorithm),
+               "cublasGemmEx");
+  }
+}
+
+void prepare_blas() { const LockedHandle handle({}, nullptr, false); }
+
+}  // namespace kintsugi::core::cuda

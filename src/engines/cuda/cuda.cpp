@@ -1,0 +1,176 @@
+// The engine cuda: NVIDIA GPUs. Splits, recombinations and plain products are kernels of its own, products of slices and
+// native ones are the vendor's.
+#include <array>
+#include <limits>
+
+#include "base/cuda_driver.hpp"
+#include "base/status.hpp"
+#include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/cublas/library.hpp"
+#include "engines/cuda/cublas/products.hpp"
+#include "engines/cuda/recombine/recombine.hpp"
+#include "engines/cuda/splits/splits.hpp"
+#include "engines/device.hpp"
+#include "engines/engine.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+using namespace cuda;
+
+Address address(const void* pointer) { return reinterpret_cast<Address>(pointer); }
+
+// A thread that never spoke to a device works on the first one.
+void ensure_context() {
+  Context context = nullptr;
+  check(driver().context_current(&context), "cuCtxGetCurrent");
+  if (context != nullptr) return;
+  check(driver().primary_context_retain(&context, 0), "cuDevicePrimaryCtxRetain");
+  check(driver().context_set_current(context), "cuCtxSetCurrent");
+}
+
+std::string describe_device(int index) {
+  std::array<char, 256> name{};
+  Device device = 0;
+  int major = 0;
+  int minor = 0;
+  check(driver().device_get(&device, index), "cuDeviceGet");
+  check(driver().device_name(name.data(), static_cast<int>(name.size()), device), "cuDeviceGetName");
+  check(driver().device_attribute(&major, compute_capability_major, device), "cuDeviceGetAttribute");
+  check(driver().device_attribute(&minor, compute_capability_minor, device), "cuDeviceGetAttribute");
+  return fmt::format("{}, compute capability {}.{}", name.data(), major, minor);
+}
+
+class CudaEngine final : public Engine, public DeviceEngine {
+ public:
+  std::string_view name() const override { return "cuda"; }
+  std::string_view summary() const override {
+    return "NVIDIA GPUs: splits and recombinations by kernels of its own, products of slices and native "
+           "products by "
+           "cuBLAS";
+  }
+  std::int64_t largest_size() const override { return std::int64_t{1} << 40; }
+
+  std::string unavailable_reason() const override {
+    if (const std::string reason = kernels_missing_reason(); !reason.empty()) return reason;
+    if (!driver().reason.empty()) return driver().reason;
+    return cublas().reason;
+  }
+  std::string details() const override {
+    return fmt::format("{}; driver for CUDA {}.{}; {}", describe_device(0), driver().version / 1000,
+                       driver().version % 1000 / 10, cublas().file);
+  }
+
+  std::span<const Accumulator> accumulators(FormatId format) const override {
+    static constexpr std::array floating{Accumulator::cublas};
+    static constexpr std::array bytes{Accumulator::int32};
+    switch (format) {
+      case FormatId::fp16:
+      case FormatId::bf16:
+      case FormatId::tf32: return floating;
+      case FormatId::int8: return bytes;
+      default: return {};
+    }
+  }
+  SliceStorage slice_storage(FormatId) const override { return SliceStorage::packed; }
+  double relative_rate(FormatId) const override { return 1; }
+  std::size_t scratch_bytes(const Schedule&, FormatId, std::int64_t, int) const override { return 0; }
+  bool reduces_sums() const override { return true; }
+  const DeviceEngine* device() const override { return this; }
+
+  std::int64_t tile() const override { return 4096; }
+  std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t rows,
+                            std::int64_t columns) const override {
+    return multiply_scratch_bytes(schedule, format, rows, columns);
+  }
+  std::size_t native_scratch_bytes() const override { return vendor_workspace_bytes; }
+
+  void prepare() const override {
+    ensure_context();
+    prepare_blas();
+  }
+  std::byte* allocate(const Queue& queue, std::size_t bytes) const override {
+    ensure_context();
+    Address result = 0;
+    const Result status = driver().memory_allocate_async(&result, bytes, queue.stream);
+    if (status == error_out_of_memory) return nullptr;
+    check(status, "cuMemAllocAsync");
+    return reinterpret_cast<std::byte*>(result);
+  }
+  void deallocate(const Queue& queue, void* pointer) const override {
+    check(driver().memory_free_async(address(pointer), queue.stream), "cuMemFreeAsync");
+  }
+  void copy_to_device(const Queue& queue, void* target, const void* host, std::size_t bytes) const override {
+    check(driver().copy_to_device_async(address(target), host, bytes, queue.stream), "cuMemcpyHtoDAsync");
+  }
+  void copy_to_host(const Queue& queue, void* host, const void* source, std::size_t bytes) const override {
+    check(driver().copy_to_host_async(host, address(source), bytes, queue.stream), "cuMemcpyDtoHAsync");
+  }
+  void clear(const Queue& queue, void* target, std::size_t bytes) const override {
+    check(driver().set_bytes_async(address(target), 0, bytes, queue.stream), "cuMemsetD8Async");
+  }
+  void synchronize(const Queue& queue) const override {
+    check(driver().stream_synchronize(queue.stream), "cuStreamSynchronize");
+  }
+  void synchronize() const override {
+    ensure_context();
+    check(driver().context_synchronize(), "cuCtxSynchronize");
+  }
+
+  void find_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                   const DeviceScalars& scalars) const override {
+    cuda::find_ranges(queue, a, b, scalars);
+  }
+  void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
+              const DeviceRungs& rungs, DeviceChoice* choice, DeviceReport* report) const override {
+    cuda::choose(queue, a, b, scalars, rungs, choice, report);
+  }
+  void split(const Queue& queue, std::span<const DeviceSplit> splits,
+             const DeviceCondition& condition) const override {
+    cuda::split(queue, splits, condition);
+  }
+  void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
+                const Accumulators& sums, std::byte* scratch) const override {
+    cuda::multiply(queue, schedule, a, b, sums, scratch);
+  }
+  void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<const int> exponents,
+                          const DeviceTile& tile) const override {
+    cuda::recombine_weighted(queue, sums, exponents, tile);
+  }
+  void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
+                          const DeviceTile& tile) const override {
+    cuda::recombine_residues(queue, sums, system, tile);
+  }
+  void multiply_plainly(const Queue& queue, const DeviceTile& tile) const override {
+    cuda::multiply_plainly(queue, tile);
+  }
+  void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t entry, const DeviceScalars& scalars,
+             const DeviceCondition& condition) const override {
+    cuda::scale(queue, c, entry, scalars, condition);
+  }
+  void native(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch) const override {
+    cuda::native(queue, product, scratch);
+  }
+
+  // What is in the host's memory is staged by the plan, never handed to these.
+  void multiply(const Multiplication&) const override { refuse_host_memory(); }
+  void native(const NativeProduct<float>&) const override { refuse_host_memory(); }
+  void native(const NativeProduct<double>&) const override { refuse_host_memory(); }
+  void native(const NativeProduct<std::complex<float>>&) const override { refuse_host_memory(); }
+  void native(const NativeProduct<std::complex<double>>&) const override { refuse_host_memory(); }
+
+ private:
+  [[noreturn]] static void refuse_host_memory() {
+    fail(Status::internal, "engine cuda was handed matrices in the host's memory");
+  }
+};
+
+}  // namespace
+
+const Engine& cuda_engine() {
+  static const CudaEngine engine;
+  return engine;
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,23 @@
+// Sums into C, plain products and beta C on a device. What the functions do stands in engines/device.hpp.
+#pragma once
+
+#include <span>
+
+#include "engines/device.hpp"
+
+namespace kintsugi::core::cuda {
+
+void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<const int> exponents,
+                        const DeviceTile& tile);
+void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
+                        const DeviceTile& tile);
+void multiply_plainly(const Queue& queue, const DeviceTile& tile);
+void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t entry, const DeviceScalars& scalars,
+           const DeviceCondition& condition);
+
+// An int32 sum of one block of k leaves the engine: `first` blocks are stored, later ones added to what is there, 64-bit
+// integers or, where modulus is not 0, residues 0 ... modulus - 1. All three have `elements` entries.
+void leave_integers(const Queue& queue, const std::int32_t* inside, std::int64_t elements, int modulus,
+                    bool first, void* outside);
+
+}  // namespace kintsugi::core::cuda

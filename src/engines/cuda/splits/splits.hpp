@@ -1,0 +1,15 @@
+// Ranges, choice and splits on a device. What the functions do stands in engines/device.hpp.
+#pragma once
+
+#include <span>
+
+#include "engines/device.hpp"
+
+namespace kintsugi::core::cuda {
+
+void find_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars);
+void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
+            const DeviceRungs& rungs, DeviceChoice* choice, DeviceReport* report);
+void split(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceCondition& condition);
+
+}  // namespace kintsugi::core::cuda
