@@ -3,38 +3,72 @@
 find_program(KINTSUGI_NVCC nvcc HINTS /usr/local/cuda/bin ENV CUDA_PATH PATH_SUFFIXES bin
              DOC "Compiler of the device code; NOTFOUND: the engine cuda is built without kernels")
 option(KINTSUGI_REQUIRE_CUDA "Fail where there is no CUDA toolkit" OFF)
-if(KINTSUGI_REQUIRE_CUDA AND NOT KINTSUGI_NVCC)
-  message(FATAL_ERROR "KINTSUGI_REQUIRE_CUDA is set and nvcc is nowhere: install a CUDA toolkit of 12.8 or newer, or name "
-                      "its compiler with -DKINTSUGI_NVCC=/path/to/nvcc")
-endif()
 
 # Machine code for these, and PTX of the first for what comes after them. Of the list only 90 was run on hardware.
 set(CMAKE_CUDA_ARCHITECTURES "80;90;100;120" CACHE STRING "Architectures of the generic kernels; PTX of the first")
 
-# kintsugi_device_code(TARGET NAME FILE.cu... [DEFINES ...]): compiles the files and adds them to the target with a
-# function `kintsugi::core::cuda::NAME_images()` (engines/cuda/common/kernel_images.hpp).
+# sm_120 and sm_100 are known from 12.8 on.
+set(least_toolkit 12.8)
+set(device_compiler "")
+set(toolkit_missing "nvcc is nowhere")
+if(KINTSUGI_NVCC)
+  execute_process(COMMAND ${KINTSUGI_NVCC} --version OUTPUT_VARIABLE toolkit_version ERROR_QUIET)
+  if(NOT toolkit_version MATCHES "release [0-9.]+, V([0-9.]+)")
+    set(toolkit_missing "${KINTSUGI_NVCC} does not say its version")
+  elseif(CMAKE_MATCH_1 VERSION_LESS least_toolkit)
+    set(toolkit_missing "${KINTSUGI_NVCC} is of CUDA ${CMAKE_MATCH_1}")
+  else()
+    set(toolkit_version ${CMAKE_MATCH_1})
+    set(device_compiler ${KINTSUGI_NVCC})
+  endif()
+endif()
+set(toolkit_wanted "a toolkit of CUDA ${least_toolkit} or newer is needed; -DKINTSUGI_NVCC=/path/to/nvcc names its compiler")
+if(device_compiler)
+  list(JOIN CMAKE_CUDA_ARCHITECTURES ", " architecture_names)
+  list(GET CMAKE_CUDA_ARCHITECTURES 0 ptx_architecture)
+  set(device_code_summary "sm ${architecture_names} and PTX of ${ptx_architecture}, by CUDA ${toolkit_version} (${device_compiler})")
+elseif(KINTSUGI_REQUIRE_CUDA)
+  message(FATAL_ERROR "KINTSUGI_REQUIRE_CUDA is set, but ${toolkit_missing}: ${toolkit_wanted}")
+else()
+  set(device_code_summary "none, the engine cuda will say so: ${toolkit_missing}; ${toolkit_wanted}")
+endif()
+# A notice, which --log-level=WARNING lets through.
+message(NOTICE "Device code: ${device_code_summary}")
+
+# The two cores of a small machine are busy with two files; nvcc's own threads would only contend with them.
+set(device_flags -fatbin -c -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr -DFMT_CONSTEVAL= -DFMT_HEADER_ONLY
+                 -Werror all-warnings -Xptxas -v,-warn-spills,-Werror -I ${PROJECT_SOURCE_DIR}/src)
+
+# The architectures of a file: its name says so where it is for one alone.
+function(device_architectures stem result)
+  set(flags "")
+  if(stem MATCHES "_sm([0-9]+a?)$")
+    set(flags -gencode arch=compute_${CMAKE_MATCH_1},code=sm_${CMAKE_MATCH_1})
+  else()
+    foreach(architecture IN LISTS CMAKE_CUDA_ARCHITECTURES)
+      list(APPEND flags -gencode arch=compute_${architecture},code=sm_${architecture})
+    endforeach()
+    list(APPEND flags -gencode arch=compute_${ptx_architecture},code=compute_${ptx_architecture})
+  endif()
+  set(${result} ${flags} PARENT_SCOPE)
+endfunction()
+
+# kintsugi_device_code(TARGET NAME FILE.cu...): compiles the files and adds them to the target with a function
+# `kintsugi::core::cuda::NAME_images()` (engines/cuda/common/kernel_images.hpp).
 function(kintsugi_device_code target name)
   set(code "")
   set(table "")
-  if(KINTSUGI_NVCC)
-    set(architectures "")
-    foreach(architecture IN LISTS CMAKE_CUDA_ARCHITECTURES)
-      list(APPEND architectures -gencode arch=compute_${architecture},code=sm_${architecture})
-    endforeach()
-    list(GET CMAKE_CUDA_ARCHITECTURES 0 first)
-    list(APPEND architectures -gencode arch=compute_${first},code=compute_${first})
+  set(images "")
+  if(device_compiler)
     foreach(source IN LISTS ARGN)
       cmake_path(GET source STEM stem)
       set(image ${CMAKE_CURRENT_BINARY_DIR}/${name}_${stem}.fatbin)
-      set(flags ${architectures})
-      if(stem MATCHES "_sm([0-9]+a?)$") # kernels of one architecture alone
-        set(flags -gencode arch=compute_${CMAKE_MATCH_1},code=sm_${CMAKE_MATCH_1})
-      endif()
+      device_architectures(${stem} architectures)
       add_custom_command(
         OUTPUT ${image}
-        COMMAND ${KINTSUGI_NVCC} -fatbin -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr -DFMT_CONSTEVAL= -DFMT_HEADER_ONLY -Xptxas -warn-spills
-                -I ${PROJECT_SOURCE_DIR}/src ${flags} -MD -MF ${image}.d -o ${image} ${CMAKE_CURRENT_SOURCE_DIR}/${source}
-        DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${source}
+        COMMAND ${PROJECT_SOURCE_DIR}/cmake/compile_device_code ${image} ${CMAKE_CXX_COMPILER_LAUNCHER} ${device_compiler}
+                ${device_flags} ${architectures} -MD -MF ${image}.d -o ${image} ${CMAKE_CURRENT_SOURCE_DIR}/${source}
+        DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${source} ${PROJECT_SOURCE_DIR}/cmake/compile_device_code
         DEPFILE ${image}.d
         COMMENT "Device code ${source}" VERBATIM COMMAND_EXPAND_LISTS)
       list(APPEND images ${image})

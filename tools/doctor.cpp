@@ -1,10 +1,8 @@
 // kintsugi doctor: what this machine offers, and why not more.
-#include <algorithm>
 #include <map>
 #include <memory>
 
 #include "commands.hpp"
-#include "cuda_probe.hpp"
 #include "machine.hpp"
 
 namespace kintsugi::tools {
@@ -51,42 +49,19 @@ void find_processor(Findings& findings) {
                       ""});
 }
 
+// What the engine needs comes before the engine itself.
 void find_engines(Findings& findings) {
   const Json document = describe_engines();
   for (const auto& engine : document.at("engines")) {
+    for (const auto& requirement : engine.at("requirements")) {
+      const bool met = requirement.at("met").get<bool>();
+      findings.push_back({cell(requirement, "name"), met ? "ok" : "missing", cell(requirement, "details"),
+                          met ? "" : cell(requirement, "reason")});
+    }
     const bool available = engine.at("available").get<bool>();
     findings.push_back({"engine " + cell(engine, "name"), available ? "ok" : "missing",
                         available ? cell(engine, "details") : cell(engine, "summary"),
                         available ? "" : cell(engine, "reason")});
-  }
-}
-
-std::string device_text(const CudaDevice& device) {
-  return fmt::format("{} (compute capability {}.{})", device.name, device.major, device.minor);
-}
-
-void find_cuda(Findings& findings) {
-  const CudaProbe probe = probe_cuda();
-  if (!probe.driver) {
-    findings.push_back({"NVIDIA driver", "missing", probe.driver_error,
-                        "nothing to do for the engines of this version; a GPU needs NVIDIA's driver"});
-  } else {
-    findings.push_back(
-        {"NVIDIA driver", "ok",
-         fmt::format("CUDA {}.{}", probe.driver_version / 1000, probe.driver_version % 1000 / 10), ""});
-    for (const auto& device : probe.devices) findings.push_back({"GPU", "ok", device_text(device), ""});
-    if (probe.devices.empty()) {
-      findings.push_back({"GPU", "missing", probe.device_error, "look at nvidia-smi"});
-    }
-  }
-  const Json document = describe_engines();
-  const Json& engines = document.at("engines");
-  const bool has_engine = std::any_of(engines.begin(), engines.end(),
-                                      [](const Json& engine) { return cell(engine, "name") == "cuda"; });
-  if (!has_engine) {
-    findings.push_back(
-        {"engine cuda", "missing", fmt::format("version {} has no CUDA engine", kintsugi_version()),
-         probe.devices.empty() ? "nothing to do" : "the GPU stays unused; a later version is needed"});
   }
 }
 
@@ -110,7 +85,6 @@ Findings find_all() {
   Findings findings;
   find_processor(findings);
   find_engines(findings);
-  find_cuda(findings);
   find_settings(findings);
   return findings;
 }

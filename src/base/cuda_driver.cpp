@@ -18,7 +18,7 @@ const char* find_functions(void* library, Driver& driver) {
   return nullptr;
 }
 
-std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+std::string text_of_version(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
 // Why no device can be used. The version is asked before anything that an old driver may not have.
 std::string open_driver(Driver& driver) {
@@ -27,17 +27,17 @@ std::string open_driver(Driver& driver) {
     const char* error = ::dlerror();
     return fmt::format("there is no NVIDIA driver ({})", error != nullptr ? error : "libcuda.so.1");
   }
-  driver.opened = true;
   const auto version = reinterpret_cast<Result (*)(int*)>(::dlsym(library, "cuDriverGetVersion"));
   if (version != nullptr) version(&driver.version);
   if (driver.version < least_driver_version) {
-    return fmt::format("the NVIDIA driver is made for CUDA {}; {} or newer is needed",
-                       version_text(driver.version), version_text(least_driver_version));
+    return fmt::format("the NVIDIA driver is made for CUDA {}; {} or newer is needed", driver.version_text(),
+                       text_of_version(least_driver_version));
   }
   if (const char* missing = find_functions(library, driver)) {
-    return fmt::format("the NVIDIA driver, made for CUDA {}, has no function {}",
-                       version_text(driver.version), missing);
+    return fmt::format("the NVIDIA driver, made for CUDA {}, has no function {}", driver.version_text(),
+                       missing);
   }
+  driver.complete = true;
   if (const Result result = driver.init(0); result != 0)
     return fmt::format("the NVIDIA driver finds no device to use: {}", driver.text_of(result));
   if (const Result result = driver.device_count(&driver.devices); result != 0)
@@ -46,6 +46,8 @@ std::string open_driver(Driver& driver) {
 }
 
 }  // namespace
+
+std::string Driver::version_text() const { return text_of_version(version); }
 
 std::string Driver::text_of(Result result) const {
   const char* name = nullptr;

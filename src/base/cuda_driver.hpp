@@ -80,11 +80,12 @@ struct Driver {
   KINTSUGI_CUDA_DRIVER(KINTSUGI_CUDA_MEMBER)
 #undef KINTSUGI_CUDA_MEMBER
 
-  std::string reason;   // why no device can be used; empty: one can
-  bool opened = false;  // the driver's library was, whatever it then said
-  int version = 0;      // 13000 is 13.0; 0: not known
+  std::string reason;     // why no device can be used; empty: one can
+  bool complete = false;  // the driver is there with all functions; what is missing then is a device
+  int version = 0;        // 13000 is 13.0; 0: not known
   int devices = 0;
 
+  std::string version_text() const;  // "13.0"
   // "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"
   std::string text_of(Result result) const;
 };

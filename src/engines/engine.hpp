@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/view.hpp"
 #include "formats/format.hpp"
@@ -42,6 +43,13 @@ struct NativeProduct {
   bool conjugate_b = false;
 };
 
+// Something of the machine, or of how the library was built, that an engine cannot do without.
+struct Requirement {
+  std::string name;
+  std::string details;  // what was found
+  std::string reason;   // why it is not enough, with what would help; empty: it is
+};
+
 class DeviceEngine;
 
 class Engine {
@@ -60,6 +68,10 @@ class Engine {
 
   // Why it cannot run here, with what would help; empty when it can. Cheap after the first call.
   virtual std::string unavailable_reason() const = 0;
+
+  // What it needs, each with what was found, in the order in which one needs the other; what follows something missing is
+  // left out. Empty: nothing that could be missing.
+  virtual std::vector<Requirement> requirements() const { return {}; }
 
   // What it runs on: library, kernel, device; one line for people.
   virtual std::string details() const = 0;

@@ -323,6 +323,21 @@ std::string describe_schemes() {
   return text_of(json);
 }
 
+namespace {
+
+Json requirements_json(const Engine& engine) {
+  Json json = Json::array();
+  for (const Requirement& requirement : engine.requirements()) {
+    json.push_back({{"name", requirement.name},
+                    {"met", requirement.reason.empty()},
+                    {"details", requirement.details},
+                    {"reason", requirement.reason}});
+  }
+  return json;
+}
+
+}  // namespace
+
 std::string describe_engines() {
   Json json = document("kintsugi.engines");
   json["engines"] = Json::array();
@@ -333,6 +348,7 @@ std::string describe_engines() {
                                {"available", reason.empty()},
                                {"reason", reason},
                                {"details", reason.empty() ? engine->details() : ""},
+                               {"requirements", requirements_json(*engine)},
                                {"accumulators", formats_json(*engine)}});
   }
   return text_of(json);

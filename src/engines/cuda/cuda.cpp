@@ -5,6 +5,7 @@
 
 #include "base/cuda_driver.hpp"
 #include "base/status.hpp"
+#include "engines/cuda/common/kernel_images.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/cublas/library.hpp"
 #include "engines/cuda/cublas/products.hpp"
@@ -30,16 +31,63 @@ void ensure_context() {
   check(driver().context_set_current(context), "cuCtxSetCurrent");
 }
 
-std::string describe_device(int index) {
+struct DeviceDescription {
+  std::string name;
+  int major = 0;  // compute capability
+  int minor = 0;
+
+  std::string text() const { return fmt::format("{}, compute capability {}.{}", name, major, minor); }
+};
+
+DeviceDescription describe_device(int index) {
   std::array<char, 256> name{};
   Device device = 0;
-  int major = 0;
-  int minor = 0;
+  DeviceDescription found;
   check(driver().device_get(&device, index), "cuDeviceGet");
   check(driver().device_name(name.data(), static_cast<int>(name.size()), device), "cuDeviceGetName");
-  check(driver().device_attribute(&major, compute_capability_major, device), "cuDeviceGetAttribute");
-  check(driver().device_attribute(&minor, compute_capability_minor, device), "cuDeviceGetAttribute");
-  return fmt::format("{}, compute capability {}.{}", name.data(), major, minor);
+  check(driver().device_attribute(&found.major, compute_capability_major, device), "cuDeviceGetAttribute");
+  check(driver().device_attribute(&found.minor, compute_capability_minor, device), "cuDeviceGetAttribute");
+  found.name = name.data();
+  return found;
+}
+
+// Machine code and PTX begin there (cmake/DeviceCode.cmake).
+constexpr int least_compute_capability = 8;
+
+// The driver counts the most capable device first, so that one tells whether any is good enough.
+void find_devices(std::vector<Requirement>& found) {
+  for (int i = 0; i < driver().devices; ++i) {
+    const DeviceDescription device = describe_device(i);
+    const bool refused = i == 0 && device.major < least_compute_capability;
+    found.push_back({"GPU", device.text(),
+                     refused
+                         ? fmt::format("{}: {}.0 or newer is needed", device.text(), least_compute_capability)
+                         : std::string()});
+  }
+}
+
+std::vector<Requirement> find_requirements() {
+  std::vector<Requirement> found{
+      {"device code", fmt::format("{} fat binaries", engine_images().size()), kernels_missing_reason()}};
+  if (!driver().complete) {
+    found.push_back({"NVIDIA driver", "libcuda.so.1", driver().reason});
+    return found;
+  }
+  found.push_back({"NVIDIA driver", "for CUDA " + driver().version_text(), ""});
+  if (!driver().reason.empty()) {
+    found.push_back({"GPU", "a device that the driver offers", driver().reason});
+    return found;
+  }
+  find_devices(found);
+  found.push_back({"cuBLAS", cublas().file, cublas().reason});
+  return found;
+}
+
+std::string first_reason() {
+  for (const Requirement& requirement : find_requirements()) {
+    if (!requirement.reason.empty()) return requirement.reason;
+  }
+  return {};
 }
 
 class CudaEngine final : public Engine, public DeviceEngine {
@@ -53,13 +101,13 @@ class CudaEngine final : public Engine, public DeviceEngine {
   std::int64_t largest_size() const override { return std::int64_t{1} << 40; }
 
   std::string unavailable_reason() const override {
-    if (const std::string reason = kernels_missing_reason(); !reason.empty()) return reason;
-    if (!driver().reason.empty()) return driver().reason;
-    return cublas().reason;
+    static const std::string reason = first_reason();
+    return reason;
   }
+  std::vector<Requirement> requirements() const override { return find_requirements(); }
   std::string details() const override {
-    return fmt::format("{}; driver for CUDA {}.{}; {}", describe_device(0), driver().version / 1000,
-                       driver().version % 1000 / 10, cublas().file);
+    return fmt::format("{}; driver for CUDA {}; {}", describe_device(0).text(), driver().version_text(),
+                       cublas().file);
   }
 
   std::span<const Accumulator> accumulators(FormatId format) const override {

@@ -3,8 +3,8 @@
 #include <dlfcn.h>
 
 #include <array>
-#include <cstdlib>
 
+#include "base/settings.hpp"
 #include "base/status.hpp"
 
 namespace kintsugi::core::cuda {
@@ -13,15 +13,16 @@ namespace {
 
 constexpr std::array file_names{"libcublas.so.13", "libcublas.so.12"};
 
-// One that is loaded already comes first, of whatever version; then the file that the environment names.
+// One that is loaded already comes first, of whatever version; then the file that the setting names.
 void* open_library(std::string& file) {
   for (const char* name : file_names) {
     file = name;
     if (void* library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return library;
   }
-  if (const char* named = std::getenv("KINTSUGI_CUBLAS"); named != nullptr && *named != '\0') {
+  const auto lock = lock_environment();
+  if (const std::string named = environment_only_value(SettingId::cublas); named != "auto") {
     file = named;
-    return ::dlopen(named, RTLD_NOW | RTLD_LOCAL);
+    return ::dlopen(named.c_str(), RTLD_NOW | RTLD_LOCAL);
   }
   for (const char* name : file_names) {
     file = name;
@@ -57,8 +58,11 @@ Cublas open_cublas() {
   void* library = open_library(blas.file);
   if (library == nullptr) {
     const char* error = ::dlerror();
-    blas.reason = fmt::format("cuBLAS 12 or 13 cannot be opened ({}); KINTSUGI_CUBLAS names its file",
-                              error != nullptr ? error : blas.file);
+    blas.reason = fmt::format(
+        "cuBLAS 12 or 13 cannot be opened ({}); it comes with a CUDA toolkit or with the Python package "
+        "nvidia-cublas, "
+        "and KINTSUGI_CUBLAS names its file",
+        error != nullptr ? error : blas.file);
   } else if (const char* missing = find_functions(library, blas)) {
     blas.reason = fmt::format("{} has no function {}", blas.file, missing);
   }
