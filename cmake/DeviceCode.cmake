@@ -1,7 +1,7 @@
 # Device code without a CUDA runtime: every .cu file becomes a fat binary, all of them one object file of the library,
 # and the driver loads what is wanted of them. nvcc is all that is needed of a toolkit.
 find_program(KINTSUGI_NVCC nvcc HINTS /usr/local/cuda/bin ENV CUDA_PATH PATH_SUFFIXES bin
-             DOC "Compiler of the device code; NOTFOUND: the engine cuda is built without kernels")
+             DOC "Compiler of the device code; OFF: the engine cuda is built without kernels")
 option(KINTSUGI_REQUIRE_CUDA "Fail where there is no CUDA toolkit" OFF)
 
 # Machine code for these, and PTX of the first for what comes after them. Of the list only 90 was run on hardware.
@@ -10,7 +10,7 @@ set(CMAKE_CUDA_ARCHITECTURES "80;90;100;120" CACHE STRING "Architectures of the 
 # sm_120 and sm_100 are known from 12.8 on.
 set(least_toolkit 12.8)
 set(device_compiler "")
-set(toolkit_missing "nvcc is nowhere")
+set(toolkit_missing "nvcc was not found")
 if(KINTSUGI_NVCC)
   execute_process(COMMAND ${KINTSUGI_NVCC} --version OUTPUT_VARIABLE toolkit_version ERROR_QUIET)
   if(NOT toolkit_version MATCHES "release [0-9.]+, V([0-9.]+)")

@@ -69,8 +69,8 @@ class Engine {
   // Why it cannot run here, with what would help; empty when it can. Cheap after the first call.
   virtual std::string unavailable_reason() const = 0;
 
-  // What it needs, each with what was found, in the order in which one needs the other; what follows something missing is
-  // left out. Empty: nothing that could be missing.
+  // What it needs, each with what was found, in the order in which one needs the other; what cannot be found
+  // out because of something missing is left out. Empty: nothing that could be missing.
   virtual std::vector<Requirement> requirements() const { return {}; }
 
   // What it runs on: library, kernel, device; one line for people.

@@ -58,9 +58,14 @@ void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t 
          grid.z);
   if (shared_bytes > 48 * 1024) kernel.allow_shared_bytes(shared_bytes);
   const auto size = [](std::int64_t value) { return static_cast<unsigned>(value); };
-  check(driver().launch_kernel(kernel.get(), size(grid.x), size(grid.y), size(grid.z), size(threads), 1, 1,
-                               size(shared_bytes), queue.stream, arguments, nullptr),
-        "cuLaunchKernel");
+  const Result result =
+      driver().launch_kernel(kernel.get(), size(grid.x), size(grid.y), size(grid.z), size(threads), 1, 1,
+                             size(shared_bytes), queue.stream, arguments, nullptr);
+  if (result == 0) return;
+  check(result,
+        fmt::format("launch of kernel {}, {} x {} x {} blocks of {} threads and {} bytes of shared memory",
+                    kernel.name(), grid.x, grid.y, grid.z, threads, shared_bytes)
+            .c_str());
 }
 
 }  // namespace kintsugi::core::cuda

@@ -25,6 +25,7 @@ class KernelName {
   constexpr KernelName(const char* file, const char* name) : file_(file), name_(name) {}
 
   Kernel get() const;
+  const char* name() const { return name_; }
   // More than 48 KB of dynamic shared memory have to be asked for, once for each device.
   void allow_shared_bytes(std::int64_t bytes) const;
 

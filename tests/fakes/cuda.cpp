@@ -1,0 +1,304 @@
+// libcuda.so.1 without a device: every function of base/cuda_driver.hpp. What it promises stands in fake_cuda.hpp.
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/cuda_driver.hpp"
+#include "fmt/format.h"
+#include "tests/fakes/fake_cuda.hpp"
+
+// Each function bears the driver's symbol and the driver's type, by the library's own table.
+namespace kintsugi::fake {
+
+using namespace core::cuda;
+
+#define KINTSUGI_FAKE(name, symbol, arguments) \
+  __attribute__((visibility("default"))) Result name arguments asm(symbol);
+KINTSUGI_CUDA_DRIVER(KINTSUGI_FAKE)
+#undef KINTSUGI_FAKE
+
+namespace {
+
+// Numbers of CUresult.
+constexpr Result invalid_value = 1;
+constexpr Result launch_failed = 719;
+constexpr Result capture_unsupported = 900;
+
+struct State {
+  std::mutex mutex;
+  std::string events;
+  std::string shown;
+  long allocations = 0;
+  long launches = 0;
+  std::map<Address, std::size_t> memory;
+  std::set<void*> streams;
+  std::set<void*> capturing;
+  std::vector<std::unique_ptr<std::string>> kernels;
+  Context current = nullptr;
+};
+
+State& state() {
+  static State instance;
+  return instance;
+}
+
+template <class... Values>
+void note(fmt::format_string<Values...> format, Values&&... values) {
+  const std::lock_guard lock(state().mutex);
+  state().events += fmt::format(format, std::forward<Values>(values)...) + "\n";
+}
+
+long number(const char* variable, long otherwise) {
+  const char* text = std::getenv(variable);
+  return text != nullptr && *text != '\0' ? std::strtol(text, nullptr, 10) : otherwise;
+}
+
+bool is_the_one(const char* variable, long& count) { return ++count == number(variable, 0); }
+
+// Whatever handle is asked for; never dereferenced.
+template <class Handle>
+Handle token() {
+  static char tokens[1 << 16];
+  static int given = 0;
+  const std::lock_guard lock(state().mutex);
+  return reinterpret_cast<Handle>(tokens + ++given);
+}
+
+void* pointer(Address address) { return reinterpret_cast<void*>(address); }
+
+Result allocate(Address* result, std::size_t bytes) {
+  const std::lock_guard lock(state().mutex);
+  if (is_the_one("FAKE_CUDA_FAIL_ALLOCATION", state().allocations)) return error_out_of_memory;
+  void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  if (memory == nullptr) return error_out_of_memory;
+  *result = reinterpret_cast<Address>(memory);
+  state().memory[*result] = bytes;
+  return 0;
+}
+
+Result release(Address address) {
+  const std::lock_guard lock(state().mutex);
+  if (state().memory.erase(address) == 0) return invalid_value;
+  std::free(pointer(address));
+  return 0;
+}
+
+// What waits for the device, or may, is refused while a stream is captured.
+Result refused_in_capture() { return state().capturing.empty() ? 0 : capture_unsupported; }
+
+Result copy(void* target, const void* source, std::size_t bytes) {
+  std::memcpy(target, source, bytes);
+  return 0;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- driver and devices
+
+Result init(unsigned) { return static_cast<Result>(number("FAKE_CUDA_INIT", 0)); }
+Result driver_version(int* version) {
+  *version = static_cast<int>(number("FAKE_CUDA_VERSION", 13000));
+  return 0;
+}
+Result device_count(int* count) {
+  *count = static_cast<int>(number("FAKE_CUDA_DEVICES", 1));
+  return 0;
+}
+Result device_get(Device* device, int ordinal) {
+  *device = ordinal;
+  return ordinal < number("FAKE_CUDA_DEVICES", 1) ? 0 : invalid_value;
+}
+Result device_name(char* name, int size, Device) {
+  std::strncpy(name, "NVIDIA Fake", static_cast<std::size_t>(size));
+  return 0;
+}
+Result device_attribute(int* value, int attribute, Device) {
+  const char* text = std::getenv("FAKE_CUDA_CAPABILITY");
+  const std::string capability = text != nullptr ? text : "9.0";
+  switch (attribute) {
+    case compute_capability_major: *value = std::stoi(capability); return 0;
+    case compute_capability_minor: *value = std::stoi(capability.substr(capability.find('.') + 1)); return 0;
+    case multiprocessor_count: *value = 132; return 0;
+    default: return invalid_value;
+  }
+}
+Result error_name(Result result, const char** name) {
+  switch (result) {
+    case invalid_value: *name = "CUDA_ERROR_INVALID_VALUE"; return 0;
+    case error_out_of_memory: *name = "CUDA_ERROR_OUT_OF_MEMORY"; return 0;
+    case 100: *name = "CUDA_ERROR_NO_DEVICE"; return 0;
+    case launch_failed: *name = "CUDA_ERROR_LAUNCH_FAILED"; return 0;
+    case capture_unsupported: *name = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"; return 0;
+    default: return invalid_value;
+  }
+}
+Result error_string(Result, const char** text) {
+  *text = "said by the fake driver";
+  return 0;
+}
+
+// ---------------------------------------------------------------- contexts
+
+Result primary_context_retain(Context* context, Device device) {
+  note("cuDevicePrimaryCtxRetain {}", device);
+  *context = token<Context>();
+  return 0;
+}
+Result context_current(Context* context) {
+  *context = state().current;
+  return 0;
+}
+Result context_set_current(Context context) {
+  state().current = context;
+  return 0;
+}
+Result context_device(Device* device) {
+  *device = 0;
+  return state().current != nullptr ? 0 : invalid_value;
+}
+Result context_synchronize() {
+  note("cuCtxSynchronize");
+  return refused_in_capture();
+}
+
+// ---------------------------------------------------------------- memory
+
+Result memory_allocate(Address* result, std::size_t bytes) {
+  note("cuMemAlloc {}", bytes);
+  return state().capturing.empty() ? allocate(result, bytes) : capture_unsupported;
+}
+Result memory_free(Address address) {
+  note("cuMemFree");
+  return state().capturing.empty() ? release(address) : capture_unsupported;
+}
+Result memory_allocate_async(Address* result, std::size_t bytes, Stream stream) {
+  note("cuMemAllocAsync {} stream={}", bytes, stream);
+  return allocate(result, bytes);
+}
+Result memory_free_async(Address address, Stream stream) {
+  note("cuMemFreeAsync stream={}", stream);
+  return release(address);
+}
+Result copy_to_device_async(Address target, const void* source, std::size_t bytes, Stream stream) {
+  note("cuMemcpyHtoDAsync {} stream={}", bytes, stream);
+  return copy(pointer(target), source, bytes);
+}
+Result copy_to_host_async(void* target, Address source, std::size_t bytes, Stream stream) {
+  note("cuMemcpyDtoHAsync {} stream={}", bytes, stream);
+  return copy(target, pointer(source), bytes);
+}
+Result copy_on_device_async(Address target, Address source, std::size_t bytes, Stream stream) {
+  note("cuMemcpyDtoDAsync {} stream={}", bytes, stream);
+  return copy(pointer(target), pointer(source), bytes);
+}
+Result set_bytes_async(Address target, unsigned char value, std::size_t bytes, Stream stream) {
+  note("cuMemsetD8Async {} stream={}", bytes, stream);
+  std::memset(pointer(target), value, bytes);
+  return 0;
+}
+
+// ---------------------------------------------------------------- streams, graphs and events
+
+Result stream_create(Stream* stream, unsigned) {
+  *stream = token<Stream>();
+  state().streams.insert(*stream);
+  return 0;
+}
+Result stream_destroy(Stream stream) { return state().streams.erase(stream) == 1 ? 0 : invalid_value; }
+Result stream_synchronize(Stream stream) {
+  note("cuStreamSynchronize stream={}", stream);
+  return refused_in_capture();
+}
+Result stream_begin_capture(Stream stream, int) {
+  state().capturing.insert(stream);
+  return stream == nullptr ? capture_unsupported : 0;
+}
+Result stream_end_capture(Stream stream, Graph* graph) {
+  *graph = token<Graph>();
+  return state().capturing.erase(stream) == 1 ? 0 : invalid_value;
+}
+Result graph_instantiate(GraphExec* exec, Graph, unsigned long long) {
+  *exec = token<GraphExec>();
+  return 0;
+}
+Result graph_launch(GraphExec, Stream stream) {
+  note("cuGraphLaunch stream={}", stream);
+  return 0;
+}
+Result graph_exec_destroy(GraphExec) { return 0; }
+Result graph_destroy(Graph) { return 0; }
+Result event_create(Event* event, unsigned) {
+  *event = token<Event>();
+  return 0;
+}
+Result event_record(Event, Stream stream) {
+  note("cuEventRecord stream={}", stream);
+  return 0;
+}
+Result event_synchronize(Event) {
+  note("cuEventSynchronize");
+  return refused_in_capture();
+}
+Result event_elapsed(float* milliseconds, Event, Event) {
+  *milliseconds = 1;
+  return 0;
+}
+Result event_destroy(Event) { return 0; }
+
+// ---------------------------------------------------------------- kernels
+
+Result library_load(Library* library, const void* image, int*, void**, unsigned, int*, void**, unsigned) {
+  note("cuLibraryLoadData");
+  // The first word of a fat binary, as nvcc writes it.
+  constexpr std::uint32_t fat_binary = 0xba55ed50;
+  std::uint32_t word = 0;
+  std::memcpy(&word, image, sizeof word);
+  *library = token<Library>();
+  return word == fat_binary ? 0 : invalid_value;
+}
+Result library_kernel(Kernel* kernel, Library, const char* name) {
+  const std::lock_guard lock(state().mutex);
+  state().kernels.push_back(std::make_unique<std::string>(name));
+  *kernel = reinterpret_cast<Kernel>(state().kernels.back().get());
+  return 0;
+}
+Result kernel_set_attribute(int attribute, int value, Kernel kernel, Device) {
+  note("cuKernelSetAttribute {} {} {}", *reinterpret_cast<std::string*>(kernel), attribute, value);
+  return attribute == function_dynamic_shared_bytes && value > 227 * 1024 ? invalid_value : 0;
+}
+Result launch_kernel(Kernel kernel, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned threads_y,
+                     unsigned threads_z, unsigned shared_bytes, Stream stream, void**, void**) {
+  note("cuLaunchKernel {} {}x{}x{} threads={} shared={} stream={}", *reinterpret_cast<std::string*>(kernel),
+       x, y, z, threads * threads_y * threads_z, shared_bytes, stream);
+  const std::lock_guard lock(state().mutex);
+  return is_the_one("FAKE_CUDA_FAIL_LAUNCH", state().launches) ? launch_failed : 0;
+}
+
+}  // namespace kintsugi::fake
+
+#define KINTSUGI_FAKE_EXPORT __attribute__((visibility("default")))
+
+KINTSUGI_FAKE_EXPORT const char* fake_cuda_events() {
+  auto& state = kintsugi::fake::state();
+  const std::lock_guard lock(state.mutex);
+  state.shown = state.events;
+  return state.shown.c_str();
+}
+KINTSUGI_FAKE_EXPORT void fake_cuda_forget() {
+  auto& state = kintsugi::fake::state();
+  const std::lock_guard lock(state.mutex);
+  state.events.clear();
+  state.allocations = state.launches = 0;
+}
+KINTSUGI_FAKE_EXPORT int fake_cuda_allocations() {
+  auto& state = kintsugi::fake::state();
+  const std::lock_guard lock(state.mutex);
+  return static_cast<int>(state.memory.size());
+}
+KINTSUGI_FAKE_EXPORT void fake_cuda_note(const char* event) { kintsugi::fake::note("{}", event); }

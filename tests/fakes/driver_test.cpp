@@ -1,0 +1,110 @@
+// The boundary to the device, over the fakes: errors of the driver become the library's, and calls come in their order.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "base/cuda_driver.hpp"
+#include "base/status.hpp"
+#include "engines/cuda/common/kernel_images.hpp"
+#include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/cublas/library.hpp"
+#include "engines/device.hpp"
+#include "engines/registry.hpp"
+#include "fakes/steering.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+using testing::HasSubstr;
+
+const core::DeviceEngine& device() { return *core::find_engine("cuda")->device(); }
+
+TEST(FakeDriver, EngineIsAvailable) {
+  EXPECT_TRUE(core::cuda::driver().complete);
+  EXPECT_EQ(core::cuda::driver().reason, "");
+  EXPECT_EQ(core::cuda::cublas().reason, "");
+  EXPECT_EQ(core::cuda::driver().version_text(), "13.0");
+}
+
+TEST(FakeDriver, MemoryGoesThereAndBack) {
+  device().prepare();
+  const core::Queue queue{core::QueueKind::cuda, nullptr};
+  const int before = fake_cuda_allocations();
+  const double value = 6.75;
+  double back = 0;
+  fake_cuda_forget();
+  std::byte* memory = device().allocate(queue, sizeof value);
+  EXPECT_EQ(fake_cuda_allocations(), before + 1);
+  device().copy_to_device(queue, memory, &value, sizeof value);
+  device().copy_to_host(queue, &back, memory, sizeof value);
+  device().synchronize(queue);
+  device().deallocate(queue, memory);
+  EXPECT_EQ(back, value);
+  EXPECT_EQ(fake_cuda_allocations(), before);
+  EXPECT_THAT(events(),
+              testing::ElementsAre(HasSubstr("cuMemAllocAsync 8 "), HasSubstr("cuMemcpyHtoDAsync 8 "),
+                                   HasSubstr("cuMemcpyDtoHAsync 8 "), HasSubstr("cuStreamSynchronize "),
+                                   HasSubstr("cuMemFreeAsync ")));
+}
+
+TEST(FakeDriver, NoMemoryIsNoException) {
+  device().prepare();
+  const Steered steered("FAKE_CUDA_FAIL_ALLOCATION", "1");
+  EXPECT_EQ(device().allocate({core::QueueKind::cuda, nullptr}, 8), nullptr);
+}
+
+TEST(FakeDriver, FreeingTwiceIsAnError) {
+  device().prepare();
+  const core::Queue queue{core::QueueKind::cuda, nullptr};
+  std::byte* memory = device().allocate(queue, 8);
+  device().deallocate(queue, memory);
+  EXPECT_THROW(device().deallocate(queue, memory), core::Error);
+}
+
+// A name that no file has: the fake takes any.
+TEST(FakeDriver, FailedLaunchNamesTheKernel) {
+  if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
+  device().prepare();
+  const core::cuda::KernelName kernel{core::cuda::engine_images().front().name, "any_kernel"};
+  const core::Queue queue{core::QueueKind::cuda, nullptr};
+  core::cuda::launch(kernel, {2, 3, 1}, 128, 64, queue, 1);
+  EXPECT_THAT(events(),
+              testing::Contains(HasSubstr("cuLaunchKernel any_kernel 2x3x1 threads=128 shared=64 ")));
+  const Steered steered("FAKE_CUDA_FAIL_LAUNCH", "2");
+  core::cuda::launch(kernel, {}, 128, 0, queue, 1);
+  try {
+    core::cuda::launch(kernel, {4, 1, 1}, 128, 0, queue, 1);
+    FAIL() << "the launch did not fail";
+  } catch (const core::Error& error) {
+    EXPECT_EQ(error.status(), core::Status::device_error);
+    EXPECT_THAT(error.what(), HasSubstr("any_kernel, 4 x 1 x 1 blocks of 128 threads"));
+    EXPECT_THAT(error.what(), HasSubstr("CUDA_ERROR_LAUNCH_FAILED"));
+  }
+}
+
+TEST(FakeDriver, LargeSharedMemoryIsAskedFor) {
+  if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
+  device().prepare();
+  const core::cuda::KernelName kernel{core::cuda::engine_images().front().name, "large_kernel"};
+  const core::Queue queue{core::QueueKind::cuda, nullptr};
+  core::cuda::launch(kernel, {}, 128, 100 * 1024, queue, 1);
+  EXPECT_THAT(events(), testing::Contains("cuKernelSetAttribute large_kernel 8 102400"));
+  EXPECT_THROW(core::cuda::launch(kernel, {}, 128, 300 * 1024, queue, 1), core::Error);
+}
+
+TEST(FakeDriver, WaitingIsRefusedWhileAStreamIsCaptured) {
+  device().prepare();
+  core::cuda::Stream stream = nullptr;
+  core::cuda::Graph graph = nullptr;
+  ASSERT_EQ(core::cuda::driver().stream_create(&stream, 0), 0);
+  ASSERT_EQ(core::cuda::driver().stream_begin_capture(stream, 0), 0);
+  EXPECT_THROW(device().synchronize(core::Queue{core::QueueKind::cuda, stream}), core::Error);
+  EXPECT_THROW(device().synchronize(), core::Error);
+  ASSERT_EQ(core::cuda::driver().stream_end_capture(stream, &graph), 0);
+  EXPECT_NO_THROW(device().synchronize(core::Queue{core::QueueKind::cuda, stream}));
+  ASSERT_EQ(core::cuda::driver().stream_destroy(stream), 0);
+}
+
+}  // namespace
+}  // namespace kintsugi::test

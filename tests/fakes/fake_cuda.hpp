@@ -1,0 +1,25 @@
+// A driver and a cuBLAS for machines without a GPU. Memory is the host's, copies are made, kernels and products are
+// noted and compute nothing. Variables of the environment steer both, read at each call:
+//
+//   FAKE_CUDA_VERSION=12090        what the driver says of itself (13000)
+//   FAKE_CUDA_INIT=100             what cuInit returns (0)
+//   FAKE_CUDA_DEVICES=0            devices (1)
+//   FAKE_CUDA_CAPABILITY=8.6       of all of them (9.0)
+//   FAKE_CUDA_FAIL_ALLOCATION=2    the second allocation from now on fails, of whatever kind
+//   FAKE_CUDA_FAIL_LAUNCH=2        the second launch from now on fails
+//   FAKE_CUDA_FAIL_PRODUCT=2       the second product of cuBLAS from now on fails
+//
+// "From now on": since fake_cuda_forget().
+#pragma once
+
+extern "C" {
+
+// All calls since the last fake_cuda_forget(), a line each: the function's name, then what it was given.
+const char* fake_cuda_events();
+// Begins anew with events and counts; memory stays.
+void fake_cuda_forget();
+// Allocations that were not freed.
+int fake_cuda_allocations();
+// The fake cuBLAS's way into the same list.
+void fake_cuda_note(const char* event);
+}

@@ -1,0 +1,35 @@
+// The fakes' switches and events, for tests.
+#pragma once
+
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "fakes/fake_cuda.hpp"
+
+namespace kintsugi::test {
+
+// Sets a variable of fake_cuda.hpp while it lives, and begins to count anew.
+class Steered {
+ public:
+  Steered(const char* variable, const std::string& value) : variable_(variable) {
+    ::setenv(variable, value.c_str(), 1);
+    fake_cuda_forget();
+  }
+  Steered(const Steered&) = delete;
+  Steered& operator=(const Steered&) = delete;
+  ~Steered() { ::unsetenv(variable_); }
+
+ private:
+  const char* variable_;
+};
+
+inline std::vector<std::string> events() {
+  std::vector<std::string> lines;
+  std::istringstream text(fake_cuda_events());
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace kintsugi::test

@@ -1,0 +1,104 @@
+"""The engine cuda where something of it is missing: the program runs, says what is missing, and multiplies without it.
+The driver and cuBLAS are those of tests/fakes."""
+
+import os
+import pathlib
+
+import pytest
+
+FAKES = pathlib.Path(os.environ["TESTED_BUILD"]) / "tests" / "fakes"
+
+
+@pytest.fixture
+def fakes(program):
+    """The fakes in a folder where a test may spoil them."""
+    folder = program.folder / "fakes"
+    folder.mkdir()
+    for name in ("libcuda.so.1", "libcublas.so.13"):
+        (folder / name).write_bytes((FAKES / name).read_bytes())
+    return folder
+
+
+def engine(program, environment):
+    engines = program.ok("engines", "--json", environment=environment).json()["engines"]
+    (cuda,) = [engine for engine in engines if engine["name"] == "cuda"]
+    return cuda
+
+
+def has_device_code(program):
+    return engine(program, {})["requirements"][0]["met"]
+
+
+def multiplies_on_the_host(program, environment):
+    program.ok("generate", "uniform", "8x8", "-o", "A.npy")
+    words = ["gemm", "A.npy", "A.npy", "--check", "--json"]
+    (row,) = program.ok(*words, environment=environment).json()["rows"]
+    return row["engine"] in ("cpu", "reference")
+
+
+def spoil_driver(folder):
+    (folder / "libcuda.so.1").write_bytes(b"no library")
+
+
+def take_a_function(folder):
+    library = folder / "libcuda.so.1"
+    library.write_bytes(library.read_bytes().replace(b"\0cuKernelSetAttribute\0", b"\0cuKernelSetAttributX\0"))
+
+
+def take_a_product(folder):
+    library = folder / "libcublas.so.13"
+    library.write_bytes(library.read_bytes().replace(b"\0cublasGemmEx_64\0", b"\0cublasGemmEx_65\0"))
+
+
+def keep(folder):
+    pass
+
+
+@pytest.mark.parametrize(
+    "change,variables,name,reason",
+    [
+        (spoil_driver, {}, "NVIDIA driver", "there is no NVIDIA driver ("),
+        (keep, {"FAKE_CUDA_VERSION": "11080"}, "NVIDIA driver", "is made for CUDA 11.8; 12.0 or newer is needed"),
+        (take_a_function, {}, "NVIDIA driver", "made for CUDA 13.0, has no function cuKernelSetAttribute"),
+        (keep, {"FAKE_CUDA_INIT": "100"}, "GPU", "finds no device to use: CUDA_ERROR_NO_DEVICE"),
+        (keep, {"FAKE_CUDA_DEVICES": "0"}, "GPU", "the NVIDIA driver counts no device"),
+        (keep, {"FAKE_CUDA_CAPABILITY": "7.5"}, "GPU", "NVIDIA Fake, compute capability 7.5: 8.0 or newer is needed"),
+        (keep, {"KINTSUGI_CUBLAS": "libabsent.so.9"}, "cuBLAS", "cuBLAS 12 or 13 cannot be opened (libabsent.so.9"),
+        (take_a_product, {}, "cuBLAS", "libcublas.so.13 has no function cublasGemmEx_64"),
+    ],
+)
+def test_what_is_missing_is_said(program, fakes, change, variables, name, reason):
+    change(fakes)
+    environment = {"LD_LIBRARY_PATH": str(fakes), **variables}
+    cuda = engine(program, environment)
+    assert not cuda["available"] and cuda["reason"]
+    if has_device_code(program):
+        assert reason in cuda["reason"]
+    (missing,) = [r for r in cuda["requirements"] if not r["met"] and r["name"] != "device code"]
+    assert missing["name"] == name and reason in missing["reason"]
+    findings = program.ok("doctor", "--json", environment=environment).json()["findings"]
+    (finding,) = [finding for finding in findings if finding["name"] == name]
+    assert finding["status"] == "missing" and reason in finding["advice"]
+    assert multiplies_on_the_host(program, environment)
+    message = program.bad("gemm", "A.npy", "A.npy", "-o", "C.npy", "--engine", "cuda", environment=environment)
+    assert cuda["reason"] in message
+
+
+def test_all_is_there(program, fakes):
+    environment = {"LD_LIBRARY_PATH": str(fakes), "FAKE_CUDA_DEVICES": "2", "FAKE_CUDA_CAPABILITY": "8.6"}
+    cuda = engine(program, environment)
+    met = {requirement["name"]: requirement["details"] for requirement in cuda["requirements"] if requirement["met"]}
+    assert met["NVIDIA driver"] == "for CUDA 13.0" and met["cuBLAS"] == "libcublas.so.13"
+    assert [r["details"] for r in cuda["requirements"] if r["name"] == "GPU"] == ["NVIDIA Fake, compute capability 8.6"] * 2
+    assert cuda["available"] == has_device_code(program)
+    if cuda["available"]:
+        assert cuda["details"] == "NVIDIA Fake, compute capability 8.6; driver for CUDA 13.0; libcublas.so.13"
+    assert multiplies_on_the_host(program, environment)
+
+
+def test_a_copy_of_cublas_is_named(program, fakes):
+    copy = fakes / "libblas-of-another-name.so"
+    (fakes / "libcublas.so.13").rename(copy)
+    environment = {"LD_LIBRARY_PATH": str(fakes), "KINTSUGI_CUBLAS": str(copy)}
+    (found,) = [r for r in engine(program, environment)["requirements"] if r["name"] == "cuBLAS"]
+    assert found["met"] and found["details"] == str(copy)
