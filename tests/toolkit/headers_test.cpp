@@ -1,0 +1,153 @@
+// The library's own tables of the driver and of cuBLAS against NVIDIA's headers: numbers of enums, and every function's
+// arguments in number, width and depth of pointers. Compiled where a toolkit is.
+#define __CUDA_API_VERSION_INTERNAL  // every version of a function under its own symbol
+#include <cublas_api.h>
+#include <cuda.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <type_traits>
+
+#include "base/cuda_driver.hpp"
+#include "engines/cuda/cublas/library.hpp"
+
+namespace kintsugi::core::cuda {
+namespace {
+
+// What a type is to the calling convention. A pointer to something whose content is not known here (void, a handle's
+// struct) is the same as any other such.
+struct Opaque;
+template <std::size_t bytes>
+struct Whole;
+template <class T>
+struct Pointer;
+
+template <class T>
+struct Seen {
+  using type = Opaque;
+};
+template <class T>
+requires(std::is_integral_v<T> || std::is_enum_v<T>) struct Seen<T> {
+  using type = Whole<sizeof(T)>;
+};
+template <class T>
+requires(std::is_floating_point_v<T>) struct Seen<T> {
+  using type = T;
+};
+template <class T>
+struct Seen<T*> {
+  using type = Pointer<typename Seen<std::remove_cv_t<T>>::type>;
+};
+template <class Return, class... Arguments>
+struct Seen<Return (*)(Arguments...)> {
+  using type = typename Seen<Return>::type (*)(typename Seen<Arguments>::type*...);
+};
+
+template <class Ours, class Theirs>
+constexpr bool same = std::is_same_v<typename Seen<Ours>::type, typename Seen<Theirs>::type>;
+
+static_assert(same<int (*)(Stream, std::uint64_t), CUresult (*)(CUstream, CUdeviceptr)>);
+static_assert(!same<int (*)(unsigned), int (*)(std::size_t)>);
+static_assert(!same<int (*)(void*), int (*)(void**)>);
+static_assert(!same<int (*)(int), int (*)(int, int)>);
+
+// ---------------------------------------------------------------- driver
+
+#define KINTSUGI_FUNCTIONS(FUNCTION)                         \
+  FUNCTION(init, cuInit)                                     \
+  FUNCTION(driver_version, cuDriverGetVersion)               \
+  FUNCTION(device_count, cuDeviceGetCount)                   \
+  FUNCTION(device_get, cuDeviceGet)                          \
+  FUNCTION(device_name, cuDeviceGetName)                     \
+  FUNCTION(device_attribute, cuDeviceGetAttribute)           \
+  FUNCTION(primary_context_retain, cuDevicePrimaryCtxRetain) \
+  FUNCTION(context_current, cuCtxGetCurrent)                 \
+  FUNCTION(context_set_current, cuCtxSetCurrent)             \
+  FUNCTION(context_device, cuCtxGetDevice)                   \
+  FUNCTION(context_synchronize, cuCtxSynchronize)            \
+  FUNCTION(memory_allocate, cuMemAlloc_v2)                   \
+  FUNCTION(memory_free, cuMemFree_v2)                        \
+  FUNCTION(memory_allocate_async, cuMemAllocAsync)           \
+  FUNCTION(memory_free_async, cuMemFreeAsync)                \
+  FUNCTION(copy_to_device_async, cuMemcpyHtoDAsync_v2)       \
+  FUNCTION(copy_to_host_async, cuMemcpyDtoHAsync_v2)         \
+  FUNCTION(copy_on_device_async, cuMemcpyDtoDAsync_v2)       \
+  FUNCTION(set_bytes_async, cuMemsetD8Async)                 \
+  FUNCTION(stream_create, cuStreamCreate)                    \
+  FUNCTION(stream_destroy, cuStreamDestroy_v2)               \
+  FUNCTION(stream_synchronize, cuStreamSynchronize)          \
+  FUNCTION(stream_begin_capture, cuStreamBeginCapture_v2)    \
+  FUNCTION(stream_end_capture, cuStreamEndCapture)           \
+  FUNCTION(graph_instantiate, cuGraphInstantiateWithFlags)   \
+  FUNCTION(graph_launch, cuGraphLaunch)                      \
+  FUNCTION(graph_exec_destroy, cuGraphExecDestroy)           \
+  FUNCTION(graph_destroy, cuGraphDestroy)                    \
+  FUNCTION(event_create, cuEventCreate)                      \
+  FUNCTION(event_record, cuEventRecord)                      \
+  FUNCTION(event_synchronize, cuEventSynchronize)            \
+  FUNCTION(event_elapsed, cuEventElapsedTime)                \
+  FUNCTION(event_destroy, cuEventDestroy_v2)                 \
+  FUNCTION(library_load, cuLibraryLoadData)                  \
+  FUNCTION(library_kernel, cuLibraryGetKernel)               \
+  FUNCTION(kernel_set_attribute, cuKernelSetAttribute)       \
+  FUNCTION(launch_kernel, cuLaunchKernel)                    \
+  FUNCTION(error_name, cuGetErrorName)                       \
+  FUNCTION(error_string, cuGetErrorString)
+
+#define KINTSUGI_SAME(member, symbol) \
+  static_assert(same<decltype(Driver::member), decltype(&symbol)>, #symbol);
+KINTSUGI_FUNCTIONS(KINTSUGI_SAME)
+#undef KINTSUGI_SAME
+
+// cuLaunchKernel takes a CUkernel where its type says CUfunction: its documentation allows that.
+static_assert(multiprocessor_count == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+static_assert(compute_capability_major == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+static_assert(compute_capability_minor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+static_assert(function_dynamic_shared_bytes == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+static_assert(error_out_of_memory == CUDA_ERROR_OUT_OF_MEMORY);
+
+TEST(Toolkit, EveryFunctionOfTheDriverWasCompared) {
+  std::set<std::string> compared;
+  std::set<std::string> used;
+#define KINTSUGI_COMPARED(member, symbol) compared.insert(#member " " #symbol);
+  KINTSUGI_FUNCTIONS(KINTSUGI_COMPARED)
+#undef KINTSUGI_COMPARED
+#define KINTSUGI_USED(member, symbol, arguments) used.insert(#member " " symbol);
+  KINTSUGI_CUDA_DRIVER(KINTSUGI_USED)
+#undef KINTSUGI_USED
+  EXPECT_EQ(compared, used);
+}
+
+// ---------------------------------------------------------------- cuBLAS
+
+static_assert(same<decltype(Cublas::create), decltype(&cublasCreate_v2)>);
+static_assert(same<decltype(Cublas::version), decltype(&cublasGetVersion_v2)>);
+static_assert(same<decltype(Cublas::set_stream), decltype(&cublasSetStream_v2)>);
+static_assert(same<decltype(Cublas::set_workspace), decltype(&cublasSetWorkspace_v2)>);
+static_assert(same<decltype(Cublas::set_pointer_mode), decltype(&cublasSetPointerMode_v2)>);
+static_assert(same<decltype(Cublas::gemm), decltype(&cublasGemmEx_64)>);
+static_assert(same<decltype(Cublas::gemm_strided), decltype(&cublasGemmStridedBatchedEx_64)>);
+static_assert(same<decltype(Cublas::gemm_pointers), decltype(&cublasGemmBatchedEx_64)>);
+static_assert(same<decltype(Cublas::status_name), decltype(&cublasGetStatusName)>);
+
+static_assert(static_cast<int>(DataType::f32) == CUDA_R_32F);
+static_assert(static_cast<int>(DataType::f64) == CUDA_R_64F);
+static_assert(static_cast<int>(DataType::f16) == CUDA_R_16F);
+static_assert(static_cast<int>(DataType::bf16) == CUDA_R_16BF);
+static_assert(static_cast<int>(DataType::i8) == CUDA_R_8I);
+static_assert(static_cast<int>(DataType::i32) == CUDA_R_32I);
+static_assert(static_cast<int>(DataType::c32) == CUDA_C_32F);
+static_assert(static_cast<int>(DataType::c64) == CUDA_C_64F);
+static_assert(static_cast<int>(ComputeType::f32) == CUBLAS_COMPUTE_32F);
+static_assert(static_cast<int>(ComputeType::f64) == CUBLAS_COMPUTE_64F);
+static_assert(static_cast<int>(ComputeType::i32) == CUBLAS_COMPUTE_32I);
+static_assert(static_cast<int>(ComputeType::f32_by_tf32) == CUBLAS_COMPUTE_32F_FAST_TF32);
+static_assert(default_algorithm == CUBLAS_GEMM_DEFAULT);
+// DeviceBlasProduct::op_a, and the two pointer modes.
+static_assert(CUBLAS_OP_N == 0 && CUBLAS_OP_T == 1 && CUBLAS_OP_C == 2);
+static_assert(CUBLAS_POINTER_MODE_HOST == 0 && CUBLAS_POINTER_MODE_DEVICE == 1);
+static_assert(CUBLAS_STATUS_SUCCESS == 0 && CUBLAS_STATUS_ALLOC_FAILED == 3);
+
+}  // namespace
+}  // namespace kintsugi::core::cuda
