@@ -32,6 +32,7 @@ elseif(KINTSUGI_REQUIRE_CUDA)
 else()
   set(device_code_summary "none, the engine cuda will say so: ${toolkit_missing}; ${toolkit_wanted}")
 endif()
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/device_toolkit.txt CONTENT "@toolkit_version@\n" @ONLY)
 # A notice, which --log-level=WARNING lets through.
 message(NOTICE "Device code: ${device_code_summary}")
 

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,8 +28,19 @@ namespace {
 
 // Numbers of CUresult.
 constexpr Result invalid_value = 1;
+constexpr Result not_found = 500;
 constexpr Result launch_failed = 719;
 constexpr Result capture_unsupported = 900;
+
+// How a file of nvcc -fatbin begins.
+struct FatBinary {
+  static constexpr std::uint32_t right_magic = 0xba55ed50;
+
+  std::uint32_t magic = 0;
+  std::uint16_t version = 0;
+  std::uint16_t header_bytes = 0;
+  std::uint64_t bytes = 0;  // behind the header
+};
 
 struct State {
   std::mutex mutex;
@@ -39,6 +51,7 @@ struct State {
   std::map<Address, std::size_t> memory;
   std::set<void*> streams;
   std::set<void*> capturing;
+  std::vector<std::unique_ptr<std::string_view>> libraries;
   std::vector<std::unique_ptr<std::string>> kernels;
   Context current = nullptr;
 };
@@ -133,6 +146,7 @@ Result error_name(Result result, const char** name) {
     case invalid_value: *name = "CUDA_ERROR_INVALID_VALUE"; return 0;
     case error_out_of_memory: *name = "CUDA_ERROR_OUT_OF_MEMORY"; return 0;
     case 100: *name = "CUDA_ERROR_NO_DEVICE"; return 0;
+    case not_found: *name = "CUDA_ERROR_NOT_FOUND"; return 0;
     case launch_failed: *name = "CUDA_ERROR_LAUNCH_FAILED"; return 0;
     case capture_unsupported: *name = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"; return 0;
     default: return invalid_value;
@@ -255,14 +269,19 @@ Result event_destroy(Event) { return 0; }
 
 Result library_load(Library* library, const void* image, int*, void**, unsigned, int*, void**, unsigned) {
   note("cuLibraryLoadData");
-  // The first word of a fat binary, as nvcc writes it.
-  constexpr std::uint32_t fat_binary = 0xba55ed50;
-  std::uint32_t word = 0;
-  std::memcpy(&word, image, sizeof word);
-  *library = token<Library>();
-  return word == fat_binary ? 0 : invalid_value;
+  FatBinary begin;
+  std::memcpy(&begin, image, sizeof begin);
+  if (begin.magic != FatBinary::right_magic) return invalid_value;
+  const std::lock_guard lock(state().mutex);
+  state().libraries.push_back(
+      std::make_unique<std::string_view>(static_cast<const char*>(image), begin.header_bytes + begin.bytes));
+  *library = reinterpret_cast<Library>(state().libraries.back().get());
+  return 0;
 }
-Result library_kernel(Kernel* kernel, Library, const char* name) {
+// Names of kernels are in the symbol tables of the machine code, which nvcc does not compress.
+Result library_kernel(Kernel* kernel, Library library, const char* name) {
+  const std::string symbol = std::string(1, '\0') + name + '\0';
+  if (reinterpret_cast<std::string_view*>(library)->find(symbol) == std::string_view::npos) return not_found;
   const std::lock_guard lock(state().mutex);
   state().kernels.push_back(std::make_unique<std::string>(name));
   *kernel = reinterpret_cast<Kernel>(state().kernels.back().get());

@@ -62,15 +62,25 @@ TEST(FakeDriver, FreeingTwiceIsAnError) {
   EXPECT_THROW(device().deallocate(queue, memory), core::Error);
 }
 
-// A name that no file has: the fake takes any.
+TEST(FakeDriver, UnknownKernelIsNamed) {
+  if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
+  const core::cuda::KernelName kernel{core::cuda::engine_images().front().name, "no_such_kernel"};
+  try {
+    kernel.get();
+    FAIL() << "a kernel that is not there was found";
+  } catch (const core::Error& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("no_such_kernel"), HasSubstr("CUDA_ERROR_NOT_FOUND")));
+  }
+}
+
 TEST(FakeDriver, FailedLaunchNamesTheKernel) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
   device().prepare();
-  const core::cuda::KernelName kernel{core::cuda::engine_images().front().name, "any_kernel"};
+  const core::cuda::KernelName kernel{"choose", "mark_choice"};
   const core::Queue queue{core::QueueKind::cuda, nullptr};
   core::cuda::launch(kernel, {2, 3, 1}, 128, 64, queue, 1);
   EXPECT_THAT(events(),
-              testing::Contains(HasSubstr("cuLaunchKernel any_kernel 2x3x1 threads=128 shared=64 ")));
+              testing::Contains(HasSubstr("cuLaunchKernel mark_choice 2x3x1 threads=128 shared=64 ")));
   const Steered steered("FAKE_CUDA_FAIL_LAUNCH", "2");
   core::cuda::launch(kernel, {}, 128, 0, queue, 1);
   try {
@@ -78,7 +88,7 @@ TEST(FakeDriver, FailedLaunchNamesTheKernel) {
     FAIL() << "the launch did not fail";
   } catch (const core::Error& error) {
     EXPECT_EQ(error.status(), core::Status::device_error);
-    EXPECT_THAT(error.what(), HasSubstr("any_kernel, 4 x 1 x 1 blocks of 128 threads"));
+    EXPECT_THAT(error.what(), HasSubstr("mark_choice, 4 x 1 x 1 blocks of 128 threads"));
     EXPECT_THAT(error.what(), HasSubstr("CUDA_ERROR_LAUNCH_FAILED"));
   }
 }
@@ -86,10 +96,10 @@ TEST(FakeDriver, FailedLaunchNamesTheKernel) {
 TEST(FakeDriver, LargeSharedMemoryIsAskedFor) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
   device().prepare();
-  const core::cuda::KernelName kernel{core::cuda::engine_images().front().name, "large_kernel"};
+  const core::cuda::KernelName kernel{"choose", "mark_choice"};
   const core::Queue queue{core::QueueKind::cuda, nullptr};
   core::cuda::launch(kernel, {}, 128, 100 * 1024, queue, 1);
-  EXPECT_THAT(events(), testing::Contains("cuKernelSetAttribute large_kernel 8 102400"));
+  EXPECT_THAT(events(), testing::Contains("cuKernelSetAttribute mark_choice 8 102400"));
   EXPECT_THROW(core::cuda::launch(kernel, {}, 128, 300 * 1024, queue, 1), core::Error);
 }
 

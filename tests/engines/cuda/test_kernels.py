@@ -1,0 +1,114 @@
+"""Kernels as they were compiled: no spills, no stack in products, resources as docs/results/kernels.md has them, and the
+budgets of the build. Needs a toolkit and no GPU."""
+
+import importlib.machinery
+import importlib.util
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+SOURCE = pathlib.Path(os.environ["TESTED_SOURCE"])
+BUILD = pathlib.Path(os.environ["TESTED_BUILD"])
+MOST_SECONDS = 60  # of a file
+MOST_BUILD_SECONDS = 360  # of all files, on two cores
+MOST_LIBRARY_BYTES = 40 << 20
+MOST_PRODUCT_KERNELS = 60
+
+
+def load_script():
+    loader = importlib.machinery.SourceFileLoader("kernel_table", str(SOURCE / "scripts" / "kernel_table"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("kernel_table", loader))
+    loader.exec_module(module)
+    return module
+
+
+script = load_script()
+LOG = """ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'multiply' for 'sm_90a'
+ptxas info    : Function properties for multiply
+    64 bytes stack frame, 60 bytes spill stores, 56 bytes spill loads
+ptxas info    : Used 168 registers, used 2 barriers, 72 bytes cumulative stack size, 1024 bytes smem
+ptxas info    : Compiling entry function 'split' for 'sm_80'
+ptxas info    : Function properties for split
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 32 registers, used 0 barriers
+"""
+
+
+def compiled():
+    table = script.compiled(BUILD)
+    if not table:
+        pytest.skip(f"{BUILD} has no device code of architecture {script.ARCHITECTURE}")
+    return table
+
+
+def products(table):
+    return {key: numbers for key, numbers in table.items() if key[0].startswith("products/")}
+
+
+def test_a_log_is_read():
+    kernels = script.read_log(LOG)
+    assert kernels["multiply", "90a"] == dict(zip(script.NUMBERS, (168, 1024, 72, 116)))
+    assert kernels["split", "80"] == dict(zip(script.NUMBERS, (32, 0, 0, 0)))
+
+
+def test_a_table_is_read_as_it_was_written():
+    table = {("products/a.cu", kernel): numbers for (kernel, _), numbers in script.read_log(LOG).items()}
+    assert script.read_table(script.text_of(table, "13.0.88")) == (table, "13.0.88")
+    changed = {**table, ("products/a.cu", "split"): dict.fromkeys(script.NUMBERS, 1)}
+    assert len(script.differences(table, changed)) == 1
+    assert len(script.differences(table, {})) == 2
+
+
+def test_every_device_file_was_compiled():
+    compiled()
+    assert [file for file, _ in script.logs(BUILD)] == script.device_files()
+
+
+def test_no_kernel_spills():
+    assert {key: numbers for key, numbers in compiled().items() if numbers["spilled bytes"]} == {}
+
+
+def test_no_product_has_a_stack():
+    assert {key: numbers for key, numbers in products(compiled()).items() if numbers["stack bytes"]} == {}
+
+
+def test_resources_are_those_of_the_table():
+    table = compiled()
+    expected, version = script.read_table(script.TABLE.read_text())
+    if version != script.toolkit(BUILD):
+        pytest.skip(f"the table is of CUDA {version}, the build of {script.toolkit(BUILD)}")
+    assert script.differences(expected, table) == [], "scripts/kernel_table --write build renews the table"
+
+
+def test_kernels_that_are_asked_for_are_there():
+    """KernelName{"file", "kernel"} in the host's code: nobody but the driver would miss one."""
+    there = {(pathlib.Path(file).stem, kernel) for file, kernel in compiled()}
+    wanted = set()
+    for file in (SOURCE / "src" / "engines" / "cuda").rglob("*.[ch]pp"):
+        wanted |= set(re.findall(r'KernelName\s+\w+\s*[{(]\s*"(\w+)",\s*"(\w+)"\s*[})]', file.read_text()))
+    assert wanted - there == set()
+
+
+# ---------------------------------------------------------------- budgets
+
+def test_number_of_product_kernels():
+    assert len(products(compiled())) <= MOST_PRODUCT_KERNELS
+
+
+def test_time_of_the_build():
+    """What came from the compile cache is not known here; a build without one measures all."""
+    compiled()
+    times = {file: time for file, time in script.seconds(BUILD).items() if time is not None}
+    assert {file: time for file, time in times.items() if time > MOST_SECONDS} == {}
+    assert sum(times.values()) / 2 <= MOST_BUILD_SECONDS
+
+
+def test_size_of_the_library(tmp_path):
+    compiled()
+    stripped = tmp_path / "libkintsugi.so"
+    subprocess.run(["strip", "-o", stripped, os.environ["TESTED_LIBRARY"]], check=True)
+    assert stripped.stat().st_size <= MOST_LIBRARY_BYTES
