@@ -35,8 +35,11 @@ int product_result() {
   return failing != nullptr && std::strtol(failing, nullptr, 10) == count ? execution_failed : 0;
 }
 
-// alpha or beta, where it lies on the host.
+// What the one handle is set to. The engine holds a lock from here to the product.
+void* stream = nullptr;
 bool scalars_on_host = true;
+
+// alpha or beta; where it lies in device memory, its address.
 
 std::string scalar(const void* value, ComputeType type) {
   if (!scalars_on_host) return fmt::format("{}", value);
@@ -69,8 +72,8 @@ KINTSUGI_FAKE int cublasGetVersion_v2(BlasHandle, int* version) {
   *version = 130000;
   return 0;
 }
-KINTSUGI_FAKE int cublasSetStream_v2(BlasHandle, void* stream) {
-  note("cublasSetStream stream={}", stream);
+KINTSUGI_FAKE int cublasSetStream_v2(BlasHandle, void* given) {
+  stream = given;
   return 0;
 }
 KINTSUGI_FAKE int cublasSetWorkspace_v2(BlasHandle, void* workspace, std::size_t bytes) {
@@ -89,9 +92,9 @@ KINTSUGI_FAKE int cublasGemmEx_64(BlasHandle, int op_a, int op_b, std::int64_t m
                                   std::int64_t k, const void* alpha, const void*, DataType type_a,
                                   std::int64_t lda, const void*, DataType, std::int64_t ldb, const void* beta,
                                   void*, DataType type_c, std::int64_t ldc, ComputeType compute, int) {
-  note("cublasGemmEx {} lda={} ldb={} ldc={} alpha={} beta={}",
+  note("cublasGemmEx {} lda={} ldb={} ldc={} alpha={} beta={} stream={}",
        shape(op_a, op_b, m, n, k, type_a, type_c, compute), lda, ldb, ldc, scalar(alpha, compute),
-       scalar(beta, compute));
+       scalar(beta, compute), stream);
   return product_result();
 }
 KINTSUGI_FAKE int cublasGemmStridedBatchedEx_64(BlasHandle, int op_a, int op_b, std::int64_t m,
@@ -101,9 +104,11 @@ KINTSUGI_FAKE int cublasGemmStridedBatchedEx_64(BlasHandle, int op_a, int op_b, 
                                                 long long stride_b, const void* beta, void*, DataType type_c,
                                                 std::int64_t ldc, long long stride_c, std::int64_t count,
                                                 ComputeType compute, int) {
-  note("cublasGemmStridedBatchedEx {} lda={} ldb={} ldc={} strides={},{},{} count={} alpha={} beta={}",
-       shape(op_a, op_b, m, n, k, type_a, type_c, compute), lda, ldb, ldc, stride_a, stride_b, stride_c,
-       count, scalar(alpha, compute), scalar(beta, compute));
+  note(
+      "cublasGemmStridedBatchedEx {} lda={} ldb={} ldc={} strides={},{},{} count={} alpha={} beta={} "
+      "stream={}",
+      shape(op_a, op_b, m, n, k, type_a, type_c, compute), lda, ldb, ldc, stride_a, stride_b, stride_c, count,
+      scalar(alpha, compute), scalar(beta, compute), stream);
   return product_result();
 }
 KINTSUGI_FAKE int cublasGemmBatchedEx_64(BlasHandle, int op_a, int op_b, std::int64_t m, std::int64_t n,
@@ -111,9 +116,9 @@ KINTSUGI_FAKE int cublasGemmBatchedEx_64(BlasHandle, int op_a, int op_b, std::in
                                          DataType type_a, std::int64_t lda, const void* const*, DataType,
                                          std::int64_t ldb, const void* beta, void* const*, DataType type_c,
                                          std::int64_t ldc, std::int64_t count, ComputeType compute, int) {
-  note("cublasGemmBatchedEx {} lda={} ldb={} ldc={} count={} alpha={} beta={}",
+  note("cublasGemmBatchedEx {} lda={} ldb={} ldc={} count={} alpha={} beta={} stream={}",
        shape(op_a, op_b, m, n, k, type_a, type_c, compute), lda, ldb, ldc, count, scalar(alpha, compute),
-       scalar(beta, compute));
+       scalar(beta, compute), stream);
   return product_result();
 }
 

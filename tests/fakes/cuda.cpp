@@ -88,6 +88,7 @@ void* pointer(Address address) { return reinterpret_cast<void*>(address); }
 Result allocate(Address* result, std::size_t bytes) {
   const std::lock_guard lock(state().mutex);
   if (is_the_one("FAKE_CUDA_FAIL_ALLOCATION", state().allocations)) return error_out_of_memory;
+  if (bytes > static_cast<std::size_t>(number("FAKE_CUDA_MOST_BYTES", 1L << 40))) return error_out_of_memory;
   void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (memory == nullptr) return error_out_of_memory;
   *result = reinterpret_cast<Address>(memory);
@@ -280,7 +281,7 @@ Result library_load(Library* library, const void* image, int*, void**, unsigned,
 }
 // Names of kernels are in the symbol tables of the machine code, which nvcc does not compress.
 Result library_kernel(Kernel* kernel, Library library, const char* name) {
-  const std::string symbol = std::string(1, '\0') + name + '\0';
+  const std::string symbol = fmt::format("{0}{1}{0}", '\0', name);
   if (reinterpret_cast<std::string_view*>(library)->find(symbol) == std::string_view::npos) return not_found;
   const std::lock_guard lock(state().mutex);
   state().kernels.push_back(std::make_unique<std::string>(name));

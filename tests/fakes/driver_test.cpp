@@ -54,14 +54,6 @@ TEST(FakeDriver, NoMemoryIsNoException) {
   EXPECT_EQ(device().allocate({core::QueueKind::cuda, nullptr}, 8), nullptr);
 }
 
-TEST(FakeDriver, FreeingTwiceIsAnError) {
-  device().prepare();
-  const core::Queue queue{core::QueueKind::cuda, nullptr};
-  std::byte* memory = device().allocate(queue, 8);
-  device().deallocate(queue, memory);
-  EXPECT_THROW(device().deallocate(queue, memory), core::Error);
-}
-
 TEST(FakeDriver, UnknownKernelIsNamed) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
   const core::cuda::KernelName kernel{core::cuda::engine_images().front().name, "no_such_kernel"};
@@ -76,11 +68,11 @@ TEST(FakeDriver, UnknownKernelIsNamed) {
 TEST(FakeDriver, FailedLaunchNamesTheKernel) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
   device().prepare();
-  const core::cuda::KernelName kernel{"choose", "mark_choice"};
+  const core::cuda::KernelName kernel{"choose", "choose_rung"};
   const core::Queue queue{core::QueueKind::cuda, nullptr};
   core::cuda::launch(kernel, {2, 3, 1}, 128, 64, queue, 1);
   EXPECT_THAT(events(),
-              testing::Contains(HasSubstr("cuLaunchKernel mark_choice 2x3x1 threads=128 shared=64 ")));
+              testing::Contains(HasSubstr("cuLaunchKernel choose_rung 2x3x1 threads=128 shared=64 ")));
   const Steered steered("FAKE_CUDA_FAIL_LAUNCH", "2");
   core::cuda::launch(kernel, {}, 128, 0, queue, 1);
   try {
@@ -88,7 +80,7 @@ TEST(FakeDriver, FailedLaunchNamesTheKernel) {
     FAIL() << "the launch did not fail";
   } catch (const core::Error& error) {
     EXPECT_EQ(error.status(), core::Status::device_error);
-    EXPECT_THAT(error.what(), HasSubstr("mark_choice, 4 x 1 x 1 blocks of 128 threads"));
+    EXPECT_THAT(error.what(), HasSubstr("choose_rung, 4 x 1 x 1 blocks of 128 threads"));
     EXPECT_THAT(error.what(), HasSubstr("CUDA_ERROR_LAUNCH_FAILED"));
   }
 }
@@ -96,10 +88,10 @@ TEST(FakeDriver, FailedLaunchNamesTheKernel) {
 TEST(FakeDriver, LargeSharedMemoryIsAskedFor) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
   device().prepare();
-  const core::cuda::KernelName kernel{"choose", "mark_choice"};
+  const core::cuda::KernelName kernel{"choose", "choose_rung"};
   const core::Queue queue{core::QueueKind::cuda, nullptr};
   core::cuda::launch(kernel, {}, 128, 100 * 1024, queue, 1);
-  EXPECT_THAT(events(), testing::Contains("cuKernelSetAttribute mark_choice 8 102400"));
+  EXPECT_THAT(events(), testing::Contains("cuKernelSetAttribute choose_rung 8 102400"));
   EXPECT_THROW(core::cuda::launch(kernel, {}, 128, 300 * 1024, queue, 1), core::Error);
 }
 

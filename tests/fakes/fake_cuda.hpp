@@ -6,6 +6,7 @@
 //   FAKE_CUDA_DEVICES=0            devices (1)
 //   FAKE_CUDA_CAPABILITY=8.6       of all of them (9.0)
 //   FAKE_CUDA_FAIL_ALLOCATION=2    the second allocation from now on fails, of whatever kind
+//   FAKE_CUDA_MOST_BYTES=4096      larger allocations fail
 //   FAKE_CUDA_FAIL_LAUNCH=2        the second launch from now on fails
 //   FAKE_CUDA_FAIL_PRODUCT=2       the second product of cuBLAS from now on fails
 //

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <vector>
 
 #include "base/settings.hpp"
 #include "base/status.hpp"
@@ -13,20 +14,19 @@ namespace {
 
 constexpr std::array file_names{"libcublas.so.13", "libcublas.so.12"};
 
-// One that is loaded already comes first, of whatever version; then the file that the setting names.
+// One that is loaded already comes first; then the file that the environment names.
 void* open_library(std::string& file) {
   for (const char* name : file_names) {
     file = name;
     if (void* library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return library;
   }
   const auto lock = lock_environment();
-  if (const std::string named = environment_only_value(SettingId::cublas); named != "auto") {
-    file = named;
-    return ::dlopen(named.c_str(), RTLD_NOW | RTLD_LOCAL);
-  }
-  for (const char* name : file_names) {
+  const std::string named = environment_only_value(SettingId::cublas);
+  std::vector<std::string> names{named};
+  if (named == file_names.front()) names.assign(file_names.begin(), file_names.end());
+  for (const std::string& name : names) {
     file = name;
-    if (void* library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
+    if (void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
   }
   return nullptr;
 }

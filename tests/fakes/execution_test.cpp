@@ -1,0 +1,376 @@
+// Calls of the C ABI on device memory, over the fakes: what is put into the stream, in which order, with which arguments,
+// and what becomes of failures. Nothing is computed here; tests/gpu has the numbers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+
+#include "base/cuda_driver.hpp"
+#include "base/format_text.hpp"
+#include "engines/cuda/common/kernel_images.hpp"
+#include "fakes/steering.hpp"
+#include "kintsugi/kintsugi.h"
+
+namespace kintsugi::test {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// What waits for the device or might: none of it may happen in a call on a CUDA queue.
+const std::vector<std::string> waiting{"cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize",
+                                       "cuMemAlloc ",         "cuMemFree ",       "cuMemFree\n"};
+
+std::vector<std::string> events_with(const std::string& text) {
+  std::vector<std::string> found;
+  for (const std::string& event : events()) {
+    if ((event + "\n").find(text) != std::string::npos) found.push_back(event);
+  }
+  return found;
+}
+
+class Stream {
+ public:
+  Stream() { core::cuda::driver().stream_create(&stream_, 0); }
+  ~Stream() { core::cuda::driver().stream_destroy(stream_); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  void* get() const { return stream_; }
+  std::string text() const { return fmt::format("stream={}", stream_); }
+
+ private:
+  core::cuda::Stream stream_ = nullptr;
+};
+
+// A product on device memory, which the fake has on the host.
+struct Call {
+  kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
+  kintsugi_options options = KINTSUGI_OPTIONS_INIT;
+  kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
+  kintsugi_handle handle = nullptr;
+  kintsugi_plan plan = nullptr;
+  std::vector<float> a, b, c;
+  float alpha = 2;
+  float beta = 0.5;
+  struct Free {
+    void operator()(void* pointer) const { std::free(pointer); }
+  };
+  std::unique_ptr<void, Free> workspace;
+
+  Call(std::int64_t m, std::int64_t n, std::int64_t k, const Stream& stream) {
+    problem.m = problem.lda = problem.ldc = m;
+    problem.n = n;
+    problem.k = problem.ldb = k;
+    problem.memory = KINTSUGI_DEVICE;
+    options.queue = {KINTSUGI_QUEUE_CUDA, 0, stream.get()};
+    a.assign(static_cast<std::size_t>(m * k), 1);
+    b.assign(static_cast<std::size_t>(k * n), 1);
+    c.assign(static_cast<std::size_t>(m * n), 7);
+    operands.a = a.data();
+    operands.b = b.data();
+    operands.c = c.data();
+    operands.alpha = &alpha;
+    operands.beta = &beta;
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  ~Call() {
+    kintsugi_plan_destroy(plan);
+    kintsugi_destroy(handle);
+  }
+
+  void make_plan() {
+    ASSERT_EQ(kintsugi_plan_create(handle, &problem, &options, &plan), KINTSUGI_SUCCESS)
+        << kintsugi_last_error();
+  }
+  void bring_workspace() {
+    ASSERT_EQ(kintsugi_plan_workspace_size(plan, &operands.workspace_size), KINTSUGI_SUCCESS);
+    workspace.reset(std::aligned_alloc(256, std::max<std::size_t>(operands.workspace_size, 256)));
+    operands.workspace = workspace.get();
+  }
+  kintsugi_status execute() { return kintsugi_plan_execute(handle, plan, &operands); }
+};
+
+class Execution : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
+    // What an engine makes once is not what a call does.
+    const Stream stream;
+    Call first(8, 8, 8, stream);
+    first.make_plan();
+    fake_cuda_forget();
+  }
+};
+
+void expect_no_waiting() {
+  for (const std::string& name : waiting) EXPECT_THAT(events_with(name), IsEmpty()) << name;
+}
+
+void expect_all_on(const Stream& stream) {
+  for (const std::string& event : events_with("stream=")) EXPECT_THAT(event, HasSubstr(stream.text()));
+}
+
+TEST_F(Execution, WithAWorkspaceNothingIsAllocatedAndNothingWaits) {
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.options.scheme = "fp16x3";
+  call.make_plan();
+  call.bring_workspace();
+  fake_cuda_forget();
+  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  expect_no_waiting();
+  expect_all_on(stream);
+  EXPECT_THAT(events_with("Alloc"), IsEmpty());
+  EXPECT_THAT(events_with("Free"), IsEmpty());
+  EXPECT_THAT(events_with("Memcpy"), IsEmpty());
+}
+
+TEST_F(Execution, WithAHandleNothingIsAllocatedAndNothingWaitsEither) {
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  ASSERT_EQ(kintsugi_create(&call.handle), KINTSUGI_SUCCESS);
+  call.options.policy = "emulate";
+  call.make_plan();
+  call.bring_workspace();
+  fake_cuda_forget();
+  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  expect_no_waiting();
+  expect_all_on(stream);
+  EXPECT_THAT(events_with("Alloc"), IsEmpty());
+  std::vector<char> text(1 << 16);
+  ASSERT_EQ(kintsugi_report(call.handle, text.data(), text.size(), nullptr), KINTSUGI_SUCCESS);
+  EXPECT_THAT(events_with("Synchronize"), Not(IsEmpty())) << "a report is read when it is there";
+}
+
+TEST_F(Execution, WithoutAWorkspaceTheStreamAllocatesAndFrees) {
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.options.scheme = "fp16x3";
+  call.make_plan();
+  fake_cuda_forget();
+  const int before = fake_cuda_allocations();
+  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  EXPECT_EQ(fake_cuda_allocations(), before);
+  expect_no_waiting();
+  expect_all_on(stream);
+  const auto all = events();
+  ASSERT_GE(all.size(), 2U);
+  EXPECT_THAT(all.front(), HasSubstr("cuMemAllocAsync "));
+  EXPECT_THAT(all.back(), HasSubstr("cuMemFreeAsync "));
+  EXPECT_EQ(events_with("cuMemAllocAsync").size(), 1U);
+}
+
+// fp16x3: the cross products, then hi * hi, every 64 of k into one sum outside.
+TEST_F(Execution, TermsComeInTheSchedulesOrder) {
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.options.scheme = "fp16x3";
+  call.make_plan();
+  fake_cuda_forget();
+  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  const auto products = events_with("cublasGemm");
+  ASSERT_EQ(products.size() % 3, 0U);
+  ASSERT_GE(products.size(), 3U);
+  for (const std::string& product : products)
+    EXPECT_THAT(product,
+                AllOf(HasSubstr("op_a=1 op_b=0 m=48 n=32 "), HasSubstr(" type=2 result=0 compute=68")));
+  EXPECT_THAT(products.front(), HasSubstr(" beta=0 "));
+  for (std::size_t i = 1; i < products.size(); ++i) EXPECT_THAT(products[i], HasSubstr(" beta=1 "));
+}
+
+TEST_F(Execution, NativeProductsAreOneCall) {
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.options.policy = "native";
+  call.make_plan();
+  fake_cuda_forget();
+  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  EXPECT_THAT(
+      events_with("cublasGemm"),
+      ElementsAre(
+          "cublasGemmEx op_a=0 op_b=0 m=40 n=30 k=100 type=0 result=0 compute=68 lda=40 ldb=100 ldc=40 "
+          "alpha=2 beta=0.5 " +
+          stream.text()));
+}
+
+TEST_F(Execution, NativeProductsOfRowMajorMatricesAreTheTransposedOnes) {
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.options.policy = "native";
+  call.problem.layout = KINTSUGI_ROW_MAJOR;
+  call.problem.op_b = KINTSUGI_OP_T;
+  call.problem.lda = call.problem.ldb = 100;
+  call.problem.ldc = 30;
+  call.make_plan();
+  fake_cuda_forget();
+  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  EXPECT_THAT(
+      events_with("cublasGemm"),
+      ElementsAre(HasSubstr("cublasGemmEx op_a=1 op_b=0 m=30 n=40 k=100 type=0 result=0 compute=68 lda=100 "
+                            "ldb=100 ldc=30 ")));
+}
+
+TEST_F(Execution, NativeBatchesAreOneCall) {
+  const Stream stream;
+  Call call(8, 6, 4, stream);
+  call.options.policy = "native";
+  call.problem.batch_count = 3;
+  call.problem.stride_a = std::int64_t{5} << 32;  // only the device would read there
+  call.problem.stride_b = 0;
+  call.problem.stride_c = 48;
+  call.make_plan();
+  fake_cuda_forget();
+  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  EXPECT_THAT(events_with("cublasGemm"), ElementsAre(AllOf(HasSubstr("cublasGemmStridedBatchedEx "),
+                                                           HasSubstr(" strides=21474836480,0,48 count=3 "))));
+  Call pointers(8, 6, 4, stream);
+  pointers.options.policy = "native";
+  pointers.problem.batch_count = 3;
+  pointers.problem.batch_kind = KINTSUGI_BATCH_POINTERS;
+  pointers.make_plan();
+  fake_cuda_forget();
+  ASSERT_EQ(pointers.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  EXPECT_THAT(events_with("cublasGemm"),
+              ElementsAre(AllOf(HasSubstr("cublasGemmBatchedEx "), HasSubstr(" count=3 "))));
+}
+
+TEST_F(Execution, ScalarsStayOnTheDevice) {
+  const Stream stream;
+  Call call(8, 6, 4, stream);
+  call.options.policy = "native";
+  call.problem.pointer_mode = KINTSUGI_SCALARS_ON_DEVICE;
+  call.make_plan();
+  fake_cuda_forget();
+  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  EXPECT_THAT(events_with("cublasGemm"),
+              ElementsAre(HasSubstr(fmt::format("alpha={} beta={}", static_cast<void*>(&call.alpha),
+                                                static_cast<void*>(&call.beta)))));
+}
+
+// ---------------------------------------------------------------- failures
+
+TEST_F(Execution, WithoutMemoryNothingIsDone) {
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.options.scheme = "fp16x3";
+  call.make_plan();
+  const Steered steered("FAKE_CUDA_MOST_BYTES", "4096");
+  EXPECT_EQ(call.execute(), KINTSUGI_OUT_OF_MEMORY);
+  EXPECT_THAT(kintsugi_last_error(), HasSubstr("m = 40, n = 30, k = 100"));
+  for (const std::string& event : events()) EXPECT_THAT(event, HasSubstr("cuMemAllocAsync "));
+  EXPECT_EQ(call.c, std::vector<float>(40 * 30, 7));
+}
+
+TEST_F(Execution, LessMemoryMakesSmallerBlocks) {
+  const Stream stream;
+  Call call(9000, 32, 64, stream);
+  call.options.scheme = "fp16x3";
+  call.make_plan();
+  fake_cuda_forget();
+  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  const std::size_t whole = events_with("cublasGemm").size();
+  const Steered steered("FAKE_CUDA_FAIL_ALLOCATION", "1");
+  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  const auto allocations = events_with("cuMemAllocAsync");
+  ASSERT_EQ(allocations.size(), 2U);
+  const auto bytes = [](const std::string& event) { return std::stoll(event.substr(event.find(' '))); };
+  EXPECT_LT(bytes(allocations[1]), bytes(allocations[0]));
+  EXPECT_EQ(events_with("cublasGemm").size(), whole) << "blocks are made of whole tiles";
+}
+
+TEST_F(Execution, AFailedLaunchNamesItsKernel) {
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.options.policy = "emulate";
+  call.make_plan();
+  call.bring_workspace();
+  fake_cuda_forget();
+  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  const auto launches = events_with("cuLaunchKernel");
+  ASSERT_GT(launches.size(), 0U);
+  for (std::size_t n = 1; n <= launches.size(); ++n) {
+    const Steered steered("FAKE_CUDA_FAIL_LAUNCH", std::to_string(n));
+    EXPECT_EQ(call.execute(), KINTSUGI_DEVICE_ERROR);
+    const std::string kernel = launches[n - 1].substr(launches[n - 1].find(' ') + 1);
+    EXPECT_THAT(kintsugi_last_error(),
+                AllOf(HasSubstr(kernel.substr(0, kernel.find(' '))), HasSubstr("CUDA_ERROR_LAUNCH_FAILED")));
+    EXPECT_EQ(events_with("cuLaunchKernel").size(), n) << "nothing follows a failed launch";
+  }
+}
+
+TEST_F(Execution, AFailedProductIsADeviceError) {
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.options.scheme = "fp16x3";
+  call.make_plan();
+  const int before = fake_cuda_allocations();
+  const Steered steered("FAKE_CUDA_FAIL_PRODUCT", "2");
+  EXPECT_EQ(call.execute(), KINTSUGI_DEVICE_ERROR);
+  EXPECT_THAT(kintsugi_last_error(),
+              AllOf(HasSubstr("cublasGemmEx"), HasSubstr("CUBLAS_STATUS_EXECUTION_FAILED")));
+  EXPECT_EQ(events_with("cublasGemm").size(), 2U);
+  EXPECT_EQ(fake_cuda_allocations(), before) << "the workspace is given back";
+}
+
+// ---------------------------------------------------------------- graphs, threads, host matrices
+
+TEST_F(Execution, IsCaptured) {
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.options.policy = "emulate";
+  call.make_plan();
+  core::cuda::Graph graph = nullptr;
+  ASSERT_EQ(core::cuda::driver().stream_begin_capture(stream.get(), 0), 0);
+  EXPECT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  ASSERT_EQ(core::cuda::driver().stream_end_capture(stream.get(), &graph), 0);
+  expect_no_waiting();
+}
+
+TEST_F(Execution, ThreadsKeepToTheirStreams) {
+  constexpr int calls = 20;
+  const Stream streams[2];
+  const auto work = [&](const Stream& stream) {
+    Call call(40, 30, 64, stream);
+    call.options.scheme = "fp16x3";
+    call.make_plan();
+    for (int i = 0; i < calls; ++i) EXPECT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  };
+  std::thread other(work, std::cref(streams[1]));
+  work(streams[0]);
+  other.join();
+  const auto on_one = [](const Stream& stream) {
+    std::size_t count = 0;
+    for (const std::string& event : events_with("cublasGemm"))
+      count += event.ends_with(stream.text()) ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(on_one(streams[0]), on_one(streams[1]));
+  EXPECT_EQ(on_one(streams[0]) + on_one(streams[1]), events_with("cublasGemm").size());
+}
+
+TEST_F(Execution, HostMatricesGoThereAndBack) {
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.problem.memory = KINTSUGI_HOST;
+  call.options.queue = {KINTSUGI_QUEUE_HOST, 0, nullptr};
+  call.options.engine = "cuda";
+  call.options.policy = "native";
+  call.make_plan();
+  const int before = fake_cuda_allocations();
+  fake_cuda_forget();
+  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  EXPECT_EQ(fake_cuda_allocations(), before);
+  EXPECT_THAT(events_with("cuMemcpyHtoDAsync 16000 "), testing::SizeIs(1));
+  EXPECT_THAT(events_with("cuMemcpyDtoHAsync 4800 "), testing::SizeIs(1));
+  EXPECT_THAT(events_with("Synchronize"), Not(IsEmpty()));
+  EXPECT_EQ(call.c, std::vector<float>(40 * 30, 7)) << "the fake leaves C as it was copied there, for beta";
+}
+
+}  // namespace
+}  // namespace kintsugi::test
