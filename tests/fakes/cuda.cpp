@@ -26,6 +26,8 @@ KINTSUGI_CUDA_DRIVER(KINTSUGI_FAKE)
 
 namespace {
 
+constexpr int most_shared_bytes = 227 * 1024;  // of a block, on an H200
+
 // Numbers of CUresult.
 constexpr Result invalid_value = 1;
 constexpr Result not_found = 500;
@@ -139,7 +141,9 @@ Result device_attribute(int* value, int attribute, Device) {
     case compute_capability_major: *value = std::stoi(capability); return 0;
     case compute_capability_minor: *value = std::stoi(capability.substr(capability.find('.') + 1)); return 0;
     case multiprocessor_count: *value = 132; return 0;
-    default: return invalid_value;
+    default:
+      *value = most_shared_bytes;
+      return 0;  // of shared memory, or an identification that nobody looks at
   }
 }
 Result error_name(Result result, const char** name) {
@@ -290,7 +294,7 @@ Result library_kernel(Kernel* kernel, Library library, const char* name) {
 }
 Result kernel_set_attribute(int attribute, int value, Kernel kernel, Device) {
   note("cuKernelSetAttribute {} {} {}", *reinterpret_cast<std::string*>(kernel), attribute, value);
-  return attribute == function_dynamic_shared_bytes && value > 227 * 1024 ? invalid_value : 0;
+  return attribute == function_dynamic_shared_bytes && value > most_shared_bytes ? invalid_value : 0;
 }
 Result launch_kernel(Kernel kernel, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned threads_y,
                      unsigned threads_z, unsigned shared_bytes, Stream stream, void**, void**) {
