@@ -4,8 +4,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/format_text.hpp"
 #include "engines/cuda/cublas/library.hpp"
-#include "fmt/format.h"
 #include "tests/fakes/fake_cuda.hpp"
 
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/cuda_driver.hpp"
-#include "fmt/format.h"
+#include "base/format_text.hpp"
 #include "tests/fakes/fake_cuda.hpp"
 
 // Each function bears the driver's symbol and the driver's type, by the library's own table.

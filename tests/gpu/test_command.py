@@ -1,0 +1,114 @@
+"""./test gpu with stand-ins for the bundle's programs: what it makes of their output, their crashes and their absence."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+SOURCE = pathlib.Path(os.environ["TESTED_SOURCE"])
+
+# Lists two suites; of the tests it is asked for, A.Crashes ends it.
+GPU_TEST = """#!/bin/bash
+case $1 in
+  --gtest_list_tests) printf 'Running main()\\nA.\\n  Passes\\n  Crashes\\n  Fails\\nB/0.  # TypeParam = float\\n  Skips\\n'; exit ;;
+esac
+IFS=: read -ra tests <<<"${1#--gtest_filter=}"
+for test in "${tests[@]}"; do
+  echo "[ RUN      ] $test"
+  case $test in
+    *Passes) echo "[       OK ] $test (1 ms)" ;;
+    *Crashes) echo 'an illegal address'; exit 134 ;;
+    *Fails) echo 'file.cpp:1: Failure'; echo "[  FAILED  ] $test (1 ms)" ;;
+    *Skips) echo "[  SKIPPED ] $test (1 ms)" ;;
+  esac
+done
+"""
+PROGRAM = """#!/bin/bash
+if [ "$1" = engines ]; then
+  cat <<'JSON'
+{"engines": [{"name": "cuda", "available": AVAILABLE, "reason": "REASON", "details": "NVIDIA Stand-in, compute 9.0",
+  "requirements": []}]}
+JSON
+else
+  echo '{"rows": []}'
+fi
+"""
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    folder = tmp_path / "bundle"
+    folder.mkdir()
+    program = PROGRAM.replace("AVAILABLE", "true").replace("REASON", "")
+    for name, text in (("gpu_test", GPU_TEST), ("kintsugi", program), ("some_rate", "#!/bin/bash\necho 3.5 TB/s\n")):
+        write_program(folder / name, text)
+    (folder / "sources.txt").write_text("0" * 64 + "\n")
+    return folder
+
+
+def write_program(file, text):
+    file.write_text(text)
+    file.chmod(0o755)
+
+
+def run(*words, path=None):
+    environment = {**os.environ, **({"PATH": f"{path}:{os.environ['PATH']}"} if path else {})}
+    return subprocess.run([SOURCE / "test", "gpu", *map(str, words)], capture_output=True, text=True, env=environment)
+
+
+def cases_of(folder):
+    (file,) = folder.glob("*.json")
+    assert file.name == "nvidia-stand-in.json"
+    document = json.loads(file.read_text())
+    assert document["format"] == "kintsugi.gpu" and document["sources"] == "0" * 64
+    return {case["name"]: case for case in document["cases"]}
+
+
+def test_checks_go_on_behind_a_crash(bundle, tmp_path):
+    result = run("--bundle", bundle, "--json", tmp_path / "results", "--parts", "checks")
+    assert result.returncode == 1
+    cases = cases_of(tmp_path / "results")
+    passed = {name: case["passed"] for name, case in cases.items()}
+    assert passed == {"A.Passes": True, "A.Crashes": False, "A.Fails": False, "B/0.Skips": True}
+    assert "an illegal address" in cases["A.Crashes"]["message"] and "status 134" in cases["A.Crashes"]["message"]
+    assert "file.cpp:1" in cases["A.Fails"]["message"] and cases["B/0.Skips"]["skipped"]
+    assert result.stdout.splitlines()[-3:-1] == ["FAILED  checks: A.Crashes", "FAILED  checks: A.Fails"]
+
+
+def test_sanitizers_and_timings(bundle, tmp_path):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    write_program(tools / "compute-sanitizer", '#!/bin/bash\n[ "$2" != racecheck ] || { echo a race; exit 86; }\n')
+    result = run("--bundle", bundle, "--json", tmp_path / "results", "--parts", "sanitizer,timings", path=tools)
+    assert result.returncode == 1
+    cases = cases_of(tmp_path / "results")
+    assert {name: cases[name]["passed"] for name in ("memcheck", "racecheck", "initcheck", "synccheck")} == {
+        "memcheck": True, "racecheck": False, "initcheck": True, "synccheck": True}
+    assert "a race" in cases["racecheck"]["message"]
+    assert cases["some_rate"]["output"] == "3.5 TB/s\n"
+    assert [case["passed"] for name, case in cases.items() if name.startswith("kintsugi bench")] == [True]
+
+
+def test_without_a_gpu_it_says_so(bundle, tmp_path):
+    program = PROGRAM.replace("AVAILABLE", "false").replace("REASON", "there is no NVIDIA driver")
+    write_program(bundle / "kintsugi", program)
+    result = run("--bundle", bundle, "--json", tmp_path / "results")
+    assert result.returncode == 1 and not (tmp_path / "results").exists()
+    assert "cannot run on this machine: there is no NVIDIA driver" in result.stderr
+
+
+def test_without_a_bundle_it_says_how_to_get_one(tmp_path):
+    result = run("--bundle", tmp_path / "nothing")
+    assert result.returncode == 1 and "scripts/gpu_bundle" in result.stderr
+
+
+def test_an_unknown_part_is_refused():
+    result = run("--parts", "checks,cheques")
+    assert result.returncode == 2 and "there is no part 'cheques'" in result.stderr
+
+
+def test_stale_results_are_no_failure():
+    result = run("--stale")
+    assert result.returncode == 0 and result.stdout.startswith("GPU results: ")
