@@ -22,6 +22,7 @@ using GraphExec = struct GraphExecTag*;
 
 // Numbers of CUdevice_attribute, CUfunction_attribute and CUresult.
 inline constexpr int multiprocessor_count = 16;
+inline constexpr int shared_bytes_of_block = 97;  // that it may ask for
 inline constexpr int compute_capability_major = 75;
 inline constexpr int compute_capability_minor = 76;
 inline constexpr int function_dynamic_shared_bytes = 8;
