@@ -47,7 +47,11 @@ def test_rows_and_schema(program):
 def test_numbers_belong_together(rows):
     for row in rows("fp16x3", "int8x6", "--baselines", "native,float128", *TINY):
         time = row["time"]
-        assert 0 < time["minimum"] <= time["median"] and time["processor"] > 0 and time["rounds"] == 2
+        assert 0 < time["minimum"] <= time["median"] <= time["maximum"]
+        assert time["processor"] > 0 and time["rounds"] == 2 and time["by"] == "clock"
+        entries = sum(row["computed"][size] for size in "mn") * row["problem"]["k"]
+        entries += row["computed"]["m"] * row["computed"]["n"]
+        assert row["bandwidth"] == pytest.approx(4 * entries / time["minimum"])
         assert row["rate"] == pytest.approx(operations(row) / time["minimum"])
         assert set(row["ratios"]) == {"native", "float128"}
         if row["kind"] == "baseline":
@@ -67,6 +71,28 @@ def test_ratios_are_those_of_the_rates(rows):
         by_time = {other["name"]: operations(other) / other["time"]["processor"] for other in measured}
         for name, ratio in row["processor_ratios"].items():
             assert ratio == pytest.approx(by_time[row["name"]] / by_time[name])
+
+
+def test_a_scheme_is_a_baseline_too(rows):
+    candidate, scheme, native = rows("fp16x3", "--baselines", "fp16,native", *TINY)
+    assert [row["kind"] for row in (candidate, scheme, native)] == ["candidate", "baseline", "baseline"]
+    assert scheme["scheme"] == "fp16" and scheme["format"] == candidate["format"] == "fp16"
+    assert scheme["products"] == 1 and scheme["ratios"]["fp16"] == 1 and native["format"] is None
+
+
+def test_the_host_has_no_ceilings(program):
+    document = program.ok("bench", "fp16x3", *TINY, "--json").json()
+    assert document["device"] is None and document["ceilings"] is None and document["settings"]["memory"] == "host"
+    assert all(row["of_ceiling"] is None and row["power_watts"] is None for row in document["rows"])
+
+
+def test_a_device_that_is_missing_is_said(program):
+    (cuda,) = [engine for engine in program.ok("engines", "--json").json()["engines"] if engine["name"] == "cuda"]
+    if cuda["available"]:
+        pytest.skip("there is a device")
+    message = program.bad("bench", "fp16x3", *TINY, "--memory", "device", "-o", "r.json")
+    assert message == f"--memory: device: the engine cuda cannot be used: {cuda['reason']}" and cuda["reason"]
+    assert program.files() == ["home"]
 
 
 def test_plain_loops_compute_a_leading_block(rows):
@@ -150,6 +176,8 @@ def test_a_wrong_result_is_not_timed(program, last, ratio):
         (["1e-400"], "1e-400: "),
         (["native"], "CANDIDATE: native is a baseline: --baselines native"),
         (["fp16", "--type", "fp64"], "fp16: "),
+        (["fp16", "--baselines", "native,fp16"], "CANDIDATE: fp16 is a baseline too: it takes part once"),
+        (["fp16", "--memory", "disk"], "--memory: "),
         (["fp16", "--baselines", "mpfr:52"], '--baselines: "mpfr:52" is not native, and arithmetic'),
         (["fp16", "--baselines", "quad"], '--baselines: "quad" is not native, and arithmetic'),
         (["fp16", "--shapes", "8x8"], '--shapes: "8x8" is not of the form MxNxK'),
@@ -240,6 +268,8 @@ def test_nonsense_is_refused_with_its_place(program, path, value, message):
 
 def test_help(program):
     text = program.ok("bench", "--help").stdout
-    (example,) = [line for line in text.split("Example:\n")[1].splitlines() if line.startswith("  kintsugi ")]
+    example, on_device = [line for line in text.split("Example:\n")[1].splitlines() if line.startswith("  kintsugi ")]
     program.ok(*example.split()[1:], "--repeat", "1", "--baseline-size", "8")
+    result = program(*on_device.split()[1:], "--shapes", "64", "--repeat", "1")
+    assert result.status == 0 or result.stderr.startswith("kintsugi: --memory: device: "), "the words are understood"
     assert {row["problem"]["k"] for row in json.loads((program.folder / "bench.json").read_text())["rows"]} == {256, 512}
