@@ -14,6 +14,15 @@
  *    one (the setting `threads`): GNU OpenMP's threads do not exist in the child.
  *  - A plan and a prepared operand are immutable: any number of threads may use one. A handle
  *    serves one thread at a time.
+ *
+ * Matrices in device memory (kintsugi_problem.memory = KINTSUGI_DEVICE), on the engine cuda:
+ *  - Pointers are those of the device that is current when a plan is made and executed. Batches by pointers take arrays
+ *    of pointers that lie in device memory themselves.
+ *  - A call on a queue of kind KINTSUGI_QUEUE_CUDA puts its work into the stream and returns; it never waits for the
+ *    device and may be captured in a graph (make the plan before). What only the device knows is read by
+ *    kintsugi_report(), which waits. On a queue of kind KINTSUGI_QUEUE_HOST it uses the default stream and returns when C
+ *    is there.
+ *  - A failure of the device that a call started before is reported by whatever call meets it first.
  */
 #ifndef KINTSUGI_KINTSUGI_H
 #define KINTSUGI_KINTSUGI_H
@@ -116,7 +125,7 @@ typedef struct kintsugi_problem {
 /* ----------------------------------------------------------------- options */
 
 typedef enum kintsugi_queue_kind {
-  KINTSUGI_QUEUE_HOST = 0, /* the call returns when C is there */
+  KINTSUGI_QUEUE_HOST = 0, /* the call returns when C is there; device matrices: on the default stream */
   KINTSUGI_QUEUE_CUDA = 1  /* stream is a cudaStream_t */
 } kintsugi_queue_kind;
 
@@ -142,10 +151,11 @@ typedef struct kintsugi_options {
   int64_t workspace_limit; /* bytes; blocks the problem, never changes a bit of C */
   int32_t threads;
   int32_t reserved;
-  kintsugi_allocate allocate; /* both or neither */
+  kintsugi_allocate
+      allocate; /* both or neither; device matrices: of device memory, ordered as the queue's stream is */
   kintsugi_deallocate deallocate;
   void* allocator_user;
-  kintsugi_queue queue;
+  kintsugi_queue queue; /* of executions that name none; a CUDA queue asks for memory = KINTSUGI_DEVICE */
 } kintsugi_options;
 
 #define KINTSUGI_OPTIONS_INIT                                                                         \
@@ -180,7 +190,8 @@ KINTSUGI_API kintsugi_status kintsugi_set_log(kintsugi_handle handle, kintsugi_l
 
 /* ------------------------------------------------------------------- calls */
 
-/* Data of one call. alpha and beta point at one value of type_scalar each. */
+/* Data of one call. alpha and beta point at one value of type_scalar each, in device memory under
+ * KINTSUGI_SCALARS_ON_DEVICE. */
 typedef struct kintsugi_operands {
   size_t struct_size;
   const void* alpha;
@@ -192,10 +203,15 @@ typedef struct kintsugi_operands {
   kintsugi_prepared prepared_b;
   void* workspace;       /* NULL with size 0: the allocator callback, else the library's */
   size_t workspace_size; /* bytes; at least kintsugi_plan_workspace_size() when given */
+  kintsugi_queue
+      queue; /* kind 0: the plan's. One plan may run on any number of streams, each with a workspace of its
+                            own. Since version 0.1.0's first device engine: shorter structs mean kind 0. */
 } kintsugi_operands;
 
-#define KINTSUGI_OPERANDS_INIT \
-  { sizeof(kintsugi_operands), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0 }
+#define KINTSUGI_OPERANDS_INIT                                                                   \
+  {                                                                                              \
+    sizeof(kintsugi_operands), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, { 0, 0, NULL } \
+  }
 
 /* Chooses program, engine and blocking for a problem. handle and options may be NULL. */
 KINTSUGI_API kintsugi_status kintsugi_plan_create(kintsugi_handle handle, const kintsugi_problem* problem,
@@ -232,6 +248,13 @@ typedef enum kintsugi_side { KINTSUGI_A = 0, KINTSUGI_B = 1 } kintsugi_side;
  * the plain call: an execution that has to split in another way splits the copy again. */
 KINTSUGI_API kintsugi_status kintsugi_prepare(kintsugi_handle handle, kintsugi_plan plan, kintsugi_side side,
                                               const void* data, kintsugi_prepared* prepared);
+/* The same without a copy: the original stays where it is, unchanged, as long as the prepared operand is used. Work on
+ * device memory goes to the plan's queue; executions on other streams have to wait for it (an event, or a
+ * synchronisation) as for any data. */
+KINTSUGI_API kintsugi_status kintsugi_prepare_borrowed(kintsugi_handle handle, kintsugi_plan plan,
+                                                       kintsugi_side side, const void* data,
+                                                       kintsugi_prepared* prepared);
+/* Of device memory it waits for the device. */
 KINTSUGI_API void kintsugi_prepared_destroy(kintsugi_prepared prepared);
 
 /* plan_create, plan_execute and plan_destroy in one. */
@@ -262,7 +285,7 @@ KINTSUGI_API kintsugi_status kintsugi_zgemm(kintsugi_handle handle, kintsugi_lay
 /* All write JSON by the rules of kintsugi_plan_describe. */
 
 /* What the handle's last execution did: engine, how many batch entries each scheme multiplied, the
- * largest spans found, blocks. */
+ * largest spans found, blocks. After work on device memory it waits for the device; a replayed graph counts. */
 KINTSUGI_API kintsugi_status kintsugi_report(kintsugi_handle handle, char* buffer, size_t capacity,
                                              size_t* needed);
 

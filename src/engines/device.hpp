@@ -97,9 +97,10 @@ struct DeviceSplit {
   bool ranges_known = false;
 };
 
-// choose(): an entry takes the first rung whose span holds both sides.
+// choose(): an entry takes the first rung that both sides are within.
 struct DeviceRungs {
-  std::int32_t spans[DeviceReport::most_rungs] = {};
+  std::int32_t spans[DeviceReport::most_rungs] = {};      // of the widest vector
+  std::int32_t exponents[DeviceReport::most_rungs] = {};  // of the largest magnitude
   int count = 0;
 };
 
@@ -139,6 +140,8 @@ class DeviceEngine {
   // Rows and columns of C that multiply() takes at most at once. Blocks are multiples of it, so that how the products
   // are added does not depend on the memory there is.
   virtual std::int64_t tile() const = 0;
+  // Indices of k after which sums had better leave, where a scheme lets the caller choose.
+  virtual std::int64_t preferred_block() const = 0;
   // Bytes of scratch for multiply() and native().
   virtual std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t rows,
                                     std::int64_t columns) const = 0;
@@ -147,14 +150,17 @@ class DeviceEngine {
   // Makes what later calls need and may not make while a stream is captured.
   virtual void prepare() const = 0;
   virtual std::byte* allocate(const Queue& queue, std::size_t bytes) const = 0;  // nullptr: there is no more
-  virtual void deallocate(const Queue& queue, void* pointer) const = 0;
+  virtual void deallocate(const Queue& queue, void* pointer) const noexcept = 0;
   virtual void copy_to_device(const Queue& queue, void* target, const void* host,
                               std::size_t bytes) const = 0;
   virtual void copy_to_host(const Queue& queue, void* host, const void* source, std::size_t bytes) const = 0;
+  virtual void copy_on_device(const Queue& queue, void* target, const void* source,
+                              std::size_t bytes) const = 0;
   virtual void clear(const Queue& queue, void* target, std::size_t bytes) const = 0;
   virtual void synchronize(const Queue& queue) const = 0;
-  // Waits for all queues of the device.
+  // Waits for all queues of the device; quietly: whatever it answers.
   virtual void synchronize() const = 0;
+  virtual void synchronize_quietly() const noexcept = 0;
 
   // Exponents and flags of all vectors; their scales are set by split().
   virtual void find_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b,

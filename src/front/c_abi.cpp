@@ -79,11 +79,27 @@ void log_execution(const LogSink& log, const Plan& plan, const Report& report) n
   }
 }
 
+// With memory for what a device will have to report: an execution may be captured in a graph, and allocates nothing then.
+void provide_device_report(kintsugi_handle handle, const Plan& plan) {
+  if (handle == nullptr || plan.problem.memory != MemorySpace::device || handle->device_report != nullptr)
+    return;
+  handle->device_report = make_device_report(*plan.engine);
+  handle->device_engine = plan.engine;
+}
+
+Plan planned(kintsugi_handle handle, const Problem& problem, const Settings& settings,
+             const CheckedOptions& call) {
+  check_queue_of(problem, call.queue);
+  Plan plan = make_plan(problem, settings, call.allocator, call.queue);
+  provide_device_report(handle, plan);
+  return plan;
+}
+
 Plan checked_plan(kintsugi_handle handle, const kintsugi_problem* problem, const kintsugi_options* options) {
   const FloatingEnvironment environment;
   const Problem checked = check_problem(problem);
   const CheckedOptions call = check_options(options);
-  return make_plan(checked, settings_in_force(handle, call.layer), call.allocator);
+  return planned(handle, checked, settings_in_force(handle, call.layer), call);
 }
 
 void checked_execute(kintsugi_handle handle, const Plan& plan, const kintsugi_operands* operands) {
@@ -91,13 +107,32 @@ void checked_execute(kintsugi_handle handle, const Plan& plan, const kintsugi_op
   const LogSink log = log_of(handle);
   Report report;
   try {
-    execute(plan, check_operands(plan.problem, operands), report);
+    Operands checked = check_operands(plan.problem, operands);
+    provide_device_report(handle, plan);
+    if (handle != nullptr && plan.problem.memory == MemorySpace::device)
+      checked.device_report = handle->device_report.get();
+    execute(plan, checked, report);
   } catch (const Error& error) {
     log.write(LogLevel::error, error.what());
     throw;
   }
-  if (handle != nullptr) handle->report = report;
+  if (handle != nullptr) {
+    handle->report = report;
+    handle->reads_device_report = plan.problem.memory == MemorySpace::device;
+  }
   log_execution(log, plan, report);
+}
+
+kintsugi_prepared checked_prepare(kintsugi_plan plan, kintsugi_side side, const void* data,
+                                  const kintsugi_prepared* prepared, bool borrow) {
+  const FloatingEnvironment environment;
+  check_not_null(plan, "plan");
+  check_not_null(prepared, "prepared");
+  if (side != KINTSUGI_A && side != KINTSUGI_B) {
+    fail(Status::invalid_argument, "side = {} is neither 0 (A) nor 1 (B)", static_cast<int>(side));
+  }
+  check_data(plan->plan.problem, data, side == KINTSUGI_A ? "a" : "b");
+  return new kintsugi_prepared_s{prepare(plan->plan, side == KINTSUGI_A ? Side::a : Side::b, data, borrow)};
 }
 
 void write_text(const std::string& text, char* buffer, size_t capacity, size_t* needed) {
@@ -192,7 +227,7 @@ kintsugi_status kintsugi_plan_read(kintsugi_handle handle, const char* descripti
     const kintsugi_problem problem = to_c(read.problem);
     const CheckedOptions call = check_options(options);
     *plan = new kintsugi_plan_s{
-        make_plan(check_problem(&problem), settings_in_force(handle, read.settings), call.allocator)};
+        planned(handle, check_problem(&problem), settings_in_force(handle, read.settings), call)};
   });
 }
 
@@ -234,16 +269,12 @@ kintsugi_status kintsugi_plan_execute(kintsugi_handle handle, kintsugi_plan plan
 
 kintsugi_status kintsugi_prepare(kintsugi_handle, kintsugi_plan plan, kintsugi_side side, const void* data,
                                  kintsugi_prepared* prepared) {
-  return guarded([&] {
-    const FloatingEnvironment environment;
-    check_not_null(plan, "plan");
-    check_not_null(prepared, "prepared");
-    if (side != KINTSUGI_A && side != KINTSUGI_B) {
-      fail(Status::invalid_argument, "side = {} is neither 0 (A) nor 1 (B)", static_cast<int>(side));
-    }
-    check_data(plan->plan.problem, data, side == KINTSUGI_A ? "a" : "b");
-    *prepared = new kintsugi_prepared_s{prepare(plan->plan, side == KINTSUGI_A ? Side::a : Side::b, data)};
-  });
+  return guarded([&] { *prepared = checked_prepare(plan, side, data, prepared, false); });
+}
+
+kintsugi_status kintsugi_prepare_borrowed(kintsugi_handle, kintsugi_plan plan, kintsugi_side side,
+                                          const void* data, kintsugi_prepared* prepared) {
+  return guarded([&] { *prepared = checked_prepare(plan, side, data, prepared, true); });
 }
 
 void kintsugi_prepared_destroy(kintsugi_prepared prepared) { delete prepared; }
@@ -285,7 +316,10 @@ kintsugi_status kintsugi_zgemm(kintsugi_handle handle, kintsugi_layout layout, k
 kintsugi_status kintsugi_report(kintsugi_handle handle, char* buffer, size_t capacity, size_t* needed) {
   return guarded([&] {
     check_not_null(handle, "handle");
-    write_text(describe_report(handle->report), buffer, capacity, needed);
+    Report report = handle->report;
+    if (handle->reads_device_report)
+      read_device_report(*handle->device_engine, handle->device_report.get(), report);
+    write_text(describe_report(report), buffer, capacity, needed);
   });
 }
 

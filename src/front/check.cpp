@@ -118,11 +118,18 @@ void check_supported(const kintsugi_problem& p) {
          "or c64, all four alike",
          type_name(p.type_a), type_name(p.type_b), type_name(p.type_c), type_name(p.type_scalar));
   }
-  if (p.memory == KINTSUGI_DEVICE || p.pointer_mode == KINTSUGI_SCALARS_ON_DEVICE) {
-    fail(Status::engine_unavailable,
-         "memory = {} and pointer_mode = {}: this version has no engine for device memory", p.memory,
-         p.pointer_mode);
+  if (p.memory == KINTSUGI_HOST && p.pointer_mode == KINTSUGI_SCALARS_ON_DEVICE) {
+    fail(Status::invalid_argument,
+         "pointer_mode = {} (device) with memory = {} (host): scalars in device memory go with "
+         "matrices there",
+         p.pointer_mode, p.memory);
   }
+}
+
+Queue check_queue(const kintsugi_queue& queue, const char* name) {
+  check_reserved(queue.reserved, name);
+  check_enum(queue.kind, KINTSUGI_QUEUE_CUDA, fmt::format("{}.kind", name).c_str());
+  return {static_cast<QueueKind>(queue.kind), queue.stream};
 }
 
 std::complex<double> read_scalar(const Problem& problem, const void* pointer) {
@@ -134,7 +141,7 @@ std::complex<double> read_scalar(const Problem& problem, const void* pointer) {
 
 void check_data(const Problem& problem, const void* data, const char* name) {
   check_not_null(data, name);
-  if (problem.batch_kind != BatchKind::pointers) return;
+  if (problem.batch_kind != BatchKind::pointers || problem.memory == MemorySpace::device) return;
   const auto* pointers = static_cast<const void* const*>(data);
   for (std::int64_t entry = 0; entry < problem.batch_count; ++entry) {
     if (pointers[entry] == nullptr) fail(Status::invalid_argument, "{}[{}] is null", name, entry);
@@ -180,7 +187,9 @@ Problem check_problem(const kintsugi_problem* given) {
           p.type_a == KINTSUGI_F32 || p.type_a == KINTSUGI_C32 ? OperandType::f32 : OperandType::f64,
           p.type_a == KINTSUGI_C32 || p.type_a == KINTSUGI_C64,
           static_cast<Layout>(p.layout),
-          static_cast<BatchKind>(p.batch_kind)};
+          static_cast<BatchKind>(p.batch_kind),
+          p.memory == KINTSUGI_DEVICE ? MemorySpace::device : MemorySpace::host,
+          p.pointer_mode == KINTSUGI_SCALARS_ON_DEVICE};
 }
 
 kintsugi_problem to_c(const Problem& problem) {
@@ -202,6 +211,8 @@ kintsugi_problem to_c(const Problem& problem) {
       problem.complex ? (is_single ? KINTSUGI_C32 : KINTSUGI_C64) : (is_single ? KINTSUGI_F32 : KINTSUGI_F64);
   p.layout = static_cast<std::int32_t>(problem.layout);
   p.batch_kind = static_cast<std::int32_t>(problem.batch_kind);
+  p.memory = problem.memory == MemorySpace::device ? KINTSUGI_DEVICE : KINTSUGI_HOST;
+  p.pointer_mode = problem.device_scalars ? KINTSUGI_SCALARS_ON_DEVICE : KINTSUGI_SCALARS_ON_HOST;
   return p;
 }
 
@@ -226,13 +237,17 @@ CheckedOptions check_options(const kintsugi_options* given) {
     fail(Status::invalid_argument, "options: of allocate and deallocate only one is given");
   }
   check_reserved(options.reserved, "options");
-  check_reserved(options.queue.reserved, "options.queue");
-  check_enum(options.queue.kind, KINTSUGI_QUEUE_CUDA, "queue.kind");
-  if (options.queue.kind == KINTSUGI_QUEUE_CUDA) {
-    fail(Status::engine_unavailable, "queue.kind = 1 (CUDA): this version has no CUDA engine");
-  }
+  checked.queue = check_queue(options.queue, "options.queue");
   checked.allocator = {options.allocate, options.deallocate, options.allocator_user};
   return checked;
+}
+
+void check_queue_of(const Problem& problem, const Queue& queue) {
+  if (queue.kind != QueueKind::cuda || problem.memory == MemorySpace::device) return;
+  fail(Status::invalid_argument,
+       "queue.kind = {} (CUDA) with memory = {} (host): work on host matrices returns when C is "
+       "there",
+       static_cast<int>(KINTSUGI_QUEUE_CUDA), static_cast<int>(KINTSUGI_HOST));
 }
 
 Operands check_operands(const Problem& problem, const kintsugi_operands* given) {
@@ -240,8 +255,15 @@ Operands check_operands(const Problem& problem, const kintsugi_operands* given) 
   check_not_null(p.alpha, "alpha");
   check_not_null(p.beta, "beta");
   Operands operands;
-  operands.alpha = read_scalar(problem, p.alpha);
-  operands.beta = read_scalar(problem, p.beta);
+  if (problem.device_scalars) {
+    operands.device_alpha = p.alpha;
+    operands.device_beta = p.beta;
+  } else {
+    operands.alpha = read_scalar(problem, p.alpha);
+    operands.beta = read_scalar(problem, p.beta);
+  }
+  operands.queue = check_queue(p.queue, "operands.queue");
+  check_queue_of(problem, operands.queue);
   operands.a = p.a;
   operands.b = p.b;
   operands.c = p.c;
@@ -254,7 +276,7 @@ Operands check_operands(const Problem& problem, const kintsugi_operands* given) 
   }
   if (problem.m == 0 || problem.n == 0 || problem.batch_count == 0) return operands;
   check_data(problem, p.c, "c");
-  if (problem.k == 0 || operands.alpha == 0.0) return operands;
+  if (problem.k == 0 || problem.device_scalars || operands.alpha == 0.0) return operands;
   if (operands.prepared_a == nullptr) check_data(problem, p.a, "a");
   if (operands.prepared_b == nullptr) check_data(problem, p.b, "b");
   return operands;

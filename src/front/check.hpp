@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/memory.hpp"
+#include "base/queue.hpp"
 #include "base/settings.hpp"
 #include "kintsugi/kintsugi.h"
 #include "plan/execute.hpp"
@@ -12,6 +13,7 @@ namespace kintsugi::core {
 struct CheckedOptions {
   SettingLayer layer;  // what the call sets
   Allocator allocator;
+  Queue queue;
 };
 
 Problem check_problem(const kintsugi_problem* problem);
@@ -21,6 +23,9 @@ kintsugi_problem to_c(const Problem& problem);
 
 // NULL: nothing set.
 CheckedOptions check_options(const kintsugi_options* options);
+
+// Fails with invalid_argument where host matrices are to go through a device's queue.
+void check_queue_of(const Problem& problem, const Queue& queue);
 
 // Reads alpha and beta; pointers to data that will be read or written must not be null.
 Operands check_operands(const Problem& problem, const kintsugi_operands* operands);

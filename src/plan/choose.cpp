@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "arith/residue.hpp"
+#include "engines/device.hpp"
 #include "engines/registry.hpp"
 #include "plan/bound.hpp"
 #include "plan/plan.hpp"
@@ -32,20 +33,32 @@ std::int64_t largest_size(const Problem& problem) {
                    used(problem.ldc, problem.m, problem.n, Op::none)});
 }
 
+// The first that works where the matrices are; host matrices are staged only for an engine that was named.
+const Engine& choose_available_engine(const Problem& problem, std::int64_t size) {
+  std::string reasons;
+  for (const Engine* engine : all_engines()) {
+    if ((engine->device() != nullptr) != (problem.memory == MemorySpace::device)) continue;
+    const std::string reason = engine->unavailable_reason();
+    if (reason.empty() && size <= engine->largest_size()) return *engine;
+    reasons += fmt::format("; {}: {}", engine->name(), reason.empty() ? "a size is too large" : reason);
+  }
+  fail(Status::engine_unavailable, "no engine can multiply matrices in the {} memory{}",
+       problem.memory == MemorySpace::device ? "device's" : "host's", reasons);
+}
+
 const Engine& choose_engine(const Problem& problem, const std::string& name) {
   const std::int64_t size = largest_size(problem);
-  if (name == "auto") {
-    for (const Engine* engine : all_engines()) {
-      if (engine->unavailable_reason().empty() && size <= engine->largest_size()) return *engine;
-    }
-    fail(Status::engine_unavailable, "no engine is available; there are {}", engine_names());
-  }
+  if (name == "auto") return choose_available_engine(problem, size);
   const Engine* engine = find_engine(name);
   if (engine == nullptr) {
     fail(Status::bad_setting, "there is no engine \"{}\"; the engines are auto, {}", name, engine_names());
   }
   if (const std::string reason = engine->unavailable_reason(); !reason.empty()) {
     fail(Status::engine_unavailable, "engine {} cannot run here: {}", name, reason);
+  }
+  if (problem.memory == MemorySpace::device && engine->device() == nullptr) {
+    fail(Status::not_supported, "engine {} works on the host's memory, and A, B and C are in a device's",
+         name);
   }
   if (size > engine->largest_size()) {
     fail(Status::not_supported, "engine {} takes sizes up to {} and one of these is {}", name,
@@ -137,6 +150,17 @@ double relative_cost(const Engine& engine, const Program& program) {
          engine.relative_rate(program.format().id);
 }
 
+// Steps that a device has.
+bool runs_on_device(const Program& program) {
+  return program.recombination == Recombination::weighted || program.recombination == Recombination::residues;
+}
+
+// Devices multiply complex matrices as embeddings, whose residues are those of real ones.
+Program fitted_program(const Plan& plan, const Scheme& scheme) {
+  if (plan.engine->device() == nullptr) return kintsugi::core::fitted_program(scheme, plan.problem);
+  return kintsugi::core::fitted_program(scheme, plan.problem.type, plan.problem.products());
+}
+
 // Whether integer sums may wrap: a program then gives anything.
 bool sums_wrap(const Rung& rung, std::int64_t k) {
   return !rung.program.format().floating &&
@@ -146,7 +170,8 @@ bool sums_wrap(const Rung& rung, std::int64_t k) {
 // The scheme as a rung for any span, and how the engine would add its products; nothing when it does not offer that.
 std::optional<Rung> offered(const Plan& plan, const Scheme& scheme, const std::string& name) {
   if (!scheme.operands.contains(plan.problem.type)) return std::nullopt;
-  Rung rung{&scheme, Accumulator::fp32, Rung::any_span, fitted_program(scheme, plan.problem)};
+  Rung rung{&scheme, Accumulator::fp32, Rung::any_span, fitted_program(plan, scheme)};
+  if (plan.engine->device() != nullptr && !runs_on_device(rung.program)) return std::nullopt;
   if (rung.program.recombination == Recombination::exact_sums) return rung;
   const auto ways = plan.engine->accumulators(rung.program.format().id);
   const auto found =
@@ -259,7 +284,12 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
   if (!scheme->operands.contains(plan.problem.type)) {
     fail(Status::not_supported, "scheme {} does not take {} operands", name, type_name(plan.problem.type));
   }
-  Rung rung{scheme, Accumulator::fp32, Rung::any_span, fitted_program(*scheme, plan.problem)};
+  Rung rung{scheme, Accumulator::fp32, Rung::any_span, fitted_program(plan, *scheme)};
+  if (plan.engine->device() != nullptr && !runs_on_device(rung.program)) {
+    fail(Status::not_supported, "engine {} has no kernels for what scheme {} asks of the {}",
+         plan.engine->name(), name,
+         rung.program.recombination == Recombination::exact_sums ? "sums" : "splits");
+  }
   if (rung.program.recombination != Recombination::exact_sums) {
     rung.accumulator =
         choose_accumulator(*plan.engine, rung.program.format(), settings[SettingId::accumulator].value);
@@ -283,10 +313,41 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
        native_coefficient(problem.type, problem.products()));
 }
 
+// The same scheme with the k blocks that the engine runs best, where it takes them and stays proved.
+Rung in_larger_blocks(const Plan& plan, const Rung& rung) {
+  const Scheme* scheme = rung.scheme->parameters.starts_with("block=")
+                             ? find_scheme(fmt::format("{}:block={}", rung.scheme->name,
+                                                       plan.engine->device()->preferred_block()))
+                             : nullptr;
+  if (scheme == nullptr) return rung;
+  const auto larger = offered(plan, *scheme, accumulator_name(rung.accumulator));
+  const auto proof =
+      larger ? prove(*larger, plan.contract, plan.problem.type, plan.problem.products()) : std::nullopt;
+  return proof && proof->rung.largest_span >= rung.largest_span ? proof->rung : rung;
+}
+
+// A stream cannot skip the vendor's products, so that a ladder has one emulation, the widest of the cheapest ones, in
+// blocks that the engine likes; it runs always, and where the device then finds that its window does not hold the
+// operands, the engine's own plain product takes their place.
+void use_device_policy(Plan& plan, const Settings& settings, bool native_proved) {
+  const std::string& policy = settings[SettingId::policy].value;
+  if (!native_proved) fail_unreachable(plan, policy);
+  if (policy == "emulate" && plan.problem.type == OperandType::f32) {
+    const std::string& accumulator = settings[SettingId::accumulator].value;
+    for (const Rung& rung : proved_emulations(plan, accumulator, true, true)) {
+      const bool as_cheap = plan.rungs.empty() || relative_cost(*plan.engine, rung.program) <=
+                                                      relative_cost(*plan.engine, plan.rungs.front().program);
+      if (as_cheap) plan.rungs = {in_larger_blocks(plan, rung)};
+    }
+  }
+  plan.rungs.push_back({nullptr, Accumulator::fp32, Rung::any_span});
+}
+
 void use_policy(Plan& plan, const Settings& settings) {
   const std::string& policy = settings[SettingId::policy].value;
   const bool native_proved =
       native_coefficient(plan.problem.type, plan.problem.products()) <= plan.contract.coefficient;
+  if (plan.engine->device() != nullptr) return use_device_policy(plan, settings, native_proved);
   if (policy != "native" && asks_for_checks(plan) && (policy == "emulate" || !native_proved)) {
     plan.rungs = checked_emulations(plan, settings[SettingId::accumulator].value);
     return;
@@ -344,11 +405,13 @@ const Rung* Plan::widest_emulation() const {
   return widest;
 }
 
-Plan make_plan(const Problem& problem, const Settings& given, const Allocator& allocator) {
+Plan make_plan(const Problem& problem, const Settings& given, const Allocator& allocator,
+               const Queue& queue) {
   const Settings settings = settle_scheme_and_policy(given);
   Plan plan;
   plan.problem = problem;
   plan.allocator = allocator;
+  plan.queue = queue;
   plan.settings = settings;
   const auto threads = static_cast<int>(parse_integer(settings[SettingId::threads].value));
   plan.threads = threads == 0 ? omp_get_max_threads() : threads;
@@ -365,7 +428,10 @@ Plan make_plan(const Problem& problem, const Settings& given, const Allocator& a
   }
   const auto limit = static_cast<std::size_t>(parse_bytes(settings[SettingId::workspace_limit].value));
   plan.blocking = fit_blocking(plan, limit);
-  plan.workspace_bytes = workspace_bytes(plan, plan.blocking);
+  // Staged matrices take none of the host's.
+  const bool staged = plan.engine->device() != nullptr && problem.memory == MemorySpace::host;
+  plan.workspace_bytes = staged ? 0 : workspace_bytes(plan, plan.blocking);
+  if (plan.engine->device() != nullptr) plan.engine->device()->prepare();
   return plan;
 }
 

@@ -186,7 +186,9 @@ Json problem_json(const Problem& problem) {
           {"batch_count", problem.batch_count},
           {"stride_a", problem.stride_a},
           {"stride_b", problem.stride_b},
-          {"stride_c", problem.stride_c}};
+          {"stride_c", problem.stride_c},
+          {"memory", problem.memory == MemorySpace::device ? "device" : "host"},
+          {"scalars", problem.device_scalars ? "device" : "host"}};
 }
 
 std::int64_t read_integer(const Json& json, const char* name) {
@@ -231,6 +233,8 @@ Problem read_problem(const Json& json) {
   problem.stride_a = read_integer(json, "stride_a");
   problem.stride_b = read_integer(json, "stride_b");
   problem.stride_c = read_integer(json, "stride_c");
+  problem.memory = static_cast<MemorySpace>(read_word(json, "memory", {"host", "device"}));
+  problem.device_scalars = read_word(json, "scalars", {"host", "device"}) == 1;
   return problem;
 }
 
@@ -307,6 +311,7 @@ std::string describe_report(const Report& report) {
   json["entries_scaled"] = report.entries_scaled;
   json["entries_with_special_values"] = report.entries_with_special_values;
   json["mended_entries"] = report.mended_entries;
+  json["entries_unreachable"] = report.entries_unreachable;
   json["largest_span_a"] = report.ranges_known ? Json(report.largest_span_a) : Json();
   json["largest_span_b"] = report.ranges_known ? Json(report.largest_span_b) : Json();
   json["blocking"] = {{"m", report.blocking.m}, {"n", report.blocking.n}};

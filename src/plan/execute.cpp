@@ -5,6 +5,8 @@
 #include "arith/complex.hpp"
 #include "plan/bound.hpp"
 #include "plan/checked.hpp"
+#include "plan/device.hpp"
+#include "plan/stage.hpp"
 #include "recombine/exact_sums.hpp"
 #include "recombine/residues.hpp"
 #include "recombine/special_values.hpp"
@@ -239,7 +241,7 @@ Block allocate_workspace(const Plan& plan, Blocking& blocking) {
   for (;;) {
     Block block(plan.allocator, workspace_bytes(plan, blocking));
     if (block.pointer() != nullptr || block.bytes() == 0) return block;
-    const Blocking smaller = smaller_blocking(blocking);
+    const Blocking smaller = smaller_blocking(blocking, block_multiple(plan));
     if (smaller.m == blocking.m && smaller.n == blocking.n) {
       fail(Status::out_of_memory,
            "the allocator has no {} bytes for the smallest block of m = {}, n = {}, k = {}", block.bytes(),
@@ -248,6 +250,8 @@ Block allocate_workspace(const Plan& plan, Blocking& blocking) {
     blocking = smaller;
   }
 }
+
+}  // namespace
 
 void check_workspace(const Plan& plan, const Operands& operands) {
   if (operands.workspace_size < plan.workspace_bytes) {
@@ -260,15 +264,25 @@ void check_workspace(const Plan& plan, const Operands& operands) {
   }
 }
 
+namespace {
+
 void check_prepared(const Plan& plan, const Prepared* prepared, Side side) {
   if (prepared == nullptr) return;
   const Problem& problem = plan.problem;
   const char* name = side == Side::a ? "A" : "B";
   const std::int64_t vectors = side == Side::a ? problem.m : problem.n;
-  const auto count = static_cast<std::int64_t>(prepared->entries.size());
+  const std::int64_t count = prepared->device != nullptr
+                                 ? prepared->device->count
+                                 : static_cast<std::int64_t>(prepared->entries.size());
   if (prepared->side != side) {
     fail(Status::invalid_argument, "an operand prepared as {} is given as {}", side == Side::a ? "B" : "A",
          name);
+  }
+  if ((prepared->device != nullptr) != (problem.memory == MemorySpace::device)) {
+    fail(Status::invalid_argument,
+         "{} was prepared in the {} memory and this problem's operands are in the {}", name,
+         prepared->device != nullptr ? "device's" : "host's",
+         prepared->device != nullptr ? "host's" : "device's");
   }
   if (prepared->type != problem.type || prepared->complex != problem.complex ||
       prepared->vectors != vectors || prepared->k != problem.k ||
@@ -326,11 +340,13 @@ void execute(const Plan& plan, const Operands& operands, Report& report) {
   std::copy(plan.rungs.begin(), plan.rungs.end(), report.rungs.begin());
   check_prepared(plan, operands.prepared_a, Side::a);
   check_prepared(plan, operands.prepared_b, Side::b);
+  if (problem.memory == MemorySpace::device) return execute_on_device(plan, operands, report);
   if (problem.m == 0 || problem.n == 0 || problem.batch_count == 0) return;
   if (problem.k == 0 || operands.alpha == 0.0) {
     report.entries_scaled = problem.batch_count;
     return with_entry_type(problem, [&]<class T>() { scale_results<T>(plan, operands); });
   }
+  if (plan.engine->device() != nullptr) return stage(plan, operands, report);
   with_entry_type(problem, [&]<class T>() {
     if (plan.widest_emulation() != nullptr) return multiply_all<T>(plan, operands, report);
     multiply_all_natively<T>(plan, operands, report);

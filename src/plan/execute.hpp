@@ -19,6 +19,9 @@ namespace kintsugi::core {
 
 enum class Side : std::uint8_t { a, b };
 
+struct DevicePrepared;  // plan/device.hpp
+struct DeviceReport;    // engines/device.hpp
+
 // An operand split once and used in many executions: a dense copy of it, and its slices under the
 // first rung of the plan it was made for that takes its ranges (none when that is native). An
 // execution whose rung splits in another way, because the other operand asks for it, splits the copy
@@ -41,6 +44,8 @@ struct Prepared {
   std::int64_t vectors;  // rows of op(A), columns of op(B)
   std::int64_t k;
   std::vector<Entry> entries;
+  std::shared_ptr<const DevicePrepared>
+      device{};  // of an operand in device memory, which has no entries here
 };
 
 // Data of one call; alpha and beta are values of the problem's type, widened to double.
@@ -54,6 +59,11 @@ struct Operands {
   const Prepared* prepared_b = nullptr;
   void* workspace = nullptr;
   std::size_t workspace_size = 0;
+  // Of matrices in device memory:
+  Queue queue;                         // of kind host: the plan's
+  const void* device_alpha = nullptr;  // in device memory; then alpha and beta mean nothing
+  const void* device_beta = nullptr;
+  DeviceReport* device_report = nullptr;  // in device memory; what the device found out
 };
 
 // What an execution did. Of fixed size: a call with a workspace allocates nothing.
@@ -67,6 +77,8 @@ struct Report {
   std::int64_t entries_with_special_values = 0;          // NaN or infinities in A or B
   // Entries of C that the first checked rung did not show to meet the contract: correctly rounded by wider ones.
   std::int64_t mended_entries = 0;
+  // Entries of the batch whose operands the named program does not take, which only the device knew: C is NaN there.
+  std::int64_t entries_unreachable = 0;
   bool ranges_known = false;  // a native plan does not look at them
   int largest_span_a = 0;     // over all entries that were looked at
   int largest_span_b = 0;
@@ -86,6 +98,10 @@ struct Report {
 // is untouched; nothing after that can fail on the CPU.
 void execute(const Plan& plan, const Operands& operands, Report& report);
 
-Prepared prepare(const Plan& plan, Side side, const void* data);
+// Of one that was given. Fails with workspace_too_small or invalid_argument.
+void check_workspace(const Plan& plan, const Operands& operands);
+
+// `borrow`: the original is not copied, and has to stay.
+Prepared prepare(const Plan& plan, Side side, const void* data, bool borrow);
 
 }  // namespace kintsugi::core

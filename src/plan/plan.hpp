@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/memory.hpp"
+#include "base/queue.hpp"
 #include "base/settings.hpp"
 #include "engines/engine.hpp"
 #include "plan/problem.hpp"
@@ -63,6 +64,7 @@ struct Plan {
   std::size_t workspace_bytes = 0;
   int threads = 1;
   Allocator allocator;
+  Queue queue;        // where executions run that name none
   Settings settings;  // in force when it was made
 
   // The rung that splits with the widest window; nullptr for a native plan.
@@ -71,7 +73,8 @@ struct Plan {
 
 // Chooses. Fails with bad_setting (unknown names), engine_unavailable, not_supported,
 // contract_unreachable or workspace_too_small, values in the message.
-Plan make_plan(const Problem& problem, const Settings& settings, const Allocator& allocator);
+Plan make_plan(const Problem& problem, const Settings& settings, const Allocator& allocator,
+               const Queue& queue = {});
 
 // Bytes that a plan needs with that blocking: the largest rung's, exactly what execution takes.
 std::size_t workspace_bytes(const Plan& plan, const Blocking& blocking);
@@ -80,7 +83,10 @@ std::size_t workspace_bytes(const Plan& plan, const Blocking& blocking);
 // the smallest does.
 Blocking fit_blocking(const Plan& plan, std::size_t limit);
 
-// The next smaller blocking, or the same when there is none.
-Blocking smaller_blocking(const Blocking& blocking);
+// The next smaller blocking of multiples of `multiple`, or the same when there is none.
+Blocking smaller_blocking(const Blocking& blocking, std::int64_t multiple);
+
+// Blocks start at multiples of this, so that the engine's tiles stay where they are.
+std::int64_t block_multiple(const Plan& plan);
 
 }  // namespace kintsugi::core

@@ -1,6 +1,7 @@
 // Prepared operands.
 #include <algorithm>
 
+#include "plan/device.hpp"
 #include "plan/execute.hpp"
 #include "plan/operand.hpp"
 #include "splits/split.hpp"
@@ -67,8 +68,9 @@ Prepared::Entry prepare_entry(const Plan& plan, Side side, const void* data, std
 
 }  // namespace
 
-Prepared prepare(const Plan& plan, Side side, const void* data) {
+Prepared prepare(const Plan& plan, Side side, const void* data, bool borrow) {
   const Problem& problem = plan.problem;
+  if (problem.memory == MemorySpace::device) return prepare_on_device(plan, side, data, borrow);
   const Op op = side == Side::a ? problem.op_a : problem.op_b;
   Prepared prepared{side,
                     problem.type,

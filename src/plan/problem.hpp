@@ -24,6 +24,8 @@ struct Problem {
   bool complex = false;
   Layout layout = Layout::column_major;
   BatchKind batch_kind = BatchKind::strided;
+  MemorySpace memory = MemorySpace::host;  // of A, B and C
+  bool device_scalars = false;             // alpha and beta lie in device memory
 
   // The real product that ranges, splits, schedules and bounds speak of (base/embedding.hpp): each part of a complex
   // entry sums 2 k products, and op(B) has two vectors a column.

@@ -3,7 +3,9 @@
 
 #include "arith/range.hpp"
 #include "arith/rounding_margin.hpp"
+#include "engines/device.hpp"
 #include "plan/checked.hpp"
+#include "plan/device.hpp"
 #include "plan/error_free.hpp"
 #include "plan/plan.hpp"
 #include "recombine/exact_sums.hpp"
@@ -59,8 +61,8 @@ std::size_t rung_bytes(const Plan& plan, const Rung& rung, const Blocking& block
          std::max(block, block_bytes(plan, magnitude_program, blocking));
 }
 
-std::int64_t half(std::int64_t length) {
-  return std::max(Slices::vector_multiple, round_up(divide_up(length, 2), Slices::vector_multiple));
+std::int64_t half(std::int64_t length, std::int64_t multiple) {
+  return std::max(multiple, round_up(divide_up(length, 2), multiple));
 }
 
 }  // namespace
@@ -68,22 +70,26 @@ std::int64_t half(std::int64_t length) {
 std::size_t workspace_bytes(const Plan& plan, const Blocking& blocking) {
   const Problem& problem = plan.problem;
   if (problem.m == 0 || problem.n == 0 || problem.k == 0 || problem.batch_count == 0) return 0;
+  if (plan.engine->device() != nullptr) return device_workspace_bytes(plan, blocking);
   std::size_t most = 0;
   for (const Rung& rung : plan.rungs) most = std::max(most, rung_bytes(plan, rung, blocking));
   return most;
 }
 
-Blocking smaller_blocking(const Blocking& blocking) {
-  // Blocks start at multiples of the slices' vector multiple, so that tiles stay where they were.
-  if (blocking.m >= blocking.n && blocking.m > Slices::vector_multiple) return {half(blocking.m), blocking.n};
-  if (blocking.n > Slices::vector_multiple) return {blocking.m, half(blocking.n)};
+std::int64_t block_multiple(const Plan& plan) {
+  return plan.engine->device() != nullptr ? plan.engine->device()->tile() : Slices::vector_multiple;
+}
+
+Blocking smaller_blocking(const Blocking& blocking, std::int64_t multiple) {
+  if (blocking.m >= blocking.n && blocking.m > multiple) return {half(blocking.m, multiple), blocking.n};
+  if (blocking.n > multiple) return {blocking.m, half(blocking.n, multiple)};
   return blocking;
 }
 
 Blocking fit_blocking(const Plan& plan, std::size_t limit) {
   Blocking blocking{plan.problem.m, plan.problem.n};
   while (limit != 0 && workspace_bytes(plan, blocking) > limit) {
-    const Blocking smaller = smaller_blocking(blocking);
+    const Blocking smaller = smaller_blocking(blocking, block_multiple(plan));
     if (smaller.m == blocking.m && smaller.n == blocking.n) {
       fail(Status::workspace_too_small,
            "a workspace limit of {} bytes is too small for m = {}, n = {}, k = {}: the smallest block needs "

@@ -80,6 +80,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
   const DeviceEngine* device() const override { return this; }
 
   std::int64_t tile() const override { return 4096; }
+  std::int64_t preferred_block() const override { return 1024; }
   std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t rows,
                             std::int64_t columns) const override {
     return multiply_scratch_bytes(schedule, format, rows, columns);
@@ -98,14 +99,20 @@ class CudaEngine final : public Engine, public DeviceEngine {
     check(status, "cuMemAllocAsync");
     return reinterpret_cast<std::byte*>(result);
   }
-  void deallocate(const Queue& queue, void* pointer) const override {
-    check(driver().memory_free_async(address(pointer), queue.stream), "cuMemFreeAsync");
+  // What fails here failed before, and was said then.
+  void deallocate(const Queue& queue, void* pointer) const noexcept override {
+    driver().memory_free_async(address(pointer), queue.stream);
   }
   void copy_to_device(const Queue& queue, void* target, const void* host, std::size_t bytes) const override {
     check(driver().copy_to_device_async(address(target), host, bytes, queue.stream), "cuMemcpyHtoDAsync");
   }
   void copy_to_host(const Queue& queue, void* host, const void* source, std::size_t bytes) const override {
     check(driver().copy_to_host_async(host, address(source), bytes, queue.stream), "cuMemcpyDtoHAsync");
+  }
+  void copy_on_device(const Queue& queue, void* target, const void* source,
+                      std::size_t bytes) const override {
+    check(driver().copy_on_device_async(address(target), address(source), bytes, queue.stream),
+          "cuMemcpyDtoDAsync");
   }
   void clear(const Queue& queue, void* target, std::size_t bytes) const override {
     check(driver().set_bytes_async(address(target), 0, bytes, queue.stream), "cuMemsetD8Async");
@@ -117,6 +124,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
     ensure_context();
     check(driver().context_synchronize(), "cuCtxSynchronize");
   }
+  void synchronize_quietly() const noexcept override { driver().context_synchronize(); }
 
   void find_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                    const DeviceScalars& scalars) const override {

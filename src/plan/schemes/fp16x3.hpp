@@ -10,6 +10,7 @@
 
 #include "formats/fp16.hpp"
 #include "plan/program.hpp"
+#include "plan/schemes/k_block.hpp"
 
 namespace kintsugi::core::schemes {
 
@@ -35,6 +36,8 @@ inline constexpr Scheme fp16x3{
         "an H200; below the window 2^-39 of the vector's maximum per element",
     .window = "every row of A and column of B spans at most 16 binades",
     .source = "ours; the structure of Ootomo and Yokota (2022) with scaled vectors and one accumulator",
+    .parameters = block_parameter,
+    .configure = configure_block,
 };
 
 }  // namespace kintsugi::core::schemes

@@ -10,6 +10,7 @@
 
 #include "formats/fp16.hpp"
 #include "plan/program.hpp"
+#include "plan/schemes/k_block.hpp"
 
 namespace kintsugi::core::schemes {
 
@@ -35,6 +36,8 @@ inline constexpr Scheme fp16x3_wide{
         "an H200; below the window 2^-51 of the vector's maximum per element",
     .window = "every row of A and column of B spans at most 28 binades",
     .source = "ours; h2sgemm section 3.1 (residuals scaled by 2^12) on scaled vectors",
+    .parameters = block_parameter,
+    .configure = configure_block,
 };
 
 }  // namespace kintsugi::core::schemes
