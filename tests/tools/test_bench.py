@@ -1,5 +1,6 @@
 """kintsugi bench: checked results, honest numbers, what fails a check, bad input; its files on pages."""
 
+import copy
 import json
 import os
 import re
@@ -260,7 +261,7 @@ CEILINGS = {"fp16": ceiling(8e14), "bf16": ceiling(8e14), "int8": ceiling(1.8e15
 
 def on_a_device(document):
     """What a device would have written: the rows of a host's file with a device's times, from memory-bound up."""
-    document.update(device=DEVICE, ceilings=CEILINGS)
+    document.update(device=dict(DEVICE), ceilings=copy.deepcopy(CEILINGS))
     document["settings"].update(memory="device", engine="cuda")
     for row in document["rows"]:
         m, n, k = (row["problem"][size] for size in "mnk")
