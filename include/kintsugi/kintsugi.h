@@ -248,7 +248,8 @@ typedef enum kintsugi_side { KINTSUGI_A = 0, KINTSUGI_B = 1 } kintsugi_side;
  * the plain call: an execution that has to split in another way splits the copy again. */
 KINTSUGI_API kintsugi_status kintsugi_prepare(kintsugi_handle handle, kintsugi_plan plan, kintsugi_side side,
                                               const void* data, kintsugi_prepared* prepared);
-/* The same without a copy: the original stays where it is, unchanged, as long as the prepared operand is used. Work on
+/* The same without a copy of an original in device memory (of host matrices it is kintsugi_prepare): it stays where it
+ * is, unchanged, as long as the prepared operand is used. Work on
  * device memory goes to the plan's queue; executions on other streams have to wait for it (an event, or a
  * synchronisation) as for any data. */
 KINTSUGI_API kintsugi_status kintsugi_prepare_borrowed(kintsugi_handle handle, kintsugi_plan plan,

@@ -202,6 +202,14 @@ struct Problem {
   }
 };
 
+// ------------------------------------------------------------------- queue
+
+// Where work on device memory goes (kintsugi.h); as it is made: the default stream, and calls return when C is there.
+using Queue = kintsugi_queue;
+
+// A cudaStream_t or CUstream: calls return when their work is in it.
+inline Queue cuda_queue(void* stream) { return {KINTSUGI_QUEUE_CUDA, 0, stream}; }
+
 // ----------------------------------------------------------------- options
 
 // How it is to be multiplied. What is not set comes from the handle, then KINTSUGI_... in the environment, the
@@ -217,7 +225,7 @@ struct Options {
   kintsugi_allocate allocate = nullptr;  // both or neither; they must not throw
   kintsugi_deallocate deallocate = nullptr;
   void* allocator_user = nullptr;
-  kintsugi_queue queue = {KINTSUGI_QUEUE_HOST, 0, nullptr};
+  Queue queue = {KINTSUGI_QUEUE_HOST, 0, nullptr};  // of executions that name none
 
   // The options in the words of the C ABI; the strings stay those of *this, which must outlive the result.
   kintsugi_options to_c() const {
@@ -374,23 +382,24 @@ class Plan {
 
   // C = alpha * op(A) * op(B) + beta * C. a and b are pointers to T, nullptr or Prepared operands. The workspace,
   // if any, is at least workspace_size() bytes at an address that is a multiple of 256; without one the library
-  // allocates. With a handle, report(handle) tells afterwards what was done.
+  // allocates. Work on device memory goes to `queue`, or else the plan's. With a handle, report(handle) tells afterwards what was done.
   // Error invalid_argument: the plan's problem has other types than T, or is a batch of pointers.
   template <Scalar T>
   void execute(std::type_identity_t<T> alpha, std::type_identity_t<Input<const T*>> a,
                std::type_identity_t<Input<const T*>> b, std::type_identity_t<T> beta, T* c,
-               std::span<std::byte> workspace = {}, Handle* handle = nullptr) const {
+               std::span<std::byte> workspace = {}, Handle* handle = nullptr, const Queue& queue = {}) const {
     require(type_of<T>(), BatchKind::strided);
-    run(&alpha, a, b, &beta, c, workspace, handle);
+    run(&alpha, a, b, &beta, c, workspace, handle, queue);
   }
 
-  // The same for a problem with BatchKind::pointers: a, b and c are host arrays of batch_count pointers.
+  // The same for a problem with BatchKind::pointers: a, b and c are arrays of batch_count pointers, in the memory that the
+  // matrices are in.
   template <Scalar T>
   void execute(std::type_identity_t<T> alpha, std::type_identity_t<Input<const T* const*>> a,
                std::type_identity_t<Input<const T* const*>> b, std::type_identity_t<T> beta, T* const* c,
-               std::span<std::byte> workspace = {}, Handle* handle = nullptr) const {
+               std::span<std::byte> workspace = {}, Handle* handle = nullptr, const Queue& queue = {}) const {
     require(type_of<T>(), BatchKind::pointers);
-    run(&alpha, a, b, &beta, c, workspace, handle);
+    run(&alpha, a, b, &beta, c, workspace, handle, queue);
   }
 
   // The unchecked form of the C ABI: any types, scalars on a device, ...
@@ -401,11 +410,12 @@ class Plan {
   // Splits A or B of the plan's problem once. The data are copied; the original may go.
   template <Scalar T>
   Prepared prepare(Side side, const T* data, Handle* handle = nullptr) const {
-    require(type_of<T>(), BatchKind::strided);
-    kintsugi_prepared prepared = nullptr;
-    check(kintsugi_prepare(handle != nullptr ? handle->native() : nullptr, native(),
-                           static_cast<kintsugi_side>(side), data, &prepared));
-    return Prepared(prepared);
+    return prepare_by(kintsugi_prepare, side, data, handle);
+  }
+  // The same without a copy: the original has to stay as it is. Of host matrices it is a copy all the same.
+  template <Scalar T>
+  Prepared prepare_borrowed(Side side, const T* data, Handle* handle = nullptr) const {
+    return prepare_by(kintsugi_prepare_borrowed, side, data, handle);
   }
 
   // Exact number of bytes that an execution needs, a multiple of 256.
@@ -433,6 +443,15 @@ class Plan {
  private:
   explicit Plan(kintsugi_plan plan) noexcept : plan_(plan) {}
 
+  template <Scalar T, class Prepare>
+  Prepared prepare_by(Prepare call, Side side, const T* data, Handle* handle) const {
+    require(type_of<T>(), BatchKind::strided);
+    kintsugi_prepared prepared = nullptr;
+    check(call(handle != nullptr ? handle->native() : nullptr, native(), static_cast<kintsugi_side>(side),
+               data, &prepared));
+    return Prepared(prepared);
+  }
+
   void require(Type type, BatchKind batch_kind) const {
     const Problem p = problem();
     for (const Type planned : {p.type_a, p.type_b, p.type_c, p.type_scalar}) {
@@ -455,7 +474,7 @@ class Plan {
 
   template <class Pointer>
   void run(const void* alpha, const Input<Pointer>& a, const Input<Pointer>& b, const void* beta,
-           const void* c, std::span<std::byte> workspace, Handle* handle) const {
+           const void* c, std::span<std::byte> workspace, Handle* handle, const Queue& queue) const {
     kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
     operands.alpha = alpha;
     operands.a = a.data();
@@ -466,6 +485,7 @@ class Plan {
     operands.prepared_b = b.prepared();
     operands.workspace = workspace.data();
     operands.workspace_size = workspace.size();
+    operands.queue = queue;
     execute(operands, handle);
   }
 

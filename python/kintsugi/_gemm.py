@@ -63,8 +63,8 @@ class Prepared:
 
 
 class _Operand:
-    """A or B of a call: an array of two dimensions or more, or a prepared one. `read` gives an array, or the geometry of a
-    tensor."""
+    """A or B of a call: an array of two dimensions or more, or a prepared one. `read` gives an array, or the geometry
+    of a tensor."""
 
     def __init__(self, given: Any, side: str, read: Callable[[Any, str], np.ndarray]):
         self.given = given
@@ -210,8 +210,8 @@ def _on_stream(tensors: Any) -> _abi.Queue:
 
 
 class _DeviceCall(_Call):
-    """One product of tensors on a device, put into their library's current stream. Where numpy's arrays have elements, this
-    has geometries, and copies are the tensors' own."""
+    """One product of tensors on a device, put into their library's current stream. Where numpy's arrays have elements,
+    this has geometries, and copies are the tensors' own."""
 
     memory = _abi.DEVICE
 
@@ -254,7 +254,8 @@ class _DeviceCall(_Call):
         self._result_copy = None if direct is not None else self._copies[-1]
 
     def run(self, plan: _abi.Owned) -> Any:
-        """Its workspace is a tensor too: it goes back to their allocator when the work is in the stream, as any other."""
+        """Its workspace is a tensor too: it goes back to their allocator when the work is in the stream, as any
+        other."""
         operands, _alive = self._operands()
         size = ctypes.c_size_t()
         _abi.check(library.kintsugi_plan_workspace_size(plan.pointer, ctypes.byref(size)))
@@ -269,7 +270,8 @@ class _DeviceCall(_Call):
 
 
 def _strided(array: np.ndarray, dtype: np.dtype) -> Matrices | None:
-    """As it lies in memory, where type, strides and batch allow; pointers to batch entries would have to be on the device."""
+    """As it lies in memory, where type, strides and batch allow; pointers to batch entries would have to be on the
+    device."""
     matrices = blas_matrices(array) if array.dtype == dtype else None
     return None if matrices is None or matrices.uniform_stride() is None else matrices
 
@@ -301,7 +303,8 @@ def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str |
 
     Returns:
         The result, (..., m, n) without the dimension that a vector does not have; out itself where it was given.
-        Of tensors it is one of the same library. Inputs whose rows or columns have unit stride (C or Fortran order, transposes, slices of them) are not copied.
+        Of tensors it is one of the same library. Inputs whose rows or columns have unit stride (C or Fortran order,
+        transposes, slices of them) are not copied.
 
     Raises:
         KintsugiError: what the library refuses, with its message; out is untouched.

@@ -6,24 +6,26 @@
 
 #include "arith/exact_rounding.hpp"
 #include "arith/exact_sum.hpp"
+#include "arith/exact_terms.hpp"
 
 namespace kintsugi::core {
 
 // factor * z as products and sums of parts. A factor without an imaginary part scales both parts, as a real one does:
 // what overflows in one then does not reach the other.
 template <class T>
-std::complex<T> times(const std::complex<T>& factor, const std::complex<T>& z) {
+KINTSUGI_HOST_DEVICE std::complex<T> times(const std::complex<T>& factor, const std::complex<T>& z) {
   if (factor.imag() == T(0)) return {factor.real() * z.real(), factor.real() * z.imag()};
   return {factor.real() * z.real() - factor.imag() * z.imag(),
           factor.real() * z.imag() + factor.imag() * z.real()};
 }
-inline float times(float factor, float x) { return factor * x; }
-inline double times(double factor, double x) { return factor * x; }
+KINTSUGI_HOST_DEVICE inline float times(float factor, float x) { return factor * x; }
+KINTSUGI_HOST_DEVICE inline double times(double factor, double x) { return factor * x; }
 
 // alpha * product + beta * c in double, every step rounded, then each part to T. c is null when beta = 0.
 template <class T>
-std::complex<T> epilogue(const std::complex<double>& product, const std::complex<T>& alpha,
-                         const std::complex<T>& beta, const std::complex<T>* c) {
+KINTSUGI_HOST_DEVICE std::complex<T> epilogue(const std::complex<double>& product,
+                                              const std::complex<T>& alpha, const std::complex<T>& beta,
+                                              const std::complex<T>* c) {
   using Wide = std::complex<double>;
   Wide result = times(Wide(alpha), product);
   if (c != nullptr) result += times(Wide(beta), Wide(*c));
@@ -58,11 +60,56 @@ T rounded_part(const ExactSum& same, const ExactSum& other, int sign, const std:
   return rounded<T>(sum);
 }
 
+// factor x where the factor is finite, in so many limbs; else zero.
+template <int Limbs, int Others>
+KINTSUGI_HOST_DEVICE ExactNumber<Limbs> finite_product(const ExactNumber<Others>& x, double factor) {
+  if (!std::isfinite(factor)) return {};
+  const auto product = times(x, exact(factor));
+  return {WideInteger<Limbs>::shifted(product.magnitude, 0), product.exponent, product.negative};
+}
 template <int Limbs>
-ExactSum exact_sum(const ExactNumber<Limbs>& x) {
-  ExactSum sum;
-  for (int l = 0; l < Limbs; ++l) sum.add_integer(x.magnitude.limb[l], x.exponent + 64 * l, x.negative);
-  return sum;
+KINTSUGI_HOST_DEVICE ExactNumber<Limbs> finite_product(double x, double factor) {
+  return std::isfinite(x) ? finite_product<Limbs>(exact(x), factor) : ExactNumber<Limbs>{};
+}
+
+// What finite_product leaves out, by IEEE 754; else 0.
+template <int Limbs>
+KINTSUGI_HOST_DEVICE double special_product(const ExactNumber<Limbs>& x, double factor) {
+  if (std::isfinite(factor)) return 0;
+  return factor * (x.magnitude.length() == 0 ? 0 : x.negative ? -1 : 1);
+}
+KINTSUGI_HOST_DEVICE inline double special_product(double x, double factor) {
+  return std::isfinite(x) && std::isfinite(factor) ? 0 : x * factor;
+}
+
+// The same of integers, alpha and beta with the sign that the part takes them with.
+template <class T, int Limbs>
+KINTSUGI_HOST_DEVICE T rounded_part(const ExactNumber<Limbs>& same, const ExactNumber<Limbs>& other,
+                                    const std::complex<double>& alpha, const std::complex<double>& beta,
+                                    double c_same, double c_other) {
+  double special = special_product(same, alpha.real()) + special_product(c_same, beta.real());
+  if (alpha.imag() != 0) special += special_product(other, alpha.imag());
+  if (beta.imag() != 0) special += special_product(c_other, beta.imag());
+  if (special != 0) return static_cast<T>(special);
+  constexpr int width = Limbs + 1;
+  return rounded_sum<T>(
+      std::array{finite_product<width>(same, alpha.real()), finite_product<width>(other, alpha.imag()),
+                 finite_product<width>(c_same, beta.real()), finite_product<width>(c_other, beta.imag())});
+}
+
+// alpha (x + i y) + beta c, each part rounded once.
+template <class T, int Limbs>
+KINTSUGI_HOST_DEVICE std::complex<T> rounded_entry(const ExactNumber<Limbs>& x, const ExactNumber<Limbs>& y,
+                                                   const std::complex<T>& alpha, const std::complex<T>& beta,
+                                                   const std::complex<T>& c) {
+  using Wide = std::complex<double>;
+  const Wide a(alpha);
+  const Wide b(beta);
+  const Wide old(c);
+  const Wide opposite_a(a.real(), -a.imag());
+  const Wide opposite_b(b.real(), -b.imag());
+  return {rounded_part<T>(x, y, opposite_a, opposite_b, old.real(), old.imag()),
+          rounded_part<T>(y, x, a, b, old.imag(), old.real())};
 }
 
 }  // namespace exact_detail
@@ -78,11 +125,11 @@ std::complex<T> exact_epilogue(const ExactSum& x, const ExactSum& y, const std::
 
 // The same of integers. Without imaginary parts in alpha and beta the parts are real results of their own.
 template <class T, int Limbs>
-std::complex<T> exact_epilogue(const ExactNumber<Limbs>& x, const ExactNumber<Limbs>& y,
-                               const std::complex<T>& alpha, const std::complex<T>& beta,
-                               const std::complex<T>* c) {
+KINTSUGI_HOST_DEVICE std::complex<T> exact_epilogue(const ExactNumber<Limbs>& x, const ExactNumber<Limbs>& y,
+                                                    const std::complex<T>& alpha, const std::complex<T>& beta,
+                                                    const std::complex<T>* c) {
   if (alpha.imag() != T(0) || beta.imag() != T(0))
-    return exact_epilogue(exact_detail::exact_sum(x), exact_detail::exact_sum(y), alpha, beta, c);
+    return exact_detail::rounded_entry(x, y, alpha, beta, c == nullptr ? std::complex<T>() : *c);
   const T re = c == nullptr ? T(0) : c->real();
   const T im = c == nullptr ? T(0) : c->imag();
   return {exact_epilogue(x, alpha.real(), beta.real(), c == nullptr ? nullptr : &re),
@@ -91,11 +138,11 @@ std::complex<T> exact_epilogue(const ExactNumber<Limbs>& x, const ExactNumber<Li
 
 // beta * c: rounded once a part.
 template <class T>
-std::complex<T> scaled_entry(const std::complex<T>& beta, const std::complex<T>& c) {
+KINTSUGI_HOST_DEVICE std::complex<T> scaled_entry(const std::complex<T>& beta, const std::complex<T>& c) {
   if (beta.imag() == T(0)) return times(beta, c);
-  return exact_epilogue(ExactSum(), ExactSum(), std::complex<T>(), beta, &c);
+  return exact_detail::rounded_entry(ExactNumber<1>{}, ExactNumber<1>{}, std::complex<T>(), beta, c);
 }
-inline float scaled_entry(float beta, float c) { return beta * c; }
-inline double scaled_entry(double beta, double c) { return beta * c; }
+KINTSUGI_HOST_DEVICE inline float scaled_entry(float beta, float c) { return beta * c; }
+KINTSUGI_HOST_DEVICE inline double scaled_entry(double beta, double c) { return beta * c; }
 
 }  // namespace kintsugi::core

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -24,25 +25,31 @@ struct ExactNumber {
 
 // x rounded once to T, ties to even; subnormals with the bits that they have, overflow to infinity, zero to +0.
 // `more`: the magnitude is larger than it says by a part of its last unit.
-template <class T, int Limbs>
-KINTSUGI_HOST_DEVICE T rounded(const ExactNumber<Limbs>& x, bool more = false) {
+template <class T>
+KINTSUGI_HOST_DEVICE T rounded(std::uint64_t magnitude, int exponent, bool negative, bool more) {
   using limits = std::numeric_limits<T>;
   constexpr int smallest = limits::min_exponent - limits::digits;  // exponent of the last bit of all
-  const int length = x.magnitude.length();
+  const int length = 64 - std::countl_zero(magnitude);
   if (length == 0) return 0;
   // Bits below the exponent of the result's last place are dropped.
-  const int last = std::max(x.exponent + length - limits::digits, smallest);
-  const int drop = last - x.exponent;
-  if (drop <= 0) {  // all bits fit
-    const double value = times_power_of_two(static_cast<double>(x.magnitude.bits_from(0)), x.exponent);
-    return static_cast<T>(x.negative ? -value : value);
+  const int last = std::max(exponent + length - limits::digits, smallest);
+  const int drop = std::max(last - exponent, 0);
+  std::uint64_t kept = drop < 64 ? magnitude >> drop : 0;
+  if (drop > 0 && drop <= 64) {
+    const std::uint64_t half = std::uint64_t{1} << (drop - 1);
+    const bool rest = more || (magnitude & (half - 1)) != 0;
+    if ((magnitude & half) != 0 && (rest || (kept & 1U) != 0)) ++kept;
   }
-  std::uint64_t kept = drop < x.magnitude.bits ? x.magnitude.bits_from(drop) : 0;
-  const bool half = drop <= x.magnitude.bits && (x.magnitude.bits_from(drop - 1) & 1U) != 0;
-  const bool rest = more || x.magnitude.any_below(drop - 1);
-  if (half && (rest || (kept & 1U) != 0)) ++kept;
-  const double value = times_power_of_two(static_cast<double>(kept), last);
-  return static_cast<T>(x.negative ? -value : value);
+  const double value = times_power_of_two(static_cast<double>(kept), exponent + drop);
+  return static_cast<T>(negative ? -value : value);
+}
+
+// What lies below the leading 64 bits only says whether there is more.
+template <class T, int Limbs>
+KINTSUGI_HOST_DEVICE T rounded(const ExactNumber<Limbs>& x, bool more = false) {
+  const int position = std::max(x.magnitude.length() - 64, 0);
+  return rounded<T>(x.magnitude.bits_from(position), x.exponent + position, x.negative,
+                    more || x.magnitude.any_below(position));
 }
 
 namespace exact_detail {
@@ -64,10 +71,11 @@ constexpr ExactNumber<Limbs + 1> times(const ExactNumber<Limbs>& x, const ExactN
 }
 
 // x + y rounded once. Where they lie so far apart that the smaller one leaves the window, its lost part only says
-// on which side of a tie the sum lies: the window holds all of the larger one and hundreds of zeros below it.
+// on which side of a tie the sum lies: the window holds all of the larger one and 126 zeros below it, so that a number
+// that leaves it cannot cancel the other.
 template <class T, int Limbs, int Others>
-T rounded_sum(const ExactNumber<Limbs>& x, const ExactNumber<Others>& y) {
-  constexpr int width = 2 * Limbs + 2;
+KINTSUGI_HOST_DEVICE T rounded_sum(const ExactNumber<Limbs>& x, const ExactNumber<Others>& y) {
+  constexpr int width = Limbs + 2;
   constexpr int top = WideInteger<width>::bits - 2;
   static_assert(Others <= Limbs);
   const int length_x = x.magnitude.length();
@@ -97,7 +105,7 @@ T rounded_sum(const ExactNumber<Limbs>& x, const ExactNumber<Others>& y) {
 // alpha x + beta c rounded once; c is null when beta = 0. Where alpha, beta or c is NaN or infinite, it is that of IEEE
 // arithmetic on the sign of x.
 template <class T, int Limbs>
-T exact_epilogue(const ExactNumber<Limbs>& x, T alpha, T beta, const T* c) {
+KINTSUGI_HOST_DEVICE T exact_epilogue(const ExactNumber<Limbs>& x, T alpha, T beta, const T* c) {
   using namespace exact_detail;
   if (c == nullptr && alpha == T(1)) return rounded<T>(x);
   const T old = c == nullptr ? T(0) : *c;

@@ -56,19 +56,27 @@ struct WideInteger {
   KINTSUGI_HOST_DEVICE constexpr std::uint64_t bits_from(int position) const {
     const int first = position >> 6;
     const int offset = position & 63;
-    const auto at = [&](int l) { return l >= 0 && l < Limbs ? limb[l] : 0; };
-    const std::uint64_t low = at(first) >> offset;
-    return offset == 0 ? low : low | (at(first + 1) << (64 - offset));
+    std::uint64_t low = 0;
+    std::uint64_t high = 0;
+    for (int l = 0; l < Limbs; ++l) {  // no limb at a computed place: a kernel's limbs are registers
+      low = l == first ? limb[l] : low;
+      high = l == first + 1 ? limb[l] : high;
+    }
+    return offset == 0 ? low : low >> offset | high << (64 - offset);
   }
 
   // Whether a bit below `position` is set.
   KINTSUGI_HOST_DEVICE constexpr bool any_below(int position) const {
-    for (int l = 0; l < Limbs && 64 * l < position; ++l) {
+    std::uint64_t found = 0;
+    for (int l = 0; l < Limbs; ++l) {
       const int count = position - 64 * l;
-      const std::uint64_t mask = count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
-      if ((limb[l] & mask) != 0) return true;
+      if (count >= 64) {
+        found |= limb[l];
+      } else if (count > 0) {
+        found |= limb[l] & ((std::uint64_t{1} << count) - 1);
+      }
     }
-    return false;
+    return found != 0;
   }
 
   // floor(x 2^shift) of a number of another width; what does not fit must be zero.

@@ -26,6 +26,7 @@ inline constexpr int pci_bus = 33;
 inline constexpr int pci_device = 34;
 inline constexpr int l2_cache_bytes = 38;
 inline constexpr int pci_domain = 50;
+inline constexpr int shared_bytes_of_block = 97;  // that it may ask for
 inline constexpr int compute_capability_major = 75;
 inline constexpr int compute_capability_minor = 76;
 inline constexpr int function_dynamic_shared_bytes = 8;

@@ -43,11 +43,11 @@ struct EmbeddedView {
   std::int64_t columns = 0;  // of them: 2 k
 
   EmbeddedView() = default;
-  EmbeddedView(const MatrixView<const std::complex<T>>& vectors, bool is_right, bool conjugate)
+  constexpr EmbeddedView(const MatrixView<const std::complex<T>>& vectors, bool is_right, bool conjugate)
       : matrix(vectors), right(is_right), conjugated(conjugate),
         rows(is_right ? 2 * vectors.rows : vectors.rows), columns(2 * vectors.columns) {}
 
-  T operator()(std::int64_t v, std::int64_t p) const {
+  constexpr T operator()(std::int64_t v, std::int64_t p) const {
     const std::complex<T>& entry = matrix(right ? v >> 1 : v, p >> 1);
     const bool even = right && (v & 1) == 0;
     const bool imaginary = ((p & 1) != 0) == (!right || even);
@@ -56,7 +56,7 @@ struct EmbeddedView {
   }
 
   // `number` whole vectors from `first` on, which is even where an entry has two.
-  EmbeddedView vectors(std::int64_t first, std::int64_t number) const {
+  constexpr EmbeddedView vectors(std::int64_t first, std::int64_t number) const {
     const std::int64_t parts = right ? 2 : 1;
     return {matrix.block(first / parts, 0, number / parts, matrix.columns), right, conjugated};
   }

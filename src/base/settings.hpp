@@ -58,8 +58,8 @@ std::unique_lock<std::mutex> lock_environment();
 
 // Settings that the library reads once for the whole program: only the environment may set them.
 constexpr bool environment_only(SettingId id) {
-  return id == SettingId::cpu_blas || id == SettingId::cpu_blas_kernel || id == SettingId::cpu_int8 ||
-         id == SettingId::cpu_int52;
+  return id == SettingId::cublas || id == SettingId::cpu_blas || id == SettingId::cpu_blas_kernel ||
+         id == SettingId::cpu_int8 || id == SettingId::cpu_int52;
 }
 
 // The value of such a setting, read now, else its default; lock_environment() is held by the caller.

@@ -17,11 +17,11 @@ struct MatrixView {
   std::int64_t column_stride = 0;  // elements from (i, j) to (i, j + 1)
   MemorySpace space = MemorySpace::host;
 
-  T& operator()(std::int64_t i, std::int64_t j) const { return data[i * row_stride + j * column_stride]; }
+  constexpr T& operator()(std::int64_t i, std::int64_t j) const { return data[i * row_stride + j * column_stride]; }
 
-  MatrixView transposed() const { return {data, columns, rows, column_stride, row_stride, space}; }
+  constexpr MatrixView transposed() const { return {data, columns, rows, column_stride, row_stride, space}; }
 
-  MatrixView block(std::int64_t first_row, std::int64_t first_column, std::int64_t block_rows,
+  constexpr MatrixView block(std::int64_t first_row, std::int64_t first_column, std::int64_t block_rows,
                    std::int64_t block_columns) const {
     return {data + first_row * row_stride + first_column * column_stride,
             block_rows,
@@ -32,7 +32,7 @@ struct MatrixView {
   }
 
   // `number` whole rows from `first` on.
-  MatrixView vectors(std::int64_t first, std::int64_t number) const {
+  constexpr MatrixView vectors(std::int64_t first, std::int64_t number) const {
     return block(first, 0, number, columns);
   }
 };

@@ -1,39 +1,10 @@
 #include "recombine/special_values.hpp"
 
-#include "arith/complex.hpp"
 #include "base/floating_environment.hpp"
 #include "base/workers.hpp"
+#include "recombine/special_entry.hpp"
 
 namespace kintsugi::core {
-
-namespace {
-
-template <class T>
-bool finite(T x) {
-  return x - x == T(0);
-}
-
-template <class T, class View>
-T special_sum(const View& a, const View& b, std::int64_t i, std::int64_t v) {
-  T sum = 0;
-  for (std::int64_t p = 0; p < a.columns; ++p) {
-    const T x = a(i, p);
-    const T y = b(v, p);
-    if (!finite(x) || !finite(y)) sum += x * y;
-  }
-  return sum;
-}
-
-template <class T>
-T special_entry(const OperandView<T>& a, const OperandView<T>& b, std::int64_t i, std::int64_t j) {
-  if constexpr (is_complex<T>) {
-    return {special_sum<RealOf<T>>(a, b, i, 2 * j), special_sum<RealOf<T>>(a, b, i, 2 * j + 1)};
-  } else {
-    return special_sum<T>(a, b, i, j);
-  }
-}
-
-}  // namespace
 
 template <class T>
 void put_special_values(const OperandView<T>& a, const OperandView<T>& b, std::span<const VectorRange> rows,
@@ -44,8 +15,8 @@ void put_special_values(const OperandView<T>& a, const OperandView<T>& b, std::s
     const FloatingEnvironment environment;
     for (std::int64_t i = 0; i < c.rows; ++i) {
       if (rows[i].finite() && columns[parts_of<T> * j].finite()) continue;
-      const T product = times(alpha, special_entry<T>(a, b, i, j));
-      c(i, j) = beta == T(0) ? product : product + times(beta, c(i, j));
+      T& entry = c(i, j);
+      entry = special_entry<T>(a, b, i, j, alpha, beta, beta == T(0) ? nullptr : &entry);
     }
   }
 }

@@ -6,46 +6,28 @@
 #include "arith/complex.hpp"
 #include "arith/epilogue.hpp"
 #include "arith/exact_rounding.hpp"
+#include "arith/weighted_sum.hpp"
 #include "recombine/finite_entries.hpp"
 
 namespace kintsugi::core {
 
 namespace {
 
-// Weighted sum of one entry's floating accumulators.
-class FloatingSum {
+int smallest_exponent(const Accumulators& sums, std::span<const int> exponents) {
+  return *std::min_element(exponents.begin(), exponents.begin() + sums.groups);
+}
+
+// Weighted sum of one entry's accumulators.
+template <class Part>
+class EntrySum {
  public:
-  FloatingSum(const Accumulators& sums, std::span<const int> exponents)
-      : sums_(sums), exponents_(exponents) {}
+  EntrySum(const Accumulators& sums, std::span<const int> exponents)
+      : sums_(sums), exponents_(exponents), smallest_(smallest_exponent(sums, exponents)) {}
 
   double operator()(std::int64_t element) const {
-    double sum = 0;
-    for (int g = 0; g < sums_.groups; ++g) {
-      sum += power_of_two(exponents_[g]) * static_cast<double>(sums_.group<float>(g)[element]);
-    }
-    return sum;
-  }
-
- private:
-  const Accumulators& sums_;
-  std::span<const int> exponents_;
-};
-
-// The same of integer ones: one sum of multiples of the smallest weight. 256 groups of sums below 2^60 (2^46 products of
-// int8) and weights that are at most 2^58 apart keep it below 2^126.
-class IntegerSum {
- public:
-  IntegerSum(const Accumulators& sums, std::span<const int> exponents)
-      : sums_(sums), exponents_(exponents),
-        smallest_(*std::min_element(exponents.begin(), exponents.begin() + sums.groups)) {}
-
-  double operator()(std::int64_t element) const {
-    Integer128 sum = 0;
-    for (int g = 0; g < sums_.groups; ++g) {
-      const Integer128 part = sums_.group<std::int64_t>(g)[element];
-      sum += part * (Integer128{1} << (exponents_[g] - smallest_));
-    }
-    return static_cast<double>(sum) * power_of_two(smallest_);
+    typename WeightedSumOf<Part>::type sum(smallest_);
+    for (int g = 0; g < sums_.groups; ++g) sum.add(exponents_[g], sums_.group<Part>(g)[element]);
+    return sum.value();
   }
 
  private:
@@ -60,8 +42,7 @@ template <int Limbs>
 class WordSum {
  public:
   WordSum(const Accumulators& sums, std::span<const int> exponents)
-      : sums_(sums), exponents_(exponents),
-        smallest_(*std::min_element(exponents.begin(), exponents.begin() + sums.groups)) {}
+      : sums_(sums), exponents_(exponents), smallest_(smallest_exponent(sums, exponents)) {}
 
   ExactNumber<Limbs> operator()(std::int64_t element) const {
     ExactNumber<Limbs> sum{{}, smallest_, false};
@@ -170,8 +151,8 @@ void recombine_weighted(const Accumulators& sums, std::span<const int> group_exp
     recombine_exactly(sum, rows, columns, alpha, beta, c, threads);
   };
   switch (sums.type) {
-    case SumType::f32: return by(FloatingSum(sums, group_exponents));
-    case SumType::i64: return by(IntegerSum(sums, group_exponents));
+    case SumType::f32: return by(EntrySum<float>(sums, group_exponents));
+    case SumType::i64: return by(EntrySum<std::int64_t>(sums, group_exponents));
     case SumType::i128:
     case SumType::residue: break;
   }

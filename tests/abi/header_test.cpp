@@ -56,7 +56,7 @@ static_assert(offsetof(kintsugi_options, allocator_user) == 80);
 static_assert(offsetof(kintsugi_options, queue) == 88);
 
 // ---------------------------------------------------------------- operands
-static_assert(sizeof(kintsugi_operands) == 80 && alignof(kintsugi_operands) == 8);
+static_assert(sizeof(kintsugi_operands) == 96 && alignof(kintsugi_operands) == 8);
 static_assert(offsetof(kintsugi_operands, struct_size) == 0);
 static_assert(offsetof(kintsugi_operands, alpha) == 8);
 static_assert(offsetof(kintsugi_operands, a) == 16);
@@ -67,6 +67,7 @@ static_assert(offsetof(kintsugi_operands, prepared_a) == 48);
 static_assert(offsetof(kintsugi_operands, prepared_b) == 56);
 static_assert(offsetof(kintsugi_operands, workspace) == 64);
 static_assert(offsetof(kintsugi_operands, workspace_size) == 72);
+static_assert(offsetof(kintsugi_operands, queue) == 80);
 
 // ------------------------------------------------------------------- enums
 template <class Enum>

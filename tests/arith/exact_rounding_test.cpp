@@ -6,6 +6,8 @@
 
 #include <random>
 
+#include "arith/complex.hpp"
+
 namespace kintsugi::core {
 namespace {
 
@@ -174,6 +176,71 @@ TYPED_TEST(ExactRounding, SpecialScalarsAreIeee) {
   EXPECT_TRUE(std::isnan(exact_epilogue(three, infinity, -infinity, &old)));
   EXPECT_EQ(exact_epilogue(three, T(1), T(1), &infinity), infinity);
   EXPECT_TRUE(std::isnan(exact_epilogue<T>(three, std::numeric_limits<T>::quiet_NaN(), 0, nullptr)));
+}
+
+// Against accumulators as wide as all exponents: near, far apart, and where the largest terms cancel.
+TYPED_TEST(ExactRounding, OfSeveralTermsIsThatOfASuperaccumulator) {
+  using T = TypeParam;
+  std::mt19937_64 random(5);
+  for (int draw = 0; draw < 40000; ++draw) {
+    const int spread = draw % 3 == 0 ? 900 : draw % 3 == 1 ? 150 : 5;
+    std::array<ExactNumber<6>, 4> terms;
+    for (auto& term : terms) {
+      term = draw_number(random, static_cast<int>(random() % static_cast<unsigned>(2 * spread + 1)) - spread);
+      if (random() % 8 == 0) term.magnitude = {};
+    }
+    if (draw % 2 == 0) terms[2] = {terms[0].magnitude, terms[0].exponent, !terms[0].negative};
+    if (draw % 4 == 0) terms[3].exponent = terms[1].exponent - static_cast<int>(random() % 600);
+    if (draw % 8 == 0) terms[2].magnitude.limb[0] ^= 1;
+    ExactSum sum;
+    for (const auto& term : terms) {
+      for (int l = 0; l < 6; ++l)
+        sum.add_integer(term.magnitude.limb[l], term.exponent + 64 * l, term.negative);
+    }
+    ASSERT_EQ(rounded_sum<T>(terms), rounded<T>(sum)) << draw;
+  }
+}
+
+// Complex scalars with imaginary parts: both ways of an entry, special values included.
+TYPED_TEST(ExactRounding, OfComplexEntriesIsThatOfASuperaccumulator) {
+  using T = TypeParam;
+  using limits = std::numeric_limits<T>;
+  std::mt19937_64 random(6);
+  const auto number = [&] {
+    const T values[] = {0,
+                        1,
+                        -1,
+                        limits::infinity(),
+                        -limits::infinity(),
+                        limits::quiet_NaN(),
+                        limits::max(),
+                        limits::denorm_min()};
+    if (random() % 6 == 0) return values[random() % std::size(values)];
+    const double fraction = 1 + std::ldexp(static_cast<double>(random() >> 12), -52);
+    return static_cast<T>(
+        std::ldexp(random() % 2 == 0 ? fraction : -fraction, static_cast<int>(random() % 60) - 30));
+  };
+  const auto superaccumulator = [](const ExactNumber<6>& x) {
+    ExactSum sum;
+    for (int l = 0; l < 6; ++l) sum.add_integer(x.magnitude.limb[l], x.exponent + 64 * l, x.negative);
+    return sum;
+  };
+  const auto same = [](T x, T y) { return x == y || (std::isnan(x) && std::isnan(y)); };
+  for (int draw = 0; draw < 40000; ++draw) {
+    ExactNumber<6> x = draw_number(random, static_cast<int>(random() % 100) - 50);
+    const ExactNumber<6> y = draw_number(random, static_cast<int>(random() % 100) - 50);
+    if (draw % 9 == 0) x = {};
+    const std::complex<T> alpha(number(), number()), beta(number(), number()), c(number(), number());
+    const std::complex<T>* old = draw % 3 == 0 ? nullptr : &c;
+    if (old == nullptr && alpha.imag() == T(0)) continue;
+    const std::complex<T> used = old == nullptr ? std::complex<T>() : beta;
+    if (alpha.imag() == T(0) && used.imag() == T(0)) continue;
+    const auto expected = exact_epilogue(superaccumulator(x), superaccumulator(y), alpha, used, old);
+    const auto result = exact_epilogue(x, y, alpha, used, old);
+    ASSERT_TRUE(same(result.real(), expected.real()) && same(result.imag(), expected.imag()))
+        << draw << ": " << result << " instead of " << expected << "; alpha " << alpha << ", beta " << used
+        << ", c " << c;
+  }
 }
 
 }  // namespace

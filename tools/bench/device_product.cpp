@@ -13,8 +13,8 @@ kintsugi_queue queue_of(const BenchDevice& device) {
 }
 
 // A batch of executions is timed by events before and behind it, each with the next set of operands. Where one takes
-// less than a millisecond the batch is a graph that is replayed, so that what the host needs to launch it does not count;
-// longer ones are launched as users do, while the device is busy with those before.
+// less than a millisecond the batch is a graph that is replayed, so that what the host needs to launch it does not
+// count; longer ones are launched as users do, while the device is busy with those before.
 template <class T>
 class DeviceProduct : public LibraryProduct<T> {
  public:

@@ -3,8 +3,9 @@
 #include <dlfcn.h>
 
 #include <array>
-#include <cstdlib>
+#include <vector>
 
+#include "base/settings.hpp"
 #include "base/status.hpp"
 
 namespace kintsugi::core::cuda {
@@ -13,19 +14,18 @@ namespace {
 
 constexpr std::array file_names{"libcublas.so.13", "libcublas.so.12"};
 
-// One that is loaded already comes first, of whatever version; then the file that the environment names.
+// One that is loaded already comes first; then the file that the environment names.
 void* open_library(std::string& file) {
   for (const char* name : file_names) {
     file = name;
     if (void* library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return library;
   }
-  if (const char* named = std::getenv("KINTSUGI_CUBLAS"); named != nullptr && *named != '\0') {
-    file = named;
-    return ::dlopen(named, RTLD_NOW | RTLD_LOCAL);
-  }
-  for (const char* name : file_names) {
+  const std::string named = environment_only_value(SettingId::cublas);
+  std::vector<std::string> names{named};
+  if (named == file_names.front()) names.assign(file_names.begin(), file_names.end());
+  for (const std::string& name : names) {
     file = name;
-    if (void* library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
+    if (void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
   }
   return nullptr;
 }

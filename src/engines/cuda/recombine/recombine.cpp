@@ -1,11 +1,106 @@
 #include "engines/cuda/recombine/recombine.hpp"
 
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "arith/remainder.hpp"
+#include "base/status.hpp"
+#include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/recombine/arguments.hpp"
+
 namespace kintsugi::core::cuda {
 
-void recombine_weighted(const Queue&, const Accumulators&, std::span<const int>, const DeviceTile&) {}
-void recombine_residues(const Queue&, const Accumulators&, const ResidueSystem&, const DeviceTile&) {}
-void multiply_plainly(const Queue&, const DeviceTile&) {}
-void scale(const Queue&, const DeviceMatrix&, std::int64_t, const DeviceScalars&, const DeviceCondition&) {}
-void leave_integers(const Queue&, const std::int32_t*, std::int64_t, int, bool, void*) {}
+namespace {
+
+// One kernel of each type of entries.
+using KernelsOfTypes = std::array<KernelName, 4>;
+
+#define KINTSUGI_KERNELS(file, stem, ending)                                    \
+  {                                                                             \
+    KernelName{file, stem "_f32" ending}, KernelName{file, stem "_f64" ending}, \
+        KernelName{file, stem "_c32" ending}, KernelName {                      \
+      file, stem "_c64" ending                                                  \
+    }                                                                           \
+  }
+
+const KernelName& of_type(const KernelsOfTypes& kernels, EntryType type) {
+  return kernels[static_cast<std::size_t>(type)];
+}
+
+std::int64_t blocks_of(const DeviceTile& tile) {
+  return divide_up(tile.rows, square) * divide_up(tile.columns, square);
+}
+
+template <int Limbs>
+void launch_residues(const KernelsOfTypes& kernels, const Queue& queue, const ResidueSums& sums, int count,
+                     const DeviceTile& tile) {
+  launch(of_type(kernels, tile.c.type), {blocks_of(tile)}, tile_threads, 0, queue, tile, sums,
+         remainder_table<Limbs>(count));
+}
+
+}  // namespace
+
+void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<const int> exponents,
+                        const DeviceTile& tile) {
+  static const KernelsOfTypes of_floats KINTSUGI_KERNELS("weighted", "weighted", "_of_floats");
+  static const KernelsOfTypes of_integers KINTSUGI_KERNELS("weighted", "weighted", "_of_integers");
+  if (sums.type != SumType::f32 && sums.type != SumType::i64)
+    fail(Status::internal, "engine cuda was handed sums of type {} to weigh", static_cast<int>(sums.type));
+  const auto used = exponents.first(static_cast<std::size_t>(sums.groups));
+  WeightedSums weighted{.data = sums.data,
+                        .rows = sums.rows,
+                        .group_stride = sums.group_stride(),
+                        .groups = sums.groups,
+                        .smallest_exponent = *std::min_element(used.begin(), used.end()),
+                        .exponents = {}};
+  std::transform(used.begin(), used.end(), weighted.exponents,
+                 [](int exponent) { return static_cast<std::int16_t>(exponent); });
+  launch(of_type(sums.type == SumType::f32 ? of_floats : of_integers, tile.c.type), {blocks_of(tile)},
+         tile_threads, 0, queue, tile, weighted);
+}
+
+void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
+                        const DeviceTile& tile) {
+  static const KernelsOfTypes in_2 KINTSUGI_KERNELS("residues_in_2", "residues", "");
+  static const KernelsOfTypes in_3 KINTSUGI_KERNELS("residues_in_3", "residues", "");
+  static const KernelsOfTypes in_6 KINTSUGI_KERNELS("residues_in_6", "residues", "");
+  if (sums.type != SumType::residue || !system.basis.empty())
+    fail(Status::internal, "engine cuda was handed sums of type {} modulo {} complex moduli",
+         static_cast<int>(sums.type), system.basis.count());
+  const ResidueSums residues{reinterpret_cast<const std::uint8_t*>(sums.data), sums.rows,
+                             sums.group_stride()};
+  const int limbs = remainder_limbs(system.real_count);
+  if (limbs <= 2) return launch_residues<2>(in_2, queue, residues, system.real_count, tile);
+  if (limbs == 3) return launch_residues<3>(in_3, queue, residues, system.real_count, tile);
+  launch_residues<6>(in_6, queue, residues, system.real_count, tile);
+}
+
+void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t entry, const DeviceScalars& scalars,
+           const DeviceCondition& condition) {
+  static const KernelsOfTypes kernels KINTSUGI_KERNELS("scale", "scale", "");
+  ScaledMatrix matrix{c, entry, scalars, condition};
+  if (c.column_stride < c.row_stride || c.rows == 1) {
+    std::swap(matrix.c.rows, matrix.c.columns);
+    std::swap(matrix.c.row_stride, matrix.c.column_stride);
+  }
+  launch(of_type(kernels, c.type), {divide_up(matrix.c.rows, scaled_at_once) * matrix.c.columns}, 256, 0,
+         queue, matrix);
+}
+
+void leave_integers(const Queue& queue, const std::int32_t* inside, std::int64_t elements, int modulus,
+                    bool first, void* outside) {
+  static const KernelName as_integers{"leave_integers", "leave_as_integers"};
+  static const KernelName as_residues{"leave_integers", "leave_as_residues"};
+  constexpr std::int64_t threads = 256;
+  const Extent grid{divide_up(elements, 4 * threads)};
+  if (modulus == 0) {
+    launch(as_integers, grid, threads, 0, queue, inside, elements, first, outside);
+    return;
+  }
+  const auto divisor = static_cast<std::uint32_t>(modulus);
+  const auto reciprocal = static_cast<std::uint32_t>((std::uint64_t{1} << 32) / divisor);
+  launch(as_residues, grid, threads, 0, queue, inside, elements, first, outside, divisor, reciprocal);
+}
 
 }  // namespace kintsugi::core::cuda

@@ -1,8 +1,92 @@
 // The choice of a rung, where the ranges are.
-#include "engines/device.hpp"
+#include <climits>
+
+#include "engines/cuda/splits/alpha.cuh"
 
 namespace kintsugi::core::cuda {
 
-extern "C" __global__ void mark_choice(DeviceChoice* choice) { choice->rung = 0; }
+namespace {
+
+constexpr int warps = choice_threads / 32;
+
+// summarize(), before it knows whether there was a vector that is not zero.
+struct Extremes {
+  std::int32_t span = 0;
+  std::int32_t largest = INT_MIN;
+  std::int32_t smallest = INT_MAX;
+  bool finite = true;
+
+  __device__ void add(const VectorRange& range) {
+    finite = finite && range.finite();
+    if ((range.flags & VectorRange::all_zero) != 0) return;
+    add(Extremes{range.span(), range.largest, range.smallest, true});
+  }
+  __device__ void add(const Extremes& other) {
+    span = max(span, other.span);
+    largest = max(largest, other.largest);
+    smallest = min(smallest, other.smallest);
+    finite = finite && other.finite;
+  }
+  __device__ RangeSummary summary() const {
+    if (largest == INT_MIN) return {0, 0, 0, finite};
+    return {span, largest, smallest, finite};
+  }
+};
+
+// Whole in thread 0.
+__device__ RangeSummary summarize_by_block(const VectorRange* ranges, std::int64_t vectors) {
+  __shared__ Extremes of_warp[warps];
+  Extremes extremes;
+  for (std::int64_t v = threadIdx.x; v < vectors; v += choice_threads) extremes.add(ranges[v]);
+  extremes = {__reduce_max_sync(~0U, extremes.span), __reduce_max_sync(~0U, extremes.largest),
+              __reduce_min_sync(~0U, extremes.smallest), __all_sync(~0U, extremes.finite) != 0};
+  __syncthreads();  // of_warp is read no more
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = extremes;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int warp = 1; warp < warps; ++warp) extremes.add(of_warp[warp]);
+  }
+  return extremes.summary();
+}
+
+__device__ std::int32_t first_rung(const DeviceRungs& rungs, std::int32_t span) {
+  for (int rung = 0; rung < rungs.count; ++rung) {
+    if (span <= rungs.spans[rung]) return rung;
+  }
+  return DeviceChoice::none;
+}
+
+__device__ void count(std::int64_t& counter) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(&counter), 1ULL);
+}
+
+// Calls in several streams may add to one report.
+__device__ void add_to_report(DeviceReport& report, const DeviceChoice& choice) {
+  switch (choice.rung) {
+    case DeviceChoice::scaled: count(report.scaled); return;
+    case DeviceChoice::none: count(report.unreachable); break;
+    default: count(report.entries[choice.rung]);
+  }
+  if (!choice.a.finite || !choice.b.finite) count(report.special);
+  atomicMax(&report.largest_span_a, choice.a.largest_span);
+  atomicMax(&report.largest_span_b, choice.b.largest_span);
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(choice_threads)
+    choose_rung(const __grid_constant__ ChoiceTask task) {
+  DeviceChoice choice;
+  if (is_zero(task.alpha)) {
+    choice.rung = DeviceChoice::scaled;
+  } else {
+    choice.a = summarize_by_block(task.ranges[0], task.vectors[0]);
+    choice.b = summarize_by_block(task.ranges[1], task.vectors[1]);
+    choice.rung = first_rung(task.rungs, max(choice.a.largest_span, choice.b.largest_span));
+  }
+  if (threadIdx.x != 0) return;
+  *task.choice = choice;
+  if (task.report != nullptr) add_to_report(*task.report, choice);
+}
 
 }  // namespace kintsugi::core::cuda

@@ -1,0 +1,57 @@
+// Weighted sums of one entry's accumulators: sum over g of 2^exponents[g] * sum_g.
+#pragma once
+
+#include <cstdint>
+
+#include "arith/host_device.hpp"
+#include "formats/format.hpp"
+
+namespace kintsugi::core {
+
+// Of floating accumulators, in double.
+class FloatingSum {
+ public:
+  KINTSUGI_HOST_DEVICE constexpr explicit FloatingSum(int) {}
+
+  KINTSUGI_HOST_DEVICE constexpr void add(int exponent, float part) {
+    sum_ += power_of_two(exponent) * static_cast<double>(part);
+  }
+  KINTSUGI_HOST_DEVICE constexpr double value() const { return sum_; }
+
+ private:
+  double sum_ = 0;
+};
+
+// Of integer ones, in multiples of the smallest weight: exactly, then rounded to double. 256 groups of sums below 2^60
+// (2^46 products of int8) and weights that are at most 2^58 apart keep it below 2^126.
+class IntegerSum {
+  __extension__ using Integer = __int128;
+
+ public:
+  KINTSUGI_HOST_DEVICE constexpr explicit IntegerSum(int smallest_exponent) : smallest_(smallest_exponent) {}
+
+  KINTSUGI_HOST_DEVICE constexpr void add(int exponent, std::int64_t part) {
+    sum_ += Integer{part} * (Integer{1} << (exponent - smallest_));
+  }
+  KINTSUGI_HOST_DEVICE constexpr double value() const {
+    return static_cast<double>(sum_) * power_of_two(smallest_);
+  }
+
+ private:
+  Integer sum_ = 0;
+  int smallest_;
+};
+
+// What adds up parts of this type.
+template <class Part>
+struct WeightedSumOf;
+template <>
+struct WeightedSumOf<float> {
+  using type = FloatingSum;
+};
+template <>
+struct WeightedSumOf<std::int64_t> {
+  using type = IntegerSum;
+};
+
+}  // namespace kintsugi::core

@@ -1,0 +1,18 @@
+#include <array>
+
+#include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/products/plain_tiles.hpp"
+#include "engines/cuda/recombine/recombine.hpp"
+
+namespace kintsugi::core::cuda {
+
+void multiply_plainly(const Queue& queue, const DeviceTile& tile) {
+  static const std::array<KernelName, 4> kernels{
+      KernelName{"plain_products", "plain_f32"}, KernelName{"plain_products", "plain_f64"},
+      KernelName{"plain_products", "plain_c32"}, KernelName{"plain_products", "plain_c64"}};
+  const std::int64_t side = tile.c.complex() ? plain_tile<std::complex<float>> : plain_tile<float>;
+  launch(kernels[static_cast<std::size_t>(tile.c.type)],
+         {divide_up(tile.rows, side) * divide_up(tile.columns, side)}, plain_threads, 0, queue, tile);
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,213 @@
+// Plain products: every sum in ascending k by fused multiply-add in the entries' own arithmetic.
+#include <limits>
+
+#include "engines/cuda/products/plain_tiles.hpp"
+#include "engines/cuda/recombine/tile.cuh"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+__device__ float fused(float x, float y, float sum) { return __fmaf_rn(x, y, sum); }
+__device__ double fused(double x, double y, double sum) { return __fma_rn(x, y, sum); }
+
+// sum + x y in the order of an embedding's products (base/embedding.hpp).
+template <class T>
+__device__ void add_product(T& sum, T x, T y) {
+  sum = fused(x, y, sum);
+}
+template <class T>
+__device__ void add_product(std::complex<T>& sum, const std::complex<T>& x, const std::complex<T>& y) {
+  sum = {fused(x.imag(), -y.imag(), fused(x.real(), y.real(), sum.real())),
+         fused(x.imag(), y.real(), fused(x.real(), y.imag(), sum.imag()))};
+}
+
+template <class T>
+__device__ T nan_entry() {
+  constexpr RealOf<T> nan = std::numeric_limits<RealOf<T>>::quiet_NaN();
+  if constexpr (is_complex<T>) {
+    return {nan, nan};
+  } else {
+    return nan;
+  }
+}
+
+// A step of k: `depth` inner indices of a tile's vectors. Padded, for writes along k.
+template <class T>
+struct Step {
+  static constexpr int together = plain_together<T>;  // entries of a vector access
+  static constexpr int tile = plain_tile<T>;
+
+  alignas(16) unsigned char bytes[plain_depth * (tile + together) * sizeof(T)];
+
+  __device__ T* at(int p, int vector) { return reinterpret_cast<T*>(bytes) + p * (tile + together) + vector; }
+};
+
+// What a thread brings of every step: lanes lie along whatever lies beside each other in memory.
+template <class T>
+class Loader {
+ public:
+  static constexpr int tile = plain_tile<T>;
+  static constexpr int count = tile * plain_depth / plain_threads;
+
+  __device__ Loader(const DeviceSide& side, std::int64_t first, std::int64_t vectors)
+      : left_(side.matrix.columns), conjugated_(side.matrix.conjugated) {
+    const MatrixView<const T> view = view_of<const T>(side.matrix, side.entry);
+    const auto thread = static_cast<int>(threadIdx.x);
+    const bool along_k = view.column_stride < view.row_stride;
+    vector_ = along_k ? thread / plain_depth : thread % tile;
+    p_ = along_k ? thread % plain_depth : thread / tile;
+    vector_step_ = along_k ? plain_threads / plain_depth : 0;
+    p_step_ = along_k ? 0 : plain_threads / tile;
+    vectors_left_ = static_cast<int>(std::min<std::int64_t>(vectors, tile)) - vector_;
+    k_step_ = plain_depth * view.column_stride;
+    step_ = vector_step_ * view.row_stride + p_step_ * view.column_stride;
+    source_ = view.data + (first + vector_) * view.row_stride + p_ * view.column_stride;
+  }
+
+  // The next step; zeros where there is nothing.
+  __device__ void load() {
+    const int depth = static_cast<int>(std::min<std::int64_t>(left_, plain_depth)) - p_;
+#pragma unroll
+    for (int e = 0; e < count; ++e) {
+      const bool there = e * vector_step_ < vectors_left_ && e * p_step_ < depth;
+      element_[e] = there ? source_[e * step_] : T(0);
+      if constexpr (is_complex<T>) {
+        if (conjugated_) element_[e] = {element_[e].real(), -element_[e].imag()};
+      }
+    }
+    source_ += k_step_;
+    left_ -= plain_depth;
+  }
+  __device__ void store(Step<T>& step) const {
+#pragma unroll
+    for (int e = 0; e < count; ++e) *step.at(p_ + e * p_step_, vector_ + e * vector_step_) = element_[e];
+  }
+
+ private:
+  const T* source_;
+  std::int64_t step_;    // from one of the thread's elements to the next
+  std::int64_t k_step_;  // from one step of k to the next
+  std::int64_t left_;    // of k
+  bool conjugated_;
+  int vectors_left_;
+  int vector_, p_, vector_step_, p_step_;
+  T element_[count];
+};
+
+// The sums of one thread: `each` rows and columns, in runs that are read together and lie a lane apart.
+template <class T>
+class Sums {
+ public:
+  static constexpr int each = plain_tile<T> / plain_side;
+
+  // The entry of the tile that is number r of the thread's rows or columns.
+  __device__ static int place(int thread, int r) {
+    constexpr int together = plain_together<T>;
+    return (r / together * plain_side + thread) * together + r % together;
+  }
+  __device__ static int row_thread() { return static_cast<int>(threadIdx.x) % plain_side; }
+  __device__ static int column_thread() { return static_cast<int>(threadIdx.x) / plain_side; }
+
+  __device__ void add(Step<T>& a, Step<T>& b, int p) {
+    T x[each];
+    T y[each];
+    read(a, p, row_thread(), x);
+    read(b, p, column_thread(), y);
+#pragma unroll
+    for (int c = 0; c < each; ++c) {
+#pragma unroll
+      for (int r = 0; r < each; ++r) add_product(sum_[c][r], x[r], y[c]);
+    }
+  }
+
+  __device__ void write(const MatrixView<T>& c, const Scalars<T>& scalars) const {
+#pragma unroll
+    for (int s = 0; s < each; ++s) {
+#pragma unroll
+      for (int r = 0; r < each; ++r) {
+        const int i = place(row_thread(), r);
+        const int j = place(column_thread(), s);
+        if (i >= c.rows || j >= c.columns) continue;
+        const T product = times(scalars.alpha, sum_[s][r]);
+        T& entry = c(i, j);
+        entry = scalars.beta == T(0) ? product : product + times(scalars.beta, entry);
+      }
+    }
+  }
+
+ private:
+  __device__ static void read(Step<T>& step, int p, int thread, T (&values)[each]) {
+    constexpr int together = plain_together<T>;
+#pragma unroll
+    for (int r = 0; r < each; r += together) {
+      const int4 all = *reinterpret_cast<const int4*>(step.at(p, place(thread, r)));
+      memcpy(&values[r], &all, sizeof all);
+    }
+  }
+
+  T sum_[each][each] = {};
+};
+
+template <class T>
+__device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int64_t first_column,
+                       Sums<T>& sums) {
+  __shared__ Step<T> step_a, step_b;
+  Loader<T> a(tile.a, tile.first_row + first_row, tile.rows - first_row);
+  Loader<T> b(tile.b, tile.first_column + first_column, tile.columns - first_column);
+  const std::int64_t k = tile.a.matrix.columns;
+  a.load();
+  b.load();
+  for (std::int64_t first = 0; first < k; first += plain_depth) {
+    a.store(step_a);
+    b.store(step_b);
+    __syncthreads();
+    a.load();
+    b.load();
+    if (k - first >= plain_depth) {
+#pragma unroll
+      for (int p = 0; p < plain_depth; ++p) sums.add(step_a, step_b, p);
+    } else {  // no zeros more than there are products: they would make +0 of a sum that is -0
+#pragma unroll 1
+      for (int p = 0; p < k - first; ++p) sums.add(step_a, step_b, p);
+    }
+    __syncthreads();
+  }
+}
+
+template <class T>
+__device__ void multiply_tile(const DeviceTile& tile) {
+  if (!holds(tile.condition)) return;
+  constexpr int side = plain_tile<T>;
+  const std::int64_t blocks = divide_up(tile.rows, side);
+  const std::int64_t first_row = blockIdx.x % blocks * side;
+  const std::int64_t first_column = blockIdx.x / blocks * side;
+  const MatrixView<T> c = view_of<T>(tile.c, tile.entry)
+                              .block(tile.first_row + first_row, tile.first_column + first_column,
+                                     std::min<std::int64_t>(side, tile.rows - first_row),
+                                     std::min<std::int64_t>(side, tile.columns - first_column));
+  if (tile.condition.choice != nullptr && tile.condition.rung == DeviceChoice::none) {
+    for (int e = static_cast<int>(threadIdx.x); e < side * side; e += plain_threads) {
+      if (e % side < c.rows && e / side < c.columns) c(e % side, e / side) = nan_entry<T>();
+    }
+    return;
+  }
+  Sums<T> sums;
+  sum_up(tile, first_row, first_column, sums);
+  sums.write(c, Scalars<T>(tile.scalars));
+}
+
+}  // namespace
+
+#define KINTSUGI_PLAIN(name, T, blocks)                               \
+  extern "C" __global__ void __launch_bounds__(plain_threads, blocks) \
+      name(const __grid_constant__ DeviceTile tile) {                 \
+    multiply_tile<T>(tile);                                           \
+  }
+KINTSUGI_PLAIN(plain_f32, float, 2)
+KINTSUGI_PLAIN(plain_f64, double, 1)
+KINTSUGI_PLAIN(plain_c32, std::complex<float>, 2)
+KINTSUGI_PLAIN(plain_c64, std::complex<double>, 1)
+#undef KINTSUGI_PLAIN
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,58 @@
+// int32 sums of a block of k leave the engine.
+#include "engines/cuda/recombine/arguments.hpp"
+
+#include "arith/remainder.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+// Store: one element into what is outside.
+template <class Store>
+__device__ void for_each_sum(const std::int32_t* inside, std::int64_t elements, const Store& store) {
+  const std::int64_t first = 4 * (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x);
+  if (first + 4 <= elements) {
+    const int4 sums = *reinterpret_cast<const int4*>(inside + first);
+    store(first, std::array{sums.x, sums.y, sums.z, sums.w});
+  } else {
+    for (std::int64_t e = first; e < elements; ++e) store(e, std::array{inside[e]});
+  }
+}
+
+// `count` elements of one access.
+template <class T, std::size_t count>
+struct alignas(count * sizeof(T)) Together {
+  T element[count];
+};
+
+// outside[e] = what(outside[e], inside[e]), or of 0 at first.
+template <class T, class Sum>
+__device__ void leave(const std::int32_t* inside, std::int64_t elements, bool first, T* outside,
+                      const Sum& sum) {
+  for_each_sum(inside, elements, [&]<std::size_t count>(std::int64_t e, const std::array<int, count>& sums) {
+    using Elements = Together<T, count>;
+    Elements& target = *reinterpret_cast<Elements*>(outside + e);
+    Elements result{};
+    if (!first) result = target;
+    for (std::size_t s = 0; s < count; ++s) result.element[s] = sum(result.element[s], sums[s]);
+    target = result;
+  });
+}
+
+}  // namespace
+
+extern "C" __global__ void leave_as_integers(const std::int32_t* inside, std::int64_t elements, bool first,
+                                             std::int64_t* outside) {
+  leave(inside, elements, first, outside, [](std::int64_t old, std::int32_t sum) { return old + sum; });
+}
+
+extern "C" __global__ void leave_as_residues(const std::int32_t* inside, std::int64_t elements, bool first,
+                                             std::uint8_t* outside, std::uint32_t modulus,
+                                             std::uint32_t reciprocal) {
+  leave(inside, elements, first, outside, [=](std::uint8_t old, std::int32_t sum) {
+    const std::uint32_t total = old + residue_of_sum(sum, modulus, reciprocal);
+    return static_cast<std::uint8_t>(total - (total >= modulus ? modulus : 0));
+  });
+}
+
+}  // namespace kintsugi::core::cuda

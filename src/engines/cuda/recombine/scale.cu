@@ -1,0 +1,35 @@
+// beta C alone.
+#include "engines/cuda/recombine/arguments.hpp"
+#include "engines/cuda/recombine/tile.cuh"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+// A thread takes `entries_each` entries of a line; lines are columns, or rows where those lie along memory.
+template <class T>
+__device__ void scale(const ScaledMatrix& matrix) {
+  if (!holds(matrix.condition)) return;
+  const T beta = Scalars<T>(matrix.scalars).beta;
+  if (beta == T(1)) return;
+  const MatrixView<T> c = view_of<T>(matrix.c, matrix.entry);
+  const std::int64_t blocks = divide_up(c.rows, scaled_at_once);
+  const std::int64_t first = blockIdx.x % blocks * scaled_at_once + threadIdx.x;
+  const std::int64_t last = std::min(c.rows, first - threadIdx.x + scaled_at_once);
+  for (std::int64_t i = first; i < last; i += blockDim.x) {
+    T& entry = c(i, blockIdx.x / blocks);
+    entry = beta == T(0) ? T(0) : scaled_entry(beta, entry);
+  }
+}
+
+}  // namespace
+
+#define KINTSUGI_SCALE(name, T) \
+  extern "C" __global__ void name(const __grid_constant__ ScaledMatrix matrix) { scale<T>(matrix); }
+KINTSUGI_SCALE(scale_f32, float)
+KINTSUGI_SCALE(scale_f64, double)
+KINTSUGI_SCALE(scale_c32, std::complex<float>)
+KINTSUGI_SCALE(scale_c64, std::complex<double>)
+#undef KINTSUGI_SCALE
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,345 @@
+// Slices of a few elements of one vector, beside each other along k.
+#pragma once
+
+#include <type_traits>
+
+#include "engines/cuda/splits/integer_elements.hpp"
+#include "engines/cuda/splits/magnitudes.hpp"
+#include "engines/cuda/splits/scaling.hpp"
+#include "engines/cuda/splits/split_task.hpp"
+
+namespace kintsugi::core::cuda {
+
+// The host's tables, where kernels reach them.
+struct ModulusTable {
+  ByteModulus of_bytes[most_moduli];
+  std::int32_t modulus[most_moduli];
+  double inverse[most_moduli];
+  double limbs[most_moduli][most_limbs];
+};
+
+static __constant__ constexpr ModulusTable modulus_table = [] {
+  ModulusTable table{};
+  for (int t = 0; t < most_moduli; ++t) {
+    table.of_bytes[t] = byte_modulus(moduli[t]);
+    table.modulus[t] = moduli[t];
+    table.inverse[t] = 1.0 / moduli[t];
+    for (int l = 0; l < most_limbs; ++l) table.limbs[t][l] = residue_detail::limb_residues[t][l];
+  }
+  return table;
+}();
+
+// split_into_residues(), whose tables are the host's.
+template <class Store>
+__device__ void split_into_any_residues(const SplitRule& rule, double x, int scale, Store&& store) {
+  const int limb_count = limbs_of(rule.top_exponent + 1);
+  const TwoFactors factors = two_factors(scale);
+  double integer = any_rounded_to_integer(x * factors.first * factors.second);
+  double limbs[most_limbs] = {};
+#pragma unroll
+  for (int l = most_limbs - 1; l >= 0; --l) {
+    if (l < limb_count) limbs[l] = take_limb(integer, l);
+  }
+  for (int t = 0; t < rule.slices; ++t) {
+    double sum = 0;
+#pragma unroll
+    for (int l = 0; l < most_limbs; ++l) sum += limbs[l] * modulus_table.limbs[t][l];
+    const std::int32_t residue = small_residue(sum, modulus_table.modulus[t], modulus_table.inverse[t]);
+    store(t, static_cast<std::uint64_t>(residue) & 0xffU);
+  }
+}
+
+// split_element(); of a kernel's kind, no more than its rules need.
+template <ElementKind kind, class Store>
+__device__ void split_any(const SplitRule& rule, double x, int scale, Store&& store) {
+  if constexpr (kind == ElementKind::digits) return split_into_digits(rule, x, scale, store);
+  if constexpr (kind == ElementKind::residues) return split_into_any_residues(rule, x, scale, store);
+  if constexpr (kind != ElementKind::any) return split_into_residuals(rule, x, scale, store);
+  switch (rule.kind) {
+    case SplitKind::hi_lo: return split_into_residuals(rule, x, scale, store);
+    case SplitKind::fixed: return split_into_digits(rule, x, scale, store);
+    case SplitKind::magnitude:
+      return store(0, static_cast<std::uint64_t>(times_power_of_two(x < 0 ? -x : x, scale)));
+    case SplitKind::residues: return split_into_any_residues(rule, x, scale, store);
+    case SplitKind::successive: return;
+  }
+}
+
+__device__ inline void store_pattern(std::byte* target, int bytes, std::uint64_t pattern) {
+  switch (bytes) {
+    case 1: *reinterpret_cast<std::uint8_t*>(target) = static_cast<std::uint8_t>(pattern); return;
+    case 2: *reinterpret_cast<std::uint16_t*>(target) = static_cast<std::uint16_t>(pattern); return;
+    case 4: *reinterpret_cast<std::uint32_t*>(target) = static_cast<std::uint32_t>(pattern); return;
+    default: *reinterpret_cast<std::uint64_t*>(target) = pattern;
+  }
+}
+
+__device__ inline SplitRule rule_of(const SplitTask& task) {
+  SplitRule rule = task.rule;
+  rule.format = &task.format;
+  return rule;
+}
+
+// By the functions of arith/split_rule.hpp. Not inlined: most elements never need it.
+template <ElementKind kind>
+__device__ __noinline__ void write_any(const SplitTask& task, int scale, double x, std::int64_t place) {
+  const SplitRule rule = rule_of(task);
+  const int bytes = task.format.storage_bytes;
+  const double finite = x - x == 0 ? x : 0.0;
+  split_any<kind>(rule, finite, scale, [&](int s, std::uint64_t pattern) {
+    store_pattern(task.slices + (s * task.slice_stride + place) * bytes, bytes, pattern);
+  });
+}
+
+template <int words>
+__device__ void store_words(std::byte* target, const std::uint32_t (&w)[words]) {
+  if constexpr (words == 1) {
+    *reinterpret_cast<std::uint32_t*>(target) = w[0];
+  } else if constexpr (words == 2) {
+    *reinterpret_cast<uint2*>(target) = make_uint2(w[0], w[1]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < words; i += 4)
+      reinterpret_cast<uint4*>(target)[i / 4] = make_uint4(w[i], w[i + 1], w[i + 2], w[i + 3]);
+  }
+}
+
+// Patterns of two numbers in one word, and the numbers that they are.
+template <ElementKind kind>
+__device__ std::uint32_t pack_pair(float low, float high, Rounding rounding) {
+  std::uint32_t word = 0;
+  if constexpr (kind == ElementKind::fp16) {
+    if (rounding == Rounding::nearest_even) {
+      asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+    } else {
+      asm("cvt.rz.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+    }
+  } else {
+    if (rounding == Rounding::nearest_even) {
+      asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+    } else {
+      asm("cvt.rz.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+    }
+  }
+  return word;
+}
+
+template <ElementKind kind>
+__device__ void unpack_pair(std::uint32_t word, float& low, float& high) {
+  if constexpr (kind == ElementKind::fp16) {
+    asm("{.reg .f16 a, b; mov.b32 {a, b}, %2; cvt.f32.f16 %0, a; cvt.f32.f16 %1, b;}"
+        : "=f"(low), "=f"(high)
+        : "r"(word));
+  } else {
+    low = __uint_as_float(word << 16);
+    high = __uint_as_float(word & 0xffff0000U);
+  }
+}
+
+// FP32 whose last 13 bits are rounded away: tf32 has its exponents.
+__device__ inline std::uint32_t tf32_pattern(float x, Rounding rounding) {
+  std::uint32_t bits = __float_as_uint(x);
+  if (rounding == Rounding::nearest_even) bits += 0xfffU + ((bits >> 13) & 1U);
+  return bits & ~0x1fffU;
+}
+
+// One slice of the rests, which become what it leaves.
+template <ElementKind kind, int count>
+__device__ void take_floating_slice(float (&rest)[count], Rounding rounding, std::byte* target) {
+  if constexpr (kind == ElementKind::tf32) {
+    std::uint32_t words[count];
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      words[i] = tf32_pattern(rest[i], rounding);
+      rest[i] -= __uint_as_float(words[i]);
+    }
+    store_words(target, words);
+  } else {
+    std::uint32_t words[count / 2];
+#pragma unroll
+    for (int i = 0; i < count / 2; ++i) {
+      float low = 0;
+      float high = 0;
+      words[i] = pack_pair<kind>(rest[2 * i], rest[2 * i + 1], rounding);
+      unpack_pair<kind>(words[i], low, high);
+      rest[2 * i] -= low;
+      rest[2 * i + 1] -= high;
+    }
+    store_words(target, words);
+  }
+}
+
+// Cut bits know no gradual underflow: below the normal numbers they are a zero with its sign, and all is rest.
+template <ElementKind kind, int count>
+__device__ void take_cut_slice(float (&rest)[count], float smallest_normal, std::byte* target) {
+  float kept[count];
+  float below[count];
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    const bool is_below = fabsf(rest[i]) < smallest_normal;
+    kept[i] = is_below ? copysignf(0.0F, rest[i]) : rest[i];
+    below[i] = is_below ? rest[i] : 0.0F;
+  }
+  take_floating_slice<kind>(kept, Rounding::towards_zero, target);
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    // A zero's rest is +0, as -0 - -0 is.
+    rest[i] = kept[i] + below[i];
+  }
+}
+
+template <ElementKind kind, int count>
+__device__ void write_floating(const SplitTask& task, const Scaling& scaling, const float (&x)[count],
+                               std::int64_t place) {
+  constexpr int bytes = kind == ElementKind::tf32 ? 4 : 2;
+  const auto first = static_cast<float>(scaling.first);
+  const auto second = static_cast<float>(scaling.second);
+  const float residual = static_cast<float>(power_of_two(task.rule.residual_exponent));
+  float rest[count];
+#pragma unroll
+  for (int i = 0; i < count; ++i) rest[i] = x[i] * first * second;
+  std::byte* target = task.slices + place * bytes;
+  for (int s = 0; s < task.rule.slices; ++s) {
+    const Rounding rounding = s == 0 ? task.rule.first_rounding : task.rule.residual_rounding;
+    if (rounding == Rounding::bit_cut) {
+      take_cut_slice<kind>(rest, static_cast<float>(power_of_two(task.format.min_exponent)), target);
+    } else {
+      take_floating_slice<kind>(rest, rounding, target);
+    }
+#pragma unroll
+    for (int i = 0; i < count; ++i) rest[i] *= residual;
+    target += task.slice_stride * bytes;
+  }
+}
+
+// The last bytes of four integers a word.
+template <int count>
+__device__ void store_bytes(std::byte* target, const std::uint32_t (&integers)[count]) {
+  std::uint32_t words[count / 4];
+#pragma unroll
+  for (int i = 0; i < count / 4; ++i) {
+    const std::uint32_t low = __byte_perm(integers[4 * i], integers[4 * i + 1], 0x0040);
+    const std::uint32_t high = __byte_perm(integers[4 * i + 2], integers[4 * i + 3], 0x0040);
+    words[i] = __byte_perm(low, high, 0x5410);
+  }
+  store_words(target, words);
+}
+
+// |x 2^scale| < 127, so that nothing saturates; rests are at most a half, times 2^7 or so. What FP32 cannot hold is far
+// below the last slice.
+template <int count>
+__device__ void write_quantised(const SplitTask& task, const Scaling& scaling, const float (&x)[count],
+                                std::int64_t place) {
+  const auto first = static_cast<float>(scaling.first);
+  const auto second = static_cast<float>(scaling.second);
+  const float residual = static_cast<float>(power_of_two(task.rule.residual_exponent));
+  float rest[count];
+#pragma unroll
+  for (int i = 0; i < count; ++i) rest[i] = x[i] * first * second;
+  std::byte* target = task.slices + place;
+  for (int s = 0; s < task.rule.slices; ++s) {
+    constexpr float units = 0x1.8p23F;  // FP32 numbers beside it have integers as their last bits
+    std::uint32_t integers[count];
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      const float rounded = rest[i] + units;
+      integers[i] = __float_as_uint(rounded);
+      rest[i] = (rest[i] - (rounded - units)) * residual;
+    }
+    store_bytes(target, integers);
+    target += task.slice_stride;
+  }
+}
+
+template <class Source, int count>
+__device__ void to_digits(const Scaling& scaling, const Source (&x)[count], ByteDigits (&digits)[count]) {
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    const double scaled = static_cast<double>(x[i]) * scaling.first * scaling.second;
+    digits[i] = balanced_digits(__double2ll_rn(scaled));
+  }
+}
+
+template <class Source, int count>
+__device__ void write_digits(const SplitTask& task, const Scaling& scaling, const Source (&x)[count],
+                             std::int64_t place) {
+  ByteDigits digits[count];
+  to_digits(scaling, x, digits);
+  std::byte* target = task.slices + place + (task.rule.slices - 1) * task.slice_stride;
+  for (int s = task.rule.slices - 1; s >= 0; --s) {
+    std::uint32_t integers[count];
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      integers[i] = digits[i].low;
+      digits[i].low = __funnelshift_r(digits[i].low, digits[i].high, 8);
+      digits[i].high >>= 8;
+    }
+    store_bytes(target, integers);
+    target -= task.slice_stride;
+  }
+}
+
+template <class Source, int count>
+__device__ void write_residues(const SplitTask& task, const Scaling& scaling, const Source (&x)[count],
+                               std::int64_t place) {
+  ByteDigits digits[count];
+  to_digits(scaling, x, digits);
+  std::byte* target = task.slices + place;
+  for (int t = 0; t < task.rule.slices; ++t) {
+    const ByteModulus modulus = modulus_table.of_bytes[t];
+    std::uint32_t integers[count];
+#pragma unroll
+    for (int i = 0; i < count; ++i)
+      integers[i] = static_cast<std::uint32_t>(byte_residue(digits[i], modulus));
+    store_bytes(target, integers);
+    target += task.slice_stride;
+  }
+}
+
+// `x` are `count` elements in shared memory, `step` apart; `place` is that of the first in a slice.
+template <ElementKind kind, int count, class Source>
+__device__ void write_elements(const SplitTask& task, const Scaling& scaling, const Source* elements,
+                               int step, std::int64_t place) {
+  if (kind == ElementKind::any || !scaling.plain) {
+#pragma unroll 1
+    for (int i = 0; i < count; ++i) write_any<kind>(task, scaling.scale, elements[i * step], place + i);
+    return;
+  }
+  if constexpr (kind != ElementKind::any) {
+    Source x[count];
+#pragma unroll
+    for (int i = 0; i < count; ++i) x[i] = elements[i * step];
+    if constexpr (kind == ElementKind::quantised) {
+      write_quantised(task, scaling, x, place);
+    } else if constexpr (kind == ElementKind::digits) {
+      write_digits(task, scaling, x, place);
+    } else if constexpr (kind == ElementKind::residues) {
+      write_residues(task, scaling, x, place);
+    } else {
+      write_floating<kind>(task, scaling, x, place);
+    }
+  }
+}
+
+// Zeros in all slices: what stands in the padding, and what a special value becomes in most of them.
+template <int count>
+__device__ void write_zeros(const SplitTask& task, std::int64_t place) {
+  const int bytes = task.format.storage_bytes;
+  for (int s = 0; s < task.rule.slices; ++s) {
+#pragma unroll
+    for (int i = 0; i < count; ++i)
+      store_pattern(task.slices + (s * task.slice_stride + place + i) * bytes, bytes, 0);
+  }
+}
+
+// The range that a vector has with its scale, written; `found` where it was not known.
+__device__ inline Scaling finish_range(const SplitTask& task, ElementKind kind, std::int64_t vector,
+                                       const VectorRange& found) {
+  VectorRange range = task.ranges_known ? task.ranges[vector] : found;
+  const SplitRule rule = rule_of(task);
+  set_scale(range, rule);
+  task.ranges[vector] = range;
+  return scaling_of(kind, range, rule, task.format);
+}
+
+}  // namespace kintsugi::core::cuda

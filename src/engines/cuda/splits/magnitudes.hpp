@@ -1,0 +1,73 @@
+// Largest and smallest magnitude of a vector, as bits: what a range is made of, at a fraction of its cost.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+#include "arith/host_device.hpp"
+#include "arith/range.hpp"
+
+namespace kintsugi::core::cuda {
+
+template <class T>
+struct Magnitudes {
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  static constexpr Bits without_sign = ~Bits{0} >> 1;
+  static constexpr Bits infinity = sizeof(T) == 4 ? Bits{0x7f800000} : static_cast<Bits>(0x7ff0000000000000);
+
+  Bits largest = 0;         // finite
+  Bits below = ~Bits{0};    // the smallest but for zeros, less one
+  std::uint32_t flags = 0;  // of special values
+
+  KINTSUGI_HOST_DEVICE static constexpr Bits greater(Bits a, Bits b) { return a > b ? a : b; }
+  KINTSUGI_HOST_DEVICE static constexpr Bits lesser(Bits a, Bits b) { return a < b ? a : b; }
+
+  KINTSUGI_HOST_DEVICE constexpr void add(T x) {
+    const Bits magnitude = std::bit_cast<Bits>(x) & without_sign;
+    if (magnitude >= infinity) {
+      VectorRange range;
+      extend(range, x);
+      flags |= range.flags & ~static_cast<std::uint32_t>(VectorRange::all_zero);
+      return;
+    }
+    largest = greater(largest, magnitude);
+    below = lesser(below, magnitude - 1);
+  }
+
+  template <int count>
+  KINTSUGI_HOST_DEVICE constexpr void add(const T (&x)[count]) {
+    Bits top = largest;
+    Bits bottom = below;
+    for (int i = 0; i < count; ++i) {
+      const Bits magnitude = std::bit_cast<Bits>(x[i]) & without_sign;
+      top = greater(top, magnitude);
+      bottom = lesser(bottom, magnitude - 1);
+    }
+    if (top < infinity) {
+      largest = top;
+      below = bottom;
+      return;
+    }
+    for (int i = 0; i < count; ++i) add(x[i]);
+  }
+
+  KINTSUGI_HOST_DEVICE constexpr void add(const Magnitudes& other) {
+    largest = greater(largest, other.largest);
+    below = lesser(below, other.below);
+    flags |= other.flags;
+  }
+
+  // Exponents, raised ones too, grow with magnitudes: those of the largest and the smallest are a vector's.
+  KINTSUGI_HOST_DEVICE constexpr VectorRange range() const {
+    VectorRange result;
+    if (largest != 0) {
+      extend(result, std::bit_cast<T>(largest));
+      extend(result, std::bit_cast<T>(static_cast<Bits>(below + 1)));
+    }
+    result.flags |= flags;
+    return result;
+  }
+};
+
+}  // namespace kintsugi::core::cuda

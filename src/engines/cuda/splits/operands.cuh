@@ -1,0 +1,67 @@
+// Operands where they lie, and what kernels share.
+#pragma once
+
+#include "base/embedding.hpp"
+#include "engines/cuda/splits/magnitudes.hpp"
+#include "engines/cuda/splits/split_task.hpp"
+
+namespace kintsugi::core::cuda {
+
+__device__ inline bool is_left_out(const DeviceCondition& condition) {
+  return condition.choice != nullptr && condition.choice->rung != condition.rung;
+}
+
+// The entry of the batch. Where k is 0 there need not be any.
+template <class T>
+__device__ const T* matrix_start(const DeviceMatrix& matrix, std::int64_t entry) {
+  if (matrix.data == nullptr) return nullptr;
+  if (matrix.pointers) return static_cast<const T* const*>(matrix.data)[entry];
+  return static_cast<const T*>(matrix.data) + entry * matrix.batch_stride;
+}
+
+// Element p of vector v, of an embedding where entries are complex; its sign and part are those of EmbeddedView.
+template <class T>
+__device__ T real_element(const DeviceMatrix& matrix, const T* start, std::int64_t v, std::int64_t p) {
+  if (!matrix.complex()) return start[v * matrix.row_stride + p * matrix.column_stride];
+  const bool even = matrix.right && (v & 1) == 0;
+  const bool imaginary = ((p & 1) != 0) == (!matrix.right || even);
+  const std::int64_t row = matrix.right ? v >> 1 : v;
+  const T part = start[2 * (row * matrix.row_stride + (p >> 1) * matrix.column_stride) + (imaginary ? 1 : 0)];
+  return imaginary && matrix.conjugated != even ? -part : part;
+}
+
+__device__ inline double any_element(const DeviceMatrix& matrix, std::int64_t entry, std::int64_t v,
+                                     std::int64_t p) {
+  switch (matrix.type) {
+    case EntryType::f32: return real_element(matrix, matrix_start<float>(matrix, entry), v, p);
+    case EntryType::f64: return real_element(matrix, matrix_start<double>(matrix, entry), v, p);
+    case EntryType::c32:
+      return real_element(
+          matrix, reinterpret_cast<const float*>(matrix_start<std::complex<float>>(matrix, entry)), v, p);
+    default:
+      return real_element(
+          matrix, reinterpret_cast<const double*>(matrix_start<std::complex<double>>(matrix, entry)), v, p);
+  }
+}
+
+// Of threads whose numbers differ in the bits of `lanes` alone.
+template <class T>
+__device__ void add_over_lanes(Magnitudes<T>& magnitudes, unsigned lanes) {
+  for (unsigned lane = 1; lane < 32; lane <<= 1) {
+    if ((lanes & lane) == 0) continue;
+    Magnitudes<T> other;
+    other.largest = __shfl_xor_sync(~0U, magnitudes.largest, lane);
+    other.below = __shfl_xor_sync(~0U, magnitudes.below, lane);
+    other.flags = __shfl_xor_sync(~0U, magnitudes.flags, lane);
+    magnitudes.add(other);
+  }
+}
+
+// Which of the tasks a block belongs to, and its number there.
+__device__ inline const SplitTask& task_of_block(const SplitTasks& tasks, std::int64_t& block) {
+  if (block < tasks.task[0].blocks) return tasks.task[0];
+  block -= tasks.task[0].blocks;
+  return tasks.task[1];
+}
+
+}  // namespace kintsugi::core::cuda

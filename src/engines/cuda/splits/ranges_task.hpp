@@ -1,0 +1,44 @@
+// What the kernels of ranges and choice are told.
+#pragma once
+
+#include <cstdint>
+
+#include "engines/device.hpp"
+
+namespace kintsugi::core::cuda {
+
+struct RangesTask {
+  DeviceMatrix matrix;
+  std::int64_t entry = 0;
+  VectorRange* ranges = nullptr;
+  std::int64_t vectors = 0;
+  std::int64_t length = 0;
+  std::int64_t blocks = 0;  // of threads
+};
+
+// alpha on the host, or where it lies; of the matrices' type.
+struct Alpha {
+  const void* device = nullptr;
+  bool is_zero = false;  // on the host
+  EntryType type = EntryType::f32;
+};
+
+struct RangesTasks {
+  RangesTask task[2];
+  Alpha alpha;
+};
+
+struct ChoiceTask {
+  const VectorRange* ranges[2] = {};
+  std::int64_t vectors[2] = {};
+  Alpha alpha;
+  DeviceRungs rungs;
+  DeviceChoice* choice = nullptr;
+  DeviceReport* report = nullptr;
+};
+
+inline constexpr std::int64_t ranges_vectors = 16;  // of a block
+inline constexpr std::int64_t ranges_threads = 256;
+inline constexpr std::int64_t choice_threads = 512;
+
+}  // namespace kintsugi::core::cuda

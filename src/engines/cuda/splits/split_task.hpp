@@ -1,0 +1,69 @@
+// What the split kernels are told.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engines/device.hpp"
+#include "splits/slices.hpp"
+
+namespace kintsugi::core::cuda {
+
+// How a kernel computes slices: in the hardware's own arithmetic, or as arith/split_rule.hpp has it.
+enum class ElementKind : std::uint8_t {
+  any,
+  fp16,  // rounded rests of f32
+  bf16,
+  tf32,
+  quantised,  // rounded rests of f32 in int8
+  digits,     // of a grid, in int8
+  residues,   // of integers of at most 62 bits
+};
+
+// A DeviceSplit without pointers to the host.
+struct SplitTask {
+  DeviceMatrix matrix;
+  std::int64_t entry = 0;
+  VectorRange* ranges = nullptr;  // of vector `first`
+  std::int64_t first = 0;
+  std::int64_t vectors = 0;
+  std::int64_t padded_vectors = 0;
+  std::int64_t length = 0;
+  std::int64_t vector_stride = 0;
+  std::int64_t slice_stride = 0;
+  std::byte* slices = nullptr;
+  SplitRule rule{};  // its format lies below
+  Format format{};
+  bool ranges_known = false;
+  std::int64_t blocks = 0;  // of threads
+};
+
+// One or two, in one launch.
+struct SplitTasks {
+  SplitTask task[2];
+  DeviceCondition condition;
+};
+
+// Of the kernels that read tiles.
+inline constexpr std::int64_t tile_vectors = 16;
+inline constexpr std::int64_t tile_length = 64;
+inline constexpr std::int64_t tile_threads = 256;
+
+// Of the kernels whose blocks hold a vector: at most.
+inline constexpr std::int64_t rows_threads = 256;
+
+// Of the kernels whose clusters hold panels: 64 bytes of each element's line.
+inline constexpr std::int64_t cluster_blocks = 8;
+inline constexpr std::int64_t cluster_threads = 512;  // of a block, at most
+inline constexpr std::int64_t panel_bytes = 64;
+inline constexpr std::int64_t panel_group = 8;  // elements of a vector that a thread writes at once
+
+// Bytes of a block's part of a panel. Eight elements (rows of the panel) are followed by eight empty columns: thirty-two
+// threads that read four groups of eight vectors then meet all banks.
+template <class Source>
+constexpr std::int64_t panel_part_bytes(std::int64_t vector_stride) {
+  constexpr std::int64_t width = panel_bytes / static_cast<std::int64_t>(sizeof(Source));
+  return vector_stride / cluster_blocks * (width + 1) * static_cast<std::int64_t>(sizeof(Source));
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,115 @@
+// Splits of any operand: a block reads its vectors twice, tile by tile.
+#include "engines/cuda/splits/elements.cuh"
+#include "engines/cuda/splits/operands.cuh"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+constexpr int lanes_of_vector = tile_threads / tile_vectors;
+
+template <class Source>
+struct Tile {
+  // An element more than it holds, so that neither way through it meets one bank.
+  Source element[tile_vectors][tile_length + 1];
+};
+
+template <class Source, ElementKind kind>
+__device__ Source read_element(const DeviceMatrix& matrix, std::int64_t entry, std::int64_t v,
+                               std::int64_t p) {
+  if constexpr (kind == ElementKind::any) {
+    return any_element(matrix, entry, v, p);
+  } else {
+    return matrix_start<Source>(matrix, entry)[v * matrix.row_stride + p * matrix.column_stride];
+  }
+}
+
+// Neighbouring threads read along the smaller stride. Nothing but zeros past the operand.
+template <class Source, ElementKind kind>
+__device__ void load_tile(const SplitTask& task, std::int64_t first_vector, std::int64_t first_element,
+                          Tile<Source>& tile) {
+  const DeviceMatrix& matrix = task.matrix;
+  const bool along_k = abs(matrix.column_stride) <= abs(matrix.row_stride);
+#pragma unroll
+  for (int i = 0; i < tile_vectors * tile_length / tile_threads; ++i) {
+    const int e = static_cast<int>(threadIdx.x) + i * tile_threads;
+    const int v = along_k ? e / tile_length : e % tile_vectors;
+    const int p = along_k ? e % tile_length : e / tile_vectors;
+    const bool inside = first_vector + v < task.vectors && first_element + p < task.length;
+    tile.element[v][p] = inside ? read_element<Source, kind>(matrix, task.entry,
+                                                             task.first + first_vector + v, first_element + p)
+                                : Source(0);
+  }
+}
+
+// Of the vector of this thread, whole in each of its threads.
+template <class Source, ElementKind kind>
+__device__ VectorRange find_range(const SplitTask& task, std::int64_t first_vector, Tile<Source>& tile) {
+  const int v = threadIdx.x / lanes_of_vector;
+  Magnitudes<Source> magnitudes;
+  for (std::int64_t begin = 0; begin < task.length; begin += tile_length) {
+    load_tile<Source, kind>(task, first_vector, begin, tile);
+    __syncthreads();
+#pragma unroll
+    for (int p = threadIdx.x % lanes_of_vector; p < tile_length; p += lanes_of_vector)
+      magnitudes.add(tile.element[v][p]);
+    __syncthreads();
+  }
+  add_over_lanes(magnitudes, lanes_of_vector - 1);
+  return magnitudes.range();
+}
+
+template <class Source, ElementKind kind>
+__device__ void write_tile(const SplitTask& task, const Scaling& scaling, std::int64_t vector,
+                           std::int64_t first_element, const Tile<Source>& tile) {
+  constexpr int count = tile_length / lanes_of_vector;
+  const int v = threadIdx.x / lanes_of_vector;
+  const int p = threadIdx.x % lanes_of_vector * count;
+  const std::int64_t place = vector * task.vector_stride + first_element + p;
+  if (vector >= task.vectors) return write_zeros<count>(task, place);
+  write_elements<kind, count>(task, scaling, &tile.element[v][p], 1, place);
+}
+
+template <class Source, ElementKind kind>
+__device__ void split_tiles(const SplitTasks& tasks) {
+  if (is_left_out(tasks.condition)) return;
+  __shared__ Tile<Source> tile;
+  __shared__ Scaling scalings[tile_vectors];
+  std::int64_t block = blockIdx.x;
+  const SplitTask& task = task_of_block(tasks, block);
+  const std::int64_t first_vector = block * tile_vectors;
+  const int v = threadIdx.x / lanes_of_vector;
+  const std::int64_t vector = first_vector + v;
+  VectorRange found;
+  if (!task.ranges_known) found = find_range<Source, kind>(task, first_vector, tile);
+  if (threadIdx.x % lanes_of_vector == 0 && vector < task.vectors)
+    scalings[v] = finish_range(task, kind, vector, found);
+  __syncthreads();
+  const Scaling scaling = vector < task.vectors ? scalings[v] : Scaling{};
+  for (std::int64_t begin = 0; begin < task.vector_stride; begin += tile_length) {
+    load_tile<Source, kind>(task, first_vector, begin, tile);
+    __syncthreads();
+    write_tile<Source, kind>(task, scaling, vector, begin, tile);
+    __syncthreads();
+  }
+}
+
+}  // namespace
+
+#define KINTSUGI_SPLIT_TILES(Source, kind)                                      \
+  extern "C" __global__ void __launch_bounds__(tile_threads, 2)                 \
+      split_tiles_##Source##_##kind(const __grid_constant__ SplitTasks tasks) { \
+    split_tiles<Source, ElementKind::kind>(tasks);                              \
+  }
+
+KINTSUGI_SPLIT_TILES(double, any)
+KINTSUGI_SPLIT_TILES(float, fp16)
+KINTSUGI_SPLIT_TILES(float, bf16)
+KINTSUGI_SPLIT_TILES(float, tf32)
+KINTSUGI_SPLIT_TILES(float, quantised)
+KINTSUGI_SPLIT_TILES(float, digits)
+KINTSUGI_SPLIT_TILES(float, residues)
+KINTSUGI_SPLIT_TILES(double, digits)
+KINTSUGI_SPLIT_TILES(double, residues)
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,171 @@
+// What the split kernels of the engine cuda compute, on the host: that where they say that the hardware's arithmetic is
+// enough, it is; and integers by bytes.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <vector>
+
+#include "engines/cuda/splits/integer_elements.hpp"
+#include "engines/cuda/splits/magnitudes.hpp"
+#include "engines/cuda/splits/scaling.hpp"
+#include "lab/random.hpp"
+#include "plan/program.hpp"
+
+// After the accumulators, whose enumerators GCC would take for shadows of these.
+#include "formats/formats.hpp"
+
+namespace kintsugi::core::cuda {
+namespace {
+
+float with_field(lab::Random& random, std::int64_t least, std::int64_t most) {
+  const auto field = static_cast<std::uint32_t>(random.integer(least, most));
+  std::uint32_t fraction = static_cast<std::uint32_t>(random.bits()) & 0x7fffffU;
+  // Halves of last places, long runs of ones, single bits.
+  if (random.integer(0, 2) == 0) fraction &= 0x7fffffU << random.integer(0, 23);
+  if (random.integer(0, 3) == 0) fraction |= 0x7fffffU & (0x7fffffU << random.integer(0, 23));
+  return std::bit_cast<float>((random.flip() ? 0x80000000U : 0U) | field << 23 | (fraction & 0x7fffffU));
+}
+
+// What the kernels do in FP32; a conversion of the hardware rounds once, as encode() does.
+std::vector<std::uint64_t> by_floats(const SplitRule& rule, const Scaling& scaling, float x) {
+  std::vector<std::uint64_t> patterns;
+  float rest = x * static_cast<float>(scaling.first) * static_cast<float>(scaling.second);
+  for (int s = 0; s < rule.slices; ++s) {
+    const Rounding rounding = s == 0 ? rule.first_rounding : rule.residual_rounding;
+    patterns.push_back(encode(*rule.format, rest, rounding));
+    rest -= static_cast<float>(decode(*rule.format, patterns.back()));
+    rest *= static_cast<float>(power_of_two(rule.residual_exponent));
+  }
+  return patterns;
+}
+
+std::vector<std::uint64_t> by_rule(const SplitRule& rule, int scale, double x) {
+  std::vector<std::uint64_t> patterns(static_cast<std::size_t>(rule.slices));
+  split_element(rule, x, scale,
+                [&](int s, std::uint64_t pattern) { patterns[static_cast<std::size_t>(s)] = pattern; });
+  return patterns;
+}
+
+TEST(PlainScaling, IsClaimedOnlyWhereFloatsAreEnough) {
+  lab::Random random(17);
+  constexpr std::array roundings{Rounding::nearest_even, Rounding::towards_zero, Rounding::bit_cut};
+  constexpr std::array kinds{ElementKind::fp16, ElementKind::bf16, ElementKind::tf32};
+  int plain = 0;
+  int others = 0;
+  for (int round = 0; round < 200000; ++round) {
+    const auto kind = kinds[static_cast<std::size_t>(random.integer(0, 2))];
+    const Format& format = kind == ElementKind::fp16 ? fp16 : kind == ElementKind::bf16 ? bf16 : tf32;
+    SplitRule rule =
+        scaled_split(format, static_cast<int>(random.integer(1, 4)), static_cast<int>(random.integer(0, 40)),
+                     static_cast<int>(random.integer(-20, kind == ElementKind::fp16 ? 15 : 126)));
+    rule.scale_vectors = random.flip();
+    rule.first_rounding = roundings[static_cast<std::size_t>(random.integer(0, 2))];
+    rule.residual_rounding = roundings[static_cast<std::size_t>(random.integer(0, 2))];
+    const std::int64_t middle = random.integer(0, 254);
+    std::vector<float> vector(4);
+    for (float& x : vector)
+      x = with_field(random, std::max<std::int64_t>(0, middle - random.integer(0, 20)), middle);
+    VectorRange range;
+    for (const float x : vector) extend(range, x);
+    set_scale(range, rule);
+    const Scaling scaling = scaling_of(kind, range, rule, format);
+    ++(scaling.plain ? plain : others);
+    if (!scaling.plain) continue;
+    for (const float x : vector) {
+      ASSERT_EQ(by_floats(rule, scaling, x), by_rule(rule, range.scale, x))
+          << format.name << ", x = " << std::hexfloat << x << ", scale " << range.scale
+          << ", residuals times 2^" << rule.residual_exponent << ", roundings "
+          << static_cast<int>(rule.first_rounding) << " and " << static_cast<int>(rule.residual_rounding)
+          << ", round " << round;
+    }
+  }
+  EXPECT_GT(plain, 50000);
+  EXPECT_GT(others, 1000);
+}
+
+// Otherwise the kernels would be slow where it matters.
+TEST(PlainScaling, IsThatOfOrdinaryVectors) {
+  for (const char* name :
+       {"fp16x3", "fp16x3-wide", "bf16x6", "bf16x3", "tf32x3", "markidis", "egemm", "legemm", "ootomo"}) {
+    const SplitRule& rule = find_scheme(name)->program.split_a;
+    VectorRange range;
+    extend(range, 1.0F);
+    extend(range, 0x1p-30F);
+    set_scale(range, rule);
+    const ElementKind kind = rule.format->id == FormatId::fp16   ? ElementKind::fp16
+                             : rule.format->id == FormatId::bf16 ? ElementKind::bf16
+                                                                 : ElementKind::tf32;
+    EXPECT_TRUE(scaling_of(kind, range, rule, *rule.format).plain) << name;
+  }
+}
+
+template <class T>
+void compare_magnitudes(lab::Random& random) {
+  for (int round = 0; round < 2000; ++round) {
+    T values[4];
+    VectorRange expected;
+    Magnitudes<T> magnitudes;
+    Magnitudes<T> half;
+    for (int group = 0; group < 4; ++group) {
+      for (T& x : values) {
+        x = static_cast<T>(with_field(random, 0, random.integer(0, 30) == 0 ? 255 : 254)) *
+            static_cast<T>(random.integer(0, 5) == 0 ? 0 : 1);
+        extend(expected, x);
+      }
+      (group < 2 ? magnitudes : half).add(values);
+    }
+    magnitudes.add(half);
+    const VectorRange range = magnitudes.range();
+    ASSERT_EQ(range.largest, expected.largest) << round;
+    ASSERT_EQ(range.smallest, expected.smallest) << round;
+    ASSERT_EQ(range.raised, expected.raised) << round;
+    ASSERT_EQ(range.flags, expected.flags) << round;
+  }
+}
+
+TEST(Magnitudes, GiveTheRange) {
+  lab::Random random(5);
+  compare_magnitudes<float>(random);
+  compare_magnitudes<double>(random);
+}
+
+TEST(Bytes, AreResidues) {
+  lab::Random random(3);
+  for (int round = 0; round < 3000; ++round) {
+    const int bits = static_cast<int>(random.integer(1, 61));
+    std::int64_t integer = random.integer(-(std::int64_t{1} << bits), std::int64_t{1} << bits);
+    if (round % 10 == 0) integer = (round % 20 == 0 ? -1 : 1) * (std::int64_t{1} << bits);
+    for (int t = 0; t < most_moduli; ++t) {
+      const std::int32_t residue = byte_residue(balanced_digits(integer), byte_modulus(moduli[t]));
+      ASSERT_EQ((integer - residue) % moduli[t], 0) << integer << " modulo " << moduli[t] << ": " << residue;
+      ASSERT_GE(residue, 128 - moduli[t]);
+      ASSERT_LE(residue, 127);
+    }
+  }
+}
+
+TEST(Bytes, AreDigits) {
+  lab::Random random(4);
+  for (int round = 0; round < 20000; ++round) {
+    const int slices = static_cast<int>(random.integer(1, 8));
+    const SplitRule rule = grid_split(int8, slices);
+    const double x = std::ldexp(random.symmetric(), static_cast<int>(random.integer(-900, 900)));
+    VectorRange range;
+    extend(range, x);
+    set_scale(range, rule);
+    const double element = round % 3 == 0 ? x * random.symmetric() : x;
+    const Scaling scaling = scaling_of(ElementKind::digits, range, rule, int8);
+    const auto integer = static_cast<std::int64_t>(std::nearbyint(element * scaling.first * scaling.second));
+    const ByteDigits digits = balanced_digits(integer);
+    const std::uint64_t bytes = std::uint64_t{digits.high} << 32 | digits.low;
+    const std::vector<std::uint64_t> expected = by_rule(rule, range.scale, element);
+    for (int s = 0; s < slices; ++s) {
+      ASSERT_EQ(bytes >> (8 * (slices - 1 - s)) & 0xffU, expected[static_cast<std::size_t>(s)])
+          << slices << " digits of " << integer << ", digit " << s;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,133 @@
+// Ranges and choice of the device against the host's.
+#include "gpu/split_cases.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+template <class T>
+class RangesOf : public testing::Test {};
+TYPED_TEST_SUITE(RangesOf, EveryType);
+
+TYPED_TEST(RangesOf, AreTheHosts) {
+  const std::uint64_t seed = fresh_seed();
+  Random random(seed);
+  const SplitRule& rule = find_scheme("fp16x3")->program.split_a;
+  for (int round = 0; round < 30 && !this->HasFailure(); ++round) {
+    const auto layout = [&] { return layouts[static_cast<std::size_t>(random.integer(0, 2))]; };
+    const Operand<TypeParam> a(random.integer(1, 100), random.integer(1, round < 25 ? 200 : 5000), layout(),
+                               0, random.bits());
+    const Operand<TypeParam> b(random.integer(1, 100), random.integer(1, 200), layout(), 1, random.bits());
+    const DeviceOperand<TypeParam> device_a(a, rule, 0);
+    const DeviceOperand<TypeParam> device_b(b, rule, 1);
+    device_engine().find_ranges({}, device_a.split().side, device_b.split().side, {});
+    const auto text = [&](const auto& operand) { return fmt::format("{}, seed {}", operand.text(), seed); };
+    expect_same_ranges(device_a.ranges.host(), split_on_host(a.view(), rule).ranges, text(a), false);
+    expect_same_ranges(device_b.ranges.host(), split_on_host(b.view(), rule).ranges, text(b), false);
+  }
+}
+
+bool same(const RangeSummary& a, const RangeSummary& b) {
+  return a.largest_span == b.largest_span && a.largest == b.largest && a.smallest == b.smallest &&
+         a.finite == b.finite;
+}
+
+VectorRange draw_range(Random& random, std::int64_t widest) {
+  VectorRange range;
+  if (random.integer(0, 4) == 0) return range;
+  range.flags = 0;
+  if (random.integer(0, 300) == 0) range.flags = VectorRange::has_nan;
+  range.largest = static_cast<std::int32_t>(random.integer(-100, 100));
+  range.smallest = range.largest - static_cast<std::int32_t>(random.integer(0, widest));
+  range.raised = range.largest;
+  return range;
+}
+
+TEST(Choice, IsThatOfTheSummaries) {
+  const std::uint64_t seed = fresh_seed();
+  Random random(seed);
+  DeviceReport expected;
+  const DeviceArray<DeviceReport> report(std::vector<DeviceReport>{expected});
+  const DeviceRungs rungs{{5, 16, 40, 90}, 4};
+  for (int round = 0; round < 60; ++round) {
+    std::array<std::vector<VectorRange>, 2> ranges;
+    for (auto& side : ranges) {
+      const std::int64_t widest = random.integer(0, 110);
+      side.resize(static_cast<std::size_t>(random.integer(0, round < 50 ? 700 : 20000)));
+      for (VectorRange& range : side) range = draw_range(random, widest);
+    }
+    const DeviceArray<VectorRange> ranges_a(ranges[0]);
+    const DeviceArray<VectorRange> ranges_b(ranges[1]);
+    const DeviceMatrix a{.rows = static_cast<std::int64_t>(ranges[0].size()), .columns = 1};
+    const DeviceMatrix b{.rows = static_cast<std::int64_t>(ranges[1].size()), .columns = 1};
+    const DeviceArray<DeviceChoice> choice(1);
+    const bool with_report = random.flip();
+    device_engine().choose({}, {a, 0, ranges_a.data()}, {b, 0, ranges_b.data()}, {}, rungs, choice.data(),
+                           with_report ? report.data() : nullptr);
+    const DeviceChoice got = choice.host()[0];
+    const RangeSummary summary_a = summarize(ranges[0]);
+    const RangeSummary summary_b = summarize(ranges[1]);
+    const std::int32_t span = std::max(summary_a.largest_span, summary_b.largest_span);
+    std::int32_t rung = 0;
+    while (rung < rungs.count && rungs.spans[rung] < span) ++rung;
+    if (rung == rungs.count) rung = DeviceChoice::none;
+    ASSERT_EQ(got.rung, rung) << "span " << span << ", seed " << seed << ", round " << round;
+    ASSERT_TRUE(same(got.a, summary_a) && same(got.b, summary_b)) << "seed " << seed << ", round " << round;
+    if (!with_report) continue;
+    ++(rung < 0 ? expected.unreachable : expected.entries[rung]);
+    expected.special += summary_a.finite && summary_b.finite ? 0 : 1;
+    expected.largest_span_a = std::max(expected.largest_span_a, summary_a.largest_span);
+    expected.largest_span_b = std::max(expected.largest_span_b, summary_b.largest_span);
+  }
+  const DeviceReport got = report.host()[0];
+  for (int rung = 0; rung < 4; ++rung)
+    EXPECT_EQ(got.entries[rung], expected.entries[rung]) << "seed " << seed;
+  EXPECT_EQ(got.scaled, 0);
+  EXPECT_EQ(got.unreachable, expected.unreachable);
+  EXPECT_EQ(got.special, expected.special);
+  EXPECT_EQ(got.largest_span_a, expected.largest_span_a);
+  EXPECT_EQ(got.largest_span_b, expected.largest_span_b);
+}
+
+// alpha of every type, on the device and on the host: with 0 neither operand need be there.
+TEST(Choice, AlphaZeroReadsNothing) {
+  const DeviceArray<double> numbers(std::vector<double>{0, 0, -0.0, 0, 0, 3, 0});
+  const DeviceArray<float> floats(std::vector<float>{0, 0, 0, 3});
+  const SplitRule& rule = find_scheme("fp16x3")->program.split_a;
+  const Operand<float> operand(5, 9, Layout::along_k, 0, 3);
+  const DeviceOperand<float> device(operand, rule, 0);
+  struct Case {
+    EntryType type;
+    const void* alpha;
+    bool zero;
+  };
+  for (const Case& test :
+       {Case{EntryType::f64, numbers.data(), true}, Case{EntryType::f64, numbers.data() + 2, true},
+        Case{EntryType::c64, numbers.data() + 1, true}, Case{EntryType::c64, numbers.data() + 4, false},
+        Case{EntryType::c32, floats.data(), true}, Case{EntryType::c32, floats.data() + 2, false},
+        Case{EntryType::f32, floats.data(), true}, Case{EntryType::f32, floats.data() + 3, false}}) {
+    DeviceSide side{{.rows = 5, .columns = 9, .row_stride = 9, .column_stride = 1}, 0, device.ranges.data()};
+    side.matrix.type = test.type;
+    DeviceScalars scalars;
+    scalars.device_alpha = test.alpha;
+    const DeviceArray<DeviceChoice> choice(1);
+    const DeviceArray<DeviceReport> report(std::vector<DeviceReport>(1));
+    // Where alpha counts, ranges are those of zeros; no operand is read by choose().
+    device_engine().copy_to_device({}, device.ranges.data(), std::vector<VectorRange>(5).data(),
+                                   5 * sizeof(VectorRange));
+    if (test.zero) device_engine().find_ranges({}, side, side, scalars);
+    device_engine().choose({}, side, side, scalars, {{10}, 1}, choice.data(), report.data());
+    EXPECT_EQ(choice.host()[0].rung, test.zero ? DeviceChoice::scaled : 0);
+    EXPECT_EQ(report.host()[0].scaled, test.zero ? 1 : 0);
+    EXPECT_EQ(report.host()[0].entries[0], test.zero ? 0 : 1);
+  }
+  DeviceScalars zero;
+  zero.alpha = 0;
+  const DeviceSide nothing{{.rows = 5, .columns = 9}, 0, device.ranges.data()};
+  const DeviceArray<DeviceChoice> choice(1);
+  device_engine().find_ranges({}, nothing, nothing, zero);
+  device_engine().choose({}, nothing, nothing, zero, {{10}, 1}, choice.data(), nullptr);
+  EXPECT_EQ(choice.host()[0].rung, DeviceChoice::scaled);
+}
+
+}  // namespace
+}  // namespace kintsugi::test

@@ -1,0 +1,269 @@
+// How fast recombinations and plain products are on the device. Usage: recombine_rate [--json FILE]
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "arith/epilogue.hpp"
+#include "base/cuda_driver.hpp"
+#include "engines/cuda/recombine/recombine.hpp"
+#include "engines/device.hpp"
+#include "engines/registry.hpp"
+
+namespace {
+
+using namespace kintsugi::core;
+
+const DeviceEngine& engine() { return *find_engine("cuda")->device(); }
+
+template <class T>
+class Array {
+ public:
+  explicit Array(const std::vector<T>& values) : size_(values.size()) {
+    cuda::check(cuda::driver().memory_allocate(&address_, size_ * sizeof(T)), "cuMemAlloc");
+    engine().copy_to_device({}, data(), values.data(), size_ * sizeof(T));
+  }
+  explicit Array(std::int64_t size) : Array(std::vector<T>(static_cast<std::size_t>(size))) {}
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+  ~Array() { cuda::driver().memory_free(address_); }
+
+  T* data() const { return reinterpret_cast<T*>(address_); }
+  cuda::Address address() const { return address_; }
+  T host(std::int64_t element) const {
+    T value;
+    engine().copy_to_host({}, &value, data() + element, sizeof value);
+    engine().synchronize(Queue{});
+    return value;
+  }
+
+ private:
+  cuda::Address address_ = 0;
+  std::size_t size_;
+};
+
+class Timer {
+ public:
+  Timer() {
+    cuda::check(cuda::driver().event_create(&start_, 0), "cuEventCreate");
+    cuda::check(cuda::driver().event_create(&end_, 0), "cuEventCreate");
+  }
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+  ~Timer() {
+    cuda::driver().event_destroy(start_);
+    cuda::driver().event_destroy(end_);
+  }
+
+  // Of the quickest of several runs, after one that loads the kernel.
+  double seconds(const std::function<void()>& step) const {
+    constexpr int runs = 20;
+    double least = INFINITY;
+    for (int run = 0; run <= runs; ++run) {
+      float milliseconds = 0;
+      cuda::check(cuda::driver().event_record(start_, nullptr), "cuEventRecord");
+      step();
+      cuda::check(cuda::driver().event_record(end_, nullptr), "cuEventRecord");
+      cuda::check(cuda::driver().event_synchronize(end_), "cuEventSynchronize");
+      cuda::check(cuda::driver().event_elapsed(&milliseconds, start_, end_), "cuEventElapsedTime");
+      if (run > 0) least = std::min(least, milliseconds * 1e-3);
+    }
+    return least;
+  }
+
+ private:
+  cuda::Event start_ = nullptr;
+  cuda::Event end_ = nullptr;
+};
+
+class Table {
+ public:
+  explicit Table(const Timer& timer) : timer_(timer) {
+    constexpr std::int64_t bytes = std::int64_t{1} << 30;
+    const Array<std::uint8_t> source(bytes);
+    const Array<std::uint8_t> target(bytes);
+    const double seconds = timer_.seconds([&] {
+      cuda::check(cuda::driver().copy_on_device_async(target.address(), source.address(), bytes, nullptr),
+                  "cuMemcpyDtoDAsync");
+    });
+    copy_ = 2.0 * bytes / seconds;
+    fmt::print("{:44} {:>9.1f} us {:>8.1f} GB/s\n", "copy of 1 GiB", seconds * 1e6, copy_ * 1e-9);
+    json_["copy_bytes_per_second"] = copy_;
+  }
+
+  void moves(const std::string& name, double bytes, const std::function<void()>& step) {
+    const double seconds = timer_.seconds(step);
+    fmt::print("{:44} {:>9.1f} us {:>8.1f} GB/s {:>6.1f} % of the copy\n", name, seconds * 1e6,
+               bytes / seconds * 1e-9, bytes / seconds / copy_ * 100);
+    json_["rows"].push_back(
+        {{"step", name}, {"seconds", seconds}, {"bytes", bytes}, {"of_copy", bytes / seconds / copy_}});
+  }
+  void computes(const std::string& name, double operations, const std::function<void()>& step) {
+    const double seconds = timer_.seconds(step);
+    fmt::print("{:44} {:>9.1f} us {:>8.2f} TFLOP/s\n", name, seconds * 1e6, operations / seconds * 1e-12);
+    json_["rows"].push_back({{"step", name}, {"seconds", seconds}, {"operations", operations}});
+  }
+
+  const nlohmann::json& json() const { return json_; }
+
+ private:
+  const Timer& timer_;
+  double copy_ = 0;
+  nlohmann::json json_;
+};
+
+void expect(double found, double expected, const std::string& what) {
+  if (found == expected) return;
+  fmt::print(std::cerr, "recombine_rate: {} is {:a} instead of {:a}\n", what, found, expected);
+  std::exit(1);
+}
+
+// Integers, so that all sums are exact.
+template <class T>
+std::vector<T> small_integers(std::int64_t count) {
+  std::mt19937 random(static_cast<unsigned>(count));
+  std::vector<T> values(static_cast<std::size_t>(count));
+  for (T& value : values) value = static_cast<T>(static_cast<int>(random() % 15) - 7);
+  return values;
+}
+
+// What a square product's tile is, all of C.
+template <class T>
+struct Square {
+  explicit Square(std::int64_t size, bool by_rows = false)
+      : n(size), ranges(std::vector<VectorRange>(static_cast<std::size_t>(size), VectorRange{.scale = 1})),
+        c(size * size) {
+    constexpr EntryType type = sizeof(T) == 4 ? EntryType::f32 : EntryType::f64;
+    const DeviceMatrix result{.data = c.data(),
+                              .type = type,
+                              .rows = n,
+                              .columns = n,
+                              .row_stride = by_rows ? n : 1,
+                              .column_stride = by_rows ? 1 : n};
+    const DeviceMatrix operand{
+        .data = nullptr, .type = type, .rows = n, .columns = n, .row_stride = 1, .column_stride = n};
+    tile.a = tile.b = {operand, 0, ranges.data()};
+    tile.c = result;
+    tile.rows = tile.columns = n;
+  }
+
+  std::int64_t n;
+  Array<VectorRange> ranges;
+  Array<T> c;
+  DeviceTile tile;
+};
+
+void time_weighted(Table& table, std::int64_t n, int groups, bool by_rows) {
+  const Square<float> square(n, by_rows);
+  const std::vector<float> values = small_integers<float>(n * n * groups);
+  const Array<float> sums(values);
+  Accumulators accumulators = make_accumulators(SumType::f32, n, n, groups);
+  accumulators.data = reinterpret_cast<std::byte*>(sums.data());
+  const std::vector<int> exponents{0, -11, -22};
+  const std::string name =
+      fmt::format("weighted f32, {} of {} x {}{}", groups, n, n, by_rows ? ", by rows" : "");
+  table.moves(name, 4.0 * static_cast<double>(n * n) * (groups + 1),
+              [&] { engine().recombine_weighted({}, accumulators, exponents, square.tile); });
+  for (const std::int64_t i : {std::int64_t{0}, n / 3, n - 1}) {
+    const std::int64_t j = n - 2;
+    double sum = 0;
+    for (int g = 0; g < groups; ++g)
+      sum += std::ldexp(values[static_cast<std::size_t>(g * n * n + i + j * n)],
+                        exponents[static_cast<std::size_t>(g)]);
+    expect(square.c.host(by_rows ? i * n + j : i + j * n), static_cast<float>(std::ldexp(sum, -2)), name);
+  }
+}
+
+void time_residues(Table& table, std::int64_t n, int count) {
+  const Square<double> square(n);
+  const std::vector<int> integers = small_integers<int>(n * n);
+  std::vector<std::uint8_t> residues;
+  for (int t = 0; t < count; ++t) {
+    std::transform(integers.begin(), integers.end(), std::back_inserter(residues), [&](int x) {
+      return static_cast<std::uint8_t>(x < 0 ? x + moduli[static_cast<std::size_t>(t)] : x);
+    });
+  }
+  const Array<std::uint8_t> sums(residues);
+  Accumulators accumulators = make_accumulators(SumType::residue, n, n, count);
+  accumulators.data = reinterpret_cast<std::byte*>(sums.data());
+  const std::string name = fmt::format("residues f64, {} moduli, {} x {}", count, n, n);
+  table.moves(name, static_cast<double>(n * n) * (count + 8),
+              [&] { engine().recombine_residues({}, accumulators, {.real_count = count}, square.tile); });
+  for (const std::int64_t e : {std::int64_t{0}, n * n / 3, n * n - 1})
+    expect(square.c.host(e), integers[static_cast<std::size_t>(e)] * 0.25, name);
+}
+
+void time_leaving(Table& table, std::int64_t n, int modulus) {
+  const std::vector<std::int32_t> values = small_integers<std::int32_t>(n * n);
+  const Array<std::int32_t> inside(values);
+  const Array<std::int64_t> outside(n * n);
+  const std::string name = modulus == 0 ? fmt::format("integers leave, {} x {}", n, n)
+                                        : fmt::format("residues leave, {} x {}", n, n);
+  for (const bool first : {true, false}) {
+    const double bytes = 4 + (modulus == 0 ? 8 : 1) * (first ? 1 : 2);
+    table.moves(name + (first ? ", first" : ", later"), bytes * static_cast<double>(n * n),
+                [&] { cuda::leave_integers({}, inside.data(), n * n, modulus, first, outside.data()); });
+    if (!first) continue;
+    const std::int32_t value = values[0];
+    const std::int64_t word = outside.host(0);
+    expect(static_cast<double>(modulus == 0 ? word : word & 0xff), value < 0 ? value + modulus : value, name);
+  }
+}
+
+template <class T>
+void time_plain(Table& table, std::int64_t n) {
+  Square<T> square(n);
+  const std::vector<T> values = small_integers<T>(n * n);
+  const Array<T> operand(values);
+  square.tile.a.matrix.data = square.tile.b.matrix.data = operand.data();
+  const std::string name = fmt::format("plain product f{}, n = {}", 8 * sizeof(T), n);
+  table.computes(name, 2.0 * std::pow(static_cast<double>(n), 3),
+                 [&] { engine().multiply_plainly({}, square.tile); });
+  double sum = 0;  // of row 3 and column n - 1
+  for (std::int64_t p = 0; p < n; ++p)
+    sum += values[static_cast<std::size_t>(3 + p * n)] * values[static_cast<std::size_t>(n - 1 + p * n)];
+  expect(square.c.host(3 + (n - 1) * n), sum, name);
+}
+
+int run(const char* file) {
+  engine().prepare();
+  const Timer timer;
+  Table table(timer);
+  for (const std::int64_t n : {4096, 8192}) {
+    for (const bool by_rows : {false, true}) {
+      time_weighted(table, n, 1, by_rows);
+      time_weighted(table, n, 3, by_rows);
+    }
+  }
+  for (const int count : {8, 15, 20, 49}) time_residues(table, 4096, count);
+  time_leaving(table, 4096, 0);
+  time_leaving(table, 4096, 251);
+  time_plain<float>(table, 4096);
+  time_plain<double>(table, 4096);
+  if (file != nullptr) std::ofstream(file) << table.json().dump(2) << '\n';
+  return 0;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 1 && (count != 3 || std::strcmp(arguments[1], "--json") != 0)) {
+    std::cerr << "usage: recombine_rate [--json FILE]\n";
+    return 2;
+  }
+  const Engine* cuda = find_engine("cuda");
+  if (const std::string reason = cuda->unavailable_reason(); !reason.empty()) {
+    std::cerr << "recombine_rate: " << reason << '\n';
+    return 1;
+  }
+  return run(count == 3 ? arguments[2] : nullptr);
+}
