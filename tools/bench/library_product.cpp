@@ -67,7 +67,7 @@ Json rung_that_ran(const Json& report) {
 template <class T>
 LibraryProduct<T>::LibraryProduct(const Bench& bench, const std::string& name, BenchMatrices<T>& matrices,
                                   const kintsugi_queue& queue)
-    : name_(name), matrices_(matrices), queue_(queue), handle_(make_handle()) {
+    : name_(name), matrices_(matrices), handle_(make_handle()) {
   const auto start = std::chrono::steady_clock::now();
   plan_ = plan_for(handle_.get(), bench, name, matrices.shape, queue);
   plan_seconds_ = seconds_since(start);

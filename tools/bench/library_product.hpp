@@ -26,7 +26,6 @@ class LibraryProduct : public Contestant {
  private:
   std::string name_;
   BenchMatrices<T>& matrices_;
-  kintsugi_queue queue_;
   Handle handle_;
   Plan plan_;
   std::size_t workspace_bytes_ = 0;
