@@ -129,13 +129,15 @@ __device__ void write_part(const SplitTask& task, std::int64_t first_vector, std
                            const Source* part, const PanelRanges<Source>& ranges) {
   using Shape = Panel<Source>;
   constexpr int beside = 8;
-  const int count = Shape::length(task) / panel_group * Shape::width;
+  constexpr int groups_of_warp = 32 / beside;
+  const int groups_of_part = Shape::length(task) / panel_group;
+  const int count = (groups_of_part + groups_of_warp - 1) / groups_of_warp * groups_of_warp * Shape::width;
   for (int e = static_cast<int>(threadIdx.x); e < count; e += static_cast<int>(blockDim.x)) {
     const int lane = e % 32;
     const int v = e / 32 % (Shape::width / beside) * beside + lane % beside;
-    const int g = e / 32 / (Shape::width / beside) * 4 + lane / beside;
+    const int g = e / 32 / (Shape::width / beside) * groups_of_warp + lane / beside;
     const std::int64_t vector = first_vector + v;
-    if (g >= Shape::length(task) / panel_group) continue;
+    if (g >= groups_of_part) continue;
     const std::int64_t place = vector * task.vector_stride + first_element + g * panel_group;
     if (vector >= task.vectors) {
       write_zeros<panel_group>(task, place);
