@@ -12,7 +12,7 @@ endif()
 set(CMAKE_CUDA_ARCHITECTURES "80;90;100;120" CACHE STRING "Architectures of the generic kernels; PTX of the first")
 
 # kintsugi_device_code(TARGET NAME FILE.cu... [DEFINES ...]): compiles the files and adds them to the target with a
-# function `kintsugi::core::cuda::NAME_images()` (engines/cuda/common/kernel_images.hpp).
+# function `kintsugi::core::cuda::NAME_images()` (base/kernel_image.hpp).
 function(kintsugi_device_code target name)
   set(code "")
   set(table "")
@@ -46,9 +46,10 @@ function(kintsugi_device_code target name)
   endif()
   set(generated ${CMAKE_CURRENT_BINARY_DIR}/${name}_images.cpp)
   file(CONFIGURE OUTPUT ${generated} CONTENT "// Made by cmake/DeviceCode.cmake.
-#include \"engines/cuda/common/kernel_images.hpp\"
+#include \"base/kernel_image.hpp\"
 ${code}
 namespace kintsugi::core::cuda {
+KernelImages ${name}_images();
 KernelImages ${name}_images() {
   static const KernelImage images[] = {
 ${table}      {nullptr, nullptr}};
