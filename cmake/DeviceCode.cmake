@@ -33,7 +33,7 @@ else()
   set(device_code_summary "none, the engine cuda will say so: ${toolkit_missing}; ${toolkit_wanted}")
 endif()
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/device_toolkit.txt CONTENT "@toolkit_version@\n" @ONLY)
-# A notice, which --log-level=WARNING lets through.
+# A notice: ./quickstart and ./test let it through.
 message(NOTICE "Device code: ${device_code_summary}")
 
 # The two cores of a small machine are busy with two files; nvcc's own threads would only contend with them.
@@ -55,7 +55,7 @@ function(device_architectures stem result)
 endfunction()
 
 # kintsugi_device_code(TARGET NAME FILE.cu...): compiles the files and adds them to the target with a function
-# `kintsugi::core::cuda::NAME_images()` (engines/cuda/common/kernel_images.hpp).
+# `kintsugi::core::cuda::NAME_images()` (base/kernel_image.hpp).
 function(kintsugi_device_code target name)
   set(code "")
   set(table "")
@@ -85,9 +85,10 @@ function(kintsugi_device_code target name)
   endif()
   set(generated ${CMAKE_CURRENT_BINARY_DIR}/${name}_images.cpp)
   file(CONFIGURE OUTPUT ${generated} CONTENT "// Made by cmake/DeviceCode.cmake.
-#include \"engines/cuda/common/kernel_images.hpp\"
+#include \"base/kernel_image.hpp\"
 ${code}
 namespace kintsugi::core::cuda {
+KernelImages ${name}_images();
 KernelImages ${name}_images() {
   static const KernelImage images[] = {
 ${table}      {nullptr, nullptr}};

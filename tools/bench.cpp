@@ -28,7 +28,12 @@ std::string name_text(const Json& row) {
   return name == cell(row, "scheme") ? name : name + " (" + cell(row, "scheme") + ")";
 }
 
-void print_table(const Bench& bench, const Json& rows) {
+std::string shape_cell(const Json& row) {
+  const Json& problem = row.at("problem");
+  return cell(problem, "m") + " x " + cell(problem, "n") + " x " + cell(problem, "k");
+}
+
+void print_host_table(const Bench& bench, const Json& rows) {
   std::vector<std::string> heads{"m x n x k", "candidate", "quickest", "median", "processor", "GFLOP/s"};
   for (const auto& baseline : bench.baselines) heads.push_back("x " + baseline + " (processor)");
   heads.insert(heads.end(), {"workspace", "largest error"});
@@ -36,14 +41,12 @@ void print_table(const Bench& bench, const Json& rows) {
   for (std::size_t column = 2; column < heads.size(); ++column) table.align_right(column);
   for (const Json& row : rows) {
     const Json& time = row.at("time");
-    const Json& problem = row.at("problem");
-    std::vector<std::string> cells{
-        cell(problem, "m") + " x " + cell(problem, "n") + " x " + cell(problem, "k"),
-        name_text(row),
-        seconds_text(time.at("minimum")),
-        seconds_text(time.at("median")),
-        seconds_text(time.at("processor")),
-        rate_text(row.at("rate"))};
+    std::vector<std::string> cells{shape_cell(row),
+                                   name_text(row),
+                                   seconds_text(time.at("minimum")),
+                                   seconds_text(time.at("median")),
+                                   seconds_text(time.at("processor")),
+                                   rate_text(row.at("rate"))};
     for (const auto& baseline : bench.baselines)
       cells.push_back(fmt::format("{:.3g} ({:.3g})", row.at("ratios").at(baseline).get<double>(),
                                   row.at("processor_ratios").at(baseline).get<double>()));
@@ -54,7 +57,53 @@ void print_table(const Bench& bench, const Json& rows) {
   fmt::print("{}", table.text());
 }
 
-void print_text(const Bench& bench, const Json& rows) {
+std::string number_text(const Json& number, double unit) {
+  return number.is_null() ? "-" : fmt::format("{:.4g}", unit * number.get<double>());
+}
+
+std::string percent_text(const Json& fraction) {
+  return fraction.is_null() ? "-" : fmt::format("{:.1f} %", 100 * fraction.get<double>());
+}
+
+// Half of what lies between the quickest and the slowest round, of the median.
+std::string spread_text(const Json& time) {
+  const double width = time.at("maximum").get<double>() - time.at("minimum").get<double>();
+  return fmt::format("{:.1f} %", 50 * width / time.at("median").get<double>());
+}
+
+void print_device_table(const Bench& bench, const Json& rows) {
+  std::vector<std::string> heads{"m x n x k", "candidate", "median", "+-", "TFLOP/s"};
+  for (const auto& baseline : bench.baselines) heads.push_back("x " + baseline);
+  heads.insert(heads.end(), {"of its units", "GB/s", "W", "MHz", "workspace", "largest error"});
+  Table table(heads);
+  for (std::size_t column = 2; column < heads.size(); ++column) table.align_right(column);
+  for (const Json& row : rows) {
+    const Json& time = row.at("time");
+    std::vector<std::string> cells{shape_cell(row), name_text(row), seconds_text(time.at("median")),
+                                   spread_text(time), number_text(row.at("rate"), 1e-12)};
+    for (const auto& baseline : bench.baselines)
+      cells.push_back(fmt::format("{:.3g}", row.at("ratios").at(baseline).get<double>()));
+    cells.insert(cells.end(), {percent_text(row.at("of_ceiling")), number_text(row.at("bandwidth"), 1e-9),
+                               number_text(row.at("power_watts"), 1), number_text(row.at("clock_mhz"), 1),
+                               workspace_text(row.at("workspace_bytes")), check_text(row.at("check"))});
+    table.add(cells);
+  }
+  fmt::print("{}", table.text());
+}
+
+void print_ceilings(const Json& ceilings) {
+  Table table({"at most", "T/s", "from", "to", "W", "MHz", "by"});
+  for (std::size_t column = 1; column < 6; ++column) table.align_right(column);
+  for (const auto& [name, ceiling] : ceilings.items()) {
+    table.add({name, number_text(ceiling.at("rate"), 1e-12), number_text(ceiling.at("lowest"), 1e-12),
+               number_text(ceiling.at("highest"), 1e-12), number_text(ceiling.at("power_watts"), 1),
+               number_text(ceiling.at("clock_mhz"), 1), cell(ceiling, "way")});
+  }
+  fmt::print("{}\n", table.text());
+}
+
+void print_text(const Bench& bench, const Json& result) {
+  const Json& rows = result.at("rows");
   fmt::print("{}, {}, seed {}; threads: {}, rounds: {}\n", type_text(bench.type), bench.distribution,
              bench.seed, bench.threads, bench.repeat);
   for (const Json& row : rows) {
@@ -63,7 +112,12 @@ void print_text(const Bench& bench, const Json& rows) {
     break;
   }
   fmt::print("\n");
-  print_table(bench, rows);
+  if (bench.on_device) {
+    print_ceilings(result.at("ceilings"));
+    print_device_table(bench, rows);
+  } else {
+    print_host_table(bench, rows);
+  }
   const bool shortened = std::any_of(rows.begin(), rows.end(), [](const Json& row) {
     return row.at("computed").at("m") != row.at("problem").at("m") ||
            row.at("computed").at("n") != row.at("problem").at("n");
@@ -79,7 +133,7 @@ void run(const BenchRequest& request) {
   const Bench bench = make_bench(request);
   const Json result = run_bench(bench, request.output);
   if (request.json) return print(result);
-  print_text(bench, result.at("rows"));
+  print_text(bench, result);
 }
 
 std::string footer() {
@@ -93,7 +147,17 @@ std::string footer() {
          "program\n"
          "with status 1, and nothing of its shape is timed. Then all run in turns. Rates are 2 m n k over "
          "the\n"
-         "quickest time, in workspace that was allocated before. kintsugi report draws the results.";
+         "quickest time, in workspace that was allocated before. kintsugi report draws the results.\n"
+         "\n"
+         "  kintsugi bench fp16x3 fp16x3-wide --memory device --shapes 1024,4096,8192 --baselines "
+         "native,tf32,fp16\n"
+         "\n"
+         "With --memory device operands lie on a GPU. What its matrix units and its memory do at most is "
+         "measured\n"
+         "first, by kernels that do nothing else. Times are the device's, of batches of some 50 ms whose "
+         "executions\n"
+         "have operands of their own in turn where the cache would hold one set; rates are 2 m n k over the "
+         "median.";
 }
 
 void add_options(CLI::App& command, BenchRequest& request) {
@@ -103,8 +167,9 @@ void add_options(CLI::App& command, BenchRequest& request) {
       ->required()
       ->delimiter(',');
   command
-      .add_option("--baselines", request.baselines,
-                  "native, and plain loops: long-double, double-double, float128, mpfr:P of P bits [native]")
+      .add_option(
+          "--baselines", request.baselines,
+          "native, schemes, and plain loops: long-double, double-double, float128, mpfr:P of P bits [native]")
       ->delimiter(',');
   command.add_option("--shapes", request.shapes, "Sizes MxNxK, or N for NxNxN [512]")->delimiter(',');
   command.add_option("--type", request.type, "Type of the operands, fp32 or fp64")
@@ -118,7 +183,10 @@ void add_options(CLI::App& command, BenchRequest& request) {
       ->capture_default_str();
   command.add_option("--threads", request.threads, "Threads [all that the process may use]")
       ->check(CLI::Range(1, 4096));
-  command.add_option("--engine", request.engine, "A name of `kintsugi engines`")->capture_default_str();
+  command.add_option("--memory", request.memory, "Where the operands lie, host or device (a GPU's)")
+      ->check(CLI::IsMember({"host", "device"}))
+      ->capture_default_str();
+  command.add_option("--engine", request.engine, "A name of `kintsugi engines` [cpu; on a device cuda]");
   command.add_option("--workspace-limit", request.workspace_limit, "Bytes, with K, M or G; 0: no limit")
       ->capture_default_str();
   command

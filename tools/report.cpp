@@ -67,7 +67,7 @@ Source read_results(const std::string& name) {
 // Rows as figures take them.
 void add_rows(const Source& file, std::vector<Json>& rows) {
   for (const Json& row : file.document.at("rows"))
-    rows.push_back(file.document.at("format") == "kintsugi.bench" ? rate_row(row) : row);
+    rows.push_back(file.document.at("format") == "kintsugi.bench" ? rate_row(file.document, row) : row);
 }
 
 std::string title_of(const std::vector<Json>& rows) {
@@ -117,7 +117,8 @@ void add_report(CLI::App& program, Action& action) {
       "Figures: error and rate against k, m = n, m = n = k, a parameter of the distribution or of the "
       "scheme, "
       "wherever\n"
-      "there are two values or more; histograms. PNG is drawn by rsvg-convert (Debian: librsvg2-bin).");
+      "there are two values or more; rooflines of devices; histograms. PNG is drawn by rsvg-convert (Debian: "
+      "librsvg2-bin).");
   command->add_option("FILE", request->files, "Files of kintsugi accuracy and kintsugi bench")->required();
   command->add_option("-o,--output", request->output, "File for the page, HTML")->required();
   command->add_option("--svg", request->folders.svg, "Folder for every figure as an SVG of its own");

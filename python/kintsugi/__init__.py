@@ -4,7 +4,8 @@
     >>> a = np.array([[1e300, 1.0], [2.0, 3.0]])
     >>> kintsugi.matmul(a, a, accuracy="exact")
 
-Arrays are numpy's, or anything with DLPack on the CPU; docs/PYTHON.md has examples.
+Arrays are numpy's, anything with DLPack on the CPU, or torch's and CuPy's on a CUDA device; docs/PYTHON.md has
+examples.
 """
 
 from kintsugi._abi import KintsugiError, library

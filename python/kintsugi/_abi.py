@@ -12,6 +12,8 @@ SUCCESS = 0
 OP_N, OP_T = 0, 1
 COLUMN_MAJOR, ROW_MAJOR = 0, 1
 BATCH_STRIDED, BATCH_POINTERS = 0, 1
+HOST, DEVICE = 0, 1
+QUEUE_CUDA = 1
 
 
 class KintsugiError(Exception):
@@ -48,7 +50,7 @@ class Options(ctypes.Structure):
 class Operands(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t)] + [(name, ctypes.c_void_p) for name in (
         "alpha", "a", "b", "beta", "c", "prepared_a", "prepared_b", "workspace")] + [
-            ("workspace_size", ctypes.c_size_t)]
+            ("workspace_size", ctypes.c_size_t), ("queue", Queue)]
 
 
 def _load() -> ctypes.CDLL:

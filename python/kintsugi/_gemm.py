@@ -1,15 +1,17 @@
-"""Products of numpy arrays."""
+"""Products of numpy arrays, and of tensors on a CUDA device."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
-from typing import Any, Literal
+from typing import Any, Callable, ContextManager, Literal
 
 import numpy as np
 
 from kintsugi import _abi
 from kintsugi._abi import library, this_thread
 from kintsugi._arrays import TYPES, Matrices, as_array, blas_matrices, common_type, readable
+from kintsugi._tensors import common_tensors, geometry
 
 
 class Plan(dict):
@@ -46,12 +48,14 @@ class Prepared:
         side: "a" or "b", the side that it may stand on.
         shape: of the array that it was made of, (..., rows, columns).
         dtype: of its elements.
+        on_device: made of a tensor on a CUDA device, and for products of such.
     """
 
-    def __init__(self, side: str, shape: tuple[int, ...], dtype: np.dtype, owned: _abi.Owned):
+    def __init__(self, side: str, shape: tuple[int, ...], dtype: np.dtype, on_device: bool, owned: _abi.Owned):
         self.side = side
         self.shape = shape
         self.dtype = dtype
+        self.on_device = on_device
         self._owned = owned
 
     def __repr__(self) -> str:
@@ -59,13 +63,15 @@ class Prepared:
 
 
 class _Operand:
-    """A or B of a call: an array of two dimensions or more, or a prepared one."""
+    """A or B of a call: an array of two dimensions or more, or a prepared one. `read` gives an array, or the geometry
+    of a tensor."""
 
-    def __init__(self, given: Any, side: str):
+    def __init__(self, given: Any, side: str, read: Callable[[Any, str], np.ndarray]):
+        self.given = given
         self.prepared = given if isinstance(given, Prepared) else None
         if self.prepared is not None and self.prepared.side != side:
             raise ValueError(f"an operand prepared as {self.prepared.side} is given as {side}")
-        self.array = None if self.prepared is not None else as_array(given, side)
+        self.array = None if self.prepared is not None else read(given, side)
         self.is_vector = self.prepared is None and self.array.ndim == 1
         if self.prepared is None and self.array.ndim == 0:
             raise ValueError(f"{side} has no dimensions; a matrix has two")
@@ -74,13 +80,15 @@ class _Operand:
         self.shape = given.shape if self.prepared is not None else self.array.shape
         self.dtype = given.dtype if self.prepared is not None else self.array.dtype
 
-    def matrices(self, batch: tuple[int, ...], dtype: np.dtype) -> Matrices | None:
-        if self.prepared is not None:
-            if self.dtype != dtype or self.shape[:-2] not in ((), batch):
-                raise ValueError(f"an operand prepared for {self.dtype} and the batch {self.shape[:-2]} "
-                                 f"cannot stand in a product of {dtype} and the batch {batch}")
-            return None
-        return readable(np.broadcast_to(self.array, batch + self.shape[-2:]), dtype)
+    def check_prepared(self, batch: tuple[int, ...], dtype: np.dtype, on_device: bool) -> None:
+        if self.dtype != dtype or self.shape[:-2] not in ((), batch):
+            raise ValueError(f"an operand prepared for {self.dtype} and the batch {self.shape[:-2]} "
+                             f"cannot stand in a product of {dtype} and the batch {batch}")
+        if self.prepared.on_device != on_device:
+            raise ValueError("operands of tensors on a device and of arrays do not meet in one product")
+
+    def broadcast(self, batch: tuple[int, ...]) -> np.ndarray:
+        return np.broadcast_to(self.array, batch + self.shape[-2:])
 
 
 def _scalar(value: Any, name: str, dtype: np.dtype) -> np.ndarray:
@@ -100,8 +108,10 @@ def _scalar(value: Any, name: str, dtype: np.dtype) -> np.ndarray:
 class _Call:
     """One product: its operands, problem and result, ready to be planned and run."""
 
-    def __init__(self, a: Any, b: Any, alpha: Any, beta: Any, out: np.ndarray | None):
-        self.a, self.b = _Operand(a, "a"), _Operand(b, "b")
+    memory = _abi.HOST
+
+    def __init__(self, a: Any, b: Any, alpha: Any, beta: Any, out: Any):
+        self.a, self.b = self._operand(a, "a"), self._operand(b, "b")
         (m, k), (inner, n) = self.a.shape[-2:], self.b.shape[-2:]
         if k != inner:
             raise ValueError(f"a has the shape {self.a.shape} and b {self.b.shape}: {k} columns meet {inner} rows")
@@ -112,9 +122,24 @@ class _Call:
         self.beta = _scalar(beta, "beta", self.dtype)
         self.given = out
         self._choose_result(out)
-        self.matrices_a = self.a.matrices(self.batch, self.dtype)
-        self.matrices_b = self.b.matrices(self.batch, self.dtype)
+        self.matrices_a, self.matrices_b = self._matrices(self.a), self._matrices(self.b)
         self._describe_problem(m, n, k)
+
+    def current(self) -> ContextManager[Any]:
+        """Inside, the call's device is the current one."""
+        return contextlib.nullcontext()
+
+    def _operand(self, given: Any, side: str) -> _Operand:
+        return _Operand(given, side, as_array)
+
+    def _matrices(self, operand: _Operand) -> Matrices | None:
+        if operand.prepared is None:
+            return self._read(operand)
+        operand.check_prepared(self.batch, self.dtype, self.memory == _abi.DEVICE)
+        return None
+
+    def _read(self, operand: _Operand) -> Matrices:
+        return readable(operand.broadcast(self.batch), self.dtype)
 
     def _result_shape(self) -> tuple[int, ...]:
         rows = () if self.a.is_vector else self.shape[-2:-1]
@@ -150,7 +175,7 @@ class _Call:
         self.problem = _abi.Problem(
             struct_size=ctypes.sizeof(_abi.Problem), m=m, n=n, k=k, lda=lda, ldb=ldb, ldc=self.result.ld,
             batch_count=self.result.offsets.size, op_a=op_a, op_b=op_b, type_a=kind, type_b=kind, type_c=kind,
-            type_scalar=kind, layout=_abi.ROW_MAJOR if row_major else _abi.COLUMN_MAJOR)
+            type_scalar=kind, layout=_abi.ROW_MAJOR if row_major else _abi.COLUMN_MAJOR, memory=self.memory)
         strides = [0 if side is None else side.uniform_stride()
                    for side in (self.matrices_a, self.matrices_b, self.result)]
         if None in strides:
@@ -158,7 +183,8 @@ class _Call:
         else:
             self.problem.stride_a, self.problem.stride_b, self.problem.stride_c = strides
 
-    def run(self, plan: _abi.Owned) -> np.ndarray:
+    def _operands(self) -> tuple[_abi.Operands, list[Any]]:
+        """And what has to live as long."""
         by_pointers = self.problem.batch_kind == _abi.BATCH_POINTERS
         tables = [None if side is None else side.pointers() if by_pointers else side.address
                   for side in (self.matrices_a, self.matrices_b, self.result)]
@@ -167,6 +193,10 @@ class _Call:
         operands = _abi.Operands(struct_size=ctypes.sizeof(_abi.Operands), alpha=self.alpha.ctypes.data,
                                  beta=self.beta.ctypes.data, a=addresses[0], b=addresses[1], c=addresses[2],
                                  prepared_a=prepared[0], prepared_b=prepared[1])
+        return operands, tables
+
+    def run(self, plan: _abi.Owned) -> Any:
+        operands, _alive = self._operands()
         _abi.check(library.kintsugi_plan_execute(this_thread.handle.pointer, plan.pointer, ctypes.byref(operands)))
         if self.given is None:
             return self.result.array.reshape(self._result_shape())[()]
@@ -175,14 +205,92 @@ class _Call:
         return self.given
 
 
+def _on_stream(tensors: Any) -> _abi.Queue:
+    return _abi.Queue(kind=_abi.QUEUE_CUDA, stream=tensors.stream())
+
+
+class _DeviceCall(_Call):
+    """One product of tensors on a device, put into their library's current stream. Where numpy's arrays have elements,
+    this has geometries, and copies are the tensors' own."""
+
+    memory = _abi.DEVICE
+
+    def __init__(self, tensors: Any, a: Any, b: Any, alpha: Any, beta: Any, out: Any):
+        self.tensors = tensors
+        self._copies: list[Any] = []
+        super().__init__(a, b, alpha, beta, out)
+
+    def current(self) -> ContextManager[Any]:
+        return self.tensors.current()
+
+    def _operand(self, given: Any, side: str) -> _Operand:
+        plain = given if isinstance(given, Prepared) else self.tensors.plain(given, side)
+        return _Operand(plain, side, lambda tensor, name: geometry(tensor))
+
+    def _read(self, operand: _Operand) -> Matrices:
+        array = operand.broadcast(self.batch)
+        return _strided(array, self.dtype) or self._dense(operand.given, operand.array.shape, array.shape)
+
+    def _dense(self, tensor: Any, shape: tuple[int, ...], broadcast: tuple[int, ...]) -> Matrices:
+        self._copies.append(self.tensors.copy_of(tensor, shape, broadcast, self.dtype))
+        return blas_matrices(geometry(self._copies[-1]))
+
+    def _choose_result(self, out: Any) -> None:
+        shape = self._result_shape()
+        if out is None:
+            if self.beta != 0:
+                raise ValueError(f"beta = {self.beta} scales the old entries of out, and no out is given")
+            self._target = self.tensors.empty(shape, self.dtype)
+        else:
+            self._target = self.tensors.plain(out, "out")
+        array = geometry(self._target)
+        if array.dtype != self.dtype or array.shape != shape:
+            raise ValueError(f"out is {array.dtype} {array.shape}; this product needs a tensor, {self.dtype} {shape}")
+        rows = np.newaxis if self.a.is_vector else slice(None)
+        columns = np.newaxis if self.b.is_vector else slice(None)
+        shared = any(side.array is not None and np.may_share_memory(array, side.array) for side in (self.a, self.b))
+        direct = None if shared else _strided(array[..., rows, columns], self.dtype)
+        self.result = direct or self._dense(self._target, self.shape, self.shape)
+        self._result_copy = None if direct is not None else self._copies[-1]
+
+    def run(self, plan: _abi.Owned) -> Any:
+        """Its workspace is a tensor too: it goes back to their allocator when the work is in the stream, as any
+        other."""
+        operands, _alive = self._operands()
+        size = ctypes.c_size_t()
+        _abi.check(library.kintsugi_plan_workspace_size(plan.pointer, ctypes.byref(size)))
+        workspace = self.tensors.empty((size.value,), np.dtype(np.uint8)) if size.value > 0 else None
+        if workspace is not None:
+            operands.workspace, operands.workspace_size = geometry(workspace).ctypes.data, size.value
+        operands.queue = _on_stream(self.tensors)
+        _abi.check(library.kintsugi_plan_execute(this_thread.handle.pointer, plan.pointer, ctypes.byref(operands)))
+        if self._result_copy is not None:
+            self.tensors.assign(self._target, self._result_copy.reshape(self._result_shape()))
+        return self._target if self.given is None else self.given
+
+
+def _strided(array: np.ndarray, dtype: np.dtype) -> Matrices | None:
+    """As it lies in memory, where type, strides and batch allow; pointers to batch entries would have to be on the
+    device."""
+    matrices = blas_matrices(array) if array.dtype == dtype else None
+    return None if matrices is None or matrices.uniform_stride() is None else matrices
+
+
+def _make_call(a: Any, b: Any, alpha: Any, beta: Any, out: Any) -> _Call:
+    given = {name: x for name, x in (("a", a), ("b", b), ("out", out))
+             if x is not None and not isinstance(x, Prepared)}
+    tensors = common_tensors(given)
+    return _Call(a, b, alpha, beta, out) if tensors is None else _DeviceCall(tensors, a, b, alpha, beta, out)
+
+
 def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str | None = None,
            engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None, alpha: Any = 1,
-           beta: Any = 0, out: np.ndarray | None = None, threads: int | None = None,
-           workspace_limit: int | None = None) -> np.ndarray:
+           beta: Any = 0, out: Any = None, threads: int | None = None, workspace_limit: int | None = None) -> Any:
     """alpha * a @ b + beta * out.
 
     Args:
-        a: (..., m, k), or (k,) for one row; an array, a nested list, a CPU tensor with DLPack, or a Prepared.
+        a: (..., m, k), or (k,) for one row; an array, a nested list, a CPU tensor with DLPack, or a Prepared; or all
+            operands are tensors of torch or CuPy on one CUDA device: the product is put into their current stream.
         b: (..., k, n), or (k,) for one column. Leading dimensions are a batch and broadcast as numpy's.
         accuracy: "fp32", "fp64", "exact" or a tolerance such as 1e-10, relative to (|a| @ |b|); None: the type's own.
         scheme: a name of schemes(), with parameters as in "ozaki2:moduli=20": that program or an error.
@@ -195,25 +303,28 @@ def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str |
 
     Returns:
         The result, (..., m, n) without the dimension that a vector does not have; out itself where it was given.
-        Inputs whose rows or columns have unit stride (C or Fortran order, transposes, slices of them) are not copied.
+        Of tensors it is one of the same library. Inputs whose rows or columns have unit stride (C or Fortran order,
+        transposes, slices of them) are not copied.
 
     Raises:
         KintsugiError: what the library refuses, with its message; out is untouched.
         TypeError: an element type that it does not multiply.
         ValueError: shapes that do not fit, or an out that cannot take the result.
     """
-    call = _Call(a, b, alpha, beta, out)
-    plan = _make_plan(call.problem, _options(accuracy, scheme, engine, policy, threads, workspace_limit))
-    this_thread.plan = plan
-    return call.run(plan)
+    call = _make_call(a, b, alpha, beta, out)
+    with call.current():
+        plan = _make_plan(call.problem, _options(accuracy, scheme, engine, policy, threads, workspace_limit))
+        this_thread.plan = plan
+        return call.run(plan)
 
 
 def explain(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str | None = None,
             engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None,
             threads: int | None = None, workspace_limit: int | None = None) -> Plan:
     """The plan that matmul() would make with these arguments; nothing is multiplied. Errors as matmul()'s."""
-    call = _Call(a, b, 1, 0, None)
-    return describe(_make_plan(call.problem, _options(accuracy, scheme, engine, policy, threads, workspace_limit)))
+    call = _make_call(a, b, 1, 0, None)
+    with call.current():
+        return describe(_make_plan(call.problem, _options(accuracy, scheme, engine, policy, threads, workspace_limit)))
 
 
 def describe(plan: _abi.Owned) -> Plan:
@@ -236,29 +347,38 @@ def prepare(x: Any, *, side: Literal["a", "b"], accuracy: str | float | None = N
     """
     if side not in ("a", "b"):
         raise ValueError(f"side is {side!r}, neither 'a' nor 'b'")
-    array = as_array(x, side)
+    tensors = common_tensors({side: x})
+    array = as_array(x, side) if tensors is None else geometry(tensors.plain(x, side))
     if array.ndim < 2:
         raise ValueError(f"{side} has the shape {array.shape}; a matrix has two dimensions")
     dtype = common_type([array.dtype])
     # Rows are stored as they lie, so that a transpose is no copy; batches by one stride.
-    matrices = readable(array, dtype)
-    if matrices.uniform_stride() is None:
+    matrices = _strided(array, dtype)
+    if matrices is None and tensors is None:
         matrices = readable(np.ascontiguousarray(array), dtype)
+    elif matrices is None:
+        copy = tensors.copy_of(tensors.plain(x, side), array.shape, array.shape, dtype)
+        matrices = blas_matrices(geometry(copy))
     rows, columns = array.shape[-2:]
     m, n, k = (rows, 1, columns) if side == "a" else (1, columns, rows)
     kind = TYPES[dtype]
     problem = _abi.Problem(struct_size=ctypes.sizeof(_abi.Problem), m=m, n=n, k=k, lda=max(k, 1), ldb=1, ldc=n,
                            batch_count=matrices.offsets.size, type_a=kind, type_b=kind, type_c=kind, type_scalar=kind,
-                           stride_c=m * n, layout=_abi.ROW_MAJOR)
+                           stride_c=m * n, layout=_abi.ROW_MAJOR,
+                           memory=_abi.HOST if tensors is None else _abi.DEVICE)
     op = _abi.OP_N if matrices.row_major else _abi.OP_T
     if side == "a":
         problem.op_a, problem.lda, problem.stride_a = op, matrices.ld, matrices.uniform_stride()
     else:
         problem.op_b, problem.ldb, problem.stride_b = op, matrices.ld, matrices.uniform_stride()
-    plan = _make_plan(problem, _options(accuracy, scheme, engine, policy, threads, None))
-    owned = _abi.Owned(library.kintsugi_prepared_destroy, library.kintsugi_prepare, this_thread.handle.pointer,
-                       plan.pointer, 0 if side == "a" else 1, ctypes.c_void_p(matrices.address))
-    return Prepared(side, array.shape, dtype, owned)
+    options = _options(accuracy, scheme, engine, policy, threads, None)
+    if tensors is not None:
+        options.queue = _on_stream(tensors)
+    with contextlib.nullcontext() if tensors is None else tensors.current():
+        plan = _make_plan(problem, options)
+        owned = _abi.Owned(library.kintsugi_prepared_destroy, library.kintsugi_prepare, this_thread.handle.pointer,
+                           plan.pointer, 0 if side == "a" else 1, ctypes.c_void_p(matrices.address))
+    return Prepared(side, array.shape, dtype, tensors is not None, owned)
 
 
 def last_plan() -> Plan | None:

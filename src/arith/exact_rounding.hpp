@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -11,6 +10,7 @@
 #include "arith/epilogue.hpp"
 #include "arith/host_device.hpp"
 #include "arith/wide_integer.hpp"
+#include "base/bits.hpp"
 #include "formats/format.hpp"
 
 namespace kintsugi::core {
@@ -29,7 +29,7 @@ template <class T>
 KINTSUGI_HOST_DEVICE T rounded(std::uint64_t magnitude, int exponent, bool negative, bool more) {
   using limits = std::numeric_limits<T>;
   constexpr int smallest = limits::min_exponent - limits::digits;  // exponent of the last bit of all
-  const int length = 64 - std::countl_zero(magnitude);
+  const int length = 64 - leading_zeros(magnitude);
   if (length == 0) return 0;
   // Bits below the exponent of the result's last place are dropped.
   const int last = std::max(exponent + length - limits::digits, smallest);

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstdint>
 
 #include "arith/host_device.hpp"
+#include "base/bits.hpp"
 
 namespace kintsugi::core {
 
@@ -47,7 +47,7 @@ struct WideInteger {
   // Position of the leading bit plus one; 0 for zero.
   KINTSUGI_HOST_DEVICE constexpr int length() const {
     for (int l = Limbs - 1; l >= 0; --l) {
-      if (limb[l] != 0) return 64 * l + 64 - std::countl_zero(limb[l]);
+      if (limb[l] != 0) return 64 * l + 64 - leading_zeros(limb[l]);
     }
     return 0;
   }

@@ -22,6 +22,10 @@ using GraphExec = struct GraphExecTag*;
 
 // Numbers of CUdevice_attribute, CUfunction_attribute and CUresult.
 inline constexpr int multiprocessor_count = 16;
+inline constexpr int pci_bus = 33;
+inline constexpr int pci_device = 34;
+inline constexpr int l2_cache_bytes = 38;
+inline constexpr int pci_domain = 50;
 inline constexpr int shared_bytes_of_block = 97;  // that it may ask for
 inline constexpr int compute_capability_major = 75;
 inline constexpr int compute_capability_minor = 76;

@@ -7,6 +7,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "base/bits.hpp"
+
 namespace kintsugi::core {
 
 enum class FormatId : std::uint8_t { fp16, bf16, tf32, fp8_e4m3, fp8_e5m2, int8, fp32, fp64, int52 };
@@ -68,7 +70,7 @@ constexpr Parts take_apart(double x) {
     if (fraction == 0) {
       parts.significand = 0;
     } else {
-      const int shift = std::countl_zero(fraction) - 11;
+      const int shift = leading_zeros(fraction) - 11;
       parts.significand = fraction << shift;
       parts.exponent = -1022 - shift;
     }

@@ -47,7 +47,7 @@ TEST(Choice, IsThatOfTheSummaries) {
   Random random(seed);
   DeviceReport expected;
   const DeviceArray<DeviceReport> report(std::vector<DeviceReport>{expected});
-  const DeviceRungs rungs{{5, 16, 40, 90}, 4};
+  const DeviceRungs rungs{{5, 16, 40, 90}, {1 << 20, 95, 60, 99}, 4};
   for (int round = 0; round < 60; ++round) {
     std::array<std::vector<VectorRange>, 2> ranges;
     for (auto& side : ranges) {
@@ -68,9 +68,11 @@ TEST(Choice, IsThatOfTheSummaries) {
     const RangeSummary summary_b = summarize(ranges[1]);
     const std::int32_t span = std::max(summary_a.largest_span, summary_b.largest_span);
     std::int32_t rung = 0;
-    while (rung < rungs.count && rungs.spans[rung] < span) ++rung;
+    const std::int32_t exponent = std::max(summary_a.largest, summary_b.largest);
+    while (rung < rungs.count && (rungs.spans[rung] < span || rungs.exponents[rung] < exponent)) ++rung;
     if (rung == rungs.count) rung = DeviceChoice::none;
-    ASSERT_EQ(got.rung, rung) << "span " << span << ", seed " << seed << ", round " << round;
+    ASSERT_EQ(got.rung, rung) << "span " << span << ", exponent " << exponent << ", seed " << seed
+                              << ", round " << round;
     ASSERT_TRUE(same(got.a, summary_a) && same(got.b, summary_b)) << "seed " << seed << ", round " << round;
     if (!with_report) continue;
     ++(rung < 0 ? expected.unreachable : expected.entries[rung]);
@@ -115,17 +117,25 @@ TEST(Choice, AlphaZeroReadsNothing) {
     device_engine().copy_to_device({}, device.ranges.data(), std::vector<VectorRange>(5).data(),
                                    5 * sizeof(VectorRange));
     if (test.zero) device_engine().find_ranges({}, side, side, scalars);
-    device_engine().choose({}, side, side, scalars, {{10}, 1}, choice.data(), report.data());
+    device_engine().choose({}, side, side, scalars, {{10}, {10}, 1}, choice.data(), report.data());
     EXPECT_EQ(choice.host()[0].rung, test.zero ? DeviceChoice::scaled : 0);
     EXPECT_EQ(report.host()[0].scaled, test.zero ? 1 : 0);
     EXPECT_EQ(report.host()[0].entries[0], test.zero ? 0 : 1);
   }
   DeviceScalars zero;
   zero.alpha = 0;
+  // An empty A: its ranges are there already, and alpha has the type of B.
+  DeviceSide double_side{
+      {.type = EntryType::f64, .rows = 5, .columns = 9, .row_stride = 9, .column_stride = 1},
+      0,
+      device.ranges.data()};
+  DeviceScalars scalars;
+  scalars.device_alpha = numbers.data();
+  device_engine().find_ranges({}, {}, double_side, scalars);
   const DeviceSide nothing{{.rows = 5, .columns = 9}, 0, device.ranges.data()};
   const DeviceArray<DeviceChoice> choice(1);
   device_engine().find_ranges({}, nothing, nothing, zero);
-  device_engine().choose({}, nothing, nothing, zero, {{10}, 1}, choice.data(), nullptr);
+  device_engine().choose({}, nothing, nothing, zero, {{10}, {10}, 1}, choice.data(), nullptr);
   EXPECT_EQ(choice.host()[0].rung, DeviceChoice::scaled);
 }
 

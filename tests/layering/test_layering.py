@@ -44,7 +44,7 @@ EXTERNAL = {
     "src/engines/*": ["omp.h"] + INTRINSICS + POSIX,
     "src/plan": ["nlohmann/*", "omp.h"],
     "src/front": ["nlohmann/*"],
-    "lab": ["gmp.h", "mpfr.h", "omp.h", "nlohmann/*", "fmt/*"] + POSIX,
+    "lab": ["gmp.h", "mpfr.h", "omp.h", "nlohmann/*", "fmt/*", "cuda_bf16.h", "cuda_fp16.h"] + POSIX,
     "tools": ["nlohmann/*", "fmt/*", "CLI/*", "omp.h"] + POSIX,
     "tests": ["*"],
 }

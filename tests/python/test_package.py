@@ -48,8 +48,9 @@ def test_the_wheel_has_the_library_and_is_the_platforms(wheel):
     assert {"kintsugi/__init__.py", "kintsugi/py.typed", "kintsugi/libkintsugi.so"} <= set(names)
 
 
-def test_cases(python, tmp_path):
-    run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", HERE / "matmul_cases.py", cwd=tmp_path)
+@pytest.mark.parametrize("cases", ["matmul_cases.py", "tensor_cases.py"])
+def test_cases(python, tmp_path, cases):
+    run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", HERE / cases, cwd=tmp_path)
 
 
 def examples():

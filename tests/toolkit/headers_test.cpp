@@ -102,6 +102,11 @@ KINTSUGI_FUNCTIONS(KINTSUGI_SAME)
 
 // cuLaunchKernel takes a CUkernel where its type says CUfunction: its documentation allows that.
 static_assert(multiprocessor_count == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+static_assert(pci_bus == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
+static_assert(pci_device == CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
+static_assert(pci_domain == CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID);
+static_assert(l2_cache_bytes == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+static_assert(shared_bytes_of_block == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
 static_assert(compute_capability_major == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 static_assert(compute_capability_minor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 static_assert(function_dynamic_shared_bytes == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);

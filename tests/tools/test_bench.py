@@ -1,5 +1,6 @@
 """kintsugi bench: checked results, honest numbers, what fails a check, bad input; its files on pages."""
 
+import copy
 import json
 import os
 import re
@@ -47,7 +48,11 @@ def test_rows_and_schema(program):
 def test_numbers_belong_together(rows):
     for row in rows("fp16x3", "int8x6", "--baselines", "native,float128", *TINY):
         time = row["time"]
-        assert 0 < time["minimum"] <= time["median"] and time["processor"] > 0 and time["rounds"] == 2
+        assert 0 < time["minimum"] <= time["median"] <= time["maximum"]
+        assert time["processor"] > 0 and time["rounds"] == 2 and time["by"] == "clock"
+        entries = sum(row["computed"][size] for size in "mn") * row["problem"]["k"]
+        entries += row["computed"]["m"] * row["computed"]["n"]
+        assert row["bandwidth"] == pytest.approx(4 * entries / time["minimum"])
         assert row["rate"] == pytest.approx(operations(row) / time["minimum"])
         assert set(row["ratios"]) == {"native", "float128"}
         if row["kind"] == "baseline":
@@ -67,6 +72,28 @@ def test_ratios_are_those_of_the_rates(rows):
         by_time = {other["name"]: operations(other) / other["time"]["processor"] for other in measured}
         for name, ratio in row["processor_ratios"].items():
             assert ratio == pytest.approx(by_time[row["name"]] / by_time[name])
+
+
+def test_a_scheme_is_a_baseline_too(rows):
+    candidate, scheme, native = rows("fp16x3", "--baselines", "fp16,native", *TINY)
+    assert [row["kind"] for row in (candidate, scheme, native)] == ["candidate", "baseline", "baseline"]
+    assert scheme["scheme"] == "fp16" and scheme["format"] == candidate["format"] == "fp16"
+    assert scheme["products"] == 1 and scheme["ratios"]["fp16"] == 1 and native["format"] is None
+
+
+def test_the_host_has_no_ceilings(program):
+    document = program.ok("bench", "fp16x3", *TINY, "--json").json()
+    assert document["device"] is None and document["ceilings"] is None and document["settings"]["memory"] == "host"
+    assert all(row["of_ceiling"] is None and row["power_watts"] is None for row in document["rows"])
+
+
+def test_a_device_that_is_missing_is_said(program):
+    (cuda,) = [engine for engine in program.ok("engines", "--json").json()["engines"] if engine["name"] == "cuda"]
+    if cuda["available"]:
+        pytest.skip("there is a device")
+    message = program.bad("bench", "fp16x3", *TINY, "--memory", "device", "-o", "r.json")
+    assert message == f"--memory: device: the engine cuda cannot be used: {cuda['reason']}" and cuda["reason"]
+    assert program.files() == ["home"]
 
 
 def test_plain_loops_compute_a_leading_block(rows):
@@ -150,6 +177,8 @@ def test_a_wrong_result_is_not_timed(program, last, ratio):
         (["1e-400"], "1e-400: "),
         (["native"], "CANDIDATE: native is a baseline: --baselines native"),
         (["fp16", "--type", "fp64"], "fp16: "),
+        (["fp16", "--baselines", "native,fp16"], "CANDIDATE: fp16 is a baseline too: it takes part once"),
+        (["fp16", "--memory", "disk"], "--memory: "),
         (["fp16", "--baselines", "mpfr:52"], '--baselines: "mpfr:52" is not native, and arithmetic'),
         (["fp16", "--baselines", "quad"], '--baselines: "quad" is not native, and arithmetic'),
         (["fp16", "--shapes", "8x8"], '--shapes: "8x8" is not of the form MxNxK'),
@@ -219,6 +248,98 @@ def test_errors_and_rates_on_one_page(program):
     assert titles == ["uniform: rate against m = n = k", "uniform: error against m = n = k", "All rows", "All rates"]
 
 
+DEVICE = {"name": "NVIDIA X", "compute_capability": "9.0", "driver": "13.0", "multiprocessors": 132,
+          "l2_bytes": 60 << 20, "power_limit_watts": 700.0, "clock_limit_mhz": 1980.0, "memory_clock_limit_mhz": None}
+
+
+def ceiling(rate):
+    return {"rate": rate, "lowest": 0.9 * rate, "highest": rate, "way": "wgmma", "power_watts": 650.0, "clock_mhz": 1500.0}
+
+
+CEILINGS = {"fp16": ceiling(8e14), "bf16": ceiling(8e14), "int8": ceiling(1.8e15), "copy": ceiling(4e12)}
+
+
+def on_a_device(document):
+    """What a device would have written: the rows of a host's file with a device's times, from memory-bound up."""
+    document.update(device=dict(DEVICE), ceilings=copy.deepcopy(CEILINGS))
+    document["settings"].update(memory="device", engine="cuda")
+    for row in document["rows"]:
+        m, n, k = (row["problem"][size] for size in "mnk")
+        seconds = 2 * m * n * k / 2e14 + 1e-7
+        row.update(engine="cuda", engine_details="NVIDIA X; libcublas.so.13", accumulator="cublas", processor_ratios={},
+                   rate=2 * m * n * k / seconds, bandwidth=4 * (m * k + k * n + m * n) / seconds, power_watts=600.0)
+        row["time"] = {"minimum": 0.9 * seconds, "median": seconds, "maximum": 1.2 * seconds, "processor": None,
+                       "rounds": 5, "by": "graph"}
+        if row["format"] is not None:
+            row["of_ceiling"] = row["products"] * row["rate"] / CEILINGS[row["format"]]["rate"]
+    return document
+
+
+@pytest.fixture
+def device_file(program):
+    program.ok("bench", "fp16x3", "--shapes", "4,512", "--repeat", "1", "-o", "r.json")
+    document = on_a_device(json.loads((program.folder / "r.json").read_text()))
+    accept(document, "bench")
+    (program.folder / "r.json").write_text(json.dumps(document))
+    return document
+
+
+def test_the_page_of_a_device(program, device_file):
+    program.ok("report", "r.json", "-o", "report.html")
+    root = ElementTree.fromstring((program.folder / "report.html").read_text())
+    titles = [node.text for node in root.iter() if node.tag.endswith("}h2")]
+    assert titles == ["uniform: rate against m = n = k", "uniform: roofline of NVIDIA X", "All rates"]
+    charts = list(root.iter(SVG + "svg"))
+    assert len(charts) == 4, "TFLOP/s, ratio to native, part of the ceiling, roofline"
+    labels = {"fp16x3 · cuda · NVIDIA X", "native · cuda · NVIDIA X"}
+    for chart, expected in zip(charts, (labels, labels, labels - {"native · cuda · NVIDIA X"}, labels)):
+        assert expected <= series_of(chart)
+    assert series_of(charts[3]) - labels == {"fp16 units, 800 T/s", "memory, 4 TB/s"}
+    assert "TFLOP/s" in "".join(charts[0].itertext())
+    text = "".join(root.itertext())
+    assert "on NVIDIA X: at most 800 T/s fp16, 800 T/s bf16, 1800 T/s int8, 4 T/s copy" in text
+
+
+def series_of(chart):
+    groups = [group for group in chart.iter(SVG + "g") if "series" in group.get("class").split()]
+    return {group.find(SVG + "title").text for group in groups}
+
+
+def test_the_roofline_has_its_corner_where_the_ceilings_meet(program, device_file):
+    program.ok("report", "r.json", "-o", "report.html", "--svg", "pictures")
+    (name,) = [name for name in os.listdir(program.folder / "pictures") if "roofline" in name]
+    root = ElementTree.parse(program.folder / "pictures" / name).getroot()
+    lines = {}
+    for group in root.iter(SVG + "g"):
+        if "series" in group.get("class").split():
+            path = group.find(SVG + "path").get("d")
+            lines[group.find(SVG + "title").text] = [tuple(map(float, place.split())) for place in re.split("[ML]", path)[1:]]
+    memory, units = lines["memory, 4 TB/s"], lines["fp16 units, 800 T/s"]
+    assert memory[-1] == units[0] and units[0][1] == units[1][1], "one corner, then level"
+    assert memory[0][0] == min(x for points in lines.values() for x, _ in points), "from the leftmost point on"
+    assert memory[0][1] > memory[-1][1], "upwards"
+    for x, y in lines["fp16x3 · cuda · NVIDIA X"]:
+        assert y >= units[0][1], "below what the units do at most"
+
+
+@pytest.mark.parametrize(
+    "change,message",
+    [
+        (lambda document: document.update(device=None), 'row 1: time/by is "graph", and device is null'),
+        (lambda document: document["device"].pop("name"), "device is "),
+        (lambda document: document["ceilings"].pop("copy"), "ceilings is "),
+        (lambda document: document["ceilings"]["fp16"].update(rate=0), "ceilings is "),
+        (lambda document: document["rows"][1].pop("bandwidth"), "row 2: bandwidth is null; expected: a positive number"),
+        (lambda document: document["rows"][0].update(of_ceiling=-1), "row 1: of_ceiling is -1; "),
+        (lambda document: document["rows"][0]["time"].update(by="ear"), 'row 1: time/by is "ear"; '),
+    ],
+)
+def test_nonsense_of_a_device_is_refused(program, device_file, change, message):
+    change(device_file)
+    (program.folder / "f.json").write_text(json.dumps(device_file))
+    assert program.bad("report", "f.json", "-o", "report.html").startswith("f.json: " + message)
+
+
 @pytest.mark.parametrize(
     "path,value,message",
     [
@@ -240,6 +361,8 @@ def test_nonsense_is_refused_with_its_place(program, path, value, message):
 
 def test_help(program):
     text = program.ok("bench", "--help").stdout
-    (example,) = [line for line in text.split("Example:\n")[1].splitlines() if line.startswith("  kintsugi ")]
+    example, on_device = [line for line in text.split("Example:\n")[1].splitlines() if line.startswith("  kintsugi ")]
     program.ok(*example.split()[1:], "--repeat", "1", "--baseline-size", "8")
+    result = program(*on_device.split()[1:], "--shapes", "64", "--repeat", "1")
+    assert result.status == 0 or result.stderr.startswith("kintsugi: --memory: device: "), "the words are understood"
     assert {row["problem"]["k"] for row in json.loads((program.folder / "bench.json").read_text())["rows"]} == {256, 512}

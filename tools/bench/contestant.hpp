@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "bench/device.hpp"
 #include "bench/request.hpp"
 #include "bench/verdict.hpp"
 
@@ -22,6 +24,13 @@ struct BenchMatrices {
   core::MatrixView<T> view_c() { return {c.data(), shape.m, shape.n, shape.n, 1}; }
 };
 
+// What a round says of one run.
+struct Round {
+  double seconds = 0;
+  std::optional<double> processor_seconds;  // of all threads of the program; not where a device works
+  lab::DeviceState state;                   // of the device, while it worked
+};
+
 class Contestant {
  public:
   virtual ~Contestant() = default;
@@ -29,19 +38,26 @@ class Contestant {
   virtual const std::string& name() const = 0;
   // The entries of C that it computes: all, or a leading block.
   virtual Shape shape() const = 0;
-  // Computes them; seconds by a clock of its own, since a device's time is not the host's.
-  virtual double run() = 0;
+  // Computes them into the host's C.
+  virtual void run() = 0;
+  // Times them, after a run.
+  virtual Round time_round() = 0;
+  // How: clock, stream or graph (docs/schema/bench.schema.json).
+  virtual const char* timed_by() const = 0;
   // Of the run before: whether it kept what is promised.
   virtual Verdict judge(const lab::ErrorReport& errors,
                         const std::vector<lab::EntryError>& entries) const = 0;
-  // Its members of a row, from kind to plan_seconds (docs/schema/bench.schema.json), after a run.
+  // Its members of a row, from scheme to plan_seconds (docs/schema/bench.schema.json), after a run.
   virtual Json facts() const = 0;
 };
 
-// Fails, naming the candidate, where the library makes no plan for it.
+// Fail, naming the candidate, where the library makes no plan for it.
 template <class T>
-std::unique_ptr<Contestant> library_product(const Bench& bench, const std::string& candidate,
-                                            BenchMatrices<T>& matrices);
+std::unique_ptr<Contestant> host_product(const Bench& bench, const std::string& candidate,
+                                         BenchMatrices<T>& matrices);
+template <class T>
+std::unique_ptr<Contestant> device_product(const Bench& bench, const std::string& candidate,
+                                           BenchMatrices<T>& matrices, const DeviceOperands<T>& operands);
 template <class T>
 std::unique_ptr<Contestant> plain_loop(const Bench& bench, const std::string& arithmetic,
                                        BenchMatrices<T>& matrices);

@@ -1,11 +1,9 @@
-// A candidate: a scheme, a contract, or the native product.
+#include "bench/library_product.hpp"
+
 #include <chrono>
 #include <limits>
-#include <new>
 
-#include "accuracy/methods.hpp"
 #include "accuracy/promise.hpp"
-#include "bench/contestant.hpp"
 
 namespace kintsugi::tools {
 
@@ -15,28 +13,17 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// What plans ask for.
-constexpr std::size_t workspace_alignment = 256;
-
-struct AlignedDeleter {
-  void operator()(std::byte* memory) const {
-    ::operator delete (memory, std::align_val_t{workspace_alignment});
-  }
-};
-using Workspace = std::unique_ptr<std::byte, AlignedDeleter>;
-
-Workspace make_workspace(std::size_t bytes) {
-  return Workspace(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{workspace_alignment})));
-}
-
 // The name is what runs, whatever the environment prefers.
-Plan plan_for(kintsugi_handle handle, const Bench& bench, const std::string& name, const Shape& shape) {
+Plan plan_for(kintsugi_handle handle, const Bench& bench, const std::string& name, const Shape& shape,
+              const kintsugi_queue& queue) {
   const HiddenVariables environment(
       {"KINTSUGI_SCHEME", "KINTSUGI_POLICY", "KINTSUGI_ACCURACY", "KINTSUGI_ACCUMULATOR"});
   require("--engine", kintsugi_set(handle, "engine", bench.engine.c_str()));
   require("--workspace-limit", kintsugi_set(handle, "workspace_limit", bench.workspace_limit.c_str()));
-  const kintsugi_problem problem = row_major_problem(shape, bench.type);
+  kintsugi_problem problem = row_major_problem(shape, bench.type);
+  problem.memory = bench.on_device ? KINTSUGI_DEVICE : KINTSUGI_HOST;
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
+  options.queue = queue;
   options.threads = bench.threads;
   if (name == "native") {
     options.policy = "native";
@@ -52,55 +39,54 @@ Plan plan_for(kintsugi_handle handle, const Bench& bench, const std::string& nam
 }
 
 template <class T>
-class LibraryProduct : public Contestant {
- public:
-  LibraryProduct(const Bench& bench, const std::string& name, BenchMatrices<T>& matrices)
-      : name_(name), matrices_(matrices), handle_(make_handle()) {
-    const auto start = std::chrono::steady_clock::now();
-    plan_ = plan_for(handle_.get(), bench, name, matrices.shape);
-    plan_seconds_ = seconds_since(start);
-    require(name, kintsugi_plan_workspace_size(plan_.get(), &workspace_bytes_));
-    workspace_ = make_workspace(workspace_bytes_);
-  }
-
-  const std::string& name() const override { return name_; }
-  Shape shape() const override { return matrices_.shape; }
-  double run() override;
-  Verdict judge(const lab::ErrorReport& errors, const std::vector<lab::EntryError>& entries) const override;
-  Json facts() const override;
-
- private:
-  std::string name_;
-  BenchMatrices<T>& matrices_;
-  Handle handle_;
-  Plan plan_;
-  Workspace workspace_;
-  std::size_t workspace_bytes_ = 0;
-  double plan_seconds_ = 0;
-};
-
-template <class T>
-double LibraryProduct<T>::run() {
-  const T one = 1;
-  const T zero = 0;
-  kintsugi_operands data = KINTSUGI_OPERANDS_INIT;
-  data.alpha = &one;
-  data.a = matrices_.a.data();
-  data.b = matrices_.b.data();
-  data.beta = &zero;
-  data.c = matrices_.c.data();
-  data.workspace = workspace_bytes_ > 0 ? workspace_.get() : nullptr;
-  data.workspace_size = workspace_bytes_;
-  const auto start = std::chrono::steady_clock::now();
-  require(name_, kintsugi_plan_execute(handle_.get(), plan_.get(), &data));
-  return seconds_since(start);
-}
-
-template <class T>
 Verdict contract_verdict(double coefficient, const std::vector<lab::EntryError>& entries) {
   return verdict_of("contract", coefficient, entries, [coefficient](const lab::EntryError& entry) {
     return coefficient * entry.absolute + static_cast<double>(std::numeric_limits<T>::denorm_min());
   });
+}
+
+// What `kintsugi engines` says of it: its native product's kernels, among others.
+Json details_of(const Json& engine) {
+  const Json engines = describe_engines();
+  for (const Json& candidate : engines.at("engines")) {
+    if (candidate.at("name") == engine) return candidate.at("details");
+  }
+  return nullptr;
+}
+
+// The rung that ran; of several the first.
+Json rung_that_ran(const Json& report) {
+  for (const Json& rung : report.at("rungs")) {
+    if (rung.at("entries") != 0) return rung;
+  }
+  return report.at("rungs").at(0);
+}
+
+}  // namespace
+
+template <class T>
+LibraryProduct<T>::LibraryProduct(const Bench& bench, const std::string& name, BenchMatrices<T>& matrices,
+                                  const kintsugi_queue& queue)
+    : name_(name), matrices_(matrices), handle_(make_handle()) {
+  const auto start = std::chrono::steady_clock::now();
+  plan_ = plan_for(handle_.get(), bench, name, matrices.shape, queue);
+  plan_seconds_ = seconds_since(start);
+  require(name, kintsugi_plan_workspace_size(plan_.get(), &workspace_bytes_));
+}
+
+template <class T>
+void LibraryProduct<T>::execute(const T* a, const T* b, T* c, std::byte* workspace) const {
+  const T one = 1;
+  const T zero = 0;
+  kintsugi_operands data = KINTSUGI_OPERANDS_INIT;
+  data.alpha = &one;
+  data.a = a;
+  data.b = b;
+  data.beta = &zero;
+  data.c = c;
+  data.workspace = workspace_bytes_ > 0 ? workspace : nullptr;
+  data.workspace_size = workspace_bytes_;
+  require(name_, kintsugi_plan_execute(handle_.get(), plan_.get(), &data));
 }
 
 template <class T>
@@ -117,45 +103,29 @@ Verdict LibraryProduct<T>::judge(const lab::ErrorReport& errors,
   return {"bound", bound.at("relative"), bound.at("largest_ratio"), bound.at("held").get<bool>()};
 }
 
-// What `kintsugi engines` says of it: its native product's kernels, among others.
-Json details_of(const Json& engine) {
-  const Json engines = describe_engines();
-  for (const Json& candidate : engines.at("engines")) {
-    if (candidate.at("name") == engine) return candidate.at("details");
-  }
-  return nullptr;
-}
-
 template <class T>
 Json LibraryProduct<T>::facts() const {
   const Json plan = describe(plan_);
   const Json report = report_of(handle_.get());
-  const Json& ran = report.at("rungs").at(0);
+  const Json ran = rung_that_ran(report);
   Json products = nullptr;
+  Json format = nullptr;
   for (const Json& rung : plan.at("rungs")) {
-    if (rung.at("scheme") == ran.at("scheme") && rung.contains("program"))
-      products = rung.at("program").at("products");
+    if (rung.at("scheme") != ran.at("scheme") || !rung.contains("program")) continue;
+    products = rung.at("program").at("products");
+    format = rung.at("program").at("split_a").at("format");
   }
-  return {{"kind", name_ == "native" ? "baseline" : "candidate"},
-          {"scheme", ran.at("scheme")},
+  return {{"scheme", ran.at("scheme")},
           {"engine", plan.at("engine")},
           {"engine_details", details_of(plan.at("engine"))},
           {"accumulator", ran.at("accumulator")},
           {"products", products},
+          {"format", format},
           {"workspace_bytes", workspace_bytes_},
           {"plan_seconds", plan_seconds_}};
 }
 
-}  // namespace
-
-template <class T>
-std::unique_ptr<Contestant> library_product(const Bench& bench, const std::string& candidate,
-                                            BenchMatrices<T>& matrices) {
-  return std::make_unique<LibraryProduct<T>>(bench, candidate, matrices);
-}
-
-template std::unique_ptr<Contestant> library_product(const Bench&, const std::string&, BenchMatrices<float>&);
-template std::unique_ptr<Contestant> library_product(const Bench&, const std::string&,
-                                                     BenchMatrices<double>&);
+template class LibraryProduct<float>;
+template class LibraryProduct<double>;
 
 }  // namespace kintsugi::tools

@@ -1,10 +1,9 @@
 // A baseline: a plain loop in an arithmetic wider than double, for the leading block of C alone.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 
-#include "bench/contestant.hpp"
+#include "bench/host_timing.hpp"
 #include "lab/plain_product.hpp"
 
 namespace kintsugi::tools {
@@ -21,7 +20,11 @@ class PlainLoop : public Contestant {
 
   const std::string& name() const override { return name_; }
   Shape shape() const override { return shape_; }
-  double run() override;
+  void run() override;
+  Round time_round() override {
+    return time_on_host([this] { run(); });
+  }
+  const char* timed_by() const override { return "clock"; }
   Verdict judge(const lab::ErrorReport& errors, const std::vector<lab::EntryError>& entries) const override;
   Json facts() const override;
 
@@ -34,12 +37,10 @@ class PlainLoop : public Contestant {
 };
 
 template <class T>
-double PlainLoop<T>::run() {
-  const auto start = std::chrono::steady_clock::now();
+void PlainLoop<T>::run() {
   lab::plain_product(arithmetic_, matrices_.view_a().block(0, 0, shape_.m, shape_.k),
                      matrices_.view_b().block(0, 0, shape_.k, shape_.n),
                      matrices_.view_c().block(0, 0, shape_.m, shape_.n), threads_);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 // The arithmetic's bound, its products' underflow included, then one rounding to T.
@@ -57,9 +58,9 @@ Verdict PlainLoop<T>::judge(const lab::ErrorReport&, const std::vector<lab::Entr
 
 template <class T>
 Json PlainLoop<T>::facts() const {
-  return {{"kind", "baseline"},         {"scheme", name_},        {"engine", nullptr},
-          {"engine_details", nullptr},  {"accumulator", nullptr}, {"products", nullptr},
-          {"workspace_bytes", nullptr}, {"plan_seconds", nullptr}};
+  return {
+      {"scheme", name_},     {"engine", nullptr}, {"engine_details", nullptr},  {"accumulator", nullptr},
+      {"products", nullptr}, {"format", nullptr}, {"workspace_bytes", nullptr}, {"plan_seconds", nullptr}};
 }
 
 }  // namespace

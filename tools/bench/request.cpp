@@ -14,20 +14,31 @@ void add_once(std::vector<std::string>& list, const std::string& word) {
   if (std::find(list.begin(), list.end(), word) == list.end()) list.push_back(word);
 }
 
-std::vector<std::string> parse_candidates(const std::vector<std::string>& words) {
+std::vector<std::string> parse_candidates(const std::vector<std::string>& words,
+                                          const std::vector<std::string>& baselines) {
   std::vector<std::string> candidates;
   for (const auto& word : words) {
     if (word == "native") fail("CANDIDATE", "native is a baseline: --baselines native");
+    if (std::find(baselines.begin(), baselines.end(), word) != baselines.end())
+      fail("CANDIDATE", "{} is a baseline too: it takes part once", word);
     add_once(candidates, word);
   }
   return candidates;
+}
+
+bool is_scheme(const std::string& word) {
+  const Json schemes = describe_schemes();
+  const auto& all = schemes.at("schemes");
+  return std::any_of(all.begin(), all.end(),
+                     [&](const Json& scheme) { return scheme.at("name") == without_parameters(word); });
 }
 
 std::vector<std::string> parse_baselines(const std::vector<std::string>& words) {
   std::vector<std::string> baselines;
   for (const auto& word : words) {
     try {
-      add_once(baselines, word == "native" ? word : lab::to_text(lab::parse_arithmetic(word)));
+      add_once(baselines,
+               word == "native" || is_scheme(word) ? word : lab::to_text(lab::parse_arithmetic(word)));
     } catch (const std::runtime_error& error) {
       fail("--baselines", "\"{}\" is not native, and {}", word, error.what());
     }
@@ -65,6 +76,15 @@ std::string parse_distribution(const std::string& text) {
 
 }  // namespace
 
+bool is_plain_loop(const std::string& name) {
+  try {
+    lab::parse_arithmetic(name);
+    return true;
+  } catch (const std::runtime_error&) {
+    return false;
+  }
+}
+
 bool is_contract(const std::string& candidate) {
   return candidate == "fp32" || candidate == "fp64" || candidate == "exact" ||
          candidate.find_first_of("0123456789.") == 0;
@@ -72,13 +92,14 @@ bool is_contract(const std::string& candidate) {
 
 Bench make_bench(const BenchRequest& request) {
   Bench bench;
-  bench.candidates = parse_candidates(request.candidates);
   bench.baselines = parse_baselines(request.baselines);
+  bench.candidates = parse_candidates(request.candidates, bench.baselines);
   bench.shapes = parse_shapes(request.shapes);
   bench.type = request.type == "fp32" ? Type::float32 : Type::float64;
   bench.distribution = parse_distribution(request.distribution);
   bench.seed = parse_seed("--seed", request.seed);
-  bench.engine = request.engine;
+  bench.on_device = request.memory == "device";
+  bench.engine = !request.engine.empty() ? request.engine : bench.on_device ? "cuda" : "cpu";
   bench.workspace_limit = request.workspace_limit;
   bench.threads = request.threads > 0 ? request.threads : machine().threads;
   bench.repeat = request.repeat;
@@ -95,6 +116,7 @@ Json settings_of(const Bench& bench) {
           {"type", type_text(bench.type)},
           {"distribution", bench.distribution},
           {"seed", bench.seed},
+          {"memory", bench.on_device ? "device" : "host"},
           {"engine", bench.engine},
           {"workspace_limit", bench.workspace_limit},
           {"threads", bench.threads},

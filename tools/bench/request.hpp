@@ -17,7 +17,8 @@ struct BenchRequest {
   std::string type = "fp32";
   std::string distribution = "uniform";
   std::string seed = "1";
-  std::string engine = "cpu";
+  std::string memory = "host";
+  std::string engine;  // "": cpu, or cuda for operands on a device
   std::string workspace_limit = "0";
   std::string output;
   int threads = 0;  // 0: all that the process may use
@@ -29,11 +30,12 @@ struct BenchRequest {
 // Names are those that are known, and none is there twice; the library judges schemes, engine and limit.
 struct Bench {
   std::vector<std::string> candidates;
-  std::vector<std::string> baselines;  // native, or an arithmetic of lab/plain_product.hpp
+  std::vector<std::string> baselines;  // native, schemes, and arithmetics of lab/plain_product.hpp
   std::vector<Shape> shapes;
   Type type = Type::float32;
   std::string distribution;
   std::uint64_t seed = 0;
+  bool on_device = false;  // operands are in device memory
   std::string engine;
   std::string workspace_limit;
   int threads = 0;
@@ -46,5 +48,7 @@ Json settings_of(const Bench& bench);
 
 // fp32, fp64, exact or a tolerance; else the word names a scheme.
 bool is_contract(const std::string& candidate);
+// An arithmetic of lab/plain_product.hpp.
+bool is_plain_loop(const std::string& name);
 
 }  // namespace kintsugi::tools

@@ -1,12 +1,8 @@
 #include "bench/run.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <ctime>
 #include <limits>
 #include <memory>
-#include <thread>
 
 #include "accuracy/results.hpp"
 #include "bench/contestant.hpp"
@@ -48,60 +44,43 @@ struct BenchProgress {
   void step() { bar.show(++done, total); }
 };
 
-struct Round {
-  double seconds = 0;
-  double processor_seconds = 0;  // of all threads of the program
-};
+std::vector<double> sorted(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values;
+}
 
 struct Timed {
   std::unique_ptr<Contestant> contestant;
-  Json check;
-  std::vector<Round> rounds;
+  bool baseline = false;
+  bool on_device = false;  // events count, not the host's clock
+  Json check = nullptr;
+  std::vector<Round> rounds = {};
 
-  std::vector<double> sorted(double Round::*time) const {
-    std::vector<double> times;
-    for (const Round& round : rounds) times.push_back(round.*time);
-    std::sort(times.begin(), times.end());
-    return times;
+  std::vector<double> times() const {
+    std::vector<double> seconds;
+    for (const Round& round : rounds) seconds.push_back(round.seconds);
+    return sorted(seconds);
   }
-  double quickest() const { return sorted(&Round::seconds).front(); }
   double median() const {
-    const std::vector<double> times = sorted(&Round::seconds);
-    return (times[(times.size() - 1) / 2] + times[times.size() / 2]) / 2;
+    const std::vector<double> all = times();
+    return (all[(all.size() - 1) / 2] + all[all.size() / 2]) / 2;
   }
-  double processor() const { return sorted(&Round::processor_seconds).front(); }
+  // What rates are taken over: other programs only slow a host down, a device's clocks go up and down.
+  double seconds() const { return on_device ? median() : times().front(); }
+  // The least of the host's; nothing where a device worked.
+  std::optional<double> processor() const {
+    if (on_device) return std::nullopt;
+    std::vector<double> all;
+    for (const Round& round : rounds) all.push_back(round.processor_seconds.value());
+    return sorted(all).front();
+  }
   // Two for each product of elements.
   double operations() const {
     const auto [m, n, k] = contestant->shape();
     return 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   }
-  double rate() const { return operations() / quickest(); }
-  double processor_rate() const { return operations() / processor(); }
+  double rate() const { return operations() / seconds(); }
 };
-
-double processor_seconds() {
-  timespec time{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-// OpenMP's threads spin for milliseconds when a loop is done and OpenBLAS's for 2^26 cycles, on cores that the next
-// contestant needs: there is a pause. Then it runs until 10 ms are gone, its own threads awake; the quickest run counts.
-Round time_round(Contestant& contestant) {
-  constexpr auto pause = std::chrono::milliseconds(30);
-  constexpr double enough_seconds = 0.01;
-  std::this_thread::sleep_for(pause);
-  Round quickest{HUGE_VAL, HUGE_VAL};
-  double sum = 0;
-  while (sum < enough_seconds) {
-    const double before = processor_seconds();
-    const double seconds = contestant.run();
-    quickest.processor_seconds = std::min(quickest.processor_seconds, processor_seconds() - before);
-    quickest.seconds = std::min(quickest.seconds, seconds);
-    sum += seconds;
-  }
-  return quickest;
-}
 
 Json check_document(const Verdict& verdict, const lab::ErrorReport& errors) {
   return {{"promise", verdict.promise},
@@ -134,18 +113,24 @@ void require_held(const Contestant& contestant, const Verdict& verdict, const la
 template <class T>
 class BenchShape {
  public:
-  BenchShape(const Bench& bench, const Shape& shape, BenchProgress& progress);
+  // `device` is nullptr where operands are in host memory.
+  BenchShape(const Bench& bench, const Shape& shape, const BenchDevice* device, BenchProgress& progress);
   // A row for each contestant, in the order of the command line.
   std::vector<Json> rows();
 
  private:
+  void add(const std::string& name, bool baseline);
   void check(Timed& timed);
   const lab::ExactReference<T>& reference(const Shape& computed);
   Json row_of(const Timed& timed) const;
+  void add_use(Json& row, const Timed& timed) const;
+  void add_ratios(Json& row, const Timed& timed) const;
 
   const Bench& bench_;
   BenchProgress& progress_;
+  const BenchDevice* device_;
   BenchMatrices<T> matrices_;
+  std::unique_ptr<DeviceOperands<T>> operands_;
   std::unique_ptr<lab::ExactReference<T>> whole_;
   std::unique_ptr<lab::ExactReference<T>> leading_;
   std::vector<Timed> all_;
@@ -153,15 +138,22 @@ class BenchShape {
 
 // All plans are made before anything is computed.
 template <class T>
-BenchShape<T>::BenchShape(const Bench& bench, const Shape& shape, BenchProgress& progress)
-    : bench_(bench), progress_(progress), matrices_(bench, shape) {
-  for (const auto& name : bench.candidates)
-    all_.push_back({library_product<T>(bench, name, matrices_), {}, {}});
-  for (const auto& name : bench.baselines) {
-    all_.push_back({name == "native" ? library_product<T>(bench, name, matrices_)
-                                     : plain_loop<T>(bench, name, matrices_),
-                    {},
-                    {}});
+BenchShape<T>::BenchShape(const Bench& bench, const Shape& shape, const BenchDevice* device,
+                          BenchProgress& progress)
+    : bench_(bench), progress_(progress), device_(device), matrices_(bench, shape) {
+  if (device != nullptr) operands_ = std::make_unique<DeviceOperands<T>>(*device, matrices_);
+  for (const auto& name : bench.candidates) add(name, false);
+  for (const auto& name : bench.baselines) add(name, true);
+}
+
+template <class T>
+void BenchShape<T>::add(const std::string& name, bool baseline) {
+  if (is_plain_loop(name)) {
+    all_.push_back({plain_loop<T>(bench_, name, matrices_), baseline});
+  } else if (operands_ == nullptr) {
+    all_.push_back({host_product<T>(bench_, name, matrices_), baseline});
+  } else {
+    all_.push_back({device_product<T>(bench_, name, matrices_, *operands_), baseline, true});
   }
 }
 
@@ -198,6 +190,15 @@ void BenchShape<T>::check(Timed& timed) {
   progress_.step();
 }
 
+Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+
+Json time_document(const Timed& timed) {
+  const std::vector<double> times = timed.times();
+  return {{"minimum", times.front()},      {"median", timed.median()},
+          {"maximum", times.back()},       {"processor", number_or_null(timed.processor())},
+          {"rounds", timed.rounds.size()}, {"by", timed.contestant->timed_by()}};
+}
+
 template <class T>
 Json BenchShape<T>::row_of(const Timed& timed) const {
   const Contestant& contestant = *timed.contestant;
@@ -205,26 +206,43 @@ Json BenchShape<T>::row_of(const Timed& timed) const {
   const Shape computed = contestant.shape();
   Json row{{"problem", {{"m", m}, {"n", n}, {"k", k}, {"type", type_text(bench_.type)}}},
            {"distribution", bench_.distribution},
-           {"name", contestant.name()}};
+           {"name", contestant.name()},
+           {"kind", timed.baseline ? "baseline" : "candidate"}};
   row.update(contestant.facts());
   row["threads"] = bench_.threads;
   row["computed"] = {{"m", computed.m}, {"n", computed.n}};
   row["check"] = timed.check;
-  row["time"] = {{"minimum", timed.quickest()},
-                 {"median", timed.median()},
-                 {"processor", timed.processor()},
-                 {"rounds", timed.rounds.size()}};
+  row["time"] = time_document(timed);
   row["rate"] = timed.rate();
+  add_use(row, timed);
+  add_ratios(row, timed);
+  return row;
+}
+
+// How much of what the device can do at most.
+template <class T>
+void BenchShape<T>::add_use(Json& row, const Timed& timed) const {
+  const Shape shape = timed.contestant->shape();
+  const auto entries = static_cast<double>(shape.m * shape.k + shape.k * shape.n + shape.m * shape.n);
+  row["bandwidth"] = entries * sizeof(T) / timed.seconds();
+  const double ceiling =
+      timed.on_device && row.at("format").is_string() ? device_->ceiling(row.at("format")) : 0;
+  row["of_ceiling"] = ceiling > 0 ? Json(row.at("products").get<double>() * timed.rate() / ceiling) : Json();
+  row.update(state_document(timed.rounds.back().state));
+}
+
+template <class T>
+void BenchShape<T>::add_ratios(Json& row, const Timed& timed) const {
   row["ratios"] = Json::object();
   row["processor_ratios"] = Json::object();
   for (const Timed& other : all_) {
-    const bool baseline = std::find(bench_.baselines.begin(), bench_.baselines.end(),
-                                    other.contestant->name()) != bench_.baselines.end();
-    if (!baseline) continue;
-    row["ratios"][other.contestant->name()] = timed.rate() / other.rate();
-    row["processor_ratios"][other.contestant->name()] = timed.processor_rate() / other.processor_rate();
+    if (!other.baseline) continue;
+    const std::string& name = other.contestant->name();
+    row["ratios"][name] = timed.rate() / other.rate();
+    if (!timed.processor() || !other.processor()) continue;
+    row["processor_ratios"][name] =
+        timed.operations() / *timed.processor() / (other.operations() / *other.processor());
   }
-  return row;
 }
 
 template <class T>
@@ -232,7 +250,7 @@ std::vector<Json> BenchShape<T>::rows() {
   for (Timed& timed : all_) check(timed);
   for (int round = 0; round < bench_.repeat; ++round) {
     for (Timed& timed : all_) {
-      timed.rounds.push_back(time_round(*timed.contestant));
+      timed.rounds.push_back(timed.contestant->time_round());
       progress_.step();
     }
   }
@@ -241,9 +259,10 @@ std::vector<Json> BenchShape<T>::rows() {
   return rows;
 }
 
-std::vector<Json> shape_rows(const Bench& bench, const Shape& shape, BenchProgress& progress) {
-  if (bench.type == Type::float32) return BenchShape<float>(bench, shape, progress).rows();
-  return BenchShape<double>(bench, shape, progress).rows();
+std::vector<Json> shape_rows(const Bench& bench, const Shape& shape, const BenchDevice* device,
+                             BenchProgress& progress) {
+  if (bench.type == Type::float32) return BenchShape<float>(bench, shape, device, progress).rows();
+  return BenchShape<double>(bench, shape, device, progress).rows();
 }
 
 }  // namespace
@@ -255,7 +274,11 @@ BenchMatrices<T>::BenchMatrices(const Bench& bench, const Shape& size)
 
 Json run_bench(const Bench& bench, const std::string& file) {
   if (!file.empty()) check_writable(file);
+  if (bench.on_device) require_device();
+  const auto device = bench.on_device ? std::make_unique<BenchDevice>() : nullptr;
   Json result = document("bench");
+  result["device"] = device ? device->description() : Json();
+  result["ceilings"] = device ? device->ceilings() : Json();
   result["settings"] = settings_of(bench);
   result["seed"] = sample_seed;
   result["rows"] = Json::array();
@@ -263,7 +286,8 @@ Json run_bench(const Bench& bench, const std::string& file) {
   progress.total = std::ssize(bench.shapes) * (std::ssize(bench.candidates) + std::ssize(bench.baselines)) *
                    (bench.repeat + 1);
   for (const Shape& shape : bench.shapes) {
-    for (Json& row : shape_rows(bench, shape, progress)) result["rows"].push_back(std::move(row));
+    for (Json& row : shape_rows(bench, shape, device.get(), progress))
+      result["rows"].push_back(std::move(row));
     if (file.empty()) continue;
     const std::string text = results_text(result);
     AtomicFile output(file);

@@ -123,6 +123,42 @@ bool is_ratios(const Json& value) {
   return value.is_object() && std::all_of(value.begin(), value.end(), is_positive);
 }
 
+bool is_positive_or_null(const Json& value) { return value.is_null() || is_positive(value); }
+
+bool is_way_of_timing(const Json& value) {
+  return value.is_null() || value == "clock" || value == "stream" || value == "graph";
+}
+
+bool is_device(const Json& value) {
+  return value.is_null() || (value.is_object() && is_text(value.value("name", Json())));
+}
+
+bool is_ceilings(const Json& value) {
+  const auto is_ceiling = [](const Json& ceiling) {
+    return ceiling.is_object() && is_positive(ceiling.value("rate", Json()));
+  };
+  return value.is_null() ||
+         (value.is_object() && value.contains("copy") && std::all_of(value.begin(), value.end(), is_ceiling));
+}
+
+// Files of older programs have none of it.
+const std::vector<Member>& bench_head_members() {
+  static const std::vector<Member> members{
+      {"/device", "null, or an object with a name", is_device},
+      {"/ceilings", "null, or an object with copy and other positive rates", is_ceilings}};
+  return members;
+}
+
+// What a device has worked at.
+const std::vector<Member>& device_row_members() {
+  static const std::vector<Member> members{
+      {"/bandwidth", "a positive number", is_positive},
+      {"/products", "a number from 0 up or null",
+       [](const Json& value) { return value.is_null() || is_count(value); }},
+      {"/format", "a text or null", is_text_or_null}};
+  return members;
+}
+
 const std::vector<Member>& bench_members() {
   static const std::vector<Member> members{
       {"/problem/m", "a number from 1 up", is_size},
@@ -143,7 +179,11 @@ const std::vector<Member>& bench_members() {
       {"/check/largest_ratio", "a number or null", is_number_or_null},
       {"/time/minimum", "a positive number", is_positive},
       {"/time/median", "a positive number", is_positive},
+      {"/time/by", "clock, stream or graph", is_way_of_timing},
       {"/rate", "a positive number", is_positive},
+      {"/of_ceiling", "a positive number or null", is_positive_or_null},
+      {"/power_watts", "a number or null", is_number_or_null},
+      {"/clock_mhz", "a number or null", is_number_or_null},
       {"/ratios", "an object of positive numbers", is_ratios}};
   return members;
 }
@@ -174,9 +214,16 @@ void check_accuracy(const std::string& file, const Json& document) {
 
 void check_bench(const std::string& file, const Json& document) {
   check_members(file, "", document, head_members());
+  check_members(file, "", document, bench_head_members());
+  const bool has_device = !document.value("device", Json()).is_null();
   int number = 0;
-  for (const Json& row : document.at("rows"))
-    check_members(file, fmt::format("row {}: ", ++number), row, bench_members());
+  for (const Json& row : document.at("rows")) {
+    const std::string where = fmt::format("row {}: ", ++number);
+    check_members(file, where, row, bench_members());
+    if (row.at("time").value("by", "clock") == "clock") continue;
+    if (!has_device) fail(file, "{}time/by is {}, and device is null", where, row.at("time").at("by").dump());
+    check_members(file, where, row, device_row_members());
+  }
 }
 
 }  // namespace kintsugi::tools

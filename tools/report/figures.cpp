@@ -7,6 +7,8 @@
 #include <set>
 
 #include "report/dimensions.hpp"
+#include "report/looks.hpp"
+#include "report/roofline.hpp"
 
 namespace kintsugi::tools {
 
@@ -55,56 +57,6 @@ std::vector<Group> groups_of(const std::vector<Json>& rows, const Dimension& dim
   return groups;
 }
 
-std::string text_of(const std::string& scheme, const Json& row) {
-  std::string text = scheme + " · " + cell(row, "engine");
-  if (!cell(row, "accumulator").empty()) text += " · " + cell(row, "accumulator");
-  return text;
-}
-
-// Colours stand for schemes, dashes and markers for engine and accumulator, in every figure alike.
-struct Looks {
-  std::vector<std::string> schemes;
-  std::vector<std::string> engines;
-
-  explicit Looks(const std::vector<Json>& rows) {
-    for (const Json& row : rows) {
-      if (cell(row, "scheme") != "native") index(schemes, cell(row, "scheme"));
-      index(engines, engine_of(row));
-    }
-  }
-  static std::string engine_of(const Json& row) { return cell(row, "engine") + cell(row, "accumulator"); }
-  static int index(std::vector<std::string>& names, const std::string& name) {
-    const auto found = std::find(names.begin(), names.end(), name);
-    const auto place = static_cast<int>(found - names.begin());
-    if (found == names.end()) names.push_back(name);
-    return place;
-  }
-  // `scheme` stands for the row's own where a part of that runs along x.
-  Series series_of(const Json& row, const std::string& scheme) {
-    return {text_of(scheme, row),
-            scheme == "native" ? -1 : index(schemes, scheme),
-            index(engines, engine_of(row)),
-            {}};
-  }
-};
-
-// Of the seeds of a point the largest.
-void add_point(Series& series, double x, double y) {
-  if (!series.points.empty() && series.points.back().first == x) {
-    series.points.back().second = std::max(series.points.back().second, y);
-  } else {
-    series.points.emplace_back(x, y);
-  }
-}
-
-Series& series_in(Chart& chart, const Series& wanted) {
-  const auto found = std::find_if(chart.series.begin(), chart.series.end(),
-                                  [&](const Series& series) { return series.label == wanted.label; });
-  if (found != chart.series.end()) return *found;
-  chart.series.push_back(wanted);
-  return chart.series.back();
-}
-
 // Rows may lack a measure: an older file, a machine without it, an engine without a native product. Native is
 // not compared with itself.
 std::optional<double> value_of(const Json& row, const Measure& measure) {
@@ -147,7 +99,7 @@ Chart make_chart(const Group& group, const Dimension& dimension, const Measure& 
   add_level(chart, group, measure, looks);
   // The contract is one of componentwise errors.
   if (std::string(measure.member) == "max_componentwise" && !chart.series.empty())
-    chart.limit = contract_line(group);
+    chart.limits.push_back(contract_line(group));
   return chart;
 }
 
@@ -228,8 +180,6 @@ bool takes(const std::vector<std::string>& wanted, const std::string& name) {
 
 }  // namespace
 
-std::string method_text(const Json& row) { return text_of(cell(row, "scheme"), row); }
-
 std::vector<Figure> make_figures(const std::vector<Json>& rows, const Selection& selection) {
   Looks looks(rows);
   std::vector<Figure> figures;
@@ -248,6 +198,7 @@ std::vector<Figure> make_figures(const std::vector<Json>& rows, const Selection&
       figures.push_back(std::move(figure));
     }
   }
+  add_rooflines(rows, looks, figures);
   add_histograms(rows, looks, figures);
   return figures;
 }

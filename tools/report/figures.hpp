@@ -18,7 +18,7 @@ struct Measure {
   const char* label;
   MeasureKind kind = MeasureKind::error;
 };
-inline constexpr std::array<Measure, 9> measures{{
+inline constexpr std::array<Measure, 11> measures{{
     {"frobenius_relative", "Frobenius, |C - R| / |R|"},
     {"max_componentwise", "largest componentwise, |C - R| / (|A||B|)"},
     {"max_relative", "largest relative, |C - R| / |R|"},
@@ -28,7 +28,9 @@ inline constexpr std::array<Measure, 9> measures{{
      MeasureKind::difference_to_native},
     {"le_gemm_mred", "MRED, mean |C - S| / |S|, S native", MeasureKind::difference_to_native},
     {"rate", "rate in GFLOP/s, 2 m n k over the quickest time", MeasureKind::rate},
+    {"device_rate", "rate in TFLOP/s, 2 m n k over the median time", MeasureKind::rate},
     {"ratio_to_native", "rate over the native product's", MeasureKind::rate},
+    {"of_ceiling", "part of what the slices' matrix units do at most", MeasureKind::rate},
 }};
 
 struct Picture {
@@ -50,13 +52,10 @@ struct Selection {
   std::size_t least_values = 2;  // along x
 };
 
-// Errors, or the rates of rows of rate_row(), against k for each distribution and m, n; against m = n for each distribution and k; against m = n = k; against
-// a parameter of the distribution or of the scheme: wherever there are two values or more, and one picture for
-// every measure that the rows have. Then the histograms, one figure for each cell that has them. fp32 and fp64 are
-// in figures of their own.
+// Errors, or the rates of rows of rate_row(), against k for each distribution and m, n; against m = n for each
+// distribution and k; against m = n = k; against a parameter of the distribution or of the scheme: wherever there are
+// two values or more, and one picture for every measure that the rows have. Then the rooflines of devices, and the
+// histograms, one figure for each cell that has them. fp32 and fp64 are in figures of their own.
 std::vector<Figure> make_figures(const std::vector<Json>& rows, const Selection& selection = {});
-
-// scheme, engine and accumulator of a row.
-std::string method_text(const Json& row);
 
 }  // namespace kintsugi::tools

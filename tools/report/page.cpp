@@ -24,13 +24,26 @@ std::string page_style() {
   return style;
 }
 
+// "; on NVIDIA H200: at most 850 T/s fp16, 4.26 T/s copy"
+std::string device_text(const Json& document) {
+  const Json device = document.value("device", Json());
+  if (device.is_null()) return "";
+  std::string text = "; on " + cell(device, "name");
+  const char* before = ": at most ";
+  for (const auto& [name, ceiling] : document.at("ceilings").items()) {
+    text += fmt::format("{}{:.4g} T/s {}", before, 1e-12 * read_number(ceiling.at("rate")), name);
+    before = ", ";
+  }
+  return text;
+}
+
 std::string file_section(const Source& file) {
   const Json& machine = file.document.at("machine");
-  return fmt::format("<li>{}: {} rows; Kintsugi {}, commit {}; {}, {} threads, {}<br/><code>{}</code></li>\n",
-                     escaped(file.name), file.document.at("rows").size(),
-                     escaped(cell(file.document, "version")), escaped(cell(file.document, "commit")),
-                     escaped(cell(machine, "processor")), cell(machine, "threads"),
-                     escaped(cell(machine, "system")), escaped(file.command));
+  return fmt::format(
+      "<li>{}: {} rows; Kintsugi {}, commit {}; {}, {} threads, {}{}<br/><code>{}</code></li>\n",
+      escaped(file.name), file.document.at("rows").size(), escaped(cell(file.document, "version")),
+      escaped(cell(file.document, "commit")), escaped(cell(machine, "processor")), cell(machine, "threads"),
+      escaped(cell(machine, "system")), escaped(device_text(file.document)), escaped(file.command));
 }
 
 bool is_drawn(const std::vector<Figure>& figures, int measure) {
@@ -141,7 +154,7 @@ std::string legend_of(const std::vector<Json>& rows) {
     html +=
         "<p>Rates are of one run a file: every result was checked, then all were timed in turns. A point is "
         "the largest of its files. Colours are candidates and baselines, dashes and markers engines and "
-        "threads.</p>\n";
+        "threads or devices.</p>\n";
   return html;
 }
 

@@ -26,6 +26,17 @@ std::string ratios_text(const Json& ratios) {
   return text;
 }
 
+// Host files of older programs say nothing of it.
+bool on_device(const Json& row) { return row.at("time").value("by", "clock") != "clock"; }
+
+std::string percent_text(const Json& fraction) {
+  return fraction.is_null() ? "-" : fmt::format("{:.1f} %", 100 * read_number(fraction));
+}
+
+std::string number_text(const Json& number) {
+  return number.is_null() ? "-" : fmt::format("{:.4g}", read_number(number));
+}
+
 std::string table_row(const Json& row) {
   std::string html = "<tr>";
   const auto add = [&html](const std::string& text) { html += "<td>" + escaped(text) + "</td>"; };
@@ -39,6 +50,9 @@ std::string table_row(const Json& row) {
   add(seconds_text(row.at("time").at("median")));
   add(fmt::format("{:.4g}", 1e-9 * read_number(row.at("rate"))));
   add(ratios_text(row.at("ratios")));
+  add(percent_text(row.value("of_ceiling", Json())));
+  add(number_text(row.value("power_watts", Json())));
+  add(number_text(row.value("clock_mhz", Json())));
   add(check_text(row.at("check")));
   add(row.at("workspace_bytes").is_null() ? "-" : bytes_text(read_number(row.at("workspace_bytes"))));
   return html + "</tr>\n";
@@ -46,16 +60,22 @@ std::string table_row(const Json& row) {
 
 }  // namespace
 
-Json rate_row(const Json& row) {
+Json rate_row(const Json& document, const Json& row) {
   const Json& engine = row.at("engine");
-  return {{"problem", row.at("problem")},
-          {"distribution", row.at("distribution")},
-          {"scheme", row.at("name")},
-          {"engine", engine.is_null() ? Json("plain loop") : engine},
-          {"accumulator", "threads: " + cell(row, "threads")},
-          {"rate", 1e-9 * read_number(row.at("rate"))},
-          {"ratio_to_native", row.at("ratios").value("native", Json())},
-          {"bench", row}};
+  const bool device = on_device(row);
+  const double rate = read_number(row.at("rate"));
+  return {
+      {"problem", row.at("problem")},
+      {"distribution", row.at("distribution")},
+      {"scheme", row.at("name")},
+      {"engine", engine.is_null() ? Json("plain loop") : engine},
+      {"accumulator", device ? document.at("device").at("name") : Json("threads: " + cell(row, "threads"))},
+      {"rate", device ? Json() : Json(1e-9 * rate)},
+      {"device_rate", device ? Json(1e-12 * rate) : Json()},
+      {"ratio_to_native", row.at("ratios").value("native", Json())},
+      {"of_ceiling", row.value("of_ceiling", Json())},
+      {"ceilings", device ? document.at("ceilings") : Json()},
+      {"bench", row}};
 }
 
 bool is_rate_row(const Json& row) { return row.contains("rate"); }
@@ -63,9 +83,26 @@ bool is_rate_row(const Json& row) { return row.contains("rate"); }
 std::string rate_table(const std::vector<Json>& rows) {
   if (std::none_of(rows.begin(), rows.end(), is_rate_row)) return "";
   std::string html = "<h2>All rates</h2>\n<div class=\"wide\"><table>\n<thead><tr>";
-  for (const char* head :
-       {"distribution", "candidate", "ran", "engine", "its kernels", "m", "n", "k", "type", "threads",
-        "computed", "quickest", "median", "GFLOP/s", "of the baselines", "largest error", "workspace"})
+  for (const char* head : {"distribution",
+                           "candidate",
+                           "ran",
+                           "engine",
+                           "its kernels",
+                           "m",
+                           "n",
+                           "k",
+                           "type",
+                           "threads",
+                           "computed",
+                           "quickest",
+                           "median",
+                           "GFLOP/s",
+                           "of the baselines",
+                           "of its units",
+                           "W",
+                           "MHz",
+                           "largest error",
+                           "workspace"})
     html += fmt::format("<th>{}</th>", head);
   html += "</tr></thead>\n<tbody>\n";
   for (const Json& row : rows) {

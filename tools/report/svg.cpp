@@ -55,7 +55,7 @@ std::vector<std::pair<double, double>> drawable_points(const Chart& chart) {
     }
   };
   for (const Series& series : chart.series) add(series);
-  add(chart.limit);
+  for (const Series& limit : chart.limits) add(limit);
   return points;
 }
 
@@ -198,7 +198,10 @@ std::string legend(const Chart& chart) {
     result += legend_entry(series, y, !chart.steps);
     y += legend_line;
   }
-  if (!chart.limit.points.empty()) result += legend_entry(chart.limit, y, false);
+  for (const Series& limit : chart.limits) {
+    result += legend_entry(limit, y, false);
+    y += legend_line;
+  }
   return result;
 }
 
@@ -249,13 +252,14 @@ std::string chart_style() {
 }
 
 std::string draw(const Chart& chart, const std::string& style) {
-  const double lines = static_cast<double>(chart.series.size()) + 2;
+  const double lines = static_cast<double>(chart.series.size() + chart.limits.size()) + 1;
   const double height = std::max(280.0, lines * legend_line);
   const auto points = drawable_points(chart);
   const Axis x = x_axis(chart, points);
   const Axis y = y_axis(chart, points, height);
-  std::size_t longest = chart.limit.label.size();
+  std::size_t longest = 0;
   for (const Series& series : chart.series) longest = std::max(longest, series.label.size());
+  for (const Series& limit : chart.limits) longest = std::max(longest, limit.label.size());
   const double width = std::max(legend_left + 44 + 7 * static_cast<double>(longest),
                                 8 + 8 * static_cast<double>(chart.title.size()));
   std::string svg = fmt::format(
@@ -269,7 +273,7 @@ std::string draw(const Chart& chart, const std::string& style) {
   svg += x_ticks(chart, x, top + height, points) + y_ticks(chart, y);
   const auto place_x = [&x](double value) { return x.place(value); };
   const auto place_y = [&y](double value) { return y.place(value); };
-  if (!chart.limit.points.empty()) svg += line_of(chart, chart.limit, place_x, place_y, false);
+  for (const Series& limit : chart.limits) svg += line_of(chart, limit, place_x, place_y, false);
   for (const Series& series : chart.series) svg += line_of(chart, series, place_x, place_y, !chart.steps);
   return svg + legend(chart) + "</svg>\n";
 }

@@ -20,7 +20,7 @@ struct Chart {
   std::string y_label;
   bool log_x = true;
   std::vector<Series> series;
-  Series limit;  // drawn without markers; no points: none
+  std::vector<Series> limits;  // drawn without markers
   bool log_y = true;
   bool steps = false;  // a histogram: a point's y holds from the x before it to its own
 };

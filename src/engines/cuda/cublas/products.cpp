@@ -113,6 +113,11 @@ double weight_of_term(const Schedule& schedule, std::size_t t) {
   return power_of_two(exponent);
 }
 
+// Indices of k that leave at once, the padding with them: int8 products take multiples of four alone.
+std::int64_t block_of(const Schedule& schedule, const Slices& slices) {
+  return schedule.k_block == 0 ? slices.vector_stride() : std::min(schedule.k_block, slices.vector_stride());
+}
+
 std::byte* vectors_from(const Slices& slices, int slice, std::int64_t p) {
   return slices.data + static_cast<std::size_t>(slice * slices.slice_stride() + p) * slices.element_bytes();
 }
@@ -123,7 +128,7 @@ void multiply_floating(const Queue& queue, const Schedule& schedule, const Slice
                        const Accumulators& sums, std::byte* scratch) {
   const TermProducts products(queue, a, b, sums.rows, scratch);
   std::array<bool, max_groups> begun{};
-  const std::int64_t block = schedule.block_length(a.k);
+  const std::int64_t block = block_of(schedule, a);
   for (std::int64_t p = 0; p < a.k; p += block) {
     for (std::size_t t = 0; t < schedule.terms.size(); ++t) {
       const Term& term = schedule.terms[t];
@@ -139,7 +144,7 @@ void multiply_floating(const Queue& queue, const Schedule& schedule, const Slice
 void multiply_integers(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                        const Accumulators& sums, std::byte* scratch) {
   auto* inside = reinterpret_cast<std::int32_t*>(scratch + aligned_size(vendor_workspace_bytes));
-  const std::int64_t block = schedule.block_length(a.k);
+  const std::int64_t block = block_of(schedule, a);
   for (std::int64_t p = 0; p < a.k; p += block) {
     for (int g = 0; g < schedule.groups; ++g) {
       {

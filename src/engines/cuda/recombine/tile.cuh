@@ -93,7 +93,7 @@ class EntrySquare {
 
   // As bytes: entries have constructors, shared memory has none.
   __device__ static T* staging() {
-    __shared__ alignas(16) unsigned char bytes[square * (square + 1) * sizeof(T)];
+    alignas(16) __shared__ unsigned char bytes[square * (square + 1) * sizeof(T)];
     return reinterpret_cast<T*>(bytes);
   }
 

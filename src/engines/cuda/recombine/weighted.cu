@@ -64,19 +64,20 @@ class Weighted {
 
 }  // namespace
 
-#define KINTSUGI_WEIGHTED(name, T, Part)                                                         \
-  extern "C" __global__ void __launch_bounds__(tile_threads, 2)                                  \
+// `blocks` on a multiprocessor at least: as many as there are registers for.
+#define KINTSUGI_WEIGHTED(name, T, Part, blocks)                                                 \
+  extern "C" __global__ void __launch_bounds__(tile_threads, blocks)                             \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ WeightedSums sums) { \
     recombine_tile<T>(tile, Weighted<T, Part>(sums));                                            \
   }
-KINTSUGI_WEIGHTED(weighted_f32_of_floats, float, float)
-KINTSUGI_WEIGHTED(weighted_f64_of_floats, double, float)
-KINTSUGI_WEIGHTED(weighted_c32_of_floats, std::complex<float>, float)
-KINTSUGI_WEIGHTED(weighted_c64_of_floats, std::complex<double>, float)
-KINTSUGI_WEIGHTED(weighted_f32_of_integers, float, std::int64_t)
-KINTSUGI_WEIGHTED(weighted_f64_of_integers, double, std::int64_t)
-KINTSUGI_WEIGHTED(weighted_c32_of_integers, std::complex<float>, std::int64_t)
-KINTSUGI_WEIGHTED(weighted_c64_of_integers, std::complex<double>, std::int64_t)
+KINTSUGI_WEIGHTED(weighted_f32_of_floats, float, float, 3)
+KINTSUGI_WEIGHTED(weighted_f64_of_floats, double, float, 3)
+KINTSUGI_WEIGHTED(weighted_c32_of_floats, std::complex<float>, float, 2)
+KINTSUGI_WEIGHTED(weighted_c64_of_floats, std::complex<double>, float, 2)
+KINTSUGI_WEIGHTED(weighted_f32_of_integers, float, std::int64_t, 2)
+KINTSUGI_WEIGHTED(weighted_f64_of_integers, double, std::int64_t, 2)
+KINTSUGI_WEIGHTED(weighted_c32_of_integers, std::complex<float>, std::int64_t, 2)
+KINTSUGI_WEIGHTED(weighted_c64_of_integers, std::complex<double>, std::int64_t, 2)
 #undef KINTSUGI_WEIGHTED
 
 }  // namespace kintsugi::core::cuda

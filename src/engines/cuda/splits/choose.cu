@@ -49,9 +49,11 @@ __device__ RangeSummary summarize_by_block(const VectorRange* ranges, std::int64
   return extremes.summary();
 }
 
-__device__ std::int32_t first_rung(const DeviceRungs& rungs, std::int32_t span) {
+__device__ std::int32_t first_rung(const DeviceRungs& rungs, const RangeSummary& a, const RangeSummary& b) {
+  const std::int32_t span = max(a.largest_span, b.largest_span);
+  const std::int32_t exponent = max(a.largest, b.largest);
   for (int rung = 0; rung < rungs.count; ++rung) {
-    if (span <= rungs.spans[rung]) return rung;
+    if (span <= rungs.spans[rung] && exponent <= rungs.exponents[rung]) return rung;
   }
   return DeviceChoice::none;
 }
@@ -82,7 +84,7 @@ extern "C" __global__ void __launch_bounds__(choice_threads)
   } else {
     choice.a = summarize_by_block(task.ranges[0], task.vectors[0]);
     choice.b = summarize_by_block(task.ranges[1], task.vectors[1]);
-    choice.rung = first_rung(task.rungs, max(choice.a.largest_span, choice.b.largest_span));
+    choice.rung = first_rung(task.rungs, choice.a, choice.b);
   }
   if (threadIdx.x != 0) return;
   *task.choice = choice;

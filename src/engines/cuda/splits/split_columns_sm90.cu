@@ -1,15 +1,12 @@
 // Splits of vectors that lie beside each other, element by element: the blocks of a cluster hold a panel of vectors, a
 // part of k each, read it once and write it transposed.
-#include <cooperative_groups.h>
-
+#include "engines/cuda/splits/cluster.cuh"
 #include "engines/cuda/splits/elements.cuh"
 #include "engines/cuda/splits/operands.cuh"
 
 namespace kintsugi::core::cuda {
 
 namespace {
-
-namespace groups = cooperative_groups;
 
 template <class Source>
 struct Panel {
@@ -102,16 +99,15 @@ __device__ void load_part(const SplitTask& task, std::int64_t first_vector, std:
 // Ranges of the panel's vectors from those of all parts. Every block finds them, the first one writes them.
 template <class Source, ElementKind kind>
 __device__ void finish_ranges(const SplitTask& task, std::int64_t first_vector, PanelRanges<Source>& ranges) {
-  const groups::cluster_group cluster = groups::this_cluster();
   const std::int64_t vector = first_vector + threadIdx.x;
   if (threadIdx.x < Panel<Source>::width && vector < task.vectors) {
     Magnitudes<Source> magnitudes;
     for (unsigned block = 0; block < cluster_blocks; ++block)
-      magnitudes.add(*cluster.map_shared_rank(&ranges.magnitudes[threadIdx.x], block));
+      magnitudes.add(*of_block(&ranges.magnitudes[threadIdx.x], block));
     VectorRange range = task.ranges_known ? task.ranges[vector] : magnitudes.range();
     const SplitRule rule = rule_of(task);
     set_scale(range, rule);
-    if (cluster.block_rank() == 0) {
+    if (block_in_cluster() == 0) {
       if (task.ranges_known) {
         task.ranges[vector].scale = range.scale;
       } else {
@@ -129,13 +125,15 @@ __device__ void write_part(const SplitTask& task, std::int64_t first_vector, std
                            const Source* part, const PanelRanges<Source>& ranges) {
   using Shape = Panel<Source>;
   constexpr int beside = 8;
-  const int count = Shape::length(task) / panel_group * Shape::width;
+  constexpr int groups_of_warp = 32 / beside;
+  const int groups_of_part = Shape::length(task) / panel_group;
+  const int count = (groups_of_part + groups_of_warp - 1) / groups_of_warp * groups_of_warp * Shape::width;
   for (int e = static_cast<int>(threadIdx.x); e < count; e += static_cast<int>(blockDim.x)) {
     const int lane = e % 32;
     const int v = e / 32 % (Shape::width / beside) * beside + lane % beside;
-    const int g = e / 32 / (Shape::width / beside) * 4 + lane / beside;
+    const int g = e / 32 / (Shape::width / beside) * groups_of_warp + lane / beside;
     const std::int64_t vector = first_vector + v;
-    if (g >= Shape::length(task) / panel_group) continue;
+    if (g >= groups_of_part) continue;
     const std::int64_t place = vector * task.vector_stride + first_element + g * panel_group;
     if (vector >= task.vectors) {
       write_zeros<panel_group>(task, place);
@@ -152,35 +150,35 @@ __device__ void split_columns(const SplitTasks& tasks) {
   extern __shared__ __align__(sizeof(uint4)) unsigned char memory[];
   __shared__ PanelRanges<Source> ranges;
   auto* part = reinterpret_cast<Source*>(memory);
-  groups::cluster_group cluster = groups::this_cluster();
   std::int64_t block = blockIdx.x;
   const SplitTask& task = task_of_block(tasks, block);
   const std::int64_t first_vector = block / cluster_blocks * Panel<Source>::width;
-  const std::int64_t first_element = cluster.block_rank() * Panel<Source>::length(task);
+  const std::int64_t first_element = block_in_cluster() * Panel<Source>::length(task);
   if (threadIdx.x < Panel<Source>::width) ranges.magnitudes[threadIdx.x] = {};
   __syncthreads();
   load_part(task, first_vector, first_element, part, ranges);
-  cluster.sync();
+  synchronize_cluster();
   finish_ranges<Source, kind>(task, first_vector, ranges);
-  cluster.sync();  // nobody leaves while others read its magnitudes
+  synchronize_cluster();  // nobody leaves while others read its magnitudes
   write_part<Source, kind>(task, first_vector, first_element, part, ranges);
 }
 
 }  // namespace
 
-#define KINTSUGI_SPLIT_COLUMNS(Source, kind)                                                              \
-  extern "C" __global__ void __cluster_dims__(cluster_blocks, 1, 1) __launch_bounds__(cluster_threads, 2) \
-      split_columns_##Source##_##kind(const __grid_constant__ SplitTasks tasks) {                         \
-    split_columns<Source, ElementKind::kind>(tasks);                                                      \
+// Blocks of the most threads that a multiprocessor shall hold, as for rows.
+#define KINTSUGI_SPLIT_COLUMNS(Source, kind, blocks)                                                       \
+  extern "C" __global__ void __cluster_dims__(cluster_blocks, 1, 1) __launch_bounds__(                     \
+      cluster_threads, blocks) split_columns_##Source##_##kind(const __grid_constant__ SplitTasks tasks) { \
+    split_columns<Source, ElementKind::kind>(tasks);                                                       \
   }
 
-KINTSUGI_SPLIT_COLUMNS(float, fp16)
-KINTSUGI_SPLIT_COLUMNS(float, bf16)
-KINTSUGI_SPLIT_COLUMNS(float, tf32)
-KINTSUGI_SPLIT_COLUMNS(float, quantised)
-KINTSUGI_SPLIT_COLUMNS(float, digits)
-KINTSUGI_SPLIT_COLUMNS(float, residues)
-KINTSUGI_SPLIT_COLUMNS(double, digits)
-KINTSUGI_SPLIT_COLUMNS(double, residues)
+KINTSUGI_SPLIT_COLUMNS(float, fp16, 2)
+KINTSUGI_SPLIT_COLUMNS(float, bf16, 2)
+KINTSUGI_SPLIT_COLUMNS(float, tf32, 2)
+KINTSUGI_SPLIT_COLUMNS(float, quantised, 2)
+KINTSUGI_SPLIT_COLUMNS(float, digits, 1)
+KINTSUGI_SPLIT_COLUMNS(float, residues, 1)
+KINTSUGI_SPLIT_COLUMNS(double, digits, 1)
+KINTSUGI_SPLIT_COLUMNS(double, residues, 1)
 
 }  // namespace kintsugi::core::cuda

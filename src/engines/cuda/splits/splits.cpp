@@ -20,8 +20,10 @@ RangesTask ranges_task(const DeviceSide& side) {
   return task;
 }
 
-Alpha alpha_of(const DeviceScalars& scalars, EntryType type) {
-  return {scalars.device_alpha, scalars.alpha == 0.0, type};
+// Where ranges of one side are there already, that side is empty.
+Alpha alpha_of(const DeviceScalars& scalars, const DeviceSide& a, const DeviceSide& b) {
+  const DeviceSide& side = a.ranges != nullptr ? a : b;
+  return {scalars.device_alpha, scalars.alpha == 0.0, side.matrix.type};
 }
 
 // The kernels that there are, one of each way through an operand for each kind of element.
@@ -230,7 +232,7 @@ bool split_together(const Queue& queue, std::span<const DeviceSplit> splits,
 
 void find_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars) {
   static const KernelName kernel{"ranges", "find_ranges"};
-  const RangesTasks tasks{{ranges_task(a), ranges_task(b)}, alpha_of(scalars, a.matrix.type)};
+  const RangesTasks tasks{{ranges_task(a), ranges_task(b)}, alpha_of(scalars, a, b)};
   launch(kernel, {tasks.task[0].blocks + tasks.task[1].blocks}, ranges_threads, 0, queue, tasks);
 }
 
@@ -239,7 +241,7 @@ void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const 
   static const KernelName kernel{"choose", "choose_rung"};
   const ChoiceTask task{{a.ranges, b.ranges},
                         {a.matrix.vectors(), b.matrix.vectors()},
-                        alpha_of(scalars, a.matrix.type),
+                        alpha_of(scalars, a, b),
                         rungs,
                         choice,
                         report};

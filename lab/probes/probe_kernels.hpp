@@ -1,0 +1,36 @@
+// The probes' kernels by name, and their launch.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/cuda_driver.hpp"
+#include "lab/device.hpp"
+
+namespace kintsugi::lab {
+
+// Why there is none; "": there are.
+std::string probes_missing_reason();
+
+// `extern "C"` in lab/probes/FILE.cu.
+core::cuda::Kernel probe_kernel(const char* file, const char* name);
+
+struct ProbeGrid {
+  std::int64_t blocks = 1;
+  int threads = 1;
+  int shared_bytes = 0;
+};
+
+void launch_probe_pointers(const DeviceStream& stream, core::cuda::Kernel kernel, const ProbeGrid& grid,
+                           void** arguments);
+
+// Arguments are the kernel's own types.
+template <class... Arguments>
+void launch_probe(const DeviceStream& stream, core::cuda::Kernel kernel, const ProbeGrid& grid,
+                  const Arguments&... arguments) {
+  std::array<void*, sizeof...(Arguments)> pointers{
+      const_cast<void*>(static_cast<const void*>(&arguments))...};
+  launch_probe_pointers(stream, kernel, grid, pointers.data());
+}
+
+}  // namespace kintsugi::lab

@@ -1,0 +1,20 @@
+// Bits of integers, alike on host and device.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+namespace kintsugi::core {
+
+// Zeros above the leading one; 32 or 64 for zero. The 64-bit form of std::countl_zero, a builtin of the host's compiler,
+// gives wrong numbers in device code of nvcc 13.0 (H200, CUDA 13.0: 64 for every argument).
+constexpr int leading_zeros(std::uint32_t x) { return std::countl_zero(x); }
+constexpr int leading_zeros(std::uint64_t x) {
+#ifdef __CUDA_ARCH__
+  if (!std::is_constant_evaluated()) return __clzll(static_cast<long long>(x));
+#endif
+  return std::countl_zero(x);
+}
+
+}  // namespace kintsugi::core

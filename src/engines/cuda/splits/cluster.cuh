@@ -1,0 +1,27 @@
+// Blocks of one cluster, by the instructions that there are for them (PTX ISA, compute capability 9.0).
+#pragma once
+
+#include <cstdint>
+
+namespace kintsugi::core::cuda {
+
+__device__ inline unsigned block_in_cluster() {
+  unsigned rank = 0;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
+// What threads wrote before it, shared memory included, all threads of the cluster see behind it.
+__device__ inline void synchronize_cluster() {
+  asm volatile("barrier.cluster.arrive.release;\n barrier.cluster.wait.acquire;" ::: "memory");
+}
+
+// The same variable of another block, in its shared memory.
+template <class T>
+__device__ const T* of_block(const T* variable, unsigned block) {
+  std::uint64_t address = 0;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(address) : "l"(reinterpret_cast<std::uint64_t>(variable)), "r"(block));
+  return reinterpret_cast<const T*>(address);
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,97 @@
+#include "bench/device.hpp"
+
+#include <algorithm>
+
+#include "bench/contestant.hpp"
+#include "lab/probes/probe_kernels.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+
+// Sets begin where any kernel likes it.
+std::size_t aligned_bytes(std::size_t bytes) {
+  constexpr std::size_t alignment = 256;
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+// All sets together are twice the cache, so that least recently used lines are gone when their turn comes again. More
+// than `most` would not fit one graph.
+int sets_for(std::size_t set_bytes, std::int64_t cache_bytes) {
+  constexpr std::size_t most = 1024;
+  const std::size_t wanted = (2 * static_cast<std::size_t>(cache_bytes) + set_bytes - 1) / set_bytes;
+  return static_cast<int>(std::clamp<std::size_t>(wanted, 1, most));
+}
+
+}  // namespace
+
+void require_device() {
+  const Json engines = describe_engines();
+  for (const Json& engine : engines.at("engines")) {
+    if (engine.at("name") == "cuda" && engine.at("available") == false)
+      fail("--memory", "device: the engine cuda cannot be used: {}", cell(engine, "reason"));
+  }
+  const std::string reason = lab::probes_missing_reason();
+  if (!reason.empty()) fail("--memory", "device: {}", reason);
+}
+
+BenchDevice::BenchDevice()
+    : facts_(lab::device_facts()), monitor_(facts_.pci_address),
+      ceilings_(lab::measure_ceilings(stream_, facts_, monitor_)) {}
+
+Json BenchDevice::description() const {
+  const lab::DeviceLimits limits = monitor_.limits();
+  return {{"name", facts_.name},
+          {"compute_capability", fmt::format("{}.{}", facts_.major, facts_.minor)},
+          {"driver", fmt::format("{}.{}", facts_.driver_version / 1000, facts_.driver_version % 1000 / 10)},
+          {"multiprocessors", facts_.multiprocessors},
+          {"l2_bytes", facts_.l2_bytes},
+          {"power_limit_watts", number_or_null(limits.power_watts)},
+          {"clock_limit_mhz", number_or_null(limits.clock_mhz)},
+          {"memory_clock_limit_mhz", number_or_null(limits.memory_clock_mhz)}};
+}
+
+Json BenchDevice::ceilings() const {
+  Json result = Json::object();
+  for (const lab::Ceiling& ceiling : ceilings_) {
+    Json& json = result[ceiling.name] = {{"rate", ceiling.rate},
+                                         {"lowest", ceiling.lowest},
+                                         {"highest", ceiling.highest},
+                                         {"way", ceiling.way}};
+    json.update(state_document(ceiling.state));
+  }
+  return result;
+}
+
+double BenchDevice::ceiling(const std::string& name) const {
+  const auto found = std::find_if(ceilings_.begin(), ceilings_.end(),
+                                  [&](const lab::Ceiling& ceiling) { return ceiling.name == name; });
+  return found == ceilings_.end() ? 0 : found->rate;
+}
+
+Json state_document(const lab::DeviceState& state) {
+  return {{"power_watts", number_or_null(state.power_watts)}, {"clock_mhz", number_or_null(state.clock_mhz)}};
+}
+
+template <class T>
+DeviceOperands<T>::DeviceOperands(const BenchDevice& device, const BenchMatrices<T>& matrices)
+    : device_(device), bytes_a_(aligned_bytes(matrices.a.size() * sizeof(T))),
+      bytes_b_(aligned_bytes(matrices.b.size() * sizeof(T))),
+      bytes_c_(aligned_bytes(matrices.c.size() * sizeof(T))) {
+  sets_ = sets_for(set_bytes(), device.facts().l2_bytes);
+  memory_ = std::make_unique<lab::DeviceMemory>(static_cast<std::size_t>(sets_) * set_bytes());
+  const lab::DeviceStream& stream = device.stream();
+  stream.upload(memory_->data(), matrices.a.data(), matrices.a.size() * sizeof(T));
+  stream.upload(memory_->data() + bytes_a_, matrices.b.data(), matrices.b.size() * sizeof(T));
+  for (int set = 1; set < sets_; ++set)
+    stream.copy(memory_->data() + static_cast<std::size_t>(set) * set_bytes(), memory_->data(),
+                bytes_a_ + bytes_b_);
+  stream.synchronize();
+}
+
+template class DeviceOperands<float>;
+template class DeviceOperands<double>;
+
+}  // namespace kintsugi::tools

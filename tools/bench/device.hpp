@@ -1,0 +1,68 @@
+// The device of a benchmark: its stream, what it can do at most, and the operands in its memory.
+#pragma once
+
+#include <vector>
+
+#include "lab/ceilings.hpp"
+#include "support.hpp"
+
+namespace kintsugi::tools {
+
+// Fails, naming --memory, where there is no device that products can be timed on.
+void require_device();
+
+class BenchDevice {
+ public:
+  // Takes seconds: it measures the ceilings.
+  BenchDevice();
+
+  const lab::DeviceStream& stream() const { return stream_; }
+  const lab::DeviceFacts& facts() const { return facts_; }
+  const lab::DeviceMonitor& monitor() const { return monitor_; }
+  // Members of the document (docs/schema/bench.schema.json).
+  Json description() const;
+  Json ceilings() const;
+  // Operations a second of the format's units, bytes a second of "copy"; 0: it was not measured.
+  double ceiling(const std::string& name) const;
+
+ private:
+  lab::DeviceStream stream_;
+  lab::DeviceFacts facts_;
+  lab::DeviceMonitor monitor_;
+  std::vector<lab::Ceiling> ceilings_;
+};
+
+// "power_watts" and "clock_mhz", null where they are not known.
+Json state_document(const lab::DeviceState& state);
+
+template <class T>
+struct BenchMatrices;
+
+// Copies of A, B and C, one after the other in device memory: so many that they do not stay in the cache from one run
+// over them to the next, as far as there is reason.
+template <class T>
+class DeviceOperands {
+ public:
+  DeviceOperands(const BenchDevice& device, const BenchMatrices<T>& matrices);
+
+  const BenchDevice& device() const { return device_; }
+  int sets() const { return sets_; }
+  const T* a(int set) const { return entries(set, 0); }
+  const T* b(int set) const { return entries(set, bytes_a_); }
+  T* c(int set) const { return entries(set, bytes_a_ + bytes_b_); }
+
+ private:
+  T* entries(int set, std::size_t offset) const {
+    return reinterpret_cast<T*>(memory_->data() + static_cast<std::size_t>(set) * set_bytes() + offset);
+  }
+  std::size_t set_bytes() const { return bytes_a_ + bytes_b_ + bytes_c_; }
+
+  const BenchDevice& device_;
+  std::size_t bytes_a_;
+  std::size_t bytes_b_;
+  std::size_t bytes_c_;
+  int sets_ = 1;
+  std::unique_ptr<lab::DeviceMemory> memory_;
+};
+
+}  // namespace kintsugi::tools

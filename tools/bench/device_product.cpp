@@ -1,0 +1,105 @@
+// A product of the library in device memory.
+#include <algorithm>
+#include <cmath>
+
+#include "bench/library_product.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+kintsugi_queue queue_of(const BenchDevice& device) {
+  return {KINTSUGI_QUEUE_CUDA, 0, device.stream().native()};
+}
+
+// A batch of executions is timed by events before and behind it, each with the next set of operands. Where one takes
+// less than a millisecond the batch is a graph that is replayed, so that what the host needs to launch it does not
+// count; longer ones are launched as users do, while the device is busy with those before.
+template <class T>
+class DeviceProduct : public LibraryProduct<T> {
+ public:
+  DeviceProduct(const Bench& bench, const std::string& name, BenchMatrices<T>& matrices,
+                const DeviceOperands<T>& operands)
+      : LibraryProduct<T>(bench, name, matrices, queue_of(operands.device())), operands_(operands),
+        workspace_(this->workspace_bytes()) {}
+
+  void run() override;
+  Round time_round() override;
+  const char* timed_by() const override { return graph_ != nullptr ? "graph" : "stream"; }
+
+ private:
+  const lab::DeviceStream& stream() const { return operands_.device().stream(); }
+  void execute_batch() const;
+  void launch_batch() const;
+  void plan_batch();
+
+  const DeviceOperands<T>& operands_;
+  lab::DeviceMemory workspace_;
+  std::unique_ptr<lab::DeviceGraph> graph_;
+  int executions_ = 0;  // of a batch; 0: not planned yet
+};
+
+// C is full of NaN beforehand, whatever the host's C was.
+template <class T>
+void DeviceProduct<T>::run() {
+  std::vector<T>& c = this->matrices().c;
+  const std::size_t bytes = c.size() * sizeof(T);
+  auto* target = reinterpret_cast<std::byte*>(operands_.c(0));
+  stream().fill(target, 0xff, bytes);
+  this->execute(operands_.a(0), operands_.b(0), operands_.c(0), workspace_.data());
+  stream().download(c.data(), target, bytes);
+  stream().synchronize();
+}
+
+template <class T>
+void DeviceProduct<T>::execute_batch() const {
+  for (int i = 0; i < executions_; ++i) {
+    const int set = i % operands_.sets();
+    this->execute(operands_.a(set), operands_.b(set), operands_.c(set), workspace_.data());
+  }
+}
+
+template <class T>
+void DeviceProduct<T>::launch_batch() const {
+  if (graph_ != nullptr) return graph_->launch(stream());
+  execute_batch();
+}
+
+template <class T>
+void DeviceProduct<T>::plan_batch() {
+  constexpr double batch_seconds = 0.05;
+  constexpr double graph_seconds = 1e-3;
+  constexpr double most_executions = 1024;
+  executions_ = 1;
+  const double seconds = stream().seconds_of([this] { execute_batch(); });
+  executions_ = static_cast<int>(std::clamp(std::ceil(batch_seconds / seconds), 1.0, most_executions));
+  if (seconds < graph_seconds)
+    graph_ = std::make_unique<lab::DeviceGraph>(stream(), [this] { execute_batch(); });
+}
+
+// A batch that is not timed goes ahead, so that clocks are those of a device at work.
+template <class T>
+Round DeviceProduct<T>::time_round() {
+  if (executions_ == 0) plan_batch();
+  launch_batch();
+  Round round;
+  const double seconds = stream().seconds_of([this] { launch_batch(); },
+                                             [&] { round.state = operands_.device().monitor().now(); });
+  round.seconds = seconds / executions_;
+  return round;
+}
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<Contestant> device_product(const Bench& bench, const std::string& candidate,
+                                           BenchMatrices<T>& matrices, const DeviceOperands<T>& operands) {
+  return std::make_unique<DeviceProduct<T>>(bench, candidate, matrices, operands);
+}
+
+template std::unique_ptr<Contestant> device_product(const Bench&, const std::string&, BenchMatrices<float>&,
+                                                    const DeviceOperands<float>&);
+template std::unique_ptr<Contestant> device_product(const Bench&, const std::string&, BenchMatrices<double>&,
+                                                    const DeviceOperands<double>&);
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,96 @@
+#include "report/roofline.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "report/dimensions.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+struct Roofline {
+  Chart chart;
+  const Json* ceilings = nullptr;
+  std::set<std::string> formats;
+};
+
+// As the axes have them.
+constexpr double tera = 1e-12;
+
+// (operations a byte, 10^12 operations a second)
+std::pair<double, double> place_of(const Json& bench) {
+  const Json& products = bench.at("products");
+  const double operations = (products.is_null() ? 1 : read_number(products)) * read_number(bench.at("rate"));
+  return {operations / read_number(bench.at("bandwidth")), tera * operations};
+}
+
+Roofline& roofline_of(const Json& row, std::vector<Roofline>& rooflines) {
+  std::string title = fmt::format("{}: roofline of {}", cell(row, "distribution"), cell(row, "accumulator"));
+  if (type_of(row) != "fp32") title += ", " + type_of(row);
+  const auto found = std::find_if(rooflines.begin(), rooflines.end(),
+                                  [&](const Roofline& roofline) { return roofline.chart.title == title; });
+  if (found != rooflines.end()) return *found;
+  Roofline roofline;
+  roofline.chart.title = title;
+  roofline.chart.x_label = "operations of the slices' products for a byte of A, B and C";
+  roofline.chart.y_label = "10^12 operations a second";
+  roofline.ceilings = &row.at("ceilings");
+  rooflines.push_back(std::move(roofline));
+  return rooflines.back();
+}
+
+double ceiling_of(const Roofline& roofline, const std::string& name) {
+  return tera * read_number(roofline.ceilings->at(name).at("rate"));
+}
+
+// The memory's line ends where the quickest units' begins; a line that lies beside the points is left out.
+void add_ceilings(Roofline& roofline) {
+  double first = std::numeric_limits<double>::infinity();
+  double last = 0;
+  for (const Series& series : roofline.chart.series) {
+    for (const auto& point : series.points) {
+      first = std::min(first, point.first);
+      last = std::max(last, point.first);
+    }
+  }
+  int style = 0;
+  double knee = 0;
+  const double memory = ceiling_of(roofline, "copy");
+  for (const std::string& format : roofline.formats) {
+    const double rate = ceiling_of(roofline, format);
+    knee = std::max(knee, rate / memory);
+    if (rate / memory >= last) continue;
+    roofline.chart.limits.push_back({fmt::format("{} units, {:.4g} T/s", format, rate),
+                                     -1,
+                                     ++style,
+                                     {{std::max(first, rate / memory), rate}, {last, rate}}});
+  }
+  const double end = knee > 0 ? std::min(knee, last) : last;
+  if (first < end) {
+    roofline.chart.limits.push_back(
+        {fmt::format("memory, {:.3g} TB/s", memory), -1, 0, {{first, memory * first}, {end, memory * end}}});
+  }
+}
+
+}  // namespace
+
+void add_rooflines(const std::vector<Json>& rows, Looks& looks, std::vector<Figure>& figures) {
+  std::vector<Roofline> rooflines;
+  for (const Json& row : rows) {
+    if (!row.contains("ceilings") || row.at("ceilings").is_null()) continue;
+    Roofline& roofline = roofline_of(row, rooflines);
+    const Json& bench = row.at("bench");
+    series_in(roofline.chart, looks.series_of(row, cell(row, "scheme"))).points.push_back(place_of(bench));
+    const std::string format = cell(bench, "format");
+    if (roofline.ceilings->contains(format)) roofline.formats.insert(format);
+  }
+  for (Roofline& roofline : rooflines) {
+    for (Series& series : roofline.chart.series) std::sort(series.points.begin(), series.points.end());
+    add_ceilings(roofline);
+    figures.push_back({roofline.chart.title, {{roofline.chart, "roofline", "", -1}}});
+  }
+}
+
+}  // namespace kintsugi::tools
