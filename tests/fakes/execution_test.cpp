@@ -193,10 +193,9 @@ TEST_F(Execution, NativeProductsAreOneCall) {
   ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
   EXPECT_THAT(
       events_with("cublasGemm"),
-      ElementsAre(
-          "cublasGemmEx op_a=0 op_b=0 m=40 n=30 k=100 type=0 result=0 compute=68 lda=40 ldb=100 ldc=40 "
-          "alpha=2 beta=0.5 " +
-          stream.text()));
+      ElementsAre(fmt::format("cublasGemmEx op_a=0 op_b=0 m=40 n=30 k=100 type=0 result=0 compute=68 lda=40 "
+                              "ldb=100 ldc=40 alpha=2 beta=0.5 {}",
+                              stream.text())));
 }
 
 TEST_F(Execution, NativeProductsOfRowMajorMatricesAreTheTransposedOnes) {
