@@ -22,6 +22,8 @@
  *    device and may be captured in a graph (make the plan before). What only the device knows is read by
  *    kintsugi_report(), which waits. On a queue of kind KINTSUGI_QUEUE_HOST it uses the default stream and returns when C
  *    is there.
+ *  - alpha = 0 in device memory: emulated products do not look at A and B; native ones, which are the vendor's, do, and a
+ *    NaN there shows.
  *  - A failure of the device that a call started before is reported by whatever call meets it first.
  */
 #ifndef KINTSUGI_KINTSUGI_H
