@@ -75,10 +75,10 @@ class Residues {
     recombine_tile<T>(tile, Residues<T, limbs>(sums, table));                                 \
   }
 
-#define KINTSUGI_RESIDUES_OF_LIMBS(limbs)                     \
-  KINTSUGI_RESIDUES(residues_f32, float, limbs)               \
-  KINTSUGI_RESIDUES(residues_f64, double, limbs)              \
-  KINTSUGI_RESIDUES(residues_c32, std::complex<float>, limbs) \
-  KINTSUGI_RESIDUES(residues_c64, std::complex<double>, limbs)
+#define KINTSUGI_RESIDUES_OF_LIMBS(limbs)                \
+  KINTSUGI_RESIDUES(residues_f32, float, limbs)          \
+  KINTSUGI_RESIDUES(residues_f64, double, limbs)         \
+  KINTSUGI_RESIDUES(residues_c32, Complex<float>, limbs) \
+  KINTSUGI_RESIDUES(residues_c64, Complex<double>, limbs)
 
 }  // namespace kintsugi::core::cuda

@@ -50,8 +50,8 @@ class Weighted {
     const T* old = scalars.beta == T(0) ? nullptr : entry;
     const auto exponent = [&](int p) { return -(row_scale + columns[p].scale); };
     if constexpr (is_complex<T>) {
-      const std::complex<double> product(times_power_of_two(sums.part[0], exponent(0)),
-                                         times_power_of_two(sums.part[1], exponent(1)));
+      const Complex<double> product(times_power_of_two(sums.part[0], exponent(0)),
+                                    times_power_of_two(sums.part[1], exponent(1)));
       *entry = epilogue(product, scalars.alpha, scalars.beta, old);
     } else {
       *entry = epilogue(sums.part[0], exponent(0), scalars.alpha, scalars.beta, old);
@@ -72,12 +72,12 @@ class Weighted {
   }
 KINTSUGI_WEIGHTED(weighted_f32_of_floats, float, float, 3)
 KINTSUGI_WEIGHTED(weighted_f64_of_floats, double, float, 3)
-KINTSUGI_WEIGHTED(weighted_c32_of_floats, std::complex<float>, float, 2)
-KINTSUGI_WEIGHTED(weighted_c64_of_floats, std::complex<double>, float, 2)
+KINTSUGI_WEIGHTED(weighted_c32_of_floats, Complex<float>, float, 2)
+KINTSUGI_WEIGHTED(weighted_c64_of_floats, Complex<double>, float, 2)
 KINTSUGI_WEIGHTED(weighted_f32_of_integers, float, std::int64_t, 2)
 KINTSUGI_WEIGHTED(weighted_f64_of_integers, double, std::int64_t, 2)
-KINTSUGI_WEIGHTED(weighted_c32_of_integers, std::complex<float>, std::int64_t, 2)
-KINTSUGI_WEIGHTED(weighted_c64_of_integers, std::complex<double>, std::int64_t, 2)
+KINTSUGI_WEIGHTED(weighted_c32_of_integers, Complex<float>, std::int64_t, 2)
+KINTSUGI_WEIGHTED(weighted_c64_of_integers, Complex<double>, std::int64_t, 2)
 #undef KINTSUGI_WEIGHTED
 
 }  // namespace kintsugi::core::cuda
