@@ -106,17 +106,18 @@ class Residues {
   const Table& table_;
 };
 
-#define KINTSUGI_RESIDUES(name, T, limbs)                                                     \
-  extern "C" __global__ void __launch_bounds__(block_threads)                                 \
+// `blocks` on a multiprocessor at least: as many as there are registers for.
+#define KINTSUGI_RESIDUES(name, T, limbs, blocks)                                             \
+  extern "C" __global__ void __launch_bounds__(block_threads, blocks)                         \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ ResidueSums sums, \
            const __grid_constant__ RemainderTable<limbs> table) {                             \
     recombine_tile<T>(tile, Residues<T, limbs>(sums, table));                                 \
   }
 
-#define KINTSUGI_RESIDUES_OF_LIMBS(limbs)                \
-  KINTSUGI_RESIDUES(residues_f32, float, limbs)          \
-  KINTSUGI_RESIDUES(residues_f64, double, limbs)         \
-  KINTSUGI_RESIDUES(residues_c32, Complex<float>, limbs) \
-  KINTSUGI_RESIDUES(residues_c64, Complex<double>, limbs)
+#define KINTSUGI_RESIDUES_OF_LIMBS(limbs, real_blocks, complex_blocks)   \
+  KINTSUGI_RESIDUES(residues_f32, float, limbs, real_blocks)             \
+  KINTSUGI_RESIDUES(residues_f64, double, limbs, real_blocks)            \
+  KINTSUGI_RESIDUES(residues_c32, Complex<float>, limbs, complex_blocks) \
+  KINTSUGI_RESIDUES(residues_c64, Complex<double>, limbs, complex_blocks)
 
 }  // namespace kintsugi::core::cuda

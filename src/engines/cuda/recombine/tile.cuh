@@ -177,10 +177,13 @@ class Block {
     __shared__ int all[block_rows + parts * columns];
     return all;
   }
-  // As bytes: entries have constructors, shared memory has none.
+  // As bytes: entries have constructors, shared memory has none. What a warp accesses together lies in different banks,
+  // be it the same row of all lanes, rows one below the other or one row of all columns.
   __device__ static T& staging(int row, int column) {
-    alignas(16) __shared__ unsigned char bytes[columns * (block_rows + 1) * sizeof(T)];
-    return reinterpret_cast<T*>(bytes)[column * (block_rows + 1) + row];
+    constexpr int group = warp_size + warp_size / rows_each;
+    constexpr int size = rows_each * group + 1;
+    alignas(16) __shared__ unsigned char bytes[columns * size * sizeof(T)];
+    return reinterpret_cast<T*>(bytes)[column * size + row % rows_each * group + row / rows_each];
   }
 
   // Lanes lie along C's lines.
