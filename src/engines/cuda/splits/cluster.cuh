@@ -19,6 +19,10 @@ __device__ inline unsigned blocks_of_cluster() {
 
 // What threads wrote before they arrived, shared memory included, all threads of the cluster see behind the wait.
 __device__ inline void arrive_at_cluster() { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
+// The same of threads that have nothing to show.
+__device__ inline void arrive_at_cluster_relaxed() {
+  asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
+}
 __device__ inline void await_cluster() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 __device__ inline void synchronize_cluster() {
   arrive_at_cluster();

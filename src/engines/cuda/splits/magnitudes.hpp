@@ -61,13 +61,13 @@ struct Magnitudes {
       bits[i] = std::bit_cast<Bits>(x[i]) & without_sign;
       top = greater(top, bits[i]);
     }
+    if (top >= infinity) {
+      for (int i = 0; i < count; ++i) magnitudes[i].add(x[i]);
+      return;
+    }
     for (int i = 0; i < count; ++i) {
-      if (top >= infinity) {
-        magnitudes[i].add(x[i]);
-      } else {
-        magnitudes[i].largest = greater(magnitudes[i].largest, bits[i]);
-        magnitudes[i].below = lesser(magnitudes[i].below, bits[i] - 1);
-      }
+      magnitudes[i].largest = greater(magnitudes[i].largest, bits[i]);
+      magnitudes[i].below = lesser(magnitudes[i].below, bits[i] - 1);
     }
   }
 

@@ -44,23 +44,24 @@ __device__ inline double any_element(const DeviceMatrix& matrix, std::int64_t en
   }
 }
 
-// Sixteen bytes of an operand on their way to shared memory, without a register; zeros in the place of all elements but
-// the first `count`. Complete for the thread after await_copies().
+// Sixteen bytes of an operand on their way to shared memory, without a register; zeros behind the first `bytes` of them.
+// Complete for the thread after await_copies().
 template <class Source>
-__device__ void copy_chunk(Source* shared, const Source* source, std::int64_t count, bool aligned) {
-  constexpr int chunk = sizeof(uint4) / sizeof(Source);
+__device__ void copy_aligned(Source* shared, const Source* source, int bytes) {
+  const auto target = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source), "r"(bytes)
+               : "memory");
+}
+
+// The same of a source that is aligned to its elements alone.
+template <class Source>
+__device__ void copy_unaligned(Source* shared, const Source* source, int bytes) {
   constexpr int size = sizeof(Source);
   const auto target = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
-  if (aligned) {
-    const int bytes = count >= chunk ? 16 : count > 0 ? static_cast<int>(count) * size : 0;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source), "r"(bytes)
-                 : "memory");
-    return;
-  }
 #pragma unroll
-  for (int i = 0; i < chunk; ++i) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(target + i * size), "l"(source + i),
-                 "n"(size), "r"(i < count ? size : 0)
+  for (int i = 0; i < static_cast<int>(sizeof(uint4)); i += size) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(target + i), "l"(source + i / size),
+                 "n"(size), "r"(i < bytes ? size : 0)
                  : "memory");
   }
 }

@@ -57,15 +57,19 @@ __device__ void load_part(const SplitTask& task, std::int64_t first_vector, std:
                          (first_element + first) * stride;
   const bool aligned =
       reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0 && stride % Shape::chunk == 0;
-  const std::int64_t vectors = task.vectors - first_vector - v;
-  const std::int64_t inside = task.length - first_element;
+  const std::int64_t vectors = std::min<std::int64_t>(task.vectors - first_vector - v, Shape::chunk);
+  const int bytes = vectors > 0 ? static_cast<int>(vectors * sizeof(Source)) : 0;
+  const auto inside = static_cast<int>(std::min<std::int64_t>(task.length - first_element, length));
   // Steps are of whole groups, so that a thread keeps its place in them.
   const int shared_step = Shape::place(0, step);
+  const std::int64_t source_step = step * stride;
   Source* target = part + Shape::place(v, first);
-  for (int p = first; p < length; p += step) {
-    copy_chunk(target, source, p < inside ? vectors : 0, aligned);
-    source += step * stride;
-    target += shared_step;
+  if (aligned) {
+    for (int p = first; p < length; p += step, source += source_step, target += shared_step)
+      copy_aligned(target, source, p < inside ? bytes : 0);
+  } else {
+    for (int p = first; p < length; p += step, source += source_step, target += shared_step)
+      copy_unaligned(target, source, p < inside ? bytes : 0);
   }
   await_copies();
   Magnitudes<Source> magnitudes[Shape::chunk];
@@ -147,7 +151,7 @@ __device__ void split_columns(const SplitTasks& tasks) {
   load_part(task, first_vector, first_element, part, ranges);
   synchronize_cluster();
   finish_ranges<Source, kind>(task, first_vector, ranges);
-  arrive_at_cluster();
+  arrive_at_cluster_relaxed();
   __syncthreads();
   write_part<Source, kind>(task, first_vector, first_element, part, ranges);
   await_cluster();  // nobody leaves while others read its magnitudes
@@ -155,28 +159,29 @@ __device__ void split_columns(const SplitTasks& tasks) {
 
 }  // namespace
 
-// Blocks of the most threads that a multiprocessor shall hold, as for rows.
-#define KINTSUGI_SPLIT_COLUMNS(Source, kind, cluster, blocks)                                           \
-  extern "C" __global__ void __cluster_dims__(cluster, 1, 1) __launch_bounds__(cluster_threads, blocks) \
-      split_columns_##cluster##_##Source##_##kind(const __grid_constant__ SplitTasks tasks) {           \
-    split_columns<Source, ElementKind::kind>(tasks);                                                    \
+// A multiprocessor shall hold three blocks of all threads, or six of half as many: some wait for their elements or for each
+// other, others write.
+#define KINTSUGI_SPLIT_COLUMNS(Source, kind, cluster)                                              \
+  extern "C" __global__ void __cluster_dims__(cluster, 1, 1) __launch_bounds__(cluster_threads, 3) \
+      split_columns_##cluster##_##Source##_##kind(const __grid_constant__ SplitTasks tasks) {      \
+    split_columns<Source, ElementKind::kind>(tasks);                                               \
   }
 
-KINTSUGI_SPLIT_COLUMNS(float, fp16, 8, 2)
-KINTSUGI_SPLIT_COLUMNS(float, bf16, 8, 2)
-KINTSUGI_SPLIT_COLUMNS(float, tf32, 8, 2)
-KINTSUGI_SPLIT_COLUMNS(float, quantised, 8, 1)
-KINTSUGI_SPLIT_COLUMNS(float, digits, 8, 1)
-KINTSUGI_SPLIT_COLUMNS(float, residues, 8, 1)
-KINTSUGI_SPLIT_COLUMNS(double, digits, 8, 1)
-KINTSUGI_SPLIT_COLUMNS(double, residues, 8, 1)
-KINTSUGI_SPLIT_COLUMNS(float, fp16, 16, 2)
-KINTSUGI_SPLIT_COLUMNS(float, bf16, 16, 2)
-KINTSUGI_SPLIT_COLUMNS(float, tf32, 16, 2)
-KINTSUGI_SPLIT_COLUMNS(float, quantised, 16, 1)
-KINTSUGI_SPLIT_COLUMNS(float, digits, 16, 1)
-KINTSUGI_SPLIT_COLUMNS(float, residues, 16, 1)
-KINTSUGI_SPLIT_COLUMNS(double, digits, 16, 1)
-KINTSUGI_SPLIT_COLUMNS(double, residues, 16, 1)
+KINTSUGI_SPLIT_COLUMNS(float, fp16, 8)
+KINTSUGI_SPLIT_COLUMNS(float, bf16, 8)
+KINTSUGI_SPLIT_COLUMNS(float, tf32, 8)
+KINTSUGI_SPLIT_COLUMNS(float, quantised, 8)
+KINTSUGI_SPLIT_COLUMNS(float, digits, 8)
+KINTSUGI_SPLIT_COLUMNS(float, residues, 8)
+KINTSUGI_SPLIT_COLUMNS(double, digits, 8)
+KINTSUGI_SPLIT_COLUMNS(double, residues, 8)
+KINTSUGI_SPLIT_COLUMNS(float, fp16, 16)
+KINTSUGI_SPLIT_COLUMNS(float, bf16, 16)
+KINTSUGI_SPLIT_COLUMNS(float, tf32, 16)
+KINTSUGI_SPLIT_COLUMNS(float, quantised, 16)
+KINTSUGI_SPLIT_COLUMNS(float, digits, 16)
+KINTSUGI_SPLIT_COLUMNS(float, residues, 16)
+KINTSUGI_SPLIT_COLUMNS(double, digits, 16)
+KINTSUGI_SPLIT_COLUMNS(double, residues, 16)
 
 }  // namespace kintsugi::core::cuda

@@ -56,7 +56,7 @@ inline constexpr std::int64_t rows_threads = 256;
 // Eight blocks are what every device with clusters takes; the H200 takes sixteen too, which hold longer vectors.
 inline constexpr std::int64_t cluster_blocks = 8;
 inline constexpr std::int64_t large_cluster_blocks = 16;
-inline constexpr std::int64_t cluster_threads = 512;  // of a block, at most
+inline constexpr std::int64_t cluster_threads = 256;  // of a block, at most
 inline constexpr std::int64_t panel_bytes = 64;
 inline constexpr std::int64_t panel_group = 8;  // elements of a vector that a thread writes at once
 
