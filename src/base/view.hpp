@@ -17,12 +17,14 @@ struct MatrixView {
   std::int64_t column_stride = 0;  // elements from (i, j) to (i, j + 1)
   MemorySpace space = MemorySpace::host;
 
-  constexpr T& operator()(std::int64_t i, std::int64_t j) const { return data[i * row_stride + j * column_stride]; }
+  constexpr T& operator()(std::int64_t i, std::int64_t j) const {
+    return data[i * row_stride + j * column_stride];
+  }
 
   constexpr MatrixView transposed() const { return {data, columns, rows, column_stride, row_stride, space}; }
 
   constexpr MatrixView block(std::int64_t first_row, std::int64_t first_column, std::int64_t block_rows,
-                   std::int64_t block_columns) const {
+                             std::int64_t block_columns) const {
     return {data + first_row * row_stride + first_column * column_stride,
             block_rows,
             block_columns,

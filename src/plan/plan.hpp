@@ -67,6 +67,8 @@ struct Plan {
   Queue queue;        // where executions run that name none
   Settings settings;  // in force when it was made
 
+  bool is_native() const { return rungs.front().scheme == nullptr; }  // without an emulation before it
+
   // The rung that splits with the widest window; nullptr for a native plan.
   const Rung* widest_emulation() const;
 };

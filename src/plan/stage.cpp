@@ -6,7 +6,7 @@
 
 #include "arith/complex.hpp"
 #include "engines/device.hpp"
-#include "plan/device.hpp"
+#include "plan/device_memory.hpp"
 #include "plan/operand.hpp"
 
 namespace kintsugi::core {
