@@ -161,9 +161,11 @@ ErrorBound split_bound(const Program& program, const SplitError& a, const SplitE
 // which may be as large as 2^-126 with what later roundings make of it.
 double subnormal_loss(Accumulator accumulator, const Format& format) {
   if (accumulator == Accumulator::amx_bf16 || accumulator == Accumulator::avx512_bf16) return 0x1p-125;
-  if (!is_tensor_core(accumulator)) return 0;
-  const int block = accumulator_block(accumulator, format.id);
-  return (block + 1) * two_to(format.min_exponent - 23 - accumulator_extra_bits(accumulator));
+  // Of those that cuBLAS may find, the A100's loses most.
+  const Accumulator unit = accumulator == Accumulator::cublas ? Accumulator::a100 : accumulator;
+  if (!is_tensor_core(unit)) return 0;
+  const int block = accumulator_block(unit, format.id);
+  return (block + 1) * two_to(format.min_exponent - 23 - accumulator_extra_bits(unit));
 }
 
 // What sums lose to underflow: where the engine adds in fp32 or flushes, or in a tensor core's grid

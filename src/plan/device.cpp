@@ -40,31 +40,6 @@ BlockPieces block_pieces(const Plan& plan, const Blocking& blocking) {
           plan.engine->device()->scratch_bytes(program.schedule, program.format().id, rows, columns)};
 }
 
-// The first rung takes operands up to this exponent; beyond it would have to be fitted to them, which the host cannot.
-// Fails where it is fitted to any.
-std::int32_t largest_exponent(const Rung& rung, std::int64_t k) {
-  constexpr std::int32_t any = 1 << 20;
-  if (rung.scheme->adapt == nullptr) return any;
-  const auto unchanged = [&](std::int32_t exponent) {
-    Program program = rung.program;
-    RangeSummary summary;
-    summary.largest = exponent;
-    try {
-      rung.scheme->adapt(program, summary, summary, k);
-    } catch (const Error&) {
-      return false;
-    }
-    return program.split_a == rung.program.split_a && program.split_b == rung.program.split_b;
-  };
-  std::int32_t exponent = 127;
-  while (exponent > -149 && !unchanged(exponent)) --exponent;
-  if (unchanged(exponent)) return exponent;
-  fail(Status::not_supported,
-       "scheme {} is fitted to the operands' exponents, which the host does not know of matrices in device "
-       "memory",
-       rung.scheme->name);
-}
-
 // One call on its way through the queue.
 class DeviceCall {
  public:
@@ -147,8 +122,7 @@ class DeviceCall {
     for (int r = 0; r < result.count; ++r) {
       const Rung& rung = plan_.rungs[static_cast<std::size_t>(r)];
       result.spans[r] = rung.largest_span;
-      result.exponents[r] =
-          rung.scheme == nullptr ? Rung::any_span : largest_exponent(rung, plan_.problem.products());
+      result.exponents[r] = rung.largest_exponent;
     }
     return result;
   }
