@@ -9,7 +9,8 @@ namespace kintsugi::test {
 namespace {
 
 TEST(DeviceBits, SmallAreThoseOfEveryRunStreamAndBatchPosition) {
-  for (const std::string& scheme : fast_schemes<float>()) {
+  for (const std::string scheme :
+       {"fp16x3", "fp16x3-wide", "bf16x6", "tf32x3", "int8x6", "ozaki2:moduli=7"}) {
     GemmCase test{.m = 97, .n = 130, .k = 211, .distribution = "phi:1", .scheme = scheme};
     SCOPED_TRACE(scheme);
     const auto bits = device_bits<float>(test);

@@ -1,9 +1,6 @@
 // Streams of a device, and what tests of whole calls share.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "gpu/device_gemm.hpp"
 
 namespace kintsugi::test {
@@ -30,13 +27,6 @@ class Stream {
 
 // Work in a stream waits for nothing: what the default stream uploaded has to be there before.
 inline void settle() { cuda::check(cuda::driver().context_synchronize(), "cuCtxSynchronize"); }
-
-template <class T>
-std::vector<std::string> fast_schemes() {
-  if (std::is_same_v<T, float>)
-    return {"fp16x3", "fp16x3-wide", "bf16x6", "tf32x3", "int8x6", "ozaki2:moduli=7"};
-  return {"ozaki2:moduli=15", "ozaki-int8:slices=7"};
-}
 
 // Against the exact result: as a native product, whatever ran.
 template <class T>
