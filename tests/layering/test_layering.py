@@ -46,6 +46,7 @@ EXTERNAL = {
     "src/front": ["nlohmann/*"],
     "lab": ["gmp.h", "mpfr.h", "omp.h", "nlohmann/*", "fmt/*"] + POSIX,
     "tools": ["nlohmann/*", "fmt/*", "CLI/*", "omp.h"] + POSIX,
+    "examples": ["dlfcn.h"],
     "tests": ["*"],
 }
 # The only file of the library that knows {fmt}; everything else says base/format_text.hpp.
