@@ -1,4 +1,5 @@
-// The last steps of complex entries: what epilogue.hpp and exact_rounding.hpp do for real ones, part by part.
+// The last steps of complex entries: what epilogue.hpp and exact_rounding.hpp do for real ones, part by part. Entries are
+// std::complex, or a kernel's (base/complex.hpp).
 #pragma once
 
 #include <complex>
@@ -7,14 +8,16 @@
 #include "arith/exact_rounding.hpp"
 #include "arith/exact_sum.hpp"
 #include "arith/exact_terms.hpp"
+#include "base/complex.hpp"
+#include "base/embedding.hpp"
 
 namespace kintsugi::core {
 
 // factor * z as products and sums of parts. A factor without an imaginary part scales both parts, as a real one does:
 // what overflows in one then does not reach the other.
-template <class T>
-KINTSUGI_HOST_DEVICE std::complex<T> times(const std::complex<T>& factor, const std::complex<T>& z) {
-  if (factor.imag() == T(0)) return {factor.real() * z.real(), factor.real() * z.imag()};
+template <ComplexEntry Z>
+KINTSUGI_HOST_DEVICE Z times(const Z& factor, const Z& z) {
+  if (factor.imag() == 0) return {factor.real() * z.real(), factor.real() * z.imag()};
   return {factor.real() * z.real() - factor.imag() * z.imag(),
           factor.real() * z.imag() + factor.imag() * z.real()};
 }
@@ -22,13 +25,12 @@ KINTSUGI_HOST_DEVICE inline float times(float factor, float x) { return factor *
 KINTSUGI_HOST_DEVICE inline double times(double factor, double x) { return factor * x; }
 
 // alpha * product + beta * c in double, every step rounded, then each part to T. c is null when beta = 0.
-template <class T>
-KINTSUGI_HOST_DEVICE std::complex<T> epilogue(const std::complex<double>& product,
-                                              const std::complex<T>& alpha, const std::complex<T>& beta,
-                                              const std::complex<T>* c) {
-  using Wide = std::complex<double>;
-  Wide result = times(Wide(alpha), product);
-  if (c != nullptr) result += times(Wide(beta), Wide(*c));
+template <ComplexEntry Z>
+KINTSUGI_HOST_DEVICE Z epilogue(const Complex<double>& product, const Z& alpha, const Z& beta, const Z* c) {
+  using T = RealOf<Z>;
+  const auto wide = [](const Z& z) { return Complex<double>(z.real(), z.imag()); };
+  Complex<double> result = times(wide(alpha), product);
+  if (c != nullptr) result = result + times(wide(beta), wide(*c));
   return {static_cast<T>(result.real()), static_cast<T>(result.imag())};
 }
 
@@ -85,8 +87,8 @@ KINTSUGI_HOST_DEVICE inline double special_product(double x, double factor) {
 // The same of integers, alpha and beta with the sign that the part takes them with.
 template <class T, int Limbs>
 KINTSUGI_HOST_DEVICE T rounded_part(const ExactNumber<Limbs>& same, const ExactNumber<Limbs>& other,
-                                    const std::complex<double>& alpha, const std::complex<double>& beta,
-                                    double c_same, double c_other) {
+                                    const Complex<double>& alpha, const Complex<double>& beta, double c_same,
+                                    double c_other) {
   double special = special_product(same, alpha.real()) + special_product(c_same, beta.real());
   if (alpha.imag() != 0) special += special_product(other, alpha.imag());
   if (beta.imag() != 0) special += special_product(c_other, beta.imag());
@@ -98,18 +100,15 @@ KINTSUGI_HOST_DEVICE T rounded_part(const ExactNumber<Limbs>& same, const ExactN
 }
 
 // alpha (x + i y) + beta c, each part rounded once.
-template <class T, int Limbs>
-KINTSUGI_HOST_DEVICE std::complex<T> rounded_entry(const ExactNumber<Limbs>& x, const ExactNumber<Limbs>& y,
-                                                   const std::complex<T>& alpha, const std::complex<T>& beta,
-                                                   const std::complex<T>& c) {
-  using Wide = std::complex<double>;
-  const Wide a(alpha);
-  const Wide b(beta);
-  const Wide old(c);
-  const Wide opposite_a(a.real(), -a.imag());
-  const Wide opposite_b(b.real(), -b.imag());
-  return {rounded_part<T>(x, y, opposite_a, opposite_b, old.real(), old.imag()),
-          rounded_part<T>(y, x, a, b, old.imag(), old.real())};
+template <ComplexEntry Z, int Limbs>
+KINTSUGI_HOST_DEVICE Z rounded_entry(const ExactNumber<Limbs>& x, const ExactNumber<Limbs>& y, const Z& alpha,
+                                     const Z& beta, const Z& c) {
+  using T = RealOf<Z>;
+  using Wide = Complex<double>;
+  return {rounded_part<T>(x, y, Wide(alpha.real(), -alpha.imag()), Wide(beta.real(), -beta.imag()), c.real(),
+                          c.imag()),
+          rounded_part<T>(y, x, Wide(alpha.real(), alpha.imag()), Wide(beta.real(), beta.imag()), c.imag(),
+                          c.real())};
 }
 
 }  // namespace exact_detail
@@ -124,12 +123,12 @@ std::complex<T> exact_epilogue(const ExactSum& x, const ExactSum& y, const std::
 }
 
 // The same of integers. Without imaginary parts in alpha and beta the parts are real results of their own.
-template <class T, int Limbs>
-KINTSUGI_HOST_DEVICE std::complex<T> exact_epilogue(const ExactNumber<Limbs>& x, const ExactNumber<Limbs>& y,
-                                                    const std::complex<T>& alpha, const std::complex<T>& beta,
-                                                    const std::complex<T>* c) {
+template <ComplexEntry Z, int Limbs>
+KINTSUGI_HOST_DEVICE Z exact_epilogue(const ExactNumber<Limbs>& x, const ExactNumber<Limbs>& y,
+                                      const Z& alpha, const Z& beta, const Z* c) {
+  using T = RealOf<Z>;
   if (alpha.imag() != T(0) || beta.imag() != T(0))
-    return exact_detail::rounded_entry(x, y, alpha, beta, c == nullptr ? std::complex<T>() : *c);
+    return exact_detail::rounded_entry(x, y, alpha, beta, c == nullptr ? Z() : *c);
   const T re = c == nullptr ? T(0) : c->real();
   const T im = c == nullptr ? T(0) : c->imag();
   return {exact_epilogue(x, alpha.real(), beta.real(), c == nullptr ? nullptr : &re),
@@ -137,10 +136,10 @@ KINTSUGI_HOST_DEVICE std::complex<T> exact_epilogue(const ExactNumber<Limbs>& x,
 }
 
 // beta * c: rounded once a part.
-template <class T>
-KINTSUGI_HOST_DEVICE std::complex<T> scaled_entry(const std::complex<T>& beta, const std::complex<T>& c) {
-  if (beta.imag() == T(0)) return times(beta, c);
-  return exact_detail::rounded_entry(ExactNumber<1>{}, ExactNumber<1>{}, std::complex<T>(), beta, c);
+template <ComplexEntry Z>
+KINTSUGI_HOST_DEVICE Z scaled_entry(const Z& beta, const Z& c) {
+  if (beta.imag() == 0) return times(beta, c);
+  return exact_detail::rounded_entry(ExactNumber<1>{}, ExactNumber<1>{}, Z(), beta, c);
 }
 KINTSUGI_HOST_DEVICE inline float scaled_entry(float beta, float c) { return beta * c; }
 KINTSUGI_HOST_DEVICE inline double scaled_entry(double beta, double c) { return beta * c; }

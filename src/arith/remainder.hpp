@@ -28,14 +28,16 @@ struct RemainderTable {
   static constexpr int words = 2 * Limbs;
   static constexpr int most = moduli_in_limbs(Limbs);
 
+  // A residue's factor: what is 1 modulo its own modulus and 0 modulo the others.
   struct Modulus {
-    std::uint32_t modulus;
-    std::uint32_t reciprocal;               // 2^32 / modulus, rounded up
-    std::uint32_t inverse;                  // of M / modulus
-    std::array<std::uint32_t, words> part;  // M / modulus
+    std::uint32_t quotient;                   // of the factor by M, in units of 2^-32
+    std::array<std::uint32_t, words> factor;  // 0 ... M - 1
   };
 
-  std::array<Modulus, most> of{};
+  // Moduli that a kernel takes in one go: zeros follow the last one.
+  static constexpr int together = 8;
+
+  std::array<Modulus, (most + together - 1) / together * together> of{};
   std::array<std::uint32_t, words> product{};
   int count = 0;
 };
@@ -81,10 +83,11 @@ constexpr RemainderTable<Limbs> remainder_table(int count) {
   table.count = count;
   table.product = words_of(product_of_moduli<Limbs>(count, -1));
   for (int t = 0; t < count; ++t) {
-    const auto modulus = static_cast<std::uint32_t>(moduli[t]);
-    table.of[t] = {modulus, static_cast<std::uint32_t>(((std::uint64_t{1} << 32) + modulus - 1) / modulus),
-                   static_cast<std::uint32_t>(inverse_of_part(count, t)),
-                   words_of(product_of_moduli<Limbs>(count, t))};
+    const auto inverse = static_cast<std::uint64_t>(inverse_of_part(count, t));
+    WideInteger<Limbs> factor;
+    factor.add_multiple(product_of_moduli<Limbs>(count, t), inverse);
+    table.of[t] = {static_cast<std::uint32_t>((inverse << 32) / static_cast<std::uint64_t>(moduli[t])),
+                   words_of(factor)};
   }
   return table;
 }
@@ -95,18 +98,13 @@ class RemainderSum {
  public:
   using Table = RemainderTable<Limbs>;
 
-  // One modulus: the factor (r q_t) mod m_t and its multiple of M / m_t. The product is below 2^16, so that its quotient
-  // by the rounded-up reciprocal is exact.
   KINTSUGI_HOST_DEVICE constexpr void add(const typename Table::Modulus& of, std::uint32_t residue) {
-    const std::uint32_t product = residue * of.inverse;
-    const auto multiple = static_cast<std::uint32_t>(std::uint64_t{product} * of.reciprocal >> 32);
-    const std::uint64_t factor = product - multiple * of.modulus;
-    quotient_ += factor * of.reciprocal;
-    for (int w = 0; w < Table::words; ++w) word_[w] += factor * of.part[w];
+    quotient_ += std::uint64_t{residue} * of.quotient;
+    for (int w = 0; w < Table::words; ++w) word_[w] += std::uint64_t{residue} * of.factor[w];
   }
 
   // Words were not carried: 49 products of 8 and 32 bits. The quotient of the sum by M is within a quarter, and
-  // 49 * 2^-24 of the reciprocals' errors, of the multiple that is taken away.
+  // 49 * 2^-24 of the quotients' errors, of the multiple that is taken away.
   KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> number(const Table& table) const {
     const std::uint64_t multiple = (quotient_ + (std::uint64_t{1} << 31)) >> 32;
     ExactNumber<Limbs> result;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/complex.hpp"
 #include "base/view.hpp"
 
 namespace kintsugi::core {
@@ -18,12 +19,18 @@ template <class T>
 struct RealOfEntry<std::complex<T>> {
   using type = T;
 };
+template <class T>
+struct RealOfEntry<Complex<T>> {
+  using type = T;
+};
 
 // The real type of an entry's parts, and how many parts it has.
 template <class T>
 using RealOf = typename RealOfEntry<T>::type;
 template <class T>
 inline constexpr bool is_complex = !std::is_same_v<T, RealOf<T>>;
+template <class T>
+concept ComplexEntry = is_complex<T>;
 template <class T>
 inline constexpr std::int64_t parts_of = is_complex<T> ? 2 : 1;
 
@@ -34,21 +41,21 @@ inline constexpr std::int64_t parts_of = is_complex<T> ? 2 : 1;
 //                          (im b_0j,  re b_0j, im b_1j,  re b_1j, ...)   as vector 2 j + 1: gives im c_ij
 //
 // A conjugate has the other sign of every im. Vectors 2 j and 2 j + 1 have equal magnitudes.
-template <class T>
+template <class T, class Entry = std::complex<T>>
 struct EmbeddedView {
-  MatrixView<const std::complex<T>> matrix;  // vectors x k, before conjugation
-  bool right = false;                        // op(B): two vectors a column
+  MatrixView<const Entry> matrix;  // vectors x k, before conjugation
+  bool right = false;              // op(B): two vectors a column
   bool conjugated = false;
   std::int64_t rows = 0;     // vectors
   std::int64_t columns = 0;  // of them: 2 k
 
   EmbeddedView() = default;
-  constexpr EmbeddedView(const MatrixView<const std::complex<T>>& vectors, bool is_right, bool conjugate)
+  constexpr EmbeddedView(const MatrixView<const Entry>& vectors, bool is_right, bool conjugate)
       : matrix(vectors), right(is_right), conjugated(conjugate),
         rows(is_right ? 2 * vectors.rows : vectors.rows), columns(2 * vectors.columns) {}
 
   constexpr T operator()(std::int64_t v, std::int64_t p) const {
-    const std::complex<T>& entry = matrix(right ? v >> 1 : v, p >> 1);
+    const Entry& entry = matrix(right ? v >> 1 : v, p >> 1);
     const bool even = right && (v & 1) == 0;
     const bool imaginary = ((p & 1) != 0) == (!right || even);
     if (!imaginary) return entry.real();
@@ -70,6 +77,10 @@ struct OperandViewOf {
 template <class T>
 struct OperandViewOf<std::complex<T>> {
   using type = EmbeddedView<T>;
+};
+template <class T>
+struct OperandViewOf<Complex<T>> {
+  using type = EmbeddedView<T, Complex<T>>;
 };
 template <class T>
 using OperandView = typename OperandViewOf<T>::type;

@@ -180,6 +180,7 @@ constexpr double power_of_two(int exponent) {
 // normal numbers is the last.
 constexpr double times_power_of_two(double x, int exponent) {
   constexpr int step = 1000;
+  if (-step < exponent && exponent < step) return x * power_of_two(exponent);
   x *= power_of_two(exponent % step);
   for (; exponent >= step; exponent -= step) x *= power_of_two(step);
   for (; exponent <= -step; exponent += step) x *= power_of_two(-step);

@@ -81,7 +81,7 @@ void RunningSums::finish(const SliceExponents& exponents, std::span<const Vector
   for_each_finite_entry(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& entry) {
     const T* old = beta == T(0) ? nullptr : &entry;
     if constexpr (is_complex<T>) {
-      entry = epilogue(std::complex<double>(part(i, 2 * j), part(i, 2 * j + 1)), alpha, beta, old);
+      entry = epilogue(Complex<double>(part(i, 2 * j), part(i, 2 * j + 1)), alpha, beta, old);
     } else {
       entry = epilogue(sums_[i + j * rows_], exponent(i, j), alpha, beta, old);
     }

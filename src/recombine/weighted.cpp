@@ -133,7 +133,7 @@ void recombine(const Sum& sum, std::span<const VectorRange> rows, std::span<cons
   for_each_finite_entry(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& entry) {
     const T* old = beta == T(0) ? nullptr : &entry;
     if constexpr (is_complex<T>) {
-      entry = epilogue(std::complex<double>(part(i, 2 * j), part(i, 2 * j + 1)), alpha, beta, old);
+      entry = epilogue(Complex<double>(part(i, 2 * j), part(i, 2 * j + 1)), alpha, beta, old);
     } else {
       entry = epilogue(sum(i + j * c.rows), exponent(i, j), alpha, beta, old);
     }

@@ -88,8 +88,9 @@ template <class T>
 class TestMatrix {
  public:
   TestMatrix(Random& random, std::int64_t rows, std::int64_t columns, int spread)
-      : rows_(rows), columns_(columns), by_rows_(random() % 2 == 0),
-        ld_((by_rows_ ? columns : rows) + draw_size(random, 0, 3)),
+      : rows_(rows), columns_(columns), by_rows_(random() % 2 == 0), aligned_(random() % 2 == 0),
+        ld_(aligned_ ? core::round_up(by_rows_ ? columns : rows, 4)
+                     : (by_rows_ ? columns : rows) + draw_size(random, 0, 3)),
         size_(ld_ * std::max<std::int64_t>(by_rows_ ? rows : columns, 1)), pointers_(random() % 3 == 0),
         entry_(static_cast<std::int64_t>(random() % 2)), values_(static_cast<std::size_t>(2 * size_)) {
     for (T& value : values_) value = draw_entry<T>(random, spread);
@@ -103,7 +104,7 @@ class TestMatrix {
   std::int64_t entry() const { return entry_; }
 
   core::DeviceMatrix on_device() {
-    array_ = std::make_unique<DeviceArray<T>>(values_, 1);
+    array_ = std::make_unique<DeviceArray<T>>(values_, aligned_ ? 0 : 1);
     table_ = std::make_unique<DeviceArray<T*>>(std::vector<T*>{array_->data(), array_->data() + size_});
     return {.data = pointers_ ? static_cast<const void*>(table_->data()) : array_->data(),
             .pointers = pointers_,
@@ -134,6 +135,7 @@ class TestMatrix {
  private:
   std::int64_t rows_, columns_;
   bool by_rows_;
+  bool aligned_;  // lines of C as wide accesses want them; else one element off
   std::int64_t ld_, size_;
   bool pointers_;
   std::int64_t entry_;

@@ -17,7 +17,7 @@ __device__ void add_product(T& sum, T x, T y) {
   sum = fused(x, y, sum);
 }
 template <class T>
-__device__ void add_product(std::complex<T>& sum, const std::complex<T>& x, const std::complex<T>& y) {
+__device__ void add_product(Complex<T>& sum, const Complex<T>& x, const Complex<T>& y) {
   sum = {fused(x.imag(), -y.imag(), fused(x.real(), y.real(), sum.real())),
          fused(x.imag(), y.real(), fused(x.real(), y.imag(), sum.imag()))};
 }
@@ -206,8 +206,8 @@ __device__ void multiply_tile(const DeviceTile& tile) {
   }
 KINTSUGI_PLAIN(plain_f32, float, 2)
 KINTSUGI_PLAIN(plain_f64, double, 1)
-KINTSUGI_PLAIN(plain_c32, std::complex<float>, 2)
-KINTSUGI_PLAIN(plain_c64, std::complex<double>, 1)
+KINTSUGI_PLAIN(plain_c32, Complex<float>, 2)
+KINTSUGI_PLAIN(plain_c64, Complex<double>, 1)
 #undef KINTSUGI_PLAIN
 
 }  // namespace kintsugi::core::cuda

@@ -34,9 +34,11 @@ struct ScaledMatrix {
 // Rows that a block of threads scales.
 inline constexpr std::int64_t scaled_at_once = 1024;
 
-// Threads of a block that recombines a square of entries of C.
-inline constexpr int square = 32;
-inline constexpr int lines = 8;
-inline constexpr int tile_threads = square * lines;
+// A block of threads recombines so many rows and columns of C.
+inline constexpr int block_rows = 128;
+constexpr int block_columns(EntryType type) { return type == EntryType::c64 ? 16 : 32; }
+inline constexpr int warp_size = 32;
+inline constexpr int block_warps = 8;
+inline constexpr int block_threads = warp_size * block_warps;
 
 }  // namespace kintsugi::core::cuda

@@ -29,13 +29,13 @@ const KernelName& of_type(const KernelsOfTypes& kernels, EntryType type) {
 }
 
 std::int64_t blocks_of(const DeviceTile& tile) {
-  return divide_up(tile.rows, square) * divide_up(tile.columns, square);
+  return divide_up(tile.rows, block_rows) * divide_up(tile.columns, block_columns(tile.c.type));
 }
 
 template <int Limbs>
 void launch_residues(const KernelsOfTypes& kernels, const Queue& queue, const ResidueSums& sums, int count,
                      const DeviceTile& tile) {
-  launch(of_type(kernels, tile.c.type), {blocks_of(tile)}, tile_threads, 0, queue, tile, sums,
+  launch(of_type(kernels, tile.c.type), {blocks_of(tile)}, block_threads, 0, queue, tile, sums,
          remainder_table<Limbs>(count));
 }
 
@@ -57,7 +57,7 @@ void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<
   std::transform(used.begin(), used.end(), weighted.exponents,
                  [](int exponent) { return static_cast<std::int16_t>(exponent); });
   launch(of_type(sums.type == SumType::f32 ? of_floats : of_integers, tile.c.type), {blocks_of(tile)},
-         tile_threads, 0, queue, tile, weighted);
+         block_threads, 0, queue, tile, weighted);
 }
 
 void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,

@@ -8,77 +8,116 @@
 
 namespace kintsugi::core::cuda {
 
-// Of an entry's parts.
-template <class T, int Limbs>
-struct EntryIntegers {
-  ExactNumber<Limbs> part[parts_of<T>];
-};
-
 // alpha and beta need wider numbers than AB alone: in a function of its own they cost the others no registers.
 template <class T, int Limbs>
-__device__ __noinline__ void put_general_entry(EntryIntegers<T, Limbs> exact, T alpha, T beta, T* entry) {
+__device__ __noinline__ void put_general_entry(const ExactNumber<Limbs>* exact, T alpha, T beta, T* entry) {
   const T* old = beta == T(0) ? nullptr : entry;
   if constexpr (is_complex<T>) {
-    *entry = exact_epilogue(exact.part[0], exact.part[1], alpha, beta, old);
+    *entry = exact_epilogue(exact[0], exact[1], alpha, beta, old);
   } else {
-    *entry = exact_epilogue(exact.part[0], alpha, beta, old);
+    *entry = exact_epilogue(exact[0], alpha, beta, old);
   }
 }
 
 template <class T, int Limbs>
 class Residues {
  public:
-  static constexpr int at_once = 1;
   static constexpr int parts = static_cast<int>(parts_of<T>);
 
-  using Sums = EntryIntegers<T, Limbs>;
+  using Table = RemainderTable<Limbs>;
 
-  __device__ Residues(const ResidueSums& sums, const RemainderTable<Limbs>& table)
-      : sums_(sums), table_(table) {}
+  __device__ Residues(const ResidueSums& sums, const Table& table) : sums_(sums), table_(table) {}
 
-  __device__ void add_up(std::int64_t i, const std::int64_t (&j)[1], Sums (&result)[1]) const {
-    const std::uint8_t* residue = sums_.data + i + parts * j[0] * sums_.rows;
-    RemainderSum<Limbs> sums[parts];
-#pragma unroll
-    for (int t = 0; t < RemainderTable<Limbs>::most; ++t) {  // constants stand in instructions
-      if (t >= table_.count) break;
-#pragma unroll
-      for (int p = 0; p < parts; ++p)
-        sums[p].add(table_.of[t], __ldg(residue + t * sums_.group_stride + p * sums_.rows));
-    }
-#pragma unroll
-    for (int p = 0; p < parts; ++p) result[0].part[p] = sums[p].number(table_);
+  __device__ static bool takes(const Scalars<T>& scalars) {
+    return scalars.alpha == T(1) && scalars.beta == T(0);
   }
 
-  __device__ static void write(Sums& sums, int row_scale, const VectorRange* columns,
-                               const Scalars<T>& scalars, T* entry) {
+  __device__ void put_block(const Block<T>& block, const Scalars<T>&) const {
+#pragma unroll 1
+    for (int e = 0; e < Block<T>::columns_each; ++e) {
+      if (!block.has(e)) continue;
+      Together<T> entries;
+      const std::uint8_t* residues = data(block.tile_row(), block.tile_column(e));
+      if constexpr (is_complex<T>) {
+        RealOf<T> part[parts][rows_each];
 #pragma unroll
-    for (int p = 0; p < parts; ++p) sums.part[p].exponent = -(row_scale + columns[p].scale);
-    if (scalars.alpha != T(1) || scalars.beta != T(0)) {
-      put_general_entry(sums, scalars.alpha, scalars.beta, entry);
-    } else if constexpr (is_complex<T>) {
-      *entry = {rounded<RealOf<T>>(sums.part[0]), rounded<RealOf<T>>(sums.part[1])};
-    } else {
-      *entry = rounded<T>(sums.part[0]);
+        for (int p = 0; p < parts; ++p) round_parts(block, e, p, residues, part[p]);
+#pragma unroll
+        for (int r = 0; r < rows_each; ++r) entries.of[r] = {part[0][r], part[1][r]};
+      } else {
+        round_parts(block, e, 0, residues, entries.of);
+      }
+      block.write(e, entries);
     }
+  }
+
+  __device__ void put(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
+                      const Scalars<T>& scalars, T* entry) const {
+    ExactNumber<Limbs> exact[parts];
+#pragma unroll 1
+    for (int p = 0; p < parts; ++p) {
+      RemainderSum<Limbs> sum[1];
+      add_up<std::uint8_t>(data(i, j) + p * sums_.rows, sum);
+      exact[p] = sum[0].number(table_);
+      exact[p].exponent = -(row_scale + column[p].scale);
+    }
+    put_general_entry(exact, scalars.alpha, scalars.beta, entry);
   }
 
  private:
+  __device__ const std::uint8_t* data(std::int64_t i, std::int64_t j) const {
+    return sums_.data + i + parts * j * sums_.rows;
+  }
+
+  // Part p of the thread's rows of column e.
+  __device__ void round_parts(const Block<T>& block, int e, int p, const std::uint8_t* residues,
+                              RealOf<T> (&result)[rows_each]) const {
+    RemainderSum<Limbs> sums[rows_each];
+    add_up<std::uint32_t>(residues + p * sums_.rows, sums);
+#pragma unroll
+    for (int r = 0; r < rows_each; ++r) {
+      ExactNumber<Limbs> exact = sums[r].number(table_);
+      exact.exponent = block.exponent(r, e, p);
+      result[r] = rounded<RealOf<T>>(exact);
+    }
+  }
+
+  // The residues of `count` rows lie in a word.
+  template <class Word, int count>
+  __device__ void add_up(const std::uint8_t* residues, RemainderSum<Limbs> (&sums)[count]) const {
+    static_assert(sizeof(Word) == count);
+#pragma unroll 1
+    for (int first = 0; first < table_.count; first += Table::together) {
+      Word words[Table::together];
+#pragma unroll
+      for (int t = 0; t < Table::together; ++t) {
+        words[t] = first + t < table_.count ? *reinterpret_cast<const Word*>(residues) : Word{0};
+        residues += sums_.group_stride;
+      }
+#pragma unroll
+      for (int t = 0; t < Table::together; ++t) {
+#pragma unroll
+        for (int r = 0; r < count; ++r) sums[r].add(table_.of[first + t], words[t] >> 8 * r & 0xffU);
+      }
+    }
+  }
+
   const ResidueSums& sums_;
-  const RemainderTable<Limbs>& table_;
+  const Table& table_;
 };
 
-#define KINTSUGI_RESIDUES(name, T, limbs)                                                     \
-  extern "C" __global__ void __launch_bounds__(tile_threads)                                  \
+// `blocks` on a multiprocessor at least: as many as there are registers for.
+#define KINTSUGI_RESIDUES(name, T, limbs, blocks)                                             \
+  extern "C" __global__ void __launch_bounds__(block_threads, blocks)                         \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ ResidueSums sums, \
            const __grid_constant__ RemainderTable<limbs> table) {                             \
     recombine_tile<T>(tile, Residues<T, limbs>(sums, table));                                 \
   }
 
-#define KINTSUGI_RESIDUES_OF_LIMBS(limbs)                     \
-  KINTSUGI_RESIDUES(residues_f32, float, limbs)               \
-  KINTSUGI_RESIDUES(residues_f64, double, limbs)              \
-  KINTSUGI_RESIDUES(residues_c32, std::complex<float>, limbs) \
-  KINTSUGI_RESIDUES(residues_c64, std::complex<double>, limbs)
+#define KINTSUGI_RESIDUES_OF_LIMBS(limbs, real_blocks, complex_blocks)   \
+  KINTSUGI_RESIDUES(residues_f32, float, limbs, real_blocks)             \
+  KINTSUGI_RESIDUES(residues_f64, double, limbs, real_blocks)            \
+  KINTSUGI_RESIDUES(residues_c32, Complex<float>, limbs, complex_blocks) \
+  KINTSUGI_RESIDUES(residues_c64, Complex<double>, limbs, complex_blocks)
 
 }  // namespace kintsugi::core::cuda

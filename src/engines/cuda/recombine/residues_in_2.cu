@@ -3,6 +3,6 @@
 
 namespace kintsugi::core::cuda {
 
-KINTSUGI_RESIDUES_OF_LIMBS(2)
+KINTSUGI_RESIDUES_OF_LIMBS(2, 3, 2)
 
 }  // namespace kintsugi::core::cuda

@@ -28,8 +28,8 @@ __device__ void scale(const ScaledMatrix& matrix) {
   extern "C" __global__ void name(const __grid_constant__ ScaledMatrix matrix) { scale<T>(matrix); }
 KINTSUGI_SCALE(scale_f32, float)
 KINTSUGI_SCALE(scale_f64, double)
-KINTSUGI_SCALE(scale_c32, std::complex<float>)
-KINTSUGI_SCALE(scale_c64, std::complex<double>)
+KINTSUGI_SCALE(scale_c32, Complex<float>)
+KINTSUGI_SCALE(scale_c64, Complex<double>)
 #undef KINTSUGI_SCALE
 
 }  // namespace kintsugi::core::cuda

@@ -1,6 +1,8 @@
 // What the kernels of this folder share: matrices, scalars and the walk over a tile of C.
 #pragma once
 
+#include <algorithm>
+
 #include "arith/complex.hpp"
 #include "base/embedding.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
@@ -55,61 +57,151 @@ __device__ T scaled(const T& beta, const T& c) {
   return beta == T(0) ? T(0) : scaled_entry(beta, c);
 }
 
-// A block of threads takes a square of entries: a warp's lanes lie along a column, where sums lie beside each other.
-inline constexpr int entries_each = square / lines;  // of one thread, in one row
+// A thread takes a few rows of some columns, as they lie beside each other in the sums; a warp takes a column.
+inline constexpr int rows_each = block_rows / warp_size;
 
-// Where C's rows lie along memory, its entries go through shared memory, so that its lines are whole too.
+// What a thread has of a column, in as wide accesses as there are.
+template <class Element>
+struct alignas(std::min<std::size_t>(16, rows_each * sizeof(Element))) Together {
+  Element of[rows_each];
+};
+
 template <class T>
-class EntrySquare {
+constexpr EntryType entry_type() {
+  if constexpr (is_complex<T>) return sizeof(T) == 8 ? EntryType::c32 : EntryType::c64;
+  return sizeof(T) == 4 ? EntryType::f32 : EntryType::f64;
+}
+
+// What a block of threads recombines.
+template <class T>
+class Block {
  public:
-  __device__ EntrySquare(const MatrixView<T>& c, bool reads_c)
-      : c_(c), by_rows_(c.column_stride < c.row_stride) {
-    const std::int64_t blocks = divide_up(c.rows, square);
-    first_row_ = blockIdx.x % blocks * square;
-    first_column_ = blockIdx.x / blocks * square;
-    if (!by_rows_) return;
-    if (reads_c) for_each_staged([](T& staged, T& entry) { staged = entry; });
+  static constexpr int parts = static_cast<int>(parts_of<T>);
+  static constexpr int columns = block_columns(entry_type<T>());
+  static constexpr int columns_each = columns / block_warps;
+
+  __device__ explicit Block(const DeviceTile& tile) {
+    const auto blocks = static_cast<unsigned>(divide_up(tile.rows, block_rows));
+    first_row_ = std::int64_t{blockIdx.x % blocks} * block_rows;
+    first_column_ = std::int64_t{blockIdx.x / blocks} * columns;
+    c_ = view_of<T>(tile.c, tile.entry)
+             .block(tile.first_row + first_row_, tile.first_column + first_column_,
+                    std::min<std::int64_t>(block_rows, tile.rows - first_row_),
+                    std::min<std::int64_t>(columns, tile.columns - first_column_));
+    constexpr std::int64_t entries = std::max<std::int64_t>(1, 16 / sizeof(T));
+    staged_ = c_.row_stride != 1 || c_.rows % rows_each != 0 ||
+              reinterpret_cast<std::uintptr_t>(c_.data) % 16 != 0 || c_.column_stride % entries != 0;
+  }
+
+  // The thread's first row and one of its columns, inside the block.
+  __device__ static int row() { return rows_each * lane(); }
+  __device__ static int column(int e) { return warp() + block_warps * e; }
+  __device__ bool has(int e) const { return row() < c_.rows && column(e) < c_.columns; }
+  // The same in the tile; the first one where the thread has none.
+  __device__ std::int64_t tile_row() const { return first_row_ + (row() < c_.rows ? row() : 0); }
+  __device__ std::int64_t tile_column(int e) const {
+    return first_column_ + (column(e) < c_.columns ? column(e) : 0);
+  }
+
+  // All threads together: whether all vectors are finite and have scales that are powers of two in double, products of
+  // two included; exponent() is then known.
+  __device__ bool is_ordinary(const DeviceTile& tile) const {
+    static_assert(block_rows + parts * columns <= block_threads);
+    const auto thread = static_cast<int>(threadIdx.x);
+    bool ordinary = true;
+    if (thread < block_rows + parts * columns) {
+      constexpr int largest = 499;
+      const VectorRange& range = range_of(tile, thread);
+      const int scale = range.scale;
+      scales()[thread] = scale;
+      ordinary = range.finite() && -largest <= scale && scale <= largest;
+    }
+    return __syncthreads_and(ordinary ? 1 : 0) != 0;
+  }
+  // That undoes the scales of the thread's row r and part p of column e.
+  __device__ int exponent(int r, int e, int p) const {
+    return -(scales()[row() + r] + scales()[block_rows + parts * column(e) + p]);
+  }
+
+  // Where C cannot be accessed in the thread's way, its entries go through shared memory. All threads together, before
+  // the first entry is read and after the last one was written.
+  __device__ void begin(bool reads_c) const {
+    if (!staged_ || !reads_c) return;
+    for_each_staged([](T& staged, T& entry) { staged = entry; });
     __syncthreads();
   }
-
-  __device__ std::int64_t row() const { return first_row_ + lane(); }
-  __device__ std::int64_t column(int e) const { return first_column_ + line() + lines * e; }
-  __device__ bool has(int e) const { return row() < c_.rows && column(e) < c_.columns; }
-  // Of the thread's row and column e, where it is C's or a copy.
-  __device__ T* entry(int e) const {
-    return by_rows_ ? &staging()[lane() * (square + 1) + line() + lines * e] : &c_(row(), column(e));
-  }
-
-  // All threads together, after the last entry was written.
-  __device__ void store() const {
-    if (!by_rows_) return;
+  __device__ void end() const {
+    if (!staged_) return;
     __syncthreads();
     for_each_staged([](T& staged, T& entry) { entry = staged; });
   }
-
- private:
-  __device__ static int lane() { return static_cast<int>(threadIdx.x) % square; }
-  __device__ static int line() { return static_cast<int>(threadIdx.x) / square; }
-
-  // As bytes: entries have constructors, shared memory has none.
-  __device__ static T* staging() {
-    alignas(16) __shared__ unsigned char bytes[square * (square + 1) * sizeof(T)];
-    return reinterpret_cast<T*>(bytes);
+  __device__ Together<T> read(int e) const {
+    if (!staged_) return *reinterpret_cast<const Together<T>*>(&c_(row(), column(e)));
+    Together<T> entries;
+#pragma unroll
+    for (int r = 0; r < rows_each; ++r) entries.of[r] = staging(row() + r, column(e));
+    return entries;
+  }
+  __device__ void write(int e, const Together<T>& entries) const {
+    if (!staged_) {
+      *reinterpret_cast<Together<T>*>(&c_(row(), column(e))) = entries;
+      return;
+    }
+#pragma unroll
+    for (int r = 0; r < rows_each; ++r) staging(row() + r, column(e)) = entries.of[r];
   }
 
+  // visit(i, j, entry) for all of the thread's entries, i and j in the tile: one row at a time, where time counts less.
+  template <class Visit>
+  __device__ void for_each_entry(const Visit& visit) const {
+#pragma unroll 1
+    for (int j = warp(); j < c_.columns; j += block_warps) {
+#pragma unroll 1
+      for (int i = lane(); i < c_.rows; i += warp_size) visit(first_row_ + i, first_column_ + j, &c_(i, j));
+    }
+  }
+
+ private:
+  __device__ static int lane() { return static_cast<int>(threadIdx.x) % warp_size; }
+  __device__ static int warp() { return static_cast<int>(threadIdx.x) / warp_size; }
+
+  // Rows, then vectors of columns; the last one again where there are no more.
+  __device__ const VectorRange& range_of(const DeviceTile& tile, int number) const {
+    if (number < block_rows)
+      return tile.a.ranges[tile.first_row + first_row_ + std::min<std::int64_t>(number, c_.rows - 1)];
+    const std::int64_t vector = std::min<std::int64_t>(number - block_rows, parts * c_.columns - 1);
+    return tile.b.ranges[parts * (tile.first_column + first_column_) + vector];
+  }
+  // Of the same.
+  __device__ static int* scales() {
+    __shared__ int all[block_rows + parts * columns];
+    return all;
+  }
+  // As bytes: entries have constructors, shared memory has none. What a warp accesses together lies in different banks,
+  // be it the same row of all lanes, rows one below the other or one row of all columns.
+  __device__ static T& staging(int row, int column) {
+    constexpr int group = warp_size + warp_size / rows_each;
+    constexpr int size = rows_each * group + 1;
+    alignas(16) __shared__ unsigned char bytes[columns * size * sizeof(T)];
+    return reinterpret_cast<T*>(bytes)[column * size + row % rows_each * group + row / rows_each];
+  }
+
+  // Lanes lie along C's lines.
   template <class Visit>
   __device__ void for_each_staged(const Visit& visit) const {
-    for (int r = line(); r < square; r += lines) {
-      const std::int64_t i = first_row_ + r;
-      const std::int64_t j = first_column_ + lane();
-      if (i < c_.rows && j < c_.columns) visit(staging()[r * (square + 1) + lane()], c_(i, j));
+    const bool by_rows = c_.column_stride < c_.row_stride;
+#pragma unroll 4
+    for (int e = static_cast<int>(threadIdx.x); e < block_rows * columns; e += block_threads) {
+      const int i = by_rows ? e / columns : e % block_rows;
+      const int j = by_rows ? e % columns : e / block_rows;
+      if (i < c_.rows && j < c_.columns) visit(staging(i, j), c_(i, j));
     }
   }
 
   MatrixView<T> c_;
-  bool by_rows_;
   std::int64_t first_row_;
   std::int64_t first_column_;
+  bool staged_;
 };
 
 // The rare entries, out of the way of the others.
@@ -126,43 +218,38 @@ __device__ __noinline__ void put_scaled_entry(T beta, T* entry) {
   *entry = scaled(beta, *entry);
 }
 
-// Recombination::add_up gives the sums of `at_once` entries of one row, `write` makes an entry of one. Entries whose row
-// or column has NaN or infinities, and those of alpha = 0, need no sums.
+// Any entry: alpha may be 0, its row or column may have NaN or infinities, their scales may be any.
+template <class T, class Recombination>
+__device__ void put_any_entry(const DeviceTile& tile, const Recombination& recombination,
+                              const Scalars<T>& scalars, std::int64_t i, std::int64_t j, T* entry) {
+  const VectorRange& row = tile.a.ranges[tile.first_row + i];
+  const VectorRange* column = tile.b.ranges + parts_of<T> * (tile.first_column + j);
+  if (scalars.alpha == T(0)) {
+    put_scaled_entry(scalars.beta, entry);
+  } else if (!row.finite() || !column->finite()) {
+    put_special_entry(tile, tile.first_row + i, tile.first_column + j, scalars.alpha, scalars.beta, entry);
+  } else {
+    recombination.put(i, j, row.scale, column, scalars, entry);
+  }
+}
+
+// Recombination::put_block makes the entries of a block of ordinary vectors and of scalars that it `takes`, `put` any one
+// whose vectors are finite.
 template <class T, class Recombination>
 __device__ void recombine_tile(const DeviceTile& tile, const Recombination& recombination) {
   if (!holds(tile.condition)) return;
   const Scalars<T> scalars(tile.scalars);
-  const bool scales = scalars.alpha == T(0);
-  if (scales && scalars.beta == T(1)) return;
-  const EntrySquare<T> entries(
-      view_of<T>(tile.c, tile.entry).block(tile.first_row, tile.first_column, tile.rows, tile.columns),
-      scalars.beta != T(0));
-  const std::int64_t i = std::min(entries.row(), tile.rows - 1);
-  const VectorRange* columns = tile.b.ranges + parts_of<T> * tile.first_column;
-  const VectorRange& row = tile.a.ranges[tile.first_row + i];
-  constexpr int at_once = Recombination::at_once;
-#pragma unroll 1
-  for (int first = 0; first < entries_each; first += at_once) {
-    typename Recombination::Sums sums[at_once];
-    std::int64_t j[at_once];
-#pragma unroll
-    for (int e = 0; e < at_once; ++e) j[e] = std::min(entries.column(first + e), tile.columns - 1);
-    if (!scales) recombination.add_up(i, j, sums);
-#pragma unroll
-    for (int e = 0; e < at_once; ++e) {
-      if (!entries.has(first + e)) continue;
-      T* entry = entries.entry(first + e);
-      if (scales) {
-        put_scaled_entry(scalars.beta, entry);
-      } else if (!row.finite() || !columns[parts_of<T> * j[e]].finite()) {
-        put_special_entry(tile, tile.first_row + i, tile.first_column + j[e], scalars.alpha, scalars.beta,
-                          entry);
-      } else {
-        recombination.write(sums[e], row.scale, columns + parts_of<T> * j[e], scalars, entry);
-      }
-    }
+  if (scalars.alpha == T(0) && scalars.beta == T(1)) return;
+  const Block<T> block(tile);
+  if (block.is_ordinary(tile) && Recombination::takes(scalars)) {
+    block.begin(scalars.beta != T(0));
+    recombination.put_block(block, scalars);
+    block.end();
+  } else {
+    block.for_each_entry([&](std::int64_t i, std::int64_t j, T* entry) {
+      put_any_entry(tile, recombination, scalars, i, j, entry);
+    });
   }
-  entries.store();
 }
 
 }  // namespace kintsugi::core::cuda

@@ -13,52 +13,112 @@ namespace {
 template <class T, class Part>
 class Weighted {
  public:
-  static constexpr int at_once = entries_each;  // as many loads are under way
   static constexpr int parts = static_cast<int>(parts_of<T>);
-
-  struct Sums {
-    double part[parts];
-  };
 
   __device__ explicit Weighted(const WeightedSums& sums) : sums_(sums) {}
 
-  __device__ void add_up(std::int64_t i, const std::int64_t (&j)[at_once], Sums (&result)[at_once]) const {
-    using Sum = typename WeightedSumOf<Part>::type;
-    Sum zero(sums_.smallest_exponent);
-    Sum sums[at_once][2] = {{zero, zero}, {zero, zero}, {zero, zero}, {zero, zero}};
-    static_assert(at_once == 4 && parts <= 2);
-    const Part* column[at_once];
-    for (int e = 0; e < at_once; ++e)
-      column[e] = static_cast<const Part*>(sums_.data) + i + parts * j[e] * sums_.rows;
-    for (int g = 0; g < sums_.groups; ++g) {
-      Part part[at_once][parts];
+  __device__ static bool takes(const Scalars<T>& scalars) { return scalars.alpha != T(0); }
+
+  __device__ void put_block(const Block<T>& block, const Scalars<T>& scalars) const {
+#pragma unroll 1
+    for (int first = 0; first < Block<T>::columns_each; first += at_once) {
+      Sum sums[at_once][parts][rows_each];
+      add_up(block, first, sums);
+#pragma unroll
       for (int e = 0; e < at_once; ++e) {
-        for (int p = 0; p < parts; ++p) part[e][p] = __ldg(column[e] + p * sums_.rows);
-        column[e] += sums_.group_stride;
+        if (block.has(first + e)) put_column(block, first + e, sums[e], scalars);
       }
-      for (int e = 0; e < at_once; ++e) {
-        for (int p = 0; p < parts; ++p) sums[e][p].add(sums_.exponents[g], part[e][p]);
-      }
-    }
-    for (int e = 0; e < at_once; ++e) {
-      for (int p = 0; p < parts; ++p) result[e].part[p] = sums[e][p].value();
     }
   }
 
-  __device__ static void write(const Sums& sums, int row_scale, const VectorRange* columns,
-                               const Scalars<T>& scalars, T* entry) {
-    const T* old = scalars.beta == T(0) ? nullptr : entry;
-    const auto exponent = [&](int p) { return -(row_scale + columns[p].scale); };
-    if constexpr (is_complex<T>) {
-      const std::complex<double> product(times_power_of_two(sums.part[0], exponent(0)),
-                                         times_power_of_two(sums.part[1], exponent(1)));
-      *entry = epilogue(product, scalars.alpha, scalars.beta, old);
-    } else {
-      *entry = epilogue(sums.part[0], exponent(0), scalars.alpha, scalars.beta, old);
+  __device__ void put(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
+                      const Scalars<T>& scalars, T* entry) const {
+    double product[parts];
+#pragma unroll
+    for (int p = 0; p < parts; ++p) {
+      Sum sum(sums_.smallest_exponent);
+      const Part* part = data(i, j) + p * sums_.rows;
+      for (int g = 0; g < sums_.groups; ++g) sum.add(sums_.exponents[g], part[g * sums_.group_stride]);
+      product[p] = times_power_of_two(sum.value(), -(row_scale + column[p].scale));
     }
+    *entry = entry_of(product, scalars, scalars.beta == T(0) ? nullptr : entry);
   }
 
  private:
+  struct Sum : WeightedSumOf<Part>::type {
+    __device__ explicit Sum(int smallest_exponent = 0) : WeightedSumOf<Part>::type(smallest_exponent) {}
+  };
+
+  // Columns of a thread that are read together: as many as there are registers for.
+  static constexpr int at_once =
+      std::max<int>(1, (sizeof(Part) == 4 ? 4 : 2) / parts / (sizeof(T) == 16 ? 2 : 1));
+  static_assert(Block<T>::columns_each % at_once == 0);
+
+  __device__ const Part* data(std::int64_t i, std::int64_t j) const {
+    return static_cast<const Part*>(sums_.data) + i + parts * j * sums_.rows;
+  }
+
+  // Of columns first, first + 1, ... of the thread.
+  __device__ void add_up(const Block<T>& block, int first, Sum (&sums)[at_once][parts][rows_each]) const {
+    const Part* column[at_once];
+#pragma unroll
+    for (int e = 0; e < at_once; ++e) {
+      column[e] = data(block.tile_row(), block.tile_column(first + e));
+      for (auto& part : sums[e]) {
+        for (Sum& sum : part) sum = Sum(sums_.smallest_exponent);
+      }
+    }
+#pragma unroll 1
+    for (int g = 0; g < sums_.groups; ++g) {
+      Together<Part> together[at_once][parts];
+#pragma unroll
+      for (int e = 0; e < at_once; ++e) {
+#pragma unroll
+        for (int p = 0; p < parts; ++p)
+          together[e][p] = *reinterpret_cast<const Together<Part>*>(column[e] + p * sums_.rows);
+        column[e] += sums_.group_stride;
+      }
+#pragma unroll
+      for (int e = 0; e < at_once; ++e) {
+#pragma unroll
+        for (int p = 0; p < parts; ++p) {
+#pragma unroll
+          for (int r = 0; r < rows_each; ++r) sums[e][p][r].add(sums_.exponents[g], together[e][p].of[r]);
+        }
+      }
+    }
+  }
+
+  __device__ static void put_column(const Block<T>& block, int e, const Sum (&sums)[parts][rows_each],
+                                    const Scalars<T>& scalars) {
+    Together<T> entries{};
+    const auto set = [&](auto reads_c) {
+#pragma unroll
+      for (int r = 0; r < rows_each; ++r) {
+        double product[parts];
+#pragma unroll
+        for (int p = 0; p < parts; ++p)
+          product[p] = sums[p][r].value() * power_of_two(block.exponent(r, e, p));
+        entries.of[r] = entry_of(product, scalars, reads_c ? &entries.of[r] : nullptr);
+      }
+    };
+    if (scalars.beta == T(0)) {
+      set(std::false_type());
+    } else {
+      entries = block.read(e);
+      set(std::true_type());
+    }
+    block.write(e, entries);
+  }
+
+  __device__ static T entry_of(const double (&product)[parts], const Scalars<T>& scalars, const T* c) {
+    if constexpr (is_complex<T>) {
+      return epilogue(Complex<double>(product[0], product[1]), scalars.alpha, scalars.beta, c);
+    } else {
+      return epilogue(product[0], scalars.alpha, scalars.beta, c);
+    }
+  }
+
   const WeightedSums& sums_;
 };
 
@@ -66,18 +126,18 @@ class Weighted {
 
 // `blocks` on a multiprocessor at least: as many as there are registers for.
 #define KINTSUGI_WEIGHTED(name, T, Part, blocks)                                                 \
-  extern "C" __global__ void __launch_bounds__(tile_threads, blocks)                             \
+  extern "C" __global__ void __launch_bounds__(block_threads, blocks)                            \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ WeightedSums sums) { \
     recombine_tile<T>(tile, Weighted<T, Part>(sums));                                            \
   }
 KINTSUGI_WEIGHTED(weighted_f32_of_floats, float, float, 3)
 KINTSUGI_WEIGHTED(weighted_f64_of_floats, double, float, 3)
-KINTSUGI_WEIGHTED(weighted_c32_of_floats, std::complex<float>, float, 2)
-KINTSUGI_WEIGHTED(weighted_c64_of_floats, std::complex<double>, float, 2)
+KINTSUGI_WEIGHTED(weighted_c32_of_floats, Complex<float>, float, 2)
+KINTSUGI_WEIGHTED(weighted_c64_of_floats, Complex<double>, float, 2)
 KINTSUGI_WEIGHTED(weighted_f32_of_integers, float, std::int64_t, 2)
 KINTSUGI_WEIGHTED(weighted_f64_of_integers, double, std::int64_t, 2)
-KINTSUGI_WEIGHTED(weighted_c32_of_integers, std::complex<float>, std::int64_t, 2)
-KINTSUGI_WEIGHTED(weighted_c64_of_integers, std::complex<double>, std::int64_t, 2)
+KINTSUGI_WEIGHTED(weighted_c32_of_integers, Complex<float>, std::int64_t, 2)
+KINTSUGI_WEIGHTED(weighted_c64_of_integers, Complex<double>, std::int64_t, 2)
 #undef KINTSUGI_WEIGHTED
 
 }  // namespace kintsugi::core::cuda

@@ -11,9 +11,12 @@ __device__ inline unsigned block_in_cluster() {
   return rank;
 }
 
-// What threads wrote before it, shared memory included, all threads of the cluster see behind it.
+// What threads wrote before they arrived, shared memory included, all threads of the cluster see behind the wait.
+__device__ inline void arrive_at_cluster() { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
+__device__ inline void await_cluster() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 __device__ inline void synchronize_cluster() {
-  asm volatile("barrier.cluster.arrive.release;\n barrier.cluster.wait.acquire;" ::: "memory");
+  arrive_at_cluster();
+  await_cluster();
 }
 
 // The same variable of another block, in its shared memory.

@@ -105,21 +105,17 @@ __device__ void store_words(std::byte* target, const std::uint32_t (&w)[words]) 
 }
 
 // Patterns of two numbers in one word, and the numbers that they are.
-template <ElementKind kind>
-__device__ std::uint32_t pack_pair(float low, float high, Rounding rounding) {
+template <ElementKind kind, bool nearest>
+__device__ std::uint32_t pack_pair(float low, float high) {
   std::uint32_t word = 0;
-  if constexpr (kind == ElementKind::fp16) {
-    if (rounding == Rounding::nearest_even) {
-      asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-    } else {
-      asm("cvt.rz.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-    }
+  if constexpr (kind == ElementKind::fp16 && nearest) {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  } else if constexpr (kind == ElementKind::fp16) {
+    asm("cvt.rz.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  } else if constexpr (nearest) {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
   } else {
-    if (rounding == Rounding::nearest_even) {
-      asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-    } else {
-      asm("cvt.rz.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-    }
+    asm("cvt.rz.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
   }
   return word;
 }
@@ -137,35 +133,38 @@ __device__ void unpack_pair(std::uint32_t word, float& low, float& high) {
 }
 
 // FP32 whose last 13 bits are rounded away: tf32 has its exponents.
-__device__ inline std::uint32_t tf32_pattern(float x, Rounding rounding) {
+template <bool nearest>
+__device__ std::uint32_t tf32_pattern(float x) {
   std::uint32_t bits = __float_as_uint(x);
-  if (rounding == Rounding::nearest_even) bits += 0xfffU + ((bits >> 13) & 1U);
+  if constexpr (nearest) bits += 0xfffU + ((bits >> 13) & 1U);
   return bits & ~0x1fffU;
 }
 
-// One slice of the rests, which become what it leaves.
-template <ElementKind kind, int count>
-__device__ void take_floating_slice(float (&rest)[count], Rounding rounding, std::byte* target) {
+// One slice of the rests, which become what it leaves; of the last one nobody asks for that.
+template <ElementKind kind, bool nearest, int count>
+__device__ void take_rounded_slice(float (&rest)[count], bool last, std::byte* target) {
   if constexpr (kind == ElementKind::tf32) {
     std::uint32_t words[count];
 #pragma unroll
-    for (int i = 0; i < count; ++i) {
-      words[i] = tf32_pattern(rest[i], rounding);
-      rest[i] -= __uint_as_float(words[i]);
-    }
+    for (int i = 0; i < count; ++i) words[i] = tf32_pattern<nearest>(rest[i]);
     store_words(target, words);
+    if (last) return;
+#pragma unroll
+    for (int i = 0; i < count; ++i) rest[i] -= __uint_as_float(words[i]);
   } else {
     std::uint32_t words[count / 2];
+#pragma unroll
+    for (int i = 0; i < count / 2; ++i) words[i] = pack_pair<kind, nearest>(rest[2 * i], rest[2 * i + 1]);
+    store_words(target, words);
+    if (last) return;
 #pragma unroll
     for (int i = 0; i < count / 2; ++i) {
       float low = 0;
       float high = 0;
-      words[i] = pack_pair<kind>(rest[2 * i], rest[2 * i + 1], rounding);
       unpack_pair<kind>(words[i], low, high);
       rest[2 * i] -= low;
       rest[2 * i + 1] -= high;
     }
-    store_words(target, words);
   }
 }
 
@@ -180,7 +179,7 @@ __device__ void take_cut_slice(float (&rest)[count], float smallest_normal, std:
     kept[i] = is_below ? copysignf(0.0F, rest[i]) : rest[i];
     below[i] = is_below ? rest[i] : 0.0F;
   }
-  take_floating_slice<kind>(kept, Rounding::towards_zero, target);
+  take_rounded_slice<kind, false>(kept, false, target);
 #pragma unroll
   for (int i = 0; i < count; ++i) {
     // A zero's rest is +0, as -0 - -0 is.
@@ -188,26 +187,42 @@ __device__ void take_cut_slice(float (&rest)[count], float smallest_normal, std:
   }
 }
 
+// x 2^scale, by one factor where FP32 has it: what is plain is exact either way.
+template <int count>
+__device__ void scale_elements(const Scaling& scaling, const float (&x)[count], float (&scaled)[count]) {
+  const bool at_once = scaling.scale >= -126 && scaling.scale <= 127;
+  const auto first = static_cast<float>(at_once ? scaling.first * scaling.second : scaling.first);
+#pragma unroll
+  for (int i = 0; i < count; ++i) scaled[i] = x[i] * first;
+  if (at_once) return;
+  const auto second = static_cast<float>(scaling.second);
+#pragma unroll
+  for (int i = 0; i < count; ++i) scaled[i] *= second;
+}
+
 template <ElementKind kind, int count>
 __device__ void write_floating(const SplitTask& task, const Scaling& scaling, const float (&x)[count],
                                std::int64_t place) {
   constexpr int bytes = kind == ElementKind::tf32 ? 4 : 2;
-  const auto first = static_cast<float>(scaling.first);
-  const auto second = static_cast<float>(scaling.second);
   const float residual = static_cast<float>(power_of_two(task.rule.residual_exponent));
   float rest[count];
-#pragma unroll
-  for (int i = 0; i < count; ++i) rest[i] = x[i] * first * second;
+  scale_elements(scaling, x, rest);
   std::byte* target = task.slices + place * bytes;
   for (int s = 0; s < task.rule.slices; ++s) {
     const Rounding rounding = s == 0 ? task.rule.first_rounding : task.rule.residual_rounding;
-    if (rounding == Rounding::bit_cut) {
-      take_cut_slice<kind>(rest, static_cast<float>(power_of_two(task.format.min_exponent)), target);
+    const bool last = s == task.rule.slices - 1;
+    if (rounding == Rounding::nearest_even) {
+      take_rounded_slice<kind, true>(rest, last, target);
+    } else if (rounding == Rounding::towards_zero) {
+      take_rounded_slice<kind, false>(rest, last, target);
     } else {
-      take_floating_slice<kind>(rest, rounding, target);
+      take_cut_slice<kind>(rest, static_cast<float>(power_of_two(task.format.min_exponent)), target);
     }
+    if (last) return;
+    if (residual != 1.0F) {
 #pragma unroll
-    for (int i = 0; i < count; ++i) rest[i] *= residual;
+      for (int i = 0; i < count; ++i) rest[i] *= residual;
+    }
     target += task.slice_stride * bytes;
   }
 }
@@ -230,12 +245,9 @@ __device__ void store_bytes(std::byte* target, const std::uint32_t (&integers)[c
 template <int count>
 __device__ void write_quantised(const SplitTask& task, const Scaling& scaling, const float (&x)[count],
                                 std::int64_t place) {
-  const auto first = static_cast<float>(scaling.first);
-  const auto second = static_cast<float>(scaling.second);
   const float residual = static_cast<float>(power_of_two(task.rule.residual_exponent));
   float rest[count];
-#pragma unroll
-  for (int i = 0; i < count; ++i) rest[i] = x[i] * first * second;
+  scale_elements(scaling, x, rest);
   std::byte* target = task.slices + place;
   for (int s = 0; s < task.rule.slices; ++s) {
     constexpr float units = 0x1.8p23F;  // FP32 numbers beside it have integers as their last bits

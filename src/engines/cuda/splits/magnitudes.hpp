@@ -52,6 +52,25 @@ struct Magnitudes {
     for (int i = 0; i < count; ++i) add(x[i]);
   }
 
+  // Element i of `x` to magnitudes[i], of vectors beside each other.
+  template <int count>
+  KINTSUGI_HOST_DEVICE static constexpr void add_each(Magnitudes (&magnitudes)[count], const T (&x)[count]) {
+    Bits bits[count] = {};
+    Bits top = 0;
+    for (int i = 0; i < count; ++i) {
+      bits[i] = std::bit_cast<Bits>(x[i]) & without_sign;
+      top = greater(top, bits[i]);
+    }
+    for (int i = 0; i < count; ++i) {
+      if (top >= infinity) {
+        magnitudes[i].add(x[i]);
+      } else {
+        magnitudes[i].largest = greater(magnitudes[i].largest, bits[i]);
+        magnitudes[i].below = lesser(magnitudes[i].below, bits[i] - 1);
+      }
+    }
+  }
+
   KINTSUGI_HOST_DEVICE constexpr void add(const Magnitudes& other) {
     largest = greater(largest, other.largest);
     below = lesser(below, other.below);

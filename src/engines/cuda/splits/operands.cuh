@@ -44,6 +44,35 @@ __device__ inline double any_element(const DeviceMatrix& matrix, std::int64_t en
   }
 }
 
+// Sixteen bytes of an operand on their way to shared memory, without a register; zeros in the place of all elements but
+// the first `count`. Complete for the thread after await_copies().
+template <class Source>
+__device__ void copy_chunk(Source* shared, const Source* source, std::int64_t count, bool aligned) {
+  constexpr int chunk = sizeof(uint4) / sizeof(Source);
+  constexpr int size = sizeof(Source);
+  const auto target = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
+  if (aligned) {
+    const int bytes = count >= chunk ? 16 : count > 0 ? static_cast<int>(count) * size : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source), "r"(bytes)
+                 : "memory");
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < chunk; ++i) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(target + i * size), "l"(source + i),
+                 "n"(size), "r"(i < count ? size : 0)
+                 : "memory");
+  }
+}
+
+__device__ inline void await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+template <class Source>
+__device__ void read_chunk(const Source* shared, Source (&x)[sizeof(uint4) / sizeof(Source)]) {
+  const uint4 bits = *reinterpret_cast<const uint4*>(shared);
+  memcpy(x, &bits, sizeof bits);
+}
+
 // Of threads whose numbers differ in the bits of `lanes` alone.
 template <class T>
 __device__ void add_over_lanes(Magnitudes<T>& magnitudes, unsigned lanes) {

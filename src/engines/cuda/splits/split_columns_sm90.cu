@@ -13,7 +13,7 @@ struct Panel {
   static constexpr int width = panel_bytes / sizeof(Source);  // vectors
   static constexpr int chunk = sizeof(uint4) / sizeof(Source);
   static constexpr int lanes = width / chunk;  // threads that read a line
-  static constexpr int group_pitch = panel_group * (width + 1);
+  static constexpr int group_pitch = panel_group * width + panel_gap;
 
   // Elements of this block's part of k. vector_stride is a multiple of 64, and so of 8 blocks of 8.
   __device__ static int length(const SplitTask& task) {
@@ -43,51 +43,30 @@ __device__ void add_shared(Magnitudes<Source>& target, const Magnitudes<Source>&
   if (magnitudes.flags != 0) atomicOr(&target.flags, magnitudes.flags);
 }
 
-// The parts of a line of the panel that this thread reads.
-template <class Source>
-__device__ void read_line(const Source* line, std::int64_t vectors, bool aligned,
-                          Source (&x)[Panel<Source>::chunk]) {
-  constexpr int chunk = Panel<Source>::chunk;
-  if (aligned && vectors >= chunk) {
-    const uint4 bits = __ldg(reinterpret_cast<const uint4*>(line));
-    memcpy(x, &bits, sizeof bits);
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < chunk; ++i) x[i] = i < vectors ? __ldg(line + i) : Source(0);
-}
-
 // This block's part into shared memory, zeros past the operand. A thread stays with its vectors.
 template <class Source>
 __device__ void load_part(const SplitTask& task, std::int64_t first_vector, std::int64_t first_element,
                           Source* part, PanelRanges<Source>& ranges) {
   using Shape = Panel<Source>;
-  constexpr int unrolled = 4;
   const int v = static_cast<int>(threadIdx.x) % Shape::lanes * Shape::chunk;
   const int length = Shape::length(task);
   const int step = static_cast<int>(blockDim.x) / Shape::lanes;
+  const int first = static_cast<int>(threadIdx.x) / Shape::lanes;
   const std::int64_t stride = task.matrix.column_stride;
   const Source* start =
       matrix_start<Source>(task.matrix, task.entry) + task.first + first_vector + v + first_element * stride;
   const bool aligned =
       reinterpret_cast<std::uintptr_t>(start) % sizeof(uint4) == 0 && stride % Shape::chunk == 0;
   const std::int64_t vectors = task.vectors - first_vector - v;
+  const std::int64_t inside = task.length - first_element;
+  for (int p = first; p < length; p += step)
+    copy_chunk(part + Shape::place(v, p), start + p * stride, p < inside ? vectors : 0, aligned);
+  await_copies();
   Magnitudes<Source> magnitudes[Shape::chunk];
-  for (int begin = static_cast<int>(threadIdx.x) / Shape::lanes; begin < length; begin += unrolled * step) {
-    Source x[unrolled][Shape::chunk];
-#pragma unroll
-    for (int u = 0; u < unrolled; ++u) {
-      const int p = begin + u * step;
-      const bool inside = p < length && first_element + p < task.length;
-      read_line(start + p * stride, inside ? vectors : 0, aligned, x[u]);
-    }
-#pragma unroll
-    for (int u = 0; u < unrolled; ++u) {
-      const int p = begin + u * step;
-#pragma unroll
-      for (int i = 0; i < Shape::chunk; ++i) magnitudes[i].add(x[u][i]);
-      if (p < length) memcpy(part + Shape::place(v, p), x[u], sizeof(uint4));
-    }
+  for (int p = first; p < length; p += step) {
+    Source x[Shape::chunk];
+    read_chunk(part + Shape::place(v, p), x);
+    Magnitudes<Source>::add_each(magnitudes, x);
   }
 #pragma unroll
   for (int i = 0; i < Shape::chunk; ++i) {
@@ -118,13 +97,13 @@ __device__ void finish_ranges(const SplitTask& task, std::int64_t first_vector, 
   }
 }
 
-// Eight threads beside each other have eight vectors, the next eight the next group of elements: four neighbouring
-// groups are one line of memory or half of one.
+// Four threads beside each other have four vectors, the next four the next group of elements: eight neighbouring groups of
+// fp16 are a line of memory.
 template <class Source, ElementKind kind>
 __device__ void write_part(const SplitTask& task, std::int64_t first_vector, std::int64_t first_element,
                            const Source* part, const PanelRanges<Source>& ranges) {
   using Shape = Panel<Source>;
-  constexpr int beside = 8;
+  constexpr int beside = 4;
   constexpr int groups_of_warp = 32 / beside;
   const int groups_of_part = Shape::length(task) / panel_group;
   const int count = (groups_of_part + groups_of_warp - 1) / groups_of_warp * groups_of_warp * Shape::width;
@@ -159,8 +138,10 @@ __device__ void split_columns(const SplitTasks& tasks) {
   load_part(task, first_vector, first_element, part, ranges);
   synchronize_cluster();
   finish_ranges<Source, kind>(task, first_vector, ranges);
-  synchronize_cluster();  // nobody leaves while others read its magnitudes
+  arrive_at_cluster();
+  __syncthreads();
   write_part<Source, kind>(task, first_vector, first_element, part, ranges);
+  await_cluster();  // nobody leaves while others read its magnitudes
 }
 
 }  // namespace

@@ -58,12 +58,16 @@ inline constexpr std::int64_t cluster_threads = 512;  // of a block, at most
 inline constexpr std::int64_t panel_bytes = 64;
 inline constexpr std::int64_t panel_group = 8;  // elements of a vector that a thread writes at once
 
-// Bytes of a block's part of a panel. Eight elements (rows of the panel) are followed by eight empty columns: thirty-two
-// threads that read four groups of eight vectors then meet all banks.
+// Elements that are left out behind eight lines of a panel: thirty-two threads that read eight groups of four vectors then
+// meet all banks.
+inline constexpr std::int64_t panel_gap = 4;
+
+// Bytes of a block's part of a panel.
 template <class Source>
 constexpr std::int64_t panel_part_bytes(std::int64_t vector_stride) {
   constexpr std::int64_t width = panel_bytes / static_cast<std::int64_t>(sizeof(Source));
-  return vector_stride / cluster_blocks * (width + 1) * static_cast<std::int64_t>(sizeof(Source));
+  return vector_stride / (cluster_blocks * panel_group) * (panel_group * width + panel_gap) *
+         static_cast<std::int64_t>(sizeof(Source));
 }
 
 }  // namespace kintsugi::core::cuda

@@ -210,20 +210,20 @@ constexpr std::int64_t small_elements = std::int64_t{1} << 18;
 // Tiles of a vector are read one after the other, twice.
 constexpr std::int64_t few_tiles = 4;
 
-// The way of both operands in one launch, if they are small: any operand can go by tiles.
+// Both operands in one launch: where one kernel does both, and else, if they are small, by tiles, as any operand can.
 bool split_together(const Queue& queue, std::span<const DeviceSplit> splits,
                     const DeviceCondition& condition) {
-  bool few = true;
+  bool small = true;
   for (const DeviceSplit& split : splits) {
     const std::int64_t stride = split.slices.vector_stride();
-    if (split.slices.padded_vectors() * stride > small_elements) return false;
-    few = few && stride <= few_tiles * tile_length;
+    small = small && split.slices.padded_vectors() * stride <= small_elements &&
+            stride <= few_tiles * tile_length;
   }
   const KernelOfKind* kernel = find_kernel(splits[0]);
   if (kernel != find_kernel(splits[1])) kernel = nullptr;
   const Way way = kernel == nullptr ? Way::tiles : way_of(*kernel, splits[0]);
   const bool same = kernel != nullptr && way == way_of(*kernel, splits[1]);
-  if (!same && !few) return false;
+  if (!same && !small) return false;
   launch_splits(queue, kernel, same ? way : Way::tiles, splits, condition);
   return true;
 }
