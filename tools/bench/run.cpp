@@ -73,7 +73,8 @@ struct Timed {
     std::vector<double> all;
     for (const Round& round : rounds) all.push_back(round.processor_seconds.value());
     const double least = sorted(all).front();
-    return least > 0 ? std::optional(least) : std::nullopt;  // a clock of coarse ticks says nothing of short runs
+    return least > 0 ? std::optional(least)
+                     : std::nullopt;  // a clock of coarse ticks says nothing of short runs
   }
   // Two for each product of elements.
   double operations() const {
