@@ -16,12 +16,21 @@ Kernel KernelName::get() const {
   return kernel_;
 }
 
-void KernelName::allow_shared_bytes(std::int64_t bytes) const {
+namespace {
+
+void set_attribute(Kernel kernel, int attribute, std::int64_t value, const char* name) {
   Device device = 0;
   check(driver().context_device(&device), "cuCtxGetDevice");
-  check(driver().kernel_set_attribute(function_dynamic_shared_bytes, static_cast<int>(bytes), get(), device),
-        name_);
+  check(driver().kernel_set_attribute(attribute, static_cast<int>(value), kernel, device), name);
 }
+
+}  // namespace
+
+void KernelName::allow_shared_bytes(std::int64_t bytes) const {
+  set_attribute(get(), function_dynamic_shared_bytes, bytes, name_);
+}
+
+void KernelName::allow_large_clusters() const { set_attribute(get(), function_large_clusters, 1, name_); }
 
 void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t threads,
                      std::int64_t shared_bytes, const Queue& queue, void** arguments) {

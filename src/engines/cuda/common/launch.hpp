@@ -28,6 +28,8 @@ class KernelName {
   const char* name() const { return name_; }
   // More than 48 KB of dynamic shared memory have to be asked for, once for each device.
   void allow_shared_bytes(std::int64_t bytes) const;
+  // More than eight blocks in a cluster likewise.
+  void allow_large_clusters() const;
 
  private:
   const char* file_;

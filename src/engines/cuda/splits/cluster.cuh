@@ -11,6 +11,12 @@ __device__ inline unsigned block_in_cluster() {
   return rank;
 }
 
+__device__ inline unsigned blocks_of_cluster() {
+  unsigned count = 0;
+  asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(count));
+  return count;
+}
+
 // What threads wrote before they arrived, shared memory included, all threads of the cluster see behind the wait.
 __device__ inline void arrive_at_cluster() { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
 __device__ inline void await_cluster() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }

@@ -187,43 +187,60 @@ __device__ void take_cut_slice(float (&rest)[count], float smallest_normal, std:
   }
 }
 
-// x 2^scale, by one factor where FP32 has it: what is plain is exact either way.
-template <int count>
-__device__ void scale_elements(const Scaling& scaling, const float (&x)[count], float (&scaled)[count]) {
-  const bool at_once = scaling.scale >= -126 && scaling.scale <= 127;
-  const auto first = static_cast<float>(at_once ? scaling.first * scaling.second : scaling.first);
-#pragma unroll
-  for (int i = 0; i < count; ++i) scaled[i] = x[i] * first;
-  if (at_once) return;
-  const auto second = static_cast<float>(scaling.second);
-#pragma unroll
-  for (int i = 0; i < count; ++i) scaled[i] *= second;
+// What slices of a vector's rounded rests take, in registers.
+struct FloatingSplit {
+  float first = 1;  // 2^scale in two factors, or in one where FP32 has it: what is plain is exact either way
+  float second = 1;
+  float residual = 1;
+  float smallest_normal = 0;
+  int slices = 0;
+  Rounding first_rounding = Rounding::nearest_even;
+  Rounding residual_rounding = Rounding::nearest_even;
+  std::int64_t slice_bytes = 0;
+  std::byte* target = nullptr;  // of the vector's first element
+
+  FloatingSplit() = default;
+  __device__ FloatingSplit(const SplitTask& task, const Scaling& scaling, std::int64_t vector)
+      : residual(static_cast<float>(power_of_two(task.rule.residual_exponent))),
+        smallest_normal(static_cast<float>(power_of_two(task.format.min_exponent))), slices(task.rule.slices),
+        first_rounding(task.rule.first_rounding), residual_rounding(task.rule.residual_rounding),
+        slice_bytes(task.slice_stride * task.format.storage_bytes),
+        target(task.slices + vector * task.vector_stride * task.format.storage_bytes) {
+    const bool at_once = scaling.scale >= -126 && scaling.scale <= 127;
+    first = static_cast<float>(at_once ? scaling.first * scaling.second : scaling.first);
+    second = at_once ? 1.0F : static_cast<float>(scaling.second);
+  }
+};
+
+template <ElementKind kind, int count>
+__device__ void take_slice(const FloatingSplit& split, Rounding rounding, float (&rest)[count], bool last,
+                           std::byte* target) {
+  if (rounding == Rounding::nearest_even) {
+    take_rounded_slice<kind, true>(rest, last, target);
+  } else if (rounding == Rounding::towards_zero) {
+    take_rounded_slice<kind, false>(rest, last, target);
+  } else {
+    take_cut_slice<kind>(rest, split.smallest_normal, target);
+  }
 }
 
 template <ElementKind kind, int count>
-__device__ void write_floating(const SplitTask& task, const Scaling& scaling, const float (&x)[count],
-                               std::int64_t place) {
+__device__ void write_floating(const FloatingSplit& split, const float (&x)[count], std::int64_t element) {
   constexpr int bytes = kind == ElementKind::tf32 ? 4 : 2;
-  const float residual = static_cast<float>(power_of_two(task.rule.residual_exponent));
   float rest[count];
-  scale_elements(scaling, x, rest);
-  std::byte* target = task.slices + place * bytes;
-  for (int s = 0; s < task.rule.slices; ++s) {
-    const Rounding rounding = s == 0 ? task.rule.first_rounding : task.rule.residual_rounding;
-    const bool last = s == task.rule.slices - 1;
-    if (rounding == Rounding::nearest_even) {
-      take_rounded_slice<kind, true>(rest, last, target);
-    } else if (rounding == Rounding::towards_zero) {
-      take_rounded_slice<kind, false>(rest, last, target);
-    } else {
-      take_cut_slice<kind>(rest, static_cast<float>(power_of_two(task.format.min_exponent)), target);
-    }
-    if (last) return;
-    if (residual != 1.0F) {
 #pragma unroll
-      for (int i = 0; i < count; ++i) rest[i] *= residual;
-    }
-    target += task.slice_stride * bytes;
+  for (int i = 0; i < count; ++i) rest[i] = x[i] * split.first;
+  if (split.second != 1.0F) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) rest[i] *= split.second;
+  }
+  std::byte* target = split.target + element * bytes;
+  take_slice<kind>(split, split.first_rounding, rest, split.slices == 1, target);
+  for (int s = 1; s < split.slices; ++s) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) rest[i] *= split.residual;
+    target += split.slice_bytes;
+    take_slice<kind>(split, split.residual_rounding, rest, s + 1 == split.slices, target);
   }
 }
 
@@ -246,8 +263,11 @@ template <int count>
 __device__ void write_quantised(const SplitTask& task, const Scaling& scaling, const float (&x)[count],
                                 std::int64_t place) {
   const float residual = static_cast<float>(power_of_two(task.rule.residual_exponent));
+  const auto first = static_cast<float>(scaling.first);
+  const auto second = static_cast<float>(scaling.second);
   float rest[count];
-  scale_elements(scaling, x, rest);
+#pragma unroll
+  for (int i = 0; i < count; ++i) rest[i] = x[i] * first * second;
   std::byte* target = task.slices + place;
   for (int s = 0; s < task.rule.slices; ++s) {
     constexpr float units = 0x1.8p23F;  // FP32 numbers beside it have integers as their last bits
@@ -308,30 +328,62 @@ __device__ void write_residues(const SplitTask& task, const Scaling& scaling, co
   }
 }
 
-// `x` are `count` elements in shared memory, `step` apart; `place` is that of the first in a slice.
-template <ElementKind kind, int count, class Source>
-__device__ void write_elements(const SplitTask& task, const Scaling& scaling, const Source* elements,
-                               int step, std::int64_t place) {
-  if (kind == ElementKind::any || !scaling.plain) {
-#pragma unroll 1
-    for (int i = 0; i < count; ++i) write_any<kind>(task, scaling.scale, elements[i * step], place + i);
-    return;
+// Writes slices of a vector, a few elements at a time.
+template <ElementKind kind>
+class VectorWriter {
+  static constexpr bool floating =
+      kind == ElementKind::fp16 || kind == ElementKind::bf16 || kind == ElementKind::tf32;
+
+ public:
+  __device__ VectorWriter(const SplitTask& task, const Scaling& scaling, std::int64_t vector)
+      : task_(task), scaling_(scaling), place_(vector * task.vector_stride) {
+    if constexpr (floating) split_ = FloatingSplit(task, scaling, vector);
   }
-  if constexpr (kind != ElementKind::any) {
-    Source x[count];
-#pragma unroll
-    for (int i = 0; i < count; ++i) x[i] = elements[i * step];
-    if constexpr (kind == ElementKind::quantised) {
-      write_quantised(task, scaling, x, place);
-    } else if constexpr (kind == ElementKind::digits) {
-      write_digits(task, scaling, x, place);
-    } else if constexpr (kind == ElementKind::residues) {
-      write_residues(task, scaling, x, place);
-    } else {
-      write_floating<kind>(task, scaling, x, place);
+
+  // Elements `first` ... first + count - 1, in shared memory, `step` apart; aligned: the first to 16 bytes.
+  template <int count, int step, bool aligned = false, class Source>
+  __device__ void write(const Source* elements, std::int64_t first) const {
+    if (kind == ElementKind::any || !scaling_.plain) {
+#pragma unroll 1
+      for (int i = 0; i < count; ++i)
+        write_any<kind>(task_, scaling_.scale, elements[i * step], place_ + first + i);
+      return;
+    }
+    if constexpr (kind != ElementKind::any) {
+      Source x[count];
+      load<count, step, aligned>(elements, x);
+      if constexpr (floating) {
+        write_floating<kind>(split_, x, first);
+      } else if constexpr (kind == ElementKind::quantised) {
+        write_quantised(task_, scaling_, x, place_ + first);
+      } else if constexpr (kind == ElementKind::digits) {
+        write_digits(task_, scaling_, x, place_ + first);
+      } else {
+        write_residues(task_, scaling_, x, place_ + first);
+      }
     }
   }
-}
+
+ private:
+  template <int count, int step, bool aligned, class Source>
+  __device__ static void load(const Source* elements, Source (&x)[count]) {
+    if constexpr (step == 1 && aligned) {
+      constexpr int words = count * sizeof(Source) / sizeof(uint4);
+      uint4 bits[words];
+#pragma unroll
+      for (int i = 0; i < words; ++i) bits[i] = reinterpret_cast<const uint4*>(elements)[i];
+      memcpy(x, bits, sizeof bits);
+    } else {
+#pragma unroll
+      for (int i = 0; i < count; ++i) x[i] = elements[i * step];
+    }
+  }
+
+  const SplitTask& task_;
+  Scaling scaling_;
+  std::int64_t place_;
+  FloatingSplit split_;
+};
 
 // Zeros in all slices: what stands in the padding, and what a special value becomes in most of them.
 template <int count>

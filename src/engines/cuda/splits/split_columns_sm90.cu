@@ -15,9 +15,9 @@ struct Panel {
   static constexpr int lanes = width / chunk;  // threads that read a line
   static constexpr int group_pitch = panel_group * width + panel_gap;
 
-  // Elements of this block's part of k. vector_stride is a multiple of 64, and so of 8 blocks of 8.
+  // Elements of a block's part of k.
   __device__ static int length(const SplitTask& task) {
-    return static_cast<int>(task.vector_stride / cluster_blocks);
+    return static_cast<int>(task.vector_stride / blocks_of_cluster());
   }
   __device__ static int place(int v, int p) {
     return p / panel_group * group_pitch + p % panel_group * width + v;
@@ -53,20 +53,28 @@ __device__ void load_part(const SplitTask& task, std::int64_t first_vector, std:
   const int step = static_cast<int>(blockDim.x) / Shape::lanes;
   const int first = static_cast<int>(threadIdx.x) / Shape::lanes;
   const std::int64_t stride = task.matrix.column_stride;
-  const Source* start =
-      matrix_start<Source>(task.matrix, task.entry) + task.first + first_vector + v + first_element * stride;
+  const Source* source = matrix_start<Source>(task.matrix, task.entry) + task.first + first_vector + v +
+                         (first_element + first) * stride;
   const bool aligned =
-      reinterpret_cast<std::uintptr_t>(start) % sizeof(uint4) == 0 && stride % Shape::chunk == 0;
+      reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0 && stride % Shape::chunk == 0;
   const std::int64_t vectors = task.vectors - first_vector - v;
   const std::int64_t inside = task.length - first_element;
-  for (int p = first; p < length; p += step)
-    copy_chunk(part + Shape::place(v, p), start + p * stride, p < inside ? vectors : 0, aligned);
+  // Steps are of whole groups, so that a thread keeps its place in them.
+  const int shared_step = Shape::place(0, step);
+  Source* target = part + Shape::place(v, first);
+  for (int p = first; p < length; p += step) {
+    copy_chunk(target, source, p < inside ? vectors : 0, aligned);
+    source += step * stride;
+    target += shared_step;
+  }
   await_copies();
   Magnitudes<Source> magnitudes[Shape::chunk];
+  target = part + Shape::place(v, first);
   for (int p = first; p < length; p += step) {
     Source x[Shape::chunk];
-    read_chunk(part + Shape::place(v, p), x);
+    read_chunk(target, x);
     Magnitudes<Source>::add_each(magnitudes, x);
+    target += shared_step;
   }
 #pragma unroll
   for (int i = 0; i < Shape::chunk; ++i) {
@@ -81,7 +89,7 @@ __device__ void finish_ranges(const SplitTask& task, std::int64_t first_vector, 
   const std::int64_t vector = first_vector + threadIdx.x;
   if (threadIdx.x < Panel<Source>::width && vector < task.vectors) {
     Magnitudes<Source> magnitudes;
-    for (unsigned block = 0; block < cluster_blocks; ++block)
+    for (unsigned block = 0; block < blocks_of_cluster(); ++block)
       magnitudes.add(*of_block(&ranges.magnitudes[threadIdx.x], block));
     VectorRange range = task.ranges_known ? task.ranges[vector] : magnitudes.range();
     const SplitRule rule = rule_of(task);
@@ -104,22 +112,23 @@ __device__ void write_part(const SplitTask& task, std::int64_t first_vector, std
                            const Source* part, const PanelRanges<Source>& ranges) {
   using Shape = Panel<Source>;
   constexpr int beside = 4;
+  constexpr int warps_across = Shape::width / beside;  // all threads together are a multiple of these
   constexpr int groups_of_warp = 32 / beside;
-  const int groups_of_part = Shape::length(task) / panel_group;
-  const int count = (groups_of_part + groups_of_warp - 1) / groups_of_warp * groups_of_warp * Shape::width;
-  for (int e = static_cast<int>(threadIdx.x); e < count; e += static_cast<int>(blockDim.x)) {
-    const int lane = e % 32;
-    const int v = e / 32 % (Shape::width / beside) * beside + lane % beside;
-    const int g = e / 32 / (Shape::width / beside) * groups_of_warp + lane / beside;
-    const std::int64_t vector = first_vector + v;
-    if (g >= groups_of_part) continue;
-    const std::int64_t place = vector * task.vector_stride + first_element + g * panel_group;
-    if (vector >= task.vectors) {
-      write_zeros<panel_group>(task, place);
-      continue;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int v = warp % warps_across * beside + lane % beside;
+  const int first = warp / warps_across * groups_of_warp + lane / beside;
+  const int step = static_cast<int>(blockDim.x) / 32 / warps_across * groups_of_warp;
+  const int groups = Shape::length(task) / panel_group;
+  const std::int64_t vector = first_vector + v;
+  const VectorWriter<kind> writer(task, ranges.scalings[v], vector);
+  for (int g = first; g < groups; g += step) {
+    const std::int64_t element = first_element + g * panel_group;
+    if (vector < task.vectors) {
+      writer.template write<panel_group, Shape::width>(part + v + g * Shape::group_pitch, element);
+    } else {
+      write_zeros<panel_group>(task, vector * task.vector_stride + element);
     }
-    write_elements<kind, panel_group>(task, ranges.scalings[v], part + Shape::place(v, g * panel_group),
-                                      Shape::width, place);
   }
 }
 
@@ -131,7 +140,7 @@ __device__ void split_columns(const SplitTasks& tasks) {
   auto* part = reinterpret_cast<Source*>(memory);
   std::int64_t block = blockIdx.x;
   const SplitTask& task = task_of_block(tasks, block);
-  const std::int64_t first_vector = block / cluster_blocks * Panel<Source>::width;
+  const std::int64_t first_vector = block / blocks_of_cluster() * Panel<Source>::width;
   const std::int64_t first_element = block_in_cluster() * Panel<Source>::length(task);
   if (threadIdx.x < Panel<Source>::width) ranges.magnitudes[threadIdx.x] = {};
   __syncthreads();
@@ -147,19 +156,27 @@ __device__ void split_columns(const SplitTasks& tasks) {
 }  // namespace
 
 // Blocks of the most threads that a multiprocessor shall hold, as for rows.
-#define KINTSUGI_SPLIT_COLUMNS(Source, kind, blocks)                                                       \
-  extern "C" __global__ void __cluster_dims__(cluster_blocks, 1, 1) __launch_bounds__(                     \
-      cluster_threads, blocks) split_columns_##Source##_##kind(const __grid_constant__ SplitTasks tasks) { \
-    split_columns<Source, ElementKind::kind>(tasks);                                                       \
+#define KINTSUGI_SPLIT_COLUMNS(Source, kind, cluster, blocks)                                           \
+  extern "C" __global__ void __cluster_dims__(cluster, 1, 1) __launch_bounds__(cluster_threads, blocks) \
+      split_columns_##cluster##_##Source##_##kind(const __grid_constant__ SplitTasks tasks) {           \
+    split_columns<Source, ElementKind::kind>(tasks);                                                    \
   }
 
-KINTSUGI_SPLIT_COLUMNS(float, fp16, 2)
-KINTSUGI_SPLIT_COLUMNS(float, bf16, 2)
-KINTSUGI_SPLIT_COLUMNS(float, tf32, 2)
-KINTSUGI_SPLIT_COLUMNS(float, quantised, 2)
-KINTSUGI_SPLIT_COLUMNS(float, digits, 1)
-KINTSUGI_SPLIT_COLUMNS(float, residues, 1)
-KINTSUGI_SPLIT_COLUMNS(double, digits, 1)
-KINTSUGI_SPLIT_COLUMNS(double, residues, 1)
+KINTSUGI_SPLIT_COLUMNS(float, fp16, 8, 2)
+KINTSUGI_SPLIT_COLUMNS(float, bf16, 8, 2)
+KINTSUGI_SPLIT_COLUMNS(float, tf32, 8, 2)
+KINTSUGI_SPLIT_COLUMNS(float, quantised, 8, 1)
+KINTSUGI_SPLIT_COLUMNS(float, digits, 8, 1)
+KINTSUGI_SPLIT_COLUMNS(float, residues, 8, 1)
+KINTSUGI_SPLIT_COLUMNS(double, digits, 8, 1)
+KINTSUGI_SPLIT_COLUMNS(double, residues, 8, 1)
+KINTSUGI_SPLIT_COLUMNS(float, fp16, 16, 2)
+KINTSUGI_SPLIT_COLUMNS(float, bf16, 16, 2)
+KINTSUGI_SPLIT_COLUMNS(float, tf32, 16, 2)
+KINTSUGI_SPLIT_COLUMNS(float, quantised, 16, 1)
+KINTSUGI_SPLIT_COLUMNS(float, digits, 16, 1)
+KINTSUGI_SPLIT_COLUMNS(float, residues, 16, 1)
+KINTSUGI_SPLIT_COLUMNS(double, digits, 16, 1)
+KINTSUGI_SPLIT_COLUMNS(double, residues, 16, 1)
 
 }  // namespace kintsugi::core::cuda

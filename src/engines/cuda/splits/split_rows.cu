@@ -6,7 +6,8 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-constexpr int group = 4;  // elements that a thread handles together
+constexpr int group = 4;    // elements that a thread reads together
+constexpr int written = 8;  // and writes
 
 // Whole 16 bytes at a time where the vector is aligned.
 template <class Source>
@@ -84,11 +85,11 @@ __device__ void split_vector(const SplitTask& task, std::int64_t vector) {
   const Magnitudes<Source> magnitudes = block_magnitudes(load_vector(source, task, row));
   if (threadIdx.x == 0) shared_scaling = finish_range(task, kind, vector, magnitudes.range());
   __syncthreads();
-  const Scaling scaling = shared_scaling;
-  const int groups = static_cast<int>(task.vector_stride / group);
-  for (int g = static_cast<int>(threadIdx.x); g < groups; g += static_cast<int>(blockDim.x)) {
-    write_elements<kind, group>(task, scaling, row + g * group, 1, vector * task.vector_stride + g * group);
-  }
+  const VectorWriter<kind> writer(task, shared_scaling, vector);
+  const int stride = static_cast<int>(task.vector_stride);
+  for (int p = static_cast<int>(threadIdx.x) * written; p < stride;
+       p += static_cast<int>(blockDim.x) * written)
+    writer.template write<written, 1, true>(row + p, p);
 }
 
 template <class Source, ElementKind kind>

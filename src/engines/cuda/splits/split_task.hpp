@@ -53,7 +53,9 @@ inline constexpr std::int64_t tile_threads = 256;
 inline constexpr std::int64_t rows_threads = 256;
 
 // Of the kernels whose clusters hold panels: 64 bytes of each element's line.
+// Eight blocks are what every device with clusters takes; the H200 takes sixteen too, which hold longer vectors.
 inline constexpr std::int64_t cluster_blocks = 8;
+inline constexpr std::int64_t large_cluster_blocks = 16;
 inline constexpr std::int64_t cluster_threads = 512;  // of a block, at most
 inline constexpr std::int64_t panel_bytes = 64;
 inline constexpr std::int64_t panel_group = 8;  // elements of a vector that a thread writes at once
@@ -64,9 +66,9 @@ inline constexpr std::int64_t panel_gap = 4;
 
 // Bytes of a block's part of a panel.
 template <class Source>
-constexpr std::int64_t panel_part_bytes(std::int64_t vector_stride) {
+constexpr std::int64_t panel_part_bytes(std::int64_t vector_stride, std::int64_t blocks) {
   constexpr std::int64_t width = panel_bytes / static_cast<std::int64_t>(sizeof(Source));
-  return vector_stride / (cluster_blocks * panel_group) * (panel_group * width + panel_gap) *
+  return vector_stride / (blocks * panel_group) * (panel_group * width + panel_gap) *
          static_cast<std::int64_t>(sizeof(Source));
 }
 

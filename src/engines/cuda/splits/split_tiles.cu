@@ -65,9 +65,10 @@ __device__ void write_tile(const SplitTask& task, const Scaling& scaling, std::i
   constexpr int count = tile_length / lanes_of_vector;
   const int v = threadIdx.x / lanes_of_vector;
   const int p = threadIdx.x % lanes_of_vector * count;
-  const std::int64_t place = vector * task.vector_stride + first_element + p;
-  if (vector >= task.vectors) return write_zeros<count>(task, place);
-  write_elements<kind, count>(task, scaling, &tile.element[v][p], 1, place);
+  if (vector >= task.vectors)
+    return write_zeros<count>(task, vector * task.vector_stride + first_element + p);
+  const VectorWriter<kind> writer(task, scaling, vector);
+  writer.template write<count, 1>(&tile.element[v][p], first_element + p);
 }
 
 template <class Source, ElementKind kind>

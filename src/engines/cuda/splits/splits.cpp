@@ -27,20 +27,22 @@ Alpha alpha_of(const DeviceScalars& scalars, const DeviceSide& a, const DeviceSi
 }
 
 // The kernels that there are, one of each way through an operand for each kind of element.
-enum class Way : std::uint8_t { tiles, rows, columns };
+enum class Way : std::uint8_t { tiles, rows, columns, columns_of_large_clusters };
 
 struct KernelOfKind {
   EntryType type;
   ElementKind kind;
   KernelName rows;
   KernelName columns;
+  KernelName columns_of_large_clusters;
   KernelName tiles;
 };
 
 #define KINTSUGI_KERNELS_OF_KIND(type, Source, kind)                                     \
   {                                                                                      \
     EntryType::type, ElementKind::kind, {"split_rows", "split_rows_" #Source "_" #kind}, \
-        {"split_columns_sm90", "split_columns_" #Source "_" #kind}, {                    \
+        {"split_columns_sm90", "split_columns_8_" #Source "_" #kind},                    \
+        {"split_columns_sm90", "split_columns_16_" #Source "_" #kind}, {                 \
       "split_tiles", "split_tiles_" #Source "_" #kind                                    \
     }                                                                                    \
   }
@@ -116,13 +118,19 @@ bool has_clusters() {
 
 std::int64_t element_bytes(const KernelOfKind& kernel) { return kernel.type == EntryType::f32 ? 4 : 8; }
 
+std::int64_t blocks_of_cluster(Way way) {
+  return way == Way::columns ? cluster_blocks : large_cluster_blocks;
+}
+
 std::int64_t shared_bytes(Way way, const KernelOfKind& kernel, const DeviceSplit& split) {
   const std::int64_t stride = split.slices.vector_stride();
   switch (way) {
     case Way::tiles: return 0;
     case Way::rows: return stride * element_bytes(kernel);
     case Way::columns:
-      return element_bytes(kernel) == 4 ? panel_part_bytes<float>(stride) : panel_part_bytes<double>(stride);
+    case Way::columns_of_large_clusters:
+      return element_bytes(kernel) == 4 ? panel_part_bytes<float>(stride, blocks_of_cluster(way))
+                                        : panel_part_bytes<double>(stride, blocks_of_cluster(way));
   }
   return 0;
 }
@@ -134,8 +142,13 @@ Way way_of(const KernelOfKind& kernel, const DeviceSplit& split) {
   const std::int64_t most = device_attribute(shared_bytes_of_block) - 2048;
   const auto fits = [&](Way way) { return shared_bytes(way, kernel, split) <= most; };
   if (matrix.column_stride == 1 && fits(Way::rows)) return Way::rows;
-  if (matrix.row_stride == 1 && fits(Way::columns) && has_clusters()) return Way::columns;
-  return Way::tiles;
+  if (matrix.row_stride != 1 || !has_clusters()) return Way::tiles;
+  // A multiprocessor had better hold three parts.
+  const bool divides = split.slices.vector_stride() % (large_cluster_blocks * panel_group) == 0;
+  if (divides && fits(Way::columns_of_large_clusters) &&
+      !(fits(Way::columns) && 3 * shared_bytes(Way::columns, kernel, split) <= most))
+    return Way::columns_of_large_clusters;
+  return fits(Way::columns) ? Way::columns : Way::tiles;
 }
 
 std::int64_t blocks_of(Way way, const KernelOfKind* kernel, const Slices& slices) {
@@ -143,7 +156,9 @@ std::int64_t blocks_of(Way way, const KernelOfKind* kernel, const Slices& slices
   switch (way) {
     case Way::tiles: return vectors / tile_vectors;
     case Way::rows: return vectors;
-    case Way::columns: return vectors / (panel_bytes / element_bytes(*kernel)) * cluster_blocks;
+    case Way::columns:
+    case Way::columns_of_large_clusters:
+      return vectors / (panel_bytes / element_bytes(*kernel)) * blocks_of_cluster(way);
   }
   return 0;
 }
@@ -154,7 +169,8 @@ std::int64_t threads_of(Way way, const Slices& slices, std::int64_t shared) {
     case Way::rows:
       return std::clamp<std::int64_t>(round_up(slices.vector_stride() / 8, 32), 64, rows_threads);
     // Where a multiprocessor holds one block alone, or two, they have to do with more threads.
-    case Way::columns: return shared > 72 * 1024 ? cluster_threads : cluster_threads / 2;
+    case Way::columns:
+    case Way::columns_of_large_clusters: return shared > 72 * 1024 ? cluster_threads : cluster_threads / 2;
   }
   return 0;
 }
@@ -179,7 +195,14 @@ SplitTask task_of(const DeviceSplit& split, std::int64_t blocks) {
 
 const KernelName& kernel_name(const KernelOfKind* kernel, Way way) {
   if (kernel == nullptr) return any_kernel;
-  return way == Way::rows ? kernel->rows : way == Way::columns ? kernel->columns : kernel->tiles;
+  switch (way) {
+    case Way::tiles: return kernel->tiles;
+    case Way::rows: return kernel->rows;
+    case Way::columns: return kernel->columns;
+    case Way::columns_of_large_clusters: break;
+  }
+  kernel->columns_of_large_clusters.allow_large_clusters();
+  return kernel->columns_of_large_clusters;
 }
 
 void launch_splits(const Queue& queue, const KernelOfKind* kernel, Way way,
