@@ -12,14 +12,6 @@ using namespace core::cuda;
 
 Address address(const std::byte* pointer) { return reinterpret_cast<Address>(pointer); }
 
-void ensure_context() {
-  Context context = nullptr;
-  check(driver().context_current(&context), "cuCtxGetCurrent");
-  if (context != nullptr) return;
-  check(driver().primary_context_retain(&context, 0), "cuDevicePrimaryCtxRetain");
-  check(driver().context_set_current(context), "cuCtxSetCurrent");
-}
-
 int attribute(Device device, int number) {
   int value = 0;
   check(driver().device_attribute(&value, number, device), "cuDeviceGetAttribute");

@@ -1,10 +1,10 @@
-# Fails when clang-format would change a C or C++ file, and names the files. To mend all of them:
+# Fails when clang-format would change a C, C++ or CUDA file, and names the files. To mend all of them:
 #   cmake -DCLANG_FORMAT=clang-format -DSOURCE=. -DFIX=ON -P tests/format.cmake
 cmake_minimum_required(VERSION 3.25)
 cmake_path(ABSOLUTE_PATH SOURCE NORMALIZE)
 set(files "")
 foreach(folder include src lab tools examples tests)
-  foreach(ending h hpp c cpp)
+  foreach(ending h hpp c cpp cu cuh)
     file(GLOB_RECURSE found ${SOURCE}/${folder}/*.${ending})
     list(APPEND files ${found})
   endforeach()

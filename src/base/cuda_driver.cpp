@@ -73,4 +73,12 @@ void check(Result result, const char* what) {
        driver().text_of(result));
 }
 
+void ensure_context() {
+  Context context = nullptr;
+  check(driver().context_current(&context), "cuCtxGetCurrent");
+  if (context != nullptr) return;
+  check(driver().primary_context_retain(&context, 0), "cuDevicePrimaryCtxRetain");
+  check(driver().context_set_current(context), "cuCtxSetCurrent");
+}
+
 }  // namespace kintsugi::core::cuda

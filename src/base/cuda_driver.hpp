@@ -102,4 +102,7 @@ const Driver& driver();
 // Fails with device_error (out_of_memory for that one) and what was tried.
 void check(Result result, const char* what);
 
+// A thread that never spoke to a device works on the first one from then on.
+void ensure_context();
+
 }  // namespace kintsugi::core::cuda

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <span>
+#include <string_view>
+
+#include "base/cuda_driver.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -11,5 +14,8 @@ struct KernelImage {
 };
 
 using KernelImages = std::span<const KernelImage>;
+
+// The image of that name, handed to the driver when it is first wanted. Belongs to no context.
+Library loaded_image(KernelImages images, std::string_view name);
 
 }  // namespace kintsugi::core::cuda

@@ -39,9 +39,10 @@ void check_reserved(std::int32_t reserved, const char* name) {
   if (reserved != 0) fail(Status::invalid_argument, "{}.reserved = {} must be 0", name, reserved);
 }
 
-void check_enum(std::int32_t value, std::int32_t last, const char* name) {
+// `member` of the struct `name`, where it is one.
+void check_enum(std::int32_t value, std::int32_t last, const char* name, const char* member = "") {
   if (value < 0 || value > last)
-    fail(Status::invalid_argument, "{} = {} is not in 0...{}", name, value, last);
+    fail(Status::invalid_argument, "{}{} = {} is not in 0...{}", name, member, value, last);
 }
 
 // Sums of a few sizes and their products with element sizes stay far from 2^63.
@@ -128,7 +129,7 @@ void check_supported(const kintsugi_problem& p) {
 
 Queue check_queue(const kintsugi_queue& queue, const char* name) {
   check_reserved(queue.reserved, name);
-  check_enum(queue.kind, KINTSUGI_QUEUE_CUDA, fmt::format("{}.kind", name).c_str());
+  check_enum(queue.kind, KINTSUGI_QUEUE_CUDA, name, ".kind");
   return {static_cast<QueueKind>(queue.kind), queue.stream};
 }
 

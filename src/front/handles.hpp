@@ -5,7 +5,7 @@
 
 #include "base/settings.hpp"
 #include "kintsugi/kintsugi.h"
-#include "plan/device.hpp"
+#include "plan/device_memory.hpp"
 #include "plan/execute.hpp"
 #include "plan/plan.hpp"
 

@@ -154,6 +154,11 @@ ErrorBound split_bound(const Program& program, const SplitError& a, const SplitE
   return bound;
 }
 
+// Of the units that cuBLAS may find, the A100's loses most; what it adds outside loses nothing to underflow.
+Accumulator unit_of(Accumulator accumulator) {
+  return accumulator == Accumulator::cublas ? Accumulator::a100 : accumulator;
+}
+
 // What one unit of a stored factor loses beside a subnormal one. A tensor core aligns such a product
 // as if the subnormal factor had the smallest normal exponent, and truncates up to block + 1 addends
 // there (schedule/accumulator.cpp); two subnormal factors set a grid of 2^(2 min_exponent), no finer
@@ -161,9 +166,10 @@ ErrorBound split_bound(const Program& program, const SplitError& a, const SplitE
 // which may be as large as 2^-126 with what later roundings make of it.
 double subnormal_loss(Accumulator accumulator, const Format& format) {
   if (accumulator == Accumulator::amx_bf16 || accumulator == Accumulator::avx512_bf16) return 0x1p-125;
-  if (!is_tensor_core(accumulator)) return 0;
-  const int block = accumulator_block(accumulator, format.id);
-  return (block + 1) * two_to(format.min_exponent - 23 - accumulator_extra_bits(accumulator));
+  const Accumulator unit = unit_of(accumulator);
+  if (!is_tensor_core(unit)) return 0;
+  const int block = accumulator_block(unit, format.id);
+  return (block + 1) * two_to(format.min_exponent - 23 - accumulator_extra_bits(unit));
 }
 
 // What sums lose to underflow: where the engine adds in fp32 or flushes, or in a tensor core's grid
@@ -171,7 +177,7 @@ double subnormal_loss(Accumulator accumulator, const Format& format) {
 double underflow_loss(const Program& program, Accumulator accumulator, std::int64_t k) {
   const auto terms = static_cast<double>(program.schedule.terms.size());
   // Every addend and every result can end at 2^-149; a result is at most as many as products.
-  if (is_tensor_core(accumulator)) return terms * static_cast<double>(k) * 2 * 0x1p-149;
+  if (is_tensor_core(unit_of(accumulator))) return terms * static_cast<double>(k) * 2 * 0x1p-149;
   constexpr double flushed_operands_apart = 0;  // subnormal_loss has them
   return terms * accumulation_floor(accumulator, program.format().id, k, flushed_operands_apart);
 }

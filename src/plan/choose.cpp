@@ -2,20 +2,14 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <charconv>
-#include <cmath>
-#include <limits>
-#include <optional>
 #include <utility>
 
-#include "arith/residue.hpp"
 #include "engines/device.hpp"
 #include "engines/registry.hpp"
 #include "plan/bound.hpp"
+#include "plan/candidates.hpp"
 #include "plan/plan.hpp"
-#include "plan/schemes/superaccumulator.hpp"
 
 namespace kintsugi::core {
 
@@ -95,15 +89,10 @@ double contract_coefficient(const std::string& accuracy, std::int64_t k) {
   return tolerance;
 }
 
-// As accurate as products in FP32 or FP64, not of a tolerance.
-bool is_of_type(const Contract& contract) {
-  return contract.accuracy == "fp32" || contract.accuracy == "fp64";
-}
-
 // What a checked entry shows (plan/plan.hpp). A coefficient that leaves hardly anything beside the last rounding asks
 // for the correctly rounded result.
 double checked_coefficient(const Contract& contract, OperandType type) {
-  if (is_of_type(contract)) return contract_coefficient(contract.accuracy, 1);
+  if (contract.is_of_type()) return contract_coefficient(contract.accuracy, 1);
   return contract.coefficient >= 2 * unit_roundoff(type) ? contract.coefficient : 0;
 }
 
@@ -112,159 +101,6 @@ double checked_coefficient(const Contract& contract, OperandType type) {
 // arithmetic, 2013). A part of a complex entry is such a product of length 2 k.
 double native_coefficient(OperandType type, std::int64_t k) {
   return static_cast<double>(k) * unit_roundoff(type);
-}
-
-// An emulation that is proved, and its coefficient of |A||B| at best.
-struct Proved {
-  Rung rung;
-  double coefficient;
-};
-
-// The widest span at which the program is proved to meet the contract; nothing: not even at 0. What stands for
-// FP32 (FP64) must also keep its bits in every single product (9 u, the contract at k = 1): a long sum would forgive a
-// coarse split that the native product never has.
-std::optional<Proved> prove(const Rung& rung, const Contract& contract, OperandType type, std::int64_t k) {
-  const Program& program = rung.program;
-  // Algorithm 3 of the Ozaki scheme estimates; ozaki2 has fewer products for a proof.
-  if (program.recombination == Recombination::error_free) return std::nullopt;
-  Proved proved{rung, 0};
-  if (!program.split_a.scale_vectors || !program.split_b.scale_vectors) return std::nullopt;
-  const double unit = contract.accuracy == "fp32" ? 0x1p-24 : 0x1p-53;
-  if (is_of_type(contract) && split_loss(program) > 9 * unit) return std::nullopt;
-  const ErrorBound bound = error_bound(program, rung.accumulator, k, true, true);
-  int span = std::min(window_span(program.split_a), window_span(program.split_b));
-  while (span >= 0 && relative_bound(program, bound, type, k, span, span) > contract.coefficient) --span;
-  if (span < 0) return std::nullopt;
-  proved.rung.largest_span = span;
-  // All that integer programs lose is in the floors.
-  proved.coefficient =
-      program.format().floating ? bound.relative : relative_bound(program, bound, type, k, 0, 0);
-  return proved;
-}
-
-// Time of the program's products in units of the engine's native FP32 product.
-double relative_cost(const Engine& engine, const Program& program) {
-  if (program.recombination == Recombination::exact_sums) return std::numeric_limits<double>::infinity();
-  const double share = program.multiplies_entries() ? 0.25 : 1;  // of the four products of an embedding
-  return share * static_cast<double>(program.schedule.terms.size()) /
-         engine.relative_rate(program.format().id);
-}
-
-// Steps that a device has.
-bool runs_on_device(const Program& program) {
-  return program.recombination == Recombination::weighted || program.recombination == Recombination::residues;
-}
-
-// Devices multiply complex matrices as embeddings, whose residues are those of real ones.
-Program fitted_program(const Plan& plan, const Scheme& scheme) {
-  if (plan.engine->device() == nullptr) return kintsugi::core::fitted_program(scheme, plan.problem);
-  return kintsugi::core::fitted_program(scheme, plan.problem.type, plan.problem.products());
-}
-
-// Whether integer sums may wrap: a program then gives anything.
-bool sums_wrap(const Rung& rung, std::int64_t k) {
-  return !rung.program.format().floating &&
-         std::isinf(error_bound(rung.program, rung.accumulator, k, true, true).relative);
-}
-
-// The scheme as a rung for any span, and how the engine would add its products; nothing when it does not offer that.
-std::optional<Rung> offered(const Plan& plan, const Scheme& scheme, const std::string& name) {
-  if (!scheme.operands.contains(plan.problem.type)) return std::nullopt;
-  Rung rung{&scheme, Accumulator::fp32, Rung::any_span, fitted_program(plan, scheme)};
-  if (plan.engine->device() != nullptr && !runs_on_device(rung.program)) return std::nullopt;
-  if (rung.program.recombination == Recombination::exact_sums) return rung;
-  const auto ways = plan.engine->accumulators(rung.program.format().id);
-  const auto found =
-      name.empty() ? ways.begin() : std::find(ways.begin(), ways.end(), find_accumulator(name));
-  if (found == ways.end()) return std::nullopt;
-  rung.accumulator = *found;
-  return sums_wrap(rung, plan.problem.products()) ? std::nullopt : std::optional(rung);
-}
-
-// Makes a ladder of increasing spans fit its places. Where native follows, the widest go: it takes what they would.
-// Else those go first that a wider one of the same cost follows, and then those before the widest.
-void shorten(std::vector<Rung>& ladder, const Engine& engine, std::size_t most, bool native_follows) {
-  while (ladder.size() > most) {
-    const auto replaced = std::adjacent_find(ladder.begin(), ladder.end(), [&](const Rung& x, const Rung& y) {
-      return relative_cost(engine, x.program) == relative_cost(engine, y.program);
-    });
-    if (native_follows) {
-      ladder.pop_back();
-    } else {
-      ladder.erase(replaced != ladder.end() ? replaced : ladder.end() - 2);
-    }
-  }
-}
-
-// Emulations that are proved to meet the contract, cheapest first; only those that win against a
-// native product, unless all are wanted. `native_follows`: as the last rung.
-std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumulator, bool all,
-                                    bool native_follows) {
-  std::vector<Proved> proved;
-  for (const Scheme* scheme : all_schemes()) {
-    const auto rung = offered(plan, *scheme, accumulator);
-    if (!rung || !(all || relative_cost(*plan.engine, rung->program) < 1)) continue;
-    if (const auto proof = prove(*rung, plan.contract, plan.problem.type, plan.problem.products()))
-      proved.push_back(*proof);
-  }
-  // At equal cost the more accurate one goes first.
-  const auto rank = [&](const Proved& p) {
-    return std::pair(relative_cost(*plan.engine, p.rung.program), p.coefficient);
-  };
-  std::stable_sort(proved.begin(), proved.end(),
-                   [&](const Proved& x, const Proved& y) { return rank(x) < rank(y); });
-  // A rung that takes no more than one before it would never be reached.
-  std::vector<Rung> ladder;
-  for (const auto& [rung, coefficient] : proved) {
-    if (ladder.empty() || rung.largest_span > ladder.back().largest_span) ladder.push_back(rung);
-  }
-  shorten(ladder, *plan.engine, Plan::most_rungs - (native_follows ? 1 : 0), native_follows);
-  return ladder;
-}
-
-// Bits of the integers that a checked ladder's rungs keep of every vector: enough that a product alone loses no more
-// than the contract of its type (k = 1) or the tolerance allows, and ten and twenty-eight more for rows and columns of
-// wide ranges, where entries that no rung shows are left for the superaccumulator.
-std::array<int, 3> checked_bits(const Plan& plan) {
-  const int digits = plan.problem.type == OperandType::f32 ? 24 : 53;
-  int bits = digits + 2;
-  if (plan.contract.coefficient > 0 && !is_of_type(plan.contract))
-    bits = std::min(bits, 2 - std::ilogb(plan.contract.coefficient));
-  return {std::max(bits, 2), bits + 10, bits + 28};
-}
-
-// The program of residues that holds integers of that many bits, by the fewest moduli; nothing where not even all do.
-const Scheme* residues_of(int bits, std::int64_t k) {
-  const auto sum_bits =
-      static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(k, 1) - 1)));
-  for (int count = 2; count <= most_moduli; ++count) {
-    if (residue_bits(count) >= 2 * bits + sum_bits)
-      return find_scheme(fmt::format("ozaki2:moduli={}", count));
-  }
-  return nullptr;
-}
-
-// Slices come in tiles of 128 vectors: residues of a few long sums would take gigabytes of padding.
-bool is_few_long_sums(const Problem& problem) {
-  constexpr std::int64_t few = 1024;
-  constexpr std::int64_t long_sum = 65536;
-  return problem.products() >= long_sum && problem.m <= few && problem.vectors_b() <= few &&
-         problem.m * problem.vectors_b() <= few;
-}
-
-// Residues, checked entry by entry, and the superaccumulator: for any span.
-std::vector<Rung> checked_emulations(const Plan& plan, const std::string& accumulator) {
-  std::vector<Rung> ladder;
-  for (const int bits : checked_bits(plan)) {
-    if (is_few_long_sums(plan.problem)) break;
-    const Scheme* scheme = residues_of(bits, plan.problem.products());
-    const auto rung = scheme == nullptr ? std::nullopt : offered(plan, *scheme, accumulator);
-    if (!rung) break;
-    ladder.push_back(*rung);
-    ladder.back().checked = true;
-  }
-  if (const auto last = offered(plan, schemes::superaccumulator, accumulator)) ladder.push_back(*last);
-  return ladder;
 }
 
 // Contracts that only checked programs meet: correct rounding, and FP64's, whose integers are proved for narrow
@@ -298,6 +134,8 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
            plan.problem.products(), accumulator_name(rung.accumulator));
     }
   }
+  if (plan.problem.memory == MemorySpace::device)
+    rung.largest_exponent = largest_exponent(rung, plan.problem.products());
   plan.contract.coefficient = 0;
   plan.rungs = {rung};
 }
@@ -311,19 +149,6 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
        plan.contract.accuracy, plan.contract.coefficient, problem.k, policy,
        entry_type_name(problem.type, problem.complex), plan.engine->name(),
        native_coefficient(problem.type, problem.products()));
-}
-
-// The same scheme with the k blocks that the engine runs best, where it takes them and stays proved.
-Rung in_larger_blocks(const Plan& plan, const Rung& rung) {
-  const Scheme* scheme = rung.scheme->parameters.starts_with("block=")
-                             ? find_scheme(fmt::format("{}:block={}", rung.scheme->name,
-                                                       plan.engine->device()->preferred_block()))
-                             : nullptr;
-  if (scheme == nullptr) return rung;
-  const auto larger = offered(plan, *scheme, accumulator_name(rung.accumulator));
-  const auto proof =
-      larger ? prove(*larger, plan.contract, plan.problem.type, plan.problem.products()) : std::nullopt;
-  return proof && proof->rung.largest_span >= rung.largest_span ? proof->rung : rung;
 }
 
 // A stream cannot skip the vendor's products, so that a ladder has one emulation, the widest of the cheapest ones, in

@@ -2,45 +2,18 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
+#include <vector>
 
 #include "base/status.hpp"
-#include "plan/operand.hpp"
+#include "plan/device_matrix.hpp"
+#include "plan/device_memory.hpp"
+#include "plan/device_prepare.hpp"
 
 namespace kintsugi::core {
 
 namespace {
 
 constexpr std::int64_t sums_multiple = 16;  // of rows and columns: aligned for any of the vendor's kernels
-
-EntryType entry_type(const Problem& problem) {
-  if (problem.complex) return problem.type == OperandType::f32 ? EntryType::c32 : EntryType::c64;
-  return problem.type == OperandType::f32 ? EntryType::f32 : EntryType::f64;
-}
-
-DeviceMatrix matrix_of(const Problem& problem, const void* data, Op op, std::int64_t rows,
-                       std::int64_t columns, std::int64_t ld, std::int64_t stride) {
-  const auto view = matrix_view<const char>(nullptr, problem.layout, op, rows, columns, ld);
-  return {.data = data,
-          .pointers = problem.batch_kind == BatchKind::pointers,
-          .type = entry_type(problem),
-          .batch_stride = stride,
-          .rows = rows,
-          .columns = columns,
-          .row_stride = view.row_stride,
-          .column_stride = view.column_stride,
-          .conjugated = op == Op::conjugate_transpose};
-}
-
-// Whether the unit stride runs from vector to vector, not along k. Where both strides are 1, the one of more than one
-// element is the unit's.
-bool vectors_are_strided(const DeviceMatrix& matrix) {
-  return matrix.row_stride == 1 && (matrix.column_stride != 1 || matrix.rows <= 1);
-}
-
-std::int64_t leading_dimension(const DeviceMatrix& matrix) {
-  return vectors_are_strided(matrix) ? matrix.column_stride : matrix.row_stride;
-}
 
 // Memory of one block's products, piece by piece.
 struct BlockPieces {
@@ -65,33 +38,6 @@ BlockPieces block_pieces(const Plan& plan, const Blocking& blocking) {
   return {slices_of(program.split_a, blocking.m), slices_of(program.split_b, problem.parts() * blocking.n),
           make_accumulators(program.sum_type(true), rows, columns, program.schedule.sums()),
           plan.engine->device()->scratch_bytes(program.schedule, program.format().id, rows, columns)};
-}
-
-bool is_native(const Plan& plan) { return plan.rungs.front().scheme == nullptr; }
-
-// The first rung takes operands up to this exponent; beyond it would have to be fitted to them, which the host cannot.
-// Fails where it is fitted to any.
-std::int32_t largest_exponent(const Rung& rung, std::int64_t k) {
-  constexpr std::int32_t any = 1 << 20;
-  if (rung.scheme->adapt == nullptr) return any;
-  const auto unchanged = [&](std::int32_t exponent) {
-    Program program = rung.program;
-    RangeSummary summary;
-    summary.largest = exponent;
-    try {
-      rung.scheme->adapt(program, summary, summary, k);
-    } catch (const Error&) {
-      return false;
-    }
-    return program.split_a == rung.program.split_a && program.split_b == rung.program.split_b;
-  };
-  std::int32_t exponent = 127;
-  while (exponent > -149 && !unchanged(exponent)) --exponent;
-  if (unchanged(exponent)) return exponent;
-  fail(Status::not_supported,
-       "scheme {} is fitted to the operands' exponents, which the host does not know of matrices in device "
-       "memory",
-       rung.scheme->name);
 }
 
 // One call on its way through the queue.
@@ -176,8 +122,7 @@ class DeviceCall {
     for (int r = 0; r < result.count; ++r) {
       const Rung& rung = plan_.rungs[static_cast<std::size_t>(r)];
       result.spans[r] = rung.largest_span;
-      result.exponents[r] =
-          rung.scheme == nullptr ? Rung::any_span : largest_exponent(rung, plan_.problem.products());
+      result.exponents[r] = rung.largest_exponent;
     }
     return result;
   }
@@ -335,13 +280,6 @@ DeviceBlock allocate_workspace(const Plan& plan, const Queue& queue, Blocking& b
   }
 }
 
-DeviceBlock allocate(const Plan& plan, std::size_t bytes, const char* what) {
-  DeviceBlock block(plan, plan.queue, bytes);
-  if (block.pointer() == nullptr && bytes > 0)
-    fail(Status::out_of_memory, "the device's allocator has no {} bytes for {}", bytes, what);
-  return block;
-}
-
 void run(const Plan& plan, const Operands& operands, const Queue& queue, Report& report) {
   const bool own = operands.workspace == nullptr;
   DeviceBlock memory;
@@ -353,63 +291,15 @@ void run(const Plan& plan, const Operands& operands, const Queue& queue, Report&
   report.workspace_bytes = own ? memory.bytes() : plan.workspace_bytes;
   const Workspace workspace(own ? memory.pointer() : operands.workspace, report.workspace_bytes);
   DeviceCall call(plan, operands, queue, report.blocking);
-  if (is_native(plan)) return call.multiply_natively(workspace);
+  if (plan.is_native()) return call.multiply_natively(workspace);
   call.multiply_all(workspace);
 }
 
 }  // namespace
 
-DeviceBlock::DeviceBlock(const Plan& plan, const Queue& queue, std::size_t bytes)
-    : allocator_(plan.allocator), engine_(plan.engine->device()), queue_(queue), bytes_(bytes) {
-  if (bytes == 0) return;
-  pointer_ = allocator_.allocate != nullptr ? allocator_.allocate(allocator_.user, bytes, workspace_alignment)
-                                            : engine_->allocate(queue, bytes);
-}
-
-DeviceBlock::DeviceBlock(DeviceBlock&& other) noexcept
-    : allocator_(other.allocator_), engine_(other.engine_), queue_(other.queue_),
-      pointer_(std::exchange(other.pointer_, nullptr)), bytes_(other.bytes_) {}
-
-DeviceBlock& DeviceBlock::operator=(DeviceBlock&& other) noexcept {
-  std::swap(allocator_, other.allocator_);
-  std::swap(engine_, other.engine_);
-  std::swap(queue_, other.queue_);
-  std::swap(pointer_, other.pointer_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-
-DeviceBlock::~DeviceBlock() {
-  if (pointer_ == nullptr) return;
-  if (allocator_.allocate != nullptr) {
-    allocator_.deallocate(allocator_.user, pointer_, bytes_);
-  } else {
-    engine_->deallocate(queue_, pointer_);
-  }
-}
-
-void DeviceBlock::wait_before_freeing() { queue_ = {}; }
-
-DevicePrepared::~DevicePrepared() { engine->synchronize_quietly(); }
-
-DeviceMatrix device_operand(const Problem& problem, Side side, const void* data) {
-  if (side == Side::a)
-    return matrix_of(problem, data, problem.op_a, problem.m, problem.k, problem.lda, problem.stride_a);
-  DeviceMatrix b =
-      matrix_of(problem, data, problem.op_b, problem.k, problem.n, problem.ldb, problem.stride_b);
-  std::swap(b.rows, b.columns);
-  std::swap(b.row_stride, b.column_stride);
-  b.right = true;
-  return b;
-}
-
-DeviceMatrix device_result(const Problem& problem, const void* data) {
-  return matrix_of(problem, data, Op::none, problem.m, problem.n, problem.ldc, problem.stride_c);
-}
-
 std::size_t device_workspace_bytes(const Plan& plan, const Blocking& blocking) {
   const Problem& problem = plan.problem;
-  if (is_native(plan)) return aligned_size(plan.engine->device()->native_scratch_bytes());
+  if (plan.is_native()) return aligned_size(plan.engine->device()->native_scratch_bytes());
   const BlockPieces pieces = block_pieces(plan, blocking);
   return array_bytes(problem.m, 1, sizeof(VectorRange)) +
          array_bytes(problem.vectors_b(), 1, sizeof(VectorRange)) + aligned_size(sizeof(DeviceChoice)) +
@@ -428,122 +318,10 @@ void execute_on_device(const Plan& plan, const Operands& operands, Report& repor
     report.entries_scaled = problem.batch_count;
     DeviceCall(plan, operands, queue, report.blocking).scale_all();
   } else {
-    if (is_native(plan)) report.entries[0] = problem.batch_count;
+    if (plan.is_native()) report.entries[0] = problem.batch_count;
     run(plan, operands, queue, report);
   }
   if (queue.kind == QueueKind::host) engine.synchronize(queue);
-}
-
-namespace {
-
-// Elements from the first to the last of one entry of the batch, with what lies between.
-std::int64_t extent(const DeviceMatrix& matrix) {
-  return (matrix.rows - 1) * matrix.row_stride + (matrix.columns - 1) * matrix.column_stride + 1;
-}
-
-std::size_t entry_bytes(EntryType type) {
-  return (type == EntryType::f32 ? 4U : type == EntryType::c64 ? 16U : 8U);
-}
-
-// A copy of every entry, strided as the original is.
-void copy_original(const Plan& plan, std::int64_t count, DevicePrepared& prepared) {
-  DeviceMatrix& matrix = prepared.matrix;
-  if (matrix.pointers) {
-    fail(
-        Status::not_supported,
-        "operands of a batch given by pointers cannot be copied, since only the device knows where they are: "
-        "kintsugi_prepare_borrowed leaves them where they are");
-  }
-  const std::size_t bytes = entry_bytes(matrix.type);
-  const std::int64_t elements = matrix.rows == 0 || matrix.columns == 0 ? 0 : extent(matrix);
-  prepared.copy = allocate(plan, array_bytes(count, elements, bytes), "a copy of a prepared operand");
-  for (std::int64_t entry = 0; entry < count; ++entry) {
-    plan.engine->device()->copy_on_device(
-        plan.queue,
-        static_cast<std::byte*>(prepared.copy.pointer()) + static_cast<std::size_t>(entry * elements) * bytes,
-        static_cast<const std::byte*>(matrix.data) +
-            static_cast<std::size_t>(entry * matrix.batch_stride) * bytes,
-        static_cast<std::size_t>(elements) * bytes);
-  }
-  matrix.data = prepared.copy.pointer();
-  matrix.batch_stride = count == 1 ? 0 : elements;
-}
-
-// Slices and ranges of every entry by the plan's first rung.
-void split_entries(const Plan& plan, Side side, std::int64_t count, DevicePrepared& prepared) {
-  const Program& program = plan.rungs.front().program;
-  prepared.rule = side == Side::a ? program.split_a : program.split_b;
-  const DeviceMatrix& matrix = prepared.matrix;
-  const Slices slices = make_slices(*prepared.rule.format, SliceStorage::packed, prepared.rule.slices,
-                                    matrix.vectors(), matrix.length());
-  const std::size_t range_bytes = array_bytes(matrix.vectors(), 1, sizeof(VectorRange));
-  const std::size_t bytes = range_bytes + slices.bytes();
-  prepared.memory = allocate(plan, static_cast<std::size_t>(count) * bytes, "slices of a prepared operand");
-  Workspace memory(prepared.memory.pointer(), prepared.memory.bytes());
-  for (std::int64_t index = 0; index < count; ++index) {
-    DevicePrepared::Entry entry{reinterpret_cast<VectorRange*>(memory.take(range_bytes)), slices};
-    entry.slices.data = memory.take(slices.bytes());
-    const DeviceSplit split{{matrix, index, entry.ranges}, 0, &prepared.rule, entry.slices, false};
-    plan.engine->device()->split(plan.queue, {&split, 1}, {});
-    prepared.entries.push_back(entry);
-  }
-}
-
-}  // namespace
-
-Prepared prepare_on_device(const Plan& plan, Side side, const void* data, bool borrow) {
-  const Problem& problem = plan.problem;
-  const Op op = side == Side::a ? problem.op_a : problem.op_b;
-  plan.engine->device()->prepare();
-  auto part = std::make_shared<DevicePrepared>(*plan.engine->device());
-  part->matrix = device_operand(problem, side, data);
-  const bool one_for_all = !part->matrix.pointers && part->matrix.batch_stride == 0;
-  const std::int64_t count =
-      one_for_all ? std::min<std::int64_t>(problem.batch_count, 1) : problem.batch_count;
-  part->count = count;
-  if (!borrow) copy_original(plan, count, *part);
-  if (!is_native(plan) && problem.k > 0) split_entries(plan, side, count, *part);
-  if (plan.queue.kind == QueueKind::host) plan.engine->device()->synchronize(plan.queue);
-  part->copy.wait_before_freeing();
-  part->memory.wait_before_freeing();
-  return {side,
-          problem.type,
-          problem.complex,
-          op == Op::conjugate_transpose,
-          side == Side::a ? problem.m : problem.n,
-          problem.k,
-          {},
-          part};
-}
-
-std::shared_ptr<DeviceReport> make_device_report(const Engine& engine) {
-  const DeviceEngine& device = *engine.device();
-  device.prepare();
-  auto* report = reinterpret_cast<DeviceReport*>(device.allocate({}, aligned_size(sizeof(DeviceReport))));
-  if (report == nullptr)
-    fail(Status::out_of_memory, "the device has no {} bytes for a report",
-         aligned_size(sizeof(DeviceReport)));
-  device.clear({}, report, sizeof(DeviceReport));
-  device.synchronize(Queue{});
-  return {report, [&device](DeviceReport* pointer) {
-            device.synchronize_quietly();
-            device.deallocate({}, pointer);
-          }};
-}
-
-void read_device_report(const Engine& engine, const DeviceReport* device, Report& report) {
-  DeviceReport found;
-  engine.device()->synchronize();
-  engine.device()->copy_to_host({}, &found, device, sizeof found);
-  engine.device()->synchronize(Queue{});
-  for (std::size_t r = 0; r < report.entries.size(); ++r) report.entries[r] += found.entries[r];
-  report.entries_scaled += found.scaled;
-  report.entries_unreachable += found.unreachable;
-  report.entries_with_special_values += found.special;
-  report.ranges_known = std::any_of(report.rungs.begin(), report.rungs.end(),
-                                    [](const Rung& rung) { return rung.scheme != nullptr; });
-  report.largest_span_a = found.largest_span_a;
-  report.largest_span_b = found.largest_span_b;
 }
 
 }  // namespace kintsugi::core

@@ -6,6 +6,7 @@
 #include "plan/bound.hpp"
 #include "plan/checked.hpp"
 #include "plan/device.hpp"
+#include "plan/device_prepare.hpp"
 #include "plan/stage.hpp"
 #include "recombine/exact_sums.hpp"
 #include "recombine/residues.hpp"

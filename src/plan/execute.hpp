@@ -19,7 +19,7 @@ namespace kintsugi::core {
 
 enum class Side : std::uint8_t { a, b };
 
-struct DevicePrepared;  // plan/device.hpp
+struct DevicePrepared;  // plan/device_prepare.hpp
 struct DeviceReport;    // engines/device.hpp
 
 // An operand split once and used in many executions: a dense copy of it, and its slices under the

@@ -28,6 +28,9 @@ struct Rung {
   // Every entry is checked when it is there (plan/checked.hpp); then the last rung of the ladder is exact.
   bool checked = false;
 
+  // On a device: of operands that the program is not fitted to.
+  std::int32_t largest_exponent = any_span;
+
   static constexpr int any_span = 1 << 20;
 };
 
@@ -45,6 +48,9 @@ struct Contract {
   // What a checked entry shows: of FP32 and FP64 the contract at k = 1, since a long sum would forgive a coarse split
   // that the native product never has.
   double checked_coefficient = 0;
+
+  // As accurate as products in FP32 or FP64, not of a tolerance.
+  bool is_of_type() const { return accuracy == "fp32" || accuracy == "fp64"; }
 };
 
 // Block of C that is worked on at once; whole rows and columns of slices, never a part of k.
@@ -66,6 +72,8 @@ struct Plan {
   Allocator allocator;
   Queue queue;        // where executions run that name none
   Settings settings;  // in force when it was made
+
+  bool is_native() const { return rungs.front().scheme == nullptr; }  // without an emulation before it
 
   // The rung that splits with the widest window; nullptr for a native plan.
   const Rung* widest_emulation() const;

@@ -1,7 +1,7 @@
 // Prepared operands.
 #include <algorithm>
 
-#include "plan/device.hpp"
+#include "plan/device_prepare.hpp"
 #include "plan/execute.hpp"
 #include "plan/operand.hpp"
 #include "splits/split.hpp"

@@ -6,7 +6,8 @@
 
 #include "arith/complex.hpp"
 #include "engines/device.hpp"
-#include "plan/device.hpp"
+#include "plan/candidates.hpp"
+#include "plan/device_memory.hpp"
 #include "plan/operand.hpp"
 
 namespace kintsugi::core {
@@ -76,6 +77,7 @@ void fit_to_ranges(Plan& entry, const OperandView<T>& a, const OperandView<T>& b
   const RangeSummary summary_a = summary_of(a, rung.program.split_a);
   const RangeSummary summary_b = summary_of(b, rung.program.split_b);
   rung.scheme->adapt(rung.program, summary_a, summary_b, entry.problem.products());
+  rung.largest_exponent = largest_exponent(rung, entry.problem.products());
 }
 
 // What one entry's execution did, as one of the whole call's.

@@ -63,6 +63,10 @@ const char* operand_words(const Problem& problem) {
 }
 
 std::string rung_words(const Plan& plan, const Rung& rung) {
+  if (rung.scheme == nullptr && plan.engine->device() != nullptr && plan.widest_emulation() != nullptr) {
+    return fmt::format("The plain {} product of engine {}'s own kernel, for what spans more.",
+                       operand_words(plan.problem), plan.engine->name());
+  }
   if (rung.scheme == nullptr) {
     return fmt::format("The native {} product of engine {}.", operand_words(plan.problem),
                        plan.engine->name());

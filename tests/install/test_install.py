@@ -78,7 +78,7 @@ def test_examples_as_an_outside_cmake_project(prefix, tmp_path):
     run(*configure)
     run("cmake", "--build", tmp_path / "build")
     output = run("ctest", "--test-dir", tmp_path / "build", "--output-on-failure")
-    assert "100% tests passed, 0 tests failed out of 2" in output
+    assert "100% tests passed, 0 tests failed out of 3" in output
 
 
 def project(folder, languages, request, source, code):

@@ -44,12 +44,16 @@ EXTERNAL = {
     "src/engines/*": ["omp.h"] + INTRINSICS + POSIX,
     "src/plan": ["nlohmann/*", "omp.h"],
     "src/front": ["nlohmann/*"],
-    "lab": ["gmp.h", "mpfr.h", "omp.h", "nlohmann/*", "fmt/*", "cuda_bf16.h", "cuda_fp16.h"] + POSIX,
+    "lab": ["gmp.h", "mpfr.h", "omp.h", "nlohmann/*", "fmt/*"] + POSIX,
     "tools": ["nlohmann/*", "fmt/*", "CLI/*", "omp.h"] + POSIX,
+    "examples": ["dlfcn.h"],
     "tests": ["*"],
 }
 # The only file of the library that knows {fmt}; everything else says base/format_text.hpp.
 EXTERNAL_OF_FILE = {"src/base/format_text.hpp": ["fmt/*"]}
+# CUDA's own, which its compiler brings: for device code alone. No file for the host sees them.
+OF_DEVICE_CODE = {"src/engines/cuda": ["cooperative_groups.h", "cuda_bf16.h", "cuda_fp16.h"],
+                  "lab": ["cuda_bf16.h", "cuda_fp16.h"]}
 # Made by the build: the commit of the sources.
 GENERATED = {"tools": ["kintsugi_commit.hpp"]}
 
@@ -112,6 +116,8 @@ def judge(root, file, quote, name):
     if quote == '"':
         return f"{here}: no file {name}"
     external = (row_of(room, EXTERNAL) or []) + EXTERNAL_OF_FILE.get(here, [])
+    if file.suffix in (".cu", ".cuh"):
+        external = external + OF_DEVICE_CODE.get(room, [])
     if is_standard(name) or matches(name, external):
         return None
     return f"{here}: {room} may not include <{name}>"
@@ -152,6 +158,9 @@ def test_something_was_read():
     ("include/kintsugi/bad.hpp", '#include "base/status.hpp"\n', "include may not include src/base"),
     ("src/base/bad.hpp", '#include "nowhere.hpp"\n', "no file nowhere.hpp"),
     ("src/attic/bad.hpp", "#include <vector>\n", "no room"),
+    ("src/engines/cuda/bad.hpp", "#include <cuda_fp16.h>\n", "src/engines/cuda may not include <cuda_fp16.h>"),
+    ("src/engines/cuda/bad.cu", "#include <cuda_runtime.h>\n", "src/engines/cuda may not include <cuda_runtime.h>"),
+    ("src/plan/bad.cu", "#include <cuda_fp16.h>\n", "src/plan may not include <cuda_fp16.h>"),
 ])
 def test_a_bad_include_is_caught(tmp_path, path, text, expected):
     for good in ("src/plan/plan.hpp", "src/schedule/schedule.hpp", "src/engines/engine.hpp", "src/base/status.hpp",

@@ -126,9 +126,9 @@ def program(tree, touched):
     build = tree.parent / "build"
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     compiler = [f"-DCMAKE_CXX_COMPILER={os.environ['TESTED_CXX']}"] if "TESTED_CXX" in os.environ else []
-    # Debug information and optimisation cost more time than they save here.
+    # Debug information, optimisation and device code cost more time than they save here.
     run("cmake", "-S", str(tree), "-B", str(build), *generator, *compiler, "-DKINTSUGI_TESTS=OFF",
-        "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0")
+        "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0", "-DKINTSUGI_NVCC=OFF")
     run("cmake", "--build", str(build), "-j", str(min(os.cpu_count() or 1, 2)), "--target", "kintsugi_program")
     return Program(build / "kintsugi", tree.parent)
 

@@ -33,8 +33,9 @@ struct Outcome {
   double bound;      // accumulation_error * magnitude + accumulation_floor
 };
 
+// `bound_of`: whose bound; `outside`: the run starts at zero and is added to sum_0 in fp32, as cuBLAS does.
 template <class Model>
-Outcome measure(Accumulator accumulator, const Format& format, const Operands& run) {
+Outcome measure(Accumulator bound_of, const Format& format, const Operands& run, bool outside = false) {
   std::vector<typename Model::Element> a;
   std::vector<typename Model::Element> b;
   lab::ExactSum exact;
@@ -50,11 +51,14 @@ Outcome measure(Accumulator accumulator, const Format& format, const Operands& r
     largest = std::max({largest, std::fabs(run.a[p]), std::fabs(run.b[p])});
   }
   const auto n = static_cast<std::int64_t>(a.size());
-  const auto computed = Model::run(a.data(), b.data(), n, static_cast<typename Model::Sum>(run.sum));
+  using Sum = typename Model::Sum;
+  const Sum begin = outside ? Sum{0} : static_cast<Sum>(run.sum);
+  Sum computed = Model::run(a.data(), b.data(), n, begin);
+  if (outside) computed = static_cast<Sum>(run.sum) + computed;
   exact.add(-static_cast<double>(computed));
   const double total = magnitude.to_double();
-  const double bound = accumulation_error(accumulator, format.id, n) * total +
-                       accumulation_floor(accumulator, format.id, n, largest);
+  const double bound = accumulation_error(bound_of, format.id, n) * total +
+                       accumulation_floor(bound_of, format.id, n, largest);
   return {std::fabs(exact.to_double()), total, bound};
 }
 
@@ -209,6 +213,56 @@ TEST(AccumulationError, Int128IsExactUntilItCanWrap) {
   EXPECT_EQ(accumulation_error(Accumulator::int128, FormatId::int52, int128_safe_products + 1), infinity);
   EXPECT_EQ(accumulation_error(Accumulator::int128, FormatId::int8, 1), infinity);
   EXPECT_EQ(accumulation_floor(Accumulator::int128, FormatId::int52, 1000, 0x1p51), 0);
+}
+
+// cuBLAS: any unit that its kernels may run on, and then one addition in fp32.
+constexpr Accumulator vendor_units[] = {Accumulator::fp32, Accumulator::a100, Accumulator::h200,
+                                        Accumulator::h200_mma};
+
+TEST(AccumulationError, OfCublasIsNoLessThanThatOfAnyUnit) {
+  for (const FormatId format : {FormatId::fp16, FormatId::bf16, FormatId::tf32}) {
+    double before = 0;
+    for (std::int64_t n = 1; n <= (1 << 20); n += 1 + n / 7) {
+      const double error = accumulation_error(Accumulator::cublas, format, n);
+      ASSERT_TRUE(std::isfinite(error)) << n;
+      ASSERT_GE(error, before) << "it grows with n = " << n;
+      before = error;
+      for (const Accumulator unit : vendor_units) {
+        ASSERT_GE(error, accumulation_error(unit, format, n) + 0x1p-24)
+            << accumulator_name(unit) << ", " << n;
+        for (const double largest : {0x1p-20, 1.0, 0x1p15})
+          ASSERT_GE(accumulation_floor(Accumulator::cublas, format, n, largest),
+                    accumulation_floor(unit, format, n, largest))
+              << accumulator_name(unit) << ", " << n;
+      }
+    }
+  }
+  for (const FormatId format : {FormatId::int8, FormatId::int52, FormatId::fp64, FormatId::fp8_e4m3})
+    EXPECT_EQ(accumulation_error(Accumulator::cublas, format, 1), infinity);
+}
+
+// A run of each unit from zero, added to the sum outside.
+template <FormatId Id>
+void expect_vendor_bound_holds() {
+  const Format& format = format_of<Id>;
+  Generator generator(format);
+  for (const Accumulator unit : vendor_units) {
+    SCOPED_TRACE(accumulator_name(unit));
+    visit_model<Id>(unit, [&]<class Model>() {
+      for (const Kind kind : kinds) {
+        for (const std::int64_t n : lengths) {
+          const Outcome outcome = measure<Model>(Accumulator::cublas, format, generator.draw(kind, n), true);
+          ASSERT_LE(outcome.error, outcome.bound) << "kind " << static_cast<int>(kind) << ", n = " << n;
+        }
+      }
+    });
+  }
+}
+
+TEST(AccumulationError, OfCublasHoldsForRunsOfEveryUnit) {
+  expect_vendor_bound_holds<FormatId::fp16>();
+  expect_vendor_bound_holds<FormatId::bf16>();
+  expect_vendor_bound_holds<FormatId::tf32>();
 }
 
 TEST(AccumulationError, KnownValues) {

@@ -72,7 +72,9 @@ struct Timed {
     if (on_device) return std::nullopt;
     std::vector<double> all;
     for (const Round& round : rounds) all.push_back(round.processor_seconds.value());
-    return sorted(all).front();
+    const double least = sorted(all).front();
+    return least > 0 ? std::optional(least)
+                     : std::nullopt;  // a clock of coarse ticks says nothing of short runs
   }
   // Two for each product of elements.
   double operations() const {

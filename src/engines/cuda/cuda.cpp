@@ -22,15 +22,6 @@ using namespace cuda;
 
 Address address(const void* pointer) { return reinterpret_cast<Address>(pointer); }
 
-// A thread that never spoke to a device works on the first one.
-void ensure_context() {
-  Context context = nullptr;
-  check(driver().context_current(&context), "cuCtxGetCurrent");
-  if (context != nullptr) return;
-  check(driver().primary_context_retain(&context, 0), "cuDevicePrimaryCtxRetain");
-  check(driver().context_set_current(context), "cuCtxSetCurrent");
-}
-
 struct DeviceDescription {
   std::string name;
   int major = 0;  // compute capability

@@ -376,7 +376,8 @@ TEST(Names, FindEveryAccumulatorAndNoOther) {
   }
   EXPECT_EQ(find_accumulator("h100"), std::nullopt);
   EXPECT_EQ(accumulator_names(),
-            "fp32, v100, a100, h200, h200-mma, amx-bf16, avx512-bf16, int32, int128, fp64");
+            "fp32, v100, a100, h200, h200-mma, amx-bf16, avx512-bf16, int32, int128, fp64, "
+            "cublas");
 }
 
 template <FormatId Id>

@@ -1,44 +1,18 @@
 #include "engines/cuda/common/launch.hpp"
 
-#include <map>
-#include <string_view>
-#include <vector>
-
 #include "base/status.hpp"
 #include "engines/cuda/common/kernel_images.hpp"
 
 namespace kintsugi::core::cuda {
-
-namespace {
-
-const KernelImage* find_image(std::string_view file) {
-  for (const KernelImage& image : engine_images()) {
-    if (file == image.name) return &image;
-  }
-  return nullptr;
-}
-
-// Each fat binary once, whatever number of its kernels is wanted.
-Library load(const char* file) {
-  static std::mutex mutex;
-  static std::map<std::string_view, Library> loaded;
-  const std::lock_guard lock(mutex);
-  Library& library = loaded[file];
-  if (library != nullptr) return library;
-  const KernelImage* image = find_image(file);
-  if (image == nullptr) fail(Status::internal, "the library has no device code \"{}\"", file);
-  check(driver().library_load(&library, image->data, nullptr, nullptr, 0, nullptr, nullptr, 0), file);
-  return library;
-}
-
-}  // namespace
 
 std::string kernels_missing_reason() {
   return engine_images().empty() ? "this library was built without nvcc, and so without device code" : "";
 }
 
 Kernel KernelName::get() const {
-  std::call_once(loaded_, [&] { check(driver().library_kernel(&kernel_, load(file_), name_), name_); });
+  std::call_once(loaded_, [&] {
+    check(driver().library_kernel(&kernel_, loaded_image(engine_images(), file_), name_), name_);
+  });
   return kernel_;
 }
 

@@ -1,0 +1,201 @@
+#include "plan/candidates.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "arith/residue.hpp"
+#include "base/status.hpp"
+#include "engines/device.hpp"
+#include "plan/bound.hpp"
+#include "plan/schemes/superaccumulator.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// An emulation that is proved, and its coefficient of |A||B| at best.
+struct Proved {
+  Rung rung;
+  double coefficient;
+};
+
+// The widest span at which the program is proved to meet the contract; nothing: not even at 0. What stands for
+// FP32 (FP64) must also keep its bits in every single product (9 u, the contract at k = 1): a long sum would forgive a
+// coarse split that the native product never has.
+std::optional<Proved> prove(const Rung& rung, const Contract& contract, OperandType type, std::int64_t k) {
+  const Program& program = rung.program;
+  // Algorithm 3 of the Ozaki scheme estimates; ozaki2 has fewer products for a proof.
+  if (program.recombination == Recombination::error_free) return std::nullopt;
+  Proved proved{rung, 0};
+  if (!program.split_a.scale_vectors || !program.split_b.scale_vectors) return std::nullopt;
+  const double unit = contract.accuracy == "fp32" ? 0x1p-24 : 0x1p-53;
+  if (contract.is_of_type() && split_loss(program) > 9 * unit) return std::nullopt;
+  const ErrorBound bound = error_bound(program, rung.accumulator, k, true, true);
+  int span = std::min(window_span(program.split_a), window_span(program.split_b));
+  while (span >= 0 && relative_bound(program, bound, type, k, span, span) > contract.coefficient) --span;
+  if (span < 0) return std::nullopt;
+  proved.rung.largest_span = span;
+  // All that integer programs lose is in the floors.
+  proved.coefficient =
+      program.format().floating ? bound.relative : relative_bound(program, bound, type, k, 0, 0);
+  return proved;
+}
+
+// Makes a ladder of increasing spans fit its places. Where native follows, the widest go: it takes what they would.
+// Else those go first that a wider one of the same cost follows, and then those before the widest.
+void shorten(std::vector<Rung>& ladder, const Engine& engine, std::size_t most, bool native_follows) {
+  while (ladder.size() > most) {
+    const auto replaced = std::adjacent_find(ladder.begin(), ladder.end(), [&](const Rung& x, const Rung& y) {
+      return relative_cost(engine, x.program) == relative_cost(engine, y.program);
+    });
+    if (native_follows) {
+      ladder.pop_back();
+    } else {
+      ladder.erase(replaced != ladder.end() ? replaced : ladder.end() - 2);
+    }
+  }
+}
+
+// Bits of the integers that a checked ladder's rungs keep of every vector: enough that a product alone loses no more
+// than the contract of its type (k = 1) or the tolerance allows, and ten and twenty-eight more for rows and columns of
+// wide ranges, where entries that no rung shows are left for the superaccumulator.
+std::array<int, 3> checked_bits(const Plan& plan) {
+  const int digits = plan.problem.type == OperandType::f32 ? 24 : 53;
+  int bits = digits + 2;
+  if (plan.contract.coefficient > 0 && !plan.contract.is_of_type())
+    bits = std::min(bits, 2 - std::ilogb(plan.contract.coefficient));
+  return {std::max(bits, 2), bits + 10, bits + 28};
+}
+
+// The program of residues that holds integers of that many bits, by the fewest moduli; nothing where not even all do.
+const Scheme* residues_of(int bits, std::int64_t k) {
+  const auto sum_bits =
+      static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(k, 1) - 1)));
+  for (int count = 2; count <= most_moduli; ++count) {
+    if (residue_bits(count) >= 2 * bits + sum_bits)
+      return find_scheme(fmt::format("ozaki2:moduli={}", count));
+  }
+  return nullptr;
+}
+
+// Slices come in tiles of 128 vectors: residues of a few long sums would take gigabytes of padding.
+bool is_few_long_sums(const Problem& problem) {
+  constexpr std::int64_t few = 1024;
+  constexpr std::int64_t long_sum = 65536;
+  return problem.products() >= long_sum && problem.m <= few && problem.vectors_b() <= few &&
+         problem.m * problem.vectors_b() <= few;
+}
+
+}  // namespace
+
+double relative_cost(const Engine& engine, const Program& program) {
+  if (program.recombination == Recombination::exact_sums) return std::numeric_limits<double>::infinity();
+  const double share = program.multiplies_entries() ? 0.25 : 1;  // of the four products of an embedding
+  return share * static_cast<double>(program.schedule.terms.size()) /
+         engine.relative_rate(program.format().id);
+}
+
+bool runs_on_device(const Program& program) {
+  return program.recombination == Recombination::weighted || program.recombination == Recombination::residues;
+}
+
+Program fitted_program(const Plan& plan, const Scheme& scheme) {
+  if (plan.engine->device() == nullptr) return kintsugi::core::fitted_program(scheme, plan.problem);
+  return kintsugi::core::fitted_program(scheme, plan.problem.type, plan.problem.products());
+}
+
+bool sums_wrap(const Rung& rung, std::int64_t k) {
+  return !rung.program.format().floating &&
+         std::isinf(error_bound(rung.program, rung.accumulator, k, true, true).relative);
+}
+
+std::optional<Rung> offered(const Plan& plan, const Scheme& scheme, const std::string& name) {
+  if (!scheme.operands.contains(plan.problem.type)) return std::nullopt;
+  Rung rung{&scheme, Accumulator::fp32, Rung::any_span, fitted_program(plan, scheme)};
+  if (plan.engine->device() != nullptr && !runs_on_device(rung.program)) return std::nullopt;
+  if (rung.program.recombination == Recombination::exact_sums) return rung;
+  const auto ways = plan.engine->accumulators(rung.program.format().id);
+  const auto found =
+      name.empty() ? ways.begin() : std::find(ways.begin(), ways.end(), find_accumulator(name));
+  if (found == ways.end()) return std::nullopt;
+  rung.accumulator = *found;
+  return sums_wrap(rung, plan.problem.products()) ? std::nullopt : std::optional(rung);
+}
+
+std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumulator, bool all,
+                                    bool native_follows) {
+  std::vector<Proved> proved;
+  for (const Scheme* scheme : all_schemes()) {
+    const auto rung = offered(plan, *scheme, accumulator);
+    if (!rung || !(all || relative_cost(*plan.engine, rung->program) < 1)) continue;
+    if (const auto proof = prove(*rung, plan.contract, plan.problem.type, plan.problem.products()))
+      proved.push_back(*proof);
+  }
+  // At equal cost the more accurate one goes first.
+  const auto rank = [&](const Proved& p) {
+    return std::pair(relative_cost(*plan.engine, p.rung.program), p.coefficient);
+  };
+  std::stable_sort(proved.begin(), proved.end(),
+                   [&](const Proved& x, const Proved& y) { return rank(x) < rank(y); });
+  // A rung that takes no more than one before it would never be reached.
+  std::vector<Rung> ladder;
+  for (const auto& [rung, coefficient] : proved) {
+    if (ladder.empty() || rung.largest_span > ladder.back().largest_span) ladder.push_back(rung);
+  }
+  shorten(ladder, *plan.engine, Plan::most_rungs - (native_follows ? 1 : 0), native_follows);
+  return ladder;
+}
+
+std::vector<Rung> checked_emulations(const Plan& plan, const std::string& accumulator) {
+  std::vector<Rung> ladder;
+  for (const int bits : checked_bits(plan)) {
+    if (is_few_long_sums(plan.problem)) break;
+    const Scheme* scheme = residues_of(bits, plan.problem.products());
+    const auto rung = scheme == nullptr ? std::nullopt : offered(plan, *scheme, accumulator);
+    if (!rung) break;
+    ladder.push_back(*rung);
+    ladder.back().checked = true;
+  }
+  if (const auto last = offered(plan, schemes::superaccumulator, accumulator)) ladder.push_back(*last);
+  return ladder;
+}
+
+Rung in_larger_blocks(const Plan& plan, const Rung& rung) {
+  const Scheme* scheme = rung.scheme->parameters.starts_with("block=")
+                             ? find_scheme(fmt::format("{}:block={}", rung.scheme->name,
+                                                       plan.engine->device()->preferred_block()))
+                             : nullptr;
+  if (scheme == nullptr) return rung;
+  const auto larger = offered(plan, *scheme, accumulator_name(rung.accumulator));
+  const auto proof =
+      larger ? prove(*larger, plan.contract, plan.problem.type, plan.problem.products()) : std::nullopt;
+  return proof && proof->rung.largest_span >= rung.largest_span ? proof->rung : rung;
+}
+
+std::int32_t largest_exponent(const Rung& rung, std::int64_t k) {
+  if (rung.scheme->adapt == nullptr) return Rung::any_span;
+  const auto unchanged = [&](std::int32_t exponent) {
+    Program program = rung.program;
+    RangeSummary summary;
+    summary.largest = exponent;
+    try {
+      rung.scheme->adapt(program, summary, summary, k);
+    } catch (const Error&) {
+      return false;
+    }
+    return program.split_a == rung.program.split_a && program.split_b == rung.program.split_b;
+  };
+  std::int32_t exponent = 127;
+  while (exponent > -149 && !unchanged(exponent)) --exponent;
+  if (unchanged(exponent)) return exponent;
+  fail(Status::not_supported,
+       "scheme {} is fitted to the operands' exponents, which the host does not know of matrices in device "
+       "memory",
+       rung.scheme->name);
+}
+
+}  // namespace kintsugi::core

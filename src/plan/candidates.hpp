@@ -1,0 +1,42 @@
+// Programs that a plan may choose from: what the engine offers, what is proved for the contract.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/plan.hpp"
+
+namespace kintsugi::core {
+
+// Time of the program's products in units of the engine's native FP32 product.
+double relative_cost(const Engine& engine, const Program& program);
+
+// Steps that a device has.
+bool runs_on_device(const Program& program);
+
+// Devices multiply complex matrices as embeddings, whose residues are those of real ones.
+Program fitted_program(const Plan& plan, const Scheme& scheme);
+
+// Whether integer sums may wrap: a program then gives anything.
+bool sums_wrap(const Rung& rung, std::int64_t k);
+
+// The scheme as a rung for any span, and how the engine would add its products; nothing when it does not offer that.
+std::optional<Rung> offered(const Plan& plan, const Scheme& scheme, const std::string& accumulator);
+
+// Emulations that are proved to meet the contract, cheapest first; only those that win against a
+// native product, unless all are wanted. `native_follows`: as the last rung.
+std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumulator, bool all,
+                                    bool native_follows);
+
+// Residues, checked entry by entry, and the superaccumulator: for any span.
+std::vector<Rung> checked_emulations(const Plan& plan, const std::string& accumulator);
+
+// The same scheme with the k blocks that the engine runs best, where it takes them and stays proved.
+Rung in_larger_blocks(const Plan& plan, const Rung& rung);
+
+// The largest exponent of operands that a device takes without the program being fitted to them, which the host cannot
+// do. Fails where it is fitted to any.
+std::int32_t largest_exponent(const Rung& rung, std::int64_t k);
+
+}  // namespace kintsugi::core

@@ -1,0 +1,97 @@
+#include "plan/device_prepare.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/status.hpp"
+#include "plan/device_matrix.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// Elements from the first to the last of one entry of the batch, with what lies between.
+std::int64_t extent(const DeviceMatrix& matrix) {
+  return (matrix.rows - 1) * matrix.row_stride + (matrix.columns - 1) * matrix.column_stride + 1;
+}
+
+std::size_t entry_bytes(EntryType type) {
+  return (type == EntryType::f32 ? 4U : type == EntryType::c64 ? 16U : 8U);
+}
+
+// A copy of every entry, strided as the original is.
+void copy_original(const Plan& plan, std::int64_t count, DevicePrepared& prepared) {
+  DeviceMatrix& matrix = prepared.matrix;
+  if (matrix.pointers) {
+    fail(
+        Status::not_supported,
+        "operands of a batch given by pointers cannot be copied, since only the device knows where they are: "
+        "kintsugi_prepare_borrowed leaves them where they are");
+  }
+  const std::size_t bytes = entry_bytes(matrix.type);
+  const std::int64_t elements = matrix.rows == 0 || matrix.columns == 0 ? 0 : extent(matrix);
+  prepared.copy =
+      allocate_on_device(plan, array_bytes(count, elements, bytes), "a copy of a prepared operand");
+  for (std::int64_t entry = 0; entry < count; ++entry) {
+    plan.engine->device()->copy_on_device(
+        plan.queue,
+        static_cast<std::byte*>(prepared.copy.pointer()) + static_cast<std::size_t>(entry * elements) * bytes,
+        static_cast<const std::byte*>(matrix.data) +
+            static_cast<std::size_t>(entry * matrix.batch_stride) * bytes,
+        static_cast<std::size_t>(elements) * bytes);
+  }
+  matrix.data = prepared.copy.pointer();
+  matrix.batch_stride = count == 1 ? 0 : elements;
+}
+
+// Slices and ranges of every entry by the plan's first rung.
+void split_entries(const Plan& plan, Side side, std::int64_t count, DevicePrepared& prepared) {
+  const Program& program = plan.rungs.front().program;
+  prepared.rule = side == Side::a ? program.split_a : program.split_b;
+  const DeviceMatrix& matrix = prepared.matrix;
+  const Slices slices = make_slices(*prepared.rule.format, SliceStorage::packed, prepared.rule.slices,
+                                    matrix.vectors(), matrix.length());
+  const std::size_t range_bytes = array_bytes(matrix.vectors(), 1, sizeof(VectorRange));
+  const std::size_t bytes = range_bytes + slices.bytes();
+  prepared.memory =
+      allocate_on_device(plan, static_cast<std::size_t>(count) * bytes, "slices of a prepared operand");
+  Workspace memory(prepared.memory.pointer(), prepared.memory.bytes());
+  for (std::int64_t index = 0; index < count; ++index) {
+    DevicePrepared::Entry entry{reinterpret_cast<VectorRange*>(memory.take(range_bytes)), slices};
+    entry.slices.data = memory.take(slices.bytes());
+    const DeviceSplit split{{matrix, index, entry.ranges}, 0, &prepared.rule, entry.slices, false};
+    plan.engine->device()->split(plan.queue, {&split, 1}, {});
+    prepared.entries.push_back(entry);
+  }
+}
+
+}  // namespace
+
+DevicePrepared::~DevicePrepared() { engine->synchronize_quietly(); }
+
+Prepared prepare_on_device(const Plan& plan, Side side, const void* data, bool borrow) {
+  const Problem& problem = plan.problem;
+  const Op op = side == Side::a ? problem.op_a : problem.op_b;
+  plan.engine->device()->prepare();
+  auto part = std::make_shared<DevicePrepared>(*plan.engine->device());
+  part->matrix = device_operand(problem, side, data);
+  const bool one_for_all = !part->matrix.pointers && part->matrix.batch_stride == 0;
+  const std::int64_t count =
+      one_for_all ? std::min<std::int64_t>(problem.batch_count, 1) : problem.batch_count;
+  part->count = count;
+  if (!borrow) copy_original(plan, count, *part);
+  if (!plan.is_native() && problem.k > 0) split_entries(plan, side, count, *part);
+  if (plan.queue.kind == QueueKind::host) plan.engine->device()->synchronize(plan.queue);
+  part->copy.wait_before_freeing();
+  part->memory.wait_before_freeing();
+  return {side,
+          problem.type,
+          problem.complex,
+          op == Op::conjugate_transpose,
+          side == Side::a ? problem.m : problem.n,
+          problem.k,
+          {},
+          part};
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,37 @@
+// Operands in device memory that are split once.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/device_memory.hpp"
+#include "plan/execute.hpp"
+#include "plan/plan.hpp"
+
+namespace kintsugi::core {
+
+// An operand in device memory, split once: its slices by the plan's first rung, with their ranges, and the original or a
+// copy of it, which native products and special values are read from.
+struct DevicePrepared {
+  struct Entry {
+    VectorRange* ranges = nullptr;
+    Slices slices;
+  };
+
+  explicit DevicePrepared(const DeviceEngine& of) : engine(&of) {}
+  DevicePrepared(const DevicePrepared&) = delete;
+  DevicePrepared& operator=(const DevicePrepared&) = delete;
+  ~DevicePrepared();  // waits for the device
+
+  const DeviceEngine* engine;
+  DeviceMatrix matrix;
+  std::int64_t count = 0;      // entries of the batch that it holds
+  SplitRule rule{};            // of the slices, where there are any
+  std::vector<Entry> entries;  // of the batch; none for a native plan
+  DeviceBlock copy;            // empty where the original is borrowed
+  DeviceBlock memory;
+};
+
+Prepared prepare_on_device(const Plan& plan, Side side, const void* data, bool borrow);
+
+}  // namespace kintsugi::core

@@ -1,0 +1,94 @@
+// Calls of the C ABI on matrices that the fake driver takes for a device's.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/cuda_driver.hpp"
+#include "base/format_text.hpp"
+#include "engines/cuda/common/kernel_images.hpp"
+#include "fakes/steering.hpp"
+#include "kintsugi/kintsugi.h"
+
+namespace kintsugi::test {
+
+class Stream {
+ public:
+  Stream() { core::cuda::driver().stream_create(&stream_, 0); }
+  ~Stream() { core::cuda::driver().stream_destroy(stream_); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  void* get() const { return stream_; }
+  std::string text() const { return fmt::format("stream={}", stream_); }
+
+ private:
+  core::cuda::Stream stream_ = nullptr;
+};
+
+// A product on device memory, which the fake has on the host.
+struct Call {
+  kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
+  kintsugi_options options = KINTSUGI_OPTIONS_INIT;
+  kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
+  kintsugi_handle handle = nullptr;
+  kintsugi_plan plan = nullptr;
+  std::vector<float> a, b, c;
+  float alpha = 2;
+  float beta = 0.5;
+  struct Free {
+    void operator()(void* pointer) const { std::free(pointer); }
+  };
+  std::unique_ptr<void, Free> workspace;
+
+  Call(std::int64_t m, std::int64_t n, std::int64_t k, const Stream& stream) {
+    problem.m = problem.lda = problem.ldc = m;
+    problem.n = n;
+    problem.k = problem.ldb = k;
+    problem.memory = KINTSUGI_DEVICE;
+    options.queue = {KINTSUGI_QUEUE_CUDA, 0, stream.get()};
+    a.assign(static_cast<std::size_t>(m * k), 1);
+    b.assign(static_cast<std::size_t>(k * n), 1);
+    c.assign(static_cast<std::size_t>(m * n), 7);
+    operands.a = a.data();
+    operands.b = b.data();
+    operands.c = c.data();
+    operands.alpha = &alpha;
+    operands.beta = &beta;
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  ~Call() {
+    kintsugi_plan_destroy(plan);
+    kintsugi_destroy(handle);
+  }
+
+  void make_plan() {
+    ASSERT_EQ(kintsugi_plan_create(handle, &problem, &options, &plan), KINTSUGI_SUCCESS)
+        << kintsugi_last_error();
+  }
+  void bring_workspace() {
+    ASSERT_EQ(kintsugi_plan_workspace_size(plan, &operands.workspace_size), KINTSUGI_SUCCESS);
+    workspace.reset(std::aligned_alloc(256, std::max<std::size_t>(operands.workspace_size, 256)));
+    operands.workspace = workspace.get();
+  }
+  kintsugi_status execute() { return kintsugi_plan_execute(handle, plan, &operands); }
+};
+
+class OverFakes : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
+    // What an engine makes once is not what a call does.
+    const Stream stream;
+    Call first(8, 8, 8, stream);
+    first.make_plan();
+    fake_cuda_forget();
+  }
+};
+
+}  // namespace kintsugi::test

@@ -1,0 +1,40 @@
+// Streams of a device, and what tests of whole calls share.
+#pragma once
+
+#include "gpu/device_gemm.hpp"
+
+namespace kintsugi::test {
+
+namespace cuda = core::cuda;
+
+class Stream {
+ public:
+  Stream() {
+    device_engine();
+    constexpr unsigned non_blocking = 1;
+    cuda::check(cuda::driver().stream_create(&stream_, non_blocking), "cuStreamCreate");
+  }
+  ~Stream() { cuda::driver().stream_destroy(stream_); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  void wait() const { cuda::check(cuda::driver().stream_synchronize(stream_), "cuStreamSynchronize"); }
+  kintsugi_queue queue() const { return {KINTSUGI_QUEUE_CUDA, 0, stream_}; }
+  cuda::Stream get() const { return stream_; }
+
+ private:
+  cuda::Stream stream_ = nullptr;
+};
+
+// Work in a stream waits for nothing: what the default stream uploaded has to be there before.
+inline void settle() { cuda::check(cuda::driver().context_synchronize(), "cuCtxSynchronize"); }
+
+// Against the exact result: as a native product, whatever ran.
+template <class T>
+void expect_accurate(GemmDataOf<T>& data, double units) {
+  const double unit = std::is_same_v<T, float> ? 0x1p-24 : 0x1p-53;
+  for (const lab::EntryError& entry : entry_errors(data)) {
+    ASSERT_LE(entry.error, units * unit * entry.absolute + 1e-300) << "entry " << entry.i << ", " << entry.j;
+  }
+}
+
+}  // namespace kintsugi::test
