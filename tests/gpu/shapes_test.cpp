@@ -36,6 +36,31 @@ TEST(DeviceShapes, SmallNative) {
   expect_all_shapes<float>("", "native");
   expect_all_shapes<double>("", "native");
 }
+// Against the engine cpu: sums of 2 k products of parts of at most 1, rounded on both sides.
+TEST(DeviceShapes, SmallNativeComplex) {
+  std::mt19937_64 random(std::random_device{}());
+  for (const std::int64_t m : {1, 3, 64}) {
+    for (const std::int64_t n : {1, 5, 33}) {
+      GemmCase test{.m = m, .n = n, .k = 1 + static_cast<std::int64_t>(random() % 130)};
+      test.op_a = static_cast<kintsugi_op>(random() % 3);
+      test.op_b = static_cast<kintsugi_op>(random() % 3);
+      test.layout = static_cast<kintsugi_layout>(random() % 2);
+      test.alpha_im = 0.5;
+      test.policy = "native";
+      SCOPED_TRACE(describe(test));
+      GemmDataOf<std::complex<double>> on_device(test);
+      DeviceGemm<std::complex<double>>(on_device).run_well();
+      test.engine = "cpu";
+      GemmDataOf<std::complex<double>> on_host(test);
+      on_host.run_well();
+      const auto products = 2.0 * static_cast<double>(test.k);
+      for (std::size_t i = 0; i < on_host.result().size(); ++i)
+        ASSERT_LE(std::abs(on_device.result()[i] - on_host.result()[i]),
+                  4 * (products + 4) * products * 0x1p-53);
+    }
+  }
+}
+
 TEST(DeviceShapes, SmallOzaki2) { expect_all_shapes<double>("ozaki2:moduli=16", ""); }
 
 // One more and one less than the engine's tile.
