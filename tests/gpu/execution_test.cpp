@@ -28,7 +28,6 @@ TEST(DeviceGraph, SmallReplaysTheCapturedCall) {
       GemmCase test{
           .m = 130, .n = 70, .k = 300, .beta = 0.5, .scheme = named ? how : "", .policy = named ? "" : how};
       SCOPED_TRACE(how);
-      const auto bits = device_bits<float>(test);
       const Handle handle;
       const Stream stream;
       GemmDataOf<float> data(test);
@@ -43,13 +42,13 @@ TEST(DeviceGraph, SmallReplaysTheCapturedCall) {
       settle();
       cuda::Graph graph = nullptr;
       cuda::GraphExec exec = nullptr;
-      constexpr int thread_local_mode = 1;
-      cuda::check(cuda::driver().stream_begin_capture(stream.get(), thread_local_mode),
-                  "cuStreamBeginCapture");
+      constexpr int global_mode = 0;  // the strictest; and kernels are launched for the first time here
+      cuda::check(cuda::driver().stream_begin_capture(stream.get(), global_mode), "cuStreamBeginCapture");
       EXPECT_EQ(kintsugi_plan_execute(handle, planned.plan, &operands), KINTSUGI_SUCCESS)
           << kintsugi_last_error();
       cuda::check(cuda::driver().stream_end_capture(stream.get(), &graph), "cuStreamEndCapture");
       cuda::check(cuda::driver().graph_instantiate(&exec, graph, 0), "cuGraphInstantiate");
+      const auto bits = device_bits<float>(test);
       for (int replay = 0; replay < 3; ++replay) {
         device_engine().copy_to_device({}, device.c().data(), data.raw_c().data(),
                                        data.raw_c().size() * sizeof(float));
