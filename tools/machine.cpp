@@ -41,7 +41,10 @@ int usable_threads() {
 Machine read_machine() {
   Machine result;
   struct utsname name {};
-  if (uname(&name) == 0) result.system = fmt::format("{} {} {}", name.sysname, name.release, name.machine);
+  if (uname(&name) == 0) {
+    const std::string_view release(name.release);  // behind a hyphen it is the builder's own
+    result.system = fmt::format("{} {} {}", name.sysname, release.substr(0, release.find('-')), name.machine);
+  }
   result.processor = proc_value("/proc/cpuinfo", "model name");
   if (result.processor.empty()) result.processor = "unknown";
   std::istringstream flags(proc_value("/proc/cpuinfo", "flags"));
