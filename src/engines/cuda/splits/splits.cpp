@@ -163,11 +163,11 @@ std::int64_t blocks_of(Way way, const KernelOfKind* kernel, const Slices& slices
   return 0;
 }
 
+// Rows: with twice or half as many elements, a thread is slower (n = 4096: 40.5 and 39.7 us instead of 38.3).
 std::int64_t threads_of(Way way, const Slices& slices, std::int64_t shared) {
   switch (way) {
     case Way::tiles: return tile_threads;
-    case Way::
-        rows:  // twice or half as many elements a thread are slower (n = 4096: 40.5 and 39.7 us instead of 38.3)
+    case Way::rows:
       return std::clamp<std::int64_t>(round_up(slices.vector_stride() / 32, 32), 64, rows_threads);
     case Way::columns:
     case Way::columns_of_large_clusters: return shared > 36 * 1024 ? cluster_threads : cluster_threads / 2;
