@@ -12,7 +12,7 @@ import pytest
 
 SOURCE = pathlib.Path(os.environ["TESTED_SOURCE"])
 BUILD = pathlib.Path(os.environ["TESTED_BUILD"])
-MOST_SECONDS = 60 * 1.3  # 60 on an idle machine; beside another build the slowest file took 62 s instead of 48
+MOST_SECONDS = 60  # of a file
 MOST_BUILD_SECONDS = 360  # of all files, on two cores
 MOST_LIBRARY_BYTES = 40 << 20
 MOST_PRODUCT_KERNELS = 60
