@@ -16,11 +16,11 @@ namespace {
 // One kernel of each type of entries.
 using KernelsOfTypes = std::array<KernelName, 4>;
 
-#define KINTSUGI_KERNELS(file, stem, ending)                                    \
+#define KINTSUGI_KERNELS(file, complex_file, stem, ending)                      \
   {                                                                             \
     KernelName{file, stem "_f32" ending}, KernelName{file, stem "_f64" ending}, \
-        KernelName{file, stem "_c32" ending}, KernelName {                      \
-      file, stem "_c64" ending                                                  \
+        KernelName{complex_file, stem "_c32" ending}, KernelName {              \
+      complex_file, stem "_c64" ending                                          \
     }                                                                           \
   }
 
@@ -43,8 +43,9 @@ void launch_residues(const KernelsOfTypes& kernels, const Queue& queue, const Re
 
 void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<const int> exponents,
                         const DeviceTile& tile) {
-  static const KernelsOfTypes of_floats KINTSUGI_KERNELS("weighted", "weighted", "_of_floats");
-  static const KernelsOfTypes of_integers KINTSUGI_KERNELS("weighted", "weighted", "_of_integers");
+  static const KernelsOfTypes of_floats KINTSUGI_KERNELS("weighted", "weighted", "weighted", "_of_floats");
+  static const KernelsOfTypes of_integers KINTSUGI_KERNELS("weighted", "weighted", "weighted",
+                                                           "_of_integers");
   if (sums.type != SumType::f32 && sums.type != SumType::i64)
     fail(Status::internal, "engine cuda was handed sums of type {} to weigh", static_cast<int>(sums.type));
   const auto used = exponents.first(static_cast<std::size_t>(sums.groups));
@@ -62,9 +63,9 @@ void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<
 
 void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                         const DeviceTile& tile) {
-  static const KernelsOfTypes in_2 KINTSUGI_KERNELS("residues_in_2", "residues", "");
-  static const KernelsOfTypes in_3 KINTSUGI_KERNELS("residues_in_3", "residues", "");
-  static const KernelsOfTypes in_6 KINTSUGI_KERNELS("residues_in_6", "residues", "");
+  static const KernelsOfTypes in_2 KINTSUGI_KERNELS("residues_in_2", "complex_residues_in_2", "residues", "");
+  static const KernelsOfTypes in_3 KINTSUGI_KERNELS("residues_in_3", "complex_residues_in_3", "residues", "");
+  static const KernelsOfTypes in_6 KINTSUGI_KERNELS("residues_in_6", "complex_residues_in_6", "residues", "");
   if (sums.type != SumType::residue || !system.basis.empty())
     fail(Status::internal, "engine cuda was handed sums of type {} modulo {} complex moduli",
          static_cast<int>(sums.type), system.basis.count());
@@ -78,7 +79,7 @@ void recombine_residues(const Queue& queue, const Accumulators& sums, const Resi
 
 void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t entry, const DeviceScalars& scalars,
            const DeviceCondition& condition) {
-  static const KernelsOfTypes kernels KINTSUGI_KERNELS("scale", "scale", "");
+  static const KernelsOfTypes kernels KINTSUGI_KERNELS("scale", "scale", "scale", "");
   ScaledMatrix matrix{c, entry, scalars, condition};
   if (c.column_stride < c.row_stride || c.rows == 1) {
     std::swap(matrix.c.rows, matrix.c.columns);

@@ -115,10 +115,12 @@ class Residues {
     recombine_tile<T>(tile, Residues<T, limbs>(sums, table));                                 \
   }
 
-#define KINTSUGI_RESIDUES_OF_LIMBS(limbs, real_blocks, complex_blocks)   \
-  KINTSUGI_RESIDUES(residues_f32, float, limbs, real_blocks)             \
-  KINTSUGI_RESIDUES(residues_f64, double, limbs, real_blocks)            \
-  KINTSUGI_RESIDUES(residues_c32, Complex<float>, limbs, complex_blocks) \
-  KINTSUGI_RESIDUES(residues_c64, Complex<double>, limbs, complex_blocks)
+#define KINTSUGI_REAL_RESIDUES(limbs, blocks)           \
+  KINTSUGI_RESIDUES(residues_f32, float, limbs, blocks) \
+  KINTSUGI_RESIDUES(residues_f64, double, limbs, blocks)
+
+#define KINTSUGI_COMPLEX_RESIDUES(limbs, blocks)                 \
+  KINTSUGI_RESIDUES(residues_c32, Complex<float>, limbs, blocks) \
+  KINTSUGI_RESIDUES(residues_c64, Complex<double>, limbs, blocks)
 
 }  // namespace kintsugi::core::cuda

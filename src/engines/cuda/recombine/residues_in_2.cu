@@ -3,6 +3,6 @@
 
 namespace kintsugi::core::cuda {
 
-KINTSUGI_RESIDUES_OF_LIMBS(2, 3, 2)
+KINTSUGI_REAL_RESIDUES(2, 3)
 
 }  // namespace kintsugi::core::cuda

@@ -3,6 +3,6 @@
 
 namespace kintsugi::core::cuda {
 
-KINTSUGI_RESIDUES_OF_LIMBS(3, 2, 2)
+KINTSUGI_REAL_RESIDUES(3, 2)
 
 }  // namespace kintsugi::core::cuda

@@ -3,6 +3,6 @@
 
 namespace kintsugi::core::cuda {
 
-KINTSUGI_RESIDUES_OF_LIMBS(6, 1, 1)
+KINTSUGI_REAL_RESIDUES(6, 1)
 
 }  // namespace kintsugi::core::cuda
