@@ -85,8 +85,17 @@ typedef enum kintsugi_type {
   KINTSUGI_F32 = 0,
   KINTSUGI_F64 = 1,
   KINTSUGI_C32 = 2, /* pairs of f32: real, imaginary */
-  KINTSUGI_C64 = 3  /* pairs of f64 */
+  KINTSUGI_C64 = 3, /* pairs of f64 */
+  KINTSUGI_DD = 4   /* double-double: kintsugi_dd; host memory alone */
 } kintsugi_type;
+
+/* The number hi + lo with hi = RN(hi + lo), to nearest, ties to even: some 106 significant bits in the range of f64. Of
+ * an input any two finite doubles count as their sum; where hi is NaN or infinite, lo is not read. A result is always a
+ * normal pair, lo = 0 where hi is NaN or infinite. An element of strides and leading dimensions is such a pair. */
+typedef struct kintsugi_dd {
+  double hi;
+  double lo;
+} kintsugi_dd;
 
 typedef enum kintsugi_layout {
   KINTSUGI_COLUMN_MAJOR = 0, /* entry (i, j) at i + j * ld */
@@ -145,7 +154,7 @@ typedef void (*kintsugi_deallocate)(void* user, void* pointer, size_t bytes);
  * count, then KINTSUGI_... in the environment, the settings file, the default (docs/SETTINGS.md). */
 typedef struct kintsugi_options {
   size_t struct_size;
-  const char* accuracy;    /* "fp32", "fp64", "exact", or a tolerance such as "1e-10" */
+  const char* accuracy;    /* "fp32", "fp64", "dd", "exact", or a tolerance such as "1e-10" */
   const char* scheme;      /* a name of kintsugi_describe_schemes: that program or an error */
   const char* engine;      /* a name of kintsugi_describe_engines: that engine or an error */
   const char* policy;      /* "auto", "emulate", "native" */
@@ -283,6 +292,12 @@ KINTSUGI_API kintsugi_status kintsugi_zgemm(kintsugi_handle handle, kintsugi_lay
                                             kintsugi_op op_b, int64_t m, int64_t n, int64_t k,
                                             const void* alpha, const void* a, int64_t lda, const void* b,
                                             int64_t ldb, const void* beta, void* c, int64_t ldc);
+/* The same of double-double numbers; alpha and beta point at one each. */
+KINTSUGI_API kintsugi_status kintsugi_ddgemm(kintsugi_handle handle, kintsugi_layout layout, kintsugi_op op_a,
+                                             kintsugi_op op_b, int64_t m, int64_t n, int64_t k,
+                                             const kintsugi_dd* alpha, const kintsugi_dd* a, int64_t lda,
+                                             const kintsugi_dd* b, int64_t ldb, const kintsugi_dd* beta,
+                                             kintsugi_dd* c, int64_t ldc);
 
 /* ------------------------------------------------------------ descriptions */
 /* All write JSON by the rules of kintsugi_plan_describe. */

@@ -89,7 +89,8 @@ enum class Type : std::int32_t {
   f32 = KINTSUGI_F32,
   f64 = KINTSUGI_F64,
   c32 = KINTSUGI_C32,
-  c64 = KINTSUGI_C64
+  c64 = KINTSUGI_C64,
+  dd = KINTSUGI_DD
 };
 
 enum class PointerMode : std::int32_t {
@@ -113,10 +114,13 @@ enum class LogLevel : std::int32_t {
   debug = KINTSUGI_LOG_DEBUG,
 };
 
+// hi + lo, some 106 significant bits: kintsugi.h says which pairs are numbers.
+using DoubleDouble = kintsugi_dd;
+
 // The element types that gemm takes.
 template <class T>
 concept Scalar = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, std::complex<float>> ||
-    std::same_as<T, std::complex<double>>;
+    std::same_as<T, std::complex<double>> || std::same_as<T, DoubleDouble>;
 
 template <Scalar T>
 constexpr Type type_of() {
@@ -124,6 +128,7 @@ constexpr Type type_of() {
   if constexpr (std::same_as<T, double>) return Type::f64;
   if constexpr (std::same_as<T, std::complex<float>>) return Type::c32;
   if constexpr (std::same_as<T, std::complex<double>>) return Type::c64;
+  if constexpr (std::same_as<T, DoubleDouble>) return Type::dd;
 }
 
 // ----------------------------------------------------------------- problem
@@ -215,10 +220,10 @@ inline Queue cuda_queue(void* stream) { return {KINTSUGI_QUEUE_CUDA, 0, stream};
 // How it is to be multiplied. What is not set comes from the handle, then KINTSUGI_... in the environment, the
 // settings file, the default.
 struct Options {
-  std::optional<std::string> accuracy = {};     // "fp32", "fp64", "exact", or a tolerance such as "1e-10"
-  std::optional<std::string> scheme = {};       // a name of schemes(): that program or an Error
-  std::optional<std::string> engine = {};       // a name of engines(): that engine or an Error
-  std::optional<std::string> policy = {};       // "auto", "emulate", "native"
+  std::optional<std::string> accuracy = {};  // "fp32", "fp64", "dd", "exact", or a tolerance such as "1e-10"
+  std::optional<std::string> scheme = {};    // a name of schemes(): that program or an Error
+  std::optional<std::string> engine = {};    // a name of engines(): that engine or an Error
+  std::optional<std::string> policy = {};    // "auto", "emulate", "native"
   std::optional<std::string> accumulator = {};  // reference engine: how the modelled matrix unit adds
   std::int64_t workspace_limit = 0;      // bytes, 0: not set; blocks the problem, never changes a bit of C
   std::int32_t threads = 0;              // 0: not set

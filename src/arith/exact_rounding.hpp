@@ -23,6 +23,17 @@ struct ExactNumber {
   bool negative = false;
 };
 
+// Sign and magnitude of a sum in two's complement.
+template <int Limbs>
+KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> signed_number(const WideInteger<Limbs>& sum, int exponent) {
+  ExactNumber<Limbs> number{sum, exponent, (sum.limb[Limbs - 1] >> 63) != 0};
+  if (number.negative) {
+    number.magnitude = {};
+    number.magnitude.subtract(sum);
+  }
+  return number;
+}
+
 // x rounded once to T, ties to even; subnormals with the bits that they have, overflow to infinity, zero to +0.
 // `more`: the magnitude is larger than it says by a part of its last unit.
 template <class T>

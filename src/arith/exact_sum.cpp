@@ -28,11 +28,6 @@ Integer take_apart(double x) {
 
 }  // namespace
 
-double magnitude_ratio(const Scaled& a, const Scaled& b) {
-  const std::int64_t exponent = std::clamp<std::int64_t>(a.exponent - b.exponent, -4000, 4000);
-  return std::ldexp(std::fabs(a.fraction / b.fraction), static_cast<int>(exponent));
-}
-
 void ExactSum::add_at(std::uint64_t bits, int position, bool negative) {
   const int index = position / digit_bits;
   const int shift = position % digit_bits;

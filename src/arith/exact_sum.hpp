@@ -8,6 +8,9 @@
 #include <array>
 #include <cstdint>
 
+#include "arith/host_device.hpp"
+#include "formats/format.hpp"
+
 namespace kintsugi::core {
 
 // A finite, non-zero number of any magnitude: fraction * 2^exponent with 0.5 <= |fraction| < 1.
@@ -18,7 +21,14 @@ struct Scaled {
 };
 
 // |a| / |b| for b not zero: within 2^-52 of it, infinite or (below 2^-1022) less exact where double ends.
-double magnitude_ratio(const Scaled& a, const Scaled& b);
+KINTSUGI_HOST_DEVICE inline double magnitude_ratio(const Scaled& a, const Scaled& b) {
+  constexpr std::int64_t most = 4000;
+  const std::int64_t exponent = a.exponent - b.exponent;
+  const double ratio = a.fraction / b.fraction;
+  return times_power_of_two(ratio < 0 ? -ratio : ratio, static_cast<int>(exponent < -most  ? -most
+                                                                         : exponent > most ? most
+                                                                                           : exponent));
+}
 
 // The exact sum of any number up to 2^40 of products of two doubles, subnormal * subnormal and
 // DBL_MAX * DBL_MAX included; the sum may then be multiplied by one more double, still exactly.

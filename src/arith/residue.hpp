@@ -106,7 +106,8 @@ KINTSUGI_HOST_DEVICE constexpr double take_limb(double& integer, int l) {
   return limb;
 }
 
-// An int8 congruent to an integer below 2^51: the quotient is right or one off.
+// An int8 congruent to an integer up to 2^52: the quotient is right or one off. Of one number five limbs give less than
+// 2^51, of double-double numbers, whose words' limbs are added, less than 2^52.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t small_residue(double integer, std::int32_t modulus,
                                                           double inverse) {
   auto rest = static_cast<std::int32_t>(integer - rounded_to_integer(integer * inverse) * modulus);

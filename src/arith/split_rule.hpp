@@ -18,11 +18,24 @@ enum class SplitKind : std::uint8_t {
   fixed,
   // The magnitude rounded down: one slice, for lower bounds.
   magnitude,
+  // The magnitude rounded up, at least 1 of a non-zero element: one slice, for upper bounds.
+  magnitude_above,
   // Residues of the nearest integer modulo the first `slices` moduli (arith/residue.hpp).
   residues,
   // Integers, each slice on a grid that the largest rest of its vector decides: splits/successive.hpp.
   successive,
 };
+
+// What the scales of residues are decided by, so that |sum of a'_ip b'_pj| <= 2^sum_bits (arith/residue_scale.hpp):
+enum class ScaleRule : std::uint8_t {
+  exponent,  // the largest exponent of each vector and k
+  norm,      // norms of vectors, Cauchy and Schwarz
+  product,   // an int8 product of magnitudes rounded up
+};
+
+constexpr const char* scale_rule_name(ScaleRule rule) {
+  return rule == ScaleRule::exponent ? "exponent" : rule == ScaleRule::norm ? "norm" : "product";
+}
 
 // x * 2^scale = sum over s of slice_s * 2^(-s * residual_exponent) + error.
 //   hi_lo  slice_0 = round(x * 2^scale),  rest_1 = (x * 2^scale - slice_0) * 2^residual_exponent, ...
@@ -37,12 +50,24 @@ struct SplitRule {
   Rounding residual_rounding;
   int residual_exponent;
   // Each vector along k (a row of op(A), a column of op(B)) is multiplied by the power of two that
-  // brings its largest magnitude into [2^top_exponent, 2^(top_exponent + 1)); else scale is 0.
+  // brings its largest magnitude into [2^top_exponent, 2^(top_exponent + 1)), or higher where its ScaleRule allows it;
+  // else scale is 0.
   bool scale_vectors;
   int top_exponent;
   SplitKind kind = SplitKind::hi_lo;
   // Residues of complex entries, not of an embedding's elements (base/embedding.hpp): the slices are those of a basis.
   ComplexBasis complex_basis{};
+  // Of residues, whose sums are at most 2^sum_bits.
+  ScaleRule scales = ScaleRule::exponent;
+  int sum_bits = 0;
+
+  // Magnitudes of residues' integers are at most 2^integer_bits(): an element alone may be as large as its vector's
+  // norm; where it meets nothing but small ones, larger by the digits of magnitudes.
+  KINTSUGI_HOST_DEVICE constexpr int integer_bits() const {
+    if (scales == ScaleRule::norm) return (sum_bits + 1) / 2;
+    if (scales == ScaleRule::product) return sum_bits / 2 + 6;
+    return top_exponent + 1;
+  }
 
   friend constexpr bool operator==(const SplitRule&, const SplitRule&) = default;
 };
@@ -92,6 +117,13 @@ KINTSUGI_HOST_DEVICE constexpr void split_into_digits(const SplitRule& rule, dou
   }
 }
 
+// The least integer that is no less than |x| 2^scale, below 2^31; 1 where that is too small for a double.
+KINTSUGI_HOST_DEVICE constexpr std::uint64_t magnitude_above(double x, int scale) {
+  const double scaled = times_power_of_two(x < 0 ? -x : x, scale);
+  const auto whole = static_cast<std::uint64_t>(scaled);
+  return whole + (static_cast<double>(whole) < scaled || (whole == 0 && x != 0) ? 1 : 0);
+}
+
 // Calls store(s, pattern) for every slice of the finite value x.
 template <class Store>
 KINTSUGI_HOST_DEVICE constexpr void split_element(const SplitRule& rule, double x, int scale, Store&& store) {
@@ -100,7 +132,8 @@ KINTSUGI_HOST_DEVICE constexpr void split_element(const SplitRule& rule, double 
     case SplitKind::fixed: return split_into_digits(rule, x, scale, store);
     case SplitKind::magnitude:
       return store(0, static_cast<std::uint64_t>(times_power_of_two(x < 0 ? -x : x, scale)));
-    case SplitKind::residues: return split_into_residues(rule.slices, rule.top_exponent + 1, x, scale, store);
+    case SplitKind::magnitude_above: return store(0, magnitude_above(x, scale));
+    case SplitKind::residues: return split_into_residues(rule.slices, rule.integer_bits(), x, scale, store);
     case SplitKind::successive: return;
   }
 }

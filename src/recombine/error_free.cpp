@@ -5,6 +5,7 @@
 #include "arith/complex.hpp"
 #include "arith/epilogue.hpp"
 #include "arith/exact_sum.hpp"
+#include "arith/product_sum.hpp"
 #include "base/memory.hpp"
 #include "recombine/finite_entries.hpp"
 #include "recombine/rounded_result.hpp"
@@ -13,7 +14,6 @@ namespace kintsugi::core {
 
 namespace {
 
-constexpr int running_exponent = 800;
 constexpr int digit_bits = 32;
 
 // A product of 64 bits, shifted, reaches into two digits beyond its first.
@@ -57,12 +57,11 @@ void RunningSums::add(const Accumulators& products, const SliceExponents& expone
   for (std::int64_t j = 0; j < columns_; ++j) {
     const FloatingEnvironment environment;
     double* sums = sums_ + j * rows_;
-    const int column = exponents.columns(q, j) - exponents.columns(0, j) + running_exponent;
+    const int column = exponents.columns(0, j) - exponents.columns(q, j);
     for (int p = 0; p < products.groups; ++p) {
       const std::int64_t* integers = products.group<std::int64_t>(p) + j * rows_;
       for (std::int64_t i = 0; i < rows_; ++i) {
-        const int exponent = column + exponents.rows(p, i) - exponents.rows(0, i);
-        sums[i] += times_power_of_two(static_cast<double>(integers[i]), exponent);
+        sums[i] += running_term(integers[i], column + exponents.rows(0, i) - exponents.rows(p, i));
       }
     }
   }

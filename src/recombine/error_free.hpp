@@ -20,8 +20,7 @@ struct SliceExponents {
   MatrixView<const std::int32_t> columns;  // (slice of B, vector)
 };
 
-// Sums in FP64, in the order of the calls, of values in units of 2^(first exponents of row and column - 800): so no
-// sum overflows, and what underflows is below 2^-1800 of the entry's largest possible product.
+// Sums in FP64, in the order of the calls (arith/product_sum.hpp).
 class RunningSums {
  public:
   static std::size_t bytes(std::int64_t rows, std::int64_t columns);

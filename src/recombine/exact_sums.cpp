@@ -1,6 +1,7 @@
 #include "recombine/exact_sums.hpp"
 
 #include "arith/complex.hpp"
+#include "arith/double_double.hpp"
 #include "arith/exact_sum.hpp"
 #include "base/floating_environment.hpp"
 #include "base/memory.hpp"
@@ -24,6 +25,13 @@ T rounded_entry(const T* row, const T* column, std::int64_t length, T alpha, T b
   return rounded_result(sum, alpha, beta, c);
 }
 
+DoubleDouble rounded_entry(const DoubleDouble* row, const DoubleDouble* column, std::int64_t length,
+                           DoubleDouble alpha, DoubleDouble beta, const DoubleDouble* c) {
+  ExactSum sum;
+  add_products(sum, row, column, length);
+  return rounded_pair_result(sum, alpha, beta, c);
+}
+
 template <class T>
 std::complex<T> rounded_entry(const T* row, const T* column, std::int64_t length, std::complex<T> alpha,
                               std::complex<T> beta, const std::complex<T>* c) {
@@ -36,6 +44,9 @@ std::complex<T> rounded_entry(const T* row, const T* column, std::int64_t length
 template <class View, class T>
 void gather(const View& vectors, std::int64_t v, T* target) {
   for (std::int64_t p = 0; p < vectors.columns; ++p) target[p] = vectors(v, p);
+}
+void gather(const MatrixView<const DoubleDouble>& vectors, std::int64_t v, DoubleDouble* target) {
+  for (std::int64_t p = 0; p < vectors.columns; ++p) target[p] = normalised(vectors(v, p));
 }
 
 }  // namespace
@@ -78,6 +89,11 @@ template void multiply_exactly(const MatrixView<const float>&, const MatrixView<
 template void multiply_exactly(const MatrixView<const double>&, const MatrixView<const double>&,
                                std::span<const VectorRange>, std::span<const VectorRange>, double, double,
                                const MatrixView<double>&, const std::uint8_t*, std::byte*, int);
+template std::size_t exact_scratch_bytes<DoubleDouble>(std::int64_t, int);
+template void multiply_exactly(const MatrixView<const DoubleDouble>&, const MatrixView<const DoubleDouble>&,
+                               std::span<const VectorRange>, std::span<const VectorRange>, DoubleDouble,
+                               DoubleDouble, const MatrixView<DoubleDouble>&, const std::uint8_t*, std::byte*,
+                               int);
 template std::size_t exact_scratch_bytes<std::complex<float>>(std::int64_t, int);
 template std::size_t exact_scratch_bytes<std::complex<double>>(std::int64_t, int);
 template void multiply_exactly(const EmbeddedView<float>&, const EmbeddedView<float>&,

@@ -8,12 +8,11 @@ namespace kintsugi::core {
 void prove_entries(const Accumulators& sums, int parts, const EntryCheck& check, double unit,
                    std::uint8_t* open, int threads) {
   const std::int64_t columns = sums.columns / parts;
-  const double careful = (check.coefficient - check.unit_roundoff) / (1 + 2 * check.unit_roundoff) * unit;
   const auto is_proved = [&](std::int64_t i, std::int64_t v) {
     const double deviation =
         largest_deviation(check.rows[i], check.columns[v], check.largest_a, check.largest_b);
     const double magnitudes = static_cast<double>(sums.group<std::int64_t>(0)[i + v * sums.rows]);
-    return deviation == 0 || deviation * (1 + 0x1p-50) <= careful * magnitudes;
+    return keeps(check.demand, magnitudes * unit, deviation);
   };
 #pragma omp parallel for num_threads(workers_for(columns, threads)) schedule(static)
   for (std::int64_t j = 0; j < columns; ++j) {

@@ -9,6 +9,7 @@
 #include "arith/rounding_margin.hpp"
 #include "base/embedding.hpp"
 #include "recombine/accumulators.hpp"
+#include "recombine/entry_check.hpp"
 
 namespace kintsugi::core {
 
@@ -32,11 +33,7 @@ struct EntryCheck {
   std::span<const RoundingMargin> columns;
   double largest_a = 0;  // bounds of the integers' magnitudes
   double largest_b = 0;
-  // Above 0: the deviation and one rounding are at most coefficient |AB|, which is no more than coefficient |A||B|.
-  // 0: all numbers that AB may be give the same result, so that it is the correctly rounded one. Of a complex entry both
-  // parts must show it.
-  double coefficient = 0;
-  double unit_roundoff = 0;
+  EntryDemand demand;
 };
 
 // As recombine_residues, of those entries alone that are proved, or open and show what is checked; they are closed. open(i, j) is

@@ -2,6 +2,7 @@
 
 #include "base/floating_environment.hpp"
 #include "base/workers.hpp"
+#include "recombine/pair_entry.hpp"
 #include "recombine/special_entry.hpp"
 
 namespace kintsugi::core {
@@ -16,7 +17,12 @@ void put_special_values(const OperandView<T>& a, const OperandView<T>& b, std::s
     for (std::int64_t i = 0; i < c.rows; ++i) {
       if (rows[i].finite() && columns[parts_of<T> * j].finite()) continue;
       T& entry = c(i, j);
-      entry = special_entry<T>(a, b, i, j, alpha, beta, beta == T(0) ? nullptr : &entry);
+      const T* old = beta == T(0) ? nullptr : &entry;
+      if constexpr (is_double_double<T>) {
+        entry = special_pair_entry(a, b, i, j, alpha, beta, old);
+      } else {
+        entry = special_entry<T>(a, b, i, j, alpha, beta, old);
+      }
     }
   }
 }
@@ -27,6 +33,9 @@ template void put_special_values(const MatrixView<const float>&, const MatrixVie
 template void put_special_values(const MatrixView<const double>&, const MatrixView<const double>&,
                                  std::span<const VectorRange>, std::span<const VectorRange>, double, double,
                                  const MatrixView<double>&, int);
+template void put_special_values(const MatrixView<const DoubleDouble>&, const MatrixView<const DoubleDouble>&,
+                                 std::span<const VectorRange>, std::span<const VectorRange>, DoubleDouble,
+                                 DoubleDouble, const MatrixView<DoubleDouble>&, int);
 template void put_special_values(const EmbeddedView<float>&, const EmbeddedView<float>&,
                                  std::span<const VectorRange>, std::span<const VectorRange>,
                                  std::complex<float>, std::complex<float>,

@@ -7,6 +7,7 @@
 #include "arith/epilogue.hpp"
 #include "arith/exact_rounding.hpp"
 #include "arith/weighted_sum.hpp"
+#include "arith/word_sum.hpp"
 #include "recombine/finite_entries.hpp"
 
 namespace kintsugi::core {
@@ -36,43 +37,20 @@ class EntrySum {
   int smallest_;
 };
 
-// Sums of 52-bit words as one integer, exactly: in two's complement, then sign and magnitude. Seven limbs hold the seven
-// groups of four words, whose weights are at most 2^312 apart.
+// Sums of 52-bit words of one entry.
 template <int Limbs>
-class WordSum {
+class EntryWords {
  public:
-  WordSum(const Accumulators& sums, std::span<const int> exponents)
+  EntryWords(const Accumulators& sums, std::span<const int> exponents)
       : sums_(sums), exponents_(exponents), smallest_(smallest_exponent(sums, exponents)) {}
 
   ExactNumber<Limbs> operator()(std::int64_t element) const {
-    ExactNumber<Limbs> sum{{}, smallest_, false};
-    for (int g = 0; g < sums_.groups; ++g) {
-      const auto part = static_cast<Unsigned>(sums_.group<Integer128>(g)[element]);
-      const bool negative = (part >> 127) != 0;
-      const Unsigned size = negative ? -part : part;
-      const WideInteger<2> limbs{{static_cast<std::uint64_t>(size), static_cast<std::uint64_t>(size >> 64)}};
-      add(sum.magnitude, WideInteger<Limbs>::shifted(limbs, exponents_[g] - smallest_), negative);
-    }
-    sum.negative = (sum.magnitude.limb[Limbs - 1] >> 63) != 0;
-    if (sum.negative) {
-      const WideInteger<Limbs> complement = sum.magnitude;
-      sum.magnitude = {};
-      sum.magnitude.subtract(complement);
-    }
-    return sum;
+    WordSum<Limbs> sum(smallest_);
+    for (int g = 0; g < sums_.groups; ++g) sum.add(exponents_[g], sums_.group<Integer128>(g)[element]);
+    return sum.value();
   }
 
  private:
-  using Unsigned = WideInteger<Limbs>::Double;
-
-  static void add(WideInteger<Limbs>& sum, const WideInteger<Limbs>& x, bool negative) {
-    if (negative) {
-      sum.subtract(x);
-    } else {
-      sum.add_multiple(x, 1);
-    }
-  }
-
   const Accumulators& sums_;
   std::span<const int> exponents_;
   int smallest_;
@@ -89,7 +67,7 @@ bool stays_normal(int exponent) {
 template <class T>
 void recombine_words(const Accumulators& sums, int weight, std::span<const VectorRange> rows,
                      std::span<const VectorRange> columns, const MatrixView<T>& c, int threads) {
-  const WordSum<2> exactly(sums, {&weight, 1});
+  const EntryWords<2> exactly(sums, {&weight, 1});
   for_each_finite_entry(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& entry) {
     const std::int64_t element = i + j * c.rows;
     const int unscale = -(rows[i].scale + columns[j].scale);
@@ -160,8 +138,8 @@ void recombine_weighted(const Accumulators& sums, std::span<const int> group_exp
     if (sums.groups == 1 && alpha == T(1) && beta == T(0))
       return recombine_words(sums, group_exponents[0], rows, columns, c, threads);
   }
-  if (sums.groups == 1) return exactly_by(WordSum<2>(sums, group_exponents));
-  exactly_by(WordSum<7>(sums, group_exponents));
+  if (sums.groups == 1) return exactly_by(EntryWords<2>(sums, group_exponents));
+  exactly_by(EntryWords<7>(sums, group_exponents));
 }
 
 template void recombine_weighted(const Accumulators&, std::span<const int>, std::span<const VectorRange>,

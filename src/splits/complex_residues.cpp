@@ -50,7 +50,7 @@ struct Elements {
 void store_residues(const Elements& elements, int scale, const SplitRule& rule, const Slices& slices,
                     std::int64_t v, std::int64_t begin) {
   const ComplexBasis& basis = rule.complex_basis;
-  const int limb_count = limbs_of(rule.top_exponent + 1);
+  const int limb_count = limbs_of(rule.integer_bits());
   ResidueLimbs re, im;
   take_limbs(elements.re, two_factors(scale), limb_count, re);
   take_limbs(elements.im, two_factors(scale), limb_count, im);

@@ -27,6 +27,13 @@ void extend(InnerRange& range, T x) {
   range.smallest = std::min(range.smallest, exponent);
 }
 
+// With the last word's exponent: no bit of it may get lost either.
+void extend(InnerRange& range, const DoubleDouble& pair) {
+  const DoubleDouble x = normalised(pair);
+  extend(range, x.hi);
+  if (is_finite(x.hi) && x.lo != 0) range.smallest = std::min(range.smallest, exponent_of(x.lo));
+}
+
 // What d_p may be for x 2^-d to be exact for every x of the range.
 std::int32_t least(const InnerRange& range) { return range.largest - largest_exponent; }
 std::int32_t most(const InnerRange& range) {
@@ -91,6 +98,7 @@ int balance(std::span<const InnerRange> a, std::span<const InnerRange> b, std::s
 
 template void find_inner_ranges(const MatrixView<const float>&, std::span<InnerRange>, int);
 template void find_inner_ranges(const MatrixView<const double>&, std::span<InnerRange>, int);
+template void find_inner_ranges(const MatrixView<const DoubleDouble>&, std::span<InnerRange>, int);
 template void find_inner_ranges(const EmbeddedView<float>&, std::span<InnerRange>, int);
 template void find_inner_ranges(const EmbeddedView<double>&, std::span<InnerRange>, int);
 

@@ -28,6 +28,22 @@ KINTSUGI_VECTORISED void add_margins(const double* x, TwoFactors factors, double
   }
 }
 
+// Of double-double numbers, as splits/residues.cpp rounds them.
+KINTSUGI_VECTORISED void add_pair_margins(const double* high, const double* low, TwoFactors factors,
+                                          double* inexact, double* magnitudes) {
+  for (int e = 0; e < lanes; ++e) {
+    const double scaled = high[e] * factors.first * factors.second;
+    const double upper = any_rounded_to_integer(scaled);
+    const double rest = (scaled - upper) + low[e] * factors.first * factors.second;
+    const double lower = any_rounded_to_integer(rest);
+    // rest is no integer, whatever its own rounding, where high is none: low is less than half of high's last place.
+    const int differs = (lower != rest) | ((lower == 0) & (low[e] != 0)) | ((upper == 0) & (high[e] != 0));
+    const double integer = upper + lower;
+    inexact[e] += differs;
+    magnitudes[e] += integer < 0 ? -integer : integer;
+  }
+}
+
 struct Lanes {
   alignas(64) double inexact[lanes] = {};
   alignas(64) double magnitudes[lanes] = {};
@@ -43,6 +59,23 @@ RoundingMargin total(const Lanes& sums) {
 }
 
 template <class View>
+void add_vector_margins(const View& operand, std::span<const double> inner, std::int64_t v,
+                        std::int64_t begin, std::int64_t end, TwoFactors factors, Lanes& sums) {
+  alignas(64) double elements[lanes] = {};
+  load_elements(operand, inner, v, begin, end, elements);
+  add_margins(elements, factors, sums.inexact, sums.magnitudes);
+}
+
+void add_vector_margins(const MatrixView<const DoubleDouble>& operand, std::span<const double> inner,
+                        std::int64_t v, std::int64_t begin, std::int64_t end, TwoFactors factors,
+                        Lanes& sums) {
+  alignas(64) double high[lanes] = {};
+  alignas(64) double low[lanes] = {};
+  load_elements(operand, inner, v, begin, end, high, low);
+  add_pair_margins(high, low, factors, sums.inexact, sums.magnitudes);
+}
+
+template <class View>
 void find_block_margins(const View& operand, std::span<const VectorRange> ranges,
                         std::span<const double> inner, std::span<RoundingMargin> margins, std::int64_t first,
                         std::int64_t last) {
@@ -50,10 +83,8 @@ void find_block_margins(const View& operand, std::span<const VectorRange> ranges
   for (std::int64_t begin = 0; begin < operand.columns; begin += lanes) {
     const std::int64_t end = std::min(operand.columns, begin + lanes);
     for (std::int64_t v = first; v < last; ++v) {
-      alignas(64) double elements[lanes] = {};
-      load_elements(operand, inner, v, begin, end, elements);
-      Lanes& own = sums[static_cast<std::size_t>(v - first)];
-      add_margins(elements, two_factors(ranges[v].scale), own.inexact, own.magnitudes);
+      add_vector_margins(operand, inner, v, begin, end, two_factors(ranges[v].scale),
+                         sums[static_cast<std::size_t>(v - first)]);
     }
   }
   for (std::int64_t v = first; v < last; ++v) margins[v] = total(sums[static_cast<std::size_t>(v - first)]);
@@ -77,6 +108,8 @@ void find_margins(const View& operand, std::span<const VectorRange> ranges, std:
 template void find_margins(const MatrixView<const float>&, std::span<const VectorRange>,
                            std::span<const double>, std::span<RoundingMargin>, int);
 template void find_margins(const MatrixView<const double>&, std::span<const VectorRange>,
+                           std::span<const double>, std::span<RoundingMargin>, int);
+template void find_margins(const MatrixView<const DoubleDouble>&, std::span<const VectorRange>,
                            std::span<const double>, std::span<RoundingMargin>, int);
 template void find_margins(const EmbeddedView<float>&, std::span<const VectorRange>, std::span<const double>,
                            std::span<RoundingMargin>, int);

@@ -19,11 +19,8 @@ void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRan
     const std::int64_t last = std::min(operand.rows, first + vectors_per_block);
     std::fill(ranges.begin() + first, ranges.begin() + last, VectorRange{});
     for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t p, auto x) {
-      if (inner.empty()) {
-        extend(ranges[v], x);
-      } else {
-        extend(ranges[v], static_cast<double>(x) * inner[p]);
-      }
+      const double element = leading_part(x);
+      extend(ranges[v], inner.empty() ? element : element * inner[p]);
     });
     for (std::int64_t v = first; v < last; ++v) set_scale(ranges[v], rule);
   }
@@ -33,6 +30,8 @@ template void find_ranges(const MatrixView<const float>&, const SplitRule&, std:
                           std::span<const double>);
 template void find_ranges(const MatrixView<const double>&, const SplitRule&, std::span<VectorRange>, int,
                           std::span<const double>);
+template void find_ranges(const MatrixView<const DoubleDouble>&, const SplitRule&, std::span<VectorRange>,
+                          int, std::span<const double>);
 template void find_ranges(const EmbeddedView<float>&, const SplitRule&, std::span<VectorRange>, int,
                           std::span<const double>);
 template void find_ranges(const EmbeddedView<double>&, const SplitRule&, std::span<VectorRange>, int,

@@ -35,13 +35,6 @@ void weigh_vectors(const View& a, std::span<const VectorRange> ranges, const dou
   }
 }
 
-bool enough_slices(const Scaled& whole, const Scaled& slice, int d, std::int64_t k, int bits) {
-  if (slice.fraction == 0) return true;
-  // Squares instead of a root: 4 k s^2 > (d + 1)^2 2^(2 bits) t^2.
-  const double ratio = std::ldexp(magnitude_ratio(whole, slice), -bits);
-  return 4 * static_cast<double>(k) * ratio * ratio > static_cast<double>(d + 1) * (d + 1);
-}
-
 template void sum_vectors(const MatrixView<const float>&, std::span<const VectorRange>, double*, int);
 template void weigh_vectors(const MatrixView<const float>&, std::span<const VectorRange>, const double*,
                             Scaled*, int);

@@ -2,7 +2,7 @@
 //
 //   s_i = 2 sqrt(k) u (|A| |B| e)_i       t_i(d) = (d + 1) (|2^c A_d| |B| e)_i       enough for row i: s_i > t_i(d)
 //
-// All sums are exact and rounded once, so that neither threads nor the order of k can change a number of slices.
+// The comparison is arith/slice_count.hpp's. All sums are exact and rounded once, so that neither threads nor the order of k can change a number of slices.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 #include "arith/exact_sum.hpp"
 #include "arith/range.hpp"
+#include "arith/slice_count.hpp"
 #include "base/embedding.hpp"
 
 namespace kintsugi::core {
@@ -22,8 +23,5 @@ void sum_vectors(const View& b, std::span<const VectorRange> ranges, double* wei
 template <class View>
 void weigh_vectors(const View& a, std::span<const VectorRange> ranges, const double* weights,
                    Scaled* weighted, int threads);
-
-// s_i > t_i(d), of the two weighted sums; u = 2^-bits. Nothing that a slice could add is enough, too.
-bool enough_slices(const Scaled& whole, const Scaled& slice, int d, std::int64_t k, int bits);
 
 }  // namespace kintsugi::core

@@ -43,7 +43,8 @@ void split_block_into(const View& operand, const SplitRule& rule, std::span<cons
                       const Slices& slices, std::span<const double> inner, std::int64_t first,
                       std::int64_t last) {
   for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t p, auto x) {
-    const double element = inner.empty() ? finite_or_zero(x) : finite_or_zero(x) * inner[p];
+    const double finite = rule.kind == SplitKind::magnitude_above ? finite_above(x) : finite_or_zero(x);
+    const double element = inner.empty() ? finite : finite * inner[p];
     split_element(rule, element, ranges[v].scale, [&](int s, std::uint64_t pattern) {
       slices.vector<Element>(s, v)[p] = stored<Element>(*rule.format, pattern);
     });
@@ -80,7 +81,9 @@ void split_block(const View& operand, const SplitRule& rule, std::span<const Vec
   if (slices.storage == SliceStorage::fp32) {
     return split_block_into<float>(operand, rule, ranges, slices, inner, first, last);
   }
-  if (is_one_word(rule)) return split_block_into_word(operand, ranges, slices, first, last);
+  if constexpr (!std::is_same_v<View, MatrixView<const DoubleDouble>>) {
+    if (is_one_word(rule)) return split_block_into_word(operand, ranges, slices, first, last);
+  }
   switch (rule.format->storage_bytes) {
     case 1: return split_block_into<std::uint8_t>(operand, rule, ranges, slices, inner, first, last);
     case 2: return split_block_into<std::uint16_t>(operand, rule, ranges, slices, inner, first, last);
@@ -111,6 +114,8 @@ template void split_operand(const MatrixView<const float>&, const SplitRule&, st
                             const Slices&, int, std::span<const double>);
 template void split_operand(const MatrixView<const double>&, const SplitRule&, std::span<const VectorRange>,
                             const Slices&, int, std::span<const double>);
+template void split_operand(const MatrixView<const DoubleDouble>&, const SplitRule&,
+                            std::span<const VectorRange>, const Slices&, int, std::span<const double>);
 template void split_operand(const EmbeddedView<float>&, const SplitRule&, std::span<const VectorRange>,
                             const Slices&, int, std::span<const double>);
 template void split_operand(const EmbeddedView<double>&, const SplitRule&, std::span<const VectorRange>,

@@ -1,7 +1,6 @@
 #include "splits/successive.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "base/floating_environment.hpp"
@@ -12,41 +11,6 @@
 namespace kintsugi::core {
 
 namespace {
-
-// The exponent of double's last bit: below it a grid would only hold zeros.
-constexpr int smallest_exponent = -1074;
-
-Rest rest_of(double x) {
-  const auto bits = std::bit_cast<std::uint64_t>(x);
-  const int field = static_cast<int>(bits >> 52) & 0x7ff;
-  const std::uint64_t implicit = field != 0 ? std::uint64_t{1} << 52 : 0;
-  const auto magnitude = static_cast<std::int64_t>((bits & ((std::uint64_t{1} << 52) - 1)) | implicit);
-  return {(bits >> 63) != 0 ? -magnitude : magnitude, std::max(field, 1) - 1075};
-}
-
-// ceil(log2 |rest|).
-std::int32_t top_of(const Rest& rest) {
-  if (rest.significand == 0) return no_rest;
-  const auto magnitude = static_cast<std::uint64_t>(std::abs(rest.significand));
-  return rest.exponent + static_cast<std::int32_t>(std::bit_width(magnitude - 1));
-}
-
-// RN(rest / 2^grid), ties to even, taken off the rest.
-std::int64_t take_integer(Rest& rest, int grid) {
-  if (rest.significand == 0) return 0;  // its exponent is the element's still, however far away
-  const int shift = grid - rest.exponent;
-  if (shift <= 0) {  // no more than `bits` bits are left above the grid
-    const std::int64_t integer = rest.significand << -shift;
-    rest.significand = 0;
-    return integer;
-  }
-  if (shift > 54) return 0;  // a rest has 53 bits: below half the grid
-  const std::int64_t floor = rest.significand >> shift;
-  const std::int64_t up_to_half = (std::int64_t{1} << (shift - 1)) - 1 + (floor & 1);
-  const std::int64_t integer = (rest.significand + up_to_half) >> shift;
-  rest.significand -= integer << shift;
-  return integer;
-}
 
 template <class Element>
 Element stored(std::int64_t integer) {
@@ -75,7 +39,7 @@ void take_of_vector(const SuccessiveSplit& split, int s, std::int64_t v, const d
     if (weights != nullptr) weighted[v] = {};
     return;
   }
-  const int grid = std::max(top - split.bits, smallest_exponent);
+  const int grid = grid_of(top, split.bits);
   split.exponents(s, v) = grid;
   std::int32_t next = no_rest;
   ExactSum sum;

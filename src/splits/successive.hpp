@@ -8,20 +8,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 
 #include "arith/exact_sum.hpp"
 #include "arith/range.hpp"
+#include "arith/successive.hpp"
 #include "base/embedding.hpp"
 #include "splits/slices.hpp"
 
 namespace kintsugi::core {
-
-struct Rest {
-  std::int64_t significand;
-  std::int32_t exponent;
-};
 
 // One operand's block on its way; memory belongs to the caller.
 struct SuccessiveSplit {
@@ -31,9 +26,6 @@ struct SuccessiveSplit {
   std::int32_t* tops = nullptr;          // tau of each vector's rests
   int bits = 0;
 };
-
-// Among tops: the vector's rests are all zero.
-inline constexpr std::int32_t no_rest = std::numeric_limits<std::int32_t>::min();
 
 // The rests before the first slice: the elements of `operand` (vectors x k; View: OperandView of any type of entries).
 // Vectors with NaN or infinities count as zero: nothing of them reaches another entry.

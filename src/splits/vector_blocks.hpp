@@ -7,6 +7,7 @@
 
 #include "base/embedding.hpp"
 #include "base/view.hpp"
+#include "formats/double_double.hpp"
 
 namespace kintsugi::core {
 
@@ -19,6 +20,20 @@ template <class T>
 double finite_or_zero(T x) {
   return x - x == T(0) ? static_cast<double>(x) : 0.0;
 }
+// Towards zero: of double-double numbers in one double only magnitudes are taken, for lower bounds.
+inline double finite_or_zero(const DoubleDouble& x) {
+  return is_finite(leading_part(x)) ? truncated(x) : 0.0;
+}
+
+// The same away from zero, for upper bounds: their digits are rounded up, so that the largest double may stand for what
+// lies beyond it.
+template <class T>
+double finite_above(T x) {
+  return finite_or_zero(x);
+}
+inline double finite_above(const DoubleDouble& x) {
+  return is_finite(leading_part(x)) ? away_from_zero(x) : 0.0;
+}
 
 // Elements begin ... end - 1 of a vector, times the factors of their inner indices where there are any.
 template <class View>
@@ -27,6 +42,17 @@ void load_elements(const View& operand, std::span<const double> inner, std::int6
   for (std::int64_t p = begin; p < end; ++p) elements[p - begin] = finite_or_zero(operand(v, p));
   if (inner.empty()) return;
   for (std::int64_t p = begin; p < end; ++p) elements[p - begin] *= inner[p];
+}
+
+// The same of double-double numbers, word by word.
+inline void load_elements(const MatrixView<const DoubleDouble>& operand, std::span<const double> inner,
+                          std::int64_t v, std::int64_t begin, std::int64_t end, double* high, double* low) {
+  for (std::int64_t p = begin; p < end; ++p) {
+    const DoubleDouble x = normalised(operand(v, p));
+    const double factor = inner.empty() ? 1 : inner[p];
+    high[p - begin] = is_finite(x.hi) ? x.hi * factor : 0.0;
+    low[p - begin] = x.lo * factor;
+  }
 }
 
 template <class T>

@@ -1,0 +1,165 @@
+// Double-double results: products in that arithmetic, and the one rounding of exact ones.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "arith/epilogue.hpp"
+#include "arith/exact_rounding.hpp"
+#include "arith/exact_sum.hpp"
+#include "arith/exact_terms.hpp"
+#include "formats/double_double.hpp"
+
+namespace kintsugi::core {
+
+namespace exact_detail {
+
+// |x| - |high| with x's sign, high = RN(x): at most half a unit in high's last place.
+template <int Limbs>
+ExactNumber<Limbs + 1> rest_of(const ExactNumber<Limbs>& x, double high) {
+  const ExactNumber<1> part = exact(high);
+  const int shift = part.exponent - x.exponent;
+  if (high == 0 || shift < 0) return {};  // below all doubles; or x has no more bits than high
+  const auto whole = WideInteger<Limbs + 1>::shifted(x.magnitude, 0);
+  const auto taken = WideInteger<Limbs + 1>::shifted(part.magnitude, shift);
+  const bool is_above = whole.less_than(taken);
+  ExactNumber<Limbs + 1> rest{is_above ? taken : whole, x.exponent, x.negative != is_above};
+  rest.magnitude.subtract(is_above ? whole : taken);
+  return rest;
+}
+
+}  // namespace exact_detail
+
+// x rounded once, to the nearest double-double number: hi = RN(x), lo = RN(x - hi), each with the bits that double has
+// there, as the pair whose hi is RN(hi + lo). Infinite where that overflows.
+template <int Limbs>
+DoubleDouble rounded_to_pair(const ExactNumber<Limbs>& x) {
+  const double high = rounded<double>(x);
+  if (!is_finite(high)) return {high, 0};
+  return normalised({high, rounded<double>(exact_detail::rest_of(x, high))});
+}
+
+inline DoubleDouble rounded_to_pair(const ExactSum& sum) {
+  const double high = sum.to_double();
+  if (!is_finite(high)) return {high, 0};
+  ExactSum rest = sum;
+  rest.add(-high);
+  return normalised({high, rest.to_double()});
+}
+
+namespace exact_detail {
+
+// A few terms, added where their bits lie close together in one integer, else by a superaccumulator.
+template <int Limbs>
+class PairTerms {
+ public:
+  template <int Others>
+  void add(const ExactNumber<Others>& x) {
+    if (x.magnitude.length() == 0) return;
+    ExactNumber<Limbs>& term = terms_[count_++];
+    term = {WideInteger<Limbs>::shifted(x.magnitude, 0), x.exponent, x.negative};
+    top_ = std::max(top_, top_of(term));
+    bottom_ = std::min(bottom_, term.exponent);
+  }
+
+  DoubleDouble rounded() const {
+    if (count_ == 0) return 0;
+    return top_ - bottom_ < bits - carries ? rounded_to_pair(sum()) : rounded_to_pair(wide_sum());
+  }
+
+ private:
+  // alpha's two words times x, and the four products of beta's and c's.
+  static constexpr std::size_t most = 6;
+  static constexpr int width = Limbs + 6;
+  static constexpr int bits = WideInteger<width>::bits;
+  static constexpr int carries = 5;  // of six terms, and the sign
+
+  ExactNumber<width> sum() const {
+    WideInteger<width> total;
+    for (std::size_t t = 0; t < count_; ++t)
+      add_shifted(total, terms_[t].magnitude, terms_[t].exponent - bottom_, terms_[t].negative);
+    return signed_number(total, bottom_);
+  }
+
+  ExactSum wide_sum() const {
+    ExactSum total;
+    for (std::size_t t = 0; t < count_; ++t) {
+      for (int l = 0; l < Limbs; ++l)
+        total.add_integer(terms_[t].magnitude.limb[l], terms_[t].exponent + 64 * l, terms_[t].negative);
+    }
+    return total;
+  }
+
+  std::array<ExactNumber<Limbs>, most> terms_{};
+  std::size_t count_ = 0;
+  int top_ = std::numeric_limits<int>::min();
+  int bottom_ = std::numeric_limits<int>::max();
+};
+
+}  // namespace exact_detail
+
+// As of real numbers (arith/exact_rounding.hpp, arith/epilogue.hpp); alpha, beta and c are any pairs that are normal.
+inline DoubleDouble special_epilogue(int sign, const DoubleDouble& alpha, const DoubleDouble& beta,
+                                     const DoubleDouble* c) {
+  return special_epilogue<double>(sign, alpha.hi, beta.hi, c == nullptr ? nullptr : &c->hi);
+}
+
+template <int Limbs>
+DoubleDouble exact_epilogue(const ExactNumber<Limbs>& x, const DoubleDouble& alpha, const DoubleDouble& beta,
+                            const DoubleDouble* c) {
+  using namespace exact_detail;
+  if (c == nullptr && alpha == DoubleDouble(1)) return rounded_to_pair(x);
+  const DoubleDouble old = c == nullptr ? DoubleDouble() : normalised(*c);
+  if (!is_finite(alpha.hi) || !is_finite(beta.hi) || !is_finite(old.hi)) {
+    const int sign = x.magnitude.length() == 0 ? 0 : x.negative ? -1 : 1;
+    return special_epilogue(sign, alpha, beta, c == nullptr ? nullptr : &old);
+  }
+  PairTerms<std::max(Limbs + 1, 2)> terms;
+  for (const double factor : {alpha.hi, alpha.lo}) {
+    if (factor != 0) terms.add(times(x, exact(factor)));
+  }
+  for (const double factor : {beta.hi, beta.lo}) {
+    if (c == nullptr || factor == 0) continue;
+    terms.add(times(exact(factor), exact(old.hi)));
+    terms.add(times(exact(factor), exact(old.lo)));
+  }
+  return terms.rounded();
+}
+
+// beta * c, rounded once.
+inline DoubleDouble scaled_entry(const DoubleDouble& beta, const DoubleDouble& c) {
+  return exact_epilogue(ExactNumber<1>{}, DoubleDouble(), beta, &c);
+}
+
+// The same of an exact sum; c is null when beta = 0.
+inline DoubleDouble rounded_pair_result(const ExactSum& sum, const DoubleDouble& alpha,
+                                        const DoubleDouble& beta, const DoubleDouble* c) {
+  const DoubleDouble old = c == nullptr ? DoubleDouble() : normalised(*c);
+  if (!is_finite(alpha.hi) || !is_finite(beta.hi) || !is_finite(old.hi))
+    return special_epilogue(sum.sign(), alpha, beta, c == nullptr ? nullptr : &old);
+  ExactSum result = sum;
+  result.multiply(alpha.hi);
+  if (alpha.lo != 0) {
+    ExactSum crossed = sum;
+    crossed.multiply(alpha.lo);
+    result.add(crossed);
+  }
+  for (const double factor : {beta.hi, beta.lo}) {
+    result.add_product(factor, old.hi);
+    result.add_product(factor, old.lo);
+  }
+  return rounded_to_pair(result);
+}
+
+// Sum += the dot product of two contiguous vectors of normal pairs.
+inline void add_products(ExactSum& sum, const DoubleDouble* a, const DoubleDouble* b, std::int64_t count) {
+  for (std::int64_t p = 0; p < count; ++p) {
+    for (const double x : {a[p].hi, a[p].lo}) {
+      sum.add_product(x, b[p].hi);
+      sum.add_product(x, b[p].lo);
+    }
+  }
+}
+
+}  // namespace kintsugi::core

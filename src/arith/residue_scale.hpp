@@ -1,0 +1,54 @@
+// Scales of residues from exact sums of integers: Ozaki, Uchino and Imamura, Ozaki Scheme II (arXiv 2504.08009), call
+// the one by norms the fast mode, the one by a product the accurate mode. There norms and logarithms are rounded in
+// floating point; here neither order nor engine can change a scale.
+//
+// The Chinese remainder theorem finds sums of magnitude up to 2^R again, R = residue_bits(). With e_i the largest
+// exponent of row i of A, k of columns of B likewise, and D = magnitude_above() of scaled elements:
+//
+//   exponent  |a'_ip| <= 2^b, k 2^(2 b) <= 2^R
+//   norm      D_ip = ceil(2^(14 - e_i) |a_ip|), 2^L_i >= sum over p of D_ip^2,
+//             t_i = floor((R - L_i) / 2), s_i = 14 - e_i + t_i
+//   product   D_ip = ceil(2^(5 - e_i) |a_ip|), U = D_a D_b, 2^L_i >= max over j of U_ij,
+//             t_i = floor((R - L_i) / 2), s_i = 5 - e_i + t_i
+//
+// For t_i >= 0 the integer D_ip 2^t_i is no less than 2^s_i |a_ip|, and rounding is monotone: |a'_ip| <= D_ip 2^t_i. So
+//
+//   norm      |sum a'_ip b'_pj| <= |a'_i| |b'_j|, and |a'_i|^2 <= 2^(2 t_i + L_i) <= 2^R, |b'_j|^2 likewise
+//   product   |sum a'_ip b'_pj| <= 2^(t_i + t_j) U_ij <= 2^((R - L_i) / 2 + (R - L_j) / 2) min(2^L_i, 2^L_j) <= 2^R
+//
+// Neither is below the scale by exponents: sum of D_ip^2 <= k 2^30, U_ij <= k 2^12. Where that gives t_i < 0 for a
+// norm the exponent's scale stays, which keeps |a'_i|^2 <= k 2^(2 b) <= 2^R, too; a product asks for b >= 6.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "arith/range.hpp"
+#include "arith/split_rule.hpp"
+
+namespace kintsugi::core {
+
+// D < 2^15, so that sums of 2^33 squares fit 64 bits; what rounding up adds to a norm is below 2^-13 sqrt(k) of the
+// maximum.
+inline constexpr int norm_digits = 14;
+// D <= 2^6, as int8.
+inline constexpr int product_digits = 5;
+
+// The least L with sum <= 2^L; 0 of a sum that is 0.
+constexpr int bits_of_sum(std::uint64_t sum) {
+  return sum <= 1 ? 0 : static_cast<int>(std::bit_width(sum - 1));
+}
+
+// log2 of the factor of a vector that is not zero; sum_bits is L.
+constexpr int norm_scale(const VectorRange& range, const SplitRule& rule, int sum_bits) {
+  const int doublings = (rule.sum_bits - sum_bits) >> 1;
+  const int top = doublings < 0 ? rule.top_exponent : std::max(rule.top_exponent, norm_digits + doublings);
+  return top - range.largest;
+}
+
+constexpr int product_scale(const VectorRange& range, const SplitRule& rule, int sum_bits) {
+  return product_digits + ((rule.sum_bits - sum_bits) >> 1) - range.largest;
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,112 @@
+// How many slices are enough: the decisions of Algorithm 3 of dgemm-tc.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "arith/exact_rounding.hpp"
+#include "arith/exact_sum.hpp"
+#include "arith/host_device.hpp"
+#include "arith/successive.hpp"
+
+namespace kintsugi::core {
+
+inline constexpr int most_successive_slices = 32;
+
+// s_i > t_i(d), of the two weighted sums; u = 2^-bits. Nothing that a slice could add is enough, too.
+KINTSUGI_HOST_DEVICE inline bool enough_slices(const Scaled& whole, const Scaled& slice, int d,
+                                               std::int64_t k, int bits) {
+  if (slice.fraction == 0) return true;
+  // Squares instead of a root: 4 k s^2 > (d + 1)^2 2^(2 bits) t^2.
+  const double ratio = times_power_of_two(magnitude_ratio(whole, slice), -bits);
+  return 4 * static_cast<double>(k) * ratio * ratio > static_cast<double>(d + 1) * (d + 1);
+}
+
+// What the rows of a block of C ask for, at most: so many slices that Algorithm 3 has enough, or so many that nothing of
+// the row is left before it has.
+struct SliceNeeds {
+  std::int32_t enough = 0;
+  std::int32_t exhausted = 0;
+};
+
+// Slices of a block of C.
+struct SliceDepth {
+  int a = 0;
+  int b = 0;
+  bool fast = false;  // products p + q < a alone, counted from 0
+
+  // Of slice q of B.
+  KINTSUGI_HOST_DEVICE constexpr int products(int q) const {
+    if (q >= b) return 0;
+    return !fast ? a : q < a ? a - q : 0;
+  }
+};
+
+// Where a row that asks for most ends with nothing left before Algorithm 3 has enough, B's slices end the same way, and no
+// product is left out (section 3.2).
+KINTSUGI_HOST_DEVICE constexpr SliceDepth depth_of(const SliceNeeds& needs, int most, bool fast) {
+  if (needs.exhausted > 0 && needs.exhausted >= needs.enough) return {needs.exhausted, most, false};
+  return {needs.enough, needs.enough, fast};
+}
+
+// Sums of up to 2^count_bits products of magnitudes in 128 bits, in units 2^(126 - count_bits) below the largest of them:
+// together they lose less than 2^(2 count_bits - 124) of it, and know whether they do. Integers: the order of the products makes no difference.
+class MagnitudeSum {
+  __extension__ using Integer = unsigned __int128;
+
+ public:
+  // Exponent above all of the product.
+  KINTSUGI_HOST_DEVICE static constexpr std::int32_t top(const Rest& x, const Rest& y) {
+    if (x.significand == 0 || y.significand == 0) return no_rest;
+    return x.exponent + y.exponent + length(x) + length(y);
+  }
+
+  // `top`: the largest one.
+  KINTSUGI_HOST_DEVICE constexpr MagnitudeSum(std::int32_t top, int count_bits)
+      : unit_(top == no_rest ? 0 : top - (126 - count_bits)) {}
+
+  KINTSUGI_HOST_DEVICE constexpr void add(const Rest& x, const Rest& y) {
+    const Integer product = Integer{magnitude_of(x.significand)} * magnitude_of(y.significand);
+    if (product == 0) return;  // the exponent of zero says nothing
+    const int shift = x.exponent + y.exponent - unit_;
+    if (shift >= 0) {
+      sum_ += product << shift;
+      return;
+    }
+    const Integer kept = shift > -128 ? product >> -shift : 0;
+    more_ = more_ || (shift > -128 ? kept << -shift : 0) != product;
+    sum_ += kept;
+  }
+  // Of the same unit.
+  KINTSUGI_HOST_DEVICE constexpr void add(std::uint64_t low, std::uint64_t high, bool more) {
+    sum_ += Integer{high} << 64 | low;
+    more_ = more_ || more;
+  }
+  KINTSUGI_HOST_DEVICE constexpr std::uint64_t low() const { return static_cast<std::uint64_t>(sum_); }
+  KINTSUGI_HOST_DEVICE constexpr std::uint64_t high() const { return static_cast<std::uint64_t>(sum_ >> 64); }
+  KINTSUGI_HOST_DEVICE constexpr bool more() const { return more_; }  // than low and high say
+
+  // Rounded once to double's significand, or to a double that is finite.
+  KINTSUGI_HOST_DEVICE Scaled scaled() const {
+    const ExactNumber<2> sum = number();
+    const int length = sum.magnitude.length();
+    if (length == 0) return {};
+    const double fraction = rounded<double>(ExactNumber<2>{sum.magnitude, -length, false}, more_);
+    return fraction == 1 ? Scaled{0.5, unit_ + length + 1} : Scaled{fraction, unit_ + length};
+  }
+  KINTSUGI_HOST_DEVICE double finite() const {
+    return std::min(rounded<double>(number(), more_), std::numeric_limits<double>::max());
+  }
+
+ private:
+  KINTSUGI_HOST_DEVICE static constexpr int length(const Rest& x) {
+    return 64 - leading_zeros(magnitude_of(x.significand));
+  }
+  KINTSUGI_HOST_DEVICE constexpr ExactNumber<2> number() const { return {{{low(), high()}}, unit_, false}; }
+
+  Integer sum_ = 0;
+  std::int32_t unit_;
+  bool more_ = false;
+};
+
+}  // namespace kintsugi::core

@@ -1,0 +1,65 @@
+// One element on its way through Algorithm 1 of dgemm-tc, in integers: a 53-bit significand of which slice after slice is
+// taken off, each rounded to a grid.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <limits>
+
+#include "arith/host_device.hpp"
+#include "base/bits.hpp"
+
+namespace kintsugi::core {
+
+// significand 2^exponent.
+struct Rest {
+  std::int64_t significand;
+  std::int32_t exponent;
+};
+
+// The top of rests that are all zero.
+inline constexpr std::int32_t no_rest = std::numeric_limits<std::int32_t>::min();
+
+KINTSUGI_HOST_DEVICE constexpr Rest rest_of(double x) {
+  const auto bits = std::bit_cast<std::uint64_t>(x);
+  const int field = static_cast<int>(bits >> 52) & 0x7ff;
+  const std::uint64_t implicit = field != 0 ? std::uint64_t{1} << 52 : 0;
+  const auto magnitude = static_cast<std::int64_t>((bits & ((std::uint64_t{1} << 52) - 1)) | implicit);
+  return {(bits >> 63) != 0 ? -magnitude : magnitude, (field > 1 ? field : 1) - 1075};
+}
+
+KINTSUGI_HOST_DEVICE constexpr std::uint64_t magnitude_of(std::int64_t integer) {
+  return static_cast<std::uint64_t>(integer < 0 ? -integer : integer);
+}
+
+// ceil(log2 |rest|).
+KINTSUGI_HOST_DEVICE constexpr std::int32_t top_of(const Rest& rest) {
+  if (rest.significand == 0) return no_rest;
+  return rest.exponent + 64 - leading_zeros(magnitude_of(rest.significand) - 1);
+}
+
+// The grid of the slice whose rests have that top: no finer than double's last bit, below which it would only hold zeros.
+KINTSUGI_HOST_DEVICE constexpr std::int32_t grid_of(std::int32_t top, int bits) {
+  constexpr std::int32_t smallest = -1074;
+  return top - bits > smallest ? top - bits : smallest;
+}
+
+// RN(rest / 2^grid), ties to even, taken off the rest.
+KINTSUGI_HOST_DEVICE constexpr std::int64_t take_integer(Rest& rest, int grid) {
+  if (rest.significand == 0) return 0;  // its exponent is the element's still, however far away
+  const int shift = grid - rest.exponent;
+  if (shift <= 0) {  // no more than the slice's bits are left above the grid
+    const std::int64_t integer = rest.significand << -shift;
+    rest.significand = 0;
+    return integer;
+  }
+  if (shift > 54) return 0;  // a rest has 53 bits: below half the grid
+  const std::int64_t floor = rest.significand >> shift;
+  const std::int64_t up_to_half = (std::int64_t{1} << (shift - 1)) - 1 + (floor & 1);
+  const std::int64_t integer = (rest.significand + up_to_half) >> shift;
+  rest.significand -= integer << shift;
+  return integer;
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,43 @@
+// Weighted sums of products of 52-bit words, as one integer, exactly.
+#pragma once
+
+#include <cstdint>
+
+#include "arith/exact_rounding.hpp"
+#include "arith/host_device.hpp"
+#include "arith/wide_integer.hpp"
+
+namespace kintsugi::core {
+
+// Sum over g of 2^exponents[g] sum_g in multiples of the smallest weight: in two's complement, then sign and magnitude. Two
+// limbs hold one group; seven the seven groups of four words, whose weights are at most 2^312 apart.
+template <int Limbs>
+class WordSum {
+  __extension__ using Integer = __int128;
+
+ public:
+  KINTSUGI_HOST_DEVICE constexpr explicit WordSum(int smallest_exponent) : smallest_(smallest_exponent) {}
+
+  KINTSUGI_HOST_DEVICE constexpr void add(int exponent, Integer part) {
+    const auto bits = static_cast<Unsigned>(part);
+    const bool negative = (bits >> 127) != 0;
+    const Unsigned size = negative ? -bits : bits;
+    const WideInteger<2> limbs{{static_cast<std::uint64_t>(size), static_cast<std::uint64_t>(size >> 64)}};
+    const auto shifted = WideInteger<Limbs>::shifted(limbs, exponent - smallest_);
+    if (negative) {
+      sum_.subtract(shifted);
+    } else {
+      sum_.add_multiple(shifted, 1);
+    }
+  }
+
+  KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> value() const { return signed_number(sum_, smallest_); }
+
+ private:
+  using Unsigned = typename WideInteger<Limbs>::Double;
+
+  WideInteger<Limbs> sum_;
+  int smallest_;
+};
+
+}  // namespace kintsugi::core

@@ -1,0 +1,54 @@
+// Double-double numbers: the unevaluated sum of two doubles, hi = RN(hi + lo) (Dekker 1971).
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+#include "formats/error_free.hpp"
+
+namespace kintsugi::core {
+
+struct DoubleDouble {
+  constexpr DoubleDouble(double high = 0, double low = 0) : hi(high), lo(low) {}
+
+  friend constexpr bool operator==(const DoubleDouble&, const DoubleDouble&) = default;
+
+  double hi;
+  double lo;
+};
+
+template <class T>
+inline constexpr bool is_double_double = std::is_same_v<T, DoubleDouble>;
+
+constexpr bool is_finite(double x) { return x - x == 0; }
+
+// What a pair in memory stands for: of any two finite doubles their sum, whose hi may overflow; where hi is NaN or
+// infinite it is that, and lo means nothing.
+constexpr DoubleDouble normalised(const DoubleDouble& pair) {
+  if (!is_finite(pair.hi)) return {pair.hi, 0};
+  const auto sum = two_sum(pair.hi, pair.lo);
+  return is_finite(sum.value) ? DoubleDouble{sum.value, sum.error} : DoubleDouble{sum.value, 0};
+}
+
+// The number rounded to nearest in double: what its exponent and its special values are read from.
+constexpr double leading_part(float x) { return x; }
+constexpr double leading_part(double x) { return x; }
+constexpr double leading_part(const DoubleDouble& pair) { return normalised(pair).hi; }
+
+// The finite number away from zero in double; the largest one stays.
+constexpr double away_from_zero(const DoubleDouble& pair) {
+  const DoubleDouble x = normalised(pair);
+  const bool is_below = x.hi > 0 ? x.lo > 0 : x.lo < 0;
+  const double next = std::bit_cast<double>(std::bit_cast<std::uint64_t>(x.hi) + 1);
+  return is_below && is_finite(next) ? next : x.hi;
+}
+
+// The finite number towards zero in double.
+constexpr double truncated(const DoubleDouble& pair) {
+  const DoubleDouble x = normalised(pair);
+  const bool is_above = x.hi > 0 ? x.lo < 0 : x.lo > 0;
+  return is_above ? std::bit_cast<double>(std::bit_cast<std::uint64_t>(x.hi) - 1) : x.hi;
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,45 @@
+// Double-double entries beyond what sums of pairs say.
+#pragma once
+
+#include <cstdint>
+
+#include "arith/double_double.hpp"
+#include "base/view.hpp"
+#include "recombine/special_entry.hpp"
+
+namespace kintsugi::core {
+
+// An operand's elements rounded to double, which have their special values and their signs.
+struct LeadingParts {
+  const MatrixView<const DoubleDouble>& pairs;  // vectors x k
+  std::int64_t columns = pairs.columns;
+
+  double operator()(std::int64_t v, std::int64_t p) const { return leading_part(pairs(v, p)); }
+};
+
+// special_entry of double-double operands.
+inline DoubleDouble special_pair_entry(const MatrixView<const DoubleDouble>& a,
+                                       const MatrixView<const DoubleDouble>& b, std::int64_t i,
+                                       std::int64_t j, const DoubleDouble& alpha, const DoubleDouble& beta,
+                                       const DoubleDouble* c) {
+  const double product = alpha.hi * special_sum<double>(LeadingParts{a}, LeadingParts{b}, i, j);
+  return c == nullptr ? product : product + beta.hi * leading_part(*c);
+}
+
+// Entry (i, j) of alpha A B + beta C whose sum in double-double arithmetic is not finite: by IEEE rules where row i of A
+// or column j of B has special values, else the exact result rounded once. a is m x k, b is n x k; c is null when beta = 0.
+inline DoubleDouble pair_entry_beyond_range(const MatrixView<const DoubleDouble>& a,
+                                            const MatrixView<const DoubleDouble>& b, std::int64_t i,
+                                            std::int64_t j, const DoubleDouble& alpha,
+                                            const DoubleDouble& beta, const DoubleDouble* c) {
+  ExactSum sum;
+  for (std::int64_t p = 0; p < a.columns; ++p) {
+    const DoubleDouble x = normalised(a(i, p));
+    const DoubleDouble y = normalised(b(j, p));
+    if (!is_finite(x.hi) || !is_finite(y.hi)) return special_pair_entry(a, b, i, j, alpha, beta, c);
+    add_products(sum, &x, &y, 1);
+  }
+  return rounded_pair_result(sum, alpha, beta, c);
+}
+
+}  // namespace kintsugi::core
