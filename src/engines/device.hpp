@@ -5,15 +5,21 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "arith/complex_residue.hpp"
 #include "arith/range.hpp"
+#include "arith/residual_fit.hpp"
+#include "arith/rounding_margin.hpp"
 #include "arith/split_rule.hpp"
 #include "base/memory.hpp"
 #include "base/queue.hpp"
 #include "recombine/accumulators.hpp"
+#include "recombine/entry_check.hpp"
+#include "schedule/accumulator.hpp"
 #include "schedule/schedule.hpp"
 #include "splits/ranges.hpp"
 #include "splits/slices.hpp"
@@ -52,6 +58,14 @@ struct DeviceScalars {
   bool on_device() const { return device_alpha != nullptr; }
 };
 
+// fit_residual() of an entry, with its weights where products of the vendor's read them.
+struct DeviceFit {
+  ResidualFit residual;
+  float weight = 1;  // 2^-residual_exponent
+  float one = 1;
+  float zero = 0;
+};
+
 // What an entry of the batch turned out to be, in device memory; written by choose().
 struct DeviceChoice {
   static constexpr std::int32_t scaled = -1;  // beta C alone: alpha is 0
@@ -60,12 +74,28 @@ struct DeviceChoice {
   std::int32_t rung = 0;
   RangeSummary a;
   RangeSummary b;
+  DeviceFit fit;  // where it was asked for
 };
 
-// A step that leaves at once unless the choice is its rung. choice = nullptr: it always runs.
+// The exponent of a group whose weight is that of the entry's fit.
+inline constexpr int fitted_exponent = std::numeric_limits<std::int16_t>::min();
+
+// A step that leaves at once unless the choice is its rung. choice = nullptr: it always runs. Of a step of several entries
+// each has a choice of its own, one behind the other.
 struct DeviceCondition {
   const DeviceChoice* choice = nullptr;
   std::int32_t rung = 0;
+};
+
+// Slices of products without an error, summed over the blocks of C that had a number of their own.
+struct DeviceSliceCounts {
+  std::int64_t blocks = 0;
+  std::int64_t slices_a = 0;
+  std::int64_t slices_b = 0;
+  std::int64_t products = 0;
+  std::int64_t fast_blocks = 0;
+  std::int32_t fewest_slices_below_most = 0;
+  std::int32_t most_products = 0;
 };
 
 // What kintsugi_report() says of a call on a device, in device memory; added to by choose().
@@ -78,13 +108,20 @@ struct DeviceReport {
   std::int64_t special = 0;      // entries with NaN or infinities in A or B
   std::int32_t largest_span_a = 0;
   std::int32_t largest_span_b = 0;
+  std::int64_t fitted = 0;  // entries that were, and the last one's fit
+  ResidualFit fit;
+  DeviceSliceCounts slices;
+  std::int64_t mended = 0;  // entries of C that a check left open
 };
 
-// One operand of one entry of the batch; `ranges` has one for each of its vectors.
+// One operand of one entry of the batch; `ranges` has one for each of its vectors. Ranges, choice and splits take several
+// entries at once, `entry` and those behind it: their ranges lie behind each other, and so do their slices, slices.bytes()
+// apart. In such a step a side may also have one entry, that serves all of the other's.
 struct DeviceSide {
   DeviceMatrix matrix;
   std::int64_t entry = 0;
   VectorRange* ranges = nullptr;
+  std::int64_t entries = 1;
 };
 
 // Splits vectors first ... first + slices.vectors - 1, padding included. Ranges that are not known are found in the
@@ -95,6 +132,14 @@ struct DeviceSplit {
   const SplitRule* rule = nullptr;
   Slices slices;
   bool ranges_known = false;
+  const DeviceFit* fit = nullptr;  // in the place of the rule's own
+};
+
+// Margins (arith/rounding_margin.hpp) of one operand's vectors, scaled to 2^top_exponent as SplitRule says.
+struct DeviceMargins {
+  DeviceSide side;
+  int top_exponent = 0;
+  RoundingMargin* margins = nullptr;
 };
 
 // choose(): an entry takes the first rung that both sides are within.
@@ -102,6 +147,10 @@ struct DeviceRungs {
   std::int32_t spans[DeviceReport::most_rungs] = {};      // of the widest vector
   std::int32_t exponents[DeviceReport::most_rungs] = {};  // of the largest magnitude
   int count = 0;
+  // Where the entry's residuals are to be fitted: the format of its slices, and the scale that was asked for.
+  bool fits = false;
+  Format format{};
+  std::int32_t residual_exponent = 0;
 };
 
 // One tile of C: the sums of vectors first_row..., first_column... (of real vectors, where C is complex).
@@ -116,6 +165,28 @@ struct DeviceTile {
   std::int64_t columns = 0;  // of C
   DeviceScalars scalars;
   DeviceCondition condition;
+  std::int64_t entries = 1;  // multiply_plainly() takes those behind it too, each with a choice of its own
+};
+
+// What the entries of a checked tile must show (recombine/residues.hpp has the host's), pointers to device memory.
+struct DeviceCheck {
+  const RoundingMargin* rows = nullptr;  // of all of the operands' vectors
+  const RoundingMargin* columns = nullptr;
+  double largest_a = 0;  // bounds of the integers' magnitudes
+  double largest_b = 0;
+  EntryDemand demand;
+  // Products of magnitudes rounded down, laid out as the sums are, `magnitude_unit` each in the integers' products;
+  // nullptr: there are none, only the integers themselves show what is asked for.
+  const std::int64_t* magnitudes = nullptr;
+  double magnitude_unit = 0;
+};
+
+// Entries of a tile that a check left open, in device memory: how many, and i + j rows of each, in any order.
+struct DeviceOpenEntries {
+  std::uint32_t* count = nullptr;
+  std::uint32_t* places = nullptr;
+  // Sums in the entries' own arithmetic will do where nothing can overflow or underflow.
+  bool plainly = false;
 };
 
 // A product of the vendor's, in BLAS's terms: column-major.
@@ -133,6 +204,38 @@ struct DeviceBlasProduct {
   DeviceScalars scalars;
 };
 
+// Products of slices of some entries of a batch, whole rows and columns of them, whose sums become C at once.
+struct DeviceFusedProduct {
+  const Schedule* schedule = nullptr;
+  Slices a;  // of the first entry; those of the others lie behind each other
+  Slices b;
+  bool shares_a = false;  // all entries have the same slices, and ranges
+  bool shares_b = false;
+  DeviceTile tile;  // of the first entry; choices and ranges of the others lie behind its own
+  std::int64_t entries = 1;
+};
+
+struct DeviceShape {
+  const Schedule& schedule;
+  FormatId format;
+  std::int64_t m;
+  std::int64_t n;
+  std::int64_t k;
+  std::int64_t entries;
+};
+
+// In microseconds.
+struct DeviceTimes {
+  double fused;   // with splits, ranges and choices
+  double native;  // at least
+};
+// engines/device_error_free.hpp.
+struct DeviceSuccessiveSplit;
+struct DeviceSliceNeeds;
+struct DeviceRowNeeds;
+struct DeviceProductSums;
+struct DeviceSettlement;
+
 class DeviceEngine {
  public:
   virtual ~DeviceEngine() = default;
@@ -146,6 +249,12 @@ class DeviceEngine {
   virtual std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t rows,
                                     std::int64_t columns) const = 0;
   virtual std::size_t native_scratch_bytes() const = 0;
+  // Whether it has multiply_fused() for this schedule with the sums of that accumulator; else its products leave as sums.
+  virtual bool fuses(const Schedule& schedule, FormatId format, Accumulator accumulator,
+                     EntryType type) const = 0;
+  virtual std::size_t fused_scratch_bytes() const = 0;
+  // Nothing of a device that was never measured.
+  virtual std::optional<DeviceTimes> expected_times(const DeviceShape& shape) const = 0;
 
   // Makes what later calls need and may not make while a stream is captured.
   virtual void prepare() const = 0;
@@ -162,23 +271,59 @@ class DeviceEngine {
   virtual void synchronize() const = 0;
   virtual void synchronize_quietly() const noexcept = 0;
 
-  // Exponents and flags of all vectors; their scales are set by split().
+  // Exponents and flags of all vectors of all entries; their scales are set by split().
   virtual void find_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                            const DeviceScalars& scalars) const = 0;
+  // One for each entry, into as many choices; the report counts them all.
   virtual void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                       const DeviceScalars& scalars, const DeviceRungs& rungs, DeviceChoice* choice,
                       DeviceReport* report) const = 0;
-  // One or two of them, in one launch where they are small.
+  // One or two of them, in one launch where there is a kernel for both or they are small. An operand that serves several
+  // entries is split where any of their choices is the rung.
   virtual void split(const Queue& queue, std::span<const DeviceSplit> splits,
                      const DeviceCondition& condition) const = 0;
-  // sums.rows is a multiple of 16, `rows` of them count.
+  // sums.rows is a multiple of 16, `rows` of them count. `fit`: of joint groups whose exponent is fitted_exponent.
   virtual void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
-                        const Accumulators& sums, std::byte* scratch) const = 0;
-  // alpha * sum + beta * C with one rounding as the host's recombinations have it, special values included.
+                        const Accumulators& sums, std::byte* scratch, const DeviceFit* fit) const = 0;
+  // multiply() and recombine_weighted() in one step, for tiles of any size: no sum goes through memory.
+  virtual void multiply_fused(const Queue& queue, const DeviceFusedProduct& product,
+                              std::byte* scratch) const = 0;
+  // alpha * sum + beta * C with one rounding as the host's recombinations have it, special values included. Exponents
+  // may be fitted_exponent, of the tile's choice.
   virtual void recombine_weighted(const Queue& queue, const Accumulators& sums,
                                   std::span<const int> exponents, const DeviceTile& tile) const = 0;
   virtual void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                                   const DeviceTile& tile) const = 0;
+  // Products of slices without an error: splits, |B| e of every block of C's columns, needs of A's rows, sums of the
+  // products first_a ... of slices of A by slice b of B, in the first groups of `products`, and C of them.
+  virtual void split_successively(const Queue& queue, std::span<const DeviceSuccessiveSplit> splits,
+                                  const DeviceCondition& condition) const = 0;
+  virtual void weigh_inner_indices(const Queue& queue, const DeviceSide& b, const DeviceSliceNeeds& needs,
+                                   double* weights, const DeviceCondition& condition) const = 0;
+  virtual void find_needs(const Queue& queue, const DeviceRowNeeds& rows,
+                          const DeviceCondition& condition) const = 0;
+  // Those of multiply(), only where needs ask for them: slices first_a ... of A by slice `slice_b` of B.
+  virtual void multiply_needed(const Queue& queue, const DeviceProductSums& sums, const Slices& a,
+                               const Slices& b, const Accumulators& products, int first_a,
+                               int slice_b) const = 0;
+  virtual void add_products(const Queue& queue, const DeviceProductSums& sums, const Accumulators& products,
+                            int first_a, int b) const = 0;
+  virtual void finish_sums(const Queue& queue, const DeviceProductSums& sums) const = 0;
+  virtual void settle(const Queue& queue, const DeviceSettlement& settlement) const = 0;
+  // Margins of all vectors as residues under these rules round them, of ranges that are known.
+  virtual void find_margins(const Queue& queue, const DeviceMargins& a, const DeviceMargins& b,
+                            const DeviceCondition& condition) const = 0;
+  // As recombine_residues, of the entries that show what is checked; the others are left as they are (with beta = 0:
+  // anything) and added to `open`.
+  virtual void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
+                                 const DeviceCheck& check, const DeviceTile& tile,
+                                 const DeviceOpenEntries& open) const = 0;
+  // Whether multiply_exactly() and recombine_checked() are offered.
+  virtual bool sums_exactly() const = 0;
+  // Every entry summed exactly and rounded once, special values included: of all the tile, or where open.count is given
+  // of those alone, which the report counts as mended, and which may be summed `plainly`.
+  virtual void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenEntries& open,
+                                DeviceReport* report) const = 0;
   // The whole product in the entries' own arithmetic, each sum in ascending order with fused multiply-add; C becomes NaN
   // where the choice is `none`.
   virtual void multiply_plainly(const Queue& queue, const DeviceTile& tile) const = 0;

@@ -9,7 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "arith/split_rule.hpp"
 #include "base/view.hpp"
+#include "formats/double_double.hpp"
 #include "formats/format.hpp"
 #include "recombine/accumulators.hpp"
 #include "schedule/accumulator.hpp"
@@ -50,6 +52,24 @@ struct Requirement {
   std::string reason;   // why it is not enough, with what would help; empty: it is
 };
 
+// What one thread needs around the products of a call, in the time of one product of elements: of a multiplication
+// and an addition of the engine's native FP32 product of large matrices.
+struct StepCosts {
+  double product = 0;  // of elements of slices; 0: what relative_rate() says
+  double element = 0;  // of A or B: its range, and what of its split does not depend on slices
+  double slice = 0;    // of an element: its split
+  double entry = 0;    // of C: the recombination's rounding, alpha and beta
+  double sum = 0;      // of an entry: its way out of the engine and into the recombination
+  // Products take whole tiles of so many rows and columns (and Slices::k_multiple), padded by zeros; 1: they do not.
+  std::int64_t tile = 1;
+};
+
+// The same of a native product, beside its products of elements.
+struct NativeCosts {
+  double call = 0;
+  double element = 0;  // of A, B or C: its way through memory
+};
+
 class DeviceEngine;
 
 class Engine {
@@ -85,6 +105,12 @@ class Engine {
   // Products of that format per time, relative to its native FP32 product.
   virtual double relative_rate(FormatId format) const = 0;
 
+  // Beside products under that rule; nothing is counted where products take all of the time.
+  virtual StepCosts step_costs(const SplitRule&) const { return {}; }
+  virtual NativeCosts native_costs() const { return {}; }
+  // Time of a native double-double product relative to one in FP32.
+  virtual double native_pair_time() const = 0;
+
   // Bytes of scratch that multiply() needs for operands of inner length k.
   virtual std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t k,
                                     int threads) const = 0;
@@ -99,6 +125,8 @@ class Engine {
   virtual void native(const NativeProduct<double>& product) const = 0;
   virtual void native(const NativeProduct<std::complex<float>>& product) const = 0;
   virtual void native(const NativeProduct<std::complex<double>>& product) const = 0;
+  // In the arithmetic of arith/pair_sum.hpp along k, one product after the other: the same bits on every engine.
+  virtual void native(const NativeProduct<DoubleDouble>& product) const = 0;
 };
 
 }  // namespace kintsugi::core

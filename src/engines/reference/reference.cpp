@@ -10,6 +10,7 @@
 #include "base/status.hpp"
 #include "base/workers.hpp"
 #include "engines/engine.hpp"
+#include "engines/pair_entry.hpp"
 #include "engines/reference/models.hpp"
 #include "formats/formats.hpp"
 
@@ -225,6 +226,8 @@ class ReferenceEngine final : public Engine {
   // that it models has them.
   double relative_rate(FormatId format) const override { return format == FormatId::int52 ? 1.0 / 64 : 1; }
 
+  double native_pair_time() const override { return 8; }
+
   std::size_t scratch_bytes(const Schedule& schedule, FormatId, std::int64_t k, int threads) const override {
     return static_cast<std::size_t>(std::max(threads, 1)) *
            (tile_bytes(schedule.slices_a, k) + tile_bytes(schedule.slices_b, k));
@@ -254,6 +257,7 @@ class ReferenceEngine final : public Engine {
   void native(const NativeProduct<double>& product) const override { plain_product(product); }
   void native(const NativeProduct<std::complex<float>>& product) const override { plain_product(product); }
   void native(const NativeProduct<std::complex<double>>& product) const override { plain_product(product); }
+  void native(const NativeProduct<DoubleDouble>& product) const override { plain_pair_product(product); }
 
  private:
   template <class Run>

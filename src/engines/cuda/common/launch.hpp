@@ -1,6 +1,7 @@
 // Kernels by name, and their launch.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <mutex>
@@ -41,6 +42,13 @@ class KernelName {
 // Fails with device_error, naming the kernel. A grid with no block is no launch. Arguments are the kernel's own types.
 void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t threads,
                      std::int64_t shared_bytes, const Queue& queue, void** arguments);
+
+// Entries of a batch, a launch for as many as a grid has: visit(first, number).
+template <class Visit>
+void for_each_launch(std::int64_t entries, const Visit& visit) {
+  constexpr std::int64_t most = 65535;
+  for (std::int64_t first = 0; first < entries; first += most) visit(first, std::min(most, entries - first));
+}
 
 template <class... Arguments>
 void launch(const KernelName& kernel, const Extent& grid, std::int64_t threads, std::int64_t shared_bytes,

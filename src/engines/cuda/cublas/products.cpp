@@ -48,6 +48,7 @@ class LockedHandle {
 struct SliceType {
   DataType data;
   ComputeType compute;
+  DataType sums = DataType::f32;
 };
 
 SliceType type_of(const Format& format) {
@@ -56,12 +57,32 @@ SliceType type_of(const Format& format) {
     case FormatId::bf16: return {DataType::bf16, ComputeType::f32};
     case FormatId::tf32:
       return {DataType::f32, ComputeType::f32_by_tf32};  // the slices are tf32's values: nothing is lost
-    case FormatId::int8: return {DataType::i8, ComputeType::i32};
+    case FormatId::fp64: return {DataType::f64, ComputeType::f64, DataType::f64};
+    case FormatId::int8: return {DataType::i8, ComputeType::i32, DataType::i32};
     default: fail(Status::internal, "cuBLAS does not multiply {}", format.name);
   }
 }
 
-// One block of k of one term: sums(i, j) = weight a b + keep sums(i, j).
+// A factor of the host's in the type that the product computes in.
+class HostFactor {
+ public:
+  HostFactor(ComputeType type, double value)
+      : type_(type), wide_(value), narrow_(static_cast<float>(value)),
+        integer_(static_cast<std::int32_t>(value)) {}
+
+  const void* pointer() const {
+    if (type_ == ComputeType::i32) return &integer_;
+    return type_ == ComputeType::f64 ? static_cast<const void*>(&wide_) : &narrow_;
+  }
+
+ private:
+  ComputeType type_;
+  double wide_;
+  float narrow_;
+  std::int32_t integer_;
+};
+
+// One block of k of one term: sums(i, j) = weight a b + keep sums(i, j). Of fitted terms both factors are the device's.
 struct TermCall {
   const void* a;
   const void* b;
@@ -69,6 +90,7 @@ struct TermCall {
   std::int64_t k;
   double weight;
   bool keep;
+  const DeviceFit* fit = nullptr;
 };
 
 class TermProducts {
@@ -77,19 +99,21 @@ class TermProducts {
       : handle_(queue, scratch, false), a_(a), b_(b), type_(type_of(*a.format)), rows_(rows) {}
 
   void add(const TermCall& call) const {
-    const bool integer = type_.compute == ComputeType::i32;
-    const float weight = static_cast<float>(call.weight);
-    const float keep = call.keep ? 1 : 0;
-    const std::int32_t one = 1;
-    const std::int32_t keep_integer = call.keep ? 1 : 0;
-    const void* alpha = integer ? static_cast<const void*>(&one) : &weight;
-    const void* beta = integer ? static_cast<const void*>(&keep_integer) : &keep;
+    const HostFactor weight(type_.compute, call.weight);
+    const HostFactor keep(type_.compute, call.keep ? 1 : 0);
+    const void* alpha = weight.pointer();
+    const void* beta = keep.pointer();
+    if (call.fit != nullptr) {
+      alpha = &call.fit->weight;
+      beta = call.keep ? &call.fit->one : &call.fit->zero;
+    }
+    check_blas(cublas().set_pointer_mode(handle_.get(), call.fit != nullptr ? 1 : 0), "cublasSetPointerMode");
     constexpr int transposed = 1;
-    check_blas(cublas().gemm(handle_.get(), transposed, 0, rows_, round_up(b_.vectors, column_multiple),
-                             call.k, alpha, call.a, type_.data, a_.vector_stride(), call.b, type_.data,
-                             b_.vector_stride(), beta, call.sums, integer ? DataType::i32 : DataType::f32,
-                             rows_, type_.compute, default_algorithm),
-               "cublasGemmEx");
+    check_blas(
+        cublas().gemm(handle_.get(), transposed, 0, rows_, round_up(b_.vectors, column_multiple), call.k,
+                      alpha, call.a, type_.data, a_.vector_stride(), call.b, type_.data, b_.vector_stride(),
+                      beta, call.sums, type_.sums, rows_, type_.compute, default_algorithm),
+        "cublasGemmEx");
   }
 
   static constexpr std::int64_t column_multiple = 16;
@@ -102,11 +126,15 @@ class TermProducts {
   std::int64_t rows_;
 };
 
+bool is_fitted(const Schedule& schedule, const Term& term) {
+  return schedule.joint && schedule.group_exponents[term.group] == fitted_exponent;
+}
+
 // What becomes of term t's products by the end of its block: later terms of the group rescale them, and where sums are
 // joint, the group's weight goes on as it leaves.
 double weight_of_term(const Schedule& schedule, std::size_t t) {
   const Term& term = schedule.terms[t];
-  int exponent = schedule.joint ? schedule.group_exponents[term.group] : 0;
+  int exponent = schedule.joint && !is_fitted(schedule, term) ? schedule.group_exponents[term.group] : 0;
   for (const Term& later : schedule.terms.subspan(t + 1)) {
     if (later.group == term.group && later.rescales) exponent += schedule.rescale_exponent;
   }
@@ -125,7 +153,7 @@ std::byte* vectors_from(const Slices& slices, int slice, std::int64_t p) {
 // Every term of every block is added to the sum outside in fp32, where the schedule adds it inside: no sum stays in a
 // tensor core for longer than one term of one block.
 void multiply_floating(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
-                       const Accumulators& sums, std::byte* scratch) {
+                       const Accumulators& sums, std::byte* scratch, const DeviceFit* fit) {
   const TermProducts products(queue, a, b, sums.rows, scratch);
   std::array<bool, max_groups> begun{};
   const std::int64_t block = block_of(schedule, a);
@@ -134,7 +162,8 @@ void multiply_floating(const Queue& queue, const Schedule& schedule, const Slice
       const Term& term = schedule.terms[t];
       const int sum = schedule.joint ? 0 : term.group;
       products.add({vectors_from(a, term.a, p), vectors_from(b, term.b, p), sums.group<float>(sum),
-                    std::min(block, a.vector_stride() - p), weight_of_term(schedule, t), begun[sum]});
+                    std::min(block, a.vector_stride() - p), weight_of_term(schedule, t), begun[sum],
+                    is_fitted(schedule, term) ? fit : nullptr});
       begun[sum] = true;
     }
   }
@@ -162,6 +191,22 @@ void multiply_integers(const Queue& queue, const Schedule& schedule, const Slice
           residues ? static_cast<void*>(sums.group<std::uint8_t>(g)) : sums.group<std::int64_t>(g);
       leave_integers(queue, inside, sums.group_stride(), residues ? schedule.group_moduli[g] : 0, p == 0,
                      outside);
+    }
+  }
+}
+
+// Every term of every block alone, exact inside, and then an integer outside.
+void multiply_without_error(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
+                            const Accumulators& sums, std::byte* scratch) {
+  std::byte* inside = scratch + aligned_size(vendor_workspace_bytes);
+  const std::int64_t block = block_of(schedule, a);
+  for (std::int64_t p = 0; p < a.k; p += block) {
+    for (const Term& term : schedule.terms) {
+      const TermProducts products(queue, a, b, sums.rows, scratch);
+      products.add({vectors_from(a, term.a, p), vectors_from(b, term.b, p), inside,
+                    std::min(block, a.vector_stride() - p), 1, false});
+      leave_exactly(queue, inside, a.format->id == FormatId::fp64, sums.group_stride(), p == 0,
+                    sums.group<std::int64_t>(term.group));
     }
   }
 }
@@ -200,16 +245,18 @@ class HostScalar {
 
 }  // namespace
 
-std::size_t multiply_scratch_bytes(const Schedule&, FormatId format, std::int64_t rows,
+std::size_t multiply_scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t rows,
                                    std::int64_t columns) {
-  const std::size_t inside =
-      format == FormatId::int8 ? array_bytes(rows, columns, sizeof(std::int32_t)) : std::size_t{0};
-  return aligned_size(vendor_workspace_bytes) + inside;
+  const bool leaves = format == FormatId::int8 || schedule.integer_sums;
+  const std::size_t element = format == FormatId::fp64 ? sizeof(double) : sizeof(std::int32_t);
+  return aligned_size(vendor_workspace_bytes) +
+         (leaves ? array_bytes(rows, columns, element) : std::size_t{0});
 }
 
 void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
-              const Accumulators& sums, std::byte* scratch) {
-  if (a.format->floating) return multiply_floating(queue, schedule, a, b, sums, scratch);
+              const Accumulators& sums, std::byte* scratch, const DeviceFit* fit) {
+  if (schedule.integer_sums) return multiply_without_error(queue, schedule, a, b, sums, scratch);
+  if (a.format->floating) return multiply_floating(queue, schedule, a, b, sums, scratch, fit);
   multiply_integers(queue, schedule, a, b, sums, scratch);
 }
 

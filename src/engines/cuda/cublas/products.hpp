@@ -14,7 +14,7 @@ inline constexpr std::size_t vendor_workspace_bytes = std::size_t{32} << 20;
 std::size_t multiply_scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t rows,
                                    std::int64_t columns);
 void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
-              const Accumulators& sums, std::byte* scratch);
+              const Accumulators& sums, std::byte* scratch, const DeviceFit* fit);
 void native(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch);
 
 // Makes the handle of the current device, which allocates.

@@ -52,7 +52,7 @@ class Loader {
 
   __device__ Loader(const DeviceSide& side, std::int64_t first, std::int64_t vectors)
       : left_(side.matrix.columns), conjugated_(side.matrix.conjugated) {
-    const MatrixView<const T> view = view_of<const T>(side.matrix, side.entry);
+    const MatrixView<const T> view = view_of<const T>(side.matrix, side.entry + blockIdx.y);
     const auto thread = static_cast<int>(threadIdx.x);
     const bool along_k = view.column_stride < view.row_stride;
     vector_ = along_k ? thread / plain_depth : thread % tile;
@@ -177,12 +177,12 @@ __device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int6
 
 template <class T>
 __device__ void multiply_tile(const DeviceTile& tile) {
-  if (!holds(tile.condition)) return;
+  if (!holds(tile.condition, blockIdx.y)) return;
   constexpr int side = plain_tile<T>;
   const std::int64_t blocks = divide_up(tile.rows, side);
   const std::int64_t first_row = blockIdx.x % blocks * side;
   const std::int64_t first_column = blockIdx.x / blocks * side;
-  const MatrixView<T> c = view_of<T>(tile.c, tile.entry)
+  const MatrixView<T> c = view_of<T>(tile.c, tile.entry + blockIdx.y)
                               .block(tile.first_row + first_row, tile.first_column + first_column,
                                      std::min<std::int64_t>(side, tile.rows - first_row),
                                      std::min<std::int64_t>(side, tile.columns - first_column));

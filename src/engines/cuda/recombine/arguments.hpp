@@ -14,7 +14,7 @@ struct WeightedSums {
   std::int64_t group_stride;
   std::int32_t groups;
   std::int32_t smallest_exponent;
-  std::int16_t exponents[max_groups];
+  std::int16_t exponents[max_groups];  // fitted_exponent: the choice's
 };
 
 struct ResidueSums {
@@ -22,6 +22,9 @@ struct ResidueSums {
   std::int64_t rows;
   std::int64_t group_stride;
 };
+
+// Checked integers are those of at most 2^40 products of 65 bits and a bit each (plan/candidates.cpp): 24 moduli.
+inline constexpr int checked_limbs = 3;
 
 // Columns of C lie along memory, or C is handed over transposed.
 struct ScaledMatrix {
@@ -40,5 +43,8 @@ constexpr int block_columns(EntryType type) { return type == EntryType::c64 ? 16
 inline constexpr int warp_size = 32;
 inline constexpr int block_warps = 8;
 inline constexpr int block_threads = warp_size * block_warps;
+
+// Where every entry is taken alone: rows beside each other, a row of blocks for each column of the tile.
+inline constexpr int entries_threads = 256;
 
 }  // namespace kintsugi::core::cuda

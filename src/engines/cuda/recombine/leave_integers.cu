@@ -1,4 +1,4 @@
-// int32 sums of a block of k leave the engine.
+// Sums of a block of k leave the engine.
 #include "engines/cuda/recombine/arguments.hpp"
 
 #include "arith/remainder.hpp"
@@ -39,7 +39,28 @@ __device__ void leave(const std::int32_t* inside, std::int64_t elements, bool fi
   });
 }
 
+// Integers that a floating format holds.
+template <class T>
+__device__ void leave_floating(const T* inside, std::int64_t elements, bool first, std::int64_t* outside) {
+  const std::int64_t begin = 4 * std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+#pragma unroll
+  for (int part = 0; part < 4; ++part) {
+    const std::int64_t e = begin + part * static_cast<std::int64_t>(blockDim.x);
+    if (e < elements) outside[e] = (first ? 0 : outside[e]) + static_cast<std::int64_t>(inside[e]);
+  }
+}
+
 }  // namespace
+
+extern "C" __global__ void leave_floats_as_integers(const float* inside, std::int64_t elements, bool first,
+                                                    std::int64_t* outside) {
+  leave_floating(inside, elements, first, outside);
+}
+
+extern "C" __global__ void leave_doubles_as_integers(const double* inside, std::int64_t elements, bool first,
+                                                     std::int64_t* outside) {
+  leave_floating(inside, elements, first, outside);
+}
 
 extern "C" __global__ void leave_as_integers(const std::int32_t* inside, std::int64_t elements, bool first,
                                              std::int64_t* outside) {

@@ -39,6 +39,13 @@ void launch_residues(const KernelsOfTypes& kernels, const Queue& queue, const Re
          remainder_table<Limbs>(count));
 }
 
+void recombine_words(const Queue& queue, const WeightedSums& sums, const DeviceTile& tile) {
+  static const KernelsOfTypes in_2 KINTSUGI_KERNELS("words_in_2", "words_in_2", "words_in_2", "");
+  static const KernelsOfTypes in_7 KINTSUGI_KERNELS("words_in_7", "complex_words_in_7", "words_in_7", "");
+  launch(of_type(sums.groups == 1 ? in_2 : in_7, tile.c.type),
+         {divide_up(tile.rows, entries_threads), tile.columns}, entries_threads, 0, queue, tile, sums);
+}
+
 }  // namespace
 
 void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<const int> exponents,
@@ -46,7 +53,7 @@ void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<
   static const KernelsOfTypes of_floats KINTSUGI_KERNELS("weighted", "weighted", "weighted", "_of_floats");
   static const KernelsOfTypes of_integers KINTSUGI_KERNELS("weighted", "weighted", "weighted",
                                                            "_of_integers");
-  if (sums.type != SumType::f32 && sums.type != SumType::i64)
+  if (sums.type == SumType::residue)
     fail(Status::internal, "engine cuda was handed sums of type {} to weigh", static_cast<int>(sums.type));
   const auto used = exponents.first(static_cast<std::size_t>(sums.groups));
   WeightedSums weighted{.data = sums.data,
@@ -57,6 +64,7 @@ void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<
                         .exponents = {}};
   std::transform(used.begin(), used.end(), weighted.exponents,
                  [](int exponent) { return static_cast<std::int16_t>(exponent); });
+  if (sums.type == SumType::i128) return recombine_words(queue, weighted, tile);
   launch(of_type(sums.type == SumType::f32 ? of_floats : of_integers, tile.c.type), {blocks_of(tile)},
          block_threads, 0, queue, tile, weighted);
 }
@@ -102,6 +110,15 @@ void leave_integers(const Queue& queue, const std::int32_t* inside, std::int64_t
   const auto divisor = static_cast<std::uint32_t>(modulus);
   const auto reciprocal = static_cast<std::uint32_t>((std::uint64_t{1} << 32) / divisor);
   launch(as_residues, grid, threads, 0, queue, inside, elements, first, outside, divisor, reciprocal);
+}
+
+void leave_exactly(const Queue& queue, const void* inside, bool wide, std::int64_t elements, bool first,
+                   std::int64_t* outside) {
+  static const KernelName of_floats{"leave_integers", "leave_floats_as_integers"};
+  static const KernelName of_doubles{"leave_integers", "leave_doubles_as_integers"};
+  constexpr std::int64_t threads = 256;
+  launch(wide ? of_doubles : of_floats, {divide_up(elements, 4 * threads)}, threads, 0, queue, inside,
+         elements, first, outside);
 }
 
 }  // namespace kintsugi::core::cuda

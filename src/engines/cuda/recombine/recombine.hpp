@@ -11,6 +11,10 @@ void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<
                         const DeviceTile& tile);
 void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                         const DeviceTile& tile);
+void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
+                       const DeviceCheck& check, const DeviceTile& tile, const DeviceOpenEntries& open);
+void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenEntries& open,
+                      DeviceReport* report);
 void multiply_plainly(const Queue& queue, const DeviceTile& tile);
 void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t entry, const DeviceScalars& scalars,
            const DeviceCondition& condition);
@@ -19,5 +23,9 @@ void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t entry, const 
 // integers or, where modulus is not 0, residues 0 ... modulus - 1. All three have `elements` entries.
 void leave_integers(const Queue& queue, const std::int32_t* inside, std::int64_t elements, int modulus,
                     bool first, void* outside);
+
+// The same of FP32 or FP64 (`wide`) sums that are integers.
+void leave_exactly(const Queue& queue, const void* inside, bool wide, std::int64_t elements, bool first,
+                   std::int64_t* outside);
 
 }  // namespace kintsugi::core::cuda

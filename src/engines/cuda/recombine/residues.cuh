@@ -4,19 +4,30 @@
 
 #include "arith/remainder.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
+#include "engines/cuda/recombine/general_entry.cuh"
 #include "engines/cuda/recombine/tile.cuh"
 
 namespace kintsugi::core::cuda {
 
-// alpha and beta need wider numbers than AB alone: in a function of its own, on the stack, they cost the others no
-// registers.
-template <class T, int Limbs>
-__device__ __noinline__ void put_general_entry(const ExactNumber<Limbs>* exact, T alpha, T beta, T* entry) {
-  const T* old = beta == T(0) ? nullptr : entry;
-  if constexpr (is_complex<T>) {
-    *entry = exact_epilogue(exact[0], exact[1], alpha, beta, old);
-  } else {
-    *entry = exact_epilogue(exact[0], alpha, beta, old);
+// Adds up the residues of `count` rows, which lie in a word.
+template <class Word, int Limbs, int count>
+__device__ void add_up(const std::uint8_t* residues, std::int64_t group_stride,
+                       const RemainderTable<Limbs>& table, RemainderSum<Limbs> (&sums)[count]) {
+  constexpr int together = RemainderTable<Limbs>::together;
+  static_assert(sizeof(Word) == count);
+#pragma unroll 1
+  for (int first = 0; first < table.count; first += together) {
+    Word words[together];
+#pragma unroll
+    for (int t = 0; t < together; ++t) {
+      words[t] = first + t < table.count ? *reinterpret_cast<const Word*>(residues) : Word{0};
+      residues += group_stride;
+    }
+#pragma unroll
+    for (int t = 0; t < together; ++t) {
+#pragma unroll
+      for (int r = 0; r < count; ++r) sums[r].add(table.of[first + t], words[t] >> 8 * r & 0xffU);
+    }
   }
 }
 
@@ -58,7 +69,7 @@ class Residues {
 #pragma unroll 1
     for (int p = 0; p < parts; ++p) {
       RemainderSum<Limbs> sum[1];
-      add_up<std::uint8_t>(data(i, j) + p * sums_.rows, sum);
+      add_up<std::uint8_t>(data(i, j) + p * sums_.rows, sums_.group_stride, table_, sum);
       exact[p] = sum[0].number(table_);
       exact[p].exponent = -(row_scale + column[p].scale);
     }
@@ -74,32 +85,12 @@ class Residues {
   __device__ void round_parts(const Block<T>& block, int e, int p, const std::uint8_t* residues,
                               RealOf<T> (&result)[rows_each]) const {
     RemainderSum<Limbs> sums[rows_each];
-    add_up<std::uint32_t>(residues + p * sums_.rows, sums);
+    add_up<std::uint32_t>(residues + p * sums_.rows, sums_.group_stride, table_, sums);
 #pragma unroll
     for (int r = 0; r < rows_each; ++r) {
       ExactNumber<Limbs> exact = sums[r].number(table_);
       exact.exponent = block.exponent(r, e, p);
       result[r] = rounded<RealOf<T>>(exact);
-    }
-  }
-
-  // The residues of `count` rows lie in a word.
-  template <class Word, int count>
-  __device__ void add_up(const std::uint8_t* residues, RemainderSum<Limbs> (&sums)[count]) const {
-    static_assert(sizeof(Word) == count);
-#pragma unroll 1
-    for (int first = 0; first < table_.count; first += Table::together) {
-      Word words[Table::together];
-#pragma unroll
-      for (int t = 0; t < Table::together; ++t) {
-        words[t] = first + t < table_.count ? *reinterpret_cast<const Word*>(residues) : Word{0};
-        residues += sums_.group_stride;
-      }
-#pragma unroll
-      for (int t = 0; t < Table::together; ++t) {
-#pragma unroll
-        for (int r = 0; r < count; ++r) sums[r].add(table_.of[first + t], words[t] >> 8 * r & 0xffU);
-      }
     }
   }
 

@@ -11,8 +11,9 @@
 
 namespace kintsugi::core::cuda {
 
-__device__ inline bool holds(const DeviceCondition& condition) {
-  return condition.choice == nullptr || condition.choice->rung == condition.rung;
+// Of a step of several entries, for one of them.
+__device__ inline bool holds(const DeviceCondition& condition, std::int64_t entry = 0) {
+  return condition.choice == nullptr || condition.choice[entry].rung == condition.rung;
 }
 
 template <class T>

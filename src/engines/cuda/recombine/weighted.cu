@@ -15,7 +15,8 @@ class Weighted {
  public:
   static constexpr int parts = static_cast<int>(parts_of<T>);
 
-  __device__ explicit Weighted(const WeightedSums& sums) : sums_(sums) {}
+  __device__ Weighted(const WeightedSums& sums, const DeviceCondition& condition)
+      : sums_(sums), choice_(condition.choice) {}
 
   __device__ static bool takes(const Scalars<T>& scalars) { return scalars.alpha != T(0); }
 
@@ -38,7 +39,7 @@ class Weighted {
     for (int p = 0; p < parts; ++p) {
       Sum sum(sums_.smallest_exponent);
       const Part* part = data(i, j) + p * sums_.rows;
-      for (int g = 0; g < sums_.groups; ++g) sum.add(sums_.exponents[g], part[g * sums_.group_stride]);
+      for (int g = 0; g < sums_.groups; ++g) sum.add(exponent(g), part[g * sums_.group_stride]);
       product[p] = times_power_of_two(sum.value(), -(row_scale + column[p].scale));
     }
     *entry = entry_of(product, scalars, scalars.beta == T(0) ? nullptr : entry);
@@ -54,6 +55,10 @@ class Weighted {
       std::max<int>(1, (sizeof(Part) == 4 ? 4 : 2) / parts / (sizeof(T) == 16 ? 2 : 1));
   static_assert(Block<T>::columns_each % at_once == 0);
 
+  __device__ int exponent(int group) const {
+    const int exponent = sums_.exponents[group];
+    return exponent == fitted_exponent ? -choice_->fit.residual.residual_exponent : exponent;
+  }
   __device__ const Part* data(std::int64_t i, std::int64_t j) const {
     return static_cast<const Part*>(sums_.data) + i + parts * j * sums_.rows;
   }
@@ -70,6 +75,7 @@ class Weighted {
     }
 #pragma unroll 1
     for (int g = 0; g < sums_.groups; ++g) {
+      const int weight = exponent(g);
       Together<Part> together[at_once][parts];
 #pragma unroll
       for (int e = 0; e < at_once; ++e) {
@@ -83,7 +89,7 @@ class Weighted {
 #pragma unroll
         for (int p = 0; p < parts; ++p) {
 #pragma unroll
-          for (int r = 0; r < rows_each; ++r) sums[e][p][r].add(sums_.exponents[g], together[e][p].of[r]);
+          for (int r = 0; r < rows_each; ++r) sums[e][p][r].add(weight, together[e][p].of[r]);
         }
       }
     }
@@ -120,6 +126,7 @@ class Weighted {
   }
 
   const WeightedSums& sums_;
+  const DeviceChoice* choice_;
 };
 
 }  // namespace
@@ -128,7 +135,7 @@ class Weighted {
 #define KINTSUGI_WEIGHTED(name, T, Part, blocks)                                                 \
   extern "C" __global__ void __launch_bounds__(block_threads, blocks)                            \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ WeightedSums sums) { \
-    recombine_tile<T>(tile, Weighted<T, Part>(sums));                                            \
+    recombine_tile<T>(tile, Weighted<T, Part>(sums, tile.condition));                            \
   }
 KINTSUGI_WEIGHTED(weighted_f32_of_floats, float, float, 3)
 KINTSUGI_WEIGHTED(weighted_f64_of_floats, double, float, 3)

@@ -2,6 +2,7 @@
 #include <climits>
 
 #include "engines/cuda/splits/alpha.cuh"
+#include "engines/cuda/splits/report.cuh"
 
 namespace kintsugi::core::cuda {
 
@@ -58,20 +59,11 @@ __device__ std::int32_t first_rung(const DeviceRungs& rungs, const RangeSummary&
   return DeviceChoice::none;
 }
 
-__device__ void count(std::int64_t& counter) {
-  atomicAdd(reinterpret_cast<unsigned long long*>(&counter), 1ULL);
-}
-
-// Calls in several streams may add to one report.
-__device__ void add_to_report(DeviceReport& report, const DeviceChoice& choice) {
-  switch (choice.rung) {
-    case DeviceChoice::scaled: count(report.scaled); return;
-    case DeviceChoice::none: count(report.unreachable); break;
-    default: count(report.entries[choice.rung]);
-  }
-  if (!choice.a.finite || !choice.b.finite) count(report.special);
-  atomicMax(&report.largest_span_a, choice.a.largest_span);
-  atomicMax(&report.largest_span_b, choice.b.largest_span);
+__device__ DeviceFit fit_of(const DeviceRungs& rungs, const DeviceChoice& choice) {
+  DeviceFit fit;
+  fit.residual = fit_residual(rungs.format, rungs.residual_exponent, max(choice.a.largest, choice.b.largest));
+  fit.weight = static_cast<float>(power_of_two(-fit.residual.residual_exponent));
+  return fit;
 }
 
 }  // namespace
@@ -82,13 +74,20 @@ extern "C" __global__ void __launch_bounds__(choice_threads)
   if (is_zero(task.alpha)) {
     choice.rung = DeviceChoice::scaled;
   } else {
-    choice.a = summarize_by_block(task.ranges[0], task.vectors[0]);
-    choice.b = summarize_by_block(task.ranges[1], task.vectors[1]);
+    const std::int64_t entry = blockIdx.x;
+    choice.a = summarize_by_block(task.ranges[0] + entry * task.entry_ranges[0], task.vectors[0]);
+    choice.b = summarize_by_block(task.ranges[1] + entry * task.entry_ranges[1], task.vectors[1]);
     choice.rung = first_rung(task.rungs, choice.a, choice.b);
   }
   if (threadIdx.x != 0) return;
-  *task.choice = choice;
-  if (task.report != nullptr) add_to_report(*task.report, choice);
+  const bool fits = task.rungs.fits && choice.rung >= 0;
+  if (fits) choice.fit = fit_of(task.rungs, choice);
+  task.choice[blockIdx.x] = choice;
+  if (task.report == nullptr) return;
+  add_to_report(*task.report, choice);
+  if (!fits) return;
+  count(task.report->fitted);
+  task.report->fit = choice.fit.residual;
 }
 
 }  // namespace kintsugi::core::cuda

@@ -5,6 +5,7 @@
 
 #include "engines/cuda/splits/integer_elements.hpp"
 #include "engines/cuda/splits/magnitudes.hpp"
+#include "engines/cuda/splits/operands.cuh"
 #include "engines/cuda/splits/scaling.hpp"
 #include "engines/cuda/splits/split_task.hpp"
 
@@ -53,13 +54,15 @@ __device__ void split_into_any_residues(const SplitRule& rule, double x, int sca
 template <ElementKind kind, class Store>
 __device__ void split_any(const SplitRule& rule, double x, int scale, Store&& store) {
   if constexpr (kind == ElementKind::digits) return split_into_digits(rule, x, scale, store);
-  if constexpr (kind == ElementKind::residues) return split_into_any_residues(rule, x, scale, store);
+  if constexpr (kind == ElementKind::residues || kind == ElementKind::wide_residues)
+    return split_into_any_residues(rule, x, scale, store);
   if constexpr (kind != ElementKind::any) return split_into_residuals(rule, x, scale, store);
   switch (rule.kind) {
     case SplitKind::hi_lo: return split_into_residuals(rule, x, scale, store);
     case SplitKind::fixed: return split_into_digits(rule, x, scale, store);
     case SplitKind::magnitude:
       return store(0, static_cast<std::uint64_t>(times_power_of_two(x < 0 ? -x : x, scale)));
+    case SplitKind::magnitude_above: return store(0, magnitude_above(x, scale));
     case SplitKind::residues: return split_into_any_residues(rule, x, scale, store);
     case SplitKind::successive: return;
   }
@@ -80,14 +83,30 @@ __device__ inline SplitRule rule_of(const SplitTask& task) {
   return rule;
 }
 
+// Kernels of kinds that know no fit do not look for one.
+__device__ inline SplitRule fitted_rule_of(const SplitTask& task, ElementKind kind) {
+  SplitRule rule = rule_of(task);
+  if ((kind == ElementKind::fitted || kind == ElementKind::any) && task.fit != nullptr) {
+    const ResidualFit fit = task.fit->residual;
+    rule.residual_exponent = fit.residual_exponent;
+    rule.first_rounding = fit.first_rounding;
+  }
+  return rule;
+}
+
+// Of the entry of the batch that the block works on.
+__device__ inline std::byte* slices_of(const SplitTask& task) {
+  return task.slices + entry_of_block() * task.entry_bytes;
+}
+
 // By the functions of arith/split_rule.hpp. Not inlined: most elements never need it.
 template <ElementKind kind>
 __device__ __noinline__ void write_any(const SplitTask& task, int scale, double x, std::int64_t place) {
-  const SplitRule rule = rule_of(task);
+  const SplitRule rule = fitted_rule_of(task, kind);
   const int bytes = task.format.storage_bytes;
   const double finite = x - x == 0 ? x : 0.0;
   split_any<kind>(rule, finite, scale, [&](int s, std::uint64_t pattern) {
-    store_pattern(task.slices + (s * task.slice_stride + place) * bytes, bytes, pattern);
+    store_pattern(slices_of(task) + (s * task.slice_stride + place) * bytes, bytes, pattern);
   });
 }
 
@@ -170,7 +189,8 @@ __device__ void take_rounded_slice(float (&rest)[count], bool last, std::byte* t
 
 // Cut bits know no gradual underflow: below the normal numbers they are a zero with its sign, and all is rest.
 template <ElementKind kind, int count>
-__device__ void take_cut_slice(float (&rest)[count], float smallest_normal, std::byte* target) {
+__device__ void take_cut_slice(float (&rest)[count], std::byte* target) {
+  constexpr float smallest_normal = kind == ElementKind::fp16 ? 0x1p-14F : 0x1p-126F;
   float kept[count];
   float below[count];
 #pragma unroll
@@ -192,7 +212,6 @@ struct FloatingSplit {
   float first = 1;  // 2^scale in two factors, or in one where FP32 has it: what is plain is exact either way
   float second = 1;
   float residual = 1;
-  float smallest_normal = 0;
   int slices = 0;
   Rounding first_rounding = Rounding::nearest_even;
   Rounding residual_rounding = Rounding::nearest_even;
@@ -200,12 +219,12 @@ struct FloatingSplit {
   std::byte* target = nullptr;  // of the vector's first element
 
   FloatingSplit() = default;
-  __device__ FloatingSplit(const SplitTask& task, const Scaling& scaling, std::int64_t vector)
-      : residual(static_cast<float>(power_of_two(task.rule.residual_exponent))),
-        smallest_normal(static_cast<float>(power_of_two(task.format.min_exponent))), slices(task.rule.slices),
-        first_rounding(task.rule.first_rounding), residual_rounding(task.rule.residual_rounding),
+  __device__ FloatingSplit(const SplitTask& task, const SplitRule& rule, const Scaling& scaling,
+                           std::int64_t vector)
+      : residual(static_cast<float>(power_of_two(rule.residual_exponent))), slices(task.rule.slices),
+        first_rounding(rule.first_rounding), residual_rounding(task.rule.residual_rounding),
         slice_bytes(task.slice_stride * task.format.storage_bytes),
-        target(task.slices + vector * task.vector_stride * task.format.storage_bytes) {
+        target(slices_of(task) + vector * task.vector_stride * task.format.storage_bytes) {
     const bool at_once = scaling.scale >= -126 && scaling.scale <= 127;
     first = static_cast<float>(at_once ? scaling.first * scaling.second : scaling.first);
     second = at_once ? 1.0F : static_cast<float>(scaling.second);
@@ -220,7 +239,7 @@ __device__ void take_slice(const FloatingSplit& split, Rounding rounding, float 
   } else if (rounding == Rounding::towards_zero) {
     take_rounded_slice<kind, false>(rest, last, target);
   } else {
-    take_cut_slice<kind>(rest, split.smallest_normal, target);
+    take_cut_slice<kind>(rest, target);
   }
 }
 
@@ -268,7 +287,7 @@ __device__ void write_quantised(const SplitTask& task, const Scaling& scaling, c
   float rest[count];
 #pragma unroll
   for (int i = 0; i < count; ++i) rest[i] = x[i] * first * second;
-  std::byte* target = task.slices + place;
+  std::byte* target = slices_of(task) + place;
   for (int s = 0; s < task.rule.slices; ++s) {
     constexpr float units = 0x1.8p23F;  // FP32 numbers beside it have integers as their last bits
     std::uint32_t integers[count];
@@ -297,7 +316,7 @@ __device__ void write_digits(const SplitTask& task, const Scaling& scaling, cons
                              std::int64_t place) {
   ByteDigits digits[count];
   to_digits(scaling, x, digits);
-  std::byte* target = task.slices + place + (task.rule.slices - 1) * task.slice_stride;
+  std::byte* target = slices_of(task) + place + (task.rule.slices - 1) * task.slice_stride;
   for (int s = task.rule.slices - 1; s >= 0; --s) {
     std::uint32_t integers[count];
 #pragma unroll
@@ -312,11 +331,20 @@ __device__ void write_digits(const SplitTask& task, const Scaling& scaling, cons
 }
 
 template <class Source, int count>
+__device__ void to_digits(const Scaling& scaling, const Source (&x)[count], WideByteDigits (&digits)[count]) {
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    const double scaled = static_cast<double>(x[i]) * scaling.first * scaling.second;
+    digits[i] = wide_balanced_digits(any_rounded_to_integer(scaled));
+  }
+}
+
+template <class Digits, class Source, int count>
 __device__ void write_residues(const SplitTask& task, const Scaling& scaling, const Source (&x)[count],
                                std::int64_t place) {
-  ByteDigits digits[count];
+  Digits digits[count];
   to_digits(scaling, x, digits);
-  std::byte* target = task.slices + place;
+  std::byte* target = slices_of(task) + place;
   for (int t = 0; t < task.rule.slices; ++t) {
     const ByteModulus modulus = modulus_table.of_bytes[t];
     std::uint32_t integers[count];
@@ -331,13 +359,13 @@ __device__ void write_residues(const SplitTask& task, const Scaling& scaling, co
 // Writes slices of a vector, a few elements at a time.
 template <ElementKind kind>
 class VectorWriter {
-  static constexpr bool floating =
-      kind == ElementKind::fp16 || kind == ElementKind::bf16 || kind == ElementKind::tf32;
+  static constexpr bool floating = is_floating(kind);
+  static constexpr ElementKind arithmetic = kind == ElementKind::fitted ? ElementKind::fp16 : kind;
 
  public:
   __device__ VectorWriter(const SplitTask& task, const Scaling& scaling, std::int64_t vector)
-      : task_(task), scaling_(scaling), place_(vector * task.vector_stride) {
-    if constexpr (floating) split_ = FloatingSplit(task, scaling, vector);
+      : task_(task), scaling_(scaling), vector_(static_cast<std::int32_t>(vector)) {
+    if constexpr (floating) split_ = FloatingSplit(task, fitted_rule_of(task, kind), scaling, vector);
   }
 
   // Elements `first` ... first + count - 1, in shared memory, `step` apart; aligned: the first to 16 bytes.
@@ -346,25 +374,30 @@ class VectorWriter {
     if (kind == ElementKind::any || !scaling_.plain) {
 #pragma unroll 1
       for (int i = 0; i < count; ++i)
-        write_any<kind>(task_, scaling_.scale, elements[i * step], place_ + first + i);
+        write_any<kind>(task_, scaling_.scale, elements[i * step], place(first + i));
       return;
     }
     if constexpr (kind != ElementKind::any) {
       Source x[count];
       load<count, step, aligned>(elements, x);
       if constexpr (floating) {
-        write_floating<kind>(split_, x, first);
+        write_floating<arithmetic>(split_, x, first);
       } else if constexpr (kind == ElementKind::quantised) {
-        write_quantised(task_, scaling_, x, place_ + first);
+        write_quantised(task_, scaling_, x, place(first));
       } else if constexpr (kind == ElementKind::digits) {
-        write_digits(task_, scaling_, x, place_ + first);
+        write_digits(task_, scaling_, x, place(first));
       } else {
-        write_residues(task_, scaling_, x, place_ + first);
+        using Digits = std::conditional_t<kind == ElementKind::residues, ByteDigits, WideByteDigits>;
+        write_residues<Digits>(task_, scaling_, x, place(first));
       }
     }
   }
 
  private:
+  __device__ std::int64_t place(std::int64_t element) const {
+    return vector_ * task_.vector_stride + element;
+  }
+
   template <int count, int step, bool aligned, class Source>
   __device__ static void load(const Source* elements, Source (&x)[count]) {
     if constexpr (step == 1 && aligned) {
@@ -381,7 +414,7 @@ class VectorWriter {
 
   const SplitTask& task_;
   Scaling scaling_;
-  std::int64_t place_;
+  std::int32_t vector_;  // slices of more are larger than any memory
   FloatingSplit split_;
 };
 
@@ -392,18 +425,21 @@ __device__ void write_zeros(const SplitTask& task, std::int64_t place) {
   for (int s = 0; s < task.rule.slices; ++s) {
 #pragma unroll
     for (int i = 0; i < count; ++i)
-      store_pattern(task.slices + (s * task.slice_stride + place + i) * bytes, bytes, 0);
+      store_pattern(slices_of(task) + (s * task.slice_stride + place + i) * bytes, bytes, 0);
   }
 }
 
 // The range that a vector has with its scale, written; `found` where it was not known.
 __device__ inline Scaling finish_range(const SplitTask& task, ElementKind kind, std::int64_t vector,
                                        const VectorRange& found) {
-  VectorRange range = task.ranges_known ? task.ranges[vector] : found;
-  const SplitRule rule = rule_of(task);
+  VectorRange& known = range_of(task, vector);
+  VectorRange range = task.ranges_known ? known : found;
+  const SplitRule rule = fitted_rule_of(task, kind);
   set_scale(range, rule);
-  task.ranges[vector] = range;
-  return scaling_of(kind, range, rule, task.format);
+  known = range;
+  const bool fitted = kind == ElementKind::fitted;
+  return scaling_of(kind, range, rule,
+                    fitted ? largest_fitting_bound(rule, task.format) : task.largest_bound);
 }
 
 }  // namespace kintsugi::core::cuda

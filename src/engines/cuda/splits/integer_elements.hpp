@@ -1,4 +1,4 @@
-// Digits and residues of an integer of 63 bits at four bytes an instruction.
+// Digits and residues of integers at four bytes an instruction.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,31 @@ KINTSUGI_HOST_DEVICE constexpr ByteDigits balanced_digits(std::int64_t integer) 
   return {static_cast<std::uint32_t>(digits), static_cast<std::uint32_t>(digits >> 32)};
 }
 
+// The same of integers of at most 94 bits, in twelve digits.
+struct WideByteDigits {
+  ByteDigits low;
+  std::uint32_t top;
+};
+
+// `integer` is one, of magnitude below 2^94: its two parts are integers that double holds.
+KINTSUGI_HOST_DEVICE constexpr WideByteDigits wide_balanced_digits(double integer) {
+  __extension__ using Wide = unsigned __int128;
+  constexpr int part = 48;
+  constexpr Wide halves = static_cast<Wide>(0x00808080U) << 64 | 0x8080808080808080U;
+  const double high = rounded_to_integer(integer * power_of_two(-part));
+  const double low = integer - high * power_of_two(part);
+  const Wide sum = (static_cast<Wide>(static_cast<std::int64_t>(high)) << part) +
+                   static_cast<Wide>(static_cast<std::int64_t>(low));
+  const Wide digits = (sum + halves) ^ halves;
+  return {{static_cast<std::uint32_t>(digits), static_cast<std::uint32_t>(digits >> 32)},
+          static_cast<std::uint32_t>(digits >> 64)};
+}
+
 // One modulus: 256^i modulo it in balanced form, and what finds the residue of their sum.
 struct ByteModulus {
   std::uint32_t low = 0;
   std::uint32_t high = 0;
+  std::uint32_t top = 0;
   std::int32_t modulus = 0;
   std::uint32_t inverse = 0;  // 2^32 / modulus, rounded up
   std::int32_t offset = 0;    // congruent to modulus - 128, makes sums positive
@@ -33,12 +54,13 @@ struct ByteModulus {
 constexpr ByteModulus byte_modulus(int modulus) {
   ByteModulus result;
   int power = 1 % modulus;
-  for (int i = 0; i < 8; ++i) {
+  std::uint32_t* const words[] = {&result.low, &result.high, &result.top};
+  for (int i = 0; i < 12; ++i) {
     const auto weight = static_cast<std::uint32_t>(power > 127 ? power - modulus : power) & 0xffU;
-    (i < 4 ? result.low : result.high) |= weight << (8 * (i % 4));
+    *words[i / 4] |= weight << (8 * (i % 4));
     power = 256 * power % modulus;
   }
-  constexpr int most = 8 * 128 * 128;  // of a sum of eight products
+  constexpr int most = 12 * 128 * 128;  // of a sum of twelve products
   result.modulus = modulus;
   result.inverse = static_cast<std::uint32_t>(((std::uint64_t{1} << 32) + modulus - 1) / modulus);
   result.offset = (most / modulus + 2) * modulus + modulus - 128;
@@ -56,14 +78,26 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t add_byte_products(std::uint32_t a, s
 #endif
 }
 
-// The residue from 128 - modulus to 127. Sums are below 2^19, and so the quotient is exact: 2^19 (inverse modulus - 2^32)
-// < 2^32.
-KINTSUGI_HOST_DEVICE constexpr std::int32_t byte_residue(ByteDigits digits, const ByteModulus& modulus) {
-  const std::int32_t sum = add_byte_products(digits.high, modulus.high,
-                                             add_byte_products(digits.low, modulus.low, modulus.offset));
+// The residue from 128 - modulus to 127 of digits' products and the modulus' offset. Sums are below 2^19, and so the
+// quotient is exact: 2^19 (inverse modulus - 2^32) < 2^32.
+KINTSUGI_HOST_DEVICE constexpr std::int32_t residue_of_bytes(std::int32_t sum, const ByteModulus& modulus) {
   const auto quotient = static_cast<std::int32_t>(
       (static_cast<std::uint64_t>(static_cast<std::uint32_t>(sum)) * modulus.inverse) >> 32);
   return sum - quotient * modulus.modulus + 128 - modulus.modulus;
+}
+
+KINTSUGI_HOST_DEVICE constexpr std::int32_t sum_of_bytes(ByteDigits digits, const ByteModulus& modulus) {
+  return add_byte_products(digits.high, modulus.high,
+                           add_byte_products(digits.low, modulus.low, modulus.offset));
+}
+
+KINTSUGI_HOST_DEVICE constexpr std::int32_t byte_residue(ByteDigits digits, const ByteModulus& modulus) {
+  return residue_of_bytes(sum_of_bytes(digits, modulus), modulus);
+}
+KINTSUGI_HOST_DEVICE constexpr std::int32_t byte_residue(const WideByteDigits& digits,
+                                                         const ByteModulus& modulus) {
+  const std::int32_t sum = sum_of_bytes(digits.low, modulus);
+  return residue_of_bytes(add_byte_products(digits.top, modulus.top, sum), modulus);
 }
 
 }  // namespace kintsugi::core::cuda

@@ -7,8 +7,18 @@
 
 namespace kintsugi::core::cuda {
 
-__device__ inline bool is_left_out(const DeviceCondition& condition) {
-  return condition.choice != nullptr && condition.choice->rung != condition.rung;
+// What a block works on, counted from the first entry of its launch.
+__device__ inline std::int64_t entry_of_block() { return blockIdx.y; }
+
+// What serves several entries is left out where none takes the rung.
+__device__ inline bool is_left_out(const SplitTasks& tasks) {
+  const DeviceCondition& condition = tasks.condition;
+  if (condition.choice == nullptr) return false;
+  if (tasks.served_entries == 1) return condition.choice[entry_of_block()].rung != condition.rung;
+  bool taken = false;
+  for (std::int64_t entry = threadIdx.x; entry < tasks.served_entries; entry += blockDim.x)
+    taken = taken || condition.choice[entry].rung == condition.rung;
+  return __syncthreads_or(taken ? 1 : 0) == 0;
 }
 
 // The entry of the batch. Where k is 0 there need not be any.
@@ -44,8 +54,9 @@ __device__ inline double any_element(const DeviceMatrix& matrix, std::int64_t en
   }
 }
 
-// Sixteen bytes of an operand on their way to shared memory, without a register; zeros behind the first `bytes` of them.
-// Complete for the thread after await_copies().
+// Sixteen bytes of an operand on their way to shared memory, without a register; zeros where `bytes` is 0. (Fewer bytes than
+// sixteen would be read as they should, but memcheck takes them for sixteen.) Complete for the thread after
+// await_copies().
 template <class Source>
 __device__ void copy_aligned(Source* shared, const Source* source, int bytes) {
   const auto target = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
@@ -85,6 +96,16 @@ __device__ void add_over_lanes(Magnitudes<T>& magnitudes, unsigned lanes) {
     other.flags = __shfl_xor_sync(~0U, magnitudes.flags, lane);
     magnitudes.add(other);
   }
+}
+
+// The block's own.
+template <class T>
+__device__ const T* matrix_start(const SplitTask& task) {
+  return matrix_start<T>(task.matrix, task.entry + entry_of_block());
+}
+
+__device__ inline VectorRange& range_of(const SplitTask& task, std::int64_t vector) {
+  return task.ranges[entry_of_block() * task.entry_ranges + vector];
 }
 
 // Which of the tasks a block belongs to, and its number there.

@@ -7,12 +7,11 @@
 
 namespace kintsugi::core::cuda {
 
+// The grid's second extent is entries; what has one is that of the launch's first.
 struct RangesTask {
   DeviceMatrix matrix;
   std::int64_t entry = 0;
   VectorRange* ranges = nullptr;
-  std::int64_t vectors = 0;
-  std::int64_t length = 0;
   std::int64_t blocks = 0;  // of threads
 };
 
@@ -28,9 +27,11 @@ struct RangesTasks {
   Alpha alpha;
 };
 
+// A block of threads for each entry.
 struct ChoiceTask {
   const VectorRange* ranges[2] = {};
   std::int64_t vectors[2] = {};
+  std::int64_t entry_ranges[2] = {};  // from entry to entry; 0: all have the same
   Alpha alpha;
   DeviceRungs rungs;
   DeviceChoice* choice = nullptr;

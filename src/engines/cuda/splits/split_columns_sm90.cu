@@ -1,14 +1,14 @@
 // Splits of vectors that lie beside each other, element by element: the blocks of a cluster hold a panel of vectors, a
-// part of k each, read it once and write it transposed.
+// part of k each, read it once and write it transposed. The other operand's vectors may lie the other way, in clusters
+// of their own: then its blocks are those of rows.cuh.
 #include "engines/cuda/splits/cluster.cuh"
-#include "engines/cuda/splits/elements.cuh"
-#include "engines/cuda/splits/operands.cuh"
+#include "engines/cuda/splits/rows.cuh"
 
 namespace kintsugi::core::cuda {
 
 namespace {
 
-template <class Source>
+template <class Source, int blocks>
 struct Panel {
   static constexpr int width = panel_bytes / sizeof(Source);  // vectors
   static constexpr int chunk = sizeof(uint4) / sizeof(Source);
@@ -17,18 +17,26 @@ struct Panel {
 
   // Elements of a block's part of k.
   __device__ static int length(const SplitTask& task) {
-    return static_cast<int>(task.vector_stride / blocks_of_cluster());
+    return static_cast<int>(task.vector_stride) / blocks;
   }
   __device__ static int place(int v, int p) {
     return p / panel_group * group_pitch + p % panel_group * width + v;
   }
 };
 
-// What the blocks of a cluster tell each other of their vectors.
+// What a block tells the others of a vector.
 template <class Source>
+struct alignas(sizeof(uint4)) Message {
+  Magnitudes<Source> magnitudes;
+};
+
+template <class Source, int blocks>
 struct PanelRanges {
-  Magnitudes<Source> magnitudes[Panel<Source>::width];
-  Scaling scalings[Panel<Source>::width];
+  static constexpr int width = panel_bytes / sizeof(Source);
+  Magnitudes<Source> magnitudes[width];  // of the block's part
+  Message<Source> received[width][blocks];
+  Mailbox mailbox;
+  Scaling scalings[width];
 };
 
 template <class Source>
@@ -43,22 +51,21 @@ __device__ void add_shared(Magnitudes<Source>& target, const Magnitudes<Source>&
   if (magnitudes.flags != 0) atomicOr(&target.flags, magnitudes.flags);
 }
 
-// This block's part into shared memory, zeros past the operand. A thread stays with its vectors.
-template <class Source>
-__device__ void load_part(const SplitTask& task, std::int64_t first_vector, std::int64_t first_element,
-                          Source* part, PanelRanges<Source>& ranges) {
-  using Shape = Panel<Source>;
+// This block's part is on its way into shared memory, zeros past the operand. A thread stays with its vectors.
+template <class Shape, class Source>
+__device__ void start_loading(const SplitTask& task, std::int64_t first_vector, std::int64_t first_element,
+                              Source* part) {
   const int v = static_cast<int>(threadIdx.x) % Shape::lanes * Shape::chunk;
   const int length = Shape::length(task);
   const int step = static_cast<int>(blockDim.x) / Shape::lanes;
   const int first = static_cast<int>(threadIdx.x) / Shape::lanes;
   const std::int64_t stride = task.matrix.column_stride;
-  const Source* source = matrix_start<Source>(task.matrix, task.entry) + task.first + first_vector + v +
-                         (first_element + first) * stride;
-  const bool aligned =
-      reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0 && stride % Shape::chunk == 0;
+  const Source* source =
+      matrix_start<Source>(task) + task.first + first_vector + v + (first_element + first) * stride;
   const std::int64_t vectors = std::min<std::int64_t>(task.vectors - first_vector - v, Shape::chunk);
   const int bytes = vectors > 0 ? static_cast<int>(vectors * sizeof(Source)) : 0;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0 &&
+                       stride % Shape::chunk == 0 && bytes % sizeof(uint4) == 0;
   const auto inside = static_cast<int>(std::min<std::int64_t>(task.length - first_element, length));
   // Steps are of whole groups, so that a thread keeps its place in them.
   const int shared_step = Shape::place(0, step);
@@ -71,14 +78,23 @@ __device__ void load_part(const SplitTask& task, std::int64_t first_vector, std:
     for (int p = first; p < length; p += step, source += source_step, target += shared_step)
       copy_unaligned(target, source, p < inside ? bytes : 0);
   }
-  await_copies();
+}
+
+// Of what this thread loaded.
+template <class Shape, class Source, int blocks>
+__device__ void find_magnitudes(const SplitTask& task, const Source* part,
+                                PanelRanges<Source, blocks>& ranges) {
+  const int v = static_cast<int>(threadIdx.x) % Shape::lanes * Shape::chunk;
+  const int step = static_cast<int>(blockDim.x) / Shape::lanes;
+  const int first = static_cast<int>(threadIdx.x) / Shape::lanes;
+  const int shared_step = Shape::place(0, step);
   Magnitudes<Source> magnitudes[Shape::chunk];
-  target = part + Shape::place(v, first);
-  for (int p = first; p < length; p += step) {
+  const Source* place = part + Shape::place(v, first);
+  for (int p = first; p < Shape::length(task); p += step) {
     Source x[Shape::chunk];
-    read_chunk(target, x);
+    read_chunk(place, x);
     Magnitudes<Source>::add_each(magnitudes, x);
-    target += shared_step;
+    place += shared_step;
   }
 #pragma unroll
   for (int i = 0; i < Shape::chunk; ++i) {
@@ -87,34 +103,48 @@ __device__ void load_part(const SplitTask& task, std::int64_t first_vector, std:
   }
 }
 
-// Ranges of the panel's vectors from those of all parts. Every block finds them, the first one writes them.
-template <class Source, ElementKind kind>
-__device__ void finish_ranges(const SplitTask& task, std::int64_t first_vector, PanelRanges<Source>& ranges) {
-  const std::int64_t vector = first_vector + threadIdx.x;
-  if (threadIdx.x < Panel<Source>::width && vector < task.vectors) {
-    Magnitudes<Source> magnitudes;
-    for (unsigned block = 0; block < blocks_of_cluster(); ++block)
-      magnitudes.add(*of_block(&ranges.magnitudes[threadIdx.x], block));
-    VectorRange range = task.ranges_known ? task.ranges[vector] : magnitudes.range();
+// Threads beside each other tell one block each of the same vector.
+template <class Source, int blocks>
+__device__ void send_magnitudes(PanelRanges<Source, blocks>& ranges) {
+  const unsigned sender = block_in_cluster();
+  for (int i = static_cast<int>(threadIdx.x); i < ranges.width * blocks; i += static_cast<int>(blockDim.x)) {
+    const int v = i / blocks;
+    ranges.mailbox.send(Message<Source>{ranges.magnitudes[v]}, ranges.received[v][sender], i % blocks);
+  }
+}
+
+// Ranges of the panel's vectors from those of all parts; threads beside each other have one part each. Every block finds
+// the ranges, the first one writes them.
+template <ElementKind kind, int blocks, class Source>
+__device__ void finish_ranges(const SplitTask& task, std::int64_t first_vector,
+                              PanelRanges<Source, blocks>& ranges) {
+  ranges.mailbox.wait();
+  for (int i = static_cast<int>(threadIdx.x); i < ranges.width * blocks; i += static_cast<int>(blockDim.x)) {
+    const int v = i / blocks;
+    const std::int64_t vector = first_vector + v;
+    Magnitudes<Source> magnitudes = ranges.received[v][i % blocks].magnitudes;
+    add_over_lanes(magnitudes, blocks - 1);
+    if (i % blocks != 0 || vector >= task.vectors) continue;
+    VectorRange& known = range_of(task, vector);
+    VectorRange range = task.ranges_known ? known : magnitudes.range();
     const SplitRule rule = rule_of(task);
     set_scale(range, rule);
     if (block_in_cluster() == 0) {
       if (task.ranges_known) {
-        task.ranges[vector].scale = range.scale;
+        known.scale = range.scale;
       } else {
-        task.ranges[vector] = range;
+        known = range;
       }
     }
-    ranges.scalings[threadIdx.x] = scaling_of(kind, range, rule, task.format);
+    ranges.scalings[v] = scaling_of(kind, range, rule, task.largest_bound);
   }
 }
 
 // Four threads beside each other have four vectors, the next four the next group of elements: eight neighbouring groups of
 // fp16 are a line of memory.
-template <class Source, ElementKind kind>
+template <class Shape, ElementKind kind, class Source, int blocks>
 __device__ void write_part(const SplitTask& task, std::int64_t first_vector, std::int64_t first_element,
-                           const Source* part, const PanelRanges<Source>& ranges) {
-  using Shape = Panel<Source>;
+                           const Source* part, const PanelRanges<Source, blocks>& ranges) {
   constexpr int beside = 4;
   constexpr int warps_across = Shape::width / beside;  // all threads together are a multiple of these
   constexpr int groups_of_warp = 32 / beside;
@@ -136,25 +166,41 @@ __device__ void write_part(const SplitTask& task, std::int64_t first_vector, std
   }
 }
 
-template <class Source, ElementKind kind>
-__device__ void split_columns(const SplitTasks& tasks) {
-  if (is_left_out(tasks.condition)) return;
+template <class Source, ElementKind kind, int blocks>
+__device__ void split_columns(const SplitTask& task, std::int64_t block) {
+  using Shape = Panel<Source, blocks>;
   extern __shared__ __align__(sizeof(uint4)) unsigned char memory[];
-  __shared__ PanelRanges<Source> ranges;
+  __shared__ PanelRanges<Source, blocks> ranges;
   auto* part = reinterpret_cast<Source*>(memory);
+  const std::int64_t first_vector = block / blocks * Shape::width;
+  const std::int64_t first_element = block_in_cluster() * Shape::length(task);
+  start_loading<Shape>(task, first_vector, first_element, part);
+  if (threadIdx.x < Shape::width) ranges.magnitudes[threadIdx.x] = {};
+  if (threadIdx.x == 0) ranges.mailbox.open();
+  __syncthreads();
+  arrive_at_cluster();
+  if (threadIdx.x == 0) ranges.mailbox.expect(sizeof ranges.received);
+  await_copies();
+  find_magnitudes<Shape>(task, part, ranges);
+  __syncthreads();
+  await_cluster();  // the others' mailboxes are open
+  send_magnitudes(ranges);
+  finish_ranges<kind>(task, first_vector, ranges);
+  __syncthreads();
+  write_part<Shape, kind>(task, first_vector, first_element, part, ranges);
+}
+
+// All blocks of a cluster belong to one task: the blocks of each are whole clusters.
+template <class Source, ElementKind kind, int blocks>
+__device__ void split_either_way(const SplitTasks& tasks) {
+  if (is_left_out(tasks)) return;
   std::int64_t block = blockIdx.x;
   const SplitTask& task = task_of_block(tasks, block);
-  const std::int64_t first_vector = block / blocks_of_cluster() * Panel<Source>::width;
-  const std::int64_t first_element = block_in_cluster() * Panel<Source>::length(task);
-  if (threadIdx.x < Panel<Source>::width) ranges.magnitudes[threadIdx.x] = {};
-  __syncthreads();
-  load_part(task, first_vector, first_element, part, ranges);
-  synchronize_cluster();
-  finish_ranges<Source, kind>(task, first_vector, ranges);
-  arrive_at_cluster_relaxed();
-  __syncthreads();
-  write_part<Source, kind>(task, first_vector, first_element, part, ranges);
-  await_cluster();  // nobody leaves while others read its magnitudes
+  if (task.vector_threads != 0) {
+    split_rows<Source, kind>(task, block);
+  } else {
+    split_columns<Source, kind, blocks>(task, block);
+  }
 }
 
 }  // namespace
@@ -164,7 +210,7 @@ __device__ void split_columns(const SplitTasks& tasks) {
 #define KINTSUGI_SPLIT_COLUMNS(Source, kind, cluster)                                              \
   extern "C" __global__ void __cluster_dims__(cluster, 1, 1) __launch_bounds__(cluster_threads, 3) \
       split_columns_##cluster##_##Source##_##kind(const __grid_constant__ SplitTasks tasks) {      \
-    split_columns<Source, ElementKind::kind>(tasks);                                               \
+    split_either_way<Source, ElementKind::kind, cluster>(tasks);                                   \
   }
 
 KINTSUGI_SPLIT_COLUMNS(float, fp16, 8)
@@ -175,6 +221,7 @@ KINTSUGI_SPLIT_COLUMNS(float, digits, 8)
 KINTSUGI_SPLIT_COLUMNS(float, residues, 8)
 KINTSUGI_SPLIT_COLUMNS(double, digits, 8)
 KINTSUGI_SPLIT_COLUMNS(double, residues, 8)
+KINTSUGI_SPLIT_COLUMNS(double, wide_residues, 8)
 KINTSUGI_SPLIT_COLUMNS(float, fp16, 16)
 KINTSUGI_SPLIT_COLUMNS(float, bf16, 16)
 KINTSUGI_SPLIT_COLUMNS(float, tf32, 16)
@@ -183,5 +230,6 @@ KINTSUGI_SPLIT_COLUMNS(float, digits, 16)
 KINTSUGI_SPLIT_COLUMNS(float, residues, 16)
 KINTSUGI_SPLIT_COLUMNS(double, digits, 16)
 KINTSUGI_SPLIT_COLUMNS(double, residues, 16)
+KINTSUGI_SPLIT_COLUMNS(double, wide_residues, 16)
 
 }  // namespace kintsugi::core::cuda

@@ -12,19 +12,22 @@ namespace kintsugi::core::cuda {
 // How a kernel computes slices: in the hardware's own arithmetic, or as arith/split_rule.hpp has it.
 enum class ElementKind : std::uint8_t {
   any,
-  fp16,  // rounded rests of f32
+  fp16,    // rounded rests of f32
+  fitted,  // the same, by a rule that the entry's fit completes
   bf16,
   tf32,
-  quantised,  // rounded rests of f32 in int8
-  digits,     // of a grid, in int8
-  residues,   // of integers of at most 62 bits
+  quantised,      // rounded rests of f32 in int8
+  digits,         // of a grid, in int8
+  residues,       // of integers of at most 62 bits
+  wide_residues,  // of at most 94
 };
 
-// A DeviceSplit without pointers to the host.
+// A DeviceSplit without pointers to the host. What has an entry of the batch is that of the launch's first one.
 struct SplitTask {
   DeviceMatrix matrix;
   std::int64_t entry = 0;
   VectorRange* ranges = nullptr;  // of vector `first`
+  std::int64_t entry_ranges = 0;  // from entry to entry
   std::int64_t first = 0;
   std::int64_t vectors = 0;
   std::int64_t padded_vectors = 0;
@@ -32,16 +35,21 @@ struct SplitTask {
   std::int64_t vector_stride = 0;
   std::int64_t slice_stride = 0;
   std::byte* slices = nullptr;
-  SplitRule rule{};  // its format lies below
+  std::int64_t entry_bytes = 0;  // of slices, from entry to entry
+  SplitRule rule{};              // its format lies below
   Format format{};
+  std::int32_t largest_bound = 0;  // of rounded rests that the hardware's arithmetic gives (scaling.hpp)
   bool ranges_known = false;
-  std::int64_t blocks = 0;  // of threads
+  const DeviceFit* fit = nullptr;   // in the place of the rule's own
+  std::int32_t vector_threads = 0;  // that a vector has to itself, where blocks hold whole ones
+  std::int64_t blocks = 0;          // of threads
 };
 
-// One or two, in one launch.
+// One or two of equally many entries, in one launch: the grid's second extent.
 struct SplitTasks {
   SplitTask task[2];
-  DeviceCondition condition;
+  DeviceCondition condition;  // its choices: one an entry, or of all entries that are served by one
+  std::int64_t served_entries = 1;
 };
 
 // Of the kernels that read tiles.
@@ -49,8 +57,9 @@ inline constexpr std::int64_t tile_vectors = 16;
 inline constexpr std::int64_t tile_length = 64;
 inline constexpr std::int64_t tile_threads = 256;
 
-// Of the kernels whose blocks hold a vector: at most.
+// Of the kernels whose blocks hold whole vectors: of a block, at most and, where vectors are short, at least.
 inline constexpr std::int64_t rows_threads = 256;
+inline constexpr std::int64_t least_rows_threads = 128;
 
 // Of the kernels whose clusters hold panels: 64 bytes of each element's line.
 // Eight blocks are what every device with clusters takes; the H200 takes sixteen too, which hold longer vectors.

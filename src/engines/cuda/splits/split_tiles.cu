@@ -15,12 +15,11 @@ struct Tile {
 };
 
 template <class Source, ElementKind kind>
-__device__ Source read_element(const DeviceMatrix& matrix, std::int64_t entry, std::int64_t v,
-                               std::int64_t p) {
+__device__ Source read_element(const SplitTask& task, std::int64_t v, std::int64_t p) {
   if constexpr (kind == ElementKind::any) {
-    return any_element(matrix, entry, v, p);
+    return any_element(task.matrix, task.entry + entry_of_block(), v, p);
   } else {
-    return matrix_start<Source>(matrix, entry)[v * matrix.row_stride + p * matrix.column_stride];
+    return matrix_start<Source>(task)[v * task.matrix.row_stride + p * task.matrix.column_stride];
   }
 }
 
@@ -36,9 +35,9 @@ __device__ void load_tile(const SplitTask& task, std::int64_t first_vector, std:
     const int v = along_k ? e / tile_length : e % tile_vectors;
     const int p = along_k ? e % tile_length : e / tile_vectors;
     const bool inside = first_vector + v < task.vectors && first_element + p < task.length;
-    tile.element[v][p] = inside ? read_element<Source, kind>(matrix, task.entry,
-                                                             task.first + first_vector + v, first_element + p)
-                                : Source(0);
+    tile.element[v][p] =
+        inside ? read_element<Source, kind>(task, task.first + first_vector + v, first_element + p)
+               : Source(0);
   }
 }
 
@@ -73,7 +72,7 @@ __device__ void write_tile(const SplitTask& task, const Scaling& scaling, std::i
 
 template <class Source, ElementKind kind>
 __device__ void split_tiles(const SplitTasks& tasks) {
-  if (is_left_out(tasks.condition)) return;
+  if (is_left_out(tasks)) return;
   __shared__ Tile<Source> tile;
   __shared__ Scaling scalings[tile_vectors];
   std::int64_t block = blockIdx.x;
@@ -105,6 +104,7 @@ __device__ void split_tiles(const SplitTasks& tasks) {
 
 KINTSUGI_SPLIT_TILES(double, any)
 KINTSUGI_SPLIT_TILES(float, fp16)
+KINTSUGI_SPLIT_TILES(float, fitted)
 KINTSUGI_SPLIT_TILES(float, bf16)
 KINTSUGI_SPLIT_TILES(float, tf32)
 KINTSUGI_SPLIT_TILES(float, quantised)
@@ -112,5 +112,6 @@ KINTSUGI_SPLIT_TILES(float, digits)
 KINTSUGI_SPLIT_TILES(float, residues)
 KINTSUGI_SPLIT_TILES(double, digits)
 KINTSUGI_SPLIT_TILES(double, residues)
+KINTSUGI_SPLIT_TILES(double, wide_residues)
 
 }  // namespace kintsugi::core::cuda

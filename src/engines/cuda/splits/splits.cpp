@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "base/cuda_driver.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/splits/margins_task.hpp"
 #include "engines/cuda/splits/ranges_task.hpp"
+#include "engines/cuda/splits/scaling.hpp"
 #include "engines/cuda/splits/split_task.hpp"
 #include "formats/formats.hpp"
 
@@ -14,10 +17,29 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-RangesTask ranges_task(const DeviceSide& side) {
-  RangesTask task{side.matrix, side.entry, side.ranges, side.matrix.vectors(), side.matrix.length()};
-  task.blocks = divide_up(task.vectors, ranges_vectors);
-  return task;
+// A grid's second extent; of more entries there are several launches.
+constexpr std::int64_t most_entries = 65535;
+
+RangesTask ranges_task(const DeviceSide& side, std::int64_t first_entry) {
+  const std::int64_t vectors = side.matrix.vectors();
+  return {side.matrix, side.entry + first_entry, side.ranges + first_entry * vectors,
+          divide_up(vectors, ranges_vectors)};
+}
+
+MarginsTask margins_task(const DeviceMargins& of) {
+  const DeviceSide& side = of.side;
+  return {side.matrix,     side.entry, side.ranges,
+          of.top_exponent, of.margins, divide_up(side.matrix.vectors(), ranges_vectors)};
+}
+
+// Of sides with equally many entries.
+void launch_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const Alpha& alpha) {
+  static const KernelName kernel{"ranges", "find_ranges"};
+  for (std::int64_t first = 0; first < a.entries; first += most_entries) {
+    const RangesTasks tasks{{ranges_task(a, first), ranges_task(b, first)}, alpha};
+    launch(kernel, {tasks.task[0].blocks + tasks.task[1].blocks, std::min(a.entries - first, most_entries)},
+           ranges_threads, 0, queue, tasks);
+  }
 }
 
 // Where ranges of one side are there already, that side is empty.
@@ -47,7 +69,7 @@ struct KernelOfKind {
     }                                                                                    \
   }
 
-const std::array<KernelOfKind, 8> kernels{{
+const std::array<KernelOfKind, 9> kernels{{
     KINTSUGI_KERNELS_OF_KIND(f32, float, fp16),
     KINTSUGI_KERNELS_OF_KIND(f32, float, bf16),
     KINTSUGI_KERNELS_OF_KIND(f32, float, tf32),
@@ -56,7 +78,13 @@ const std::array<KernelOfKind, 8> kernels{{
     KINTSUGI_KERNELS_OF_KIND(f32, float, residues),
     KINTSUGI_KERNELS_OF_KIND(f64, double, digits),
     KINTSUGI_KERNELS_OF_KIND(f64, double, residues),
+    KINTSUGI_KERNELS_OF_KIND(f64, double, wide_residues),
 }};
+
+// Small beside its products, and so by tiles alone.
+const KernelOfKind fitted_kernel{EntryType::f32, ElementKind::fitted,
+                                 {"", ""},       {"", ""},
+                                 {"", ""},       {"split_tiles", "split_tiles_float_fitted"}};
 
 const KernelName any_kernel{"split_tiles", "split_tiles_double_any"};
 
@@ -75,7 +103,10 @@ ElementKind integer_kind(const SplitRule& rule) {
       return rule.top_exponent == int8.max_exponent && rule.residual_exponent == 8 && rule.slices <= 8
                  ? ElementKind::digits
                  : ElementKind::any;
-    case SplitKind::residues: return rule.top_exponent + 1 <= 61 ? ElementKind::residues : ElementKind::any;
+    case SplitKind::residues:
+      return rule.top_exponent + 1 <= 61   ? ElementKind::residues
+             : rule.top_exponent + 1 <= 93 ? ElementKind::wide_residues
+                                           : ElementKind::any;
     default: return ElementKind::any;
   }
 }
@@ -98,6 +129,10 @@ ElementKind kind_of(const SplitRule& rule) {
 const KernelOfKind* find_kernel(const DeviceSplit& split) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(split.slices.data) % 16 == 0;
   const ElementKind kind = kind_of(*split.rule);
+  if (split.fit != nullptr) {
+    const bool fits = aligned && kind == ElementKind::fp16 && split.side.matrix.type == EntryType::f32;
+    return fits ? &fitted_kernel : nullptr;
+  }
   for (const KernelOfKind& kernel : kernels) {
     if (aligned && kernel.kind == kind && kernel.type == split.side.matrix.type) return &kernel;
   }
@@ -122,15 +157,40 @@ std::int64_t blocks_of_cluster(Way way) {
   return way == Way::columns ? cluster_blocks : large_cluster_blocks;
 }
 
-std::int64_t shared_bytes(Way way, const KernelOfKind& kernel, const DeviceSplit& split) {
-  const std::int64_t stride = split.slices.vector_stride();
+bool is_columns(Way way) { return way == Way::columns || way == Way::columns_of_large_clusters; }
+
+// Rows: 16 to 32 elements a thread where there are enough; with twice or half as many, it is slower (n = 4096: 40.5 and
+// 39.7 us instead of 38.3).
+std::int64_t threads_of_vector(std::int64_t stride) {
+  const auto wanted = static_cast<std::uint64_t>(divide_up(stride, 32));
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::bit_ceil(wanted)), 32, rows_threads);
+}
+
+std::int64_t columns_bytes(Way way, const KernelOfKind& kernel, std::int64_t stride) {
+  return element_bytes(kernel) == 4 ? panel_part_bytes<float>(stride, blocks_of_cluster(way))
+                                    : panel_part_bytes<double>(stride, blocks_of_cluster(way));
+}
+
+// Of a block by itself, whatever the other operand needs.
+std::int64_t least_threads(Way way, const KernelOfKind* kernel, const Slices& slices) {
+  const std::int64_t stride = slices.vector_stride();
   switch (way) {
-    case Way::tiles: return 0;
-    case Way::rows: return stride * element_bytes(kernel);
+    case Way::tiles: return tile_threads;
+    case Way::rows: return std::max(threads_of_vector(stride), least_rows_threads);
     case Way::columns:
     case Way::columns_of_large_clusters:
-      return element_bytes(kernel) == 4 ? panel_part_bytes<float>(stride, blocks_of_cluster(way))
-                                        : panel_part_bytes<double>(stride, blocks_of_cluster(way));
+      return columns_bytes(way, *kernel, stride) > 34 * 1024 ? cluster_threads : cluster_threads / 2;
+  }
+  return 0;
+}
+
+std::int64_t shared_bytes(Way way, const KernelOfKind& kernel, const Slices& slices, std::int64_t threads) {
+  const std::int64_t stride = slices.vector_stride();
+  switch (way) {
+    case Way::tiles: return 0;
+    case Way::rows: return threads / threads_of_vector(stride) * stride * element_bytes(kernel);
+    case Way::columns:
+    case Way::columns_of_large_clusters: return columns_bytes(way, kernel, stride);
   }
   return 0;
 }
@@ -138,24 +198,28 @@ std::int64_t shared_bytes(Way way, const KernelOfKind& kernel, const DeviceSplit
 // One read of the operand where a block or a cluster can hold a vector.
 Way way_of(const KernelOfKind& kernel, const DeviceSplit& split) {
   const DeviceMatrix& matrix = split.side.matrix;
+  if (kernel.kind == ElementKind::fitted) return Way::tiles;
   // Less than this beside it is static.
-  const std::int64_t most = device_attribute(shared_bytes_of_block) - 2048;
-  const auto fits = [&](Way way) { return shared_bytes(way, kernel, split) <= most; };
+  const std::int64_t most = device_attribute(shared_bytes_of_block) - 6 * 1024;
+  const auto bytes = [&](Way way) {
+    return shared_bytes(way, kernel, split.slices, least_threads(way, &kernel, split.slices));
+  };
+  const auto fits = [&](Way way) { return bytes(way) <= most; };
   if (matrix.column_stride == 1 && fits(Way::rows)) return Way::rows;
   if (matrix.row_stride != 1 || !has_clusters()) return Way::tiles;
   // Clusters of sixteen are slower (n = 8192: 201 us instead of 179), but not than multiprocessors that hold less than
   // three parts.
   const bool divides = split.slices.vector_stride() % (large_cluster_blocks * panel_group) == 0;
-  const bool three_fit = 3 * shared_bytes(Way::columns, kernel, split) <= most;
+  const bool three_fit = 3 * bytes(Way::columns) <= most;
   if (divides && !three_fit && fits(Way::columns_of_large_clusters)) return Way::columns_of_large_clusters;
   return fits(Way::columns) ? Way::columns : Way::tiles;
 }
 
-std::int64_t blocks_of(Way way, const KernelOfKind* kernel, const Slices& slices) {
+std::int64_t blocks_of(Way way, const KernelOfKind* kernel, const Slices& slices, std::int64_t threads) {
   const std::int64_t vectors = slices.padded_vectors();
   switch (way) {
     case Way::tiles: return vectors / tile_vectors;
-    case Way::rows: return vectors;
+    case Way::rows: return vectors / (threads / threads_of_vector(slices.vector_stride()));
     case Way::columns:
     case Way::columns_of_large_clusters:
       return vectors / (panel_bytes / element_bytes(*kernel)) * blocks_of_cluster(way);
@@ -163,23 +227,12 @@ std::int64_t blocks_of(Way way, const KernelOfKind* kernel, const Slices& slices
   return 0;
 }
 
-// Rows: with twice or half as many elements, a thread is slower (n = 4096: 40.5 and 39.7 us instead of 38.3).
-std::int64_t threads_of(Way way, const Slices& slices, std::int64_t shared) {
-  switch (way) {
-    case Way::tiles: return tile_threads;
-    case Way::rows:
-      return std::clamp<std::int64_t>(round_up(slices.vector_stride() / 32, 32), 64, rows_threads);
-    case Way::columns:
-    case Way::columns_of_large_clusters: return shared > 36 * 1024 ? cluster_threads : cluster_threads / 2;
-  }
-  return 0;
-}
-
-SplitTask task_of(const DeviceSplit& split, std::int64_t blocks) {
+SplitTask task_of(const DeviceSplit& split, Way way, std::int64_t blocks) {
   const Slices& slices = split.slices;
   return {.matrix = split.side.matrix,
           .entry = split.side.entry,
           .ranges = split.side.ranges + split.first,
+          .entry_ranges = split.side.matrix.vectors(),
           .first = split.first,
           .vectors = slices.vectors,
           .padded_vectors = slices.padded_vectors(),
@@ -187,9 +240,14 @@ SplitTask task_of(const DeviceSplit& split, std::int64_t blocks) {
           .vector_stride = slices.vector_stride(),
           .slice_stride = slices.slice_stride(),
           .slices = slices.data,
+          .entry_bytes = static_cast<std::int64_t>(slices.bytes()),
           .rule = *split.rule,
           .format = *split.rule->format,
+          .largest_bound = largest_fitting_bound(*split.rule, *split.rule->format),
           .ranges_known = split.ranges_known,
+          .fit = split.fit,
+          .vector_threads =
+              way == Way::rows ? static_cast<std::int32_t>(threads_of_vector(slices.vector_stride())) : 0,
           .blocks = blocks};
 }
 
@@ -205,27 +263,56 @@ const KernelName& kernel_name(const KernelOfKind* kernel, Way way) {
   return kernel->columns_of_large_clusters;
 }
 
-void launch_splits(const Queue& queue, const KernelOfKind* kernel, Way way,
-                   std::span<const DeviceSplit> splits, const DeviceCondition& condition) {
-  SplitTasks tasks;
-  tasks.condition = condition;
-  std::int64_t blocks = 0;
-  std::int64_t threads = 0;
-  std::int64_t shared = 0;
-  for (std::size_t i = 0; i < splits.size(); ++i) {
-    const Slices& slices = splits[i].slices;
-    tasks.task[i] = task_of(splits[i], blocks_of(way, kernel, slices));
-    blocks += tasks.task[i].blocks;
-    shared = std::max(shared, kernel == nullptr ? 0 : shared_bytes(way, *kernel, splits[i]));
-    threads = std::max(threads, threads_of(way, slices, shared));
+// A split on its way through the operand.
+struct WaySplit {
+  const DeviceSplit* split;
+  Way way;
+};
+
+void launch_entries(const Queue& queue, const KernelName& kernel, const Extent& grid, std::int64_t threads,
+                    std::int64_t shared, SplitTasks tasks) {
+  for (std::int64_t first = 0; first < grid.y; first += most_entries) {
+    launch(kernel, {grid.x, std::min(grid.y - first, most_entries)}, threads, shared, queue, tasks);
+    for (SplitTask& task : tasks.task) {
+      task.entry += most_entries;
+      task.ranges += most_entries * task.entry_ranges;
+      task.slices += most_entries * task.entry_bytes;
+    }
+    tasks.condition.choice += tasks.condition.choice == nullptr ? 0 : most_entries;
   }
-  launch(kernel_name(kernel, way), {blocks}, threads, shared, queue, tasks);
 }
 
-void split_one(const Queue& queue, const DeviceSplit& split, const DeviceCondition& condition) {
+// A condition, and how many entries each split serves.
+struct ServingCondition {
+  DeviceCondition condition;
+  std::int64_t served_entries = 1;
+};
+
+// In the order of their blocks; of equally many entries. All go the same way, or those by clusters come first.
+void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<const WaySplit> splits,
+                   const ServingCondition& condition) {
+  std::int64_t threads = 0;
+  for (const auto& [split, way] : splits)
+    threads = std::max(threads, least_threads(way, kernel, split->slices));
+  SplitTasks tasks;
+  tasks.condition = condition.condition;
+  tasks.served_entries = condition.served_entries;
+  std::int64_t blocks = 0;
+  std::int64_t shared = 0;
+  for (std::size_t i = 0; i < splits.size(); ++i) {
+    const auto& [split, way] = splits[i];
+    tasks.task[i] = task_of(*split, way, blocks_of(way, kernel, split->slices, threads));
+    blocks += tasks.task[i].blocks;
+    if (kernel != nullptr) shared = std::max(shared, shared_bytes(way, *kernel, split->slices, threads));
+  }
+  launch_entries(queue, kernel_name(kernel, splits.front().way), {blocks, splits.front().split->side.entries},
+                 threads, shared, tasks);
+}
+
+void split_one(const Queue& queue, const DeviceSplit& split, const ServingCondition& condition) {
   const KernelOfKind* kernel = find_kernel(split);
-  launch_splits(queue, kernel, kernel == nullptr ? Way::tiles : way_of(*kernel, split), {&split, 1},
-                condition);
+  const WaySplit one{&split, kernel == nullptr ? Way::tiles : way_of(*kernel, split)};
+  launch_splits(queue, kernel, {&one, 1}, condition);
 }
 
 // A launch costs about as much as splitting this many elements (2^18 FP32 numbers into two slices of fp16: 2 MiB).
@@ -233,47 +320,69 @@ constexpr std::int64_t small_elements = std::int64_t{1} << 18;
 // Tiles of a vector are read one after the other, twice.
 constexpr std::int64_t few_tiles = 4;
 
+bool is_small(const DeviceSplit& split) {
+  const std::int64_t stride = split.slices.vector_stride();
+  return split.slices.padded_vectors() * stride <= small_elements && stride <= few_tiles * tile_length;
+}
+
 // Both operands in one launch: where one kernel does both, and else, if they are small, by tiles, as any operand can.
 bool split_together(const Queue& queue, std::span<const DeviceSplit> splits,
                     const DeviceCondition& condition) {
-  bool small = true;
-  for (const DeviceSplit& split : splits) {
-    const std::int64_t stride = split.slices.vector_stride();
-    small = small && split.slices.padded_vectors() * stride <= small_elements &&
-            stride <= few_tiles * tile_length;
-  }
+  if (splits[0].side.entries != splits[1].side.entries) return false;
   const KernelOfKind* kernel = find_kernel(splits[0]);
   if (kernel != find_kernel(splits[1])) kernel = nullptr;
-  const Way way = kernel == nullptr ? Way::tiles : way_of(*kernel, splits[0]);
-  const bool same = kernel != nullptr && way == way_of(*kernel, splits[1]);
-  if (!same && !small) return false;
-  launch_splits(queue, kernel, same ? way : Way::tiles, splits, condition);
+  const auto with_way = [&](const DeviceSplit& split) -> WaySplit {
+    return {&split, kernel == nullptr ? Way::tiles : way_of(*kernel, split)};
+  };
+  std::array both{with_way(splits[0]), with_way(splits[1])};
+  if (is_columns(both[1].way)) std::swap(both[0], both[1]);
+  const bool by_clusters = is_columns(both[0].way) && both[1].way == Way::rows;
+  const bool by_one_kernel = kernel != nullptr && (both[0].way == both[1].way || by_clusters);
+  if (!by_one_kernel) {
+    if (!is_small(splits[0]) || !is_small(splits[1])) return false;
+    both[0].way = both[1].way = Way::tiles;
+  }
+  launch_splits(queue, kernel, both, {condition});
   return true;
 }
 
 }  // namespace
 
 void find_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars) {
-  static const KernelName kernel{"ranges", "find_ranges"};
-  const RangesTasks tasks{{ranges_task(a), ranges_task(b)}, alpha_of(scalars, a, b)};
+  const Alpha alpha = alpha_of(scalars, a, b);
+  if (a.entries == b.entries) return launch_ranges(queue, a, b, alpha);
+  for (const DeviceSide& side : {a, b}) launch_ranges(queue, side, {{}, 0, nullptr, side.entries}, alpha);
+}
+
+void find_margins(const Queue& queue, const DeviceMargins& a, const DeviceMargins& b,
+                  const DeviceCondition& condition) {
+  static const KernelName kernel{"margins", "find_margins"};
+  const MarginsTasks tasks{{margins_task(a), margins_task(b)}, condition};
   launch(kernel, {tasks.task[0].blocks + tasks.task[1].blocks}, ranges_threads, 0, queue, tasks);
 }
 
 void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
             const DeviceRungs& rungs, DeviceChoice* choice, DeviceReport* report) {
   static const KernelName kernel{"choose", "choose_rung"};
+  const auto entry_ranges = [](const DeviceSide& side) {
+    return side.entries == 1 ? 0 : side.matrix.vectors();
+  };
   const ChoiceTask task{{a.ranges, b.ranges},
                         {a.matrix.vectors(), b.matrix.vectors()},
+                        {entry_ranges(a), entry_ranges(b)},
                         alpha_of(scalars, a, b),
                         rungs,
                         choice,
                         report};
-  launch(kernel, {}, choice_threads, 0, queue, task);
+  launch(kernel, {std::max(a.entries, b.entries)}, choice_threads, 0, queue, task);
 }
 
 void split(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceCondition& condition) {
   if (splits.size() == 2 && split_together(queue, splits, condition)) return;
-  for (const DeviceSplit& one : splits) split_one(queue, one, condition);
+  std::int64_t entries = 1;
+  for (const DeviceSplit& one : splits) entries = std::max(entries, one.side.entries);
+  for (const DeviceSplit& one : splits)
+    split_one(queue, one, {condition, one.side.entries == 1 ? entries : 1});
 }
 
 }  // namespace kintsugi::core::cuda

@@ -1,0 +1,53 @@
+// The loops of a family's kernel, for one file each: its Arithmetic lies in an unnamed namespace, so that no other file
+// ever gets code of its instruction set.
+#pragma once
+
+#include "arith/pair_sum.hpp"
+#include "engines/cpu/pair_kernels.hpp"
+
+namespace kintsugi::core {
+
+// Arithmetic: PairSum's, and lanes, load, store, broadcast. Sums of `vectors` x `columns` stay in registers.
+template <class Arithmetic, int vectors, int columns>
+void add_pair_block(PairTile& tile, std::int64_t i, std::int64_t j, std::int64_t length) {
+  using A = Arithmetic;
+  using Vector = typename A::Vector;
+  PairSum<A> sums[columns][vectors];
+  for (int c = 0; c < columns; ++c) {
+    for (int v = 0; v < vectors; ++v) {
+      const std::int64_t place = i + v * A::lanes + (j + c) * pair_rows;
+      sums[c][v] = {A::load(tile.sum_hi + place), A::load(tile.sum_lo + place)};
+    }
+  }
+  for (std::int64_t p = 0; p < length; ++p) {
+    Vector x_hi[vectors], x_lo[vectors];
+    for (int v = 0; v < vectors; ++v) {
+      const std::int64_t place = i + v * A::lanes + p * pair_rows;
+      x_hi[v] = A::load(tile.a_hi + place);
+      x_lo[v] = A::load(tile.a_lo + place);
+    }
+    for (int c = 0; c < columns; ++c) {
+      const Vector y_hi = A::broadcast(tile.b_hi[j + c + p * pair_columns]);
+      const Vector y_lo = A::broadcast(tile.b_lo[j + c + p * pair_columns]);
+      for (int v = 0; v < vectors; ++v) sums[c][v].add_product(x_hi[v], x_lo[v], y_hi, y_lo);
+    }
+  }
+  for (int c = 0; c < columns; ++c) {
+    for (int v = 0; v < vectors; ++v) {
+      const std::int64_t place = i + v * A::lanes + (j + c) * pair_rows;
+      A::store(tile.sum_hi + place, sums[c][v].hi);
+      A::store(tile.sum_lo + place, sums[c][v].lo);
+    }
+  }
+}
+
+template <class Arithmetic, int vectors, int columns>
+void add_pair_products(PairTile& tile, std::int64_t rows, std::int64_t used_columns, std::int64_t length) {
+  static_assert(pair_rows % (vectors * Arithmetic::lanes) == 0 && pair_columns % columns == 0);
+  for (std::int64_t j = 0; j < used_columns; j += columns) {
+    for (std::int64_t i = 0; i < rows; i += vectors * Arithmetic::lanes)
+      add_pair_block<Arithmetic, vectors, columns>(tile, i, j, length);
+  }
+}
+
+}  // namespace kintsugi::core

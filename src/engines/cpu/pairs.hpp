@@ -1,0 +1,18 @@
+// Native products of double-double matrices.
+#pragma once
+
+#include <span>
+
+#include "engines/cpu/pair_kernels.hpp"
+#include "engines/engine.hpp"
+
+namespace kintsugi::core {
+
+// Those that this CPU can execute, quickest first. All give the same bits.
+std::span<const PairKernels* const> pair_families();
+inline const PairKernels& quickest_pair_kernels() { return *pair_families().front(); }
+
+// C = alpha A B + beta C, every entry's sum along k in the order of k (arith/pair_sum.hpp).
+void multiply_pairs(const NativeProduct<DoubleDouble>& task, const PairKernels& kernels);
+
+}  // namespace kintsugi::core

@@ -1,0 +1,19 @@
+// Double-double products one by one, for any CPU.
+#include "engines/cpu/pair_loops.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+struct OneByOne : ScalarArithmetic {
+  static constexpr std::int64_t lanes = 1;
+  static Vector load(const double* x) { return *x; }
+  static void store(double* target, Vector x) { *target = x; }
+  static Vector broadcast(double x) { return x; }
+};
+
+}  // namespace
+
+const PairKernels pairs_generic{"generic", 200, add_pair_products<OneByOne, 4, 1>};
+
+}  // namespace kintsugi::core

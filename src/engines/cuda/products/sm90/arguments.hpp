@@ -1,0 +1,54 @@
+// What the product kernels of this folder are handed.
+#pragma once
+
+#include <cstdint>
+
+#include "engines/cuda/products/sm90/walk.hpp"
+#include "engines/device.hpp"
+
+namespace kintsugi::core::cuda {
+
+// CUtensorMap of the driver.
+struct alignas(64) TensorMap {
+  std::uint64_t words[16];
+};
+
+// What a cluster of two blocks of threads computes at once, and in how many inner indices a block of k.
+inline constexpr int term_tile_rows = 256;
+inline constexpr int term_block = 64;
+inline constexpr int term_threads = 384;
+inline constexpr int blocks_of_cluster = 2;  // of threads
+// Columns of a tile, and places in shared memory for every slice, each of half of the tile's rows and all columns. Wide
+// tiles read less shared memory for their work; narrow ones are for products that have few tiles.
+struct TermTile {
+  int columns;
+  int places[3];
+  // A's first slices, which most terms read, go to the products by way of registers: an eighth less of shared memory's
+  // time.
+  bool high_in_registers;
+  // Measured on an H200, of a cluster: microseconds of a block of k, and of a tile besides.
+  float block_time;
+  float tile_time;
+
+  constexpr int place_bytes() const { return (term_tile_rows / 2 + columns) * term_block * 2; }
+  constexpr int shared_bytes() const { return (places[0] + places[1] + places[2]) * place_bytes() + 1024; }
+};
+inline constexpr int most_tile_columns = 192;
+
+// More than any device has; the H200 has 66.
+inline constexpr int most_clusters = 128;
+inline constexpr int counters_of_tile = 4;  // one for each of its warpgroups
+
+// Slices of A and B as one term after the other takes them, and what becomes of the sums.
+struct TermProducts {
+  DeviceTile
+      tile;  // of the first entry; choices, and ranges of operands that differ, of the others lie behind its own
+  Walk walk;
+  bool shares_a = false;  // all entries have the same slices
+  bool shares_b = false;
+  float* partial_sums = nullptr;         // those that one cluster hands to the next
+  std::uint32_t* parts_added = nullptr;  // of every tile that has parts; 0 before the launch
+  float rescale = 1;
+};
+
+}  // namespace kintsugi::core::cuda

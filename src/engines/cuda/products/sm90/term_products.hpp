@@ -1,0 +1,22 @@
+// Products of a scheme's terms by kernels of our own for compute capability 9.0, from slices to C in one launch.
+#pragma once
+
+#include <cstddef>
+
+#include "engines/device.hpp"
+
+namespace kintsugi::core::cuda {
+
+// Whether there is a kernel for these terms, whose sums are those of the accumulator h200.
+bool has_term_products(const Schedule& schedule, FormatId format, EntryType type);
+
+// For the sums that one cluster hands to another.
+std::size_t term_scratch_bytes();
+
+// C = alpha * sum + beta * C. `scratch` has term_scratch_bytes().
+void multiply_terms(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch);
+
+// As measured on an H200 (docs/results/LOG.md).
+DeviceTimes expected_term_times(const DeviceShape& shape);
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,38 @@
+// The structures that have kernels, and their tiles.
+#pragma once
+
+#include <array>
+
+#include "engines/cuda/products/sm90/arguments.hpp"
+#include "schedule/schedule.hpp"
+
+namespace kintsugi::core::cuda {
+
+// fp16x3
+inline constexpr Structure<3> joined_terms{
+    {Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0}}, 2, 2, 1, term_block, 0};
+// fp16x3-wide
+inline constexpr Structure<3> rescaled_terms{
+    {Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0, true}}, 2, 2, 1, term_block, 0};
+// bf16x6
+inline constexpr Structure<6> six_terms{
+    {Term{0, 2, 0}, Term{1, 1, 0}, Term{2, 0, 0}, Term{0, 1, 0, true}, Term{1, 0, 0}, Term{0, 0, 0, true}},
+    3,
+    3,
+    1,
+    term_block,
+    0};
+
+// Low slices are free before high ones, so that they do with fewer places. Where the sums are rescaled, more of the
+// matrix unit's time is lost on waiting, and reading A's high slices from registers wins some of it back (n = 8192:
+// 206 TFLOP/s instead of 199); there is no room for that beside sums that are not, nor a gain.
+inline constexpr TermTile narrow_tile{64, {5, 4, 0}, false, 0.73F, 0.6F};
+inline constexpr TermTile middle_tile{128, {4, 3, 0}, false, 0.91F, 2.7F};
+inline constexpr std::array joined_tiles{TermTile{192, {3, 2, 0}, false, 1.34F, 3.7F}, middle_tile,
+                                         narrow_tile};
+inline constexpr std::array rescaled_tiles{TermTile{192, {3, 2, 0}, true, 1.46F, 3.7F}, middle_tile,
+                                           narrow_tile};
+inline constexpr std::array six_term_tiles{TermTile{128, {3, 2, 2}, false, 1.82F, 2.7F},
+                                           TermTile{64, {4, 3, 2}, false, 1.2F, 0.6F}};
+
+}  // namespace kintsugi::core::cuda

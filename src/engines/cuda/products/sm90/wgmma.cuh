@@ -1,0 +1,121 @@
+// wgmma for slices of 16 bits with sums in fp32 (PTX ISA: wgmma.mma_async), 64 rows at a time.
+#pragma once
+
+#include <cstdint>
+
+#include "engines/cuda/products/sm90/pipeline.cuh"
+#include "formats/format.hpp"
+
+namespace kintsugi::core::cuda {
+
+// Where a tile lies, as instructions are told: rows of 128 bytes, 128-byte swizzle, eight of them 1024 bytes. What is
+// not the address is the same for all.
+class TileDescriptor {
+ public:
+  __device__ explicit TileDescriptor(std::uint32_t address) : low_(address >> 4 | 1U << 16) {}
+
+  // So many bytes further, a multiple of 16.
+  __device__ TileDescriptor operator+(std::uint32_t bytes) const {
+    TileDescriptor result = *this;
+    result.low_ += bytes >> 4;
+    return result;
+  }
+  __device__ std::uint64_t bits() const {
+    constexpr std::uint32_t swizzle_128 = 1U << 30;
+    constexpr std::uint32_t eight_rows = 1024 / 16;
+    std::uint64_t bits;
+    asm("mov.b64 %0, {%1, %2};" : "=l"(bits) : "r"(low_), "r"(swizzle_128 | eight_rows));
+    return bits;
+  }
+
+ private:
+  std::uint32_t low_;
+};
+
+// 16 x 16 elements of a warp's rows in such a tile of 64, the i-th beside each other: A of an instruction, in registers.
+__device__ inline void load_rows(std::uint32_t (&registers)[4], std::uint32_t tile, int i) {
+  const unsigned thread = threadIdx.x % 128;
+  const unsigned row = thread / 32 * 16 + thread % 16;
+  const std::uint32_t address = tile + row * 128 + ((2 * i + thread % 32 / 16) ^ (row % 8)) * 16;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(registers[0]), "=r"(registers[1]), "=r"(registers[2]), "=r"(registers[3])
+               : "r"(address)
+               : "memory");
+}
+
+__device__ inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ inline void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+// Until at most so many groups are not done.
+template <int Groups>
+__device__ void wait_for_products() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Groups) : "memory");
+}
+
+// The compiler knows nothing of products on their way: sums are not looked at before this.
+template <int Count>
+__device__ void settle(float (&sums)[Count]) {
+#pragma unroll
+  for (int i = 0; i < Count; ++i) asm volatile("" : "+f"(sums[i])::"memory");
+}
+
+// clang-format off
+#define KINTSUGI_OPERANDS_0 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define KINTSUGI_OPERANDS_1 "%8, %9, %10, %11, %12, %13, %14, %15"
+#define KINTSUGI_OPERANDS_2 "%16, %17, %18, %19, %20, %21, %22, %23"
+#define KINTSUGI_OPERANDS_3 "%24, %25, %26, %27, %28, %29, %30, %31"
+#define KINTSUGI_OPERANDS_4 "%32, %33, %34, %35, %36, %37, %38, %39"
+#define KINTSUGI_OPERANDS_5 "%40, %41, %42, %43, %44, %45, %46, %47"
+#define KINTSUGI_OPERANDS_6 "%48, %49, %50, %51, %52, %53, %54, %55"
+#define KINTSUGI_OPERANDS_7 "%56, %57, %58, %59, %60, %61, %62, %63"
+#define KINTSUGI_OPERANDS_8 "%64, %65, %66, %67, %68, %69, %70, %71"
+#define KINTSUGI_OPERANDS_9 "%72, %73, %74, %75, %76, %77, %78, %79"
+#define KINTSUGI_OPERANDS_10 "%80, %81, %82, %83, %84, %85, %86, %87"
+#define KINTSUGI_OPERANDS_11 "%88, %89, %90, %91, %92, %93, %94, %95"
+#define KINTSUGI_SUMS_8(i) \
+  "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3]), "+f"(sums[i + 4]), \
+  "+f"(sums[i + 5]), "+f"(sums[i + 6]), "+f"(sums[i + 7])
+#define KINTSUGI_OPERANDS_OF_64 KINTSUGI_OPERANDS_0 ", " KINTSUGI_OPERANDS_1 ", " KINTSUGI_OPERANDS_2 ", " KINTSUGI_OPERANDS_3
+#define KINTSUGI_SUMS_OF_64 KINTSUGI_SUMS_8(0), KINTSUGI_SUMS_8(8), KINTSUGI_SUMS_8(16), KINTSUGI_SUMS_8(24)
+#define KINTSUGI_OPERANDS_OF_128 KINTSUGI_OPERANDS_0 ", " KINTSUGI_OPERANDS_1 ", " KINTSUGI_OPERANDS_2 ", " KINTSUGI_OPERANDS_3 ", " KINTSUGI_OPERANDS_4 ", " KINTSUGI_OPERANDS_5 ", " KINTSUGI_OPERANDS_6 ", " KINTSUGI_OPERANDS_7
+#define KINTSUGI_SUMS_OF_128 KINTSUGI_SUMS_8(0), KINTSUGI_SUMS_8(8), KINTSUGI_SUMS_8(16), KINTSUGI_SUMS_8(24), KINTSUGI_SUMS_8(32), KINTSUGI_SUMS_8(40), KINTSUGI_SUMS_8(48), KINTSUGI_SUMS_8(56)
+#define KINTSUGI_OPERANDS_OF_192 KINTSUGI_OPERANDS_0 ", " KINTSUGI_OPERANDS_1 ", " KINTSUGI_OPERANDS_2 ", " KINTSUGI_OPERANDS_3 ", " KINTSUGI_OPERANDS_4 ", " KINTSUGI_OPERANDS_5 ", " KINTSUGI_OPERANDS_6 ", " KINTSUGI_OPERANDS_7 ", " KINTSUGI_OPERANDS_8 ", " KINTSUGI_OPERANDS_9 ", " KINTSUGI_OPERANDS_10 ", " KINTSUGI_OPERANDS_11
+#define KINTSUGI_SUMS_OF_192 KINTSUGI_SUMS_8(0), KINTSUGI_SUMS_8(8), KINTSUGI_SUMS_8(16), KINTSUGI_SUMS_8(24), KINTSUGI_SUMS_8(32), KINTSUGI_SUMS_8(40), KINTSUGI_SUMS_8(48), KINTSUGI_SUMS_8(56), KINTSUGI_SUMS_8(64), KINTSUGI_SUMS_8(72), KINTSUGI_SUMS_8(80), KINTSUGI_SUMS_8(88)
+// clang-format on
+
+// sums = A B + (keep ? sums : 0), A and B in shared memory.
+template <FormatId Format, int Columns>
+__device__ void multiply_slices(float (&sums)[Columns / 2], TileDescriptor a, TileDescriptor b, bool keep);
+
+#define KINTSUGI_MULTIPLY(format, type, columns, a_number, b_number, keep_number)                            \
+  template <>                                                                                                \
+  __device__ inline void multiply_slices<FormatId::format, columns>(                                         \
+      float(&sums)[columns / 2], TileDescriptor a, TileDescriptor b, bool keep) {                            \
+    asm volatile("{\n.reg .pred keep;\nsetp.ne.b32 keep, %" keep_number                                      \
+                 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type                 \
+                 " {" KINTSUGI_OPERANDS_OF_##columns "}, %" a_number ", %" b_number ", keep, 1, 1, 0, 0;\n}" \
+                 : KINTSUGI_SUMS_OF_##columns                                                                \
+                 : "l"(a.bits()), "l"(b.bits()), "r"(static_cast<int>(keep)));                               \
+  }
+KINTSUGI_MULTIPLY(fp16, "f16", 64, "32", "33", "34")
+KINTSUGI_MULTIPLY(fp16, "f16", 128, "64", "65", "66")
+KINTSUGI_MULTIPLY(fp16, "f16", 192, "96", "97", "98")
+KINTSUGI_MULTIPLY(bf16, "bf16", 64, "32", "33", "34")
+KINTSUGI_MULTIPLY(bf16, "bf16", 128, "64", "65", "66")
+#undef KINTSUGI_MULTIPLY
+
+// The same with A in registers: of every warp 16 x 16 elements, as ldmatrix loads them.
+template <FormatId Format, int Columns>
+__device__ void multiply_slices(float (&sums)[Columns / 2], const std::uint32_t (&a)[4], TileDescriptor b,
+                                bool keep);
+
+template <>
+__device__ inline void multiply_slices<FormatId::fp16, 192>(float (&sums)[96], const std::uint32_t (&a)[4],
+                                                            TileDescriptor b, bool keep) {
+  asm volatile(
+      "{\n.reg .pred keep;\nsetp.ne.b32 keep, %101, 0;\nwgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 "
+      "{" KINTSUGI_OPERANDS_OF_192 "}, {%96, %97, %98, %99}, %100, keep, 1, 1, 0;\n}"
+      : KINTSUGI_SUMS_OF_192
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits()), "r"(static_cast<int>(keep)));
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,41 @@
+// Recombination of sums of 52-bit words: src/recombine/weighted.cpp's exact way, special values included.
+#pragma once
+
+#include "arith/word_sum.hpp"
+#include "engines/cuda/recombine/arguments.hpp"
+#include "engines/cuda/recombine/entries.cuh"
+
+namespace kintsugi::core::cuda {
+
+template <class T, int Limbs>
+class Words {
+ public:
+  static constexpr int parts = static_cast<int>(parts_of<T>);
+
+  __device__ explicit Words(const WeightedSums& sums) : sums_(sums) {}
+
+  __device__ void put(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
+                      const Scalars<T>& scalars, T* entry) const {
+    ExactNumber<Limbs> exact[parts];
+#pragma unroll 1
+    for (int p = 0; p < parts; ++p) {
+      WordSum<Limbs> sum(sums_.smallest_exponent);
+      const auto* part = static_cast<const Integer128*>(sums_.data) + i + (parts * j + p) * sums_.rows;
+      for (int g = 0; g < sums_.groups; ++g) sum.add(sums_.exponents[g], part[g * sums_.group_stride]);
+      exact[p] = sum.value();
+      exact[p].exponent -= row_scale + column[p].scale;
+    }
+    put_exact_entry(exact, scalars, entry);
+  }
+
+ private:
+  const WeightedSums& sums_;
+};
+
+#define KINTSUGI_WORDS(name, T, limbs)                                                           \
+  extern "C" __global__ void __launch_bounds__(entries_threads)                                  \
+      name(const __grid_constant__ DeviceTile tile, const __grid_constant__ WeightedSums sums) { \
+    recombine_entries<T>(tile, Words<T, limbs>(sums));                                           \
+  }
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,96 @@
+// Splits of vectors whose elements lie beside each other: a block reads some of them once and holds them in shared memory.
+// A vector has whole warps beside each other, task.vector_threads in all.
+#pragma once
+
+#include "engines/cuda/splits/elements.cuh"
+#include "engines/cuda/splits/operands.cuh"
+
+namespace kintsugi::core::cuda {
+
+namespace rows {
+
+constexpr int written = 8;  // elements that a thread writes at once
+
+// The vector into shared memory, zeros behind it, all of it on its way at once; the magnitudes are this thread's.
+template <class Source>
+__device__ Magnitudes<Source> load_vector(const Source* source, const SplitTask& task, int thread,
+                                          Source* row) {
+  constexpr int chunk = sizeof(uint4) / sizeof(Source);
+  const bool aligned = reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0;
+  const int stride = static_cast<int>(task.vector_stride);
+  const int length = static_cast<int>(task.length);
+  const int step = task.vector_threads * chunk;
+  for (int p = thread * chunk; p < stride; p += step) {
+    const int bytes = max(min(length - p, chunk), 0) * static_cast<int>(sizeof(Source));
+    if (aligned && bytes % sizeof(uint4) == 0) {
+      copy_aligned(row + p, source + p, bytes);
+    } else {
+      copy_unaligned(row + p, source + p, bytes);
+    }
+  }
+  await_copies();
+  Magnitudes<Source> magnitudes;
+  for (int p = thread * chunk; p < stride; p += step) {
+    Source x[chunk];
+    read_chunk(row + p, x);
+    magnitudes.add(x);
+  }
+  return magnitudes;
+}
+
+// Those of all threads of a vector, whole in its first one.
+template <class Source>
+__device__ Magnitudes<Source> vector_magnitudes(const SplitTask& task, int thread,
+                                                Magnitudes<Source> magnitudes) {
+  __shared__ Magnitudes<Source> of_warp[rows_threads / 32];
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  add_over_lanes(magnitudes, 31);
+  if (threadIdx.x % 32 == 0) of_warp[warp] = magnitudes;
+  __syncthreads();
+  if (thread == 0) {
+    for (int other = 1; other < task.vector_threads / 32; ++other) magnitudes.add(of_warp[warp + other]);
+  }
+  return magnitudes;
+}
+
+template <ElementKind kind, class Source>
+__device__ void write_vector(const SplitTask& task, const Scaling& scaling, std::int64_t vector, int thread,
+                             const Source* row) {
+  const VectorWriter<kind> writer(task, scaling, vector);
+  const int stride = static_cast<int>(task.vector_stride);
+  for (int p = thread * written; p < stride; p += task.vector_threads * written)
+    writer.template write<written, 1, true>(row + p, p);
+}
+
+__device__ inline void clear_vector(const SplitTask& task, std::int64_t vector, int thread) {
+  for (std::int64_t p = thread * written; p < task.vector_stride; p += task.vector_threads * written)
+    write_zeros<written>(task, vector * task.vector_stride + p);
+}
+
+}  // namespace rows
+
+template <class Source, ElementKind kind>
+__device__ void split_rows(const SplitTask& task, std::int64_t block) {
+  extern __shared__ __align__(sizeof(uint4)) unsigned char memory[];
+  __shared__ Scaling scalings[rows_threads / 32];
+  const int v = static_cast<int>(threadIdx.x) / task.vector_threads;
+  const int thread = static_cast<int>(threadIdx.x) - v * task.vector_threads;
+  const auto vector = static_cast<int>(block) * (static_cast<int>(blockDim.x) / task.vector_threads) + v;
+  const bool inside = vector < task.vectors;  // padding otherwise
+  Source* row = reinterpret_cast<Source*>(memory) + v * static_cast<int>(task.vector_stride);
+  Magnitudes<Source> magnitudes;
+  if (inside) {
+    const Source* source = matrix_start<Source>(task) + (task.first + vector) * task.matrix.row_stride;
+    magnitudes = rows::load_vector(source, task, thread, row);
+  }
+  magnitudes = rows::vector_magnitudes(task, thread, magnitudes);
+  if (inside && thread == 0) scalings[v] = finish_range(task, kind, vector, magnitudes.range());
+  __syncthreads();
+  if (inside) {
+    rows::write_vector<kind>(task, scalings[v], vector, thread, row);
+  } else {
+    rows::clear_vector(task, vector, thread);
+  }
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,41 @@
+// Native double-double products: their loop, and what engines do with a sum once it is there.
+#pragma once
+
+#include "arith/pair_sum.hpp"
+#include "base/floating_environment.hpp"
+#include "base/workers.hpp"
+#include "engines/engine.hpp"
+#include "recombine/pair_entry.hpp"
+
+namespace kintsugi::core {
+
+// C(i, j) = alpha sum + beta C(i, j). What is not finite is looked at again: error-free transformations make NaN of
+// infinities.
+inline void finish_pair_entry(const NativeProduct<DoubleDouble>& task, std::int64_t i, std::int64_t j,
+                              const DoubleDouble& sum) {
+  DoubleDouble& entry = task.c(i, j);
+  const DoubleDouble* old = task.beta == DoubleDouble(0) ? nullptr : &entry;
+  DoubleDouble result = pair_epilogue(sum, task.alpha, task.beta, old);
+  if (!is_finite(result.hi))
+    result = pair_entry_beyond_range(task.a, task.b.transposed(), i, j, task.alpha, task.beta, old);
+  entry = result;
+}
+
+// C = alpha A B + beta C, entry by entry.
+inline void plain_pair_product(const NativeProduct<DoubleDouble>& task) {
+#pragma omp parallel for num_threads(workers_for(task.c.columns, task.threads)) schedule(static)
+  for (std::int64_t j = 0; j < task.c.columns; ++j) {
+    const FloatingEnvironment environment;
+    for (std::int64_t i = 0; i < task.c.rows; ++i) {
+      ScalarPairSum sum{0, 0};
+      for (std::int64_t p = 0; p < task.a.columns; ++p) {
+        const DoubleDouble x = normalised(task.a(i, p));
+        const DoubleDouble y = normalised(task.b(p, j));
+        sum.add_product(x.hi, x.lo, y.hi, y.lo);
+      }
+      finish_pair_entry(task, i, j, {sum.hi, sum.lo});
+    }
+  }
+}
+
+}  // namespace kintsugi::core
