@@ -33,6 +33,12 @@ inline constexpr int function_dynamic_shared_bytes = 8;
 inline constexpr int function_large_clusters = 14;  // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 inline constexpr Result error_out_of_memory = 2;
 
+// Of CUtensorMapDataType, CUtensorMapSwizzle and CUtensorMapL2promotion.
+inline constexpr int tensor_map_fp16 = 6;
+inline constexpr int tensor_map_bf16 = 9;
+inline constexpr int tensor_map_swizzle_128 = 3;
+inline constexpr int tensor_map_promotion_256 = 3;
+
 // From 12.0 on: libraries of kernels that belong to no context.
 inline constexpr int least_driver_version = 12000;
 
@@ -78,6 +84,9 @@ inline constexpr int least_driver_version = 12000;
   FUNCTION(launch_kernel, "cuLaunchKernel",                                                               \
            (Kernel, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**, \
             void**))                                                                                      \
+  FUNCTION(tensor_map_encode, "cuTensorMapEncodeTiled",                                                   \
+           (void*, int, std::uint32_t, void*, const std::uint64_t*, const std::uint64_t*,                 \
+            const std::uint32_t*, const std::uint32_t*, int, int, int, int))                              \
   FUNCTION(error_name, "cuGetErrorName", (Result, const char**))                                          \
   FUNCTION(error_string, "cuGetErrorString", (Result, const char**))
 

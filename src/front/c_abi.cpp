@@ -313,6 +313,13 @@ kintsugi_status kintsugi_zgemm(kintsugi_handle handle, kintsugi_layout layout, k
   return gemm_of_type(KINTSUGI_C64, handle, layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
+kintsugi_status kintsugi_ddgemm(kintsugi_handle handle, kintsugi_layout layout, kintsugi_op op_a,
+                                kintsugi_op op_b, int64_t m, int64_t n, int64_t k, const kintsugi_dd* alpha,
+                                const kintsugi_dd* a, int64_t lda, const kintsugi_dd* b, int64_t ldb,
+                                const kintsugi_dd* beta, kintsugi_dd* c, int64_t ldc) {
+  return gemm_of_type(KINTSUGI_DD, handle, layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
 kintsugi_status kintsugi_report(kintsugi_handle handle, char* buffer, size_t capacity, size_t* needed) {
   return guarded([&] {
     check_not_null(handle, "handle");

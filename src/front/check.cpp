@@ -1,6 +1,7 @@
 #include "front/check.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "front/handles.hpp"
@@ -54,7 +55,7 @@ void check_size(std::int64_t value, const char* name) {
 }
 
 const char* type_name(std::int32_t type) {
-  constexpr const char* names[] = {"f32", "f64", "c32", "c64"};
+  constexpr const char* names[] = {"f32", "f64", "c32", "c64", "dd"};
   return names[type];
 }
 
@@ -82,10 +83,10 @@ void check_matrix(const kintsugi_problem& p, std::int32_t op, std::int64_t ld, c
 void check_enums(const kintsugi_problem& p) {
   check_enum(p.op_a, KINTSUGI_OP_C, "op_a");
   check_enum(p.op_b, KINTSUGI_OP_C, "op_b");
-  check_enum(p.type_a, KINTSUGI_C64, "type_a");
-  check_enum(p.type_b, KINTSUGI_C64, "type_b");
-  check_enum(p.type_c, KINTSUGI_C64, "type_c");
-  check_enum(p.type_scalar, KINTSUGI_C64, "type_scalar");
+  check_enum(p.type_a, KINTSUGI_DD, "type_a");
+  check_enum(p.type_b, KINTSUGI_DD, "type_b");
+  check_enum(p.type_c, KINTSUGI_DD, "type_c");
+  check_enum(p.type_scalar, KINTSUGI_DD, "type_scalar");
   check_enum(p.layout, KINTSUGI_ROW_MAJOR, "layout");
   check_enum(p.pointer_mode, KINTSUGI_SCALARS_ON_DEVICE, "pointer_mode");
   check_enum(p.memory, KINTSUGI_DEVICE, "memory");
@@ -115,8 +116,8 @@ void check_supported(const kintsugi_problem& p) {
   const bool equal = p.type_a == p.type_b && p.type_b == p.type_c && p.type_c == p.type_scalar;
   if (!equal) {
     fail(Status::not_supported,
-         "type_a = {}, type_b = {}, type_c = {}, type_scalar = {}: this version multiplies f32, f64, c32 "
-         "or c64, all four alike",
+         "type_a = {}, type_b = {}, type_c = {}, type_scalar = {}: this version multiplies f32, f64, c32, "
+         "c64 or dd, all four alike",
          type_name(p.type_a), type_name(p.type_b), type_name(p.type_c), type_name(p.type_scalar));
   }
   if (p.memory == KINTSUGI_HOST && p.pointer_mode == KINTSUGI_SCALARS_ON_DEVICE) {
@@ -133,9 +134,22 @@ Queue check_queue(const kintsugi_queue& queue, const char* name) {
   return {static_cast<QueueKind>(queue.kind), queue.stream};
 }
 
-std::complex<double> read_scalar(const Problem& problem, const void* pointer) {
-  return with_entry_type(problem,
-                         [&]<class T>() { return std::complex<double>(*static_cast<const T*>(pointer)); });
+static_assert(sizeof(DoubleDouble) == sizeof(kintsugi_dd) && offsetof(kintsugi_dd, lo) == sizeof(double));
+
+CallScalar read_scalar(const Problem& problem, const void* pointer) {
+  return with_entry_type(problem, [&]<class T>() { return CallScalar(*static_cast<const T*>(pointer)); });
+}
+
+OperandType operand_type(std::int32_t type) {
+  if (type == KINTSUGI_DD) return OperandType::dd;
+  return type == KINTSUGI_F32 || type == KINTSUGI_C32 ? OperandType::f32 : OperandType::f64;
+}
+
+std::int32_t type_of_entries(const Problem& problem) {
+  if (problem.type == OperandType::dd) return KINTSUGI_DD;
+  const bool is_single = problem.type == OperandType::f32;
+  return problem.complex ? (is_single ? KINTSUGI_C32 : KINTSUGI_C64)
+                         : (is_single ? KINTSUGI_F32 : KINTSUGI_F64);
 }
 
 }  // namespace
@@ -185,7 +199,7 @@ Problem check_problem(const kintsugi_problem* given) {
           p.stride_c,
           static_cast<Op>(p.op_a),
           static_cast<Op>(p.op_b),
-          p.type_a == KINTSUGI_F32 || p.type_a == KINTSUGI_C32 ? OperandType::f32 : OperandType::f64,
+          operand_type(p.type_a),
           p.type_a == KINTSUGI_C32 || p.type_a == KINTSUGI_C64,
           static_cast<Layout>(p.layout),
           static_cast<BatchKind>(p.batch_kind),
@@ -207,9 +221,7 @@ kintsugi_problem to_c(const Problem& problem) {
   p.stride_c = problem.stride_c;
   p.op_a = static_cast<std::int32_t>(problem.op_a);
   p.op_b = static_cast<std::int32_t>(problem.op_b);
-  const bool is_single = problem.type == OperandType::f32;
-  p.type_a = p.type_b = p.type_c = p.type_scalar =
-      problem.complex ? (is_single ? KINTSUGI_C32 : KINTSUGI_C64) : (is_single ? KINTSUGI_F32 : KINTSUGI_F64);
+  p.type_a = p.type_b = p.type_c = p.type_scalar = type_of_entries(problem);
   p.layout = static_cast<std::int32_t>(problem.layout);
   p.batch_kind = static_cast<std::int32_t>(problem.batch_kind);
   p.memory = problem.memory == MemorySpace::device ? KINTSUGI_DEVICE : KINTSUGI_HOST;
@@ -277,7 +289,7 @@ Operands check_operands(const Problem& problem, const kintsugi_operands* given) 
   }
   if (problem.m == 0 || problem.n == 0 || problem.batch_count == 0) return operands;
   check_data(problem, p.c, "c");
-  if (problem.k == 0 || problem.device_scalars || operands.alpha == 0.0) return operands;
+  if (problem.k == 0 || problem.device_scalars || operands.alpha.is_zero()) return operands;
   if (operands.prepared_a == nullptr) check_data(problem, p.a, "a");
   if (operands.prepared_b == nullptr) check_data(problem, p.b, "b");
   return operands;

@@ -60,12 +60,28 @@ double split_loss(const Program& program);
 double relative_bound(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,
                       int span_a, int span_b);
 
-// The unit roundoff u of the type.
-constexpr double unit_roundoff(OperandType type) { return type == OperandType::f32 ? 0x1p-24 : 0x1p-53; }
+// The unit roundoff u of the type: of the last rounding.
+constexpr double unit_roundoff(OperandType type) {
+  return type == OperandType::f32 ? 0x1p-24 : type == OperandType::f64 ? 0x1p-53 : 0x1p-106;
+}
 
-// (k + 8) u, the coefficient of (|A||B|)_ij of the contracts fp32 and fp64.
+// What contracts of the type count in. Operations on double-double numbers lose a few units of their roundoff each,
+// where those of FP32 and FP64 lose one.
+constexpr double contract_unit(OperandType type) {
+  return type == OperandType::dd ? 0x1p-104 : unit_roundoff(type);
+}
+
+// Inner products rounded to nearest lose at most k u |a||b|, in any order, fused or not, without a
+// second-order term (Jeannerod and Rump, Improved error bounds for inner products in floating-point
+// arithmetic, 2013). A part of a complex entry is such a product of length 2 k. Of double-double: arith/pair_sum.hpp.
+constexpr double native_coefficient(OperandType type, std::int64_t k) {
+  if (type == OperandType::dd) return (3 * static_cast<double>(k) + 14) * unit_roundoff(type);
+  return static_cast<double>(k) * unit_roundoff(type);
+}
+
+// (k + 8) units, the coefficient of (|A||B|)_ij of the contracts fp32, fp64 and dd.
 constexpr double contract_of_type(OperandType type, std::int64_t k) {
-  return (static_cast<double>(k) + 8) * unit_roundoff(type);
+  return (static_cast<double>(k) + 8) * contract_unit(type);
 }
 
 }  // namespace kintsugi::core

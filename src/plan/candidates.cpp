@@ -11,6 +11,8 @@
 #include "base/status.hpp"
 #include "engines/device.hpp"
 #include "plan/bound.hpp"
+#include "plan/device_matrix.hpp"
+#include "plan/expected_times.hpp"
 #include "plan/schemes/superaccumulator.hpp"
 
 namespace kintsugi::core {
@@ -60,12 +62,17 @@ void shorten(std::vector<Rung>& ladder, const Engine& engine, std::size_t most, 
   }
 }
 
+// Of double-double the bits of a correctly rounded number, most of which are there, or those that contracts speak of.
+int significant_bits(OperandType type, bool exact) {
+  if (type == OperandType::dd) return exact ? 107 : 104;
+  return type == OperandType::f32 ? 24 : 53;
+}
+
 // Bits of the integers that a checked ladder's rungs keep of every vector: enough that a product alone loses no more
 // than the contract of its type (k = 1) or the tolerance allows, and ten and twenty-eight more for rows and columns of
 // wide ranges, where entries that no rung shows are left for the superaccumulator.
 std::array<int, 3> checked_bits(const Plan& plan) {
-  const int digits = plan.problem.type == OperandType::f32 ? 24 : 53;
-  int bits = digits + 2;
+  int bits = significant_bits(plan.problem.type, plan.contract.coefficient == 0) + 2;
   if (plan.contract.coefficient > 0 && !plan.contract.is_of_type())
     bits = std::min(bits, 2 - std::ilogb(plan.contract.coefficient));
   return {std::max(bits, 2), bits + 10, bits + 28};
@@ -80,6 +87,13 @@ const Scheme* residues_of(int bits, std::int64_t k) {
       return find_scheme(fmt::format("ozaki2:moduli={}", count));
   }
   return nullptr;
+}
+
+// Whether the emulation is expected to be quicker than the native product, by more than measurements differ.
+bool wins(const Plan& plan, const Program& program) {
+  if (program.recombination == Recombination::exact_sums) return false;
+  const ExpectedTimes times = expected_times(*plan.engine, program, plan.problem);
+  return times.emulated < 0.95 * times.native;
 }
 
 // Slices come in tiles of 128 vectors: residues of a few long sums would take gigabytes of padding.
@@ -99,13 +113,28 @@ double relative_cost(const Engine& engine, const Program& program) {
          engine.relative_rate(program.format().id);
 }
 
-bool runs_on_device(const Program& program) {
-  return program.recombination == Recombination::weighted || program.recombination == Recombination::residues;
-}
-
 Program fitted_program(const Plan& plan, const Scheme& scheme) {
   if (plan.engine->device() == nullptr) return kintsugi::core::fitted_program(scheme, plan.problem);
   return kintsugi::core::fitted_program(scheme, plan.problem.type, plan.problem.products());
+}
+
+std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& program, EntryType type) {
+  const FormatId format = program.format().id;
+  const DeviceEngine* device = engine.device();
+  std::vector<Accumulator> ways;
+  for (const Accumulator way : engine.accumulators(format)) {
+    if (device == nullptr || !is_tensor_core(way) || device->fuses(program.schedule, format, way, type))
+      ways.push_back(way);
+  }
+  return ways;
+}
+
+bool is_fused(const Plan& plan, const Rung& rung) {
+  const DeviceEngine* device = plan.engine->device();
+  return device != nullptr && rung.scheme != nullptr &&
+         rung.program.recombination == Recombination::weighted && !rung.scheme->fits_residuals() &&
+         device->fuses(rung.program.schedule, rung.program.format().id, rung.accumulator,
+                       entry_type(plan.problem));
 }
 
 bool sums_wrap(const Rung& rung, std::int64_t k) {
@@ -116,9 +145,8 @@ bool sums_wrap(const Rung& rung, std::int64_t k) {
 std::optional<Rung> offered(const Plan& plan, const Scheme& scheme, const std::string& name) {
   if (!scheme.operands.contains(plan.problem.type)) return std::nullopt;
   Rung rung{&scheme, Accumulator::fp32, Rung::any_span, fitted_program(plan, scheme)};
-  if (plan.engine->device() != nullptr && !runs_on_device(rung.program)) return std::nullopt;
   if (rung.program.recombination == Recombination::exact_sums) return rung;
-  const auto ways = plan.engine->accumulators(rung.program.format().id);
+  const auto ways = accumulators_of(*plan.engine, rung.program, entry_type(plan.problem));
   const auto found =
       name.empty() ? ways.begin() : std::find(ways.begin(), ways.end(), find_accumulator(name));
   if (found == ways.end()) return std::nullopt;
@@ -131,7 +159,7 @@ std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumul
   std::vector<Proved> proved;
   for (const Scheme* scheme : all_schemes()) {
     const auto rung = offered(plan, *scheme, accumulator);
-    if (!rung || !(all || relative_cost(*plan.engine, rung->program) < 1)) continue;
+    if (!rung || !(all || wins(plan, rung->program))) continue;
     if (const auto proof = prove(*rung, plan.contract, plan.problem.type, plan.problem.products()))
       proved.push_back(*proof);
   }
@@ -152,7 +180,11 @@ std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumul
 
 std::vector<Rung> checked_emulations(const Plan& plan, const std::string& accumulator) {
   std::vector<Rung> ladder;
-  for (const int bits : checked_bits(plan)) {
+  std::array<int, 3> all_bits = checked_bits(plan);
+  std::span<const int> bits_of_rungs = all_bits;
+  // A stream cannot skip products, so that there is one rung, and entries that it leaves are dear: the second.
+  if (plan.engine->device() != nullptr) bits_of_rungs = bits_of_rungs.subspan(1, 1);
+  for (const int bits : bits_of_rungs) {
     if (is_few_long_sums(plan.problem)) break;
     const Scheme* scheme = residues_of(bits, plan.problem.products());
     const auto rung = scheme == nullptr ? std::nullopt : offered(plan, *scheme, accumulator);
@@ -165,6 +197,7 @@ std::vector<Rung> checked_emulations(const Plan& plan, const std::string& accumu
 }
 
 Rung in_larger_blocks(const Plan& plan, const Rung& rung) {
+  if (is_fused(plan, rung)) return rung;
   const Scheme* scheme = rung.scheme->parameters.starts_with("block=")
                              ? find_scheme(fmt::format("{}:block={}", rung.scheme->name,
                                                        plan.engine->device()->preferred_block()))
@@ -178,6 +211,7 @@ Rung in_larger_blocks(const Plan& plan, const Rung& rung) {
 
 std::int32_t largest_exponent(const Rung& rung, std::int64_t k) {
   if (rung.scheme->adapt == nullptr) return Rung::any_span;
+  if (rung.scheme->fits_residuals()) return rung.program.format().max_exponent;
   const auto unchanged = [&](std::int32_t exponent) {
     Program program = rung.program;
     RangeSummary summary;

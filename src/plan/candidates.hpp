@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engines/device.hpp"
 #include "plan/plan.hpp"
 
 namespace kintsugi::core {
@@ -12,11 +13,15 @@ namespace kintsugi::core {
 // Time of the program's products in units of the engine's native FP32 product.
 double relative_cost(const Engine& engine, const Program& program);
 
-// Steps that a device has.
-bool runs_on_device(const Program& program);
-
 // Devices multiply complex matrices as embeddings, whose residues are those of real ones.
 Program fitted_program(const Plan& plan, const Scheme& scheme);
+
+// How the engine can add the program's products for entries of that type, its preferred way first. A device adds as a
+// tensor core does where it has a kernel that lets its sums go when the schedule says so.
+std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& program, EntryType type);
+
+// Whether a device goes from slices to C in one step.
+bool is_fused(const Plan& plan, const Rung& rung);
 
 // Whether integer sums may wrap: a program then gives anything.
 bool sums_wrap(const Rung& rung, std::int64_t k);
@@ -35,8 +40,8 @@ std::vector<Rung> checked_emulations(const Plan& plan, const std::string& accumu
 // The same scheme with the k blocks that the engine runs best, where it takes them and stays proved.
 Rung in_larger_blocks(const Plan& plan, const Rung& rung);
 
-// The largest exponent of operands that a device takes without the program being fitted to them, which the host cannot
-// do. Fails where it is fitted to any.
+// The largest exponent of operands that a device takes: it fits residuals (Scheme::fitted_groups), but does nothing else
+// that a scheme's `adapt` would. Fails where a program is nothing until it is fitted.
 std::int32_t largest_exponent(const Rung& rung, std::int64_t k);
 
 }  // namespace kintsugi::core

@@ -2,20 +2,24 @@
 
 #include <algorithm>
 
+#include "arith/residue_scale.hpp"
 #include "plan/bound.hpp"
+#include "plan/schemes/ozaki2.hpp"
 #include "recombine/exact_sums.hpp"
 #include "recombine/proofs.hpp"
 #include "recombine/residues.hpp"
 #include "splits/equilibrate.hpp"
 #include "splits/margins.hpp"
+#include "splits/norms.hpp"
 
 namespace kintsugi::core {
 
 namespace {
 
 // The share of a block's entries that a superaccumulator may take: its products take about as much longer than those
-// of a wider rung.
-constexpr std::int64_t share = 16;
+// of a wider rung. Of double-double entries, each product is four.
+template <class T>
+constexpr std::int64_t share = is_double_double<T> ? 64 : 16;
 
 // Binades by which spans must fall for factors along k to be worth another walk over the operands.
 constexpr int worthwhile = 16;
@@ -46,11 +50,13 @@ class CheckedRun {
     workspace_ = &workspace;
   }
 
-  std::size_t run(std::int64_t& mended_entries) {
+  std::size_t run(Program& program, std::int64_t& mended_entries) {
     equilibrate();
+    leave_out_moduli();
     const std::size_t first = proves() ? find_proved_rung() : find_first_rung();
     split_columns_ = split_rows_ = -1;
     for_each_block([&](const Part& part) { mended_entries += run_block(part, first); });
+    program = first + 1 == plan_.rungs.size() ? rung(first).program : programs_[first];
     return first;
   }
 
@@ -83,6 +89,20 @@ class CheckedRun {
     find_ranges_of(b_, {});
   }
 
+  // The plan's moduli hold sums of k products of maxima. Where norms show by Cauchy and Schwarz that sums are
+  // smaller, fewer moduli find the same integers (arith/residue_scale.hpp): no bit depends on it.
+  void leave_out_moduli() {
+    const int norm_bits = largest_norm(a_.view, a_.ranges, a_.inner, plan_.threads) +
+                          largest_norm(b_.view, b_.ranges, b_.inner, plan_.threads);
+    for (std::size_t r = 0; r + 1 < plan_.rungs.size(); ++r) {
+      Program& program = programs_[r] = rung(r).program;
+      const int doublings_a = program.split_a.top_exponent - norm_digits;
+      const int doublings_b = program.split_b.top_exponent - norm_digits;
+      if (doublings_a >= 0 && doublings_b >= 0)
+        schemes::leave_out_moduli(program, (norm_bits + 1) / 2 + doublings_a + doublings_b);
+    }
+  }
+
   const Rung& rung(std::size_t r) const { return plan_.rungs[r]; }
 
   // The contract leaves room: a lower bound of |A||B| can prove entries.
@@ -106,7 +126,7 @@ class CheckedRun {
       use_rung(r);
       std::int64_t left = 0;
       for_each_block([&](const Part& part) { left += prove(r, part); });
-      if (left * share <= c_.rows * c_.columns) return r;
+      if (left * share<T> <= c_.rows * c_.columns) return r;
     }
     return last;
   }
@@ -116,7 +136,7 @@ class CheckedRun {
     for (std::size_t r = 0; r + 1 < plan_.rungs.size(); ++r) {
       use_rung(r);
       std::fill_n(open_, tile.entries(), EntryCheck::open);
-      if (multiply(r, tile, 0, false) * share <= tile.entries()) return r;
+      if (multiply(r, tile, 0, false) * share<T> <= tile.entries()) return r;
     }
     return plan_.rungs.size() - 1;
   }
@@ -131,9 +151,9 @@ class CheckedRun {
   }
 
   void use_memory(std::size_t r) {
-    set_program(rung(r).program, a_, b_);
+    set_program(programs_[r], a_, b_);
     Workspace fresh = *workspace_;
-    memory_ = take_block(plan_, rung(r).program, blocking_, a_, b_, fresh);
+    memory_ = take_block(plan_, programs_[r], blocking_, a_, b_, fresh);
     split_columns_ = split_rows_ = -1;
   }
 
@@ -154,7 +174,7 @@ class CheckedRun {
     }
     const std::int64_t open = multiply(first, part, plan_.contract.checked_coefficient, true);
     std::int64_t left = open;
-    for (std::size_t r = first + 1; r + 1 < plan_.rungs.size() && left * share > part.entries(); ++r) {
+    for (std::size_t r = first + 1; r + 1 < plan_.rungs.size() && part.entries() < left * share<T>; ++r) {
       use_rung(r);
       left = multiply(r, part, 0, true);
     }
@@ -174,8 +194,7 @@ class CheckedRun {
             margins_b_.subspan(parts * part.j, parts * part.columns),
             power_of_two(program.split_a.top_exponent + 1),
             power_of_two(program.split_b.top_exponent + 1),
-            coefficient,
-            unit_roundoff(plan_.problem.type)};
+            {coefficient, unit_roundoff(plan_.problem.type)}};
   }
 
   // A lower bound of |A||B| shows of most entries what the contract asks for, before the rung's products are there.
@@ -192,7 +211,7 @@ class CheckedRun {
     sums.columns = slices_b.vectors;
     plan_.engine->multiply({&magnitude_program.schedule, slices_a, slices_b, sums, Accumulator::int32,
                             memory.scratch, plan_.threads});
-    const Program& program = rung(r).program;
+    const Program& program = programs_[r];
     const int lost = magnitude_program.split_a.top_exponent + magnitude_program.split_b.top_exponent;
     const double unit = power_of_two(program.split_a.top_exponent + program.split_b.top_exponent - lost);
     const EntryCheck check = check_of(program, part, plan_.contract.checked_coefficient);
@@ -203,7 +222,7 @@ class CheckedRun {
 
   // The rung's products of one part of C, and the check. Returns how many entries stay open.
   std::int64_t multiply(std::size_t r, const Part& part, double coefficient, bool write) {
-    const Program& program = rung(r).program;
+    const Program& program = programs_[r];
     if (split_columns_ != part.j) slices_b_ = split_block(b_, part.j, part.columns, plan_.threads);
     if (split_rows_ != part.i) slices_a_ = split_block(a_, part.i, part.rows, plan_.threads);
     split_columns_ = part.j;
@@ -239,6 +258,8 @@ class CheckedRun {
   std::uint8_t* open_ = nullptr;  // entries of a block that are still to be written
   std::byte* exact_scratch_ = nullptr;
   Workspace* workspace_ = nullptr;
+  std::array<Program, Plan::most_rungs>
+      programs_{};              // of the checked rungs, with the moduli that these operands need
   std::size_t current_ = none;  // rung that scales, margins and memory are of
   BlockMemory memory_{};
   Slices slices_a_{};
@@ -252,20 +273,27 @@ class CheckedRun {
 template <class T>
 std::size_t multiply_checked(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b,
                              const Operands& operands, const MatrixView<T>& c, Workspace workspace,
-                             std::int64_t& mended_entries) {
-  return CheckedRun<T>(plan, blocking, a, b, operands, c, workspace).run(mended_entries);
+                             Program& program, std::int64_t& mended_entries) {
+  return CheckedRun<T>(plan, blocking, a, b, operands, c, workspace).run(program, mended_entries);
 }
 
 template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<float>&, SideOf<float>&,
-                                      const Operands&, const MatrixView<float>&, Workspace, std::int64_t&);
+                                      const Operands&, const MatrixView<float>&, Workspace, Program&,
+                                      std::int64_t&);
 template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<double>&, SideOf<double>&,
-                                      const Operands&, const MatrixView<double>&, Workspace, std::int64_t&);
+                                      const Operands&, const MatrixView<double>&, Workspace, Program&,
+                                      std::int64_t&);
 
+template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<DoubleDouble>&,
+                                      SideOf<DoubleDouble>&, const Operands&, const MatrixView<DoubleDouble>&,
+                                      Workspace, Program&, std::int64_t&);
 template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<std::complex<float>>&,
                                       SideOf<std::complex<float>>&, const Operands&,
-                                      const MatrixView<std::complex<float>>&, Workspace, std::int64_t&);
+                                      const MatrixView<std::complex<float>>&, Workspace, Program&,
+                                      std::int64_t&);
 template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<std::complex<double>>&,
                                       SideOf<std::complex<double>>&, const Operands&,
-                                      const MatrixView<std::complex<double>>&, Workspace, std::int64_t&);
+                                      const MatrixView<std::complex<double>>&, Workspace, Program&,
+                                      std::int64_t&);
 
 }  // namespace kintsugi::core

@@ -9,6 +9,7 @@
 #include "engines/registry.hpp"
 #include "plan/bound.hpp"
 #include "plan/candidates.hpp"
+#include "plan/device_matrix.hpp"
 #include "plan/plan.hpp"
 
 namespace kintsugi::core {
@@ -27,11 +28,21 @@ std::int64_t largest_size(const Problem& problem) {
                    used(problem.ldc, problem.m, problem.n, Op::none)});
 }
 
+// Devices multiply double-double matrices neither as residues nor natively.
+bool multiplies(const Engine& engine, OperandType type) {
+  return type != OperandType::dd || engine.device() == nullptr;
+}
+
 // The first that works where the matrices are; host matrices are staged only for an engine that was named.
 const Engine& choose_available_engine(const Problem& problem, std::int64_t size) {
   std::string reasons;
   for (const Engine* engine : all_engines()) {
     if ((engine->device() != nullptr) != (problem.memory == MemorySpace::device)) continue;
+    if (!multiplies(*engine, problem.type)) {
+      reasons +=
+          fmt::format("; {}: it does not multiply {} operands", engine->name(), type_name(problem.type));
+      continue;
+    }
     const std::string reason = engine->unavailable_reason();
     if (reason.empty() && size <= engine->largest_size()) return *engine;
     reasons += fmt::format("; {}: {}", engine->name(), reason.empty() ? "a size is too large" : reason);
@@ -50,6 +61,10 @@ const Engine& choose_engine(const Problem& problem, const std::string& name) {
   if (const std::string reason = engine->unavailable_reason(); !reason.empty()) {
     fail(Status::engine_unavailable, "engine {} cannot run here: {}", name, reason);
   }
+  if (!multiplies(*engine, problem.type)) {
+    fail(Status::not_supported, "engine {} does not multiply {} operands; reference and cpu do", name,
+         type_name(problem.type));
+  }
   if (problem.memory == MemorySpace::device && engine->device() == nullptr) {
     fail(Status::not_supported, "engine {} works on the host's memory, and A, B and C are in a device's",
          name);
@@ -61,9 +76,16 @@ const Engine& choose_engine(const Problem& problem, const std::string& name) {
   return *engine;
 }
 
+// Whether entries that a check leaves open can be summed exactly.
+bool sums_exactly(const Engine& engine) {
+  return engine.device() == nullptr || engine.device()->sums_exactly();
+}
+
 // For a scheme that was named: what it cannot have is an error.
-Accumulator choose_accumulator(const Engine& engine, const Format& format, const std::string& name) {
-  const auto ways = engine.accumulators(format.id);
+Accumulator choose_accumulator(const Plan& plan, const Program& program, const std::string& name) {
+  const Engine& engine = *plan.engine;
+  const Format& format = program.format();
+  const auto ways = accumulators_of(engine, program, entry_type(plan.problem));
   if (ways.empty()) {
     fail(Status::not_supported, "engine {} does not multiply {}", engine.name(), format.name);
   }
@@ -77,12 +99,11 @@ Accumulator choose_accumulator(const Engine& engine, const Format& format, const
        format.name, name, offered);
 }
 
-const char* type_name(OperandType type) { return type == OperandType::f32 ? "fp32" : "fp64"; }
-
 // Coefficient of (|A||B|)_ij that the accuracy allows; 0: nothing but the correctly rounded result.
 double contract_coefficient(const std::string& accuracy, std::int64_t k) {
   if (accuracy == "fp32") return contract_of_type(OperandType::f32, k);
   if (accuracy == "fp64") return contract_of_type(OperandType::f64, k);
+  if (accuracy == "dd") return contract_of_type(OperandType::dd, k);
   if (accuracy == "exact") return 0;
   double tolerance = 0;
   std::from_chars(accuracy.data(), accuracy.data() + accuracy.size(), tolerance);
@@ -96,19 +117,15 @@ double checked_coefficient(const Contract& contract, OperandType type) {
   return contract.coefficient >= 2 * unit_roundoff(type) ? contract.coefficient : 0;
 }
 
-// Inner products rounded to nearest lose at most k u |a||b|, in any order, fused or not, without a
-// second-order term (Jeannerod and Rump, Improved error bounds for inner products in floating-point
-// arithmetic, 2013). A part of a complex entry is such a product of length 2 k.
-double native_coefficient(OperandType type, std::int64_t k) {
-  return static_cast<double>(k) * unit_roundoff(type);
-}
-
-// Contracts that only checked programs meet: correct rounding, and FP64's, whose integers are proved for narrow
-// ranges alone. The last rounding must not break them.
-bool asks_for_checks(const Plan& plan) {
+// Contracts that only checked programs meet: correct rounding, and FP64's and double-double's, whose integers are proved
+// for narrow ranges alone; on a device all that its plain product, which takes what a window does not hold, does not
+// meet. The last rounding must not break them.
+bool asks_for_checks(const Plan& plan, bool native_proved) {
   const double coefficient = plan.contract.coefficient;
-  return coefficient == 0 ||
-         (plan.problem.type == OperandType::f64 && coefficient >= unit_roundoff(OperandType::f64));
+  if (coefficient == 0) return true;
+  const bool windows_do = plan.engine->device() == nullptr || native_proved;
+  return coefficient >= unit_roundoff(plan.problem.type) &&
+         (plan.problem.type != OperandType::f32 || !windows_do);
 }
 
 void use_named_scheme(Plan& plan, const Settings& settings) {
@@ -121,14 +138,17 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
     fail(Status::not_supported, "scheme {} does not take {} operands", name, type_name(plan.problem.type));
   }
   Rung rung{scheme, Accumulator::fp32, Rung::any_span, fitted_program(plan, *scheme)};
-  if (plan.engine->device() != nullptr && !runs_on_device(rung.program)) {
-    fail(Status::not_supported, "engine {} has no kernels for what scheme {} asks of the {}",
-         plan.engine->name(), name,
-         rung.program.recombination == Recombination::exact_sums ? "sums" : "splits");
+  if (plan.engine->device() != nullptr && rung.program.split_a.scales != ScaleRule::exponent) {
+    fail(Status::not_supported,
+         "engine {} scales residues by exponents alone, and scheme {} asks for scale={}", plan.engine->name(),
+         name, scale_rule_name(rung.program.split_a.scales));
+  }
+  if (rung.program.recombination == Recombination::exact_sums && !sums_exactly(*plan.engine)) {
+    fail(Status::not_supported, "engine {} does not offer the exact sums of scheme {}", plan.engine->name(),
+         name);
   }
   if (rung.program.recombination != Recombination::exact_sums) {
-    rung.accumulator =
-        choose_accumulator(*plan.engine, rung.program.format(), settings[SettingId::accumulator].value);
+    rung.accumulator = choose_accumulator(plan, rung.program, settings[SettingId::accumulator].value);
     if (sums_wrap(rung, plan.problem.products())) {
       fail(Status::not_supported, "scheme {}: sums of {} products may wrap in {}", name,
            plan.problem.products(), accumulator_name(rung.accumulator));
@@ -151,32 +171,69 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
        native_coefficient(problem.type, problem.products()));
 }
 
-// A stream cannot skip the vendor's products, so that a ladder has one emulation, the widest of the cheapest ones, in
-// blocks that the engine likes; it runs always, and where the device then finds that its window does not hold the
-// operands, the engine's own plain product takes their place.
+// Of emulations that cost the same the widest, and of those alone that a device computes in one step where there are any:
+// its kernels leave at once where the entry is on another rung. A stream cannot skip the vendor's products, so that of
+// these there is one rung, the first, in blocks that the engine likes; it runs always.
+std::vector<Rung> device_emulations(const Plan& plan, const std::string& accumulator) {
+  std::vector<Rung> fused;
+  std::vector<Rung> others;
+  for (const Rung& rung : proved_emulations(plan, accumulator, true, true)) {
+    std::vector<Rung>& ladder = is_fused(plan, rung) ? fused : others;
+    if (!ladder.empty() &&
+        relative_cost(*plan.engine, rung.program) == relative_cost(*plan.engine, ladder.back().program))
+      ladder.pop_back();
+    ladder.push_back(rung);
+  }
+  if (!fused.empty() || others.empty()) return fused;
+  return {in_larger_blocks(plan, others.front())};
+}
+
+// Whether the emulation is expected to be quicker than the native product, by more than measurements differ. Where a
+// device was never measured it is not.
+bool wins(const Plan& plan, const Rung& rung) {
+  if (!is_fused(plan, rung)) return false;
+  const Problem& problem = plan.problem;
+  const auto times =
+      plan.engine->device()->expected_times({rung.program.schedule, rung.program.format().id, problem.m,
+                                             problem.n, problem.k, problem.batch_count});
+  return times && times->fused < 0.95 * times->native;
+}
+
+// Behind the emulations comes the engine's own plain product, for operands that no window holds.
 void use_device_policy(Plan& plan, const Settings& settings, bool native_proved) {
   const std::string& policy = settings[SettingId::policy].value;
   if (!native_proved) fail_unreachable(plan, policy);
-  if (policy == "emulate" && plan.problem.type == OperandType::f32) {
-    const std::string& accumulator = settings[SettingId::accumulator].value;
-    for (const Rung& rung : proved_emulations(plan, accumulator, true, true)) {
-      const bool as_cheap = plan.rungs.empty() || relative_cost(*plan.engine, rung.program) <=
-                                                      relative_cost(*plan.engine, plan.rungs.front().program);
-      if (as_cheap) plan.rungs = {in_larger_blocks(plan, rung)};
-    }
+  if (policy != "native" && plan.problem.type == OperandType::f32) {
+    plan.rungs = device_emulations(plan, settings[SettingId::accumulator].value);
+    if (policy == "auto" && !plan.rungs.empty() && !wins(plan, plan.rungs.front())) plan.rungs.clear();
   }
   plan.rungs.push_back({nullptr, Accumulator::fp32, Rung::any_span});
+}
+
+// Whether residues are quicker than the native double-double product: their products are, and splits and recombination
+// are little beside them. At n = 1024 sixteen residues of FP64 made 8.7 GFLOP/s on a core of a Zen 4 (docs/results/LOG.md),
+// so that thirty are expected to make about 4.6, and the native loop 4.3 there.
+bool beats_native_pairs(const Plan& plan, const std::vector<Rung>& ladder) {
+  constexpr std::int64_t least = 1024;
+  const Problem& problem = plan.problem;
+  if (problem.type != OperandType::dd || std::min({problem.m, problem.n, problem.k}) < least) return false;
+  return relative_cost(*plan.engine, ladder.front().program) < plan.engine->native_pair_time();
 }
 
 void use_policy(Plan& plan, const Settings& settings) {
   const std::string& policy = settings[SettingId::policy].value;
   const bool native_proved =
       native_coefficient(plan.problem.type, plan.problem.products()) <= plan.contract.coefficient;
-  if (plan.engine->device() != nullptr) return use_device_policy(plan, settings, native_proved);
-  if (policy != "native" && asks_for_checks(plan) && (policy == "emulate" || !native_proved)) {
-    plan.rungs = checked_emulations(plan, settings[SettingId::accumulator].value);
-    return;
+  const bool may_emulate = policy == "emulate" || !native_proved || plan.problem.type == OperandType::dd;
+  if (policy != "native" && may_emulate && asks_for_checks(plan, native_proved) &&
+      sums_exactly(*plan.engine)) {
+    const auto ladder = checked_emulations(plan, settings[SettingId::accumulator].value);
+    if (policy == "emulate" || !native_proved || beats_native_pairs(plan, ladder)) {
+      plan.rungs = ladder;
+      return;
+    }
   }
+  if (plan.engine->device() != nullptr) return use_device_policy(plan, settings, native_proved);
   if (policy != "native") {
     plan.rungs = proved_emulations(plan, settings[SettingId::accumulator].value,
                                    policy == "emulate" || !native_proved, native_proved);

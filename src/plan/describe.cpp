@@ -1,6 +1,7 @@
 #include "plan/describe.hpp"
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 
@@ -35,11 +36,9 @@ const char* recombination_name(Recombination recombination) {
   return "";
 }
 
-const char* type_name(OperandType type) { return type == OperandType::f32 ? "fp32" : "fp64"; }
-
 Json types_json(const OperandTypes& types) {
   Json names = Json::array();
-  for (const OperandType type : {OperandType::f32, OperandType::f64}) {
+  for (const OperandType type : {OperandType::f32, OperandType::f64, OperandType::dd}) {
     if (types.contains(type)) names.push_back(type_name(type));
   }
   return names;
@@ -59,6 +58,7 @@ const char* kind_name(SplitKind kind) {
     case SplitKind::hi_lo: return "hi_lo";
     case SplitKind::fixed: return "fixed";
     case SplitKind::magnitude: return "magnitude";
+    case SplitKind::magnitude_above: return "magnitude_above";
     case SplitKind::residues: return "residues";
     case SplitKind::successive: return "successive";
   }
@@ -79,7 +79,8 @@ Json split_json(const SplitRule& rule) {
           {"residual_exponent", rule.residual_exponent},
           {"scale_vectors", rule.scale_vectors},
           {"top_exponent", rule.scale_vectors ? Json(rule.top_exponent) : Json()},
-          {"complex_basis", basis_json(rule.complex_basis)}};
+          {"complex_basis", basis_json(rule.complex_basis)},
+          {"scales", rule.kind == SplitKind::residues ? Json(scale_rule_name(rule.scales)) : Json()}};
 }
 
 Json schedule_json(const Schedule& schedule) {
@@ -224,9 +225,11 @@ Problem read_problem(const Json& json) {
   problem.ldc = read_integer(json, "ldc");
   problem.op_a = read_op(json, "op_a");
   problem.op_b = read_op(json, "op_b");
-  const std::int32_t type = read_word(json, "type", {"fp32", "fp64", "c32", "c64"});
-  problem.type = static_cast<OperandType>(type % 2);
-  problem.complex = type >= 2;
+  constexpr std::array types{OperandType::f32, OperandType::f64, OperandType::f32, OperandType::f64,
+                             OperandType::dd};
+  const std::int32_t type = read_word(json, "type", {"fp32", "fp64", "c32", "c64", "dd"});
+  problem.type = types[type];
+  problem.complex = type == 2 || type == 3;
   problem.layout = static_cast<Layout>(read_word(json, "layout", {"column-major", "row-major"}));
   problem.batch_kind = static_cast<BatchKind>(read_word(json, "batch_kind", {"strided", "pointers"}));
   problem.batch_count = read_integer(json, "batch_count");

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "base/status.hpp"
+#include "plan/device_checked.hpp"
+#include "plan/device_error_free.hpp"
+#include "plan/device_fused.hpp"
 #include "plan/device_matrix.hpp"
 #include "plan/device_memory.hpp"
 #include "plan/device_prepare.hpp"
@@ -21,10 +25,21 @@ struct BlockPieces {
   Slices b;
   Accumulators sums;
   std::size_t scratch = 0;
+
+  DeviceTileSize tile() const { return {sums.rows, sums.columns}; }
 };
+
+// Without slices and an engine's products.
+bool sums_exactly(const Plan& plan) {
+  return plan.rungs.front().program.recombination == Recombination::exact_sums;
+}
 
 // Of C's columns, so that the products' columns are no more than a tile.
 std::int64_t tile_columns(const Plan& plan) { return plan.engine->device()->tile() / plan.problem.parts(); }
+
+bool is_error_free(const Plan& plan) {
+  return plan.rungs.front().program.recombination == Recombination::error_free;
+}
 
 BlockPieces block_pieces(const Plan& plan, const Blocking& blocking) {
   const Problem& problem = plan.problem;
@@ -35,9 +50,12 @@ BlockPieces block_pieces(const Plan& plan, const Blocking& blocking) {
   const std::int64_t rows = round_up(std::min(blocking.m, plan.engine->device()->tile()), sums_multiple);
   const std::int64_t columns =
       round_up(problem.parts() * std::min(blocking.n, tile_columns(plan)), sums_multiple);
-  return {slices_of(program.split_a, blocking.m), slices_of(program.split_b, problem.parts() * blocking.n),
-          make_accumulators(program.sum_type(true), rows, columns, program.schedule.sums()),
-          plan.engine->device()->scratch_bytes(program.schedule, program.format().id, rows, columns)};
+  const std::size_t scratch =
+      plan.engine->device()->scratch_bytes(program.schedule, program.format().id, rows, columns);
+  return {
+      slices_of(program.split_a, blocking.m), slices_of(program.split_b, problem.parts() * blocking.n),
+      make_accumulators(program.sum_type(true), rows, columns, program.schedule.sums()),
+      plan.is_checked() ? std::max(scratch, DeviceChecked::scratch_bytes(plan, {rows, columns})) : scratch};
 }
 
 // One call on its way through the queue.
@@ -60,6 +78,10 @@ class DeviceCall {
   }
 
   void multiply_all(const Workspace& workspace) {
+    if (is_fused(plan_)) {
+      return multiply_fused(plan_, {a_, b_, c_, scalars_, prepared_a_, prepared_b_, report_}, queue_,
+                            blocking_, workspace);
+    }
     for (std::int64_t entry = 0; entry < plan_.problem.batch_count; ++entry) multiply_entry(entry, workspace);
   }
 
@@ -73,7 +95,8 @@ class DeviceCall {
     std::byte* scratch = nullptr;
     const DevicePrepared::Entry* prepared_a = nullptr;  // whose slices are those of the program
     const DevicePrepared::Entry* prepared_b = nullptr;
-    bool looked_at = false;  // ranges and choice are there before the first split
+    bool looked_at = false;                // ranges and choice are there before the first split
+    std::optional<DeviceChecked> checked;  // of a checked plan
   };
 
   DeviceMatrix operand(Side side, const void* data, const Prepared* prepared) const {
@@ -83,10 +106,11 @@ class DeviceCall {
     return prepared == nullptr ? nullptr : prepared->device.get();
   }
   static DeviceScalars scalars_of(const Operands& operands) {
-    return {operands.alpha, operands.beta, operands.device_alpha, operands.device_beta};
+    return {operands.alpha.value(), operands.beta.value(), operands.device_alpha, operands.device_beta};
   }
 
   const Program& program() const { return plan_.rungs.front().program; }
+  const Scheme& scheme() const { return *plan_.rungs.front().scheme; }
 
   const DevicePrepared::Entry* usable(const DevicePrepared* prepared, const SplitRule& rule,
                                       std::int64_t entry) const {
@@ -101,40 +125,57 @@ class DeviceCall {
     return {matrix, entry, prepared != nullptr ? prepared->ranges : ranges};
   }
 
-  Entry entry_of(std::int64_t index, Workspace workspace) const {
-    Entry entry;
+  void take_sides(Entry& entry, std::int64_t index, Workspace& workspace) const {
     entry.prepared_a = usable(prepared_a_, program().split_a, index);
     entry.prepared_b = usable(prepared_b_, program().split_b, index);
     entry.a = side_of(a_, index, entry.prepared_a, workspace);
     entry.b = side_of(b_, index, entry.prepared_b, workspace);
     entry.choice = reinterpret_cast<DeviceChoice*>(workspace.take(sizeof(DeviceChoice)));
+  }
+
+  Entry entry_of(std::int64_t index, Workspace workspace) const {
+    Entry entry;
+    take_sides(entry, index, workspace);
+    if (sums_exactly(plan_)) return entry;
     entry.pieces = block_pieces(plan_, blocking_);
     entry.pieces.a.data = workspace.take(entry.pieces.a.bytes());
     entry.pieces.b.data = workspace.take(entry.pieces.b.bytes());
     entry.pieces.sums.data = workspace.take(entry.pieces.sums.bytes());
     entry.scratch = workspace.take(entry.pieces.scratch);
+    if (plan_.is_checked()) {
+      entry.checked.emplace(plan_, blocking_, entry.pieces.tile(), queue_, entry.a, entry.b,
+                            DeviceCondition{entry.choice, 0}, workspace);
+    }
     return entry;
   }
 
   DeviceRungs rungs() const {
     DeviceRungs result;
-    result.count = static_cast<int>(plan_.rungs.size());
+    result.count = plan_.is_checked() ? 1 : static_cast<int>(plan_.rungs.size());
     for (int r = 0; r < result.count; ++r) {
       const Rung& rung = plan_.rungs[static_cast<std::size_t>(r)];
       result.spans[r] = rung.largest_span;
       result.exponents[r] = rung.largest_exponent;
     }
+    result.fits = scheme().fits_residuals();
+    result.format = program().format();
+    result.residual_exponent = program().split_a.residual_exponent;
     return result;
   }
 
   // Where a choice is to be made before anything is split. Ranges of a prepared operand are there.
   void look_at(Entry& entry) const {
     const DeviceRungs choices = rungs();
-    entry.looked_at = choices.count > 1 || scalars_.on_device() || choices.exponents[0] < Rung::any_span;
+    entry.looked_at = choices.count > 1 || scalars_.on_device() || choices.exponents[0] < Rung::any_span ||
+                      plan_.is_checked() || sums_exactly(plan_);
     if (!entry.looked_at) return;
     engine_.find_ranges(queue_, entry.prepared_a == nullptr ? entry.a : DeviceSide{},
                         entry.prepared_b == nullptr ? entry.b : DeviceSide{}, scalars_);
     engine_.choose(queue_, entry.a, entry.b, scalars_, choices, entry.choice, report_);
+  }
+
+  const DeviceFit* fit_of(const Entry& entry) const {
+    return scheme().fits_residuals() ? &entry.choice->fit : nullptr;
   }
 
   DeviceCondition on_rung(const Entry& entry, std::int32_t rung) const {
@@ -143,9 +184,14 @@ class DeviceCall {
 
   // ranges, choice, split, multiply, recombine; then what the other choices ask for.
   void multiply_entry(std::int64_t index, const Workspace& workspace) const {
+    if (is_error_free(plan_)) return multiply_entry_without_error(index, workspace);
     Entry entry = entry_of(index, workspace);
     look_at(entry);
-    multiply_blocks(entry);
+    if (sums_exactly(plan_)) {
+      engine_.multiply_exactly(queue_, tile_of(entry, 0, 0, c_.rows, c_.columns, 0), {}, report_);
+    } else {
+      multiply_blocks(entry);
+    }
     if (!entry.looked_at) {
       if (report_ != nullptr)
         engine_.choose(queue_, entry.a, entry.b, scalars_, rungs(), entry.choice, report_);
@@ -154,37 +200,58 @@ class DeviceCall {
     if (scalars_.on_device())
       engine_.scale(queue_, c_, index, scalars_, {entry.choice, DeviceChoice::scaled});
     const bool fails = rungs().exponents[0] < Rung::any_span;
-    if (plan_.rungs.size() > 1 || fails)
+    if (rungs().count > 1 || fails)
       engine_.multiply_plainly(
           queue_, tile_of(entry, 0, 0, c_.rows, c_.columns, fails ? DeviceChoice::none : std::int32_t{1}));
   }
 
+  void multiply_entry_without_error(std::int64_t index, Workspace workspace) const {
+    Entry entry;
+    take_sides(entry, index, workspace);
+    engine_.find_ranges(queue_, entry.prepared_a == nullptr ? entry.a : DeviceSide{},
+                        entry.prepared_b == nullptr ? entry.b : DeviceSide{}, scalars_);
+    engine_.choose(queue_, entry.a, entry.b, scalars_, rungs(), entry.choice, nullptr);
+    entry.looked_at = true;
+    multiply_error_free({plan_, blocking_, queue_, entry.a, entry.b, c_, scalars_, entry.choice, report_},
+                        workspace);
+    if (scalars_.on_device())
+      engine_.scale(queue_, c_, index, scalars_, {entry.choice, DeviceChoice::scaled});
+    engine_.multiply_plainly(queue_, tile_of(entry, 0, 0, c_.rows, c_.columns, DeviceChoice::none));
+  }
+
   // Vectors of one side from `first` on, of which there are `vectors`, as slices; nothing is added to `splits` where
   // they are prepared.
+  // Slices of a prepared operand are those of the program as planned, whatever the other operand asks for: where that
+  // may be another one, it has none.
   Slices plan_split(const DeviceSide& side, const DevicePrepared::Entry* prepared, const SplitRule& rule,
-                    const Slices& memory, std::int64_t first, std::int64_t vectors, bool looked_at,
+                    const Slices& memory, std::int64_t first, std::int64_t vectors, const Entry& entry,
                     std::vector<DeviceSplit>& splits) const {
-    if (prepared != nullptr) return prepared->slices.block(first, vectors);
+    if (prepared != nullptr && prepared->slices.data != nullptr)
+      return prepared->slices.block(first, vectors);
     Slices slices = memory;
     slices.vectors = vectors;
-    splits.push_back({side, first, &rule, slices, looked_at});
+    splits.push_back({side, first, &rule, slices, entry.looked_at, fit_of(entry)});
     return slices;
   }
 
-  void multiply_blocks(const Entry& entry) const {
+  void multiply_blocks(Entry& entry) const {
     const std::int64_t parts = plan_.problem.parts();
+    if (entry.checked) entry.checked->find_margins();
     Slices a;
     for (std::int64_t j = 0; j < c_.columns; j += blocking_.n) {
       const std::int64_t columns = std::min(blocking_.n, c_.columns - j);
       std::vector<DeviceSplit> splits;
       splits.reserve(2);
       const Slices b = plan_split(entry.b, entry.prepared_b, program().split_b, entry.pieces.b, parts * j,
-                                  parts * columns, entry.looked_at, splits);
+                                  parts * columns, entry, splits);
+      if (entry.checked) entry.checked->split_columns(parts * j, parts * columns);
       for (std::int64_t i = 0; i < c_.rows; i += blocking_.m) {
         const std::int64_t rows = std::min(blocking_.m, c_.rows - i);
-        if (j == 0 || blocking_.m < c_.rows)
-          a = plan_split(entry.a, entry.prepared_a, program().split_a, entry.pieces.a, i, rows,
-                         entry.looked_at, splits);
+        if (j == 0 || blocking_.m < c_.rows) {
+          a = plan_split(entry.a, entry.prepared_a, program().split_a, entry.pieces.a, i, rows, entry,
+                         splits);
+          if (entry.checked) entry.checked->split_rows(i, rows);
+        }
         if (!splits.empty()) engine_.split(queue_, splits, on_rung(entry, 0));
         splits.clear();
         multiply_tiles(entry, a, b, i, j, rows, columns);
@@ -192,7 +259,14 @@ class DeviceCall {
     }
   }
 
-  void multiply_tiles(const Entry& entry, const Slices& a, const Slices& b, std::int64_t first_row,
+  // The program's, whose fitted weights are the device's to know.
+  Schedule schedule() const {
+    Schedule schedule = program().schedule;
+    for (const int group : scheme().fitted_groups) schedule.group_exponents[group] = fitted_exponent;
+    return schedule;
+  }
+
+  void multiply_tiles(Entry& entry, const Slices& a, const Slices& b, std::int64_t first_row,
                       std::int64_t first_column, std::int64_t rows, std::int64_t columns) const {
     const std::int64_t parts = plan_.problem.parts();
     for (std::int64_t j = 0; j < columns; j += tile_columns(plan_)) {
@@ -202,9 +276,16 @@ class DeviceCall {
         Accumulators sums = entry.pieces.sums;
         sums.rows = round_up(tile_m, sums_multiple);
         sums.columns = round_up(parts * tile_n, sums_multiple);
-        engine_.multiply(queue_, program().schedule, a.block(i, tile_m), b.block(parts * j, parts * tile_n),
-                         sums, entry.scratch);
-        recombine(sums, tile_of(entry, first_row + i, first_column + j, tile_m, tile_n, 0));
+        const DeviceTile tile = tile_of(entry, first_row + i, first_column + j, tile_m, tile_n, 0);
+        if (entry.checked)
+          entry.checked->multiply_magnitudes(i, tile_m, parts * j, parts * tile_n, sums, entry.scratch);
+        engine_.multiply(queue_, schedule(), a.block(i, tile_m), b.block(parts * j, parts * tile_n), sums,
+                         entry.scratch, fit_of(entry));
+        if (entry.checked) {
+          entry.checked->recombine(sums, tile, report_);
+        } else {
+          recombine(sums, tile);
+        }
       }
     }
   }
@@ -219,7 +300,7 @@ class DeviceCall {
     if (program().recombination == Recombination::residues)
       return engine_.recombine_residues(queue_, sums, program().residue_system(), tile);
     std::array<int, max_groups> exponents{};
-    for (int g = 0; g < program().schedule.sums(); ++g) exponents[g] = program().schedule.sum_exponent(g);
+    for (int g = 0; g < program().schedule.sums(); ++g) exponents[g] = schedule().sum_exponent(g);
     engine_.recombine_weighted(queue_, sums, {exponents.data(), static_cast<std::size_t>(sums.groups)}, tile);
   }
 
@@ -300,10 +381,15 @@ void run(const Plan& plan, const Operands& operands, const Queue& queue, Report&
 std::size_t device_workspace_bytes(const Plan& plan, const Blocking& blocking) {
   const Problem& problem = plan.problem;
   if (plan.is_native()) return aligned_size(plan.engine->device()->native_scratch_bytes());
+  if (is_fused(plan)) return fused_workspace_bytes(plan, blocking);
+  const std::size_t ranges = array_bytes(problem.m, 1, sizeof(VectorRange)) +
+                             array_bytes(problem.vectors_b(), 1, sizeof(VectorRange)) +
+                             aligned_size(sizeof(DeviceChoice));
+  if (sums_exactly(plan)) return ranges;
+  if (is_error_free(plan)) return ranges + device_error_free_bytes(plan, blocking);
   const BlockPieces pieces = block_pieces(plan, blocking);
-  return array_bytes(problem.m, 1, sizeof(VectorRange)) +
-         array_bytes(problem.vectors_b(), 1, sizeof(VectorRange)) + aligned_size(sizeof(DeviceChoice)) +
-         pieces.a.bytes() + pieces.b.bytes() + pieces.sums.bytes() + aligned_size(pieces.scratch);
+  return ranges + pieces.a.bytes() + pieces.b.bytes() + pieces.sums.bytes() + aligned_size(pieces.scratch) +
+         (plan.is_checked() ? DeviceChecked::bytes(plan, blocking, pieces.tile()) : std::size_t{0});
 }
 
 void execute_on_device(const Plan& plan, const Operands& operands, Report& report) {
@@ -313,7 +399,8 @@ void execute_on_device(const Plan& plan, const Operands& operands, Report& repor
   engine.prepare();
   if (operands.device_report != nullptr) engine.clear(queue, operands.device_report, sizeof(DeviceReport));
   if (problem.m == 0 || problem.n == 0 || problem.batch_count == 0) return;
-  const bool scales = problem.k == 0 || (!problem.device_scalars && operands.alpha == 0.0);
+  report.adapted.k = problem.products();  // of what the device may find
+  const bool scales = problem.k == 0 || (!problem.device_scalars && operands.alpha.is_zero());
   if (scales) {
     report.entries_scaled = problem.batch_count;
     DeviceCall(plan, operands, queue, report.blocking).scale_all();

@@ -4,12 +4,12 @@
 
 namespace kintsugi::core {
 
-namespace {
-
 EntryType entry_type(const Problem& problem) {
   if (problem.complex) return problem.type == OperandType::f32 ? EntryType::c32 : EntryType::c64;
   return problem.type == OperandType::f32 ? EntryType::f32 : EntryType::f64;
 }
+
+namespace {
 
 DeviceMatrix matrix_of(const Problem& problem, const void* data, Op op, std::int64_t rows,
                        std::int64_t columns, std::int64_t ld, std::int64_t stride) {

@@ -9,6 +9,8 @@
 
 namespace kintsugi::core {
 
+EntryType entry_type(const Problem& problem);
+
 DeviceMatrix device_operand(const Problem& problem, Side side, const void* data);
 DeviceMatrix device_result(const Problem& problem, const void* data);
 

@@ -60,6 +60,44 @@ std::shared_ptr<DeviceReport> make_device_report(const Engine& engine) {
           }};
 }
 
+namespace {
+
+// As the host's report has it: a program that is not the planned one.
+void report_fit(const ResidualFit& fit, Report& report) {
+  const Rung& rung = report.rungs.front();
+  if (rung.scheme == nullptr || !rung.scheme->fits_residuals()) return;
+  Program program = rung.program;
+  program.set_residual_fit(fit, rung.scheme->fitted_groups);
+  if (program.split_a == rung.program.split_a) return;
+  report.adapted.scheme = rung.scheme;
+  report.adapted.accumulator = rung.accumulator;
+  report.adapted.program = program;
+}
+
+// Blocks and their slices, and the program with so many: what the bound needs to know.
+void report_slices(const DeviceSliceCounts& found, Report& report) {
+  ErrorFreeCounts& counts = report.error_free;
+  counts.blocks += found.blocks;
+  counts.slices_a += found.slices_a;
+  counts.slices_b += found.slices_b;
+  counts.products += found.products;
+  counts.fast_blocks += found.fast_blocks;
+  counts.least_slices =
+      std::min(counts.least_slices, ErrorFree::most_slices - found.fewest_slices_below_most);
+  counts.most_products = std::max(counts.most_products, found.most_products);
+  const Rung& rung = report.rungs.front();
+  if (rung.scheme == nullptr) return;
+  Program program = rung.program;
+  program.error_free.least_slices = counts.least_slices;
+  program.error_free.most_products = counts.most_products;
+  program.split_a.slices = program.split_b.slices = counts.least_slices;
+  report.adapted.scheme = rung.scheme;
+  report.adapted.accumulator = rung.accumulator;
+  report.adapted.program = program;
+}
+
+}  // namespace
+
 void read_device_report(const Engine& engine, const DeviceReport* device, Report& report) {
   DeviceReport found;
   engine.device()->synchronize();
@@ -69,10 +107,13 @@ void read_device_report(const Engine& engine, const DeviceReport* device, Report
   report.entries_scaled += found.scaled;
   report.entries_unreachable += found.unreachable;
   report.entries_with_special_values += found.special;
+  report.mended_entries += found.mended;
   report.ranges_known = std::any_of(report.rungs.begin(), report.rungs.end(),
                                     [](const Rung& rung) { return rung.scheme != nullptr; });
   report.largest_span_a = found.largest_span_a;
   report.largest_span_b = found.largest_span_b;
+  if (found.fitted > 0) report_fit(found.fit, report);
+  if (found.slices.blocks > 0) report_slices(found.slices, report);
 }
 
 }  // namespace kintsugi::core

@@ -44,12 +44,19 @@ void copy_original(const Plan& plan, std::int64_t count, DevicePrepared& prepare
   matrix.batch_stride = count == 1 ? 0 : elements;
 }
 
-// Slices and ranges of every entry by the plan's first rung.
+// Whether slices do not depend on the other operand.
+bool can_split(const Plan& plan) {
+  const Rung& rung = plan.rungs.front();
+  return !rung.scheme->fits_residuals() && rung.program.recombination != Recombination::error_free;
+}
+
+// Ranges of every entry by the plan's first rung, and slices where they are those of any call.
 void split_entries(const Plan& plan, Side side, std::int64_t count, DevicePrepared& prepared) {
   const Program& program = plan.rungs.front().program;
   prepared.rule = side == Side::a ? program.split_a : program.split_b;
   const DeviceMatrix& matrix = prepared.matrix;
-  const Slices slices = make_slices(*prepared.rule.format, SliceStorage::packed, prepared.rule.slices,
+  const int slice_count = can_split(plan) ? prepared.rule.slices : 0;
+  const Slices slices = make_slices(*prepared.rule.format, SliceStorage::packed, slice_count,
                                     matrix.vectors(), matrix.length());
   const std::size_t range_bytes = array_bytes(matrix.vectors(), 1, sizeof(VectorRange));
   const std::size_t bytes = range_bytes + slices.bytes();
@@ -58,9 +65,14 @@ void split_entries(const Plan& plan, Side side, std::int64_t count, DevicePrepar
   Workspace memory(prepared.memory.pointer(), prepared.memory.bytes());
   for (std::int64_t index = 0; index < count; ++index) {
     DevicePrepared::Entry entry{reinterpret_cast<VectorRange*>(memory.take(range_bytes)), slices};
-    entry.slices.data = memory.take(slices.bytes());
-    const DeviceSplit split{{matrix, index, entry.ranges}, 0, &prepared.rule, entry.slices, false};
-    plan.engine->device()->split(plan.queue, {&split, 1}, {});
+    const DeviceSide operand{matrix, index, entry.ranges};
+    if (can_split(plan)) {
+      entry.slices.data = memory.take(slices.bytes());
+      const DeviceSplit split{operand, 0, &prepared.rule, entry.slices, false};
+      plan.engine->device()->split(plan.queue, {&split, 1}, {});
+    } else {
+      plan.engine->device()->find_ranges(plan.queue, operand, {}, {});
+    }
     prepared.entries.push_back(entry);
   }
 }
@@ -80,7 +92,8 @@ Prepared prepare_on_device(const Plan& plan, Side side, const void* data, bool b
       one_for_all ? std::min<std::int64_t>(problem.batch_count, 1) : problem.batch_count;
   part->count = count;
   if (!borrow) copy_original(plan, count, *part);
-  if (!plan.is_native() && problem.k > 0) split_entries(plan, side, count, *part);
+  const bool has_slices = !plan.is_native() && plan.rungs.front().program.split_a.slices > 0;
+  if (has_slices && problem.k > 0) split_entries(plan, side, count, *part);
   if (plan.queue.kind == QueueKind::host) plan.engine->device()->synchronize(plan.queue);
   part->copy.wait_before_freeing();
   part->memory.wait_before_freeing();

@@ -11,11 +11,12 @@
 namespace kintsugi::core {
 
 // An operand in device memory, split once: its slices by the plan's first rung, with their ranges, and the original or a
-// copy of it, which native products and special values are read from.
+// copy of it, which native products and special values are read from. Of schemes whose slices depend on the other operand
+// ranges alone.
 struct DevicePrepared {
   struct Entry {
     VectorRange* ranges = nullptr;
-    Slices slices;
+    Slices slices;  // without data: none
   };
 
   explicit DevicePrepared(const DeviceEngine& of) : engine(&of) {}

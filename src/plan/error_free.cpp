@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 
+#include "plan/block_edge.hpp"
 #include "recombine/error_free.hpp"
 #include "splits/slice_count.hpp"
 #include "splits/successive.hpp"
@@ -16,11 +17,6 @@ using Mode = ErrorFree::Mode;
 
 // Vectors of B whose products are held at once: one tile of an engine.
 constexpr std::int64_t vectors_at_once = Slices::vector_multiple;
-
-// Rows or columns of each of the equal blocks that C is cut into (dgemm-tc, section 4.2).
-std::int64_t block_edge(std::int64_t length, std::int64_t most) {
-  return divide_up(length, divide_up(length, std::min(most, length)));
-}
 
 // All memory of a call.
 struct Memory {
@@ -79,13 +75,6 @@ Memory lay_out(const Plan& plan, const Program& program, const Blocking& blockin
   return memory;
 }
 
-// Slices of a block of C.
-struct Depth {
-  int a;
-  int b;
-  bool fast;  // products p + q < a alone, counted from 0
-};
-
 // Adds the time until its end to a total.
 class Stopwatch {
  public:
@@ -122,7 +111,7 @@ class ErrorFreeProduct {
   // Every split that run() makes, without products.
   void check() {
     for_each_block([&](const Part& rows, const Part& columns) {
-      const Depth depth = find_depth(rows, columns);
+      const SliceDepth depth = find_depth(rows, columns);
       for_each_part(rows, task_.blocking.m, [&](const Part& part) { split_a(part, depth); });
       for_each_part(columns, parts * task_.blocking.n, [&](const Part& part) { split_b(part, depth); });
     });
@@ -170,13 +159,13 @@ class ErrorFreeProduct {
     return count;
   }
 
-  void split_a(const Part& part, const Depth& depth) {
+  void split_a(const Part& part, const SliceDepth& depth) {
     const Stopwatch watch(counts_.split_a_seconds);
     count_a_ = split(memory_.a, task_.a.vectors(part.first, part.count), rows_of(part), depth.a);
     if (rules_.mode == Mode::cr && any_rest(memory_.a)) fail_slices('A', part);
   }
 
-  void split_b(const Part& part, const Depth& depth) {
+  void split_b(const Part& part, const SliceDepth& depth) {
     const Stopwatch watch(counts_.split_b_seconds);
     count_b_ = split(memory_.b, task_.b.vectors(part.first, part.count), columns_of(part), depth.b);
     if (rules_.mode == Mode::cr && any_rest(memory_.b)) fail_slices('B', part);
@@ -211,9 +200,8 @@ class ErrorFreeProduct {
     }
   }
 
-  // d of a block of C. Where a row that asks for most ends with nothing left before Algorithm 3 has enough, B's slices
-  // end the same way and no product is left out (section 3.2).
-  Depth find_depth(const Part& rows, const Part& columns) {
+  // d of a block of C.
+  SliceDepth find_depth(const Part& rows, const Part& columns) {
     if (rules_.mode == Mode::cr) return {ErrorFree::most_slices, ErrorFree::most_slices, false};
     if (rules_.slices != 0) return {rules_.slices, rules_.slices, rules_.fast};
     {
@@ -221,21 +209,19 @@ class ErrorFreeProduct {
       sum_vectors(task_.b.vectors(columns.first, columns.count), columns_of(columns), memory_.weights,
                   threads_);
     }
-    int enough = 0;
-    int exhausted = 0;
+    SliceNeeds needs;
     for_each_part(rows, task_.blocking.m, [&](const Part& part) {
       measure_rows(part);
       for (std::int64_t v = 0; v < part.count; ++v) {
-        enough = std::max(enough, memory_.lengths[v]);
-        exhausted = std::max(exhausted, -memory_.lengths[v]);
+        needs.enough = std::max(needs.enough, memory_.lengths[v]);
+        needs.exhausted = std::max(needs.exhausted, -memory_.lengths[v]);
       }
     });
-    if (exhausted > 0 && exhausted >= enough) return {exhausted, ErrorFree::most_slices, false};
-    return {enough, enough, rules_.fast};
+    return depth_of(needs, ErrorFree::most_slices, rules_.fast);
   }
 
   void multiply_block(const Part& rows, const Part& columns) {
-    const Depth depth = find_depth(rows, columns);
+    const SliceDepth depth = find_depth(rows, columns);
     // Algorithm 3 has split A already where the workspace holds all of its rows.
     const bool whole = rows.count <= task_.blocking.m;
     bool split_already = whole && rules_.mode != Mode::cr && rules_.slices == 0;
@@ -254,11 +240,11 @@ class ErrorFreeProduct {
     count_block(depth, most_a, most_b);
   }
 
-  static int products_of(const Depth& depth, int q, int count_a) {
+  static int products_of(const SliceDepth& depth, int q, int count_a) {
     return depth.fast ? std::min(count_a, depth.a - q) : count_a;
   }
 
-  void count_block(const Depth& depth, int count_a, int count_b) {
+  void count_block(const SliceDepth& depth, int count_a, int count_b) {
     int products = 0;
     for (int q = 0; q < count_b; ++q) products += products_of(depth, q, count_a);
     ++counts_.blocks;
@@ -270,7 +256,7 @@ class ErrorFreeProduct {
     counts_.most_products = std::max(counts_.most_products, products);
   }
 
-  void multiply_parts(const Part& rows, const Part& columns, const Depth& depth) {
+  void multiply_parts(const Part& rows, const Part& columns, const SliceDepth& depth) {
     for_each_part({0, columns.count}, vectors_at_once, [&](const Part& part) {
       const Slices slices_b = memory_.b.slices.block(part.first, part.count);
       const SliceExponents exponents{
@@ -294,7 +280,7 @@ class ErrorFreeProduct {
   // Algorithm 2 for one chunk of columns: q outside, p inside.
   template <class Sums>
   void sum_products(const Sums& sums, const Part& rows, const Part& columns, const Slices& slices_b,
-                    const SliceExponents& exponents, const Depth& depth) {
+                    const SliceExponents& exponents, const SliceDepth& depth) {
     for (int q = 0; q < count_b_; ++q) {
       const int count = products_of(depth, q, count_a_);
       if (count <= 0) break;

@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "arith/complex.hpp"
+#include "arith/double_double.hpp"
 #include "plan/bound.hpp"
 #include "plan/checked.hpp"
 #include "plan/device.hpp"
 #include "plan/device_prepare.hpp"
+#include "plan/residue_scales.hpp"
 #include "plan/stage.hpp"
 #include "recombine/exact_sums.hpp"
 #include "recombine/residues.hpp"
@@ -71,9 +73,11 @@ void recombine(const Program& program, const Accumulators& sums, std::span<const
                std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c, int threads) {
   if (program.recombination == Recombination::residues)
     return recombine_residues(sums, program.residue_system(), rows, columns, alpha, beta, c, threads);
-  std::array<int, max_groups> exponents{};
-  for (int g = 0; g < program.schedule.sums(); ++g) exponents[g] = program.schedule.sum_exponent(g);
-  recombine_weighted(sums, exponents, rows, columns, alpha, beta, c, threads);
+  if constexpr (!is_double_double<T>) {  // which no scheme of weighted sums takes
+    std::array<int, max_groups> exponents{};
+    for (int g = 0; g < program.schedule.sums(); ++g) exponents[g] = program.schedule.sum_exponent(g);
+    recombine_weighted(sums, exponents, rows, columns, alpha, beta, c, threads);
+  }
 }
 
 // split -> multiply -> recombine, block of C by block of C.
@@ -82,6 +86,7 @@ void run_program(const Plan& plan, const Blocking& blocking, const Program& prog
                  SideOf<T>& a, SideOf<T>& b, const Operands& operands, const MatrixView<T>& c,
                  Workspace& workspace) {
   set_program(program, a, b);
+  set_residue_scales(plan, program, blocking, a, b, workspace);
   const BlockMemory memory = take_block(plan, program, blocking, a, b, workspace);
   Accumulators sums = memory.sums;
   constexpr std::int64_t parts = parts_of<T>;
@@ -198,15 +203,16 @@ void multiply_entry(const Plan& plan, const Operands& operands, std::int64_t ent
   const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, entry);
   if (rung.checked) {
     choice.rung = multiply_checked(plan, report.blocking, choice.a, choice.b, operands, c, workspace,
-                                   report.mended_entries);
+                                   choice.program, report.mended_entries);
   } else if (choice.program.recombination == Recombination::exact_sums) {
     multiply_exactly(choice.a.view, choice.b.view, choice.a.ranges, choice.b.ranges,
                      scalar<T>(operands.alpha), scalar<T>(operands.beta), c, nullptr,
                      workspace.take(exact_scratch_bytes<T>(plan.problem.products(), plan.threads)),
                      plan.threads);
   } else if (choice.program.recombination == Recombination::error_free) {
-    multiply_error_free(error_free_task(plan, report.blocking, choice, operands, c), workspace,
-                        report.error_free);
+    if constexpr (!is_double_double<T>)  // which no such scheme takes
+      multiply_error_free(error_free_task(plan, report.blocking, choice, operands, c), workspace,
+                          report.error_free);
   } else {
     run_program(plan, report.blocking, choice.program, rung.accumulator, choice.a, choice.b, operands, c,
                 workspace);
@@ -233,7 +239,8 @@ void check_ranges(const Plan& plan, const Blocking& blocking, const Operands& op
     const EntryChoice<T> choice = look_at_entry<T>(plan, operands, entry, fresh);
     if (choice.program.recombination != Recombination::error_free) continue;
     const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, entry);
-    check_error_free(error_free_task(plan, blocking, choice, operands, c), fresh);
+    if constexpr (!is_double_double<T>)
+      check_error_free(error_free_task(plan, blocking, choice, operands, c), fresh);
   }
 }
 
@@ -343,7 +350,7 @@ void execute(const Plan& plan, const Operands& operands, Report& report) {
   check_prepared(plan, operands.prepared_b, Side::b);
   if (problem.memory == MemorySpace::device) return execute_on_device(plan, operands, report);
   if (problem.m == 0 || problem.n == 0 || problem.batch_count == 0) return;
-  if (problem.k == 0 || operands.alpha == 0.0) {
+  if (problem.k == 0 || operands.alpha.is_zero()) {
     report.entries_scaled = problem.batch_count;
     return with_entry_type(problem, [&]<class T>() { scale_results<T>(plan, operands); });
   }

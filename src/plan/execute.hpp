@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "arith/range.hpp"
+#include "base/embedding.hpp"
 #include "base/memory.hpp"
+#include "formats/double_double.hpp"
 #include "plan/error_free.hpp"
 #include "plan/plan.hpp"
 #include "splits/ranges.hpp"
@@ -48,10 +50,37 @@ struct Prepared {
       device{};  // of an operand in device memory, which has no entries here
 };
 
-// Data of one call; alpha and beta are values of the problem's type, widened to double.
+// alpha or beta of any type of entries.
+class CallScalar {
+ public:
+  CallScalar(double value) : value_(value) {}
+  CallScalar(const std::complex<double>& value) : value_(value) {}
+  CallScalar(const std::complex<float>& value) : value_(value) {}
+  CallScalar(const DoubleDouble& pair) : value_(normalised(pair).hi), low_(normalised(pair).lo) {}
+
+  bool is_zero() const { return value_ == 0.0; }
+  const std::complex<double>& value() const { return value_; }
+
+  template <class T>
+  T as() const {
+    if constexpr (is_double_double<T>) {
+      return {value_.real(), low_};
+    } else if constexpr (is_complex<T>) {
+      return T(value_);
+    } else {
+      return static_cast<T>(value_.real());
+    }
+  }
+
+ private:
+  std::complex<double> value_;
+  double low_ = 0;  // of a double-double number
+};
+
+// Data of one call; alpha and beta are values of the problem's type.
 struct Operands {
-  std::complex<double> alpha = 1;
-  std::complex<double> beta = 0;
+  CallScalar alpha = 1;
+  CallScalar beta = 0;
   const void* a = nullptr;
   const void* b = nullptr;
   void* c = nullptr;

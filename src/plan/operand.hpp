@@ -78,12 +78,8 @@ bool is_conjugated(const EmbeddedView<T>& view) {
 
 // A scalar of the call in the type of the problem's entries.
 template <class T>
-T scalar(const std::complex<double>& value) {
-  if constexpr (is_complex<T>) {
-    return T(value);
-  } else {
-    return static_cast<T>(value.real());
-  }
+T scalar(const CallScalar& value) {
+  return value.as<T>();
 }
 
 template <class T>

@@ -45,12 +45,12 @@ struct Contract {
   std::string accuracy;  // as asked for, or the default of the type
   // For this number of products; 0 when a scheme was named: then its own bound is all there is.
   double coefficient = 0;
-  // What a checked entry shows: of FP32 and FP64 the contract at k = 1, since a long sum would forgive a coarse split
+  // What a checked entry shows: of a type the contract at k = 1, since a long sum would forgive a coarse split
   // that the native product never has.
   double checked_coefficient = 0;
 
-  // As accurate as products in FP32 or FP64, not of a tolerance.
-  bool is_of_type() const { return accuracy == "fp32" || accuracy == "fp64"; }
+  // As accurate as products in FP32, FP64 or double-double, not of a tolerance.
+  bool is_of_type() const { return accuracy == "fp32" || accuracy == "fp64" || accuracy == "dd"; }
 };
 
 // Block of C that is worked on at once; whole rows and columns of slices, never a part of k.
@@ -74,6 +74,9 @@ struct Plan {
   Settings settings;  // in force when it was made
 
   bool is_native() const { return rungs.front().scheme == nullptr; }  // without an emulation before it
+
+  // Every entry is checked, under all rungs but the last.
+  bool is_checked() const { return rungs.front().checked; }
 
   // The rung that splits with the widest window; nullptr for a native plan.
   const Rung* widest_emulation() const;

@@ -4,6 +4,7 @@
 #include "plan/device_prepare.hpp"
 #include "plan/execute.hpp"
 #include "plan/operand.hpp"
+#include "splits/norms.hpp"
 #include "splits/split.hpp"
 
 namespace kintsugi::core {
@@ -43,7 +44,9 @@ void split_entry(const Plan& plan, Side side, const View& copy, Prepared::Entry&
   if (rung == plan.rungs.end() || rung->scheme == nullptr) return;
   const SplitRule& rule = entry.rule = rule_of(*rung);
   if (rule.kind == SplitKind::successive) return;  // how many slices, the other operand and the block decide
+  if (rule.scales == ScaleRule::product) return;   // the other operand decides them
   for (VectorRange& range : entry.ranges) set_scale(range, rule);
+  if (rule.scales == ScaleRule::norm) scale_by_norms(copy, rule, entry.ranges, plan.threads);
   entry.slices = make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices,
                              vectors_per_entry(copy, rule) * entries_of(copy).rows, slice_length(copy, rule));
   entry.slice_memory = allocate(plan, entry.slices.bytes());

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/view.hpp"
+#include "formats/double_double.hpp"
 #include "plan/program.hpp"
 
 namespace kintsugi::core {
@@ -36,7 +37,7 @@ struct Problem {
 
 constexpr const char* entry_type_name(OperandType type, bool complex) {
   if (complex) return type == OperandType::f32 ? "c32" : "c64";
-  return type == OperandType::f32 ? "fp32" : "fp64";
+  return type_name(type);
 }
 
 // Calls visit.template operator()<T>() with the type of the problem's entries.
@@ -46,6 +47,7 @@ decltype(auto) with_entry_type(const Problem& problem, Visit&& visit) {
     return problem.type == OperandType::f32 ? visit.template operator()<std::complex<float>>()
                                             : visit.template operator()<std::complex<double>>();
   }
+  if (problem.type == OperandType::dd) return visit.template operator()<DoubleDouble>();
   return problem.type == OperandType::f32 ? visit.template operator()<float>()
                                           : visit.template operator()<double>();
 }

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "arith/residual_fit.hpp"
+#include "arith/slice_count.hpp"
 #include "arith/split_rule.hpp"
 #include "formats/int8.hpp"
 #include "recombine/accumulators.hpp"
@@ -59,19 +62,25 @@ enum class Recombination : std::uint8_t {
   error_free,
 };
 
-enum class OperandType : std::uint8_t { f32, f64 };
+enum class OperandType : std::uint8_t { f32, f64, dd };
+
+constexpr const char* type_name(OperandType type) {
+  return type == OperandType::f32 ? "fp32" : type == OperandType::f64 ? "fp64" : "dd";
+}
 
 // The types of operands that a scheme splits.
 class OperandTypes {
  public:
   constexpr OperandTypes(OperandType type) : bits_(bit(type)) {}
-  constexpr OperandTypes(OperandType one, OperandType other) : bits_(bit(one) | bit(other)) {}
+  constexpr OperandTypes(std::initializer_list<OperandType> types) {
+    for (const OperandType type : types) bits_ |= bit(type);
+  }
   constexpr bool contains(OperandType type) const { return (bits_ & bit(type)) != 0; }
 
  private:
   static constexpr unsigned bit(OperandType type) { return 1U << static_cast<unsigned>(type); }
 
-  unsigned bits_;
+  unsigned bits_ = 0;
 };
 
 // What Recombination::error_free asks for (plan/error_free.hpp). The split rules have the most slices, the schedule
@@ -81,7 +90,7 @@ struct ErrorFree {
   // cr: slices until nothing is left, exact sums, one rounding.
   enum class Mode : std::uint8_t { of_type, dp, sp, cr };
 
-  static constexpr int most_slices = 32;
+  static constexpr int most_slices = most_successive_slices;
 
   Mode mode = Mode::of_type;
   int slices = 0;             // of each operand; 0: found
@@ -98,6 +107,7 @@ struct Program {
   Schedule schedule;
   Recombination recombination = Recombination::weighted;
   ErrorFree error_free{};
+  bool sized_by_type = false;  // residues: nobody said how many moduli
 
   const Format& format() const { return *split_a.format; }
 
@@ -117,6 +127,10 @@ struct Program {
   void set_residual_exponent(int exponent, std::span<const int> cross_groups) {
     split_a.residual_exponent = split_b.residual_exponent = exponent;
     for (const int group : cross_groups) schedule.group_exponents[group] = -exponent;
+  }
+  void set_residual_fit(const ResidualFit& fit, std::span<const int> cross_groups) {
+    set_residual_exponent(fit.residual_exponent, cross_groups);
+    split_a.first_rounding = split_b.first_rounding = fit.first_rounding;
   }
 };
 
@@ -152,6 +166,11 @@ struct Scheme {
   // Fits the program to the exponents of one batch entry's operands, or fails with
   // contract_unreachable where they are outside all that it covers.
   void (*adapt)(Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k) = nullptr;
+  // Where `adapt` is fit_residual() (arith/residual_fit.hpp), which a device does itself: the groups whose weight undoes
+  // the residuals' scale. It fails from exponents on that the format does not have.
+  std::span<const int> fitted_groups = {};
+
+  bool fits_residuals() const { return !fitted_groups.empty(); }
 };
 
 // All schemes, in the order of plan/schemes/registry.cpp.

@@ -85,6 +85,7 @@ void add_to_report(const Plan& plan, const Plan& entry, const Report& part, Repo
   for (std::size_t r = 0; r < report.entries.size(); ++r) report.entries[r] += part.entries[r];
   report.entries_with_special_values += part.entries_with_special_values;
   report.entries_unreachable += part.entries_unreachable;
+  report.mended_entries += part.mended_entries;
   report.ranges_known = part.ranges_known;
   report.largest_span_a = std::max(report.largest_span_a, part.largest_span_a);
   report.largest_span_b = std::max(report.largest_span_b, part.largest_span_b);
@@ -107,7 +108,7 @@ void stage_entry(const Plan& plan, const Operands& operands, std::int64_t index,
   fit_to_ranges<T>(entry, a, b);
   std::vector<T> result(static_cast<std::size_t>(c.rows * c.columns));
   const MatrixView<T> dense{result.data(), c.rows, c.columns, 1, c.rows};
-  for (std::int64_t j = 0; operands.beta != 0.0 && j < c.columns; ++j) {
+  for (std::int64_t j = 0; !operands.beta.is_zero() && j < c.columns; ++j) {
     for (std::int64_t i = 0; i < c.rows; ++i) dense(i, j) = c(i, j);
   }
   const DeviceBlock device_a = copy_to_device(entry, packed(a));

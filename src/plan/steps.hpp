@@ -29,13 +29,26 @@ void set_program(const Program& program, SideOf<T>& a, SideOf<T>& b) {
   for (VectorRange& range : b.ranges) set_scale(range, *b.rule);
 }
 
+// Whether slices under one rule are those of another: of residues, there may be more.
+inline bool serves(const SplitRule& there, const SplitRule& wanted) {
+  SplitRule first = there;
+  const bool real_residues = wanted.kind == SplitKind::residues && wanted.complex_basis.empty();
+  if (real_residues && wanted.scales == ScaleRule::exponent && wanted.slices <= there.slices) {
+    first.slices = wanted.slices;
+    first.sum_bits = wanted.sum_bits;
+  }
+  return first == wanted;
+}
+
 // Slices of rows of op(A), or columns of op(B), first...first + count - 1.
 template <class T>
 Slices split_block(const SideOf<T>& side, std::int64_t first, std::int64_t count, int threads) {
   const std::int64_t per_entry = vectors_per_entry(side.view, *side.rule);
   if (side.prepared != nullptr && side.prepared->slices.data != nullptr && side.inner.empty() &&
-      side.prepared->rule == *side.rule && side.prepared->slices.storage == side.slices.storage) {
-    return side.prepared->slices.block(per_entry * first, per_entry * count);
+      serves(side.prepared->rule, *side.rule) && side.prepared->slices.storage == side.slices.storage) {
+    Slices slices = side.prepared->slices.block(per_entry * first, per_entry * count);
+    slices.count = side.rule->slices;
+    return slices;
   }
   Slices slices = side.slices;
   slices.vectors = per_entry * count;

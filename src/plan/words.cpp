@@ -17,8 +17,12 @@ const char* rounding_words(Rounding rounding) {
 
 std::string split_words(const SplitRule& rule) {
   if (rule.kind == SplitKind::residues) {
-    return fmt::format("residues modulo {} numbers, rows and columns scaled to integers below 2^{}",
-                       rule.complex_basis.empty() ? rule.slices : rule.complex_basis.count(),
+    const int count = rule.complex_basis.empty() ? rule.slices : rule.complex_basis.count();
+    if (rule.scales != ScaleRule::exponent)
+      return fmt::format(
+          "residues modulo {} numbers, rows and columns scaled by {} so that sums stay below 2^{}", count,
+          rule.scales == ScaleRule::norm ? "norms" : "a product of magnitudes", rule.sum_bits);
+    return fmt::format("residues modulo {} numbers, rows and columns scaled to integers below 2^{}", count,
                        rule.top_exponent + 1);
   }
   if (rule.kind == SplitKind::successive) {
@@ -59,6 +63,7 @@ std::string term_words(const Program& program) {
 
 const char* operand_words(const Problem& problem) {
   if (problem.complex) return problem.type == OperandType::f32 ? "complex FP32" : "complex FP64";
+  if (problem.type == OperandType::dd) return "double-double";
   return problem.type == OperandType::f32 ? "FP32" : "FP64";
 }
 
@@ -72,7 +77,8 @@ std::string rung_words(const Plan& plan, const Rung& rung) {
                        plan.engine->name());
   }
   if (rung.program.recombination == Recombination::exact_sums)
-    return fmt::format("{}: every entry summed exactly and rounded once, on the host.", rung.scheme->name);
+    return fmt::format("{}: every entry summed exactly and rounded once, on the {}.", rung.scheme->name,
+                       plan.engine->device() != nullptr ? "device" : "host");
   const Schedule& schedule = rung.program.schedule;
   const std::string leaves =
       schedule.k_block == 0

@@ -8,6 +8,7 @@
 #include "plan/device.hpp"
 #include "plan/error_free.hpp"
 #include "plan/plan.hpp"
+#include "plan/residue_scales.hpp"
 #include "recombine/exact_sums.hpp"
 #include "splits/equilibrate.hpp"
 #include "splits/slices.hpp"
@@ -56,6 +57,9 @@ std::size_t rung_bytes(const Plan& plan, const Rung& rung, const Blocking& block
   if (program.recombination == Recombination::error_free)
     return ranges + error_free_bytes(plan, rung, blocking);
   const std::size_t block = block_bytes(plan, program, blocking);
+  if (program.split_a.scales == ScaleRule::product)
+    return ranges + std::max(block, product_scale_bytes(problem) +
+                                        block_bytes(plan, magnitude_above_program, blocking));
   if (!rung.checked) return ranges + block;
   return ranges + check_bytes(plan, blocking) +
          std::max(block, block_bytes(plan, magnitude_program, blocking));

@@ -32,13 +32,12 @@ inline constexpr Structure<3> h2sgemm_structure{
 };
 
 inline constexpr std::array h2sgemm_cross_groups{0, 1};
-inline constexpr int h2sgemm_most = 40;  // subnormal high parts leave up to 2^-25; this makes it 2^15
-inline constexpr int h2sgemm_eq6 = h2sgemm_most + 1;  // lowered to what the operands allow
+inline constexpr int h2sgemm_eq6 = most_residual_exponent + 1;  // lowered to what the operands allow
 
 inline const Parameter* configure_h2sgemm(Program& program, std::span<const Parameter> parameters) {
   for (const Parameter& parameter : parameters) {
     const auto exponent =
-        parameter.value == "eq6" ? h2sgemm_eq6 : parse_parameter(parameter.value, 0, h2sgemm_most);
+        parameter.value == "eq6" ? h2sgemm_eq6 : parse_parameter(parameter.value, 0, most_residual_exponent);
     if (parameter.key != "sb" || !exponent) return &parameter;
     program.set_residual_exponent(*exponent, h2sgemm_cross_groups);
   }
@@ -54,11 +53,8 @@ inline void adapt_h2sgemm(Program& program, const RangeSummary& a, const RangeSu
          "and columns",
          largest);
   }
-  const bool truncates = largest == core::fp16.max_exponent;
-  if (truncates) program.split_a.first_rounding = program.split_b.first_rounding = Rounding::towards_zero;
-  const int allowed = truncates ? 10 : std::min(26 - largest, h2sgemm_most);
-  if (program.split_a.residual_exponent > allowed)
-    program.set_residual_exponent(allowed, h2sgemm_cross_groups);
+  program.set_residual_fit(fit_residual(core::fp16, program.split_a.residual_exponent, largest),
+                           h2sgemm_cross_groups);
 }
 
 inline constexpr Scheme h2sgemm{
@@ -72,6 +68,7 @@ inline constexpr Scheme h2sgemm{
     .parameters = "sb=0...40, or sb=eq6 for what the operands' exponents allow",
     .configure = configure_h2sgemm,
     .adapt = adapt_h2sgemm,
+    .fitted_groups = h2sgemm_cross_groups,
 };
 
 }  // namespace kintsugi::core::schemes

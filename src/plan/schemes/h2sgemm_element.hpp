@@ -31,6 +31,7 @@ inline constexpr Scheme h2sgemm_element{
     .parameters = h2sgemm.parameters,
     .configure = configure_h2sgemm,
     .adapt = adapt_h2sgemm,
+    .fitted_groups = h2sgemm_cross_groups,
 };
 
 }  // namespace kintsugi::core::schemes

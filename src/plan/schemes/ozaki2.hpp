@@ -7,19 +7,25 @@
 //   C   = RN(alpha 2^-(s_i + t_j) S + beta C)              exact but for this rounding
 //
 // b is the largest with k 2^(2b) <= M / 4: N and k decide it, not the data. Where every element's last bit survives
-// the rounding to integers, C is correctly rounded.
+// the rounding to integers, C is correctly rounded. scale=norm and scale=product take larger integers where norms, or an
+// int8 product of magnitudes, show that their sums stay below M / 4 (arith/residue_scale.hpp).
 #pragma once
 
 #include <array>
 #include <bit>
+#include <optional>
+#include <string_view>
 
 #include "arith/residue.hpp"
+#include "arith/residue_scale.hpp"
 #include "base/status.hpp"
 #include "plan/program.hpp"
 
 namespace kintsugi::core::schemes {
 
 inline constexpr int ozaki2_default = 16;
+// Of double-double operands: 106 bits of every row and column at k = 1024.
+inline constexpr int ozaki2_default_of_pairs = 30;
 
 inline constexpr auto ozaki2_structure = [] {
   Structure<most_moduli> structure{.terms = {},
@@ -46,16 +52,39 @@ constexpr Program ozaki2_program(int count) {
   return program;
 }
 
-inline const Parameter* configure_ozaki2(Program& program, std::span<const Parameter> parameters) {
-  for (const Parameter& parameter : parameters) {
-    const auto count = parse_parameter(parameter.value, 2, most_moduli);
-    if (parameter.key != "moduli" || !count) return &parameter;
-    program = ozaki2_program(*count);
+constexpr std::optional<ScaleRule> find_scale_rule(std::string_view name) {
+  for (const ScaleRule rule : {ScaleRule::exponent, ScaleRule::norm, ScaleRule::product}) {
+    if (scale_rule_name(rule) == name) return rule;
   }
+  return std::nullopt;
+}
+
+inline const Parameter* configure_ozaki2(Program& program, std::span<const Parameter> parameters) {
+  std::optional<int> count;
+  ScaleRule scales = ScaleRule::exponent;
+  for (const Parameter& parameter : parameters) {
+    const auto number = parse_parameter(parameter.value, 2, most_moduli);
+    const auto rule = find_scale_rule(parameter.value);
+    if (parameter.key == "moduli" && number) {
+      count = number;
+    } else if (parameter.key == "scale" && rule) {
+      scales = *rule;
+    } else {
+      return &parameter;
+    }
+  }
+  program = ozaki2_program(count.value_or(ozaki2_default));
+  program.sized_by_type = !count;
+  program.split_a.scales = program.split_b.scales = scales;
   return nullptr;
 }
 
-inline void fit_ozaki2(Program& program, OperandType, std::int64_t k) {
+inline void fit_ozaki2(Program& program, OperandType type, std::int64_t k) {
+  const ScaleRule scales = program.split_a.scales;
+  if (program.sized_by_type && type == OperandType::dd) {
+    program = ozaki2_program(ozaki2_default_of_pairs);
+    program.split_a.scales = program.split_b.scales = scales;
+  }
   const int count = program.split_a.slices;
   const auto sum_bits =
       static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k - 1)));  // k <= 2^sum_bits
@@ -65,6 +94,11 @@ inline void fit_ozaki2(Program& program, OperandType, std::int64_t k) {
          residue_bits(count), k);
   }
   program.split_a.top_exponent = program.split_b.top_exponent = bits - 1;
+  if (scales == ScaleRule::product && bits < product_digits + 1) {
+    fail(Status::not_supported, "{} moduli keep {} bits of sums of {} products; scale=product needs {}",
+         count, bits, k, product_digits + 1);
+  }
+  program.split_a.sum_bits = program.split_b.sum_bits = residue_bits(count);
 }
 
 inline constexpr auto ozaki2_complex_terms = [] {
@@ -91,21 +125,40 @@ inline void multiply_entries_by_ozaki2(Program& program) {
   }
 }
 
+// The fewest moduli that find sums of magnitude up to 2^bits; never more than the program has.
+inline void leave_out_moduli(Program& program, int bits) {
+  const bool entries = program.multiplies_entries();
+  int count = 2;
+  while (count < most_moduli && residue_bits(count) < bits) ++count;
+  if (residue_bits(count) < bits || residue_bits(count) >= program.split_a.sum_bits) return;
+  Program fewer = ozaki2_program(count);
+  fewer.split_a.top_exponent = fewer.split_b.top_exponent = program.split_a.top_exponent;
+  fewer.split_a.sum_bits = fewer.split_b.sum_bits = residue_bits(count);
+  program = fewer;
+  if (entries) multiply_entries_by_ozaki2(program);
+}
+
 inline constexpr Scheme ozaki2{
     .name = "ozaki2",
     .summary = "integers of b bits modulo N numbers, one int8 product each, Chinese remainder, one rounding",
-    .operands = {OperandType::f32, OperandType::f64},
-    .program = ozaki2_program(ozaki2_default),
+    .operands = {OperandType::f32, OperandType::f64, OperandType::dd},
+    .program =
+        [] {
+          Program program = ozaki2_program(ozaki2_default);
+          program.sized_by_type = true;
+          return program;
+        }(),
     .bound =
         "2^-1 (u_i ||b_j||_1 + v_j ||a_i||_1) + 2^-2 k u_i v_j, 2^(b-1) u_i <= max |a_ip| < 2^b u_i, v_j "
         "likewise; "
         "0 where no element is rounded",
     .window =
-        "correctly rounded where rows and columns span at most b - 53 binades (FP32: b - 24), 2 b + log2 k "
+        "correctly rounded where rows and columns span at most b - 53 binades (FP32: b - 24, double-double: "
+        "to the last bit of lo), 2 b + log2 k "
         "<= "
         "log2 M - 3",
-    .source = "Ozaki, Uchino and Imamura, Ozaki Scheme II (arXiv 2504.08009), scales from exponents alone",
-    .parameters = "moduli=2...49",
+    .source = "Ozaki, Uchino and Imamura, Ozaki Scheme II (arXiv 2504.08009), scales from integers alone",
+    .parameters = "moduli=2...49, scale=exponent, norm or product",
     .configure = configure_ozaki2,
     .fit = fit_ozaki2,
     .multiply_entries = multiply_entries_by_ozaki2,

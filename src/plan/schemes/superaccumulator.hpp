@@ -9,8 +9,8 @@ namespace kintsugi::core::schemes {
 
 inline constexpr Scheme superaccumulator{
     .name = "superaccumulator",
-    .summary = "every entry summed exactly on the host and rounded once, for any range",
-    .operands = {OperandType::f32, OperandType::f64},
+    .summary = "every entry summed exactly and rounded once, for any range",
+    .operands = {OperandType::f32, OperandType::f64, OperandType::dd},
     .program = {nearest_split(core::fp64, 0), nearest_split(core::fp64, 0), Schedule{},
                 Recombination::exact_sums},
     .bound = "half a unit in the last place of alpha AB + beta C",

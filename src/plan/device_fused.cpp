@@ -1,0 +1,293 @@
+#include "plan/device_fused.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "plan/candidates.hpp"
+#include "plan/execute.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// Of one entry, or of one block of an entry where not all of it is worked on at once.
+struct FusedMemory {
+  Slices a;
+  Slices b;
+
+  std::size_t bytes() const { return a.bytes() + b.bytes(); }
+};
+
+FusedMemory memory_of(const Plan& plan, const Rung& rung, const Blocking& blocking) {
+  const std::int64_t k = plan.problem.k;
+  const auto slices_of = [&](const SplitRule& rule, std::int64_t vectors) {
+    return make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors, k);
+  };
+  return {slices_of(rung.program.split_a, blocking.m), slices_of(rung.program.split_b, blocking.n)};
+}
+
+std::span<const Rung> emulations(const Plan& plan) {
+  const bool native_follows = plan.rungs.back().scheme == nullptr;
+  return {plan.rungs.data(), plan.rungs.size() - (native_follows ? 1 : 0)};
+}
+
+// Slices of the rung that has the largest.
+std::size_t largest_slices(const Plan& plan, const Blocking& blocking) {
+  std::size_t most = 0;
+  for (const Rung& rung : emulations(plan)) most = std::max(most, memory_of(plan, rung, blocking).bytes());
+  return most;
+}
+
+bool covers_all(const Plan& plan, const Blocking& blocking) {
+  return blocking.m >= plan.problem.m && blocking.n >= plan.problem.n;
+}
+
+// Of the batch, at once: more would not make a launch fill the device any better.
+std::int64_t entries_at_once(const Plan& plan, const Blocking& blocking) {
+  constexpr std::int64_t enough = std::int64_t{256} << 20;  // bytes of slices
+  if (!covers_all(plan, blocking)) return 1;
+  const auto bytes = static_cast<std::int64_t>(largest_slices(plan, blocking));
+  return std::clamp<std::int64_t>(enough / std::max<std::int64_t>(bytes, 1), 1, plan.problem.batch_count);
+}
+
+// Whether all entries have the same operand.
+bool is_shared(const DeviceMatrix& matrix) { return !matrix.pointers && matrix.batch_stride == 0; }
+
+// Of the batch, one behind the other.
+struct Entries {
+  std::int64_t first;
+  std::int64_t count;
+};
+
+// One side of the call.
+struct FusedSide {
+  DeviceMatrix matrix;
+  const DevicePrepared* prepared;  // nullptr: or its slices are not these
+  bool shared;                     // all entries have the same slices
+  VectorRange* ranges;
+
+  FusedSide(const DeviceMatrix& of, const DevicePrepared* given, VectorRange* memory)
+      : matrix(of), prepared(given), shared(given != nullptr ? given->entries.size() == 1 : is_shared(of)),
+        ranges(memory) {}
+
+  const DevicePrepared::Entry& prepared_entry(std::int64_t entry) const {
+    return prepared->entries[shared ? 0 : static_cast<std::size_t>(entry)];
+  }
+  DeviceSide at(const Entries& entries) const {
+    return {matrix, entries.first, prepared != nullptr ? prepared_entry(entries.first).ranges : ranges,
+            shared ? 1 : entries.count};
+  }
+};
+
+const DevicePrepared* with_slices(const DevicePrepared* prepared) {
+  return prepared == nullptr || prepared->entries.empty() ? nullptr : prepared;
+}
+
+class FusedCall {
+ public:
+  FusedCall(const Plan& plan, const FusedOperands& operands, const Queue& queue, const Blocking& blocking,
+            Workspace workspace)
+      : plan_(plan), engine_(*plan.engine->device()), queue_(queue), operands_(operands), blocking_(blocking),
+        most_(std::min(entries_at_once(plan, blocking), entries_of(operands))),
+        a_(operands.a, with_slices(operands.prepared_a), take_ranges(plan.problem.m, workspace)),
+        b_(operands.b, with_slices(operands.prepared_b), take_ranges(plan.problem.n, workspace)),
+        choices_(reinterpret_cast<DeviceChoice*>(
+            workspace.take(array_bytes(entries_at_once(plan, blocking), 1, sizeof(DeviceChoice))))),
+        scratch_(workspace.take(engine_.fused_scratch_bytes())),
+        slices_(workspace.take(static_cast<std::size_t>(entries_at_once(plan, blocking)) *
+                               largest_slices(plan, blocking))) {}
+
+  void multiply_all() const {
+    for (std::int64_t first = 0; first < plan_.problem.batch_count; first += most_)
+      multiply_entries({first, std::min(most_, plan_.problem.batch_count - first)});
+  }
+
+ private:
+  // Whether the steps of a rung wait for the choice, and for ranges of vectors that are found before.
+  struct Looks {
+    bool conditional;
+    bool ranges_known;
+  };
+
+  // Slices that were prepared entry by entry do not lie behind each other. Where both operands serve all entries, no
+  // step would know how many they are.
+  std::int64_t entries_of(const FusedOperands& operands) const {
+    const auto separate = [](const DevicePrepared* prepared) {
+      return prepared != nullptr && prepared->entries.size() > 1;
+    };
+    const auto serves_all = [](const DeviceMatrix& matrix, const DevicePrepared* prepared) {
+      return prepared != nullptr || is_shared(matrix);
+    };
+    const bool one_by_one =
+        separate(operands.prepared_a) || separate(operands.prepared_b) ||
+        (serves_all(operands.a, operands.prepared_a) && serves_all(operands.b, operands.prepared_b));
+    return one_by_one ? 1 : plan_.problem.batch_count;
+  }
+  VectorRange* take_ranges(std::int64_t vectors, Workspace& workspace) const {
+    return reinterpret_cast<VectorRange*>(
+        workspace.take(array_bytes(entries_at_once(plan_, blocking_) * vectors, 1, sizeof(VectorRange))));
+  }
+
+  DeviceRungs rungs() const {
+    DeviceRungs result;
+    result.count = static_cast<int>(plan_.rungs.size());
+    for (int r = 0; r < result.count; ++r) {
+      result.spans[r] = plan_.rungs[static_cast<std::size_t>(r)].largest_span;
+      result.exponents[r] = Rung::any_span;
+    }
+    return result;
+  }
+
+  void choose(const Entries& entries) const {
+    engine_.choose(queue_, a_.at(entries), b_.at(entries), operands_.scalars, rungs(), choices_,
+                   operands_.report);
+  }
+
+  void multiply_entries(const Entries& entries) const {
+    const bool conditional = plan_.rungs.size() > 1 || operands_.scalars.on_device();
+    if (!conditional) {
+      multiply_rung(0, entries, {false, false});
+      if (operands_.report != nullptr) choose(entries);
+      return;
+    }
+    const int first = look_at(entries);
+    for (int r = first; r < static_cast<int>(emulations(plan_).size()); ++r)
+      multiply_rung(r, entries, {true, true});
+    multiply_otherwise(entries);
+  }
+
+  // Ranges and choices; the first rung's products where its slices were made beside them. The first rung that is left.
+  int look_at(const Entries& entries) const {
+    if (covers_all(plan_, blocking_) && !operands_.scalars.on_device()) {
+      const FusedMemory slices = split(0, entries, {0, 0}, blocking_, {false, false}, true, true);
+      choose(entries);
+      multiply(0, entries, slices, {0, 0}, blocking_, true);
+      return 1;
+    }
+    engine_.find_ranges(queue_, a_.prepared == nullptr ? a_.at(entries) : DeviceSide{},
+                        b_.prepared == nullptr ? b_.at(entries) : DeviceSide{}, operands_.scalars);
+    choose(entries);
+    return 0;
+  }
+
+  struct Corner {
+    std::int64_t row;
+    std::int64_t column;
+  };
+
+  void multiply_rung(int r, const Entries& entries, const Looks& looks) const {
+    const std::int64_t m = plan_.problem.m;
+    const std::int64_t n = plan_.problem.n;
+    FusedMemory slices;
+    for (std::int64_t j = 0; j < n; j += blocking_.n) {
+      for (std::int64_t i = 0; i < m; i += blocking_.m) {
+        const Blocking size{std::min(blocking_.m, m - i), std::min(blocking_.n, n - j)};
+        const bool new_a = j == 0 || blocking_.m < m;
+        const FusedMemory made = split(r, entries, {i, j}, size, looks, new_a, i == 0);
+        slices = {new_a ? made.a : slices.a, i == 0 ? made.b : slices.b};
+        multiply(r, entries, slices, {i, j}, size, looks.conditional);
+      }
+    }
+  }
+
+  DeviceCondition on_rung(bool conditional, std::int32_t rung) const {
+    return {conditional ? choices_ : nullptr, rung};
+  }
+
+  // A prepared operand's slices, or those that are to be made.
+  Slices plan_split(const FusedSide& side, const SplitRule& rule, const Slices& memory,
+                    const Entries& entries, std::int64_t first, std::int64_t vectors, bool ranges_known,
+                    std::vector<DeviceSplit>& splits) const {
+    if (side.prepared != nullptr && side.prepared->rule == rule)
+      return side.prepared_entry(entries.first).slices.block(first, vectors);
+    Slices slices = memory;
+    slices.vectors = vectors;
+    splits.push_back({side.at(entries), first, &rule, slices, ranges_known || side.prepared != nullptr});
+    return slices;
+  }
+
+  FusedMemory split(int r, const Entries& entries, const Corner& corner, const Blocking& size,
+                    const Looks& looks, bool new_a, bool new_b) const {
+    const Rung& rung = plan_.rungs[static_cast<std::size_t>(r)];
+    FusedMemory slices = memory_of(plan_, rung, blocking_);
+    slices.a.data = slices_;
+    slices.b.data = slices_ + (a_.shared ? 1 : static_cast<std::size_t>(most_)) * slices.a.bytes();
+    std::vector<DeviceSplit> splits;
+    splits.reserve(2);
+    if (new_a) {
+      slices.a = plan_split(a_, rung.program.split_a, slices.a, entries, corner.row, size.m,
+                            looks.ranges_known, splits);
+    }
+    if (new_b) {
+      slices.b = plan_split(b_, rung.program.split_b, slices.b, entries, corner.column, size.n,
+                            looks.ranges_known, splits);
+    }
+    if (!splits.empty()) engine_.split(queue_, splits, on_rung(looks.conditional, r));
+    return slices;
+  }
+
+  DeviceTile tile_of(const Entries& entries, const Corner& corner, const Blocking& size,
+                     const DeviceCondition& condition) const {
+    return {a_.at(entries), b_.at(entries), operands_.c,       entries.first, corner.row,   corner.column,
+            size.m,         size.n,         operands_.scalars, condition,     entries.count};
+  }
+
+  void multiply(int r, const Entries& entries, const FusedMemory& slices, const Corner& corner,
+                const Blocking& size, bool conditional) const {
+    const Rung& rung = plan_.rungs[static_cast<std::size_t>(r)];
+    engine_.multiply_fused(queue_,
+                           {&rung.program.schedule, slices.a, slices.b, a_.shared, b_.shared,
+                            tile_of(entries, corner, size, on_rung(conditional, r)), entries.count},
+                           scratch_);
+  }
+
+  // What the last rung and the choices besides the rungs ask for.
+  void multiply_otherwise(const Entries& entries) const {
+    for (std::int64_t e = 0; e < entries.count; ++e) {
+      if (operands_.scalars.on_device()) {
+        engine_.scale(queue_, operands_.c, entries.first + e, operands_.scalars,
+                      {choices_ + e, DeviceChoice::scaled});
+      }
+    }
+    if (plan_.rungs.back().scheme != nullptr) return;
+    const auto native = static_cast<std::int32_t>(plan_.rungs.size()) - 1;
+    engine_.multiply_plainly(
+        queue_, tile_of(entries, {0, 0}, {plan_.problem.m, plan_.problem.n}, {choices_, native}));
+  }
+
+  const Plan& plan_;
+  const DeviceEngine& engine_;
+  Queue queue_;
+  const FusedOperands& operands_;
+  Blocking blocking_;
+  std::int64_t most_;  // entries at once
+  FusedSide a_;
+  FusedSide b_;
+  DeviceChoice* choices_;
+  std::byte* scratch_;
+  std::byte* slices_;
+};
+
+}  // namespace
+
+bool is_fused(const Plan& plan) {
+  const auto rungs = emulations(plan);
+  return !rungs.empty() &&
+         std::all_of(rungs.begin(), rungs.end(), [&](const Rung& rung) { return is_fused(plan, rung); });
+}
+
+std::size_t fused_workspace_bytes(const Plan& plan, const Blocking& blocking) {
+  const std::int64_t entries = entries_at_once(plan, blocking);
+  return array_bytes(entries * plan.problem.m, 1, sizeof(VectorRange)) +
+         array_bytes(entries * plan.problem.n, 1, sizeof(VectorRange)) +
+         array_bytes(entries, 1, sizeof(DeviceChoice)) +
+         aligned_size(plan.engine->device()->fused_scratch_bytes()) +
+         static_cast<std::size_t>(entries) * largest_slices(plan, blocking);
+}
+
+void multiply_fused(const Plan& plan, const FusedOperands& operands, const Queue& queue,
+                    const Blocking& blocking, Workspace workspace) {
+  FusedCall(plan, operands, queue, blocking, workspace).multiply_all();
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,22 @@
+// How long a call is expected to take on an engine of the host.
+#pragma once
+
+#include "engines/engine.hpp"
+#include "plan/problem.hpp"
+#include "plan/program.hpp"
+
+namespace kintsugi::core {
+
+// Of one entry of the batch and one thread, in products of elements of the engine's native FP32 product of large
+// matrices.
+struct ExpectedTimes {
+  double emulated;
+  double native;
+};
+
+// Ranges, splits, products, recombination and rounding of the program, which has weighted sums or residues; and the
+// native product in the problem's own arithmetic. Slices are padded to whole tiles of the engine, and so are their
+// products.
+ExpectedTimes expected_times(const Engine& engine, const Program& program, const Problem& problem);
+
+}  // namespace kintsugi::core
