@@ -87,7 +87,7 @@ void run_gemm(const GemmRequest& request) {
   require_settings();
   check_request(request);
   const Operands operands = read_operands(request.problem);
-  if (operands.complex() && !request.output.empty()) check_holds_complex(request.output);
+  if (!request.output.empty()) check_holds(request.output, operands.type(), operands.complex());
   Candidates candidates = plan_all(operands, request);
   Outcome outcome{request.problem, request.output, {}, nullptr, request.check, request.explain};
   for (auto& candidate : candidates.rows) outcome.rows.push_back(candidate.run());
@@ -120,14 +120,16 @@ void add_operand_options(CLI::App& command, GemmRequest& request) {
       ->transform(trans)
       ->capture_default_str();
   command.add_option("--transb", problem.transb, "op(B), likewise")->transform(trans)->capture_default_str();
-  command.add_option("--alpha", problem.alpha, "C = alpha op(A) op(B) + beta C; complex: RE,IM")
+  command
+      .add_option("--alpha", problem.alpha,
+                  "C = alpha op(A) op(B) + beta C; complex: RE,IM; double-double: HI,LO")
       ->capture_default_str();
-  command.add_option("--beta", problem.beta, "Factor of the old C; needs --c; complex: RE,IM [0]");
+  command.add_option("--beta", problem.beta, "Factor of the old C; needs --c; written like --alpha [0]");
   command.add_option("--c", problem.c_file, "The old C, .npy or .mtx; only read, unless -o names it too");
   command
       .add_option("--dtype", problem.dtype,
-                  "Type to compute in, fp32, fp64, c32 or c64; entries are rounded once [the files']")
-      ->check(CLI::IsMember({"fp32", "fp64", "c32", "c64"}));
+                  "Type to compute in, fp32, fp64, c32, c64 or dd; entries are rounded once [the files']")
+      ->check(CLI::IsMember({"fp32", "fp64", "c32", "c64", "dd"}));
   command.add_option("--order", problem.order, "Order of C in a .npy file: c or fortran")
       ->check(CLI::IsMember({"c", "fortran"}))
       ->capture_default_str();

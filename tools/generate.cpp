@@ -61,10 +61,10 @@ void fill_matrix(const GenerateRequest& request, const lab::Distribution& distri
   const auto side = request.side == "a" ? lab::Side::a : lab::Side::b;
   const std::uint64_t seed = parse_seed("--seed", request.seed);
   try {
-    if (matrix.type() == Type::float32) {
-      fill_matrix<float>(distribution, side, seed, matrix);
-    } else {
-      fill_matrix<double>(distribution, side, seed, matrix);
+    switch (matrix.type()) {
+      case Type::float32: return fill_matrix<float>(distribution, side, seed, matrix);
+      case Type::float64: return fill_matrix<double>(distribution, side, seed, matrix);
+      case Type::double_double: return fill_matrix<DoubleDouble>(distribution, side, seed, matrix);
     }
   } catch (const std::runtime_error& error) {  // the type cannot hold what was asked for
     fail("DISTRIBUTION", "{}", error.what());
@@ -76,9 +76,11 @@ void run_generate(const GenerateRequest& request) {
   const lab::Distribution distribution = parse_distribution(request.distribution);
   const Shape shape = parse_shape(request.shape);
   const bool complex = request.dtype.starts_with("c");
-  if (complex) check_holds_complex(request.output);
-  Matrix matrix = make_matrix("SHAPE", shape.rows, shape.columns,
-                              request.dtype.ends_with("32") ? Type::float32 : Type::float64,
+  const Type type = request.dtype == "dd"           ? Type::double_double
+                    : request.dtype.ends_with("32") ? Type::float32
+                                                    : Type::float64;
+  check_holds(request.output, type, complex);
+  Matrix matrix = make_matrix("SHAPE", shape.rows, shape.columns, type,
                               request.order == "c" ? Order::row_major : Order::column_major, complex);
   fill_matrix(request, distribution, matrix);
   write_matrix(request.output, matrix);
@@ -120,8 +122,9 @@ void add_generate(CLI::App& program, Action& action) {
   command->add_option("SHAPE", request->shape, "ROWSxCOLUMNS of op(A) or op(B)")->required();
   command->add_option("-o,--output", request->output, "File to write, .npy or .mtx")->required();
   command->add_option("--seed", request->seed, "The same seed gives the same matrix")->capture_default_str();
-  command->add_option("--dtype", request->dtype, "Type of the entries; c32 and c64: complex")
-      ->check(CLI::IsMember({"fp32", "fp64", "c32", "c64"}))
+  command
+      ->add_option("--dtype", request->dtype, "Type of the entries; c32 and c64: complex, dd: double-double")
+      ->check(CLI::IsMember({"fp32", "fp64", "c32", "c64", "dd"}))
       ->capture_default_str();
   command
       ->add_option("--side", request->side,

@@ -4,14 +4,15 @@
     >>> a = np.array([[1e300, 1.0], [2.0, 3.0]])
     >>> kintsugi.matmul(a, a, accuracy="exact")
 
-Arrays are numpy's, anything with DLPack on the CPU, or torch's and CuPy's on a CUDA device; docs/PYTHON.md has
-examples.
+Arrays are numpy's or anything with DLPack, on the CPU or on a CUDA device; docs/PYTHON.md has examples.
 """
 
 from kintsugi._abi import KintsugiError, library
-from kintsugi._gemm import (Plan, Prepared, engines, explain, last_plan, last_report, matmul, prepare, schemes)
+from kintsugi._dlpack import DeviceArray
+from kintsugi._gemm import (Plan, Prepared, engines, explain, last_plan, last_report, matmul, matmul_dd, prepare,
+                            schemes)
 
 __version__ = library.kintsugi_version().decode()
 
-__all__ = ["KintsugiError", "Plan", "Prepared", "engines", "explain", "last_plan", "last_report", "matmul", "prepare",
-           "schemes", "__version__"]
+__all__ = ["DeviceArray", "KintsugiError", "Plan", "Prepared", "engines", "explain", "last_plan", "last_report",
+           "matmul", "matmul_dd", "prepare", "schemes", "__version__"]

@@ -15,6 +15,9 @@ BATCH_STRIDED, BATCH_POINTERS = 0, 1
 HOST, DEVICE = 0, 1
 QUEUE_CUDA = 1
 
+ALLOCATE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
+DEALLOCATE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+
 
 class KintsugiError(Exception):
     """A call that failed. C is untouched; the message has the values that were wrong.
@@ -90,11 +93,13 @@ def read_json(describe: Callable[[Any, ctypes.c_size_t, Any], int]) -> Any:
 
 
 class Owned:
-    """A handle, plan or prepared operand of the ABI, destroyed with its last reference."""
+    """A handle, plan or prepared operand of the ABI, destroyed with its last reference; `uses` is what it calls as
+    long as it lives."""
 
-    def __init__(self, destroy: Callable[[Any], None], create: Callable[..., int], *arguments: Any):
+    def __init__(self, destroy: Callable[[Any], None], create: Callable[..., int], *arguments: Any, uses: Any = None):
         self.pointer = ctypes.c_void_p()
         self._destroy = destroy
+        self._uses = uses
         check(create(*arguments, ctypes.byref(self.pointer)))
 
     def __del__(self) -> None:

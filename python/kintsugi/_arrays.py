@@ -10,6 +10,8 @@ import numpy as np
 
 # kintsugi_type of each element type; the library itself says which of them it multiplies.
 TYPES = {np.dtype(np.float32): 0, np.dtype(np.float64): 1, np.dtype(np.complex64): 2, np.dtype(np.complex128): 3}
+# Of pairs, which numpy has no type for (matmul_dd).
+DOUBLE_DOUBLE = 4
 
 
 def as_array(x: Any, name: str) -> np.ndarray:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from typing import Any, Callable, ContextManager, Literal
+from typing import Any, Callable, ContextManager, Iterator, Literal
 
 import numpy as np
 
 from kintsugi import _abi
-from kintsugi._abi import library, this_thread
-from kintsugi._arrays import TYPES, Matrices, as_array, blas_matrices, common_type, readable
-from kintsugi._tensors import common_tensors, geometry
+from kintsugi._abi import KintsugiError, library, this_thread
+from kintsugi._arrays import DOUBLE_DOUBLE, TYPES, Matrices, as_array, blas_matrices, common_type, readable
+from kintsugi._tensors import Allocator, Tensors, common_tensors, geometry
 
 
 class Plan(dict):
@@ -36,9 +36,22 @@ def _options(accuracy: str | float | None, scheme: str | None, engine: str | Non
                         workspace_limit=number(workspace_limit, "workspace_limit", 2**63 - 1))
 
 
-def _make_plan(problem: _abi.Problem, options: _abi.Options) -> _abi.Owned:
+def _make_plan(problem: _abi.Problem, options: _abi.Options, allocator: Allocator | None) -> _abi.Owned:
+    if allocator is not None:
+        allocator.put_into(options)
     return _abi.Owned(library.kintsugi_plan_destroy, library.kintsugi_plan_create, this_thread.handle.pointer,
-                      ctypes.byref(problem), ctypes.byref(options))
+                      ctypes.byref(problem), ctypes.byref(options), uses=allocator)
+
+
+@contextlib.contextmanager
+def _errors_of(allocator: Allocator | None) -> Iterator[None]:
+    """A call that failed for want of memory says what the tensors' library said of it."""
+    try:
+        yield
+    except KintsugiError as error:
+        if allocator is None or not allocator.errors:
+            raise
+        raise error from allocator.errors[-1]
 
 
 class Prepared:
@@ -109,6 +122,7 @@ class _Call:
     """One product: its operands, problem and result, ready to be planned and run."""
 
     memory = _abi.HOST
+    allocator: Allocator | None = None  # None: the library's own
 
     def __init__(self, a: Any, b: Any, alpha: Any, beta: Any, out: Any):
         self.a, self.b = self._operand(a, "a"), self._operand(b, "b")
@@ -171,7 +185,7 @@ class _Call:
 
         op_a, lda = stored(self.matrices_a, m, k)
         op_b, ldb = stored(self.matrices_b, k, n)
-        kind = TYPES[self.dtype]
+        kind = self._type()
         self.problem = _abi.Problem(
             struct_size=ctypes.sizeof(_abi.Problem), m=m, n=n, k=k, lda=lda, ldb=ldb, ldc=self.result.ld,
             batch_count=self.result.offsets.size, op_a=op_a, op_b=op_b, type_a=kind, type_b=kind, type_c=kind,
@@ -182,6 +196,10 @@ class _Call:
             self.problem.batch_kind = _abi.BATCH_POINTERS
         else:
             self.problem.stride_a, self.problem.stride_b, self.problem.stride_c = strides
+
+    def _type(self) -> int:
+        """The operands' kintsugi_type."""
+        return TYPES[self.dtype]
 
     def _operands(self) -> tuple[_abi.Operands, list[Any]]:
         """And what has to live as long."""
@@ -205,18 +223,65 @@ class _Call:
         return self.given
 
 
-def _on_stream(tensors: Any) -> _abi.Queue:
-    return _abi.Queue(kind=_abi.QUEUE_CUDA, stream=tensors.stream())
+class _PairCall(_Call):
+    """One product of double-double arrays. numpy has no such type: inside, a pair stands in the place of a complex128,
+    whose size it has; nothing computes with it."""
+
+    def _operand(self, given: Any, side: str) -> _Operand:
+        if isinstance(given, Prepared):
+            raise TypeError(f"{side} is a prepared operand; double-double ones are not prepared")
+        return _Operand(_as_pairs(as_array(given, side), side), side, as_array)
+
+    def _type(self) -> int:
+        return DOUBLE_DOUBLE
+
+    def _choose_result(self, out: Any) -> None:
+        if out is not None:
+            if not isinstance(out, np.ndarray) or out.dtype != np.float64 or not _holds_pairs(out):
+                raise ValueError("out must be a float64 array whose last axis has the two words of double-double "
+                                 "numbers beside each other")
+            self.given = out.view(np.complex128)[..., 0]
+        super()._choose_result(self.given)
+
+
+def _holds_pairs(array: np.ndarray) -> bool:
+    return array.ndim > 0 and array.shape[-1] == 2 and (array.size == 0 or array.strides[-1] == array.itemsize)
+
+
+def _as_pairs(array: np.ndarray, name: str) -> np.ndarray:
+    """(..., 2) float64 as (...) of pairs; not copied where hi and lo stand beside each other."""
+    if array.ndim < 2 or array.shape[-1] != 2 or array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} is {array.dtype} {array.shape}; double-double numbers are float64 with a last axis "
+                        "of 2, hi and lo")
+    words = array.astype(np.float64, copy=False)
+    if not _holds_pairs(words) or not words.dtype.isnative:
+        words = np.array(words, dtype=np.float64, order="C")
+    return words.view(np.complex128)[..., 0]
+
+
+def _pair_scalar(value: Any, name: str) -> complex:
+    """A number, or (hi, lo), as a pair."""
+    words = np.asarray(value, dtype=np.float64).ravel()
+    if words.size not in (1, 2) or np.ndim(value) > 1:
+        raise TypeError(f"{name} = {value!r} is neither a number nor a pair (hi, lo)")
+    return complex(words[0], words[1] if words.size == 2 else 0.0)
+
+
+def _on_stream(tensors: Tensors) -> _abi.Queue:
+    """The tensors' stream; where their library is not known to have one, the call waits."""
+    stream = tensors.stream()
+    return _abi.Queue() if stream is None else _abi.Queue(kind=_abi.QUEUE_CUDA, stream=stream)
 
 
 class _DeviceCall(_Call):
-    """One product of tensors on a device, put into their library's current stream. Where numpy's arrays have elements,
-    this has geometries, and copies are the tensors' own."""
+    """One product of tensors on a device, put into their library's current stream and with memory of its allocator.
+    Where numpy's arrays have elements, this has geometries, and copies are the tensors' own."""
 
     memory = _abi.DEVICE
 
-    def __init__(self, tensors: Any, a: Any, b: Any, alpha: Any, beta: Any, out: Any):
+    def __init__(self, tensors: Tensors, a: Any, b: Any, alpha: Any, beta: Any, out: Any):
         self.tensors = tensors
+        self.allocator = tensors.make_allocator()
         self._copies: list[Any] = []
         super().__init__(a, b, alpha, beta, out)
 
@@ -246,6 +311,8 @@ class _DeviceCall(_Call):
         array = geometry(self._target)
         if array.dtype != self.dtype or array.shape != shape:
             raise ValueError(f"out is {array.dtype} {array.shape}; this product needs a tensor, {self.dtype} {shape}")
+        if not array.flags.writeable:
+            raise ValueError("out is read-only")
         rows = np.newaxis if self.a.is_vector else slice(None)
         columns = np.newaxis if self.b.is_vector else slice(None)
         shared = any(side.array is not None and np.may_share_memory(array, side.array) for side in (self.a, self.b))
@@ -254,19 +321,14 @@ class _DeviceCall(_Call):
         self._result_copy = None if direct is not None else self._copies[-1]
 
     def run(self, plan: _abi.Owned) -> Any:
-        """Its workspace is a tensor too: it goes back to their allocator when the work is in the stream, as any
-        other."""
         operands, _alive = self._operands()
-        size = ctypes.c_size_t()
-        _abi.check(library.kintsugi_plan_workspace_size(plan.pointer, ctypes.byref(size)))
-        workspace = self.tensors.empty((size.value,), np.dtype(np.uint8)) if size.value > 0 else None
-        if workspace is not None:
-            operands.workspace, operands.workspace_size = geometry(workspace).ctypes.data, size.value
         operands.queue = _on_stream(self.tensors)
-        _abi.check(library.kintsugi_plan_execute(this_thread.handle.pointer, plan.pointer, ctypes.byref(operands)))
+        with _errors_of(self.allocator):
+            _abi.check(library.kintsugi_plan_execute(this_thread.handle.pointer, plan.pointer, ctypes.byref(operands)))
         if self._result_copy is not None:
             self.tensors.assign(self._target, self._result_copy.reshape(self._result_shape()))
-        return self._target if self.given is None else self.given
+        self.tensors.finish()
+        return self.tensors.as_result(self._target) if self.given is None else self.given
 
 
 def _strided(array: np.ndarray, dtype: np.dtype) -> Matrices | None:
@@ -290,9 +352,11 @@ def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str |
 
     Args:
         a: (..., m, k), or (k,) for one row; an array, a nested list, a CPU tensor with DLPack, or a Prepared; or all
-            operands are tensors of torch or CuPy on one CUDA device: the product is put into their current stream.
+            operands are on one CUDA device: tensors of torch or CuPy, in whose current stream the product is put, or
+            arrays of any library with DLPack, of which it is complete when this returns.
         b: (..., k, n), or (k,) for one column. Leading dimensions are a batch and broadcast as numpy's.
-        accuracy: "fp32", "fp64", "exact" or a tolerance such as 1e-10, relative to (|a| @ |b|); None: the type's own.
+        accuracy: "fp32", "fp64", "dd", "exact" or a tolerance such as 1e-10, relative to (|a| @ |b|); None: the
+            type's own.
         scheme: a name of schemes(), with parameters as in "ozaki2:moduli=20": that program or an error.
         engine: a name of engines(); None: the quickest.
         policy: "auto", "emulate" or "native".
@@ -303,8 +367,8 @@ def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str |
 
     Returns:
         The result, (..., m, n) without the dimension that a vector does not have; out itself where it was given.
-        Of tensors it is one of the same library. Inputs whose rows or columns have unit stride (C or Fortran order,
-        transposes, slices of them) are not copied.
+        Of tensors it is one of the same library, or a DeviceArray (with __dlpack__) where that takes none. Inputs
+        whose rows or columns have unit stride (C or Fortran order, transposes, slices of them) are not copied.
 
     Raises:
         KintsugiError: what the library refuses, with its message; out is untouched.
@@ -313,9 +377,41 @@ def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str |
     """
     call = _make_call(a, b, alpha, beta, out)
     with call.current():
-        plan = _make_plan(call.problem, _options(accuracy, scheme, engine, policy, threads, workspace_limit))
+        plan = _make_plan(call.problem, _options(accuracy, scheme, engine, policy, threads, workspace_limit),
+                          call.allocator)
         this_thread.plan = plan
         return call.run(plan)
+
+
+def matmul_dd(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str | None = None,
+              engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None, alpha: Any = 1,
+              beta: Any = 0, out: Any = None, threads: int | None = None,
+              workspace_limit: int | None = None) -> np.ndarray:
+    """alpha * a @ b + beta * out of double-double numbers, some 106 significant bits in two float64 words.
+
+    Args:
+        a: (..., m, k, 2) or (k, 2) of float64, on the CPU: hi and lo of every number along the last axis. Any two
+            finite words count as their sum. Where hi and lo stand beside each other, what matmul does not copy is not
+            copied.
+        b: (..., k, n, 2) or (k, 2).
+        accuracy: "dd", "exact" or a tolerance such as 1e-25, relative to (|a| @ |b|); None: "dd".
+        alpha, beta: numbers, or pairs (hi, lo).
+        out: (..., m, n, 2) of float64 for the result; needed where beta is not 0.
+        scheme, engine, policy, threads, workspace_limit: as of matmul().
+
+    Returns:
+        (..., m, n, 2): hi, the number rounded to float64, and lo, what that leaves; out itself where it was given.
+
+    Raises:
+        KintsugiError, TypeError, ValueError: as matmul().
+    """
+    call = _PairCall(a, b, _pair_scalar(alpha, "alpha"), _pair_scalar(beta, "beta"), out)
+    plan = _make_plan(call.problem, _options(accuracy, scheme, engine, policy, threads, workspace_limit), None)
+    this_thread.plan = plan
+    result = call.run(plan)
+    if out is not None:
+        return out
+    return np.array(result).reshape(-1).view(np.float64).reshape(np.shape(result) + (2,))
 
 
 def explain(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str | None = None,
@@ -324,7 +420,8 @@ def explain(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str 
     """The plan that matmul() would make with these arguments; nothing is multiplied. Errors as matmul()'s."""
     call = _make_call(a, b, 1, 0, None)
     with call.current():
-        return describe(_make_plan(call.problem, _options(accuracy, scheme, engine, policy, threads, workspace_limit)))
+        options = _options(accuracy, scheme, engine, policy, threads, workspace_limit)
+        return describe(_make_plan(call.problem, options, call.allocator))
 
 
 def describe(plan: _abi.Owned) -> Plan:
@@ -365,7 +462,7 @@ def prepare(x: Any, *, side: Literal["a", "b"], accuracy: str | float | None = N
     problem = _abi.Problem(struct_size=ctypes.sizeof(_abi.Problem), m=m, n=n, k=k, lda=max(k, 1), ldb=1, ldc=n,
                            batch_count=matrices.offsets.size, type_a=kind, type_b=kind, type_c=kind, type_scalar=kind,
                            stride_c=m * n, layout=_abi.ROW_MAJOR,
-                           memory=_abi.HOST if tensors is None else _abi.DEVICE)
+                           memory=(_Call if tensors is None else _DeviceCall).memory)
     op = _abi.OP_N if matrices.row_major else _abi.OP_T
     if side == "a":
         problem.op_a, problem.lda, problem.stride_a = op, matrices.ld, matrices.uniform_stride()
@@ -375,9 +472,12 @@ def prepare(x: Any, *, side: Literal["a", "b"], accuracy: str | float | None = N
     if tensors is not None:
         options.queue = _on_stream(tensors)
     with contextlib.nullcontext() if tensors is None else tensors.current():
-        plan = _make_plan(problem, options)
-        owned = _abi.Owned(library.kintsugi_prepared_destroy, library.kintsugi_prepare, this_thread.handle.pointer,
-                           plan.pointer, 0 if side == "a" else 1, ctypes.c_void_p(matrices.address))
+        allocator = None if tensors is None else tensors.make_allocator()
+        plan = _make_plan(problem, options, allocator)
+        with _errors_of(allocator):
+            owned = _abi.Owned(library.kintsugi_prepared_destroy, library.kintsugi_prepare, this_thread.handle.pointer,
+                               plan.pointer, 0 if side == "a" else 1, ctypes.c_void_p(matrices.address),
+                               uses=allocator)
     return Prepared(side, array.shape, dtype, tensors is not None, owned)
 
 

@@ -1,11 +1,15 @@
-"""Tensors in the memory of a CUDA device: torch's and CuPy's. Neither is imported before one of its tensors comes."""
+"""Tensors in the memory of a CUDA device: torch's, CuPy's, and by DLPack those of any library. None is imported before
+one of its tensors comes."""
 
 from __future__ import annotations
 
+import ctypes
 import importlib
-from typing import Any, ContextManager
+from typing import Any, ContextManager, Union
 
 import numpy as np
+
+from kintsugi import _abi, _dlpack
 
 
 class _Memory:
@@ -24,20 +28,94 @@ def geometry(tensor: Any) -> np.ndarray:
     return np.asarray(_Memory(interface))
 
 
-class TorchTensors:
-    """The tensors of torch on one device, in torch's current stream there and from its allocator."""
+class Allocator:
+    """The library's allocator callback, in tensors: what it takes and gives back is ordered as all memory of their
+    library is. To be kept as long as a plan or a prepared operand may call it.
+
+    Attributes:
+        errors: what allocations failed with; the library tries smaller ones before it gives up.
+    """
+
+    def __init__(self, tensors: Tensors):
+        held: dict[int, Any] = {}
+        errors: list[Exception] = []
+
+        # Closures of those alone: an allocator in a cycle would live until some collection.
+        def allocate(_user: Any, size: int, alignment: int) -> int | None:
+            try:
+                tensor = tensors.empty((size,), np.dtype(np.uint8))
+                if geometry(tensor).ctypes.data % alignment != 0:
+                    tensor = tensors.empty((size + alignment,), np.dtype(np.uint8))
+            except Exception as error:  # nothing passes through the library's frames
+                errors.append(error)
+                return None
+            address = geometry(tensor).ctypes.data
+            address += -address % alignment
+            held[address] = tensor
+            return address
+
+        def deallocate(_user: Any, address: int, _size: int) -> None:
+            held.pop(address, None)
+
+        self.errors = errors
+        self._callbacks = _abi.ALLOCATE(allocate), _abi.DEALLOCATE(deallocate)
+
+    def put_into(self, options: _abi.Options) -> None:
+        options.allocate, options.deallocate = (ctypes.cast(callback, ctypes.c_void_p).value
+                                                for callback in self._callbacks)
+
+
+class _LibrarysTensors:
+    """The tensors of one library on one device, in its current stream there and from its allocator. Arrays of other
+    libraries are taken where they are; the library's own from_dlpack sees to it that its stream finds them complete."""
+
+    device: Any
+
+    def __init__(self, library: Any, tensor: Any):
+        self._library = library
+        self._has_guests = False
+        self.device = tensor.device
+
+    def make_allocator(self) -> Allocator | None:
+        return Allocator(self)
+
+    def owns(self, tensor: Any) -> bool:
+        raise NotImplementedError
+
+    def takes(self, x: Any, number: int | None) -> bool:
+        """Whether x may stand beside tensors of device `number`."""
+        return self.owns(x) or (number is not None and _dlpack.device_of(x) == number)
+
+    def _own(self, tensor: Any) -> Any:
+        if self.owns(tensor):
+            return tensor
+        self._has_guests = True
+        return self._library.from_dlpack(tensor)
+
+    def wait_for_guests(self, stream: Any) -> None:
+        """Other libraries do not know of the stream, and may have their arrays back after the call."""
+        if self._has_guests:
+            stream.synchronize()
+
+    def as_result(self, tensor: Any) -> Any:
+        return tensor
+
+
+class TorchTensors(_LibrarysTensors):
+    """torch's tensors."""
 
     name = "torch"
 
     def __init__(self, tensor: Any):
-        self._torch = importlib.import_module("torch")
-        self.device = tensor.device
+        super().__init__(importlib.import_module("torch"), tensor)
+        self._torch = self._library
 
     def owns(self, tensor: Any) -> bool:
         return getattr(tensor, "is_cuda", False) and tensor.device == self.device
 
     def plain(self, tensor: Any, name: str) -> Any:
         """The tensor as its memory has it: conjugation and sign done."""
+        tensor = self._own(tensor)
         if tensor.requires_grad and self._torch.is_grad_enabled():
             raise TypeError(f"{name} requires a gradient, which kintsugi does not compute; {name}.detach() has none")
         return tensor.detach().resolve_conj().resolve_neg()
@@ -57,24 +135,28 @@ class TorchTensors:
     def stream(self) -> int:
         return self._torch.cuda.current_stream(self.device).cuda_stream
 
+    def finish(self) -> None:
+        self.wait_for_guests(self._torch.cuda.current_stream(self.device))
+
     def current(self) -> ContextManager[Any]:
         return self._torch.cuda.device(self.device)
 
 
-class CupyTensors:
-    """The arrays of CuPy on one device, in CuPy's current stream and from its allocator."""
+class CupyTensors(_LibrarysTensors):
+    """CuPy's arrays."""
 
     name = "cupy"
 
     def __init__(self, tensor: Any):
-        self._cupy = importlib.import_module("cupy")
-        self.device = tensor.device
+        super().__init__(importlib.import_module("cupy"), tensor)
+        self._cupy = self._library
 
     def owns(self, tensor: Any) -> bool:
         return isinstance(tensor, self._cupy.ndarray) and tensor.device == self.device
 
     def plain(self, tensor: Any, name: str) -> Any:
-        return tensor
+        with self.current():
+            return self._own(tensor)
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
         with self.current():
@@ -94,27 +176,89 @@ class CupyTensors:
         with self.current():
             return self._cupy.cuda.get_current_stream().ptr
 
+    def finish(self) -> None:
+        with self.current():
+            self.wait_for_guests(self._cupy.cuda.get_current_stream())
+
     def current(self) -> ContextManager[Any]:
         return self.device
 
 
-def _tensors_of(x: Any) -> TorchTensors | CupyTensors | None:
+class DlpackTensors:
+    """Arrays that are known by DLPack alone. Their library's streams and allocator are not, so a call takes them in the
+    default stream, copies none, and returns when its work is done."""
+
+    name = "DLPack"
+
+    def __init__(self, example: Any):
+        self._example = example
+        self._number = _dlpack.device_of(example)
+        self.device = f"cuda:{self._number}"
+
+    def takes(self, x: Any, number: int | None) -> bool:
+        return _dlpack.device_of(x) == self._number
+
+    def plain(self, tensor: Any, name: str) -> _dlpack.DeviceArray:
+        return _dlpack.take(tensor, _dlpack.DEFAULT_STREAM)
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> _dlpack.DeviceArray:
+        return _dlpack.DeviceArray.empty(shape, dtype, self._number)
+
+    def copy_of(self, tensor: Any, shape: tuple[int, ...], broadcast: tuple[int, ...], dtype: np.dtype) -> Any:
+        array = geometry(tensor)
+        raise ValueError(f"an array of {array.dtype} {array.shape} with strides of {array.strides} bytes cannot be used "
+                         f"for {dtype} {broadcast} without a copy, which kintsugi makes of torch's and CuPy's tensors "
+                         "alone: give it in that type, with unit stride along rows or columns, and an out of its own")
+
+    def make_allocator(self) -> Allocator | None:
+        return None
+
+    def stream(self) -> None:
+        """The default one, and the call waits for it."""
+        return None
+
+    def finish(self) -> None:
+        pass
+
+    def as_result(self, array: _dlpack.DeviceArray) -> Any:
+        """As the operands' library has arrays, where that takes them."""
+        if hasattr(self._example, "__array_namespace__"):
+            library = self._example.__array_namespace__()
+        else:
+            library = importlib.import_module(type(self._example).__module__.partition(".")[0])
+        if not hasattr(library, "from_dlpack"):
+            return array
+        try:
+            return library.from_dlpack(array)
+        except (BufferError, TypeError):  # of another device or type than it knows
+            return array
+
+    def current(self) -> ContextManager[Any]:
+        return _dlpack.driver().device(self._number)
+
+
+Tensors = Union[TorchTensors, CupyTensors, DlpackTensors]
+
+
+def _tensors_of(x: Any) -> Tensors | None:
     if getattr(x, "is_cuda", False):
         return TorchTensors(x)
     if type(x).__module__.partition(".")[0] == "cupy" and hasattr(x, "__cuda_array_interface__"):
         return CupyTensors(x)
-    return None
+    return None if _dlpack.device_of(x) is None else DlpackTensors(x)
 
 
-def common_tensors(given: dict[str, Any]) -> TorchTensors | CupyTensors | None:
-    """What the tensors among those are, by their names; None: there is none. All or none of them have to be tensors."""
+def common_tensors(given: dict[str, Any]) -> Tensors | None:
+    """What the tensors among those are, by their names: torch's or CuPy's where one of them is; None: there is none.
+    All or none of them have to be on one device."""
     found = {name: _tensors_of(x) for name, x in given.items()}
     on_device = {name: tensors for name, tensors in found.items() if tensors is not None}
     if not on_device:
         return None
-    first, tensors = next(iter(on_device.items()))
+    first = min(on_device, key=lambda name: isinstance(on_device[name], DlpackTensors))  # the first of the best
+    tensors, number = on_device[first], _dlpack.device_of(given[first])
     for name, x in given.items():
-        if not tensors.owns(x):
+        if not tensors.takes(x, number):
             raise TypeError(f"{first} is a {tensors.name} tensor on {tensors.device} and {name} is not: a "
                             f"{type(x).__name__}{_place(x)}")
     return tensors

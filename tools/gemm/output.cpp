@@ -78,13 +78,19 @@ void print_remarks(const Row& row) {
   remark(errors.overflowed_references, "entries that rightly round to infinity");
 }
 
+const char* real_type_document(Type type) {
+  return type == Type::float32 ? "fp32" : type == Type::float64 ? "fp64" : "dd";
+}
+
+int contract_bits(Type type) { return type == Type::float32 ? 24 : type == Type::float64 ? 53 : 104; }
+
 // A tolerance that was asked for, else the contract of the type.
 void print_contract(const Operands& operands, const Row& row) {
   const lab::ErrorReport& errors = *row.errors;
   const Json& contract = row.plan.at("contract");
   const std::string accuracy = cell(contract, "accuracy");
   const double coefficient = contract.at("coefficient");
-  const bool is_tolerance = accuracy != "fp32" && accuracy != "fp64" && coefficient > 0;
+  const bool is_tolerance = accuracy != "fp32" && accuracy != "fp64" && accuracy != "dd" && coefficient > 0;
   if (is_tolerance) {
     fmt::print("{}: {} the tolerance {} |A||B|{}\n", name_of(row),
                errors.max_componentwise <= coefficient ? "within" : "beyond", accuracy,
@@ -93,8 +99,8 @@ void print_contract(const Operands& operands, const Row& row) {
   }
   fmt::print("{}: {} the bound ({}k + 8) 2^-{} |A||B|{} = {} of the {} contract\n", name_of(row),
              errors.within_contract_bound ? "within" : "beyond", operands.complex() ? "2" : "",
-             operands.type() == Type::float32 ? 24 : 53, operands.complex() ? " of each part" : "",
-             error_text(errors.contract_bound), operands.type() == Type::float32 ? "fp32" : "fp64");
+             contract_bits(operands.type()), operands.complex() ? " of each part" : "",
+             error_text(errors.contract_bound), real_type_document(operands.type()));
 }
 
 void print_check(const Operands& operands, const Outcome& outcome) {
@@ -137,14 +143,13 @@ void print_plan(const Row& row) {
 const char* op_name(int op) { return op == KINTSUGI_OP_N ? "N" : op == KINTSUGI_OP_T ? "T" : "C"; }
 
 const char* type_document(const Operands& operands) {
-  const bool is_single = operands.type() == Type::float32;
-  if (operands.complex()) return is_single ? "c32" : "c64";
-  return is_single ? "fp32" : "fp64";
+  if (operands.complex()) return operands.type() == Type::float32 ? "c32" : "c64";
+  return real_type_document(operands.type());
 }
 
-// A number; of complex operands [real, imaginary].
+// A number; of complex operands [real, imaginary], of double-double ones [hi, lo].
 Json scalar_document(const Operands& operands, const std::complex<double>& value) {
-  if (!operands.complex()) return number(value.real());
+  if (!operands.complex() && operands.type() != Type::double_double) return number(value.real());
   return Json::array({number(value.real()), number(value.imag())});
 }
 

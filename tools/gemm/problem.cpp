@@ -9,9 +9,10 @@ namespace kintsugi::tools {
 
 namespace {
 
-// "fp32", "fp64", "c32", "c64"; empty: the files' own.
+// "fp32", "fp64", "c32", "c64", "dd"; empty: the files' own.
 std::optional<Type> requested_type(const std::string& dtype) {
   if (dtype.empty()) return std::nullopt;
+  if (dtype == "dd") return Type::double_double;
   return dtype == "fp32" || dtype == "c32" ? Type::float32 : Type::float64;
 }
 
@@ -19,13 +20,13 @@ void note_conversion(Operands& operands, const std::string& file, const MatrixFi
   const Type type = read.matrix.type();
   if (read.stored == type) return;
   const bool complex = read.matrix.complex;
-  if (type == Type::float64) {
+  if (type > read.stored) {
     operands.notes.push_back(fmt::format("{}: {} read as {}, nothing is lost", file,
-                                         type_name(Type::float32, complex), type_name(type, complex)));
+                                         type_name(read.stored, complex), type_name(type, complex)));
     return;
   }
-  std::string note = fmt::format("{}: {} rounded once to {} (nearest)", file,
-                                 type_name(Type::float64, complex), type_name(type, complex));
+  std::string note = fmt::format("{}: {} rounded once to {} (nearest)", file, type_name(read.stored, complex),
+                                 type_name(type, complex));
   if (file.ends_with(".npy")) {
     note += fmt::format(", {} of {} {} changed", read.rounded.changed,
                         read.matrix.rows * read.matrix.columns * (complex ? 2 : 1),
@@ -41,6 +42,8 @@ Matrix read_operand(Operands& operands, const std::string& file, const std::stri
   if (read.matrix.complex && dtype.starts_with("fp"))
     fail(file, "holds {}, which --dtype {} would cut to its real parts", read.matrix.entry_type_name(),
          dtype);
+  if (read.matrix.complex && dtype == "dd")
+    fail(file, "holds complex entries; --dtype dd computes with real ones");
   if (dtype.starts_with("c")) make_complex(read.matrix);
   return std::move(read.matrix);
 }
@@ -49,25 +52,33 @@ void check_same_type(const std::string& file, const Matrix& matrix, const std::s
                      const Matrix& first) {
   if (matrix.type() == first.type() && matrix.complex == first.complex) return;
   const bool complex = matrix.complex || first.complex;
+  const bool pairs = std::max(matrix.type(), first.type()) == Type::double_double && !complex;
   fail(file, "holds {}, {} holds {}: give --dtype {} or --dtype {} for all", matrix.entry_type_name(),
-       first_file, first.entry_type_name(), complex ? "c32" : "fp32", complex ? "c64" : "fp64");
+       first_file, first.entry_type_name(),
+       complex ? "c32"
+       : pairs ? "fp64"
+               : "fp32",
+       complex ? "c64"
+       : pairs ? "dd"
+               : "fp64");
 }
 
 double round_scalar(const std::string& flag, const std::string& text, Type type) {
   const double value = parse_number(flag, text);
-  if (type == Type::float64) return value;
+  if (type != Type::float32) return value;
   const auto rounded = static_cast<float>(value);
   if (std::isinf(rounded) && !std::isinf(value))
     fail(flag, "{} is beyond float32, the type of the operands", text);
   return static_cast<double>(rounded);
 }
 
-// "RE" or "RE,IM".
+// "RE", "RE,IM" or "HI,LO".
 std::complex<double> round_scalar(const std::string& flag, const std::string& text,
                                   const Operands& operands) {
   const auto comma = text.find(',');
   if (comma == std::string::npos) return round_scalar(flag, text, operands.type());
-  if (!operands.complex()) fail(flag, "{} has an imaginary part and the operands have none", text);
+  if (!operands.complex() && operands.type() != Type::double_double)
+    fail(flag, "{} has an imaginary part and the operands have none", text);
   return {round_scalar(flag, text.substr(0, comma), operands.type()),
           round_scalar(flag, text.substr(comma + 1), operands.type())};
 }
@@ -123,8 +134,10 @@ void read_c(Operands& operands, const ProblemRequest& request, const Shape& c) {
 kintsugi_problem make_problem(const Operands& operands, const Shape& c, std::int64_t k) {
   kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
   const bool is_single = operands.type() == Type::float32;
-  const std::int32_t type = operands.complex() ? (is_single ? KINTSUGI_C32 : KINTSUGI_C64)
-                                               : (is_single ? KINTSUGI_F32 : KINTSUGI_F64);
+  const std::int32_t real = operands.type() == Type::double_double ? KINTSUGI_DD
+                            : is_single                            ? KINTSUGI_F32
+                                                                   : KINTSUGI_F64;
+  const std::int32_t type = !operands.complex() ? real : is_single ? KINTSUGI_C32 : KINTSUGI_C64;
   problem.m = c.rows;
   problem.n = c.columns;
   problem.k = k;
@@ -150,14 +163,20 @@ lab::Product<T> Operands::product() const {
   lab::Product<T> result;
   result.a = transa == "N" ? view<T>(a) : view<T>(a).transposed();
   result.b = transb == "N" ? view<T>(b) : view<T>(b).transposed();
-  result.alpha = alpha.real();
-  result.beta = beta.real();
+  if constexpr (std::is_same_v<T, DoubleDouble>) {
+    result.alpha = core::normalised({alpha.real(), alpha.imag()});
+    result.beta = core::normalised({beta.real(), beta.imag()});
+  } else {
+    result.alpha = alpha.real();
+    result.beta = beta.real();
+  }
   if (c0) result.c0 = view<T>(*c0);
   return result;
 }
 
 template lab::Product<float> Operands::product() const;
 template lab::Product<double> Operands::product() const;
+template lab::Product<DoubleDouble> Operands::product() const;
 
 Operands read_operands(const ProblemRequest& request) {
   Operands operands;

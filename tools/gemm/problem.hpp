@@ -19,7 +19,7 @@ struct ProblemRequest {
   std::string c_file;  // "": none
   std::string transa = "N";
   std::string transb = "N";
-  std::string alpha = "1";  // "RE" or, of complex operands, "RE,IM"
+  std::string alpha = "1";  // "RE"; of complex operands "RE,IM", of double-double ones "HI,LO"
   std::string beta;         // "": 0, an error when a C is given
   std::string dtype;        // "": the files' own
   std::string order = "c";
@@ -31,7 +31,7 @@ struct Operands {
   Matrix a;
   Matrix b;
   std::optional<Matrix> c0;        // in C's order
-  std::complex<double> alpha = 1;  // rounded to the operands' type
+  std::complex<double> alpha = 1;  // rounded to the operands' type; of double-double ones hi and lo
   std::complex<double> beta = 0;
   std::string transa;
   std::string transb;

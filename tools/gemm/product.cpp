@@ -90,6 +90,8 @@ template <class T>
 T scalar(const std::complex<double>& value) {
   if constexpr (std::is_floating_point_v<T>) {
     return static_cast<T>(value.real());
+  } else if constexpr (std::is_same_v<T, DoubleDouble>) {
+    return {value.real(), value.imag()};
   } else {
     return T(value);
   }

@@ -12,11 +12,47 @@ namespace kintsugi::tools {
 
 namespace {
 
+double wide(double x) { return x; }
+DoubleDouble wide(const DoubleDouble& x) { return core::normalised(x); }
+
+// x rounded once to nearest. A double-double number goes to float by its leading part, which can only lie on a tie where
+// lo says on which side of it the number is.
+float narrowed(double x, float) { return static_cast<float>(x); }
+double narrowed(const DoubleDouble& x, double) { return wide(x).hi; }
+float narrowed(const DoubleDouble& x, float) {
+  const DoubleDouble number = wide(x);
+  const auto nearest = static_cast<float>(number.hi);
+  const double rest = number.hi - static_cast<double>(nearest);
+  const bool up = number.lo > 0;
+  if (number.lo == 0 || rest == 0 || std::isinf(nearest)) return nearest;
+  const float other = std::nextafter(nearest, rest > 0 ? INFINITY : -INFINITY);
+  const bool is_tie = static_cast<double>(other) - number.hi == rest;
+  return is_tie && up == (rest > 0) ? other : nearest;
+}
+
 // NaNs count as unchanged: their payload is cut, what they are is not.
-void count(Rounded& rounded, double before, float after) {
-  if (std::isnan(before) || static_cast<double>(after) == before) return;
+template <class From, class To>
+void count(Rounded& rounded, const From& before, To after) {
+  if (std::isnan(core::leading_part(before)) || wide(before) == wide(after)) return;
   ++rounded.changed;
   if (std::isinf(after)) ++rounded.overflowed;
+}
+
+template <class From, class To>
+Rounded convert_entries(Matrix& matrix) {
+  Rounded rounded;
+  const auto from = std::move(std::get<std::vector<From>>(matrix.values));
+  if constexpr (sizeof(To) > sizeof(From)) {
+    matrix.values = std::vector<To>(from.begin(), from.end());
+  } else {
+    std::vector<To> to(from.size());
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      to[i] = narrowed(from[i], To());
+      count(rounded, from[i], to[i]);
+    }
+    matrix.values = std::move(to);
+  }
+  return rounded;
 }
 
 // Tiles of 32 x 32 keep both sides of a transposition in the first cache.
@@ -58,30 +94,32 @@ Matrix make_matrix(const std::string& subject, std::int64_t rows, std::int64_t c
   require_memory(subject, rows, columns, type, complex);
   Matrix matrix{rows, columns, order, {}, complex};
   const auto entries = static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns) * (complex ? 2 : 1);
-  if (type == Type::float32) {
-    matrix.values = std::vector<float>(entries);
-  } else {
-    matrix.values = std::vector<double>(entries);
+  switch (type) {
+    case Type::float32: matrix.values = std::vector<float>(entries); break;
+    case Type::float64: matrix.values = std::vector<double>(entries); break;
+    case Type::double_double: matrix.values = std::vector<DoubleDouble>(entries); break;
   }
   return matrix;
 }
 
 Rounded convert(Matrix& matrix, Type type) {
-  Rounded rounded;
-  if (matrix.type() == type) return rounded;
-  if (type == Type::float64) {
-    const auto& from = std::get<std::vector<float>>(matrix.values);
-    matrix.values = std::vector<double>(from.begin(), from.end());
-    return rounded;
+  const auto convert_to = [&]<class To>() -> Rounded {
+    return std::visit(
+        [&]<class From>(const std::vector<From>&) -> Rounded {
+          if constexpr (std::is_same_v<From, To>) {
+            return {};
+          } else {
+            return convert_entries<From, To>(matrix);
+          }
+        },
+        matrix.values);
+  };
+  switch (type) {
+    case Type::float32: return convert_to.operator()<float>();
+    case Type::float64: return convert_to.operator()<double>();
+    case Type::double_double: break;
   }
-  const auto from = std::move(std::get<std::vector<double>>(matrix.values));
-  std::vector<float> to(from.size());
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    to[i] = static_cast<float>(from[i]);
-    count(rounded, from[i], to[i]);
-  }
-  matrix.values = std::move(to);
-  return rounded;
+  return convert_to.operator()<DoubleDouble>();
 }
 
 void make_complex(Matrix& matrix) {

@@ -9,17 +9,24 @@
 #include <variant>
 #include <vector>
 
+#include "lab/exact.hpp"
+
 namespace kintsugi::tools {
 
-enum class Type : std::uint8_t { float32, float64 };
+// The library's numbers of two words: of 16 bytes, hi and then lo.
+using core::DoubleDouble;
+
+enum class Type : std::uint8_t { float32, float64, double_double };
 enum class Order : std::uint8_t { row_major, column_major };  // numpy's C and Fortran order
 
 // As numpy names and counts them; `type` is that of complex entries' parts.
 inline const char* type_name(Type type, bool complex = false) {
   if (complex) return type == Type::float32 ? "complex64" : "complex128";
+  if (type == Type::double_double) return "double-double";
   return type == Type::float32 ? "float32" : "float64";
 }
 inline std::size_t type_size(Type type, bool complex = false) {
+  if (type == Type::double_double) return sizeof(DoubleDouble);
   return (complex ? 2 : 1) * (type == Type::float32 ? sizeof(float) : sizeof(double));
 }
 
@@ -33,19 +40,19 @@ struct PartOf<std::complex<T>> {
 };
 
 template <class T>
-inline constexpr Type type_of = std::is_same_v<T, float> ? Type::float32 : Type::float64;
+inline constexpr Type type_of = std::is_same_v<T, float>          ? Type::float32
+                                : std::is_same_v<T, DoubleDouble> ? Type::double_double
+                                                                  : Type::float64;
 
 // Contiguous, complex entries as real and imaginary part: the leading dimension is the number of columns (row-major) or rows (column-major).
 struct Matrix {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   Order order = Order::row_major;
-  std::variant<std::vector<float>, std::vector<double>> values;
+  std::variant<std::vector<float>, std::vector<double>, std::vector<DoubleDouble>> values;
   bool complex = false;
 
-  Type type() const {
-    return std::holds_alternative<std::vector<float>>(values) ? Type::float32 : Type::float64;
-  }
+  Type type() const { return static_cast<Type>(values.index()); }
 
   const char* entry_type_name() const { return type_name(type(), complex); }
 
@@ -81,14 +88,14 @@ void require_memory(const std::string& subject, std::int64_t rows, std::int64_t 
 Matrix make_matrix(const std::string& subject, std::int64_t rows, std::int64_t columns, Type type,
                    Order order, bool complex = false);
 
-// The number of entries, or complex ones' parts, of a matrix of type float64 that change when they are rounded to float32, and
-// of those the finite ones that become infinite.
+// The number of entries, or complex ones' parts, that change when they are rounded to a narrower type, and of those the
+// finite ones that become infinite.
 struct Rounded {
   std::int64_t changed = 0;
   std::int64_t overflowed = 0;
 };
 
-// To float32, each entry, or its parts, once to nearest (ties to even); to float64 nothing is lost.
+// To a narrower type each entry, or its parts, once to nearest (ties to even); to a wider one nothing is lost.
 Rounded convert(Matrix& matrix, Type type);
 
 // The same entries with imaginary parts, which are zero.
@@ -98,6 +105,7 @@ void make_complex(Matrix& matrix);
 template <class Visit>
 decltype(auto) with_entry_type(const Matrix& matrix, Visit&& visit) {
   const bool is_single = matrix.type() == Type::float32;
+  if (matrix.type() == Type::double_double) return visit.template operator()<DoubleDouble>();
   if (matrix.complex) {
     return is_single ? visit.template operator()<std::complex<float>>()
                      : visit.template operator()<std::complex<double>>();

@@ -24,7 +24,9 @@ MatrixFile read_matrix(const std::string& path, std::optional<Type> type) {
     file.stored = file.matrix.type();
     if (type) file.rounded = convert(file.matrix, *type);
   } else {
-    file.matrix = read_matrix_market(path, type.value_or(Type::float64));
+    const bool pairs = type == Type::double_double;
+    file.matrix = read_matrix_market(path, pairs ? Type::float64 : type.value_or(Type::float64));
+    if (pairs) convert(file.matrix, Type::double_double);
   }
   return file;
 }
@@ -34,8 +36,10 @@ void check_output(const std::string& path) {
   check_writable(path);
 }
 
-void check_holds_complex(const std::string& path) {
-  if (!is_npy(path)) fail(path, "would hold complex entries, which are written as .npy alone");
+void check_holds(const std::string& path, Type type, bool complex) {
+  if (!is_npy(path) && (complex || type == Type::double_double))
+    fail(path, "would hold {} entries, which are written as .npy alone",
+         complex ? "complex" : "double-double");
 }
 
 void write_matrix(const std::string& path, const Matrix& matrix) {

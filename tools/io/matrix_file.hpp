@@ -11,7 +11,7 @@ namespace kintsugi::tools {
 struct MatrixFile {
   Matrix matrix;
   Type stored = Type::float64;  // the file's own type; text of Matrix Market counts as float64
-  Rounded rounded;              // where it was converted to float32
+  Rounded rounded;              // where it was converted to a narrower type
 };
 
 // Reads a file as `type`, else as its own type.
@@ -20,8 +20,8 @@ MatrixFile read_matrix(const std::string& path, std::optional<Type> type);
 // Fails unless `path` ends with a known suffix and a file of that name could be written.
 void check_output(const std::string& path);
 
-// Fails where a file of that suffix holds no complex entries: Matrix Market's are not written.
-void check_holds_complex(const std::string& path);
+// Fails where a file of that suffix holds no such entries: of Matrix Market complex and double-double ones are not written.
+void check_holds(const std::string& path, Type type, bool complex);
 
 void write_matrix(const std::string& path, const Matrix& matrix);
 

@@ -186,6 +186,12 @@ std::size_t header_length(InputFile& file, std::size_t& offset) {
   return value;
 }
 
+// Whether what numpy calls float64 are the words of double-double numbers.
+bool has_pairs(const Header& header) {
+  return header.type == Type::float64 && !header.complex && header.order == Order::row_major &&
+         header.shape.size() == 3 && header.shape[2] == 2;
+}
+
 Header read_header(InputFile& file, std::size_t& offset) {
   std::string text(header_length(file, offset), '\0');
   const std::size_t got = file.read(text.data(), text.size());
@@ -193,7 +199,9 @@ Header read_header(InputFile& file, std::size_t& offset) {
     fail(file.path(), "ends within its .npy header: {} of {} bytes are there", got, text.size());
   }
   offset += got;
-  return parse_header(file.path(), text);
+  Header header = parse_header(file.path(), text);
+  if (has_pairs(header)) header.type = Type::double_double;
+  return header;
 }
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
@@ -203,11 +211,15 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 // Bytes of the data; fails where the file cannot hold them.
 std::size_t data_bytes(const InputFile& file, const Header& header, std::size_t offset) {
   const std::string& path = file.path();
-  if (header.shape.empty() || header.shape.size() > 2) {
-    fail(path, "has {} dimensions, shape {}; 1 and 2 are read", header.shape.size(),
-         shape_text(header.shape));
+  if (header.type != Type::double_double && (header.shape.empty() || header.shape.size() > 2)) {
+    fail(path,
+         "has {} dimensions, shape {}; 1 and 2 are read, and (rows, columns, 2) of double-double numbers: "
+         "float64 in C "
+         "order",
+         header.shape.size(), shape_text(header.shape));
   }
-  std::size_t bytes = type_size(header.type, header.complex);
+  std::size_t bytes =
+      header.type == Type::double_double ? sizeof(double) : type_size(header.type, header.complex);
   for (const std::int64_t size : header.shape) {
     if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(size), &bytes)) {
       fail(path, "has shape {}, more than any memory holds", shape_text(header.shape));
@@ -233,7 +245,13 @@ void swap_bytes(std::vector<T>& values) {
 }
 
 void swap_bytes(Matrix& matrix) {
-  if (matrix.type() == Type::float32) {
+  if (matrix.type() == Type::double_double) {
+    for (DoubleDouble& x : std::get<std::vector<DoubleDouble>>(matrix.values)) {
+      std::vector<double> words{x.hi, x.lo};
+      swap_bytes<double, std::uint64_t>(words);
+      x = {words[0], words[1]};
+    }
+  } else if (matrix.type() == Type::float32) {
     swap_bytes<float, std::uint32_t>(std::get<std::vector<float>>(matrix.values));
   } else {
     swap_bytes<double, std::uint64_t>(std::get<std::vector<double>>(matrix.values));
@@ -244,10 +262,12 @@ void swap_bytes(Matrix& matrix) {
 std::string header_bytes(const Matrix& matrix) {
   constexpr std::size_t alignment = 64;
   constexpr std::size_t prefix = 10;
-  std::string text =
-      fmt::format("{{'descr': '<{}{}', 'fortran_order': {}, 'shape': ({}, {}), }}",
-                  matrix.complex ? 'c' : 'f', type_size(matrix.type(), matrix.complex),
-                  matrix.order == Order::column_major ? "True" : "False", matrix.rows, matrix.columns);
+  const bool pairs = matrix.type() == Type::double_double;
+  std::string text = fmt::format("{{'descr': '<{}{}', 'fortran_order': {}, 'shape': ({}, {}{}), }}",
+                                 matrix.complex ? 'c' : 'f',
+                                 pairs ? sizeof(double) : type_size(matrix.type(), matrix.complex),
+                                 matrix.order == Order::column_major ? "True" : "False", matrix.rows,
+                                 matrix.columns, pairs ? ", 2" : "");
   const std::size_t whole = (prefix + text.size() + 1 + alignment - 1) / alignment * alignment;
   text.append(whole - prefix - text.size() - 1, ' ');
   text += '\n';
@@ -263,7 +283,7 @@ Matrix read_npy(const std::string& path) {
   std::size_t offset = 0;
   const Header header = read_header(file, offset);
   const std::size_t bytes = data_bytes(file, header, offset);
-  const std::int64_t columns = header.shape.size() == 2 ? header.shape[1] : 1;
+  const std::int64_t columns = header.shape.size() >= 2 ? header.shape[1] : 1;
   Matrix matrix = make_matrix(path, header.shape[0], columns, header.type, header.order, header.complex);
   const std::size_t got = bytes == 0 ? 0 : file.read(matrix.data(), bytes);
   if (got != bytes) {
@@ -275,6 +295,8 @@ Matrix read_npy(const std::string& path) {
 }
 
 void write_npy(const std::string& path, const Matrix& matrix) {
+  if (matrix.type() == Type::double_double && matrix.order == Order::column_major)
+    return write_npy(path, reordered(matrix, Order::row_major));
   AtomicFile file(path);
   const std::string header = header_bytes(matrix);
   file.write(header.data(), header.size());
