@@ -34,6 +34,8 @@ static_assert(offsetof(kintsugi_problem, pointer_mode) == 116);
 static_assert(offsetof(kintsugi_problem, memory) == 120);
 static_assert(offsetof(kintsugi_problem, batch_kind) == 124);
 
+static_assert(sizeof(kintsugi_dd) == 16 && offsetof(kintsugi_dd, hi) == 0 && offsetof(kintsugi_dd, lo) == 8);
+
 // ----------------------------------------------------------------- options
 static_assert(sizeof(kintsugi_queue) == 16);
 static_assert(offsetof(kintsugi_queue, kind) == 0);
@@ -83,6 +85,7 @@ TEST(Header, EnumNumbersAreTheOnesEverPublished) {
   EXPECT_EQ(KINTSUGI_F64, 1);
   EXPECT_EQ(KINTSUGI_C32, 2);
   EXPECT_EQ(KINTSUGI_C64, 3);
+  EXPECT_EQ(KINTSUGI_DD, 4);
   EXPECT_EQ(KINTSUGI_COLUMN_MAJOR, 0);
   EXPECT_EQ(KINTSUGI_ROW_MAJOR, 1);
   EXPECT_EQ(KINTSUGI_SCALARS_ON_HOST, 0);

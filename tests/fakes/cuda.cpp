@@ -1,6 +1,9 @@
 // libcuda.so.1 without a device: every function of base/cuda_driver.hpp. What it promises stands in fake_cuda.hpp.
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -53,7 +56,7 @@ struct State {
   std::map<Address, std::size_t> memory;
   std::set<void*> streams;
   std::set<void*> capturing;
-  std::vector<std::unique_ptr<std::string_view>> libraries;
+  std::vector<std::unique_ptr<std::string>> libraries;  // what ptxas said when they were made
   std::vector<std::unique_ptr<std::string>> kernels;
   Context current = nullptr;
 };
@@ -108,6 +111,11 @@ Result release(Address address) {
 // What waits for the device, or may, is refused while a stream is captured.
 Result refused_in_capture() { return state().capturing.empty() ? 0 : capture_unsupported; }
 
+std::string whole_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 Result copy(void* target, const void* source, std::size_t bytes) {
   std::memcpy(target, source, bytes);
   return 0;
@@ -159,6 +167,17 @@ Result error_name(Result result, const char** name) {
 }
 Result error_string(Result, const char** text) {
   *text = "said by the fake driver";
+  return 0;
+}
+
+// Refuses what the driver's reference says it refuses: addresses that are not of 16 bytes, strides likewise.
+Result tensor_map_encode(void*, int, std::uint32_t rank, void* address, const std::uint64_t*,
+                         const std::uint64_t* strides, const std::uint32_t* box, const std::uint32_t*, int,
+                         int, int, int) {
+  if (reinterpret_cast<std::uintptr_t>(address) % 16 != 0) return invalid_value;
+  for (std::uint32_t i = 0; i < rank; ++i) {
+    if (box[i] == 0 || box[i] > 256 || (i + 1 < rank && strides[i] % 16 != 0)) return invalid_value;
+  }
   return 0;
 }
 
@@ -272,21 +291,30 @@ Result event_destroy(Event) { return 0; }
 
 // ---------------------------------------------------------------- kernels
 
+// What ptxas said of the fat binary with these bytes (cmake/compile_device_code).
+std::string compiler_log(std::string_view image) {
+  for (const auto& file : std::filesystem::directory_iterator(KINTSUGI_DEVICE_CODE_FOLDER)) {
+    if (file.path().extension() != ".fatbin" || file.file_size() != image.size()) continue;
+    if (whole_file(file.path()) == image) return whole_file(file.path().string() + ".log");
+  }
+  return {};
+}
+
 Result library_load(Library* library, const void* image, int*, void**, unsigned, int*, void**, unsigned) {
   note("cuLibraryLoadData");
   FatBinary begin;
   std::memcpy(&begin, image, sizeof begin);
   if (begin.magic != FatBinary::right_magic) return invalid_value;
   const std::lock_guard lock(state().mutex);
-  state().libraries.push_back(
-      std::make_unique<std::string_view>(static_cast<const char*>(image), begin.header_bytes + begin.bytes));
+  state().libraries.push_back(std::make_unique<std::string>(
+      compiler_log({static_cast<const char*>(image), begin.header_bytes + begin.bytes})));
   *library = reinterpret_cast<Library>(state().libraries.back().get());
   return 0;
 }
-// Names of kernels are in the symbol tables of the machine code, which nvcc does not compress.
+// Names of kernels are not to be read in the machine code, which is compressed.
 Result library_kernel(Kernel* kernel, Library library, const char* name) {
-  const std::string symbol = fmt::format("{0}{1}{0}", '\0', name);
-  if (reinterpret_cast<std::string_view*>(library)->find(symbol) == std::string_view::npos) return not_found;
+  const std::string entry = fmt::format("entry function '{}'", name);
+  if (reinterpret_cast<std::string*>(library)->find(entry) == std::string::npos) return not_found;
   const std::lock_guard lock(state().mutex);
   state().kernels.push_back(std::make_unique<std::string>(name));
   *kernel = reinterpret_cast<Kernel>(state().kernels.back().get());

@@ -1,9 +1,11 @@
 // Calls of the C ABI on matrices that the fake driver takes for a device's.
 #pragma once
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -30,8 +32,30 @@ class Stream {
   core::cuda::Stream stream_ = nullptr;
 };
 
+// What waits for the device or might: none of it may happen in a call on a CUDA queue.
+inline constexpr std::array waiting{"cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize",
+                                    "cuMemAlloc ",         "cuMemFree ",       "cuMemFree\n"};
+
+inline std::vector<std::string> events_with(const std::string& text) {
+  std::vector<std::string> found;
+  for (const std::string& event : events()) {
+    if ((event + "\n").find(text) != std::string::npos) found.push_back(event);
+  }
+  return found;
+}
+
+inline void expect_no_waiting() {
+  for (const char* name : waiting) EXPECT_THAT(events_with(name), testing::IsEmpty()) << name;
+}
+
+inline void expect_all_on(const Stream& stream) {
+  for (const std::string& event : events_with("stream="))
+    EXPECT_THAT(event, testing::HasSubstr(stream.text()));
+}
+
 // A product on device memory, which the fake has on the host.
 struct Call {
+  const Stream& stream;
   kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
   kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
@@ -45,7 +69,7 @@ struct Call {
   };
   std::unique_ptr<void, Free> workspace;
 
-  Call(std::int64_t m, std::int64_t n, std::int64_t k, const Stream& stream) {
+  Call(std::int64_t m, std::int64_t n, std::int64_t k, const Stream& on) : stream(on) {
     problem.m = problem.lda = problem.ldc = m;
     problem.n = n;
     problem.k = problem.ldb = k;
@@ -77,12 +101,28 @@ struct Call {
     operands.workspace = workspace.get();
   }
   kintsugi_status execute() { return kintsugi_plan_execute(handle, plan, &operands); }
+
+  // Of what is recorded the execution remains, which neither waits nor leaves its stream.
+  void run() {
+    fake_cuda_forget();
+    ASSERT_EQ(execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+    expect_no_waiting();
+    expect_all_on(stream);
+  }
+  void run_in_workspace() {
+    make_plan();
+    bring_workspace();
+    run();
+    EXPECT_THAT(events_with("Alloc"), testing::IsEmpty());
+    EXPECT_THAT(events_with("Free"), testing::IsEmpty());
+  }
 };
 
 class OverFakes : public testing::Test {
  protected:
   void SetUp() override {
     if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
+    ::setenv("EXACT_SUMS_ON_GPU", "1", 1);
     // What an engine makes once is not what a call does.
     const Stream stream;
     Call first(8, 8, 8, stream);

@@ -15,41 +15,15 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-// What waits for the device or might: none of it may happen in a call on a CUDA queue.
-const std::vector<std::string> waiting{"cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize",
-                                       "cuMemAlloc ",         "cuMemFree ",       "cuMemFree\n"};
-
-std::vector<std::string> events_with(const std::string& text) {
-  std::vector<std::string> found;
-  for (const std::string& event : events()) {
-    if ((event + "\n").find(text) != std::string::npos) found.push_back(event);
-  }
-  return found;
-}
+using testing::StartsWith;
 
 using Execution = OverFakes;
-
-void expect_no_waiting() {
-  for (const std::string& name : waiting) EXPECT_THAT(events_with(name), IsEmpty()) << name;
-}
-
-void expect_all_on(const Stream& stream) {
-  for (const std::string& event : events_with("stream=")) EXPECT_THAT(event, HasSubstr(stream.text()));
-}
 
 TEST_F(Execution, WithAWorkspaceNothingIsAllocatedAndNothingWaits) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.scheme = "fp16x3";
-  call.make_plan();
-  call.bring_workspace();
-  fake_cuda_forget();
-  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
-  expect_no_waiting();
-  expect_all_on(stream);
-  EXPECT_THAT(events_with("Alloc"), IsEmpty());
-  EXPECT_THAT(events_with("Free"), IsEmpty());
+  call.run_in_workspace();
   EXPECT_THAT(events_with("Memcpy"), IsEmpty());
 }
 
@@ -58,13 +32,7 @@ TEST_F(Execution, WithAHandleNothingIsAllocatedAndNothingWaitsEither) {
   Call call(40, 30, 100, stream);
   ASSERT_EQ(kintsugi_create(&call.handle), KINTSUGI_SUCCESS);
   call.options.policy = "emulate";
-  call.make_plan();
-  call.bring_workspace();
-  fake_cuda_forget();
-  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
-  expect_no_waiting();
-  expect_all_on(stream);
-  EXPECT_THAT(events_with("Alloc"), IsEmpty());
+  call.run_in_workspace();
   std::vector<char> text(1 << 16);
   ASSERT_EQ(kintsugi_report(call.handle, text.data(), text.size(), nullptr), KINTSUGI_SUCCESS);
   EXPECT_THAT(events_with("Synchronize"), Not(IsEmpty())) << "a report is read when it is there";
@@ -75,12 +43,9 @@ TEST_F(Execution, WithoutAWorkspaceTheStreamAllocatesAndFrees) {
   Call call(40, 30, 100, stream);
   call.options.scheme = "fp16x3";
   call.make_plan();
-  fake_cuda_forget();
   const int before = fake_cuda_allocations();
-  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  call.run();
   EXPECT_EQ(fake_cuda_allocations(), before);
-  expect_no_waiting();
-  expect_all_on(stream);
   const auto all = events();
   ASSERT_GE(all.size(), 2U);
   EXPECT_THAT(all.front(), HasSubstr("cuMemAllocAsync "));
@@ -93,9 +58,9 @@ TEST_F(Execution, TermsComeInTheSchedulesOrder) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.scheme = "fp16x3";
+  call.options.accumulator = "cublas";
   call.make_plan();
-  fake_cuda_forget();
-  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  call.run();
   const auto products = events_with("cublasGemm");
   ASSERT_EQ(products.size() % 3, 0U);
   ASSERT_GE(products.size(), 3U);
@@ -106,13 +71,55 @@ TEST_F(Execution, TermsComeInTheSchedulesOrder) {
   for (std::size_t i = 1; i < products.size(); ++i) EXPECT_THAT(products[i], HasSubstr(" beta=1 "));
 }
 
+// On Hopper: one split, though A lies the other way than B, and one launch from slices to C; whatever the tiles, two blocks
+// of threads for each. 24 panels of A, each a cluster of 8 blocks, and 4 of 512 vectors of B for each block.
+TEST_F(Execution, TermsOnHopperAreOneLaunch) {
+  const Stream stream;
+  Call call(300, 400, 100, stream);
+  call.options.scheme = "fp16x3-wide";
+  call.make_plan();
+  call.run();
+  EXPECT_THAT(events_with("cublasGemm"), IsEmpty());
+  EXPECT_THAT(events_with("cuMemsetD8Async"), IsEmpty());
+  const auto launches = events_with("cuLaunchKernel");
+  EXPECT_THAT(launches,
+              ElementsAre(StartsWith("cuLaunchKernel split_columns_8_float_fp16 320x1x1 threads=128 "),
+                          StartsWith("cuLaunchKernel fp16_rescaled_terms_64 28x1x1 threads=384 ")));
+}
+
+// Without clusters one operand after the other, in kernels of any device.
+TEST_F(Execution, WithoutClustersOperandsThatLieUnlikeAreTwoLaunches) {
+  const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
+  const Stream stream;
+  Call call(300, 400, 1000, stream);
+  call.options.scheme = "fp16x3";
+  call.make_plan();
+  call.run();
+  const auto splits = events_with("cuLaunchKernel split_");
+  EXPECT_THAT(splits, ElementsAre(StartsWith("cuLaunchKernel split_rows_float_fp16 128x1x1 threads=128 "),
+                                  StartsWith("cuLaunchKernel split_tiles_float_fp16 24x1x1 threads=256 ")));
+}
+
+// Tiles of 20 x 27 on 66 pairs of multiprocessors: eight waves, and twelve tiles in parts.
+TEST_F(Execution, CountersOfSharedTilesAreClearedBefore) {
+  const Stream stream;
+  Call call(5120, 5120, 2048, stream);
+  call.options.scheme = "fp16x3";
+  call.make_plan();
+  call.run();
+  EXPECT_EQ(events_with("cuMemsetD8Async").size(), 1U);
+  EXPECT_THAT(events_with("cuLaunchKernel").back(),
+              StartsWith("cuLaunchKernel fp16_terms_192 132x1x1 threads=384 "));
+  const std::string all = fake_cuda_events();
+  EXPECT_LT(all.find("cuMemsetD8Async"), all.find("cuLaunchKernel fp16_terms"));
+}
+
 TEST_F(Execution, NativeProductsAreOneCall) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.policy = "native";
   call.make_plan();
-  fake_cuda_forget();
-  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  call.run();
   EXPECT_THAT(
       events_with("cublasGemm"),
       ElementsAre(fmt::format("cublasGemmEx op_a=0 op_b=0 m=40 n=30 k=100 type=0 result=0 compute=68 lda=40 "
@@ -129,8 +136,7 @@ TEST_F(Execution, NativeProductsOfRowMajorMatricesAreTheTransposedOnes) {
   call.problem.lda = call.problem.ldb = 100;
   call.problem.ldc = 30;
   call.make_plan();
-  fake_cuda_forget();
-  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  call.run();
   EXPECT_THAT(
       events_with("cublasGemm"),
       ElementsAre(HasSubstr("cublasGemmEx op_a=1 op_b=0 m=30 n=40 k=100 type=0 result=0 compute=68 lda=100 "
@@ -146,8 +152,7 @@ TEST_F(Execution, NativeBatchesAreOneCall) {
   call.problem.stride_b = 0;
   call.problem.stride_c = 48;
   call.make_plan();
-  fake_cuda_forget();
-  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  call.run();
   EXPECT_THAT(events_with("cublasGemm"), ElementsAre(AllOf(HasSubstr("cublasGemmStridedBatchedEx "),
                                                            HasSubstr(" strides=21474836480,0,48 count=3 "))));
   Call pointers(8, 6, 4, stream);
@@ -167,8 +172,7 @@ TEST_F(Execution, ScalarsStayOnTheDevice) {
   call.options.policy = "native";
   call.problem.pointer_mode = KINTSUGI_SCALARS_ON_DEVICE;
   call.make_plan();
-  fake_cuda_forget();
-  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  call.run();
   EXPECT_THAT(events_with("cublasGemm"),
               ElementsAre(HasSubstr(fmt::format("alpha={} beta={}", static_cast<void*>(&call.alpha),
                                                 static_cast<void*>(&call.beta)))));
@@ -193,8 +197,7 @@ TEST_F(Execution, LessMemoryMakesSmallerBlocks) {
   Call call(9000, 32, 64, stream);
   call.options.scheme = "fp16x3";
   call.make_plan();
-  fake_cuda_forget();
-  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  call.run();
   const std::size_t whole = events_with("cublasGemm").size();
   const Steered steered("FAKE_CUDA_FAIL_ALLOCATION", "1");
   ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
@@ -209,10 +212,7 @@ TEST_F(Execution, AFailedLaunchNamesItsKernel) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.policy = "emulate";
-  call.make_plan();
-  call.bring_workspace();
-  fake_cuda_forget();
-  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  call.run_in_workspace();
   const auto launches = events_with("cuLaunchKernel");
   ASSERT_GT(launches.size(), 0U);
   for (std::size_t n = 1; n <= launches.size(); ++n) {
@@ -229,6 +229,7 @@ TEST_F(Execution, AFailedProductIsADeviceError) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.scheme = "fp16x3";
+  call.options.accumulator = "cublas";
   call.make_plan();
   const int before = fake_cuda_allocations();
   const Steered steered("FAKE_CUDA_FAIL_PRODUCT", "2");

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "arith/residue.hpp"
 #include "fakes/device_call.hpp"
 #include "tests/support/c_objects.hpp"
 
@@ -46,8 +47,24 @@ TEST_F(DevicePlan, AutoAndNativeAreTheVendorsProduct) {
   }
 }
 
-// The widest window of the cheapest programs, and the plain product for what is beyond it.
-TEST_F(DevicePlan, EmulateIsOneEmulationAndThePlainProduct) {
+// The widest windows of programs that cost the same, and the plain product for what is beyond them.
+TEST_F(DevicePlan, EmulateIsALadderOfOwnProductsAndThePlainOne) {
+  Call call(64, 64, 4096, stream_);
+  call.options.policy = "emulate";
+  const json plan = planned(call);
+  EXPECT_EQ(schemes(plan), (Names{"fp16x3-wide", "bf16x6", "native"}));
+  const json& rung = plan.at("rungs").at(0);
+  EXPECT_EQ(rung.at("accumulator"), "h200");
+  EXPECT_EQ(plan.at("rungs").at(1).at("accumulator"), "h200");
+  EXPECT_GT(plan.at("rungs").at(1).at("largest_span"), 90);
+  EXPECT_EQ(rung.at("largest_span"), 28);
+  EXPECT_LE(rung.at("bound_in_window").at("relative"), plan.at("contract").at("coefficient"));
+  EXPECT_THAT(plan.at("words").dump(), HasSubstr("plain FP32 product"));
+}
+
+// Only Hopper has kernels of our own that let sums go every 64.
+TEST_F(DevicePlan, ElsewhereTheVendorsProductsHaveLargerBlocks) {
+  const Steered steered("FAKE_CUDA_CAPABILITY", "8.0");
   Call call(64, 64, 4096, stream_);
   call.options.policy = "emulate";
   const json plan = planned(call);
@@ -56,12 +73,11 @@ TEST_F(DevicePlan, EmulateIsOneEmulationAndThePlainProduct) {
   EXPECT_EQ(rung.at("accumulator"), "cublas");
   EXPECT_EQ(rung.at("largest_span"), 28);
   EXPECT_EQ(rung.at("program").at("schedule").at("k_block"), 1024);
-  EXPECT_LE(rung.at("bound_in_window").at("relative"), plan.at("contract").at("coefficient"));
-  EXPECT_THAT(plan.at("words").dump(), HasSubstr("plain FP32 product"));
 }
 
 // Sums of 1024 are not proved for the contract of shorter ones.
 TEST_F(DevicePlan, ShorterSumsKeepBlocksOf64) {
+  const Steered steered("FAKE_CUDA_CAPABILITY", "8.0");
   Call call(64, 64, 500, stream_);
   call.options.policy = "emulate";
   EXPECT_EQ(schemes(planned(call)), (Names{"fp16x3-wide", "native"}));
@@ -84,7 +100,6 @@ TEST_F(DevicePlan, ComplexProductsAreOneEmbedding) {
 TEST_F(DevicePlan, DoublesAreTheVendorsUnlessASchemeIsNamed) {
   Call call(8, 8, 64, stream_);
   call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_F64;
-  call.options.policy = "emulate";
   EXPECT_EQ(schemes(planned(call)), Names{"native"});
   Call named(8, 8, 64, stream_);
   named.problem.type_a = named.problem.type_b = named.problem.type_c = named.problem.type_scalar =
@@ -93,26 +108,106 @@ TEST_F(DevicePlan, DoublesAreTheVendorsUnlessASchemeIsNamed) {
   EXPECT_EQ(schemes(planned(named)), Names{"ozaki2"});
 }
 
-TEST_F(DevicePlan, WhatIsNotProvedIsUnreachable) {
-  for (const char* accuracy : {"exact", "1e-8"}) {
-    for (const char* policy : {"auto", "emulate", "native"}) {
-      Call call(8, 8, 1000, stream_);
-      call.options.accuracy = accuracy;
-      call.options.policy = policy;
-      expect_refused(call, KINTSUGI_CONTRACT_UNREACHABLE, accuracy);
-    }
+// One rung of residues, since its products cannot be skipped, and exact sums for the entries that it leaves open.
+TEST_F(DevicePlan, WhatWindowsCannotProveIsChecked) {
+  struct Case {
+    kintsugi_type type;
+    const char* accuracy;
+    const char* policy;
+  };
+  for (const Case& wanted : {Case{KINTSUGI_F32, "exact", "auto"}, Case{KINTSUGI_F32, "exact", "emulate"},
+                             Case{KINTSUGI_F32, "1e-6", "auto"}, Case{KINTSUGI_F64, "exact", "auto"},
+                             Case{KINTSUGI_F64, "fp64", "emulate"}, Case{KINTSUGI_F64, "1e-14", "auto"},
+                             Case{KINTSUGI_F64, "1e-9", "emulate"}, Case{KINTSUGI_C32, "exact", "auto"},
+                             Case{KINTSUGI_C64, "fp64", "emulate"}, Case{KINTSUGI_C64, "exact", "auto"}}) {
+    SCOPED_TRACE(std::string(wanted.accuracy) + " " + wanted.policy);
+    Call call(8, 8, 1000, stream_);
+    call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = wanted.type;
+    call.options.accuracy = wanted.accuracy;
+    call.options.policy = wanted.policy;
+    const json plan = planned(call);
+    const Names names = schemes(plan);
+    ASSERT_EQ(names.size(), 2U);
+    EXPECT_THAT(names[0], HasSubstr("ozaki2:moduli="));
+    EXPECT_EQ(names[1], "superaccumulator");
+    EXPECT_EQ(plan.at("rungs").at(0).at("checked"), true);
+    EXPECT_EQ(plan.at("rungs").at(1).at("checked"), false);
+    EXPECT_TRUE(plan.at("rungs").at(0).at("program").at("split_a").at("complex_basis").is_null());
   }
 }
 
+// The moduli of the host's second rung: integers of 65 bits, of FP32 36, and ten of 1000 products' sum.
+TEST_F(DevicePlan, CheckedIntegersHaveTenBitsToSpare) {
+  for (const auto& [type, bits] :
+       {std::pair(KINTSUGI_F64, 2 * 65 + 10), std::pair(KINTSUGI_F32, 2 * 36 + 10)}) {
+    Call call(8, 8, 1000, stream_);
+    call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = type;
+    call.options.accuracy = "exact";
+    const std::string name = schemes(planned(call)).at(0);
+    const int count = std::stoi(name.substr(name.find('=') + 1));
+    EXPECT_GE(core::residue_bits(count), bits);
+    EXPECT_LT(core::residue_bits(count - 1), bits);
+  }
+}
+
+TEST_F(DevicePlan, FewLongSumsAreSummedExactlyAtOnce) {
+  Call call(8, 8, 100000, stream_);
+  call.options.accuracy = "exact";
+  EXPECT_EQ(schemes(planned(call)), Names{"superaccumulator"});
+}
+
+TEST_F(DevicePlan, WhatTheLastRoundingBreaksIsUnreachable) {
+  for (const char* policy : {"auto", "emulate", "native"}) {
+    Call call(8, 8, 1000, stream_);
+    call.options.accuracy = "1e-8";
+    call.options.policy = policy;
+    expect_refused(call, KINTSUGI_CONTRACT_UNREACHABLE, "1e-8");
+  }
+  Call exact(8, 8, 1000, stream_);
+  exact.options.accuracy = "exact";
+  exact.options.policy = "native";
+  expect_refused(exact, KINTSUGI_CONTRACT_UNREACHABLE, "exact");
+}
+
 TEST_F(DevicePlan, SchemesWithoutKernelsAreRefused) {
-  const std::pair<const char*, const char*> refused[] = {{"superaccumulator", "has no kernels"},
-                                                         {"ozaki-fp16", "has no kernels"},
-                                                         {"int52", "does not multiply int52"},
-                                                         {"h2sgemm:sb=eq6", "exponents"}};
-  for (const auto& [scheme, reason] : refused) {
+  Call call(8, 8, 8, stream_);
+  call.options.scheme = "split-n:format=fp8_e4m3";
+  expect_refused(call, KINTSUGI_NOT_SUPPORTED, "does not multiply fp8_e4m3");
+}
+
+// Scales that a device does not compute are no reason for other ones.
+TEST_F(DevicePlan, ResiduesAreScaledByExponentsAlone) {
+  for (const char* scale : {"norm", "product"}) {
+    Call call(64, 64, 64, stream_);
+    const std::string scheme = std::string("ozaki2:scale=") + scale;
+    call.options.scheme = scheme.c_str();
+    expect_refused(call, KINTSUGI_NOT_SUPPORTED, "and scheme " + scheme + " asks for scale=" + scale);
+  }
+}
+
+TEST_F(DevicePlan, ExactSumsAreNotOffered) {
+  ::unsetenv("EXACT_SUMS_ON_GPU");
+  Call named(8, 8, 8, stream_);
+  named.options.scheme = "superaccumulator";
+  expect_refused(named, KINTSUGI_NOT_SUPPORTED, "does not offer the exact sums");
+  Call exact(8, 8, 8, stream_);
+  exact.options.accuracy = "exact";
+  expect_refused(exact, KINTSUGI_CONTRACT_UNREACHABLE, "exact");
+}
+
+TEST_F(DevicePlan, EverythingElseIsPlanned) {
+  for (const char* scheme : {"ozaki-fp16", "ozaki-fp16:mode=cr", "ozaki-fp64", "int52", "int52:words=4"}) {
     Call call(8, 8, 8, stream_);
     call.options.scheme = scheme;
-    expect_refused(call, KINTSUGI_NOT_SUPPORTED, reason);
+    EXPECT_EQ(schemes(planned(call)), Names{scheme});
+  }
+}
+
+TEST_F(DevicePlan, WhatTheDeviceFitsIsPlanned) {
+  for (const char* scheme : {"h2sgemm:sb=eq6", "h2sgemm-element:sb=eq6", "h2sgemm"}) {
+    Call call(8, 8, 8, stream_);
+    call.options.scheme = scheme;
+    EXPECT_EQ(schemes(planned(call)), Names{scheme});
   }
 }
 

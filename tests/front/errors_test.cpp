@@ -48,7 +48,7 @@ const Mistake mistakes[] = {
     MISTAKE("zero_ld", (p.m = 0, p.lda = 0), KINTSUGI_INVALID_ARGUMENT, "lda = 0 is less than 1"),
     MISTAKE("huge_ld", p.lda = INT64_MAX / 2, KINTSUGI_INVALID_ARGUMENT, "does not fit 64 bits"),
     MISTAKE("unknown_op", p.op_b = 3, KINTSUGI_INVALID_ARGUMENT, "op_b = 3 is not in 0...2"),
-    MISTAKE("unknown_type", p.type_a = 9, KINTSUGI_INVALID_ARGUMENT, "type_a = 9 is not in 0...3"),
+    MISTAKE("unknown_type", p.type_a = 9, KINTSUGI_INVALID_ARGUMENT, "type_a = 9 is not in 0...4"),
     MISTAKE("unknown_layout", p.layout = 102, KINTSUGI_INVALID_ARGUMENT, "layout = 102 is not in 0...1"),
     MISTAKE("mixed_types", p.type_b = KINTSUGI_F64, KINTSUGI_NOT_SUPPORTED, "type_b = f64"),
     MISTAKE("real_scalars", p.type_a = p.type_b = p.type_c = KINTSUGI_C32, KINTSUGI_NOT_SUPPORTED,

@@ -2,12 +2,32 @@
 #pragma once
 
 #include <memory>
+#include <random>
 
 #include "gpu/device_memory.hpp"
 #include "tests/support/c_objects.hpp"
 #include "tests/support/gemm_case.hpp"
 
 namespace kintsugi::test {
+
+inline std::int64_t below(std::mt19937_64& random, std::int64_t limit) {
+  return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(limit));
+}
+
+// Sizes from 1 up to these, ops, layout and paddings; what else a case has is the caller's.
+inline GemmCase random_shape(std::mt19937_64& random, std::int64_t most_m, std::int64_t most_n,
+                             std::int64_t most_k) {
+  GemmCase test{
+      .m = 1 + below(random, most_m), .n = 1 + below(random, most_n), .k = 1 + below(random, most_k)};
+  test.op_a = static_cast<kintsugi_op>(below(random, 3));
+  test.op_b = static_cast<kintsugi_op>(below(random, 3));
+  test.layout = static_cast<kintsugi_layout>(below(random, 2));
+  test.pad_a = below(random, 4);
+  test.pad_b = below(random, 4);
+  test.pad_c = below(random, 4);
+  test.seed = random() % 1000000;
+  return test;
+}
 
 struct DeviceRun {
   std::size_t offset = 0;  // elements off an aligned address

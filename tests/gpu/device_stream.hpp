@@ -28,6 +28,38 @@ class Stream {
 // Work in a stream waits for nothing: what the default stream uploaded has to be there before.
 inline void settle() { cuda::check(cuda::driver().context_synchronize(), "cuCtxSynchronize"); }
 
+// A plan's execution, captured in the strictest mode.
+class CapturedCall {
+ public:
+  CapturedCall(const Stream& stream, kintsugi_handle handle, kintsugi_plan plan,
+               const kintsugi_operands& operands)
+      : stream_(stream) {
+    settle();
+    constexpr int global_mode = 0;
+    cuda::check(cuda::driver().stream_begin_capture(stream.get(), global_mode), "cuStreamBeginCapture");
+    EXPECT_EQ(kintsugi_plan_execute(handle, plan, &operands), KINTSUGI_SUCCESS) << kintsugi_last_error();
+    cuda::check(cuda::driver().stream_end_capture(stream.get(), &graph_), "cuStreamEndCapture");
+    cuda::check(cuda::driver().graph_instantiate(&exec_, graph_, 0), "cuGraphInstantiate");
+  }
+  ~CapturedCall() {
+    cuda::driver().graph_exec_destroy(exec_);
+    cuda::driver().graph_destroy(graph_);
+  }
+  CapturedCall(const CapturedCall&) = delete;
+  CapturedCall& operator=(const CapturedCall&) = delete;
+  // Once more, with what has been uploaded until now; returns when it is done.
+  void replay() const {
+    settle();
+    cuda::check(cuda::driver().graph_launch(exec_, stream_.get()), "cuGraphLaunch");
+    stream_.wait();
+  }
+
+ private:
+  const Stream& stream_;
+  cuda::Graph graph_ = nullptr;
+  cuda::GraphExec exec_ = nullptr;
+};
+
 // Against the exact result: as a native product, whatever ran.
 template <class T>
 void expect_accurate(GemmDataOf<T>& data, double units) {

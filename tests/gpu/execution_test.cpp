@@ -39,22 +39,12 @@ TEST(DeviceGraph, SmallReplaysTheCapturedCall) {
         operands.workspace = workspace.data();
         operands.workspace_size = planned.workspace;
       }
-      settle();
-      cuda::Graph graph = nullptr;
-      cuda::GraphExec exec = nullptr;
-      constexpr int global_mode = 0;  // the strictest; and kernels are launched for the first time here
-      cuda::check(cuda::driver().stream_begin_capture(stream.get(), global_mode), "cuStreamBeginCapture");
-      EXPECT_EQ(kintsugi_plan_execute(handle, planned.plan, &operands), KINTSUGI_SUCCESS)
-          << kintsugi_last_error();
-      cuda::check(cuda::driver().stream_end_capture(stream.get(), &graph), "cuStreamEndCapture");
-      cuda::check(cuda::driver().graph_instantiate(&exec, graph, 0), "cuGraphInstantiate");
+      const CapturedCall call(stream, handle, planned.plan, operands);
       const auto bits = device_bits<float>(test);
       for (int replay = 0; replay < 3; ++replay) {
         device_engine().copy_to_device({}, device.c().data(), data.raw_c().data(),
                                        data.raw_c().size() * sizeof(float));
-        settle();
-        cuda::check(cuda::driver().graph_launch(exec, stream.get()), "cuGraphLaunch");
-        stream.wait();
+        call.replay();
         GemmDataOf<float> result(test);
         result.raw_c() = device.c().host();
         EXPECT_EQ(bits_of(result.result()), bits) << "replay " << replay;
@@ -62,8 +52,6 @@ TEST(DeviceGraph, SmallReplaysTheCapturedCall) {
       if (how != "native") {
         EXPECT_EQ(handle.report()["rungs"][0]["entries"], 1) << handle.report();
       }
-      cuda::driver().graph_exec_destroy(exec);
-      cuda::driver().graph_destroy(graph);
     }
   }
 }
@@ -129,6 +117,21 @@ TEST(DevicePrepared, SmallKeepTheBits) {
       expect_prepared_bits<double>(
           {.m = 33, .n = 31, .k = 99, .layout = KINTSUGI_ROW_MAJOR, .batch = batch, .policy = "native"},
           borrow);
+      if (!device_engine().sums_exactly()) continue;
+      for (const char* accuracy : {"exact", "fp64"}) {
+        expect_prepared_bits<double>({.m = 70,
+                                      .n = 31,
+                                      .k = 99,
+                                      .op_b = KINTSUGI_OP_T,
+                                      .batch = batch,
+                                      .beta = 0.5,
+                                      .distribution = "phi:4",
+                                      .policy = "emulate",
+                                      .accuracy = accuracy},
+                                     borrow);
+      }
+      expect_prepared_bits<double>({.m = 20, .n = 31, .k = 99, .batch = batch, .scheme = "superaccumulator"},
+                                   borrow);
     }
   }
 }
@@ -138,9 +141,10 @@ TEST(DevicePrepared, SmallKeepTheBits) {
 TEST(DeviceLadder, SmallTakesTheRungThatTheDataAskFor) {
   const struct {
     const char* distribution;
-    bool emulated;
-  } cases[] = {{"language-model", true}, {"graded-inner:60", false}};
-  for (const auto& [distribution, emulated] : cases) {
+    const char* scheme;
+  } cases[] = {
+      {"language-model", "fp16x3-wide"}, {"graded-inner:60", "bf16x6"}, {"graded-inner:120", "native"}};
+  for (const auto& [distribution, scheme] : cases) {
     GemmCase test{.m = 100, .n = 90, .k = 600, .batch = 2, .distribution = distribution, .policy = "emulate"};
     SCOPED_TRACE(describe(test));
     const Handle handle;
@@ -148,7 +152,7 @@ TEST(DeviceLadder, SmallTakesTheRungThatTheDataAskFor) {
     DeviceGemm<float>(data).run_well(handle);
     const json report = handle.report();
     ASSERT_EQ(report["rungs"].size(), 1U) << report;
-    EXPECT_EQ(report["rungs"][0]["scheme"] != "native", emulated) << report;
+    EXPECT_EQ(report["rungs"][0]["scheme"], scheme) << report;
     EXPECT_EQ(report["rungs"][0]["entries"], 2) << report;
     expect_accurate(data, static_cast<double>(test.k) + 8);
   }

@@ -234,6 +234,73 @@ void time_plain(Table& table, std::int64_t n) {
   expect(square.c.host(3 + (n - 1) * n), sum, name);
 }
 
+// Of integers of 150 bits, random ones, so that no entry is open: `inexact` elements a vector, 0: nothing is tested.
+void time_checked(Table& table, std::int64_t n, int count, double inexact, double coefficient) {
+  const Square<double> square(n);
+  std::mt19937_64 random(7);
+  std::vector<std::uint8_t> residues(static_cast<std::size_t>(n * n * count));
+  for (std::uint8_t& residue : residues) residue = static_cast<std::uint8_t>(random() % 180);
+  const Array<std::uint8_t> sums(residues);
+  Accumulators accumulators = make_accumulators(SumType::residue, n, n, count);
+  accumulators.data = reinterpret_cast<std::byte*>(sums.data());
+  const Array<RoundingMargin> margins(
+      std::vector<RoundingMargin>(static_cast<std::size_t>(n), RoundingMargin{inexact, 0x1p70}));
+  const Array<std::uint32_t> list(n * n + 1);
+  const DeviceOpenEntries open{list.data(), list.data() + 1};
+  const DeviceCheck check{.rows = margins.data(),
+                          .columns = margins.data(),
+                          .largest_a = 0x1p65,
+                          .largest_b = 0x1p65,
+                          .demand = {coefficient, 0x1p-53}};
+  const std::string name = fmt::format("checked f64, {} moduli, {} x {}, {}", count, n, n,
+                                       inexact == 0       ? "exact"
+                                       : coefficient == 0 ? "rounded twice"
+                                                          : "bounded");
+  table.moves(name, static_cast<double>(n * n) * (count + 8), [&] {
+    engine().recombine_checked({}, accumulators, {.real_count = count}, check, square.tile, open);
+  });
+  expect(static_cast<double>(list.host(0)) < 1e-3 * static_cast<double>(n * n) ? 1 : 0, 1, name);
+  table.moves("exact sums of an empty list", 4, [&] {
+    engine().multiply_exactly({}, square.tile, {list.data() + n * n, list.data()}, nullptr);
+  });
+}
+
+template <class T>
+void time_exact(Table& table, std::int64_t n, bool along_k) {
+  Square<T> square(n);
+  const std::vector<T> values = small_integers<T>(n * n);
+  const Array<T> operand(values);
+  for (DeviceSide* side : {&square.tile.a, &square.tile.b}) {
+    side->matrix.data = operand.data();
+    if (along_k) std::swap(side->matrix.row_stride, side->matrix.column_stride);
+  }
+  const std::string name =
+      fmt::format("exact sums f{}, n = {}{}", 8 * sizeof(T), n, along_k ? ", along k" : ", across");
+  table.computes(name, 2.0 * std::pow(static_cast<double>(n), 3),
+                 [&] { engine().multiply_exactly({}, square.tile, {}, nullptr); });
+  double sum = 0;  // of row 3 and column n - 1
+  const auto at = [&](std::int64_t v, std::int64_t p) {
+    return values[static_cast<std::size_t>(along_k ? v * n + p : v + p * n)];
+  };
+  for (std::int64_t p = 0; p < n; ++p) sum += at(3, p) * at(n - 1, p);
+  expect(square.c.host(3 + (n - 1) * n), sum, name);
+}
+
+void time_margins(Table& table, std::int64_t n) {
+  const Square<double> square(n);
+  const Array<double> operand(small_integers<double>(n * n));
+  const Array<RoundingMargin> margins(n);
+  for (const bool along_k : {false, true}) {
+    DeviceSide side = square.tile.a;
+    side.matrix.data = operand.data();
+    if (along_k) std::swap(side.matrix.row_stride, side.matrix.column_stride);
+    table.moves(fmt::format("margins f64, {} x {}{}", n, n, along_k ? ", along k" : ", across"),
+                8.0 * static_cast<double>(n * n), [&] {
+                  engine().find_margins({}, {side, 60, margins.data()}, {}, {});
+                });
+  }
+}
+
 int run(const char* file) {
   engine().prepare();
   const Timer timer;
@@ -245,6 +312,14 @@ int run(const char* file) {
     }
   }
   for (const int count : {8, 15, 20, 49}) time_residues(table, 4096, count);
+  time_checked(table, 4096, 19, 0, 0);
+  time_checked(table, 4096, 19, 3, 0);
+  time_checked(table, 4096, 19, 3, 0x1p-50);
+  for (const bool along_k : {false, true}) {
+    time_exact<float>(table, 1024, along_k);
+    time_exact<double>(table, 1024, along_k);
+  }
+  time_margins(table, 4096);
   time_leaving(table, 4096, 0);
   time_leaving(table, 4096, 251);
   time_plain<float>(table, 4096);

@@ -114,9 +114,13 @@ struct Operand {
     // What lies between the entries must not be read as one.
     values.assign(rows * columns == 0 ? 0 : static_cast<std::size_t>(last + 1),
                   T(std::numeric_limits<Real>::quiet_NaN()));
-    for (std::int64_t i = 0; i < rows; ++i) {
+    draw_values(random);
+  }
+
+  void draw_values(Random& random) {
+    for (std::int64_t i = 0; i < matrix.rows; ++i) {
       const auto kind = static_cast<Values>(random.integer(0, static_cast<int>(Values::last)));
-      for (std::int64_t j = 0; j < columns; ++j) {
+      for (std::int64_t j = 0; j < matrix.columns; ++j) {
         Real parts[2] = {draw<Real>(kind, random), draw<Real>(kind, random)};
         std::memcpy(&values[static_cast<std::size_t>(i * matrix.row_stride + j * matrix.column_stride)],
                     parts, sizeof(T));

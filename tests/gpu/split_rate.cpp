@@ -1,6 +1,8 @@
 // Not a test: how near splits on a device come to the speed at which it copies.
 //   build/tests/split_rate [--json FILE]
 // Times are medians of events around many splits, ranges included; bytes are those of the operand, once, and of the slices.
+// Both operands of a product of column-major matrices, A with vectors and B with elements beside each other, are timed in
+// graphs: in one call of split(), and in two.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +17,7 @@
 #include "base/cuda_driver.hpp"
 #include "engines/device.hpp"
 #include "engines/registry.hpp"
+#include "lab/device.hpp"
 #include "lab/random.hpp"
 #include "plan/program.hpp"
 #include "splits/split.hpp"
@@ -126,6 +129,9 @@ struct Buffers {
   DeviceMatrix matrix;
 };
 
+constexpr const char* along_k_text = "element stride 1";
+constexpr const char* across_text = "vector stride 1";
+
 // Some vectors against the host's.
 template <class T>
 bool is_right(const Buffers<T>& buffers, const Pattern<T>& pattern, const SplitRule& rule) {
@@ -161,7 +167,7 @@ bool is_right(const Buffers<T>& buffers, const Pattern<T>& pattern, const SplitR
 struct Row {
   std::string what;
   std::int64_t n = 0;
-  bool along_k = false;
+  std::string orientation;
   double bytes = 0;
   double time = 0;
   bool right = false;
@@ -180,20 +186,30 @@ std::vector<std::unique_ptr<Buffers<T>>> make_buffers(const Pattern<T>& pattern,
 }
 
 template <class T>
-void measure(const char* name, const Pattern<T>& pattern, std::int64_t n, bool along_k,
-             std::vector<Row>& rows) {
+SplitRule rule_of(const char* name, std::int64_t n) {
   const Scheme& scheme = *find_scheme(name);
   Program program = scheme.program;
   if (scheme.fit != nullptr)
     scheme.fit(program, std::is_same_v<T, float> ? OperandType::f32 : OperandType::f64, n);
-  const SplitRule& rule = program.split_a;
+  return program.split_a;
+}
+
+template <class T>
+double bytes_of(const Buffers<T>& buffers) {
+  const auto elements = static_cast<double>(buffers.matrix.rows * buffers.matrix.columns);
+  return elements * sizeof(T) + static_cast<double>(buffers.slices.bytes());
+}
+
+template <class T>
+void measure(const char* name, const Pattern<T>& pattern, std::int64_t n, bool along_k,
+             std::vector<Row>& rows) {
+  const SplitRule rule = rule_of<T>(name, n);
   const auto buffers = make_buffers(pattern, rule, n, along_k);
   const auto of = [&](int i) -> const Buffers<T>& {
     return *buffers[static_cast<std::size_t>(i) % buffers.size()];
   };
   const int count = n <= 8192 ? 24 : 8;
-  const double read = static_cast<double>(n * n) * sizeof(T);
-  Row row{name, n, along_k, read + static_cast<double>(buffers[0]->slices.bytes())};
+  Row row{name, n, along_k ? along_k_text : across_text, bytes_of(*buffers[0])};
   row.time = seconds(count, [&](int i) {
     const DeviceSplit split{of(i).side(), 0, &rule, of(i).slices, false};
     engine().split({}, {&split, 1}, {});
@@ -202,10 +218,68 @@ void measure(const char* name, const Pattern<T>& pattern, std::int64_t n, bool a
   rows.push_back(row);
 }
 
+// Seconds of one of `count` steps in a graph, replayed so often that it is some milliseconds; a median.
+template <class Step>
+double seconds_in_graph(int count, double most_seconds, const Step& step) {
+  engine().synchronize();  // the stream waits for nothing that is under way elsewhere
+  const lab::DeviceStream stream;
+  const lab::DeviceGraph graph(stream, [&] {
+    for (int i = 0; i < count; ++i) step(Queue{QueueKind::cuda, stream.native()}, i);
+  });
+  const int replays = std::max(2, static_cast<int>(5e-3 / (most_seconds * count)));
+  const auto replay = [&] {
+    for (int i = 0; i < replays; ++i) graph.launch(stream);
+  };
+  replay();
+  std::vector<double> times;
+  for (int round = 0; round < 7; ++round) times.push_back(stream.seconds_of(replay) / (replays * count));
+  std::nth_element(times.begin(), times.begin() + 3, times.end());
+  return times[3];
+}
+
+// A and B of a product of column-major matrices.
+template <class T>
+struct Pair {
+  Pair(const Pattern<T>& pattern, const SplitRule& rule, std::int64_t n)
+      : a(pattern, rule, n, false), b(pattern, rule, n, true) {}
+  Buffers<T> a;
+  Buffers<T> b;
+};
+
+template <class T>
+void measure_both(const char* name, const Pattern<T>& pattern, std::int64_t n, std::vector<Row>& rows) {
+  const SplitRule rule = rule_of<T>(name, n);
+  // Together so many that a cache of 60 MiB has nothing left of the first when the last are split.
+  constexpr double enough = 160.0 * (1 << 20);
+  std::vector<std::unique_ptr<Pair<T>>> pairs;
+  double bytes = 0;
+  for (double all = 0; all < enough || pairs.size() < 2; all += bytes) {
+    pairs.push_back(std::make_unique<Pair<T>>(pattern, rule, n));
+    bytes = bytes_of(pairs.back()->a) + bytes_of(pairs.back()->b);
+  }
+  const int count = static_cast<int>(round_up(48, static_cast<std::int64_t>(pairs.size())));
+  for (const bool together : {true, false}) {
+    Row row{name, n, together ? "A and B, one call" : "A and B, two calls", bytes};
+    row.time = seconds_in_graph(count, bytes / 2e12 + 5e-6, [&](const Queue& queue, int i) {
+      const Pair<T>& pair = *pairs[static_cast<std::size_t>(i) % pairs.size()];
+      const std::array splits{DeviceSplit{pair.a.side(), 0, &rule, pair.a.slices, false},
+                              DeviceSplit{pair.b.side(), 0, &rule, pair.b.slices, false}};
+      if (together) return engine().split(queue, splits, {});
+      for (const DeviceSplit& one : splits) engine().split(queue, {&one, 1}, {});
+    });
+    row.right = is_right(pairs[0]->a, pattern, rule) && is_right(pairs[0]->b, pattern, rule);
+    for (const auto& pair : pairs) {
+      engine().clear({}, pair->a.slices.data, pair->a.slices.bytes());
+      engine().clear({}, pair->b.slices.data, pair->b.slices.bytes());
+    }
+    rows.push_back(row);
+  }
+}
+
 void print(const Row& row, double copy) {
-  fmt::print("{:16} {:6} {:16} {:9.1f} {:9.0f} {:9.2f}  {}\n", row.what, row.n,
-             row.along_k ? "element stride 1" : "vector stride 1", 1e6 * row.time,
-             1e-9 * row.bytes / row.time, row.bytes / row.time / copy, row.right ? "right" : "WRONG");
+  fmt::print("{:16} {:6} {:18} {:9.1f} {:9.0f} {:9.2f}  {}\n", row.what, row.n, row.orientation,
+             1e6 * row.time, 1e-9 * row.bytes / row.time, row.bytes / row.time / copy,
+             row.right ? "right" : "WRONG");
   std::fflush(stdout);
 }
 
@@ -217,7 +291,7 @@ nlohmann::json to_json(const std::vector<Row>& rows, double copy, std::uint64_t 
   for (const Row& row : rows) {
     result["rows"].push_back({{"what", row.what},
                               {"n", row.n},
-                              {"orientation", row.along_k ? "element stride 1" : "vector stride 1"},
+                              {"orientation", row.orientation},
                               {"seconds", row.time},
                               {"bytes", row.bytes},
                               {"fraction_of_copy", row.bytes / row.time / copy},
@@ -235,21 +309,31 @@ int run(const char* json_file) {
   engine();
   const double copy = copy_bandwidth();
   fmt::print("copy: {:.0f} GB/s read and written; seed {}\n", 1e-9 * copy, seed);
-  fmt::print("{:16} {:>6} {:16} {:>9} {:>9} {:>9}\n", "scheme", "n", "orientation", "µs", "GB/s", "of copy");
+  fmt::print("{:16} {:>6} {:18} {:>9} {:>9} {:>9}\n", "scheme", "n", "orientation", "µs", "GB/s", "of copy");
   const Pattern<float> singles(seed);
   const Pattern<double> doubles(seed);
   std::vector<Row> rows;
+  const auto show = [&](std::size_t first) {
+    for (std::size_t i = first; i < rows.size(); ++i) print(rows[i], copy);
+    if (json_file != nullptr) std::ofstream(json_file) << to_json(rows, copy, seed).dump(2) << '\n';
+  };
   for (const char* name : {"fp16x3", "bf16x6", "int8x6", "ozaki2:moduli=15"}) {
-    for (const std::int64_t n : {4096, 8192, 16384}) {
-      for (const bool along_k : {true, false}) {
-        if (std::string_view(name).starts_with("ozaki2")) {
-          measure(name, doubles, n, along_k, rows);
-        } else {
-          measure(name, singles, n, along_k, rows);
-        }
-        print(rows.back(), copy);
-        if (json_file != nullptr) std::ofstream(json_file) << to_json(rows, copy, seed).dump(2) << '\n';
+    const auto with_pattern = [&](const auto& pattern) {
+      for (const std::int64_t n : {256, 512, 1024, 2048, 4096, 8192}) {
+        measure_both(name, pattern, n, rows);
+        show(rows.size() - 2);
       }
+      for (const std::int64_t n : {4096, 8192, 16384}) {
+        for (const bool along_k : {true, false}) {
+          measure(name, pattern, n, along_k, rows);
+          show(rows.size() - 1);
+        }
+      }
+    };
+    if (std::string_view(name).starts_with("ozaki2")) {
+      with_pattern(doubles);
+    } else {
+      with_pattern(singles);
     }
   }
   return std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.right; }) ? 0 : 1;

@@ -149,6 +149,78 @@ TEST(Splits, BothOperandsInOneCallAreTheHosts) {
   }
 }
 
+// One operand's vectors beside each other, the other's elements: on Hopper in one launch, whose clusters have either way.
+template <class T>
+void check_unlike_layouts(const char* name, std::int64_t m, std::int64_t n, std::int64_t k, bool across_first,
+                          std::uint64_t seed) {
+  const Scheme& scheme = *find_scheme(name);
+  Program program = scheme.program;
+  if (scheme.fit != nullptr)
+    scheme.fit(program, std::is_same_v<T, float> ? OperandType::f32 : OperandType::f64, k);
+  Random random(seed);
+  const Layout layout_a = across_first ? Layout::across : Layout::along_k;
+  const Layout layout_b = across_first ? Layout::along_k : Layout::across;
+  const std::size_t offset = random.flip() ? 1 : 0;
+  const Operand<T> a(m, k, layout_a, offset, random.bits());
+  const Operand<T> b(n, k, layout_b, offset, random.bits());
+  const DeviceOperand<T> device_a(a, program.split_a, offset);
+  const DeviceOperand<T> device_b(b, program.split_b, offset);
+  const std::string text = fmt::format("{}, seed {}: ", name, seed);
+  for (const bool known : {false, true}) {
+    std::array splits{device_a.split(), device_b.split()};
+    splits[0].ranges_known = splits[1].ranges_known = known;
+    device_engine().split({}, splits, {});
+    expect_host(device_a, a, fmt::format("{}{}, ranges known: {}", text, a.text(), known));
+    expect_host(device_b, b, fmt::format("{}{}, ranges known: {}", text, b.text(), known));
+    device_engine().clear({}, device_a.slices.data(), device_a.slices.size());
+    device_engine().clear({}, device_b.slices.data(), device_b.slices.size());
+  }
+}
+
+TEST(Splits, UnlikeLayoutsInOneCallAreTheHosts) {
+  Random random(fresh_seed());
+  // Around what a warp, two, four and eight have of a vector, around clusters of either size; and beyond any.
+  constexpr std::array lengths{1,    3,    63,   64,   65,   128,  1000, 1024, 1025,  2048,
+                               2049, 3000, 4096, 4097, 4400, 8192, 8193, 9999, 16384, 60000};
+  for (const std::int64_t k : lengths) {
+    const std::int64_t most = k > 5000 ? 40 : 300;
+    for (const bool across_first : {true, false}) {
+      for (const char* name : {"fp16x3", "fp16x3-wide", "legemm", "bf16x6", "tf32x3", "int8x6", "quantensor",
+                               "ozaki2:moduli=8"}) {
+        if (HasFailure()) return;
+        if (k > 5000 && std::string_view(name) != "fp16x3" && random.integer(0, 3) != 0) continue;
+        check_unlike_layouts<float>(name, random.integer(1, most), random.integer(1, most), k, across_first,
+                                    random.bits());
+      }
+      for (const char* name : {"ozaki2:moduli=15", "ozaki-int8"}) {
+        if (HasFailure()) return;
+        check_unlike_layouts<double>(name, random.integer(1, most), random.integer(1, most), k, across_first,
+                                     random.bits());
+      }
+    }
+  }
+}
+
+TEST(Splits, AnotherRungWritesNothingOfUnlikeLayoutsEither) {
+  DeviceChoice chosen;
+  chosen.rung = 1;
+  const DeviceArray<DeviceChoice> choice(std::vector<DeviceChoice>{chosen});
+  const SplitRule& rule = find_scheme("fp16x3")->program.split_a;
+  const Operand<float> a(130, 700, Layout::across, 0, 7);
+  const Operand<float> b(90, 700, Layout::along_k, 0, 8);
+  const DeviceOperand<float> device_a(a, rule, 0);
+  const DeviceOperand<float> device_b(b, rule, 0);
+  const std::array splits{device_a.split(), device_b.split()};
+  device_engine().split({}, splits, {choice.data(), 0});
+  for (const auto* device : {&device_a, &device_b}) {
+    for (const std::byte byte : device->slices.host())
+      ASSERT_EQ(byte, std::byte{DeviceArray<std::byte>::poison});
+  }
+  device_engine().split({}, splits, {choice.data(), 1});
+  expect_host(device_a, a, "the rung that was chosen, A");
+  expect_host(device_b, b, "the rung that was chosen, B");
+}
+
 // Blocks of a large operand: the ranges are found once, later splits only set the scale.
 TEST(Splits, BlocksAndKnownRangesAreTheHosts) {
   const std::uint64_t seed = fresh_seed();

@@ -1,14 +1,17 @@
-"""Products of torch's and CuPy's tensors on a GPU; for a machine that has one, with the package installed or on
-PYTHONPATH:
+"""Products of torch's and CuPy's tensors on a GPU, and of arrays by DLPack; for a machine that has one, with the package
+installed or on PYTHONPATH:
 
     python3 -m pytest tests/python/gpu_cases.py
 """
 
+import ctypes
+import gc
 import threading
 
 import kintsugi
 import numpy as np
 import pytest
+from kintsugi import _dlpack
 
 
 class Torch:
@@ -181,10 +184,47 @@ def test_prepared(xp):
 def test_torchs_allocator_has_the_workspace():
     xp = Torch()
     a = xp.tensor(values(512, 512))
+    kintsugi.matmul(a, a, scheme="fp16x3")
     xp.module.cuda.reset_peak_memory_stats()
     before = xp.module.cuda.memory_allocated()
-    kintsugi.matmul(a, a, scheme="fp16x3")
-    assert xp.module.cuda.max_memory_allocated() - before >= kintsugi.last_plan()["workspace_bytes"]
+    result = kintsugi.matmul(a, a, scheme="fp16x3")
+    assert xp.module.cuda.max_memory_allocated() - before >= kintsugi.last_plan()["workspace_bytes"] > 0
+    assert xp.module.cuda.memory_allocated() - before == a.nbytes, "the workspace is back, the result is not"
+    del result
+
+
+def test_torchs_allocator_has_prepared_operands():
+    xp = Torch()
+    a = xp.tensor(values(512, 512))
+    before = xp.module.cuda.memory_allocated()
+    prepared = kintsugi.prepare(a, side="a", scheme="fp16x3")
+    assert xp.module.cuda.memory_allocated() - before >= 2 * a.nbytes, "a copy and its slices"
+    result = kintsugi.matmul(prepared, a, scheme="fp16x3")
+    del prepared  # waits for the device
+    check(xp, result, xp.array(a), xp.array(a))
+    del result
+    gc.collect()
+    assert xp.module.cuda.memory_allocated() == before
+
+
+def test_smaller_blocks_where_torch_has_no_more():
+    """Torch may have what is in use, the result and half a workspace."""
+    xp = Torch()
+    cuda = xp.module.cuda
+    a = xp.tensor(values(4096, 4096))
+    whole = kintsugi.matmul(a, a, scheme="fp16x3")
+    workspace = kintsugi.last_plan()["workspace_bytes"]
+    expected = xp.array(whole)
+    del whole
+    cuda.synchronize()
+    cuda.empty_cache()
+    most = cuda.memory_reserved() + a.nbytes + workspace // 2 + (64 << 20)
+    cuda.set_per_process_memory_fraction(most / cuda.get_device_properties(0).total_memory)
+    try:
+        result = kintsugi.matmul(a, a, scheme="fp16x3")
+    finally:
+        cuda.set_per_process_memory_fraction(1.0)
+    assert (xp.array(result) == expected).all()
 
 
 def test_a_graph_of_torch():
@@ -209,3 +249,113 @@ def test_gradients_and_mixtures_are_refused():
         kintsugi.matmul(a.clone().requires_grad_(), a)
     with pytest.raises(TypeError, match="b is not"):
         kintsugi.matmul(a, values(2, 2))
+
+
+class Stranger:
+    """An array of a library that nobody knows: DLPack alone, and the streams that it was asked for."""
+
+    def __init__(self, tensor):
+        self.tensor, self.streams = tensor, []
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+    def __dlpack__(self, stream=None):
+        self.streams.append(stream)
+        return self.tensor.__dlpack__(stream=stream)
+
+
+class Acquainted(Stranger):
+    """Of a library that takes DLPack too."""
+
+    library = None
+
+    def __array_namespace__(self):
+        return self
+
+    def from_dlpack(self, array):
+        return Acquainted(self.library.from_dlpack(array))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+@pytest.mark.parametrize("shapes", [((65, 130), (130, 33)), ((4,), (4, 3)), ((5, 3, 4), (4, 2)), ((0, 3), (3, 2))])
+def test_arrays_by_dlpack(xp, shapes, dtype):
+    a, b = values(*shapes[0], dtype=dtype), values(*shapes[1], dtype=dtype, seed=2)
+    operands = Stranger(xp.tensor(a)), Stranger(xp.tensor(b))
+    result = kintsugi.matmul(*operands, policy="native")
+    assert isinstance(result, kintsugi.DeviceArray) and result.dtype == dtype
+    check(xp, xp.module.from_dlpack(result), a, b)
+    assert [x.streams for x in operands] == [[_dlpack.DEFAULT_STREAM]] * 2
+
+
+def test_a_scheme_by_dlpack(xp):
+    a, b = values(200, 300), values(300, 100, seed=2)
+    out = xp.tensor(np.ones((200, 100), np.float32))
+    target = Stranger(out)
+    operands = Stranger(xp.tensor(a)), Stranger(xp.tensor(b))
+    assert kintsugi.matmul(*operands, scheme="fp16x3", out=target) is target
+    expected = kintsugi.matmul(xp.tensor(a), xp.tensor(b), scheme="fp16x3")
+    assert (xp.array(out) == xp.array(expected)).all()
+    prepared = kintsugi.prepare(operands[0], side="a", scheme="fp16x3")
+    result = xp.module.from_dlpack(kintsugi.matmul(prepared, operands[1], scheme="fp16x3"))
+    assert (xp.array(result) == xp.array(expected)).all()
+
+
+def test_dlpack_finds_what_a_stream_still_computes(xp):
+    """The producer's stream is busy when the operand is asked for, and the call waits for it."""
+    a = values(1024, 1024)
+    base = xp.tensor(a)
+    xp.synchronize()
+    with xp.inside(xp.stream()):
+        busy = base * 0
+        for _ in range(50):
+            busy = busy @ base
+        late = base + busy * 0
+        result = kintsugi.matmul(Stranger(late), Stranger(base), scheme="fp16x3")
+    check(xp, xp.module.from_dlpack(result), a, a)
+
+
+def test_a_library_that_takes_dlpack_gets_its_own(xp, monkeypatch):
+    monkeypatch.setattr(Acquainted, "library", xp.module)
+    a, b = values(64, 32), values(32, 16, seed=2)
+    result = kintsugi.matmul(Acquainted(xp.tensor(a)), Acquainted(xp.tensor(b)), policy="native")
+    assert isinstance(result, Acquainted)
+    check(xp, result.tensor, a, b)
+
+
+def free_bytes():
+    free, total = ctypes.c_size_t(), ctypes.c_size_t()
+    assert ctypes.CDLL("libcuda.so.1").cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)) == 0
+    return free.value
+
+
+def test_memory_of_dlpack_goes_back(xp):
+    a = Stranger(xp.tensor(values(4096, 4096)))
+    kintsugi.matmul(a, a, policy="native")
+    before = free_bytes()
+    for _ in range(8):  # 64 MiB each
+        result = xp.module.from_dlpack(kintsugi.matmul(a, a, policy="native"))
+        del result
+    gc.collect()
+    assert before - free_bytes() < 128 << 20
+
+
+def test_guests_beside_the_librarys_own(xp):
+    a, b = values(65, 130), values(130, 33, seed=2)
+    guest = Stranger(xp.tensor(b))
+    check(xp, kintsugi.matmul(xp.tensor(a), guest, policy="native"), a, b)
+    assert len(guest.streams) == 1
+    check(xp, kintsugi.matmul(Stranger(xp.tensor(a)), xp.tensor(b), policy="native"), a, b)
+
+
+def test_torch_and_cupy_meet():
+    torch, cupy = Torch(), Cupy()
+    a, b = values(65, 130), values(130, 33, seed=2)
+    check(torch, kintsugi.matmul(torch.tensor(a), cupy.tensor(b), scheme="fp16x3"), a, b)
+    check(cupy, kintsugi.matmul(cupy.tensor(a), torch.tensor(b), scheme="fp16x3"), a, b)
+
+
+def test_what_dlpack_would_have_to_copy_is_refused(xp):
+    a = xp.tensor(values(64, 64))
+    with pytest.raises(ValueError, match="without a copy"):
+        kintsugi.matmul(Stranger(a[::2, ::2]), Stranger(a[:32]))

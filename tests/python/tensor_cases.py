@@ -1,14 +1,17 @@
-"""Products of tensors, with a torch whose device is the host: all of the package's way but the device itself. Run by
-test_package.py with the Python that the package is installed in."""
+"""Products of tensors, with a torch and other libraries whose device is the host: all of the package's way but the
+device itself. Run by test_package.py with the Python that the package is installed in."""
 
 import contextlib
+import ctypes
+import gc
 import sys
 import types
+import weakref
 
 import kintsugi
 import numpy as np
 import pytest
-from kintsugi import _abi, _gemm, _tensors
+from kintsugi import _abi, _dlpack, _gemm, _tensors
 
 
 class Tensor:
@@ -24,6 +27,12 @@ class Tensor:
     def __cuda_array_interface__(self):
         assert not self.requires_grad and not self.conjugated, "torch has none then"
         return {**self.array.__array_interface__, "version": 3, "stream": 1}
+
+    def __dlpack_device__(self):
+        return _dlpack.CUDA, int(self.device.partition(":")[2])
+
+    def __dlpack__(self, **_):
+        raise AssertionError("torch's own tensors are not converted")
 
     def detach(self):
         return Tensor(self.array, conjugated=self.conjugated)
@@ -46,28 +55,109 @@ class Tensor:
 
 def empty(shape, dtype, device):
     """Aligned as an allocator of device memory aligns."""
+    if room is not None and np.dtype(dtype) == np.uint8 and int(np.prod(shape)) > room:
+        raise MemoryError(f"torch has no {shape} left")
     count = int(np.prod(shape, dtype=int))
     memory = np.empty(count * np.dtype(dtype).itemsize + 256, np.uint8)
     first = -memory.ctypes.data % 256
     used = memory[first : first + count * np.dtype(dtype).itemsize]
     allocated.append(used.nbytes)
-    return Tensor(used.view(dtype).reshape(shape))
+    tensor = Tensor(used.view(dtype).reshape(shape))
+    alive.add(tensor)
+    return tensor
 
 
 allocated = []
+alive = weakref.WeakSet()
+room = None  # bytes of a workspace that torch would give; None: any
+waits = []
+
+
+def torchs_from_dlpack(foreign):
+    """As torch's: on its current stream."""
+    return Tensor(as_numpy(foreign.__dlpack__(stream=0x1234)))
 
 
 @pytest.fixture(autouse=True)
 def torch(monkeypatch):
-    cuda = types.SimpleNamespace(current_stream=lambda device: types.SimpleNamespace(cuda_stream=0x1234),
+    stream = types.SimpleNamespace(cuda_stream=0x1234, synchronize=lambda: waits.append(0x1234))
+    cuda = types.SimpleNamespace(current_stream=lambda device: stream,
                                  device=lambda device: contextlib.nullcontext())
-    module = types.SimpleNamespace(empty=empty, cuda=cuda, is_grad_enabled=lambda: True, float32=np.float32,
+    module = types.SimpleNamespace(empty=empty, cuda=cuda, from_dlpack=torchs_from_dlpack, is_grad_enabled=lambda: True, float32=np.float32,
                                    float64=np.float64, complex64=np.complex64, complex128=np.complex128, uint8=np.uint8)
     monkeypatch.setitem(sys.modules, "torch", module)
     monkeypatch.setattr(_gemm._DeviceCall, "memory", _abi.HOST)
     monkeypatch.setattr(_gemm, "_on_stream", lambda tensors: _abi.Queue())
+    monkeypatch.setattr(_dlpack, "_driver", HostDriver())
     allocated.clear()
+    waits.clear()
     return module
+
+
+class HostDriver:
+    """Memory of the host for _dlpack.Driver's."""
+
+    def __init__(self):
+        self.memory = {}
+
+    @contextlib.contextmanager
+    def device(self, number):
+        assert number == 0
+        yield
+
+    def allocate(self, size):
+        memory = (ctypes.c_char * size)()
+        self.memory[ctypes.addressof(memory)] = memory
+        return ctypes.addressof(memory)
+
+    def free(self, device, address):
+        del self.memory[address]
+
+
+class OnHost:
+    """numpy takes what says that it is on the host."""
+
+    def __init__(self, capsule):
+        self.capsule = capsule
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+    def __dlpack__(self, **_):
+        return self.capsule
+
+
+def as_numpy(capsule):
+    return np.from_dlpack(OnHost(capsule))
+
+
+class Foreign:
+    """An array of a library that the package does not know, with the first DLPack alone. numpy makes its capsules."""
+
+    def __init__(self, array, device=0):
+        self.array, self.device, self.streams = array, device, []
+
+    def __dlpack_device__(self):
+        return _dlpack.CUDA, self.device
+
+    def __dlpack__(self, stream=None):
+        self.streams.append(stream)
+        return self.array.__dlpack__()
+
+
+class OfLibrary(Foreign):
+    """Of a library that takes DLPack too."""
+
+    def __array_namespace__(self):
+        return types.SimpleNamespace(from_dlpack=lambda x: OfLibrary(as_numpy(host_capsule(x))))
+
+
+def host_capsule(array):
+    """The capsule of a DeviceArray whose memory is the host's: it says so."""
+    capsule = array.__dlpack__(stream=1)
+    address = _dlpack._capsule_pointer(id(capsule), _dlpack._PLAIN)
+    _dlpack._Managed.from_address(address).tensor.device.type = 1
+    return capsule
 
 
 def values(*shape, dtype=np.float64, seed=1):
@@ -104,10 +194,40 @@ def test_what_blas_can_walk_is_not_copied():
     assert allocated == [6 * 5 * 8], "the result"
 
 
-def test_the_workspace_is_a_tensor():
+def test_the_workspace_comes_from_torch_by_the_callback_and_goes_back():
     a = values(16, 16, dtype=np.float32)
-    kintsugi.matmul(Tensor(a), Tensor(a), scheme="fp16x3", engine="cpu")
+    result = kintsugi.matmul(Tensor(a), Tensor(a), scheme="fp16x3", engine="cpu")
     assert allocated == [a.nbytes, kintsugi.last_plan()["workspace_bytes"]] and allocated[1] > 0
+    assert [tensor.array.nbytes for tensor in alive] == [result.array.nbytes]
+
+
+def test_prepared_operands_are_torchs_memory_as_long_as_they_live(monkeypatch):
+    a, b = values(64, 64, dtype=np.float32), values(64, 8, dtype=np.float32, seed=2)
+    prepared = kintsugi.prepare(Tensor(a), side="a", scheme="fp16x3", engine="cpu")
+    prepared.on_device = False  # as little as the tensors here
+    assert sum(allocated) >= 2 * a.nbytes and len(alive) == len(allocated), "a copy and its slices"
+    result = kintsugi.matmul(prepared, Tensor(b), scheme="fp16x3", engine="cpu")
+    assert (result.array == kintsugi.matmul(a, b, scheme="fp16x3", engine="cpu")).all()
+    del prepared, result
+    assert len(alive) == 0
+
+
+def test_what_torch_has_no_room_for_is_done_in_smaller_blocks(monkeypatch):
+    a = values(512, 512, dtype=np.float32)
+    expected = kintsugi.matmul(a, a, scheme="fp16x3", engine="cpu")
+    whole = kintsugi.last_plan()["workspace_bytes"]
+    monkeypatch.setitem(globals(), "room", whole // 2)
+    result = kintsugi.matmul(Tensor(a), Tensor(a), scheme="fp16x3", engine="cpu")
+    assert (result.array == expected).all() and max(allocated) <= max(whole // 2, a.nbytes)
+
+
+def test_without_any_room_torchs_error_is_the_cause(monkeypatch):
+    a = Tensor(values(64, 64, dtype=np.float32))
+    monkeypatch.setitem(globals(), "room", 0)
+    with pytest.raises(kintsugi.KintsugiError, match="allocator has no") as caught:
+        kintsugi.matmul(a, a, scheme="fp16x3", engine="cpu")
+    assert caught.value.status == "out_of_memory"
+    assert isinstance(caught.value.__cause__, MemoryError) and "torch has no" in str(caught.value.__cause__)
 
 
 def test_types_meet_as_numpys_do():
@@ -155,6 +275,8 @@ def test_a_queue_is_the_current_stream(monkeypatch):
     tensors = types.SimpleNamespace(stream=lambda: 0x1234)
     queue = _gemm._on_stream(tensors)
     assert (queue.kind, queue.stream) == (_abi.QUEUE_CUDA, 0x1234) and _gemm._DeviceCall.memory == _abi.DEVICE
+    queue = _gemm._on_stream(types.SimpleNamespace(stream=lambda: None))
+    assert (queue.kind, queue.stream) == (0, None), "the call waits"
 
 
 def test_empty_tensors_have_a_geometry_without_memory():
@@ -179,3 +301,115 @@ def test_what_does_not_go_together_is_refused():
         kintsugi.matmul(tensor, tensor, out=Tensor(values(3, 2)))
     with pytest.raises(ValueError, match="no out is given"):
         kintsugi.matmul(tensor, tensor, beta=1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+@pytest.mark.parametrize("shapes", [((3, 4), (4, 5)), ((4,), (4, 3)), ((0, 3), (3, 2)), ((5, 3, 4), (4, 2)),
+                                    ((2, 0), (0, 3))])
+def test_any_librarys_arrays_by_dlpack(shapes, dtype):
+    a, b = values(*shapes[0], dtype=dtype), values(*shapes[1], dtype=dtype, seed=2)
+    operands = Foreign(a), Foreign(b)
+    result = kintsugi.matmul(*operands, accuracy="exact")
+    assert isinstance(result, kintsugi.DeviceArray)
+    found = as_numpy(host_capsule(result)) if 0 not in result.shape else np.empty(result.shape, result.dtype)
+    expected = kintsugi.matmul(a, b, accuracy="exact")
+    assert found.dtype == dtype and found.shape == expected.shape and (found == expected).all()
+    assert [x.streams for x in operands] == [[_dlpack.DEFAULT_STREAM]] * 2, "the default stream finds them complete"
+
+
+def test_memory_of_dlpack_goes_back():
+    a = values(8, 8)
+    references = sys.getrefcount(a)
+    result = kintsugi.matmul(Foreign(a), Foreign(a), policy="native")
+    gc.collect()
+    assert sys.getrefcount(a) == references, "operands are given back"
+    memory = _dlpack.driver().memory
+    assert len(memory) == 1
+    found = as_numpy(host_capsule(result))
+    unused = result.__dlpack__()
+    del result
+    assert len(memory) == 1 and len(_dlpack._exported) == 2, "it is still used"
+    del unused
+    assert len(_dlpack._exported) == 1
+    assert np.allclose(found, a @ a)
+    del found
+    assert len(memory) == 0 and len(_dlpack._exported) == 0
+
+
+def test_a_library_that_takes_dlpack_gets_its_own_arrays():
+    a, b = values(3, 4), values(4, 2, seed=2)
+    result = kintsugi.matmul(OfLibrary(a), OfLibrary(b), accuracy="exact")
+    assert isinstance(result, OfLibrary) and (result.array == kintsugi.matmul(a, b, accuracy="exact")).all()
+
+
+def test_out_by_dlpack():
+    a, out = values(4, 4), Foreign(np.ones((4, 4)))
+    assert kintsugi.matmul(Foreign(a.T), Foreign(a), alpha=2, beta=3, out=out, accuracy="exact") is out
+    assert np.allclose(out.array, 2 * a.T @ a + 3)
+
+
+def test_operands_prepared_by_dlpack(monkeypatch):
+    a, b = values(5, 7, dtype=np.float32), values(7, 3, dtype=np.float32, seed=2)
+    prepared = kintsugi.prepare(Foreign(a), side="a", scheme="fp16x3", engine="cpu")
+    prepared.on_device = False  # as little as the arrays here
+    result = kintsugi.matmul(prepared, Foreign(b), scheme="fp16x3", engine="cpu")
+    expected = kintsugi.matmul(a, b, scheme="fp16x3", engine="cpu")
+    assert (as_numpy(host_capsule(result)) == expected).all()
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_guests_of_torch_have_their_arrays_back_after_the_call(order):
+    a, b = values(3, 3), values(3, 3, seed=2)
+    foreign = Foreign(b)
+    result = kintsugi.matmul(*(Tensor(a), foreign)[::order], accuracy="exact")
+    assert isinstance(result, Tensor) and (result.array == kintsugi.matmul(*(a, b)[::order], accuracy="exact")).all()
+    assert foreign.streams == [0x1234] and waits == [0x1234]
+    kintsugi.matmul(Tensor(a), Tensor(b), accuracy="exact")
+    assert waits == [0x1234], "torch's own are in the stream alone"
+
+
+def test_what_dlpack_would_have_to_copy_is_refused():
+    a = values(4, 4)
+    with pytest.raises(ValueError, match=r"float64 \(2, 2\) with strides of \(64, 16\) bytes .* without a copy"):
+        kintsugi.matmul(Foreign(a[::2, ::2]), Foreign(a[:2]))
+    with pytest.raises(ValueError, match="without a copy"):
+        kintsugi.matmul(Foreign(a), Foreign(a.astype(np.float32)))
+    overlapping = Foreign(a)
+    with pytest.raises(ValueError, match="an out of its own"):
+        kintsugi.matmul(overlapping, Foreign(values(4, 4)), out=overlapping)
+    with pytest.raises(TypeError, match=r"a is a DLPack tensor on cuda:0 and b is not: a Foreign on 1"):
+        kintsugi.matmul(Foreign(a), Foreign(a, device=1))
+    with pytest.raises(TypeError, match=r"b is not: a ndarray"):
+        kintsugi.matmul(Foreign(a), a)
+
+
+def test_capsules_that_are_none_and_types_that_numpy_lacks():
+    broken = Foreign(values(2, 2))
+    broken.__class__ = type("Broken", (Foreign,), {"__dlpack__": lambda self, stream=None: None})
+    with pytest.raises(BufferError, match="a Broken gives no capsule"):
+        kintsugi.matmul(broken, broken)
+    with pytest.raises(TypeError, match="type 4 of 16 bits in 1 lanes"):
+        _dlpack._array_of(_dlpack._Tensor(dtype=_dlpack._ElementType(4, 16, 1)), False)
+
+
+def test_the_newer_capsules_say_what_is_read_only():
+    a = values(3, 3)
+    managed = _dlpack._ManagedVersioned(major=1, minor=0, flags=_dlpack._IS_READ_ONLY)
+    shape = (ctypes.c_int64 * 2)(3, 3)
+    managed.tensor = _dlpack._Tensor(a.ctypes.data, _dlpack._Device(_dlpack.CUDA, 0), 2,
+                                     _dlpack._ElementType(2, 64, 1), ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64)),
+                                     None, 0)
+
+    class Newer(Foreign):
+        def __dlpack__(self, stream=None, max_version=None):
+            assert max_version == (1, 0)
+            nothing = _dlpack._Destructor(0)
+            return _dlpack._make_capsule(ctypes.addressof(managed), _dlpack._VERSIONED, nothing)
+
+    array = _dlpack.take(Newer(a), _dlpack.DEFAULT_STREAM)
+    assert array.shape == (3, 3) and array.dtype == np.float64
+    with pytest.raises(ValueError, match="out is read-only"):
+        kintsugi.matmul(Foreign(a), Foreign(a), out=Newer(a))
+    managed.major = 2
+    with pytest.raises(BufferError, match="DLPack 2.0 is unknown"):
+        _dlpack.take(Newer(a), _dlpack.DEFAULT_STREAM)

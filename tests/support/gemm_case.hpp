@@ -31,6 +31,8 @@ inline bool is_poison(float x) { return std::bit_cast<std::uint32_t>(x) == poiso
 inline constexpr std::uint64_t double_poison_bits = 0x7ff8000000c0deadU;
 inline bool is_poison(double x) { return std::bit_cast<std::uint64_t>(x) == double_poison_bits; }
 
+inline bool is_poison(const core::DoubleDouble& x) { return is_poison(x.hi) && is_poison(x.lo); }
+
 template <class T>
 bool is_poison(const std::complex<T>& x) {
   return is_poison(x.real()) && is_poison(x.imag());
@@ -40,6 +42,8 @@ template <class T>
 T poison_of() {
   if constexpr (core::is_complex<T>) {
     return {poison_of<core::RealOf<T>>(), poison_of<core::RealOf<T>>()};
+  } else if constexpr (core::is_double_double<T>) {
+    return {poison_of<double>(), poison_of<double>()};
   } else if constexpr (std::is_same_v<T, float>) {
     return poison();
   } else {
@@ -50,9 +54,8 @@ T poison_of() {
 // The bits of a vector, for comparisons that take -0 and NaN seriously.
 template <class T>
 auto bits_of(const std::vector<T>& values) {
-  using Real = core::RealOf<T>;
-  std::vector<std::conditional_t<std::is_same_v<Real, float>, std::uint32_t, std::uint64_t>> bits(
-      values.size() * sizeof(T) / sizeof(Real));
+  using Bits = std::conditional_t<std::is_same_v<core::RealOf<T>, float>, std::uint32_t, std::uint64_t>;
+  std::vector<Bits> bits(values.size() * sizeof(T) / sizeof(Bits));
   if (!values.empty()) std::memcpy(bits.data(), values.data(), values.size() * sizeof(T));
   return bits;
 }
@@ -64,7 +67,7 @@ struct GemmCase {
   std::int64_t pad_a = 0, pad_b = 0, pad_c = 0;  // leading dimension beyond the smallest
   std::int64_t batch = 1, gap = 3;               // elements between batch entries
   double alpha = 1, beta = 0;                    // of the operands' type
-  double alpha_im = 0, beta_im = 0;              // of complex operands
+  double alpha_im = 0, beta_im = 0;              // of complex operands; of double-double ones lo
   std::string distribution = "uniform";
   std::uint64_t seed = 1;
   std::string scheme = {}, engine = {}, accumulator = {}, policy = {}, accuracy = {};
@@ -93,6 +96,8 @@ T scalar_of(double re, double im) {
   using Real = core::RealOf<T>;
   if constexpr (core::is_complex<T>) {
     return {static_cast<Real>(re), static_cast<Real>(im)};
+  } else if constexpr (core::is_double_double<T>) {
+    return {re, im};
   } else {
     return static_cast<T>(re);
   }
@@ -101,6 +106,7 @@ T scalar_of(double re, double im) {
 template <class T>
 constexpr kintsugi_type type_of() {
   constexpr bool is_single = std::is_same_v<core::RealOf<T>, float>;
+  if (core::is_double_double<T>) return KINTSUGI_DD;
   if (core::is_complex<T>) return is_single ? KINTSUGI_C32 : KINTSUGI_C64;
   return is_single ? KINTSUGI_F32 : KINTSUGI_F64;
 }

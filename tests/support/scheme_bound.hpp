@@ -8,6 +8,7 @@
 #include "engines/registry.hpp"
 #include "lab/metrics.hpp"
 #include "plan/bound.hpp"
+#include "plan/candidates.hpp"
 #include "plan/plan.hpp"
 #include "plan/program.hpp"
 
@@ -15,7 +16,7 @@ namespace kintsugi::test {
 
 // Of a program without products of the engine: any.
 inline core::Accumulator first_accumulator(const core::Engine& engine, const core::Program& program) {
-  const auto ways = engine.accumulators(program.format().id);
+  const auto ways = core::accumulators_of(engine, program, core::EntryType::f32);
   return ways.empty() ? core::Accumulator::fp32 : ways.front();
 }
 

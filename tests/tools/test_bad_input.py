@@ -71,7 +71,7 @@ def test_c_and_beta_come_together(operands):
         (["--alpha", "1e999"], '--alpha: "1e999" is out of the range of float64'),
         (["--alpha", "1e300"], "--alpha: 1e300 is beyond float32, the type of the operands"),
         (["--transa", "X"], "--transa: X not in {N,T,C}"),
-        (["--dtype", "fp16"], "--dtype: fp16 not in {fp32,fp64,c32,c64}"),
+        (["--dtype", "fp16"], "--dtype: fp16 not in {fp32,fp64,c32,c64,dd}"),
         (["--order", "x"], "--order: x not in {c,fortran}"),
         (["--compare", "fp16"], "--compare: requires --check"),
         (["--check", "--compare", "fp15"], '--compare: there is no scheme "fp15"; the schemes are '),

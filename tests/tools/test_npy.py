@@ -111,6 +111,9 @@ def test_the_orders_hold_the_same_entries(program):
 # ------------------------------------------------------------------ bad files
 
 
+READ = "1 and 2 are read, and (rows, columns, 2) of double-double numbers: float64 in C order"
+
+
 def refuse(program, name="A.npy"):
     """The message, and that nothing was written or left behind."""
     program.save("B.npy", numpy.ones((32, 32), "f4"))
@@ -169,9 +172,9 @@ def test_structured(program):
 
 def test_dimensions(program):
     program.save("A.npy", numpy.zeros((2, 3, 4), "f4"))
-    assert refuse(program) == "A.npy: has 3 dimensions, shape (2, 3, 4); 1 and 2 are read"
+    assert refuse(program) == f"A.npy: has 3 dimensions, shape (2, 3, 4); {READ}"
     program.save("A.npy", numpy.float32(3))
-    assert refuse(program) == "A.npy: has 0 dimensions, shape (); 1 and 2 are read"
+    assert refuse(program) == f"A.npy: has 0 dimensions, shape (); {READ}"
 
 
 def test_magic(program):

@@ -3,7 +3,7 @@
 // operands come from integers alone (lab/random.hpp), so that they are the same everywhere.
 //
 // After a change that is meant to change bits, or a new scheme:
-//   WRITE_HASHES=tests/data/hashes.json build/tests/verification_test --gtest_filter='IntegerBits.*'
+//   WRITE_HASHES=tests/data/hashes.json build/tests/verification_test --gtest_filter='IntegerBits/*'
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -55,7 +55,7 @@ std::vector<T> result_of(GemmCase test, const std::string& engine, int threads,
 
 template <class T>
 std::vector<std::string> distributions() {
-  return {"uniform", "span:20", std::is_same_v<T, double> ? "span:900" : "span:120", "subnormal-mixed",
+  return {"uniform", "span:20", std::is_same_v<T, float> ? "span:120" : "span:900", "subnormal-mixed",
           "integer:127"};
 }
 
@@ -69,9 +69,11 @@ std::vector<std::string> engines_here() {
 
 template <class T>
 std::vector<std::string> programs() {
-  constexpr auto type = std::is_same_v<T, float> ? core::OperandType::f32 : core::OperandType::f64;
+  constexpr auto type = std::is_same_v<T, float>    ? core::OperandType::f32
+                        : core::is_double_double<T> ? core::OperandType::dd
+                                                    : core::OperandType::f64;
   std::vector<std::string> names = integer_schemes(*core::find_engine("reference"), type);
-  names.emplace_back("exact");
+  names.insert(names.end(), {"ozaki2:scale=norm", "ozaki2:scale=product", "exact"});
   return names;
 }
 
@@ -85,7 +87,7 @@ bool runs(const std::string& scheme, const std::string& engine) {
 
 template <class T>
 class IntegerBits : public testing::Test {};
-using Types = testing::Types<float, double>;
+using Types = testing::Types<float, double, core::DoubleDouble>;
 TYPED_TEST_SUITE(IntegerBits, Types);
 
 class Hashes {
@@ -128,7 +130,9 @@ TYPED_TEST(IntegerBits, AreThoseOfTheHashesOnEveryEngine) {
       const GemmCase test = case_of<TypeParam>(scheme, distribution);
       for (const std::string& engine : engines_here()) {
         if (!runs<TypeParam>(scheme, engine)) continue;
-        const std::string type = std::is_same_v<TypeParam, float> ? "f32 " : "f64 ";
+        const std::string type = std::is_same_v<TypeParam, float>    ? "f32 "
+                                 : core::is_double_double<TypeParam> ? "dd "
+                                                                     : "f64 ";
         SCOPED_TRACE(engine);
         hashes.check(type + scheme + " " + distribution, hash_of(result_of<TypeParam>(test, engine, 1)));
       }

@@ -69,7 +69,7 @@ TEST(PlainScaling, IsClaimedOnlyWhereFloatsAreEnough) {
     VectorRange range;
     for (const float x : vector) extend(range, x);
     set_scale(range, rule);
-    const Scaling scaling = scaling_of(kind, range, rule, format);
+    const Scaling scaling = scaling_of(kind, range, rule, largest_fitting_bound(rule, format));
     ++(scaling.plain ? plain : others);
     if (!scaling.plain) continue;
     for (const float x : vector) {
@@ -84,6 +84,24 @@ TEST(PlainScaling, IsClaimedOnlyWhereFloatsAreEnough) {
   EXPECT_GT(others, 1000);
 }
 
+TEST(PlainScaling, FitsUpToItsLargestBound) {
+  lab::Random random(18);
+  int none = 0;
+  for (int round = 0; round < 3000; ++round) {
+    const Format& format = round % 3 == 0 ? fp16 : round % 3 == 1 ? bf16 : tf32;
+    SplitRule rule = scaled_split(format, static_cast<int>(random.integer(1, 5)),
+                                  static_cast<int>(random.integer(0, 100)), 0);
+    rule.first_rounding = random.flip() ? Rounding::bit_cut : Rounding::nearest_even;
+    rule.residual_rounding = random.flip() ? Rounding::towards_zero : Rounding::nearest_even;
+    const std::int32_t largest = largest_fitting_bound(rule, format);
+    if (largest == std::numeric_limits<std::int32_t>::min()) ++none;
+    for (int bound = -300; bound <= 300; ++bound)
+      ASSERT_EQ(rests_fit(rule, format, bound), bound <= largest) << bound << ", round " << round;
+  }
+  EXPECT_GT(none, 100);
+  EXPECT_LT(none, 2900);
+}
+
 // Otherwise the kernels would be slow where it matters.
 TEST(PlainScaling, IsThatOfOrdinaryVectors) {
   for (const char* name :
@@ -96,7 +114,7 @@ TEST(PlainScaling, IsThatOfOrdinaryVectors) {
     const ElementKind kind = rule.format->id == FormatId::fp16   ? ElementKind::fp16
                              : rule.format->id == FormatId::bf16 ? ElementKind::bf16
                                                                  : ElementKind::tf32;
-    EXPECT_TRUE(scaling_of(kind, range, rule, *rule.format).plain) << name;
+    EXPECT_TRUE(scaling_of(kind, range, rule, largest_fitting_bound(rule, *rule.format)).plain) << name;
   }
 }
 
@@ -145,6 +163,24 @@ TEST(Bytes, AreResidues) {
   }
 }
 
+// The split's own integers, of up to 93 bits, and their residues by limbs.
+TEST(Bytes, OfWideIntegersAreResidues) {
+  lab::Random random(6);
+  for (int round = 0; round < 3000; ++round) {
+    const int bits = static_cast<int>(random.integer(1, 93));
+    double x = std::ldexp(random.symmetric(), bits);
+    if (round % 5 == 0) x = std::ldexp(random.flip() ? 1 : -1, bits);
+    if (round % 7 == 0) x = any_rounded_to_integer(x) + 0.5;
+    const WideByteDigits digits = wide_balanced_digits(any_rounded_to_integer(x));
+    split_into_residues(most_moduli, bits, x, 0, [&](int t, std::uint64_t pattern) {
+      const std::int32_t residue = byte_residue(digits, byte_modulus(moduli[t]));
+      ASSERT_EQ((residue - static_cast<std::int8_t>(pattern)) % moduli[t], 0) << x << " modulo " << moduli[t];
+      ASSERT_GE(residue, 128 - moduli[t]);
+      ASSERT_LE(residue, 127);
+    });
+  }
+}
+
 TEST(Bytes, AreDigits) {
   lab::Random random(4);
   for (int round = 0; round < 20000; ++round) {
@@ -155,7 +191,7 @@ TEST(Bytes, AreDigits) {
     extend(range, x);
     set_scale(range, rule);
     const double element = round % 3 == 0 ? x * random.symmetric() : x;
-    const Scaling scaling = scaling_of(ElementKind::digits, range, rule, int8);
+    const Scaling scaling = scaling_of(ElementKind::digits, range, rule, 0);
     const auto integer = static_cast<std::int64_t>(std::nearbyint(element * scaling.first * scaling.second));
     const ByteDigits digits = balanced_digits(integer);
     const std::uint64_t bytes = std::uint64_t{digits.high} << 32 | digits.low;

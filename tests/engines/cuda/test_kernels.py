@@ -6,6 +6,7 @@ import importlib.util
 import os
 import pathlib
 import re
+import resource
 import subprocess
 
 import pytest
@@ -14,6 +15,9 @@ SOURCE = pathlib.Path(os.environ["TESTED_SOURCE"])
 BUILD = pathlib.Path(os.environ["TESTED_BUILD"])
 MOST_SECONDS = 60  # of a file
 MOST_BUILD_SECONDS = 360  # of all files, on two cores
+# Of a machine that compiles yardstick.cu in so much processor time; a slower one is given as much more. An EPYC with
+# AVX-512 takes 45 s for complex_residues_in_6.cu, an older one that takes 3.7 s for the yardstick 95 s.
+YARDSTICK_SECONDS = 1.8
 MOST_LIBRARY_BYTES = 40 << 20
 MOST_PRODUCT_KERNELS = 60
 
@@ -96,12 +100,27 @@ def test_number_of_product_kernels():
     assert len(products(compiled())) <= MOST_PRODUCT_KERNELS
 
 
-def test_time_of_the_build():
+def slowdown(folder):
+    """How much slower this machine's compiler is than that of the budgets, at least 1."""
+    cache = (BUILD / "CMakeCache.txt").read_text()
+    nvcc = re.search(r"^KINTSUGI_NVCC:\w+=(.*)$", cache, re.MULTILINE)[1]
+    words = [nvcc, "-fatbin", "-c", "-std=c++20", "-O3", "-fmad=false"]
+    for architecture in (80, 90):
+        words += ["-gencode", f"arch=compute_{architecture},code=sm_{architecture}"]
+    source = SOURCE / "tests" / "engines" / "cuda" / "yardstick.cu"
+    begin = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([*words, "-o", folder / "yardstick.fatbin", source], check=True)
+    end = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return max(1, (end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime) / YARDSTICK_SECONDS)
+
+
+def test_time_of_the_build(tmp_path):
     """What came from the compile cache is not known here; a build without one measures all."""
     compiled()
     times = {file: time for file, time in script.seconds(BUILD).items() if time is not None}
-    assert {file: time for file, time in times.items() if time > MOST_SECONDS} == {}
-    assert sum(times.values()) / 2 <= MOST_BUILD_SECONDS
+    slower = slowdown(tmp_path) if times else 1
+    assert {file: time for file, time in times.items() if time > MOST_SECONDS * slower} == {}
+    assert sum(times.values()) / 2 <= MOST_BUILD_SECONDS * slower
 
 
 def test_size_of_the_library(tmp_path):

@@ -1,0 +1,130 @@
+// Which cluster computes what: every block of every tile once and in order, and nobody waits for somebody who waits.
+#include "engines/cuda/products/sm90/term_tiles.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "engines/cuda/products/sm90/term_structures.hpp"
+
+namespace kintsugi::core::cuda {
+namespace {
+
+using Tile = std::tuple<int, int, int>;
+
+Tile tile_of(const Walk& walk, const Piece& piece) {
+  const TilePlace place = walk.place(piece);
+  return {place.entry, place.row, place.column};
+}
+
+std::vector<std::vector<Piece>> pieces_of(const Walk& walk) {
+  std::vector<std::vector<Piece>> all(static_cast<std::size_t>(walk.clusters));
+  for (int cluster = 0; cluster < walk.clusters; ++cluster) {
+    Pieces pieces(walk, cluster);
+    for (Piece piece; pieces.next(piece);) all[cluster].push_back(piece);
+  }
+  return all;
+}
+
+// All clusters at once, a piece when the part before it is there; the time when the last one ends, in blocks.
+std::int64_t time_of(const Walk& walk) {
+  const auto all = pieces_of(walk);
+  std::map<std::pair<Tile, int>, std::int64_t> ends;
+  std::vector<std::size_t> next(all.size(), 0);
+  std::vector<std::int64_t> clock(all.size(), 0);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t c = 0; c < all.size(); ++c) {
+      for (; next[c] < all[c].size(); ++next[c], moved = true) {
+        const Piece& piece = all[c][next[c]];
+        if (walk.continues(piece)) {
+          const auto before = ends.find({tile_of(walk, piece), piece.part - 1});
+          if (before == ends.end()) break;
+          clock[c] = std::max(clock[c], before->second);
+        }
+        clock[c] += walk.end_block(piece) - walk.first_block(piece);
+        ends[{tile_of(walk, piece), piece.part}] = clock[c];
+      }
+    }
+  }
+  for (std::size_t c = 0; c < all.size(); ++c)
+    EXPECT_EQ(next[c], all[c].size()) << "cluster " << c << " waits for ever";
+  return *std::max_element(clock.begin(), clock.end());
+}
+
+void expect_every_block_once(const Walk& walk) {
+  std::map<Tile, std::vector<Piece>> tiles;
+  for (const auto& pieces : pieces_of(walk)) {
+    for (const Piece& piece : pieces) tiles[tile_of(walk, piece)].push_back(piece);
+  }
+  ASSERT_EQ(tiles.size(), static_cast<std::size_t>(walk.tiles()));
+  for (auto& [tile, pieces] : tiles) {
+    const auto [entry, row, column] = tile;
+    EXPECT_TRUE(0 <= entry && entry < walk.entries && 0 <= row && row < walk.rows && 0 <= column &&
+                column < walk.columns);
+    std::ranges::sort(pieces, {}, &Piece::part);
+    int block = 0;
+    for (const Piece& piece : pieces) {
+      EXPECT_EQ(walk.first_block(piece), block);
+      EXPECT_LT(block, walk.end_block(piece));
+      EXPECT_EQ(walk.hands_over(piece), walk.end_block(piece) != walk.blocks);
+      EXPECT_LT(walk.shared(piece), walk.clusters) << "memory for sums is of so many tiles";
+      block = walk.end_block(piece);
+    }
+    EXPECT_EQ(block, walk.blocks);
+  }
+}
+
+TEST(Walk, EveryBlockOfEveryTileOnce) {
+  for (const int clusters : {1, 2, 5, 7, 66}) {
+    for (const int rows : {1, 2, 3, 8, 17}) {
+      for (const int columns : {1, 7, 8, 9, 22}) {
+        for (const int entries : {1, 3}) {
+          for (const int blocks : {1, 2, 3, 40}) {
+            SCOPED_TRACE(testing::Message()
+                         << rows << " x " << columns << " tiles, " << entries << " entries, " << blocks
+                         << " blocks, " << clusters << " clusters");
+            const Walk walk = make_walk(rows, columns, entries, blocks, clusters);
+            expect_every_block_once(walk);
+            time_of(walk);
+          }
+        }
+      }
+    }
+  }
+}
+
+// The parts of a last wave end with it: no cluster waits, and none is long without work.
+TEST(Walk, PartsShortenTheLastWave) {
+  const Walk walk = make_walk(16, 22, 1, 64, 66);  // n = 4096: 5.33 waves
+  EXPECT_EQ(walk.waves, 5);
+  EXPECT_EQ(walk.parts, 3);
+  EXPECT_LE(time_of(walk), 5 * 64 + 64 / 3 + 1);
+  EXPECT_EQ(make_walk(32, 43, 1, 128, 66).parts, 1) << "20.85 waves are nearly whole";
+  EXPECT_EQ(make_walk(33, 44, 1, 132, 66).left(), 0);
+}
+
+// Few tiles are narrow ones, many are wide.
+TEST(Walk, TilesFitTheProduct) {
+  const auto columns = [](std::int64_t n) {
+    return joined_tiles[choose_tile(joined_tiles, n, n, 1, n, 66).tile].columns;
+  };
+  EXPECT_EQ(columns(512), 64);
+  EXPECT_EQ(columns(1024), 64);
+  EXPECT_EQ(columns(2048), 128);
+  EXPECT_EQ(columns(8192), 192);
+  EXPECT_EQ(columns(16384), 192);
+}
+
+TEST(Walk, FewTilesAreOneWave) {
+  const Walk walk = make_walk(2, 3, 1, 8, 66);
+  EXPECT_EQ(walk.clusters, 6);
+  EXPECT_EQ(walk.waves, 1);
+  EXPECT_EQ(walk.left(), 0);
+}
+
+}  // namespace
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,104 @@
+// Ranges, choice and splits over the fakes: how many launches there are, and of which kernels. Nothing is computed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engines/device.hpp"
+#include "engines/registry.hpp"
+#include "fakes/device_call.hpp"
+#include "plan/program.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+using namespace core;
+using testing::ElementsAre;
+using testing::StartsWith;
+
+class SplitLaunches : public OverFakes {
+ protected:
+  void SetUp() override {
+    OverFakes::SetUp();
+    if (!IsSkipped()) engine_ = find_engine("cuda")->device();
+  }
+
+  // Nobody reads what is nowhere.
+  DeviceSide side(bool along_k, std::int64_t vectors, std::int64_t k, std::int64_t entries) {
+    DeviceMatrix matrix{.batch_stride = vectors * k, .rows = vectors, .columns = k};
+    matrix.row_stride = along_k ? k : 1;
+    matrix.column_stride = along_k ? 1 : vectors;
+    return {matrix, 0, &range_, entries};
+  }
+  DeviceSplit split(const DeviceSide& of) const {
+    const SplitRule& rule = find_scheme("fp16x3")->program.split_a;
+    return {of, 0, &rule,
+            make_slices(*rule.format, SliceStorage::packed, rule.slices, of.matrix.rows, of.matrix.columns),
+            false};
+  }
+  std::vector<std::string> launches() const {
+    std::vector<std::string> found = events();
+    std::erase_if(found, [](const std::string& event) { return !event.starts_with("cuLaunchKernel"); });
+    fake_cuda_forget();
+    return found;
+  }
+
+  const DeviceEngine* engine_ = nullptr;
+  VectorRange range_;
+};
+
+TEST_F(SplitLaunches, ABatchIsOneOfEach) {
+  const DeviceSide a = side(false, 200, 500, 7);
+  const DeviceSide b = side(true, 300, 500, 7);
+  DeviceChoice choices[7];
+  engine_->find_ranges({}, a, b, {});
+  engine_->choose({}, a, b, {}, {{5}, {5}, 1}, choices, nullptr);
+  const std::array splits{split(b), split(a)};
+  engine_->split({}, splits, {choices, 0});
+  // 16 panels of 8 blocks, and 96 blocks of 4 vectors.
+  EXPECT_THAT(launches(), ElementsAre(StartsWith("cuLaunchKernel find_ranges 32x7x1 "),
+                                      StartsWith("cuLaunchKernel choose_rung 7x1x1 "),
+                                      StartsWith("cuLaunchKernel split_columns_8_float_fp16 224x7x1 ")));
+}
+
+TEST_F(SplitLaunches, AnOperandThatServesAllIsOneByItself) {
+  const DeviceSide a = side(false, 200, 500, 7);
+  const DeviceSide b = side(true, 300, 500, 1);
+  DeviceChoice choices[7];
+  engine_->find_ranges({}, a, b, {});
+  engine_->choose({}, a, b, {}, {{5}, {5}, 1}, choices, nullptr);
+  const std::array splits{split(b), split(a)};
+  engine_->split({}, splits, {choices, 0});
+  EXPECT_THAT(launches(), ElementsAre(StartsWith("cuLaunchKernel find_ranges 13x7x1 "),
+                                      StartsWith("cuLaunchKernel find_ranges 19x1x1 "),
+                                      StartsWith("cuLaunchKernel choose_rung 7x1x1 "),
+                                      StartsWith("cuLaunchKernel split_rows_float_fp16 96x1x1 "),
+                                      StartsWith("cuLaunchKernel split_columns_8_float_fp16 128x7x1 ")));
+}
+
+TEST_F(SplitLaunches, ManyEntriesAreSeveralLaunches) {
+  const DeviceSide a = side(false, 8, 8, 150000);
+  const std::array splits{split(a), split(a)};
+  engine_->find_ranges({}, a, a, {});
+  engine_->split({}, splits, {});
+  EXPECT_THAT(launches(), ElementsAre(StartsWith("cuLaunchKernel find_ranges 2x65535x1 "),
+                                      StartsWith("cuLaunchKernel find_ranges 2x65535x1 "),
+                                      StartsWith("cuLaunchKernel find_ranges 2x18930x1 "),
+                                      StartsWith("cuLaunchKernel split_columns_8_float_fp16 128x65535x1 "),
+                                      StartsWith("cuLaunchKernel split_columns_8_float_fp16 128x65535x1 "),
+                                      StartsWith("cuLaunchKernel split_columns_8_float_fp16 128x18930x1 ")));
+}
+
+// From 256 to 16384: one launch, in clusters of sixteen where parts of eight leave a multiprocessor less than three.
+TEST_F(SplitLaunches, OperandsThatLieUnlikeAreOneOfAnySize) {
+  for (const std::int64_t n : {256, 1024, 2048, 4096, 8192}) {
+    const std::array splits{split(side(true, n, n, 1)), split(side(false, n, n, 1))};
+    engine_->split({}, splits, {});
+    EXPECT_THAT(launches(), ElementsAre(StartsWith("cuLaunchKernel split_columns_8_float_fp16 "))) << n;
+  }
+  const std::array splits{split(side(true, 16384, 16384, 1)), split(side(false, 16384, 16384, 1))};
+  engine_->split({}, splits, {});
+  EXPECT_THAT(launches(),
+              ElementsAre(StartsWith("cuLaunchKernel split_columns_16_float_fp16 32768x1x1 threads=256 ")));
+}
+
+}  // namespace
+}  // namespace kintsugi::test

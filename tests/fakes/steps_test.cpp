@@ -1,0 +1,190 @@
+// The steps of schemes that are not split, multiplied by the vendor and weighed alone, and of contracts whose entries are
+// checked: in which order they come.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "fakes/device_call.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+using Steps = OverFakes;
+
+// A kernel's name, or the call's.
+std::string name_of(const std::string& event) {
+  std::string name = event.substr(0, event.find(' '));
+  if (name == "cuLaunchKernel")
+    name = event.substr(name.size() + 1, event.find(' ', name.size() + 1) - name.size() - 1);
+  return name;
+}
+
+// All of it, but for what is set up and loaded.
+std::vector<std::string> work() {
+  std::vector<std::string> names;
+  for (const std::string& event : events()) {
+    const std::string name = name_of(event);
+    if (name.find("cublasSet") != 0 && name.find("cuKernel") != 0 && name.find("cuLibrary") != 0)
+      names.push_back(name);
+  }
+  return names;
+}
+
+// Ranges, then the fit, which split and recombination read.
+TEST_F(Steps, ResidualsAreFittedBeforeTheSplit) {
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.options.scheme = "h2sgemm:sb=eq6";
+  call.run_in_workspace();
+  EXPECT_THAT(work(), ElementsAre("find_ranges", "choose_rung", HasSubstr("split_"), "cublasGemmEx",
+                                  "cublasGemmEx", "cublasGemmEx", "weighted_f32_of_floats", "plain_f32"));
+}
+
+// Weights that go on inside a product are read where the device has put them.
+TEST_F(Steps, FittedWeightsOfJointSumsStayOnTheDevice) {
+  const Stream stream;
+  Call call(16, 16, 16, stream);
+  call.options.scheme = "h2sgemm-element";
+  call.run_in_workspace();
+  const auto products = events_with("cublasGemmEx");
+  ASSERT_EQ(products.size() % 3, 0U);
+  for (std::size_t i = 0; i < products.size(); ++i)
+    EXPECT_THAT(products[i], HasSubstr(i % 3 == 2 ? " alpha=1 beta=1 " : " alpha=0x"));
+}
+
+// Slices that were asked for: B's, A's, then q outside and p inside, what a product leaves becoming an integer.
+TEST_F(Steps, ProductsWithoutAnErrorComeInTheOrderOfTheirSlices) {
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.options.scheme = "ozaki-fp16:slices=2";
+  call.run_in_workspace();
+  EXPECT_THAT(work(), ElementsAre("find_ranges", "choose_rung", "cuMemsetD8Async", "split_successively",
+                                  "split_successively", "cublasGemmEx", "leave_floats_as_integers",
+                                  "cublasGemmEx", "leave_floats_as_integers", "add_running_products",
+                                  "cublasGemmEx", "leave_floats_as_integers", "add_running_products",
+                                  "finish_running_f32", "settle_entry", "plain_f32"));
+}
+
+// Algorithm 3 goes ahead, and A, which it has split, is not split again.
+TEST_F(Steps, SlicesAreCountedBeforeTheProducts) {
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.options.scheme = "ozaki-fp16";
+  call.make_plan();
+  call.run();
+  const auto steps = work();
+  ASSERT_GE(steps.size(), 10U);
+  EXPECT_THAT(
+      std::vector(steps.begin(), steps.begin() + 9),
+      ElementsAre("cuMemAllocAsync", "find_ranges", "choose_rung", "cuMemsetD8Async", "cuMemsetD8Async",
+                  "weigh_inner_indices", "split_successively", "find_needs", "split_successively"));
+  EXPECT_EQ(std::count(steps.begin(), steps.end(), "split_successively"), 2);
+  // 24 + 16 bits of 9 each, and one more: 6 slices. What few operands need is our kernel's, four slices of A at once.
+  EXPECT_EQ(std::count(steps.begin(), steps.end(), "cublasGemmEx"), 21);
+  EXPECT_EQ(std::count(steps.begin(), steps.end(), "multiply_needed_slices"), 6);
+}
+
+TEST_F(Steps, ExactSumsOfDoublesAreRoundedAtTheEnd) {
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.options.scheme = "ozaki-fp64";
+  call.run_in_workspace();
+  const auto steps = work();
+  // 40 + 26 binades of 24 bits each: 3 slices, 9 products.
+  EXPECT_EQ(std::count(steps.begin(), steps.end(), "leave_doubles_as_integers"), 9);
+  EXPECT_EQ(std::count(steps.begin(), steps.end(), "finish_exact_f32"), 1);
+  EXPECT_THAT(events_with("cublasGemmEx").front(), HasSubstr(" type=1 result=1 compute=70"));
+}
+
+TEST_F(Steps, WordsAreMultipliedByOurKernelAlone) {
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.options.scheme = "int52:words=2";
+  call.run_in_workspace();
+  EXPECT_THAT(work(), ElementsAre("split_tiles_double_any", "multiply_words", "words_in_7_f32"));
+}
+
+// ---------------------------------------------------------------- exact and checked contracts
+
+// Without products and what makes them leave, of which there are as many as there are moduli.
+std::vector<std::string> steps_but_products() {
+  std::vector<std::string> names = work();
+  std::erase_if(names,
+                [](const std::string& name) { return name == "cublasGemmEx" || name.starts_with("leave_"); });
+  return names;
+}
+
+TEST_F(Steps, ExactResultsAreCheckedAndTheRestIsMended) {
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.options.accuracy = "exact";
+  call.run_in_workspace();
+  EXPECT_THAT(steps_but_products(),
+              ElementsAre("find_ranges", "choose_rung", "find_margins", HasSubstr("split_"),
+                          "cuMemsetD8Async", "checked_f32", "exact_f32"));
+}
+
+// One more product, of magnitudes, before the others.
+TEST_F(Steps, CheckedContractsBoundTheMagnitudesFirst) {
+  const Stream stream;
+  Call checked(40, 30, 100, stream);
+  checked.options.accuracy = "1e-6";
+  checked.run_in_workspace();
+  const auto names = work();
+  const auto place_of = [&](const std::string& name) {
+    return std::find_if(names.begin(), names.end(),
+                        [&](const std::string& n) { return n.starts_with(name); }) -
+           names.begin();
+  };
+  EXPECT_LT(place_of("leave_as_integers"), place_of("leave_as_residues"));
+  EXPECT_LT(place_of("leave_as_residues"), place_of("checked_f32"));
+  EXPECT_EQ(names.back(), "exact_f32");
+  EXPECT_EQ(events_with("leave_as_integers").size(), 1U);
+}
+
+// Blocks have lists of their own; margins are those of all vectors.
+TEST_F(Steps, EveryTileIsMendedBeforeTheNextOne) {
+  const Stream stream;
+  Call call(9000, 32, 64, stream);
+  call.options.accuracy = "exact";
+  call.run_in_workspace();
+  std::vector<std::string> names = steps_but_products();
+  std::erase_if(names, [](const std::string& name) { return name.starts_with("split_"); });
+  const std::vector<std::string> wanted{
+      "find_ranges",     "choose_rung", "find_margins", "cuMemsetD8Async", "checked_f32", "exact_f32",
+      "cuMemsetD8Async", "checked_f32", "exact_f32",    "cuMemsetD8Async", "checked_f32", "exact_f32"};
+  EXPECT_EQ(names, wanted);
+}
+
+TEST_F(Steps, SuperaccumulatorsAreOneLaunchAnEntryOfTheBatch) {
+  const Stream stream;
+  Call call(8, 6, 4, stream);
+  call.options.scheme = "superaccumulator";
+  call.problem.batch_count = 3;
+  call.problem.stride_c = 48;
+  call.run_in_workspace();
+  EXPECT_EQ(events_with("exact_f32").size(), 3U);
+  EXPECT_THAT(events_with("cublasGemm"), IsEmpty());
+}
+
+TEST_F(Steps, ExactContractsAreCaptured) {
+  const Stream stream;
+  for (const char* accuracy : {"exact", "1e-6"}) {
+    Call call(40, 30, 100, stream);
+    call.options.accuracy = accuracy;
+    call.make_plan();
+    core::cuda::Graph graph = nullptr;
+    ASSERT_EQ(core::cuda::driver().stream_begin_capture(stream.get(), 0), 0);
+    EXPECT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+    ASSERT_EQ(core::cuda::driver().stream_end_capture(stream.get(), &graph), 0);
+    expect_no_waiting();
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::test

@@ -1,0 +1,411 @@
+// Products of double-double matrices through the C ABI, against MPFR: contracts, corners, layouts, batches, prepared
+// operands, and the same bits on every engine.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "tests/support/c_objects.hpp"
+#include "tests/support/effort.hpp"
+#include "tests/support/pair_reference.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+using PairData = GemmDataOf<DoubleDouble>;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+const std::vector<std::string>& every_distribution() {
+  static const std::vector<std::string> names{"uniform",
+                                              "uniform01",
+                                              "phi:0.5",
+                                              "phi:2",
+                                              "phi:4",
+                                              "type1",
+                                              "type4",
+                                              "offset:-100",
+                                              "graded:40",
+                                              "graded-inner:60",
+                                              "diagonal:100",
+                                              "crossed:60",
+                                              "span:60",
+                                              "span:2000",
+                                              "cancellation:30",
+                                              "cancellation:100",
+                                              "cancellation:200",
+                                              "subnormal",
+                                              "subnormal-mixed",
+                                              "integer:9",
+                                              "powers-of-two:60",
+                                              "gram-diagonal:300"};
+  return names;
+}
+
+std::vector<std::string> engines_here() {
+  return has_cpu_engine() ? std::vector<std::string>{"reference", "cpu"}
+                          : std::vector<std::string>{"reference"};
+}
+
+// Scalars with both words.
+void draw_scalars(std::mt19937& random, GemmCase& test) {
+  constexpr double scalars[] = {1, -1, 0.3, -1.7, 1e-9, 3e8};
+  if (random() % 2 == 0) test.alpha = scalars[random() % 6], test.alpha_im = test.alpha * 0x1.23456789p-55;
+  if (random() % 2 == 0) test.beta = scalars[random() % 6], test.beta_im = test.beta * -0x1.89abcdefp-57;
+}
+
+GemmCase drawn_case(std::mt19937& random, const std::string& distribution, std::int64_t k) {
+  GemmCase test{.m = 5, .n = 4, .k = k, .distribution = distribution};
+  draw_scalars(random, test);
+  test.op_a = static_cast<kintsugi_op>(random() % 3);
+  test.op_b = static_cast<kintsugi_op>(random() % 3);
+  test.layout = static_cast<kintsugi_layout>(random() % 2);
+  test.pad_a = static_cast<std::int64_t>(random() % 3);
+  test.seed = random();
+  return test;
+}
+
+void expect_correctly_rounded(PairData& data) {
+  const PairReference reference(data);
+  data.run_well();
+  const std::vector<DoubleDouble> result = data.result();
+  for (std::size_t e = 0; e < result.size(); ++e) {
+    const DoubleDouble expected = rounded_pair(reference.values[e]);
+    ASSERT_EQ(result[e].hi, expected.hi) << data.test().distribution << " k " << data.test().k << " at " << e;
+    ASSERT_EQ(result[e].lo, expected.lo) << data.test().distribution << " k " << data.test().k << " at " << e;
+  }
+}
+
+// |C - R| <= coefficient (|alpha| |A||B| + |beta C|), a smallest subnormal apart, and the pairs are normal.
+void expect_within(PairData& data, double coefficient) {
+  const PairReference reference(data);
+  data.run_well();
+  const std::vector<DoubleDouble> result = data.result();
+  for (std::size_t e = 0; e < result.size(); ++e) {
+    if (std::isinf(result[e].hi)) {
+      ASSERT_EQ(result[e].hi, rounded_pair(reference.values[e]).hi);
+      continue;
+    }
+    const Mpfr allowed = Mpfr(coefficient) * reference.magnitudes[e] + power_of_two(-1073);
+    const Mpfr excess = magnitude(exact_value(result[e]) - reference.values[e]) - allowed;
+    ASSERT_LE(excess.sign(), 0) << data.test().distribution << " k " << data.test().k << " at " << e << ": "
+                                << result[e].hi << " + " << result[e].lo;
+    ASSERT_EQ(result[e].hi, result[e].hi + result[e].lo);
+  }
+}
+
+TEST(DoubleDoubleGemm, ExactIsCorrectlyRounded) {
+  std::mt19937 random(41);
+  for (const std::string& engine : engines_here()) {
+    for (const std::string& distribution : every_distribution()) {
+      for (const std::int64_t k : {1, 7, 64}) {
+        if (!thorough && k == 64) continue;
+        GemmCase test = drawn_case(random, distribution, k);
+        test.engine = engine;
+        test.accuracy = "exact";
+        PairData data(test);
+        expect_correctly_rounded(data);
+      }
+    }
+  }
+}
+
+// The contract, and what a single product may lose at most where an emulation runs.
+TEST(DoubleDoubleGemm, TheDefaultContractIsKeptUnderEveryPolicy) {
+  std::mt19937 random(42);
+  for (const std::string& distribution : every_distribution()) {
+    for (const std::int64_t k : {1, 2, 33}) {
+      for (const char* policy : {"native", "emulate", "auto"}) {
+        GemmCase test = drawn_case(random, distribution, k);
+        test.beta = test.beta_im = 0;
+        test.alpha = 1, test.alpha_im = 0;
+        test.engine = engines_here().back();
+        test.policy = policy;
+        const bool underflows = distribution.starts_with("subnormal") || distribution == "span:2000";
+        if (underflows && std::string(policy) == "native") continue;  // products below 2^-968 lose low words
+        PairData data(test);
+        expect_within(data, (static_cast<double>(k) + 8) * 0x1p-104);
+      }
+    }
+  }
+}
+
+TEST(DoubleDoubleGemm, TolerancesTakeFewerModuli) {
+  int products = 0;
+  for (const char* accuracy : {"1e-12", "1e-20", "1e-30"}) {
+    PairData data(GemmCase{.m = 8,
+                           .n = 7,
+                           .k = 50,
+                           .distribution = "phi:1",
+                           .engine = engines_here().back(),
+                           .policy = "emulate",
+                           .accuracy = accuracy});
+    const json rung = PlanOf(data).describe().at("rungs").at(0);
+    EXPECT_GT(rung.at("program").at("products"), products) << accuracy;
+    products = rung.at("program").at("products");
+    expect_within(data, std::stod(accuracy));
+  }
+}
+
+// FACTS section 8 in two words: overflow, ties, what lies beyond the last place, subnormals.
+TEST(DoubleDoubleGemm, Corners) {
+  using Pair = DoubleDouble;
+  const double huge = std::numeric_limits<double>::max();
+  const double tiny = std::numeric_limits<double>::denorm_min();
+  const double below = 0x1p970 * (1 - 0x1p-53);  // the largest low word beside `huge`
+  const std::vector<std::vector<std::pair<Pair, Pair>>> sums{
+      {{{huge, below}, 1}},
+      {{{huge, below}, 1}, {0x1p916, 0x1p-1}},     // a tie beside infinity
+      {{{huge, below}, 1}, {0x1p916, 0x1p-2}},     // below it
+      {{{huge, below}, 2}, {{huge, below}, -2}},   // 0
+      {{{huge, below}, 2}, {{-huge, -below}, 1}},  // itself
+      {{{1, 0x1p-54}, {1, 0x1p-54}}},              // 1 + 2^-53 + 2^-108
+      {{1, 1}, {0x1p-500, 0x1p-500}},              // 1 + 2^-1000
+      {{1, 1}, {0x1p-53, 1}},                      // a tie of hi
+      {{1, 1}, {0x1p-53, 1}, {tiny, 1}},           // above it
+      {{1, 1}, {0x1p-53, 1}, {tiny, -1}},          // below it
+      {{1, 1}, {0x1p-53, 1}, {0x1p-106, 1}},
+      {{{1 + 0x1p-52, 0}, 1}, {0x1p-53, 1}, {tiny, -1}},  // RN(x - hi) is half of hi's last place
+      {{tiny, 0.5}},                                      // a tie: zero
+      {{tiny, 0.5}, {tiny, tiny}},                        // above it
+      {{0x1p-1000, 1}, {tiny, 0.75}},
+      {{1, 0}},
+  };
+  for (const std::string& engine : engines_here()) {
+    for (std::size_t s = 0; s < sums.size(); ++s) {
+      PairData data(GemmCase{.k = std::ssize(sums[s]), .engine = engine, .accuracy = "exact"});
+      for (std::size_t p = 0; p < sums[s].size(); ++p) {
+        data.a()(0, static_cast<std::int64_t>(p)) = sums[s][p].first;
+        data.b()(static_cast<std::int64_t>(p), 0) = sums[s][p].second;
+      }
+      SCOPED_TRACE(s);
+      expect_correctly_rounded(data);
+    }
+  }
+}
+
+// The range of sums is that of exact ones where double-double arithmetic makes NaN of an overflow.
+TEST(DoubleDoubleGemm, NativeOverflowsWhereTheResultDoes) {
+  for (const std::string& engine : engines_here()) {
+    PairData data(GemmCase{.m = 2, .k = 2, .engine = engine, .policy = "native"});
+    const double huge = std::numeric_limits<double>::max();
+    data.a()(0, 0) = data.a()(0, 1) = data.a()(1, 0) = huge;
+    data.a()(1, 1) = -huge;
+    data.b()(0, 0) = data.b()(1, 0) = {1.5, 0x1p-60};
+    data.run_well();
+    EXPECT_EQ(data.c()(0, 0), DoubleDouble(infinity));
+    EXPECT_EQ(data.c()(1, 0), DoubleDouble(0));
+  }
+}
+
+TEST(DoubleDoubleGemm, SpecialValuesFollowTheTable) {
+  for (const char* policy : {"native", "emulate"}) {
+    for (const std::string& engine : engines_here()) {
+      PairData data(GemmCase{.m = 3, .n = 2, .k = 4, .engine = engine, .policy = policy});
+      data.a()(0, 1) = {not_a_number, 3};
+      data.a()(1, 2) = {-infinity, not_a_number};  // its low word is not read
+      data.b()(2, 0) = {2, 0x1p-60};
+      data.b()(2, 1) = 0;
+      data.run_well();
+      EXPECT_TRUE(std::isnan(data.c()(0, 0).hi) && std::isnan(data.c()(0, 1).hi));
+      EXPECT_EQ(data.c()(1, 0), DoubleDouble(-infinity)) << policy << engine;
+      EXPECT_TRUE(std::isnan(data.c()(1, 1).hi));
+      EXPECT_TRUE(std::isfinite(data.c()(2, 0).hi) && std::isfinite(data.c()(2, 1).hi));
+    }
+  }
+}
+
+TEST(DoubleDoubleGemm, ScalarsAloneScaleOrLeaveC) {
+  GemmCase test{.m = 3, .n = 2, .k = 5, .alpha = 0, .beta = 1.7, .beta_im = 0x1.3p-55};
+  PairData data(test);
+  expect_correctly_rounded(data);
+  test.beta = 1, test.beta_im = 0;
+  PairData kept(test);
+  kept.c()(1, 1) = {not_a_number, 5};
+  const auto before = bits_of(kept.raw_c());
+  kept.run_well();
+  EXPECT_EQ(bits_of(kept.raw_c()), before);
+  test.beta = 0;
+  PairData cleared(test);
+  cleared.run_well();
+  for (const DoubleDouble& x : cleared.result()) EXPECT_EQ(x, DoubleDouble(0));
+}
+
+// Pairs that are not normal count as their sums.
+TEST(DoubleDoubleGemm, AnyPairCountsAsItsSum) {
+  for (const char* policy : {"native", "emulate"}) {
+    GemmCase test{.m = 4, .n = 3, .k = 6, .engine = engines_here().back(), .policy = policy};
+    PairData normal(test), other(test);
+    for (std::int64_t p = 0; p < 6; ++p) {
+      for (std::int64_t i = 0; i < 4; ++i) {
+        other.a()(i, p) = {0.5, static_cast<double>(i - p)};
+        normal.a()(i, p) = static_cast<double>(i - p) + 0.5;
+      }
+    }
+    normal.run_well();
+    other.run_well();
+    EXPECT_EQ(bits_of(other.result()), bits_of(normal.result())) << policy;
+  }
+}
+
+// Every rung, engine, number of threads and block; native too.
+TEST(DoubleDoubleGemm, BitsAreTheSameEverywhere) {
+  if (!has_cpu_engine()) GTEST_SKIP() << "one engine";
+  for (const char* distribution : {"phi:1", "cancellation:80", "span:300"}) {
+    for (const auto& [policy, accuracy] :
+         {std::pair{"native", "dd"}, std::pair{"emulate", "dd"}, std::pair{"auto", "exact"}}) {
+      GemmCase test{.m = 150,
+                    .n = 131,
+                    .k = 70,
+                    .alpha = 0.3,
+                    .beta = -1.7,
+                    .distribution = distribution,
+                    .engine = "cpu",
+                    .policy = policy,
+                    .accuracy = accuracy,
+                    .threads = 1};
+      PairData whole(test);
+      whole.run_well();
+      std::vector<GemmCase> others(3, test);
+      others[0].threads = 3;
+      others[1].engine = "reference";
+      others[2].workspace_limit = static_cast<std::int64_t>(PlanOf(whole).workspace() * 7 / 10);
+      for (const GemmCase& other : others) {
+        PairData data(other);
+        data.run_well();
+        EXPECT_EQ(bits_of(data.result()), bits_of(whole.result()))
+            << distribution << policy << other.engine << other.threads << other.workspace_limit;
+      }
+    }
+  }
+}
+
+TEST(DoubleDoubleGemm, NamedSchemes) {
+  for (const char* scheme : {"ozaki2:moduli=49", "superaccumulator"}) {
+    PairData data(GemmCase{.m = 6, .n = 5, .k = 20, .scheme = scheme, .engine = engines_here().back()});
+    expect_correctly_rounded(data);
+  }
+  PairData by_type(GemmCase{.m = 6, .n = 5, .k = 20, .scheme = "ozaki2"});
+  EXPECT_EQ(PlanOf(by_type).describe().at("rungs").at(0).at("program").at("products"), 30);
+  expect_within(by_type, 0x1p-100);
+  PairData sixteen(GemmCase{.m = 6, .n = 5, .k = 20, .scheme = "ozaki2:moduli=16"});
+  EXPECT_EQ(PlanOf(sixteen).describe().at("rungs").at(0).at("program").at("products"), 16);
+  PairData refused(GemmCase{.scheme = "int52"});
+  EXPECT_EQ(refused.run(), KINTSUGI_NOT_SUPPORTED);
+  EXPECT_THAT(kintsugi_last_error(), testing::HasSubstr("scheme int52 does not take dd operands"));
+}
+
+// Both words are balanced along k.
+TEST(DoubleDoubleGemm, PowersOfTwoAlongKChangeNoBits) {
+  GemmCase test{.m = 130, .n = 20, .k = 30, .engine = engines_here().back(), .accuracy = "exact"};
+  PairData plain(test), scaled(test);
+  for (std::int64_t p = 0; p < 30; ++p) {
+    const int d = static_cast<int>(p * 7 % 30 * 20) - 290;
+    const auto times = [](DoubleDouble& x, int e) { x = {std::ldexp(x.hi, e), std::ldexp(x.lo, e)}; };
+    for (std::int64_t i = 0; i < 130; ++i) times(scaled.a()(i, p), d);
+    for (std::int64_t j = 0; j < 20; ++j) times(scaled.b()(p, j), -d);
+  }
+  const auto [rung, mended] = run_checked(plain);
+  const auto [scaled_rung, scaled_mended] = run_checked(scaled);
+  EXPECT_EQ(scaled_rung, rung);
+  EXPECT_LE(scaled_mended, mended + 130);
+  EXPECT_EQ(bits_of(scaled.result()), bits_of(plain.result()));
+}
+
+TEST(DoubleDoubleGemm, BatchesByStridesAndPointers) {
+  for (const char* policy : {"native", "emulate"}) {
+    GemmCase test{.m = 7, .n = 5, .k = 9, .batch = 3, .beta = 0.5, .policy = policy};
+    PairData strided(test), pointers(test);
+    strided.run_well();
+    kintsugi_problem problem = pointers.problem();
+    problem.batch_kind = KINTSUGI_BATCH_POINTERS;
+    std::vector<const void*> a, b;
+    std::vector<void*> c;
+    for (std::int64_t t = 0; t < 3; ++t) {
+      a.push_back(pointers.a(t).data);
+      b.push_back(pointers.b(t).data);
+      c.push_back(pointers.c(t).data);
+    }
+    kintsugi_operands operands = pointers.operands();
+    operands.a = a.data(), operands.b = b.data(), operands.c = c.data();
+    const kintsugi_options options = pointers.options();
+    ASSERT_EQ(kintsugi_gemm(nullptr, &problem, &options, &operands), KINTSUGI_SUCCESS)
+        << kintsugi_last_error();
+    EXPECT_EQ(bits_of(pointers.result()), bits_of(strided.result()));
+  }
+}
+
+TEST(DoubleDoubleGemm, PreparedOperandsChangeNoBits) {
+  for (const char* policy : {"native", "emulate"}) {
+    GemmCase test{
+        .m = 20, .n = 13, .k = 30, .op_b = KINTSUGI_OP_T, .distribution = "phi:1", .policy = policy};
+    PairData plain(test), prepared(test);
+    plain.run_well();
+    const PlanOf plan(prepared);
+    kintsugi_prepared a = nullptr, b = nullptr;
+    ASSERT_EQ(kintsugi_prepare(nullptr, plan.plan, KINTSUGI_A, prepared.raw_a().data(), &a),
+              KINTSUGI_SUCCESS);
+    ASSERT_EQ(kintsugi_prepare(nullptr, plan.plan, KINTSUGI_B, prepared.raw_b().data(), &b),
+              KINTSUGI_SUCCESS);
+    kintsugi_operands operands = prepared.operands();
+    operands.a = operands.b = nullptr;
+    operands.prepared_a = a, operands.prepared_b = b;
+    EXPECT_EQ(kintsugi_plan_execute(nullptr, plan.plan, &operands), KINTSUGI_SUCCESS)
+        << kintsugi_last_error();
+    EXPECT_EQ(bits_of(prepared.result()), bits_of(plain.result())) << policy;
+    kintsugi_prepared_destroy(a);
+    kintsugi_prepared_destroy(b);
+  }
+}
+
+TEST(DoubleDoubleGemm, DescriptionsSayTheTypeAndAreReadBack) {
+  PairData data(GemmCase{.m = 4, .n = 3, .k = 2, .engine = "reference", .policy = "emulate"});
+  const PlanOf plan(data);
+  const json description = plan.describe();
+  EXPECT_EQ(description.at("problem").at("type"), "dd");
+  EXPECT_EQ(description.at("contract").at("accuracy"), "dd");
+  EXPECT_DOUBLE_EQ(description.at("contract").at("coefficient"), 10 * 0x1p-104);
+  kintsugi_plan again = nullptr;
+  ASSERT_EQ(kintsugi_plan_read(nullptr, description.dump().c_str(), nullptr, &again), KINTSUGI_SUCCESS)
+      << kintsugi_last_error();
+  kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
+  ASSERT_EQ(kintsugi_plan_problem(again, &problem), KINTSUGI_SUCCESS);
+  EXPECT_EQ(problem.type_a, KINTSUGI_DD);
+  EXPECT_EQ(problem.type_scalar, KINTSUGI_DD);
+  kintsugi_plan_destroy(again);
+}
+
+TEST(DoubleDoubleGemm, DevicesRefuseThem) {
+  PairData data(GemmCase{.m = 2, .n = 2, .k = 2});
+  kintsugi_problem problem = data.problem();
+  problem.memory = KINTSUGI_DEVICE;
+  kintsugi_plan plan = nullptr;
+  EXPECT_EQ(kintsugi_plan_create(nullptr, &problem, nullptr, &plan), KINTSUGI_ENGINE_UNAVAILABLE);
+  EXPECT_THAT(kintsugi_last_error(), testing::HasSubstr("cuda: it does not multiply dd operands"));
+  PairData mixed(GemmCase{.m = 2, .n = 2, .k = 2});
+  problem = mixed.problem();
+  problem.type_c = KINTSUGI_F64;
+  EXPECT_EQ(kintsugi_plan_create(nullptr, &problem, nullptr, &plan), KINTSUGI_NOT_SUPPORTED);
+  EXPECT_THAT(kintsugi_last_error(), testing::HasSubstr("type_a = dd, type_b = dd, type_c = f64"));
+}
+
+TEST(DoubleDoubleGemm, TheWrapperIsTheSameCall) {
+  PairData data(GemmCase{.m = 6, .n = 4, .k = 5, .alpha = 2, .beta = -1, .distribution = "phi:1"});
+  PairData other(data.test());
+  data.run_well();
+  const auto pair = [](DoubleDouble* x) { return reinterpret_cast<kintsugi_dd*>(x); };
+  const kintsugi_dd alpha{2, 0}, beta{-1, 0};
+  const kintsugi_problem p = other.problem();
+  ASSERT_EQ(kintsugi_ddgemm(nullptr, KINTSUGI_COLUMN_MAJOR, KINTSUGI_OP_N, KINTSUGI_OP_N, 6, 4, 5, &alpha,
+                            pair(other.a().data), p.lda, pair(other.b().data), p.ldb, &beta,
+                            pair(other.c().data), p.ldc),
+            KINTSUGI_SUCCESS)
+      << kintsugi_last_error();
+  EXPECT_EQ(bits_of(other.result()), bits_of(data.result()));
+}
+
+}  // namespace
+}  // namespace kintsugi::test

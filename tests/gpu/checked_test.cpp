@@ -1,0 +1,155 @@
+// Contracts whose entries are checked on the device: FP64's under the policy emulate, tolerances.
+#include <limits>
+
+#include "gpu/device_stream.hpp"
+#include "support/complex_reference.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+// |error| <= coefficient (|A||B|)_ij, the last rounding within it; a smallest subnormal apart.
+template <class T>
+void expect_errors_within(GemmDataOf<T>& data, double coefficient) {
+  const double smallest = std::numeric_limits<T>::denorm_min();
+  for (std::int64_t t = 0; t < data.test().batch; ++t) {
+    for (const lab::EntryError& entry : entry_errors(data, {}, t)) {
+      ASSERT_LE(std::abs(entry.error), coefficient * entry.absolute + smallest)
+          << "entry " << entry.i << ", " << entry.j << " of batch entry " << t;
+    }
+  }
+}
+
+// Parts of a complex C are the columns of a real product.
+template <class T>
+void expect_within(const GemmCase& test, double coefficient, const DeviceRun& run = {}) {
+  SCOPED_TRACE(describe(test));
+  GemmDataOf<T> data(test);
+  DeviceGemm<T>(data, run).run_well();
+  if constexpr (core::is_complex<T>) {
+    auto parts = embedded(data);
+    for (std::int64_t j = 0; j < test.n; ++j) {
+      for (std::int64_t i = 0; i < test.m; ++i) {
+        parts.c()(i, 2 * j) = data.c()(i, j).real();
+        parts.c()(i, 2 * j + 1) = data.c()(i, j).imag();
+      }
+    }
+    expect_errors_within(parts, coefficient);
+  } else {
+    expect_errors_within(data, coefficient);
+  }
+}
+
+GemmCase emulated(std::int64_t m, std::int64_t n, std::int64_t k, const std::string& distribution,
+                  const std::string& accuracy) {
+  return {.m = m,
+          .n = n,
+          .k = k,
+          .distribution = distribution,
+          .engine = "cuda",
+          .policy = "emulate",
+          .accuracy = accuracy};
+}
+
+TEST(DISABLED_DeviceChecked, SmallFp64KeepsItsContractOnAnyRange) {
+  for (const char* distribution : {"uniform", "uniform01", "phi:2", "phi:4", "type3", "graded:1000",
+                                   "graded-inner:900", "diagonal:100", "gram-diagonal:1500", "crossed:60",
+                                   "cancellation:60", "cancellation:300", "span:2000", "subnormal-mixed"}) {
+    for (const std::int64_t k : {1, 3, 64, 257})
+      expect_within<double>(emulated(13, 9, k, distribution, "fp64"), (static_cast<double>(k) + 8) * 0x1p-53);
+  }
+}
+
+TEST(DISABLED_DeviceChecked, SmallTolerancesAreKept) {
+  for (const char* distribution :
+       {"uniform", "phi:1", "phi:4", "graded:200", "cancellation:60", "span:120"}) {
+    for (const std::int64_t k : {7, 300}) {
+      GemmCase test = emulated(40, 30, k, distribution, "1e-13");
+      test.op_a = KINTSUGI_OP_T;
+      test.batch = 2;
+      expect_within<double>(test, 1e-13, {.pointers = true});
+      test.accuracy = "1e-6";
+      expect_within<double>(test, 1e-6);
+      test.batch = 1;
+      expect_within<std::complex<double>>(test, 1e-6);
+      test.policy.clear();  // native is not proved for it
+      test.accuracy = "3e-7";
+      expect_within<float>(test, 3e-7);
+    }
+  }
+}
+
+// Where sums cancel, |AB| says nothing of |A||B|: the product of magnitudes proves the entries.
+TEST(DISABLED_DeviceChecked, SmallCancellationIsProvedFromMagnitudes) {
+  GemmDataOf<double> data(emulated(150, 50, 64, "uniform", "fp64"));
+  for (std::int64_t p = 0; p < 32; ++p) {
+    for (std::int64_t i = 0; i < 150; ++i) data.a()(i, p + 32) = data.a()(i, p);
+    for (std::int64_t j = 0; j < 50; ++j) data.b()(p + 32, j) = -data.b()(p, j);
+  }
+  const Handle handle;
+  DeviceGemm<double>(data).run_well(handle);
+  EXPECT_EQ(handle.report().at("mended_entries"), 0) << handle.report();
+  for (std::int64_t i = 0; i < 150; ++i) EXPECT_EQ(data.c()(i, 3), 0) << i;
+}
+
+TEST(DISABLED_DeviceChecked, SmallComplexFp64KeepsItsContract) {
+  for (const char* distribution : {"uniform", "phi:3", "graded:300", "cancellation:60", "span:400"}) {
+    GemmCase test = emulated(33, 21, 90, distribution, "fp64");
+    test.op_b = KINTSUGI_OP_C;
+    expect_within<std::complex<double>>(test, (2 * 90 + 8) * 0x1p-53);
+  }
+}
+
+// Which entries are proved depends on their row and column alone, whatever block, batch position or stream they are in.
+TEST(DISABLED_DeviceChecked, BitsDependOnNothingButTheOperands) {
+  for (const char* accuracy : {"fp64", "1e-10"}) {
+    GemmCase test = emulated(4300, 140, 50, "phi:3", accuracy);
+    const auto bits = device_bits<double>(test);
+    EXPECT_EQ(device_bits<double>(test), bits) << "another run";
+    GemmCase batch = emulated(130, 70, 50, "phi:3", accuracy);
+    const auto alone = device_bits<double>(batch);
+    batch.batch = 3;
+    const auto all = device_bits<double>(batch);
+    EXPECT_TRUE(std::equal(alone.begin(), alone.end(), all.begin()));
+    GemmCase limited = test;
+    limited.workspace_limit = std::int64_t{400} << 20;
+    GemmDataOf<double> data(limited);
+    DeviceGemm<double> device(data);
+    const kintsugi_status status = device.run();
+    if (status == KINTSUGI_WORKSPACE_TOO_SMALL) continue;
+    ASSERT_EQ(status, KINTSUGI_SUCCESS) << kintsugi_last_error();
+    device.fetch();
+    EXPECT_EQ(bits_of(data.result()), bits);
+  }
+}
+
+TEST(DISABLED_DeviceChecked, SmallCallsAreCaptured) {
+  for (const char* accuracy : {"exact", "fp64"}) {
+    GemmCase test = emulated(130, 70, 90, "phi:4", accuracy);
+    test.beta = 0.5;
+    SCOPED_TRACE(describe(test));
+    const Handle handle;
+    const Stream stream;
+    GemmDataOf<double> data(test);
+    DeviceGemm<double> device(data, {.device_scalars = true, .queue = stream.queue()});
+    const kintsugi_problem problem = device.problem();
+    const kintsugi_options options = device.options();
+    const kintsugi_operands operands = device.operands();
+    kintsugi_plan plan = nullptr;
+    ASSERT_EQ(kintsugi_plan_create(handle, &problem, &options, &plan), KINTSUGI_SUCCESS)
+        << kintsugi_last_error();
+    const CapturedCall call(stream, handle, plan, operands);
+    const auto bits = device_bits<double>(test);
+    for (int replay = 0; replay < 3; ++replay) {
+      device_engine().copy_to_device({}, device.c().data(), data.raw_c().data(),
+                                     data.raw_c().size() * sizeof(double));
+      call.replay();
+      GemmDataOf<double> result(test);
+      result.raw_c() = device.c().host();
+      EXPECT_EQ(bits_of(result.result()), bits) << "replay " << replay;
+    }
+    kintsugi_plan_destroy(plan);
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::test

@@ -1,0 +1,112 @@
+// Products of our own on Hopper: the bits of the model of its matrix units, whatever the tiles and their parts.
+#include <array>
+#include <random>
+
+#include "engines/cuda/products/sm90/term_structures.hpp"
+#include "engines/cuda/products/sm90/term_tiles.hpp"
+#include "gpu/device_stream.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+constexpr std::array schemes{"fp16x3", "fp16x3-wide", "bf16x6"};
+
+std::vector<std::uint32_t> modelled_bits(GemmCase test) {
+  test.engine = "reference";
+  test.accumulator = "h200";
+  GemmDataOf<float> data(test);
+  data.run_well();
+  return bits_of(data.result());
+}
+
+GemmCase random_case(std::mt19937_64& random, const std::string& scheme) {
+  const auto upto = [&](std::int64_t most) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(most));
+  };
+  constexpr const char* distributions[] = {"uniform", "uniform01", "phi:2",    "phi:4",
+                                           "type3",   "graded:20", "subnormal"};
+  GemmCase test{.m = 1 + upto(300), .n = 1 + upto(210), .k = 1 + upto(400)};
+  test.op_a = static_cast<kintsugi_op>(upto(2));
+  test.op_b = static_cast<kintsugi_op>(upto(2));
+  test.layout = static_cast<kintsugi_layout>(upto(2));
+  test.pad_c = upto(3);
+  test.alpha = std::array{1.0, 1.0, -1.5, 0x1p-30}[static_cast<std::size_t>(upto(4))];
+  test.beta = upto(3) == 0 ? 0.75 : 0;
+  test.distribution = distributions[upto(std::size(distributions))];
+  test.scheme = scheme;
+  test.seed = random() % 1000000;
+  return test;
+}
+
+TEST(DeviceTerms, BitsAreThoseOfTheModel) {
+  const std::uint64_t seed = std::random_device{}();
+  std::mt19937_64 random(seed);
+  for (const std::string scheme : schemes) {
+    for (int i = 0; i < 25; ++i) {
+      const GemmCase test = random_case(random, scheme);
+      SCOPED_TRACE(describe(test) + " generator " + std::to_string(seed));
+      ASSERT_EQ(device_bits<float>(test, {.offset = random() % 2, .device_scalars = i % 4 == 3}),
+                modelled_bits(test));
+    }
+  }
+}
+
+// Rows and columns from (row, column) on of the product that `whole` describes, as a product of its own.
+std::vector<std::uint32_t> part_bits(const GemmCase& whole, GemmDataOf<float>& data, std::int64_t row,
+                                     std::int64_t m, std::int64_t column, std::int64_t n) {
+  GemmCase test = whole;
+  test.m = m;
+  test.n = n;
+  GemmDataOf<float> part(test);
+  for (std::int64_t p = 0; p < test.k; ++p) {
+    for (std::int64_t i = 0; i < m; ++i) part.a()(i, p) = data.a()(row + i, p);
+    for (std::int64_t j = 0; j < n; ++j) part.b()(p, j) = data.b()(p, column + j);
+  }
+  DeviceGemm<float>(part).run_well();
+  return bits_of(part.result());
+}
+
+// Products of these sizes have tiles of different widths, and some are cut along k.
+TEST(DeviceTerms, BitsDoNotDependOnTilesAndParts) {
+  constexpr std::int64_t m = 5120;
+  constexpr std::int64_t n = 5000;
+  constexpr std::int64_t k = 2100;
+  constexpr std::int32_t clusters = 66;
+  const auto choice = core::cuda::choose_tile(core::cuda::joined_tiles, m, n, 1, k, clusters);
+  EXPECT_GT(choice.walk.parts, 1) << "this size was to have tiles in parts";
+  for (const std::string scheme : schemes) {
+    GemmCase test{.m = m, .n = n, .k = k, .distribution = "phi:1", .scheme = scheme};
+    SCOPED_TRACE(scheme);
+    GemmDataOf<float> data(test);
+    DeviceGemm<float>(data).run_well();
+    const core::MatrixView<float> c = data.c();
+    for (const auto& [row, rows, column, columns] :
+         {std::array<std::int64_t, 4>{0, 300, 0, 200}, {4820, 300, 4800, 200}, {1000, 2048, 2500, 2048}}) {
+      const auto bits = part_bits(test, data, row, rows, column, columns);
+      std::vector<float> here;
+      for (std::int64_t j = 0; j < columns; ++j) {
+        for (std::int64_t i = 0; i < rows; ++i) here.push_back(c(row + i, column + j));
+      }
+      EXPECT_TRUE(bits_of(here) == bits) << rows << " x " << columns << " from " << row << ", " << column;
+    }
+  }
+}
+
+// Of a batch every entry takes its own rung.
+TEST(DeviceTerms, EntriesOfABatchTakeTheirOwnRungs) {
+  GemmCase test{.m = 150, .n = 140, .k = 500, .batch = 4, .policy = "emulate"};
+  GemmDataOf<float> data(test);
+  data.a(1)(3, 7) = 0x1p-60F;   // bf16x6
+  data.a(2)(3, 7) = 0x1p-125F;  // beyond its window too
+  const Handle handle;
+  DeviceGemm<float>(data).run_well(handle);
+  const json report = handle.report();
+  ASSERT_EQ(report["rungs"].size(), 3U) << report;
+  EXPECT_EQ(report["rungs"][0]["entries"], 2) << report;
+  EXPECT_EQ(report["rungs"][1]["entries"], 1) << report;
+  EXPECT_EQ(report["rungs"][2]["entries"], 1) << report;
+  expect_accurate(data, static_cast<double>(test.k) + 8);
+}
+
+}  // namespace
+}  // namespace kintsugi::test
