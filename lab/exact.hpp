@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "arith/exact_sum.hpp"
 #include "base/view.hpp"
+#include "formats/double_double.hpp"
 
 namespace kintsugi::lab {
 
@@ -14,13 +16,16 @@ using core::Scaled;
 
 // What C = alpha A B + beta C0 is made of. Views are of op(A) and op(B): a transpose is other
 // strides. FACTS section 8 holds: with alpha = 0 or k = 0, A and B are not read; with beta = 0,
-// C0 is not read (data may be null). Scalars are given as doubles, which hold floats exactly.
+// C0 is not read (data may be null). Scalars are given as doubles, which hold floats exactly, or as double-double numbers.
+template <class T>
+using ScalarOf = std::conditional_t<core::is_double_double<T>, core::DoubleDouble, double>;
+
 template <class T>
 struct Product {
   core::MatrixView<const T> a;  // (m,k)
   core::MatrixView<const T> b;  // (k,n)
-  double alpha = 1;
-  double beta = 0;
+  ScalarOf<T> alpha = 1;
+  ScalarOf<T> beta = 0;
   core::MatrixView<const T> c0 = {};  // (m,n)
   // Of a complex product, whose parts are columns 2j and 2j + 1 (base/embedding.hpp): the imaginary parts of its
   // scalars. An entry then gets the other part's AB and C0 times these, negative in the real parts' columns.
@@ -45,7 +50,8 @@ struct ExactEntry {
 template <class T>
 class EntryReference {
  public:
-  EntryReference(const T* row, const T* column, std::int64_t count, double alpha, double beta, double c0);
+  EntryReference(const T* row, const T* column, std::int64_t count, ScalarOf<T> alpha, ScalarOf<T> beta,
+                 ScalarOf<T> c0);
 
   // The sum of two entries' products.
   EntryReference& operator+=(const EntryReference& other);

@@ -230,6 +230,65 @@ void fill(const Distribution& distribution, Side side, std::uint64_t seed, core:
   }
 }
 
+namespace {
+
+using core::DoubleDouble;
+
+// Low words: up to half of the last place of high, an eighth of them zero, an eighth far below.
+double low_word(double high, Random& random) {
+  if (high == 0 || !core::is_finite(high)) return 0;
+  const std::int64_t kind = random.integer(0, 7);
+  const double half_place = std::ldexp(1.0, std::max(std::ilogb(high), -1022) - 53);
+  const double low = random.symmetric() * half_place;
+  if (kind == 0) return 0;
+  return kind == 1 ? std::ldexp(low, -static_cast<int>(random.integer(1, 120))) : low;
+}
+
+bool has_one_word(DistributionKind kind) {
+  return kind == DistributionKind::integer || kind == DistributionKind::power_of_two ||
+         kind == DistributionKind::powers_of_two;
+}
+
+// Of pairs that cancel, as fill_cancellation says: the low words cancel too.
+void cancel_low_words(int bits, const Vector<DoubleDouble>& vector, Random& random) {
+  for (std::int64_t l = 1; l < vector.length; l += 2) {
+    const DoubleDouble before = vector[l - 1];
+    if (vector.side == Side::a) {
+      vector[l] = before;
+    } else if (bits >= std::numeric_limits<double>::digits) {
+      const double change = std::ldexp(random.flip() ? 1 + random.unit() : -1 - random.unit(), -bits);
+      vector[l] = core::normalised({-before.hi, before.hi * change - before.lo});
+    }
+  }
+}
+
+void fill_low_words(const Distribution& distribution, const Vector<DoubleDouble>& vector, Random& random) {
+  for (std::int64_t l = 0; l < vector.length; ++l) {
+    const double high = vector[l].hi;
+    vector[l] = core::normalised({high, has_one_word(distribution.kind) ? 0 : low_word(high, random)});
+  }
+  if (distribution.kind == DistributionKind::cancellation)
+    cancel_low_words(static_cast<int>(std::min(distribution.parameter, 4000.0)), vector, random);
+}
+
+}  // namespace
+
+template <>
+void fill(const Distribution& distribution, Side side, std::uint64_t seed,
+          core::MatrixView<DoubleDouble> matrix) {
+  fill<double>(distribution, side, seed,
+               {reinterpret_cast<double*>(matrix.data), matrix.rows, matrix.columns, 2 * matrix.row_stride,
+                2 * matrix.column_stride});
+  const auto vectors = side == Side::a ? matrix : matrix.transposed();
+  const bool one_matrix = side == Side::a || distribution.kind == DistributionKind::gram_diagonal;
+  for (std::int64_t v = 0; v < vectors.rows; ++v) {
+    Random random(mix_bits(seed + 104729) + (one_matrix ? 0 : 1), static_cast<std::uint64_t>(v));
+    const Vector<DoubleDouble> vector{
+        vectors.data + v * vectors.row_stride, vectors.column_stride, vectors.columns, v, vectors.rows, side};
+    fill_low_words(distribution, vector, random);
+  }
+}
+
 template void fill(const Distribution&, Side, std::uint64_t, core::MatrixView<float>);
 template void fill(const Distribution&, Side, std::uint64_t, core::MatrixView<double>);
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/view.hpp"
+#include "formats/double_double.hpp"
 
 namespace kintsugi::lab {
 
@@ -88,6 +89,12 @@ const std::vector<std::string>& distribution_forms();
 // type cannot hold what was asked for (float's exponents: -126...127).
 template <class T>
 void fill(const Distribution& distribution, Side side, std::uint64_t seed, core::MatrixView<T> matrix);
+
+// Double-double numbers: hi as above, lo up to half of its last place, an eighth of them zero and an eighth far below;
+// zero where the distribution names integers or powers of two. Where elements cancel, both words do.
+template <>
+void fill(const Distribution& distribution, Side side, std::uint64_t seed,
+          core::MatrixView<core::DoubleDouble> matrix);
 
 extern template void fill(const Distribution&, Side, std::uint64_t, core::MatrixView<float>);
 extern template void fill(const Distribution&, Side, std::uint64_t, core::MatrixView<double>);

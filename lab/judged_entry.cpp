@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 namespace kintsugi::lab {
 namespace {
@@ -13,7 +14,16 @@ template <class T>
 struct TypeTraits {
   static constexpr int precision = std::numeric_limits<T>::digits;
   static constexpr int smallest_normal_exponent = std::numeric_limits<T>::min_exponent - 1;
+  static constexpr double smallest = static_cast<double>(std::numeric_limits<T>::denorm_min());
 };
+// lo is at most half of hi's last place, and has 53 bits there.
+template <>
+struct TypeTraits<core::DoubleDouble> : TypeTraits<double> {
+  static constexpr int precision = 107;
+};
+
+template <class T>
+using LastWord = std::conditional_t<core::is_double_double<T>, double, T>;
 
 long double squared(const Scaled& x) {
   const long double value = std::ldexp(static_cast<long double>(x.fraction), static_cast<int>(x.exponent));
@@ -24,12 +34,21 @@ bool same_special(double a, double b) {
   return (std::isnan(a) && std::isnan(b)) || (std::isinf(a) && a == b);
 }
 
+template <class T>
+bool is_same_number(const T& x, const T& y) {
+  if constexpr (core::is_double_double<T>) {
+    return core::normalised(x) == y;
+  } else {
+    return x == y;
+  }
+}
+
 // R or C is NaN or infinite, or R overflows C's type.
 template <class T>
 void judge_special(const EntryReference<T>& reference, Judged& judged) {
   EntryError& entry = judged.entry;
   judged.special_reference = !reference.sum().is_finite();
-  const double rounded = static_cast<double>(reference.rounded());
+  const double rounded = core::leading_part(reference.rounded());
   if (same_special(rounded, entry.computed)) {
     judged.correctly_rounded = true;
     judged.overflowed = !judged.special_reference;
@@ -52,18 +71,20 @@ void judge_finite(const EntryReference<T>& reference, T computed, double bound, 
   const Scaled error = error_sum.to_scaled();
   const Scaled exact = reference.sum().to_scaled();
   entry.error = error_sum.to_double();
-  judged.correctly_rounded = computed == reference.rounded();
+  judged.correctly_rounded = is_same_number(computed, reference.rounded());
   judged.zero_reference = exact.fraction == 0;
   std::int64_t last_place = TypeTraits<T>::smallest_normal_exponent;
+  constexpr std::int64_t least_place =
+      TypeTraits<T>::smallest_normal_exponent - std::numeric_limits<LastWord<T>>::digits + 1;
   if (judged.zero_reference) {
     entry.relative = error.fraction == 0 ? 0 : infinity;
   } else {
     entry.relative = magnitude_ratio(error, exact);
     last_place = std::max(last_place, reference.sum().exponent());
   }
-  last_place -= TypeTraits<T>::precision - 1;
+  last_place = std::max(last_place - (TypeTraits<T>::precision - 1), least_place);
   entry.ulp = magnitude_ratio(error, {0.5, last_place + 1});
-  const double allowed = bound * entry.absolute + static_cast<double>(std::numeric_limits<T>::denorm_min());
+  const double allowed = bound * entry.absolute + TypeTraits<T>::smallest;
   judged.within_bound = std::fabs(entry.error) <= allowed;
   judged.error_square = squared(error);
   judged.exact_square = squared(exact);
@@ -75,10 +96,10 @@ template <class T>
 Judged judge(const EntryReference<T>& reference, T computed, double bound) {
   Judged judged;
   const ExactEntry exact = reference.entry();
-  judged.entry.computed = static_cast<double>(computed);
+  judged.entry.computed = core::leading_part(computed);
   judged.entry.exact = exact.value;
   judged.entry.absolute = exact.absolute;
-  if (!std::isfinite(computed) || !reference.sum().is_finite()) {
+  if (!core::is_finite(judged.entry.computed) || !reference.sum().is_finite()) {
     judge_special(reference, judged);
   } else {
     judge_finite(reference, computed, bound, judged);
@@ -95,5 +116,6 @@ double componentwise(const Judged& judged) {
 
 template Judged judge(const EntryReference<float>&, float, double);
 template Judged judge(const EntryReference<double>&, double, double);
+template Judged judge(const EntryReference<core::DoubleDouble>&, core::DoubleDouble, double);
 
 }  // namespace kintsugi::lab

@@ -26,5 +26,6 @@ double componentwise(const Judged& judged);
 
 extern template Judged judge(const EntryReference<float>&, float, double);
 extern template Judged judge(const EntryReference<double>&, double, double);
+extern template Judged judge(const EntryReference<core::DoubleDouble>&, core::DoubleDouble, double);
 
 }  // namespace kintsugi::lab

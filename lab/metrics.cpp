@@ -179,7 +179,7 @@ void check_tile(const Inputs<T>& in, const Selection& selection, std::int64_t ti
     judged.entry.j = j;
     add_entry(judged, partial);
     if (in.native.data != nullptr)
-      add_native(judged.entry.computed, static_cast<double>(in.native(i, j)), partial);
+      add_native(judged.entry.computed, core::leading_part(in.native(i, j)), partial);
     if (in.keep_entries) partial.entries.push_back(judged.entry);
   }
 }
@@ -257,7 +257,8 @@ std::vector<Partial> make_partials(const Selection& selection, bool keep_entries
 
 template <class T>
 double contract_bound(std::int64_t k) {
-  return static_cast<double>(k + 8) * std::ldexp(1.0, -std::numeric_limits<T>::digits);
+  constexpr int bits = core::is_double_double<T> ? 104 : std::numeric_limits<T>::digits;
+  return static_cast<double>(k + 8) * std::ldexp(1.0, -bits);
 }
 
 template <class T>
@@ -334,6 +335,9 @@ ErrorReport ExactReference<T>::measure(MatrixView<const T> c, MatrixView<const T
 
 template class ExactReference<float>;
 template class ExactReference<double>;
+template class ExactReference<core::DoubleDouble>;
+template ErrorReport measure_errors(const Product<core::DoubleDouble>&, MatrixView<const core::DoubleDouble>,
+                                    MatrixView<const core::DoubleDouble>, const CheckOptions&);
 template ErrorReport measure_errors(const Product<float>&, MatrixView<const float>, MatrixView<const float>,
                                     const CheckOptions&);
 template ErrorReport measure_errors(const Product<double>&, MatrixView<const double>,
