@@ -98,7 +98,7 @@ TEST(Checked, PowersOfTwoAlongKChangeNoBits) {
 }
 
 TEST(Checked, BitsDependOnNothingButTheOperands) {
-  for (const char* distribution : {"phi:3", "gram-diagonal:400"}) {
+  for (const char* distribution : a_part_of({"phi:3", "gram-diagonal:400"})) {
     GemmCase test = emulated(300, 140, 50, distribution);
     test.threads = 1;
     DoubleData whole(test);
@@ -145,7 +145,7 @@ void expect_bits_of_other_environments(const std::string& scheme) {
 
 TEST(Checked, HelpersOfAnotherEnvironmentKeepTheBits) {
   for (const char* scheme :
-       {"", "ozaki2", "ozaki-int8", "int52", "ozaki-fp16:mode=cr", "ozaki-fp16:mode=dp"}) {
+       a_part_of({"", "ozaki2", "ozaki-int8", "int52", "ozaki-fp16:mode=cr", "ozaki-fp16:mode=dp"})) {
     expect_bits_of_other_environments<double>(scheme);
     expect_bits_of_other_environments<float>(scheme);
   }

@@ -254,7 +254,7 @@ TEST(DoubleDoubleGemm, AnyPairCountsAsItsSum) {
 // Every rung, engine, number of threads and block; native too.
 TEST(DoubleDoubleGemm, BitsAreTheSameEverywhere) {
   if (!has_cpu_engine()) GTEST_SKIP() << "one engine";
-  for (const char* distribution : {"phi:1", "cancellation:80", "span:300"}) {
+  for (const char* distribution : a_part_of({"phi:1", "cancellation:80", "span:300"})) {
     for (const auto& [policy, accuracy] :
          {std::pair{"native", "dd"}, std::pair{"emulate", "dd"}, std::pair{"auto", "exact"}}) {
       GemmCase test{.m = 150,

@@ -57,7 +57,7 @@ TEST_P(Doubles, StayWithinTheBound) {
 }
 
 TEST_P(Doubles, ThreadsBlockingBatchAndPreparedOperandsKeepTheBits) {
-  GemmCase test = base(200, 140, thorough ? 70 : 5);
+  GemmCase test = base(200, thorough ? 140 : 8, thorough ? 70 : 5);
   test.threads = 1;
   DoubleData whole(test);
   whole.run_well();

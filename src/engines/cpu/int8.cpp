@@ -1,5 +1,10 @@
 #include "engines/cpu/int8.hpp"
 
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -13,14 +18,33 @@ namespace kintsugi::core {
 
 namespace {
 
-constexpr std::int64_t tile = int8_tile;
-static_assert(Slices::vector_multiple % tile == 0);
-constexpr std::int64_t tile_entries = tile * tile;
+// A tile of sums: those of `rows` x `columns` entries from (row, column) on, columns `stride` apart.
+struct Tile {
+  std::int64_t row;
+  std::int64_t column;
+  std::int64_t rows;
+  std::int64_t columns;
+  std::int64_t stride;
+  std::uint32_t* sums;
+};
+
+#if defined(__x86_64__) && defined(__linux__)
+// Linux lets a process have AMX's registers when it asks for them; it refuses where a signal's stack is too small.
+bool may_use_tiles() {
+  constexpr long request_permission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long tile_data = 18;               // XFEATURE_XTILEDATA
+  return __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-int8") &&
+         __builtin_cpu_supports("avx512bw") && syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+}
+#endif
 
 std::vector<const Int8Kernels*> find_families() {
   std::vector<const Int8Kernels*> families;
 #if defined(__x86_64__)
   __builtin_cpu_init();
+#if defined(__linux__)
+  if (may_use_tiles()) families.push_back(&int8_amx);
+#endif
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512vnni")) {
     families.push_back(&int8_avx512);
@@ -30,19 +54,18 @@ std::vector<const Int8Kernels*> find_families() {
   return families;
 }
 
-// One tile of a group's int32 accumulators over inner indices begin ... end - 1.
-void add_terms(const Multiplication& task, const Int8Kernels& kernels, int group, std::int64_t row,
-               std::int64_t column, std::int64_t begin, std::int64_t end, std::byte* packed,
-               std::uint32_t* inside) {
+// A group's int32 accumulators over inner indices begin ... end - 1.
+void add_terms(const Multiplication& task, const Int8Kernels& kernels, int group, const Tile& tile,
+               std::int64_t begin, std::int64_t end, std::byte* packed) {
   for (const Term& term : task.schedule->terms) {
     if (term.group != group) continue;
-    const Int8Block block{task.a.vector<std::int8_t>(term.a, row) + begin,
-                          task.b.vector<std::int8_t>(term.b, column) + begin,
+    const Int8Block block{task.a.vector<std::int8_t>(term.a, tile.row) + begin,
+                          task.b.vector<std::int8_t>(term.b, tile.column) + begin,
                           task.a.vector_stride(),
-                          std::min(tile, task.sums.rows - row),
-                          std::min(tile, task.sums.columns - column),
+                          tile.rows,
+                          tile.columns,
                           end - begin};
-    kernels.add_product(block, packed, inside);
+    kernels.add_product(block, packed, tile.sums);
   }
 }
 
@@ -59,25 +82,19 @@ KINTSUGI_VECTORISED void reduce_sums(const std::uint32_t* sums, std::int64_t cou
   }
 }
 
-// What of the tile lies inside the sums leaves into them, as residues or as integers.
-void leave_reduced(const Accumulators& sums, int group, std::int32_t modulus, std::int64_t row,
-                   std::int64_t column, bool first, const std::uint32_t* inside) {
-  const std::int64_t rows = std::min(tile, sums.rows - row);
-  const std::int64_t columns = std::min(tile, sums.columns - column);
-  for (std::int64_t j = 0; j < columns; ++j) {
-    reduce_sums(inside + j * tile, rows, modulus, first,
-                sums.group<std::uint8_t>(group) + row + (column + j) * sums.rows);
+// The tile leaves into the sums, as residues or as integers.
+void leave_reduced(const Accumulators& sums, int group, std::int32_t modulus, const Tile& tile, bool first) {
+  for (std::int64_t j = 0; j < tile.columns; ++j) {
+    reduce_sums(tile.sums + j * tile.stride, tile.rows, modulus, first,
+                sums.group<std::uint8_t>(group) + tile.row + (tile.column + j) * sums.rows);
   }
 }
 
-void leave_engine(const Accumulators& sums, int group, std::int64_t row, std::int64_t column, bool first,
-                  const std::uint32_t* inside) {
-  const std::int64_t rows = std::min(tile, sums.rows - row);
-  const std::int64_t columns = std::min(tile, sums.columns - column);
-  for (std::int64_t j = 0; j < columns; ++j) {
-    std::int64_t* outside = sums.group<std::int64_t>(group) + row + (column + j) * sums.rows;
-    const std::uint32_t* source = inside + j * tile;
-    for (std::int64_t i = 0; i < rows; ++i) {
+void leave_engine(const Accumulators& sums, int group, const Tile& tile, bool first) {
+  for (std::int64_t j = 0; j < tile.columns; ++j) {
+    std::int64_t* outside = sums.group<std::int64_t>(group) + tile.row + (tile.column + j) * sums.rows;
+    const std::uint32_t* source = tile.sums + j * tile.stride;
+    for (std::int64_t i = 0; i < tile.rows; ++i) {
       const auto sum = static_cast<std::int32_t>(source[i]);
       outside[i] = first ? sum : outside[i] + sum;
     }
@@ -85,23 +102,35 @@ void leave_engine(const Accumulators& sums, int group, std::int64_t row, std::in
 }
 
 // The schedule for one tile of C, as in schedule/schedule.hpp.
-void multiply_tile(const Multiplication& task, const Int8Kernels& kernels, std::int64_t row,
-                   std::int64_t column, std::byte* scratch) {
-  auto* inside = reinterpret_cast<std::uint32_t*>(scratch);
-  std::byte* packed = scratch + tile_entries * sizeof(std::uint32_t);
+void multiply_tile(const Multiplication& task, const Int8Kernels& kernels, const Tile& tile,
+                   std::byte* packed) {
   const std::int64_t k = task.a.vector_stride();  // zeros up to there
   const std::int64_t block = task.schedule->block_length(k);
   for (int g = 0; g < task.schedule->groups; ++g) {
     for (std::int64_t begin = 0; begin < k; begin += block) {
-      std::fill_n(inside, tile_entries, 0U);
-      add_terms(task, kernels, g, row, column, begin, std::min(k, begin + block), packed, inside);
+      for (std::int64_t j = 0; j < tile.columns; ++j) std::fill_n(tile.sums + j * tile.stride, tile.rows, 0U);
+      add_terms(task, kernels, g, tile, begin, std::min(k, begin + block), packed);
       if (task.sums.type == SumType::residue) {
-        leave_reduced(task.sums, g, task.schedule->group_moduli[g], row, column, begin == 0, inside);
+        leave_reduced(task.sums, g, task.schedule->group_moduli[g], tile, begin == 0);
       } else {
-        leave_engine(task.sums, g, row, column, begin == 0, inside);
+        leave_engine(task.sums, g, tile, begin == 0);
       }
     }
   }
+}
+
+// Large tiles are read seldom, but every thread must have some.
+std::int64_t tile_edge(const Int8Kernels& kernels, const Accumulators& sums, int threads) {
+  std::int64_t edge = kernels.tile;
+  while (edge > Slices::vector_multiple && threads > 1 &&
+         divide_up(sums.rows, edge) * divide_up(sums.columns, edge) < 4 * threads) {
+    edge /= 2;
+  }
+  return edge;
+}
+
+std::size_t sums_bytes(const Int8Kernels& kernels) {
+  return static_cast<std::size_t>(kernels.tile * kernels.tile) * sizeof(std::uint32_t);
 }
 
 }  // namespace
@@ -117,12 +146,13 @@ const KernelChoice<Int8Kernels>& int8_choice() {
 }
 
 std::size_t int8_worker_bytes(const Int8Kernels& kernels) {
-  return aligned_size(tile_entries * sizeof(std::uint32_t) + kernels.packed_bytes);
+  return aligned_size(sums_bytes(kernels) + kernels.packed_bytes);
 }
 
 void multiply_int8(const Multiplication& task, const Int8Kernels& kernels) {
-  const std::int64_t tile_rows = divide_up(task.sums.rows, tile);
-  const std::int64_t tiles = tile_rows * divide_up(task.sums.columns, tile);
+  const std::int64_t edge = tile_edge(kernels, task.sums, task.threads);
+  const std::int64_t tile_rows = divide_up(task.sums.rows, edge);
+  const std::int64_t tiles = tile_rows * divide_up(task.sums.columns, edge);
   const std::size_t scratch_of_worker = int8_worker_bytes(kernels);
   const int workers = workers_for(tiles, task.threads);
 #pragma omp parallel for num_threads(workers) schedule(static, 1)
@@ -130,7 +160,15 @@ void multiply_int8(const Multiplication& task, const Int8Kernels& kernels) {
     const FloatingEnvironment environment;  // residues of sums are rounded in double
     std::byte* scratch = task.scratch + static_cast<std::size_t>(worker) * scratch_of_worker;
     for (std::int64_t index = worker; index < tiles; index += workers) {
-      multiply_tile(task, kernels, index % tile_rows * tile, index / tile_rows * tile, scratch);
+      const std::int64_t row = index % tile_rows * edge;
+      const std::int64_t column = index / tile_rows * edge;
+      const Tile tile{row,
+                      column,
+                      std::min(edge, task.sums.rows - row),
+                      std::min(edge, task.sums.columns - column),
+                      kernels.tile,
+                      reinterpret_cast<std::uint32_t*>(scratch)};
+      multiply_tile(task, kernels, tile, scratch + sums_bytes(kernels));
     }
   }
 }

@@ -3,19 +3,18 @@
 //   sum_p a_p b_p = sum_p (a_p + 128) b_p - 128 sum_p b_p.
 #if defined(__x86_64__)
 
-#include <immintrin.h>
-
 #include "engines/cpu/int8_kernels.hpp"
+#include "engines/cpu/int8_panels.hpp"
 
 namespace kintsugi::core {
 
 namespace {
 
-// A panel: 16 vectors interleaved by groups of four k, one group of all 16 a register.
-constexpr std::int64_t lanes = 16;
-constexpr std::int64_t group = 4;
-constexpr std::int64_t chunk = 64;  // k read at once from one vector
-constexpr std::int64_t panels = int8_tile / lanes;
+constexpr std::int64_t lanes = int8_lanes;
+constexpr std::int64_t group = int8_group;
+constexpr std::int64_t chunk = int8_chunk;
+constexpr std::int64_t tile = 128;
+constexpr std::int64_t panels = tile / lanes;
 
 // k that is packed at once. Four panels of a, 16 KiB, stay in the L1 cache while all columns of b pass.
 constexpr std::int64_t k_packed = 512;
@@ -24,53 +23,6 @@ constexpr std::int64_t panel_bytes = lanes * k_packed;
 // Sums held in registers: 4 x 4 of 16, more than the latency of VPDPBUSD times its rate.
 constexpr std::int64_t block_panels = 4;
 constexpr std::int64_t block_columns = 4;
-
-// Swaps the halves of pairs of registers: one step of a transposition of 32-bit elements.
-inline void transpose_quads(__m512i* rows) {
-#pragma GCC unroll 4
-  for (int i = 0; i < 16; i += 4) {
-    const __m512i t0 = _mm512_unpacklo_epi32(rows[i], rows[i + 1]);
-    const __m512i t1 = _mm512_unpackhi_epi32(rows[i], rows[i + 1]);
-    const __m512i t2 = _mm512_unpacklo_epi32(rows[i + 2], rows[i + 3]);
-    const __m512i t3 = _mm512_unpackhi_epi32(rows[i + 2], rows[i + 3]);
-    rows[i] = _mm512_unpacklo_epi64(t0, t2);
-    rows[i + 1] = _mm512_unpackhi_epi64(t0, t2);
-    rows[i + 2] = _mm512_unpacklo_epi64(t1, t3);
-    rows[i + 3] = _mm512_unpackhi_epi64(t1, t3);
-  }
-}
-
-// After transpose_quads, 128-bit lane l of row 4 v + g holds vectors 4 v ... 4 v + 3 of group 4 l + g.
-inline void store_groups(const __m512i* rows, std::byte* target) {
-#pragma GCC unroll 4
-  for (int g = 0; g < 4; ++g) {
-    const __m512i t0 = _mm512_shuffle_i32x4(rows[g], rows[g + 4], 0x44);
-    const __m512i t1 = _mm512_shuffle_i32x4(rows[g], rows[g + 4], 0xee);
-    const __m512i t2 = _mm512_shuffle_i32x4(rows[g + 8], rows[g + 12], 0x44);
-    const __m512i t3 = _mm512_shuffle_i32x4(rows[g + 8], rows[g + 12], 0xee);
-    _mm512_storeu_si512(target + (g + 0) * chunk, _mm512_shuffle_i32x4(t0, t2, 0x88));
-    _mm512_storeu_si512(target + (g + 4) * chunk, _mm512_shuffle_i32x4(t0, t2, 0xdd));
-    _mm512_storeu_si512(target + (g + 8) * chunk, _mm512_shuffle_i32x4(t1, t3, 0x88));
-    _mm512_storeu_si512(target + (g + 12) * chunk, _mm512_shuffle_i32x4(t1, t3, 0xdd));
-  }
-}
-
-// One panel of `length` <= k_packed elements; beyond them zeros, which no shift has met.
-void pack_panel(const std::int8_t* vectors, std::int64_t stride, std::int64_t length, __m512i shift,
-                std::byte* panel) {
-  for (std::int64_t p = 0; p < length; p += chunk) {
-    const std::int64_t left = length - p;
-    const __mmask64 inside = left >= chunk ? ~__mmask64{0} : (__mmask64{1} << left) - 1;
-    __m512i rows[lanes];
-#pragma GCC unroll 16
-    for (std::int64_t v = 0; v < lanes; ++v) {
-      const __m512i row = _mm512_maskz_loadu_epi8(inside, vectors + v * stride + p);
-      rows[v] = _mm512_maskz_mov_epi8(inside, _mm512_xor_si512(row, shift));
-    }
-    transpose_quads(rows);
-    store_groups(rows, panel + p * lanes);
-  }
-}
 
 // minus[j] = -128 times the sum of b's vector j.
 void shift_sums(const std::byte* b, std::int64_t columns, std::int64_t groups, std::uint32_t* minus) {
@@ -121,7 +73,7 @@ void add_block(const std::byte* a, const std::byte* b, std::int64_t groups, cons
   for (std::int64_t j = 0; j < block_columns; ++j) {
 #pragma GCC unroll 4
     for (std::int64_t i = 0; i < block_panels; ++i) {
-      std::uint32_t* target = sums + j * int8_tile + i * lanes;
+      std::uint32_t* target = sums + j * tile + i * lanes;
       _mm512_storeu_si512(target, _mm512_add_epi32(_mm512_loadu_si512(target), block[j][i]));
     }
   }
@@ -129,12 +81,12 @@ void add_block(const std::byte* a, const std::byte* b, std::int64_t groups, cons
 
 void add_packed(const std::byte* a, std::int64_t rows, const std::byte* b, std::int64_t columns,
                 std::int64_t groups, std::uint32_t* sums) {
-  alignas(64) std::uint32_t minus[int8_tile];
+  alignas(64) std::uint32_t minus[tile];
   shift_sums(b, columns, groups, minus);
   for (std::int64_t i = 0; i < rows; i += block_panels * lanes) {
     for (std::int64_t j = 0; j < columns; j += block_columns) {
       add_block(a + i / lanes * panel_bytes, b + j / lanes * panel_bytes + j % lanes * group, groups,
-                minus + j, sums + j * int8_tile + i);
+                minus + j, sums + j * tile + i);
     }
   }
 }
@@ -159,7 +111,7 @@ void add_product(const Int8Block& block, std::byte* packed, std::uint32_t* sums)
 
 }  // namespace
 
-const Int8Kernels int8_avx512{"avx512", 3, 2 * panels* panel_bytes, add_product};
+const Int8Kernels int8_avx512{"avx512", 3, tile, 2 * panels* panel_bytes, add_product};
 
 }  // namespace kintsugi::core
 

@@ -8,9 +8,11 @@ namespace kintsugi::core {
 
 namespace {
 
+constexpr std::int64_t tile = 128;
+
 // k that is widened at once: 64 KiB an operand, and sums far below 2^31.
 constexpr std::int64_t k_packed = 256;
-constexpr std::size_t operand_bytes = sizeof(std::int16_t[int8_tile * k_packed]);
+constexpr std::size_t operand_bytes = sizeof(std::int16_t[tile * k_packed]);
 
 // Entries that are summed at once, so that a vector once loaded serves several.
 constexpr std::int64_t block_rows = 2;
@@ -43,14 +45,14 @@ void add_block(const std::int16_t* a, const std::int16_t* b, std::int64_t length
   const std::int32_t block[block_columns][block_rows] = {{s00, s10}, {s01, s11}, {s02, s12}, {s03, s13}};
   for (std::int64_t j = 0; j < block_columns; ++j) {
     for (std::int64_t i = 0; i < block_rows; ++i) {
-      sums[j * int8_tile + i] += static_cast<std::uint32_t>(block[j][i]);
+      sums[j * tile + i] += static_cast<std::uint32_t>(block[j][i]);
     }
   }
 }
 
 void add_product(const Int8Block& block, std::byte* packed, std::uint32_t* sums) {
   auto* widened_a = reinterpret_cast<std::int16_t*>(packed);
-  auto* widened_b = widened_a + int8_tile * k_packed;
+  auto* widened_b = widened_a + tile * k_packed;
   const std::int64_t rows = (block.rows + block_rows - 1) / block_rows * block_rows;
   const std::int64_t columns = (block.columns + block_columns - 1) / block_columns * block_columns;
   for (std::int64_t p = 0; p < block.length; p += k_packed) {
@@ -59,7 +61,7 @@ void add_product(const Int8Block& block, std::byte* packed, std::uint32_t* sums)
     widen(block.b + p, block.stride, columns, part, widened_b);
     for (std::int64_t j = 0; j < columns; j += block_columns) {
       for (std::int64_t i = 0; i < rows; i += block_rows) {
-        add_block(widened_a + i * k_packed, widened_b + j * k_packed, part, sums + j * int8_tile + i);
+        add_block(widened_a + i * k_packed, widened_b + j * k_packed, part, sums + j * tile + i);
       }
     }
   }
@@ -67,6 +69,6 @@ void add_product(const Int8Block& block, std::byte* packed, std::uint32_t* sums)
 
 }  // namespace
 
-const Int8Kernels int8_generic{"generic", 0.5, 2 * operand_bytes, add_product};
+const Int8Kernels int8_generic{"generic", 0.5, tile, 2 * operand_bytes, add_product};
 
 }  // namespace kintsugi::core

@@ -45,6 +45,27 @@ __attribute__((target("avx512f"))) void register_resident(long rounds) {
   }
 }
 
+// Eight tiles of 16 rows of 64 bytes, as LDTILECFG reads them.
+struct alignas(64) TileShapes {
+  std::uint8_t palette = 1;
+  std::uint8_t reserved[15] = {};
+  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+constexpr TileShapes tile_shapes;
+
+// TDPBSSD on registers alone, four independent tiles of sums.
+__attribute__((target("amx-tile,amx-int8"))) void tiles_resident(long rounds) {
+  _tile_loadconfig(&tile_shapes);
+  for (long round = 0; round < rounds; ++round) {
+    _tile_dpbssd(0, 6, 4);
+    _tile_dpbssd(1, 6, 5);
+    _tile_dpbssd(2, 7, 4);
+    _tile_dpbssd(3, 7, 5);
+  }
+  _tile_release();
+}
+
 void print_int8(std::int64_t size, int threads) {
   const Schedule schedule = make_schedule(single_product);
   Slices slices = make_slices(int8, SliceStorage::packed, 1, size, size);
@@ -77,6 +98,11 @@ int main(int count, char** words) {
     constexpr long rounds = 20'000'000;
     fmt::print("VPDPBUSD on registers: {:.0f} GOP/s\n",
                best_rate(16.0 * 128 * rounds, [] { register_resident(rounds); }));
+  }
+  if (int8_families().front() == &int8_amx) {
+    constexpr long rounds = 20'000'000;
+    fmt::print("TDPBSSD on registers: {:.0f} GOP/s\n",
+               best_rate(4.0 * 2 * 16 * 16 * 64 * rounds, [] { tiles_resident(rounds); }));
   }
   print_int8(count > 1 ? std::atol(words[1]) : 2048, count > 2 ? std::atoi(words[2]) : 1);
 }
