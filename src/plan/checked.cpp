@@ -4,6 +4,7 @@
 
 #include "arith/residue_scale.hpp"
 #include "plan/bound.hpp"
+#include "plan/expected_times.hpp"
 #include "plan/schemes/ozaki2.hpp"
 #include "recombine/exact_sums.hpp"
 #include "recombine/proofs.hpp"
@@ -16,8 +17,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// The share of a block's entries that a superaccumulator may take: its products take about as much longer than those
-// of a wider rung. Of double-double entries, each product is four.
+// The share of all entries that may stay unproved for a rung to be taken. Which rung it is decides bits, so no engine's
+// speed may count. Of double-double entries, each product is four.
 template <class T>
 constexpr std::int64_t share = is_double_double<T> ? 64 : 16;
 
@@ -38,7 +39,7 @@ class CheckedRun {
   CheckedRun(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b, const Operands& operands,
              const MatrixView<T>& c, Workspace& workspace)
       : plan_(plan), blocking_(blocking), a_(a), b_(b), alpha_(scalar<T>(operands.alpha)),
-        beta_(scalar<T>(operands.beta)), c_(c) {
+        beta_(scalar<T>(operands.beta)), c_(c), exact_sum_(expected_exact_sum(plan.problem)) {
     margins_a_ = take<RoundingMargin>(plan.problem.m, workspace);
     margins_b_ = take<RoundingMargin>(plan.problem.vectors_b(), workspace);
     inner_a_ = take<InnerRange>(plan.problem.products(), workspace);
@@ -131,14 +132,35 @@ class CheckedRun {
     return last;
   }
 
+  // The quickest on a tile, by what it leaves open there; the last is the superaccumulator.
   std::size_t find_first_rung() {
     const Part tile{0, 0, std::min(first_tile, c_.rows), std::min(first_tile, c_.columns)};
-    for (std::size_t r = 0; r + 1 < plan_.rungs.size(); ++r) {
+    const auto entries = static_cast<double>(tile.entries());
+    std::size_t quickest = plan_.rungs.size() - 1;
+    double least = entries * exact_sum_;
+    for (std::size_t r = 0; r + 1 < plan_.rungs.size() && entries * products_time(r) < least; ++r) {
       use_rung(r);
       std::fill_n(open_, tile.entries(), EntryCheck::open);
-      if (multiply(r, tile, 0, false) * share<T> <= tile.entries()) return r;
+      const auto open = static_cast<double>(multiply(r, tile, 0, false));
+      const double time = entries * products_time(r) + open * exact_sum_;
+      if (time < least) {
+        quickest = r;
+        least = time;
+      }
     }
-    return plan_.rungs.size() - 1;
+    return quickest;
+  }
+
+  // Of an entry, by the rung's residues.
+  double products_time(std::size_t r) const {
+    return static_cast<double>(programs_[r].schedule.terms.size()) *
+           expected_term(*plan_.engine, programs_[r], plan_.problem);
+  }
+
+  // Every rung gives the same bits of an entry that it shows, so time alone decides: whether what is open is worth
+  // all products of a wider rung.
+  bool is_worth(std::size_t r, std::int64_t open, const Part& part) const {
+    return static_cast<double>(open) * exact_sum_ > static_cast<double>(part.entries()) * products_time(r);
   }
 
   // Scales, margins and memory of a rung; of all vectors, since a block's neighbours need them too.
@@ -174,7 +196,7 @@ class CheckedRun {
     }
     const std::int64_t open = multiply(first, part, plan_.contract.checked_coefficient, true);
     std::int64_t left = open;
-    for (std::size_t r = first + 1; r + 1 < plan_.rungs.size() && part.entries() < left * share<T>; ++r) {
+    for (std::size_t r = first + 1; r + 1 < plan_.rungs.size() && is_worth(r, left, part); ++r) {
       use_rung(r);
       left = multiply(r, part, 0, true);
     }
@@ -255,6 +277,7 @@ class CheckedRun {
   std::span<double> factors_b_;
   std::span<RoundingMargin> margins_a_;
   std::span<RoundingMargin> margins_b_;
+  double exact_sum_;              // the expected time of an entry by the superaccumulator
   std::uint8_t* open_ = nullptr;  // entries of a block that are still to be written
   std::byte* exact_scratch_ = nullptr;
   Workspace* workspace_ = nullptr;

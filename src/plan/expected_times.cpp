@@ -10,6 +10,10 @@ double padded(std::int64_t length, std::int64_t multiple) {
   return static_cast<double>(round_up(length, multiple));
 }
 
+double product_time(const Engine& engine, const Program& program, const StepCosts& costs) {
+  return costs.product > 0 ? costs.product : 1 / engine.relative_rate(program.format().id);
+}
+
 }  // namespace
 
 ExpectedTimes expected_times(const Engine& engine, const Program& program, const Problem& problem) {
@@ -21,7 +25,7 @@ ExpectedTimes expected_times(const Engine& engine, const Program& program, const
   const double columns = program.multiplies_entries() ? 1 : parts;
   const StepCosts costs = engine.step_costs(program.split_a);
   const double elements = parts * (m + columns * n) * k;
-  const double product = costs.product > 0 ? costs.product : 1 / engine.relative_rate(program.format().id);
+  const double product = product_time(engine, program, costs);
   // A basis of complex residues has products of entries, else those of the embedding.
   const double terms =
       static_cast<double>(program.schedule.terms.size()) * (program.multiplies_entries() ? 1 : parts * parts);
@@ -35,6 +39,18 @@ ExpectedTimes expected_times(const Engine& engine, const Program& program, const
   const double width = problem.type == OperandType::f64 ? 2 : 1;
   const double native_products = width * parts * parts * m * n * k;
   return {emulated, native.call + width * parts * (m * k + k * n + m * n) * native.element + native_products};
+}
+
+double expected_term(const Engine& engine, const Program& program, const Problem& problem) {
+  const auto k = static_cast<double>(problem.k);
+  const StepCosts costs = engine.step_costs(program.split_a);
+  const double slices = 1 / static_cast<double>(problem.m) + 1 / static_cast<double>(problem.n);
+  return product_time(engine, program, costs) * k + costs.slice * k * slices + costs.sum;
+}
+
+double expected_exact_sum(const Problem& problem) {
+  const double parts = problem.complex ? 4 : problem.type == OperandType::dd ? 4 : 1;
+  return 700 * parts * static_cast<double>(problem.k);
 }
 
 }  // namespace kintsugi::core

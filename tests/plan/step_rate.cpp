@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/memory.hpp"
 #include "engines/registry.hpp"
 #include "kintsugi/kintsugi.h"
 #include "lab/generators.hpp"
@@ -87,7 +88,7 @@ class Case {
       find_ranges(a, program.split_a, std::span(rows), threads_);
       find_ranges(b, program.split_b, std::span(columns), threads_);
     });
-    std::vector<std::byte> memory_a, memory_b;
+    Block memory_a, memory_b;  // aligned, as a workspace is
     const Slices slices_a = take(program.split_a, engine, shape_.m, memory_a);
     const Slices slices_b = take(program.split_b, engine, shape_.n, memory_b);
     const double split = quickest([&] {
@@ -96,13 +97,14 @@ class Case {
     });
     Accumulators sums = make_accumulators(program.sum_type(engine.reduces_sums()), shape_.m, shape_.n,
                                           program.schedule.sums());
-    std::vector<std::byte> sums_memory(sums.bytes());
-    sums.data = sums_memory.data();
-    std::vector<std::byte> scratch(
-        engine.scratch_bytes(program.schedule, program.format().id, shape_.k, threads_));
+    const Block sums_memory(Allocator{}, sums.bytes());
+    sums.data = static_cast<std::byte*>(sums_memory.pointer());
+    const Block scratch(Allocator{},
+                        engine.scratch_bytes(program.schedule, program.format().id, shape_.k, threads_));
     const Accumulator way = engine.accumulators(program.format().id).front();
     const double multiply = quickest([&] {
-      engine.multiply({&program.schedule, slices_a, slices_b, sums, way, scratch.data(), threads_});
+      engine.multiply({&program.schedule, slices_a, slices_b, sums, way,
+                       static_cast<std::byte*>(scratch.pointer()), threads_});
     });
     const MatrixView<T> c{c_.data(), shape_.m, shape_.n, 1, shape_.m};
     const double recombine = quickest([&] { recombine_sums(program, sums, rows, columns, c); });
@@ -138,12 +140,11 @@ class Case {
  private:
   static constexpr OperandType type = std::is_same_v<T, float> ? OperandType::f32 : OperandType::f64;
 
-  Slices take(const SplitRule& rule, const Engine& engine, std::int64_t vectors,
-              std::vector<std::byte>& memory) const {
+  Slices take(const SplitRule& rule, const Engine& engine, std::int64_t vectors, Block& memory) const {
     Slices slices =
         make_slices(*rule.format, engine.slice_storage(rule.format->id), rule.slices, vectors, shape_.k);
-    memory.resize(slices.bytes());
-    slices.data = memory.data();
+    memory = Block(Allocator{}, slices.bytes());
+    slices.data = static_cast<std::byte*>(memory.pointer());
     return slices;
   }
 

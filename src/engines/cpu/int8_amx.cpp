@@ -13,8 +13,8 @@ constexpr std::int64_t lanes = int8_lanes;
 constexpr std::int64_t chunk = int8_chunk;
 constexpr std::int64_t tile_bytes = lanes * chunk;
 
-// Sums, and what is packed of a and b, 1.5 MiB, stay in the L2 cache.
-constexpr std::int64_t tile = 512;
+// Sums, and what is packed of a and b, half a MiB, stay in the L2 cache. Tiles of 512 are no quicker.
+constexpr std::int64_t tile = 256;
 constexpr std::int64_t panels = tile / lanes;
 
 // k that is packed at once. Two panels of a, 16 KiB, stay in the L1 cache while all of b passes.

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <vector>
 
+#include "base/memory.hpp"
 #include "engines/cpu/int8.hpp"
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
@@ -69,16 +70,18 @@ __attribute__((target("amx-tile,amx-int8"))) void tiles_resident(long rounds) {
 void print_int8(std::int64_t size, int threads) {
   const Schedule schedule = make_schedule(single_product);
   Slices slices = make_slices(int8, SliceStorage::packed, 1, size, size);
-  std::vector<std::byte> memory(slices.bytes());
-  for (std::size_t e = 0; e < memory.size(); ++e) memory[e] = static_cast<std::byte>(lab::mix_bits(e));
-  slices.data = memory.data();
+  const Block memory(Allocator{}, slices.bytes());  // aligned, as a workspace is
+  slices.data = static_cast<std::byte*>(memory.pointer());
+  for (std::size_t e = 0; e < memory.bytes(); ++e) slices.data[e] = static_cast<std::byte>(lab::mix_bits(e));
   Accumulators sums = make_accumulators(SumType::i64, size, size, 1);
-  std::vector<std::byte> sums_memory(sums.bytes());
-  sums.data = sums_memory.data();
+  const Block sums_memory(Allocator{}, sums.bytes());
+  sums.data = static_cast<std::byte*>(sums_memory.pointer());
   const double operations = 2.0 * static_cast<double>(size) * static_cast<double>(size * size);
   for (const Int8Kernels* kernels : int8_families()) {
-    std::vector<std::byte> scratch(static_cast<std::size_t>(threads) * int8_worker_bytes(*kernels));
-    const Multiplication task{&schedule, slices, slices, sums, Accumulator::int32, scratch.data(), threads};
+    const Block scratch(Allocator{}, static_cast<std::size_t>(threads) * int8_worker_bytes(*kernels));
+    const Multiplication task{
+        &schedule, slices, slices, sums, Accumulator::int32, static_cast<std::byte*>(scratch.pointer()),
+        threads};
     fmt::print("int8 {}: {:.0f} GOP/s\n", kernels->name,
                best_rate(operations, [&] { multiply_int8(task, *kernels); }));
   }
