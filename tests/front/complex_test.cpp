@@ -80,7 +80,7 @@ TYPED_TEST(ComplexBits, ThreadsBlocksAndBatchesKeepTheBits) {
   using Entry = std::complex<TypeParam>;
   for (const std::string scheme : a_part_of(
            {"ozaki2", "ozaki-fp16", "ozaki-fp64", std::is_same_v<TypeParam, float> ? "fp16x3" : "split-n"})) {
-    const std::int64_t n = thorough ? 140 : 10;
+    const std::int64_t n = thorough ? 140 : 30;
     GemmCase test{.m = 270, .n = n, .k = 9, .op_b = KINTSUGI_OP_C, .alpha = 0.3, .alpha_im = 0.7};
     test.scheme = scheme;
     test.engine = has_cpu_engine() ? "cpu" : "reference";

@@ -258,7 +258,7 @@ TEST(DoubleDoubleGemm, BitsAreTheSameEverywhere) {
     for (const auto& [policy, accuracy] :
          {std::pair{"native", "dd"}, std::pair{"emulate", "dd"}, std::pair{"auto", "exact"}}) {
       GemmCase test{.m = 150,
-                    .n = 131,
+                    .n = thorough ? 131 : 40,
                     .k = 70,
                     .alpha = 0.3,
                     .beta = -1.7,
@@ -272,7 +272,7 @@ TEST(DoubleDoubleGemm, BitsAreTheSameEverywhere) {
       std::vector<GemmCase> others(3, test);
       others[0].threads = 3;
       others[1].engine = "reference";
-      others[2].workspace_limit = static_cast<std::int64_t>(PlanOf(whole).workspace() * 7 / 10);
+      others[2].workspace_limit = static_cast<std::int64_t>(PlanOf(whole).workspace() * 9 / 10);
       for (const GemmCase& other : others) {
         PairData data(other);
         data.run_well();

@@ -100,7 +100,7 @@ void add_product(const Int8Block& task, std::byte* packed, std::uint32_t* sums) 
 
 }  // namespace
 
-const Int8Kernels int8_amx{"amx", 10, tile, 2 * panels* panel_bytes, add_product};
+const Int8Kernels int8_amx{"amx", 7, tile, 2 * panels* panel_bytes, add_product};
 
 }  // namespace kintsugi::core
 
