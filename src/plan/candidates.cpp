@@ -70,12 +70,18 @@ int significant_bits(OperandType type, bool exact) {
 
 // Bits of the integers that a checked ladder's rungs keep of every vector: enough that a product alone loses no more
 // than the contract of its type (k = 1) or the tolerance allows, and ten and twenty-eight more for rows and columns of
-// wide ranges, where entries that no rung shows are left for the superaccumulator.
-std::array<int, 3> checked_bits(const Plan& plan) {
-  int bits = significant_bits(plan.problem.type, plan.contract.coefficient == 0) + 2;
+// wide ranges, where entries that no rung shows are left for the superaccumulator. Exact results have a rung of fifteen
+// more too, a modulus beside that of ten: of 32 entries that the latter leaves open it leaves one. On devices a stream cannot skip
+// products, so that there is one rung, and entries that it leaves are dear.
+std::vector<int> checked_bits(const Plan& plan) {
+  const bool exact = plan.contract.coefficient == 0;
+  int bits = significant_bits(plan.problem.type, exact) + 2;
   if (plan.contract.coefficient > 0 && !plan.contract.is_of_type())
     bits = std::min(bits, 2 - std::ilogb(plan.contract.coefficient));
-  return {std::max(bits, 2), bits + 10, bits + 28};
+  bits = std::max(bits, 2);
+  if (plan.engine->device() != nullptr) return {bits + 10};
+  if (exact) return {bits, bits + 10, bits + 15, bits + 28};
+  return {bits, bits + 10, bits + 28};
 }
 
 // The program of residues that holds integers of that many bits, by the fewest moduli; nothing where not even all do.
@@ -174,17 +180,13 @@ std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumul
   for (const auto& [rung, coefficient] : proved) {
     if (ladder.empty() || rung.largest_span > ladder.back().largest_span) ladder.push_back(rung);
   }
-  shorten(ladder, *plan.engine, Plan::most_rungs - (native_follows ? 1 : 0), native_follows);
+  shorten(ladder, *plan.engine, DeviceReport::most_rungs - (native_follows ? 1 : 0), native_follows);
   return ladder;
 }
 
 std::vector<Rung> checked_emulations(const Plan& plan, const std::string& accumulator) {
   std::vector<Rung> ladder;
-  std::array<int, 3> all_bits = checked_bits(plan);
-  std::span<const int> bits_of_rungs = all_bits;
-  // A stream cannot skip products, so that there is one rung, and entries that it leaves are dear: the second.
-  if (plan.engine->device() != nullptr) bits_of_rungs = bits_of_rungs.subspan(1, 1);
-  for (const int bits : bits_of_rungs) {
+  for (const int bits : checked_bits(plan)) {
     if (is_few_long_sums(plan.problem)) break;
     const Scheme* scheme = residues_of(bits, plan.problem.products());
     const auto rung = scheme == nullptr ? std::nullopt : offered(plan, *scheme, accumulator);

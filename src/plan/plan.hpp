@@ -60,7 +60,7 @@ struct Blocking {
 };
 
 struct Plan {
-  static constexpr std::size_t most_rungs = 4;
+  static constexpr std::size_t most_rungs = 5;
 
   Problem problem;
   Contract contract;
