@@ -103,7 +103,8 @@ void read_device_report(const Engine& engine, const DeviceReport* device, Report
   engine.device()->synchronize();
   engine.device()->copy_to_host({}, &found, device, sizeof found);
   engine.device()->synchronize(Queue{});
-  for (std::size_t r = 0; r < report.entries.size(); ++r) report.entries[r] += found.entries[r];
+  static_assert(DeviceReport::most_rungs <= Plan::most_rungs);
+  for (std::size_t r = 0; r < DeviceReport::most_rungs; ++r) report.entries[r] += found.entries[r];
   report.entries_scaled += found.scaled;
   report.entries_unreachable += found.unreachable;
   report.entries_with_special_values += found.special;
