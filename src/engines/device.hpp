@@ -318,8 +318,6 @@ class DeviceEngine {
   virtual void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                                  const DeviceCheck& check, const DeviceTile& tile,
                                  const DeviceOpenEntries& open) const = 0;
-  // Whether multiply_exactly() and recombine_checked() are offered.
-  virtual bool sums_exactly() const = 0;
   // Every entry summed exactly and rounded once, special values included: of all the tile, or where open.count is given
   // of those alone, which the report counts as mended, and which may be summed `plainly`.
   virtual void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenEntries& open,

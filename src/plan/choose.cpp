@@ -76,11 +76,6 @@ const Engine& choose_engine(const Problem& problem, const std::string& name) {
   return *engine;
 }
 
-// Whether entries that a check leaves open can be summed exactly.
-bool sums_exactly(const Engine& engine) {
-  return engine.device() == nullptr || engine.device()->sums_exactly();
-}
-
 // For a scheme that was named: what it cannot have is an error.
 Accumulator choose_accumulator(const Plan& plan, const Program& program, const std::string& name) {
   const Engine& engine = *plan.engine;
@@ -142,10 +137,6 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
     fail(Status::not_supported,
          "engine {} scales residues by exponents alone, and scheme {} asks for scale={}", plan.engine->name(),
          name, scale_rule_name(rung.program.split_a.scales));
-  }
-  if (rung.program.recombination == Recombination::exact_sums && !sums_exactly(*plan.engine)) {
-    fail(Status::not_supported, "engine {} does not offer the exact sums of scheme {}", plan.engine->name(),
-         name);
   }
   if (rung.program.recombination != Recombination::exact_sums) {
     rung.accumulator = choose_accumulator(plan, rung.program, settings[SettingId::accumulator].value);
@@ -225,8 +216,7 @@ void use_policy(Plan& plan, const Settings& settings) {
   const bool native_proved =
       native_coefficient(plan.problem.type, plan.problem.products()) <= plan.contract.coefficient;
   const bool may_emulate = policy == "emulate" || !native_proved || plan.problem.type == OperandType::dd;
-  if (policy != "native" && may_emulate && asks_for_checks(plan, native_proved) &&
-      sums_exactly(*plan.engine)) {
+  if (policy != "native" && may_emulate && asks_for_checks(plan, native_proved)) {
     const auto ladder = checked_emulations(plan, settings[SettingId::accumulator].value);
     if (policy == "emulate" || !native_proved || beats_native_pairs(plan, ladder)) {
       plan.rungs = ladder;

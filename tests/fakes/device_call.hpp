@@ -122,7 +122,6 @@ class OverFakes : public testing::Test {
  protected:
   void SetUp() override {
     if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
-    ::setenv("EXACT_SUMS_ON_GPU", "1", 1);
     // What an engine makes once is not what a call does.
     const Stream stream;
     Call first(8, 8, 8, stream);

@@ -185,18 +185,9 @@ TEST_F(DevicePlan, ResiduesAreScaledByExponentsAlone) {
   }
 }
 
-TEST_F(DevicePlan, ExactSumsAreNotOffered) {
-  ::unsetenv("EXACT_SUMS_ON_GPU");
-  Call named(8, 8, 8, stream_);
-  named.options.scheme = "superaccumulator";
-  expect_refused(named, KINTSUGI_NOT_SUPPORTED, "does not offer the exact sums");
-  Call exact(8, 8, 8, stream_);
-  exact.options.accuracy = "exact";
-  expect_refused(exact, KINTSUGI_CONTRACT_UNREACHABLE, "exact");
-}
-
 TEST_F(DevicePlan, EverythingElseIsPlanned) {
-  for (const char* scheme : {"ozaki-fp16", "ozaki-fp16:mode=cr", "ozaki-fp64", "int52", "int52:words=4"}) {
+  for (const char* scheme :
+       {"ozaki-fp16", "ozaki-fp16:mode=cr", "ozaki-fp64", "int52", "int52:words=4", "superaccumulator"}) {
     Call call(8, 8, 8, stream_);
     call.options.scheme = scheme;
     EXPECT_EQ(schemes(planned(call)), Names{scheme});

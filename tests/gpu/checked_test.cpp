@@ -50,7 +50,7 @@ GemmCase emulated(std::int64_t m, std::int64_t n, std::int64_t k, const std::str
           .accuracy = accuracy};
 }
 
-TEST(DISABLED_DeviceChecked, SmallFp64KeepsItsContractOnAnyRange) {
+TEST(DeviceChecked, SmallFp64KeepsItsContractOnAnyRange) {
   for (const char* distribution : {"uniform", "uniform01", "phi:2", "phi:4", "type3", "graded:1000",
                                    "graded-inner:900", "diagonal:100", "gram-diagonal:1500", "crossed:60",
                                    "cancellation:60", "cancellation:300", "span:2000", "subnormal-mixed"}) {
@@ -59,7 +59,7 @@ TEST(DISABLED_DeviceChecked, SmallFp64KeepsItsContractOnAnyRange) {
   }
 }
 
-TEST(DISABLED_DeviceChecked, SmallTolerancesAreKept) {
+TEST(DeviceChecked, SmallTolerancesAreKept) {
   for (const char* distribution :
        {"uniform", "phi:1", "phi:4", "graded:200", "cancellation:60", "span:120"}) {
     for (const std::int64_t k : {7, 300}) {
@@ -79,7 +79,7 @@ TEST(DISABLED_DeviceChecked, SmallTolerancesAreKept) {
 }
 
 // Where sums cancel, |AB| says nothing of |A||B|: the product of magnitudes proves the entries.
-TEST(DISABLED_DeviceChecked, SmallCancellationIsProvedFromMagnitudes) {
+TEST(DeviceChecked, SmallCancellationIsProvedFromMagnitudes) {
   GemmDataOf<double> data(emulated(150, 50, 64, "uniform", "fp64"));
   for (std::int64_t p = 0; p < 32; ++p) {
     for (std::int64_t i = 0; i < 150; ++i) data.a()(i, p + 32) = data.a()(i, p);
@@ -91,7 +91,7 @@ TEST(DISABLED_DeviceChecked, SmallCancellationIsProvedFromMagnitudes) {
   for (std::int64_t i = 0; i < 150; ++i) EXPECT_EQ(data.c()(i, 3), 0) << i;
 }
 
-TEST(DISABLED_DeviceChecked, SmallComplexFp64KeepsItsContract) {
+TEST(DeviceChecked, SmallComplexFp64KeepsItsContract) {
   for (const char* distribution : {"uniform", "phi:3", "graded:300", "cancellation:60", "span:400"}) {
     GemmCase test = emulated(33, 21, 90, distribution, "fp64");
     test.op_b = KINTSUGI_OP_C;
@@ -100,7 +100,7 @@ TEST(DISABLED_DeviceChecked, SmallComplexFp64KeepsItsContract) {
 }
 
 // Which entries are proved depends on their row and column alone, whatever block, batch position or stream they are in.
-TEST(DISABLED_DeviceChecked, BitsDependOnNothingButTheOperands) {
+TEST(DeviceChecked, BitsDependOnNothingButTheOperands) {
   for (const char* accuracy : {"fp64", "1e-10"}) {
     GemmCase test = emulated(4300, 140, 50, "phi:3", accuracy);
     const auto bits = device_bits<double>(test);
@@ -122,7 +122,7 @@ TEST(DISABLED_DeviceChecked, BitsDependOnNothingButTheOperands) {
   }
 }
 
-TEST(DISABLED_DeviceChecked, SmallCallsAreCaptured) {
+TEST(DeviceChecked, SmallCallsAreCaptured) {
   for (const char* accuracy : {"exact", "fp64"}) {
     GemmCase test = emulated(130, 70, 90, "phi:4", accuracy);
     test.beta = 0.5;

@@ -88,9 +88,9 @@ GemmCase random_case(std::mt19937_64& random) {
 }
 
 template <class T>
-class DISABLED_DeviceExact : public testing::Test {};
+class DeviceExact : public testing::Test {};
 using EveryType = testing::Types<float, double, std::complex<float>, std::complex<double>>;
-TYPED_TEST_SUITE(DISABLED_DeviceExact, EveryType);
+TYPED_TEST_SUITE(DeviceExact, EveryType);
 
 template <class T>
 void sweep(int cases) {
@@ -107,11 +107,11 @@ void sweep(int cases) {
   }
 }
 
-TYPED_TEST(DISABLED_DeviceExact, SmallBitsAreTheHosts) { sweep<TypeParam>(12); }
-TYPED_TEST(DISABLED_DeviceExact, ManyBitsAreTheHosts) { sweep<TypeParam>(80); }
+TYPED_TEST(DeviceExact, SmallBitsAreTheHosts) { sweep<TypeParam>(12); }
+TYPED_TEST(DeviceExact, ManyBitsAreTheHosts) { sweep<TypeParam>(80); }
 
 // Tiles and a row or column more or less, of the recombination's blocks and of the vendor's tiles.
-TYPED_TEST(DISABLED_DeviceExact, EdgesOfBlocks) {
+TYPED_TEST(DeviceExact, EdgesOfBlocks) {
   for (const auto& [m, n] : {std::pair(127, 33), std::pair(128, 32), std::pair(129, 31), std::pair(257, 17),
                              std::pair(1, 65), std::pair(300, 1)}) {
     for (const auto& [accuracy, scheme] : routes) {
@@ -134,7 +134,7 @@ TYPED_TEST(DISABLED_DeviceExact, EdgesOfBlocks) {
 }
 
 // Sums whose digits are carried, on both sides of a block of k; few long sums, which have no residues.
-TYPED_TEST(DISABLED_DeviceExact, LongSums) {
+TYPED_TEST(DeviceExact, LongSums) {
   for (const std::int64_t k : {4097, 65536, 70001}) {
     for (const auto& [accuracy, scheme] : routes) {
       expect_host_bits<TypeParam>({.m = 5,
@@ -196,17 +196,17 @@ void expect_constructed_roundings(int rounds) {
   }
 }
 
-TEST(DISABLED_DeviceRounding, SmallKnownAnswers) {
+TEST(DeviceRounding, SmallKnownAnswers) {
   expect_constructed_roundings<float>(1);
   expect_constructed_roundings<double>(1);
 }
-TEST(DISABLED_DeviceRounding, ManyKnownAnswers) {
+TEST(DeviceRounding, ManyKnownAnswers) {
   expect_constructed_roundings<float>(20);
   expect_constructed_roundings<double>(20);
 }
 
 // FACTS 8: what overflows on the way and cancels.
-TEST(DISABLED_DeviceRounding, SmallOverflowThatCancels) {
+TEST(DeviceRounding, SmallOverflowThatCancels) {
   for (const auto& [accuracy, scheme] : routes) {
     GemmCase test{.m = 3, .n = 2, .k = 4, .scheme = scheme, .engine = "cuda", .accuracy = accuracy};
     GemmDataOf<double> data(test);
@@ -247,7 +247,7 @@ void put_special_values(GemmDataOf<T>& data, int round) {
   }
 }
 
-TYPED_TEST(DISABLED_DeviceExact, SmallSpecialValuesStandWhereTheHostHasThem) {
+TYPED_TEST(DeviceExact, SmallSpecialValuesStandWhereTheHostHasThem) {
   std::mt19937_64 random(std::random_device{}());
   for (int round = 0; round < 12; ++round) {
     GemmCase test = random_case<TypeParam>(random);
@@ -269,7 +269,7 @@ TYPED_TEST(DISABLED_DeviceExact, SmallSpecialValuesStandWhereTheHostHasThem) {
 }
 
 // Scalars that are NaN, infinite or 0, with old entries that are.
-TYPED_TEST(DISABLED_DeviceExact, SmallSpecialScalarsAreTheHosts) {
+TYPED_TEST(DeviceExact, SmallSpecialScalarsAreTheHosts) {
   using Real = core::RealOf<TypeParam>;
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const double scalars[] = {std::nan(""), infinity, -infinity, 0, 1, 0.75};
@@ -306,7 +306,7 @@ TYPED_TEST(DISABLED_DeviceExact, SmallSpecialScalarsAreTheHosts) {
 
 // ------------------------------------------------------------------ how calls run
 
-TEST(DISABLED_DeviceExactCalls, BitsAreThoseOfAnyWorkspaceLimit) {
+TEST(DeviceExactCalls, BitsAreThoseOfAnyWorkspaceLimit) {
   const GemmCase test{.m = 8300,
                       .n = 130,
                       .k = 70,
@@ -333,7 +333,7 @@ TEST(DISABLED_DeviceExactCalls, BitsAreThoseOfAnyWorkspaceLimit) {
 }
 
 // Of narrow integers no entry is open, of wide spans all are; the superaccumulator has none to mend.
-TEST(DISABLED_DeviceExactCalls, SmallReportsCountWhatWasMended) {
+TEST(DeviceExactCalls, SmallReportsCountWhatWasMended) {
   struct Case {
     const char* distribution;
     const char* accuracy;
@@ -367,7 +367,7 @@ TEST(DISABLED_DeviceExactCalls, SmallReportsCountWhatWasMended) {
   EXPECT_GT(handle.report().at("mended_entries"), 150 * 40 / 2) << handle.report();
 }
 
-TEST(DISABLED_DeviceExactCalls, SmallHostMatricesAreStaged) {
+TEST(DeviceExactCalls, SmallHostMatricesAreStaged) {
   for (const auto& [accuracy, scheme] : routes) {
     const GemmCase test{.m = 65,
                         .n = 33,

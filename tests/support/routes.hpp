@@ -27,11 +27,9 @@ struct Route {
 };
 
 // On devices products without an error are of as many slices as the plan has there, which not all operands are content
-// with: tests/gpu/ozaki_test.cpp. Exact sums need not be offered.
+// with: tests/gpu/ozaki_test.cpp.
 inline bool has_steps(const core::Engine& engine, const core::Program& program) {
-  if (engine.device() == nullptr) return true;
-  if (program.recombination == core::Recombination::exact_sums) return engine.device()->sums_exactly();
-  return program.recombination != core::Recombination::error_free;
+  return engine.device() == nullptr || program.recombination != core::Recombination::error_free;
 }
 
 // Schemes by name that the engine multiplies, with other parameters where their structure then is another.
@@ -60,10 +58,8 @@ inline std::vector<Route> all_routes(core::OperandType type) {
     const std::string name(engine->name());
     for (const std::string& scheme : schemes_on(*engine, type))
       routes.push_back({.engine = name, .scheme = scheme});
-    if (engine->device() == nullptr || engine->device()->sums_exactly()) {
-      for (const char* policy : {"auto", "emulate"})
-        routes.push_back({.engine = name, .accuracy = "exact", .policy = policy});
-    }
+    for (const char* policy : {"auto", "emulate"})
+      routes.push_back({.engine = name, .accuracy = "exact", .policy = policy});
     for (const char* policy : {"auto", "emulate", "native"})
       routes.push_back({.engine = name, .policy = policy});
   }

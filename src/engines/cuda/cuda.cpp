@@ -1,7 +1,6 @@
 // The engine cuda: NVIDIA GPUs. Splits, recombinations, plain products and those of 52-bit words are kernels of its own, on
 // Hopper those of some schemes too; other products of slices and native ones are the vendor's.
 #include <array>
-#include <cstdlib>
 #include <limits>
 
 #include "base/cuda_driver.hpp"
@@ -257,9 +256,6 @@ class CudaEngine final : public Engine, public DeviceEngine {
                          const DeviceOpenEntries& open) const override {
     cuda::recombine_checked(queue, sums, system, check, tile, open);
   }
-  // On an H200 these kernels do not end, or are a bit off, for some entries (docs/DEVICES.md): they are not offered but
-  // to whoever works on them.
-  bool sums_exactly() const override { return std::getenv("EXACT_SUMS_ON_GPU") != nullptr; }
   void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenEntries& open,
                         DeviceReport* report) const override {
     cuda::multiply_exactly(queue, tile, open, report);
