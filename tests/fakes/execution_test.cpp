@@ -84,7 +84,7 @@ TEST_F(Execution, TermsOnHopperAreOneLaunch) {
   const auto launches = events_with("cuLaunchKernel");
   EXPECT_THAT(launches,
               ElementsAre(StartsWith("cuLaunchKernel split_columns_8_float_fp16 320x1x1 threads=128 "),
-                          StartsWith("cuLaunchKernel fp16_rescaled_terms_64 28x1x1 threads=384 ")));
+                          StartsWith("cuLaunchKernel fp16_rescaled_small_tiles_32 78x1x1 threads=160 ")));
 }
 
 // Without clusters one operand after the other, in kernels of any device.
@@ -222,7 +222,7 @@ TEST_F(Execution, OwnProductsHaveSmallerBlocksThanTheVendors) {
   ASSERT_EQ(allocations.size(), 2U);
   const auto bytes = [](const std::string& event) { return std::stoll(event.substr(event.find(' '))); };
   EXPECT_EQ(bytes(allocations[0]) - bytes(allocations[1]), 2 * 512 * 640 * 2) << "slices of half of A's rows";
-  EXPECT_EQ(events_with("cuLaunchKernel fp16_terms").size(), 2U);
+  EXPECT_EQ(events_with("cuLaunchKernel fp16_small_tiles").size(), 2U);
   EXPECT_EQ(events_with("cuLaunchKernel split_").size(), 2U) << "B is split once";
 }
 

@@ -3,6 +3,7 @@
 // order of terms.cuh, with the same bits.
 #pragma once
 
+#include "engines/cuda/common/order.cuh"
 #include "engines/cuda/products/sm90/entries.cuh"
 #include "engines/cuda/products/sm90/term_structures.hpp"
 #include "engines/cuda/products/sm90/wgmma.cuh"
@@ -173,6 +174,7 @@ __device__ void multiply_small_tile(const TensorMap& a, const TensorMap& b,
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   synchronise_cluster();
+  await_others();
   if (holds(products.tile.condition, place.entry)) {
     if (threadIdx.x < Config::threads) {
       multiply_stages<Config>(products, shared, place, stages);

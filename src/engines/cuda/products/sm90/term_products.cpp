@@ -37,9 +37,9 @@ struct TermKernels {
 };
 
 #define KINTSUGI_KERNEL(name) \
-  KernelName { "terms_sm90a", name }
+  KernelName { "terms_sm90a", name, awaits_others }
 #define KINTSUGI_SMALL_KERNEL(name) \
-  KernelName { "small_tiles_sm90a", name }
+  KernelName { "small_tiles_sm90a", name, awaits_others }
 const std::array<TermKernels, 3> all_kernels{
     {{joined_terms.terms,
       FormatId::fp16,

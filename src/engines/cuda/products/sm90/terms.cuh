@@ -6,6 +6,7 @@
 
 #include <type_traits>
 
+#include "engines/cuda/common/order.cuh"
 #include "engines/cuda/products/sm90/entries.cuh"
 #include "engines/cuda/products/sm90/term_structures.hpp"
 #include "engines/cuda/products/sm90/wgmma.cuh"
@@ -393,6 +394,7 @@ __device__ void multiply_terms(const TensorMap& a, const TensorMap& b, const Ter
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   synchronise_cluster();
+  await_others();
   if (threadIdx.x < warpgroup) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Config::producer_registers));
     if (threadIdx.x == 0) produce<Config>(a, b, products, shared, tiles);
