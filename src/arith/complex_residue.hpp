@@ -64,6 +64,13 @@ inline constexpr ComplexConstants complex_constants = [] {
   return constants;
 }();
 
+// Of a number coprime to the modulus, 0 ... modulus - 1; of all numbers modulo 1 it is 1.
+constexpr int inverse_modulo(int x, int modulus) {
+  int inverse = 1;
+  while (inverse < modulus && x * inverse % modulus != 1) ++inverse;
+  return inverse;
+}
+
 }  // namespace residue_detail
 
 // The moduli of a complex product: the first `with_root` of those with a root of -1, the first `without` of the others.
@@ -81,11 +88,22 @@ struct ComplexBasis {
   constexpr int first_slice(int t) const { return has_root(t) ? 2 * t : 2 * with_root + 3 * (t - with_root); }
   constexpr int modulus(int t) const { return residue_detail::complex_moduli.all[place(t)]; }
   constexpr int root(int t) const { return residue_detail::complex_constants.roots[place(t)]; }
+  // What the sums of its slices count for in part 0 or 1 of an entry, 0 ... modulus - 1.
+  constexpr std::array<std::uint32_t, 3> part_weights(std::int64_t part, int t) const {
+    using residue_detail::inverse_modulo;
+    const int m = modulus(t);
+    const auto mod = [m](int x) { return static_cast<std::uint32_t>((x % m + m) % m); };
+    if (!has_root(t) && part == 0) return {1, mod(-1), 0};
+    if (!has_root(t)) return {mod(-1), mod(-1), 1};
+    const int half = inverse_modulo(2, m);  // re = (p + q) / 2, im = (p - q) / (2 w)
+    const int factor = part == 0 ? half : half * inverse_modulo(root(t), m) % m;
+    return {mod(factor), mod(part == 0 ? factor : -factor), 0};
+  }
   constexpr const std::array<double, most_limbs>& limb_residues(int t) const {
     return residue_detail::complex_constants.limb_residues[place(t)];
   }
 
- private:
+  // In residue_detail::complex_moduli.
   constexpr int place(int t) const {
     return has_root(t) ? t : residue_detail::complex_moduli.with_root + t - with_root;
   }
@@ -119,8 +137,10 @@ struct ResidueSystem {
   int real_count = 0;
   ComplexBasis basis{};
 
-  int count() const { return basis.empty() ? real_count : basis.count(); }
-  int modulus(int t) const { return basis.empty() ? moduli[static_cast<std::size_t>(t)] : basis.modulus(t); }
+  constexpr int count() const { return basis.empty() ? real_count : basis.count(); }
+  constexpr int modulus(int t) const {
+    return basis.empty() ? moduli[static_cast<std::size_t>(t)] : basis.modulus(t);
+  }
 };
 
 }  // namespace kintsugi::core

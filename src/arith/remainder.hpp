@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 
+#include "arith/complex_residue.hpp"
 #include "arith/exact_rounding.hpp"
 #include "arith/host_device.hpp"
 #include "arith/residue.hpp"
@@ -22,49 +23,48 @@ constexpr int moduli_in_limbs(int limbs) {
   return count;
 }
 
-// The constants of the first `count` moduli; M is their product.
+// What a residue counts for in the sum: of a modulus' own, what is 1 modulo it and 0 modulo the others.
 template <int Limbs>
+struct RemainderFactor {
+  std::uint32_t quotient;                       // of the factor by M, in units of 2^-32
+  std::array<std::uint32_t, 2 * Limbs> factor;  // 0 ... M - 1
+};
+
+// The constants of up to `Most` residues; M is the product of their moduli.
+template <int Limbs, int Most = moduli_in_limbs(Limbs)>
 struct RemainderTable {
   static constexpr int words = 2 * Limbs;
-  static constexpr int most = moduli_in_limbs(Limbs);
 
-  // A residue's factor: what is 1 modulo its own modulus and 0 modulo the others.
-  struct Modulus {
-    std::uint32_t quotient;                   // of the factor by M, in units of 2^-32
-    std::array<std::uint32_t, words> factor;  // 0 ... M - 1
-  };
-
-  // Moduli that a kernel takes in one go: zeros follow the last one.
+  // Residues that a kernel takes in one go: zeros follow the last one.
   static constexpr int together = 8;
 
-  std::array<Modulus, (most + together - 1) / together * together> of{};
+  std::array<RemainderFactor<Limbs>, (Most + together - 1) / together * together> of{};
   std::array<std::uint32_t, words> product{};
   int count = 0;
 };
 
 namespace residue_detail {
 
-// Product of the first `count` moduli without number `left_out`.
+// Product of all moduli without number `left_out`.
 template <int Limbs>
-constexpr WideInteger<Limbs> product_of_moduli(int count, int left_out) {
+constexpr WideInteger<Limbs> product_of_moduli(const ResidueSystem& system, int left_out) {
   WideInteger<Limbs> product{{1}};
-  for (int t = 0; t < count; ++t) {
+  for (int t = 0; t < system.count(); ++t) {
     if (t == left_out) continue;
     WideInteger<Limbs> next;
-    next.add_multiple(product, static_cast<std::uint64_t>(moduli[t]));
+    next.add_multiple(product, static_cast<std::uint64_t>(system.modulus(t)));
     product = next;
   }
   return product;
 }
 
-constexpr int inverse_of_part(int count, int t) {
+constexpr int inverse_of_part(const ResidueSystem& system, int t) {
+  const int modulus = system.modulus(t);
   int part = 1;
-  for (int s = 0; s < count; ++s) {
-    if (s != t) part = part * moduli[s] % moduli[t];
+  for (int s = 0; s < system.count(); ++s) {
+    if (s != t) part = part * system.modulus(s) % modulus;
   }
-  int inverse = 1;
-  while (inverse * part % moduli[t] != 1 % moduli[t]) ++inverse;
-  return inverse;
+  return inverse_modulo(part, modulus);
 }
 
 template <int Limbs>
@@ -76,18 +76,43 @@ constexpr std::array<std::uint32_t, 2 * Limbs> words_of(const WideInteger<Limbs>
 
 }  // namespace residue_detail
 
+// Of a residue of modulus t that counts for `weight` residues.
+template <int Limbs>
+constexpr RemainderFactor<Limbs> remainder_factor(const ResidueSystem& system, int t, std::uint32_t weight) {
+  using namespace residue_detail;
+  const auto modulus = static_cast<std::uint64_t>(system.modulus(t));
+  const std::uint64_t multiple = weight * static_cast<std::uint64_t>(inverse_of_part(system, t)) % modulus;
+  WideInteger<Limbs> factor;
+  factor.add_multiple(product_of_moduli<Limbs>(system, t), multiple);
+  return {static_cast<std::uint32_t>((multiple << 32) / modulus), words_of(factor)};
+}
+
+// Of the first `count` real moduli.
 template <int Limbs>
 constexpr RemainderTable<Limbs> remainder_table(int count) {
-  using namespace residue_detail;
+  const ResidueSystem system{count};
   RemainderTable<Limbs> table;
   table.count = count;
-  table.product = words_of(product_of_moduli<Limbs>(count, -1));
-  for (int t = 0; t < count; ++t) {
-    const auto inverse = static_cast<std::uint64_t>(inverse_of_part(count, t));
-    WideInteger<Limbs> factor;
-    factor.add_multiple(product_of_moduli<Limbs>(count, t), inverse);
-    table.of[t] = {static_cast<std::uint32_t>((inverse << 32) / static_cast<std::uint64_t>(moduli[t])),
-                   words_of(factor)};
+  table.product = residue_detail::words_of(residue_detail::product_of_moduli<Limbs>(system, -1));
+  for (int t = 0; t < count; ++t) table.of[t] = remainder_factor<Limbs>(system, t, 1 % moduli[t]);
+  return table;
+}
+
+// Slices of a complex operand whose moduli's product three limbs hold: at most so many.
+inline constexpr int most_entry_slices = 64;
+constexpr int remainder_limbs(const ComplexBasis& basis) { return (residue_bits(basis) + 3 + 63) / 64; }
+
+// Of part 0 or 1 of an entry, from the sums of all slices of the basis.
+template <int Limbs>
+constexpr RemainderTable<Limbs, most_entry_slices> part_table(const ComplexBasis& basis, std::int64_t part) {
+  const ResidueSystem system{0, basis};
+  RemainderTable<Limbs, most_entry_slices> table;
+  table.count = basis.slices();
+  table.product = residue_detail::words_of(residue_detail::product_of_moduli<Limbs>(system, -1));
+  for (int t = 0; t < basis.count(); ++t) {
+    const auto weights = basis.part_weights(part, t);
+    for (int s = 0; s < (basis.has_root(t) ? 2 : 3); ++s)
+      table.of[basis.first_slice(t) + s] = remainder_factor<Limbs>(system, t, weights[s]);
   }
   return table;
 }
@@ -96,20 +121,21 @@ constexpr RemainderTable<Limbs> remainder_table(int count) {
 template <int Limbs>
 class RemainderSum {
  public:
-  using Table = RemainderTable<Limbs>;
+  static constexpr int words = 2 * Limbs;
 
-  KINTSUGI_HOST_DEVICE constexpr void add(const typename Table::Modulus& of, std::uint32_t residue) {
+  KINTSUGI_HOST_DEVICE constexpr void add(const RemainderFactor<Limbs>& of, std::uint32_t residue) {
     quotient_ += std::uint64_t{residue} * of.quotient;
-    for (int w = 0; w < Table::words; ++w) word_[w] += std::uint64_t{residue} * of.factor[w];
+    for (int w = 0; w < words; ++w) word_[w] += std::uint64_t{residue} * of.factor[w];
   }
 
-  // Words were not carried: 49 products of 8 and 32 bits. The quotient of the sum by M is within a quarter, and
-  // 49 * 2^-24 of the quotients' errors, of the multiple that is taken away.
-  KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> number(const Table& table) const {
+  // Words were not carried: up to 64 products of 8 and 32 bits. The quotient of the sum by M is within a quarter, and
+  // 64 * 2^-24 of the quotients' errors, of the multiple that is taken away.
+  template <int Most>
+  KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> number(const RemainderTable<Limbs, Most>& table) const {
     const std::uint64_t multiple = (quotient_ + (std::uint64_t{1} << 31)) >> 32;
     ExactNumber<Limbs> result;
     std::int64_t carry = 0;
-    for (int w = 0; w < Table::words; ++w) {
+    for (int w = 0; w < words; ++w) {
       carry += static_cast<std::int64_t>(word_[w] - multiple * table.product[w]);
       result.magnitude.limb[w / 2] |= static_cast<std::uint64_t>(static_cast<std::uint32_t>(carry))
                                       << (w % 2 * 32);
@@ -125,7 +151,7 @@ class RemainderSum {
   }
 
  private:
-  std::array<std::uint64_t, Table::words> word_{};
+  std::array<std::uint64_t, words> word_{};
   std::uint64_t quotient_ = 0;
 };
 

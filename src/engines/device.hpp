@@ -293,6 +293,8 @@ class DeviceEngine {
   // may be fitted_exponent, of the tile's choice.
   virtual void recombine_weighted(const Queue& queue, const Accumulators& sums,
                                   std::span<const int> exponents, const DeviceTile& tile) const = 0;
+  // Whether it does so for complex entries of that basis; else their parts have columns of their own.
+  virtual bool recombines(const ComplexBasis& basis) const = 0;
   virtual void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                                   const DeviceTile& tile) const = 0;
   // Products of slices without an error: splits, |B| e of every block of C's columns, needs of A's rows, sums of the

@@ -120,7 +120,10 @@ double relative_cost(const Engine& engine, const Program& program) {
 }
 
 Program fitted_program(const Plan& plan, const Scheme& scheme) {
-  if (plan.engine->device() == nullptr) return kintsugi::core::fitted_program(scheme, plan.problem);
+  const Program program = kintsugi::core::fitted_program(scheme, plan.problem);
+  const DeviceEngine* device = plan.engine->device();
+  if (device == nullptr || !program.multiplies_entries() || device->recombines(program.split_a.complex_basis))
+    return program;
   return kintsugi::core::fitted_program(scheme, plan.problem.type, plan.problem.products());
 }
 

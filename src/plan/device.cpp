@@ -17,16 +17,12 @@ namespace kintsugi::core {
 
 namespace {
 
-constexpr std::int64_t sums_multiple = 16;  // of rows and columns: aligned for any of the vendor's kernels
-
 // Memory of one block's products, piece by piece.
 struct BlockPieces {
   Slices a;
   Slices b;
   Accumulators sums;
   std::size_t scratch = 0;
-
-  DeviceTileSize tile() const { return {sums.rows, sums.columns}; }
 };
 
 // Without slices and an engine's products.
@@ -34,28 +30,42 @@ bool sums_exactly(const Plan& plan) {
   return plan.rungs.front().program.recombination == Recombination::exact_sums;
 }
 
-// Of C's columns, so that the products' columns are no more than a tile.
-std::int64_t tile_columns(const Plan& plan) { return plan.engine->device()->tile() / plan.problem.parts(); }
+// Columns of slices that a column of C has: two for the parts of complex entries that are multiplied as real ones.
+std::int64_t columns_each(const Plan& plan) {
+  return plan.rungs.front().program.multiplies_entries() ? 1 : plan.problem.parts();
+}
+
+// Of C's columns, so that no product's columns are more than a tile: those of checked magnitudes are real ones.
+std::int64_t tile_columns(const Plan& plan) {
+  return plan.engine->device()->tile() / (plan.is_checked() ? plan.problem.parts() : columns_each(plan));
+}
 
 bool is_error_free(const Plan& plan) {
   return plan.rungs.front().program.recombination == Recombination::error_free;
+}
+
+// Of the real product whose columns are parts of entries.
+DeviceTileSize tile_size(const Plan& plan, const Blocking& blocking) {
+  return {round_up(std::min(blocking.m, plan.engine->device()->tile()), sums_multiple),
+          round_up(plan.problem.parts() * std::min(blocking.n, tile_columns(plan)), sums_multiple)};
 }
 
 BlockPieces block_pieces(const Plan& plan, const Blocking& blocking) {
   const Problem& problem = plan.problem;
   const Program& program = plan.rungs.front().program;
   const auto slices_of = [&](const SplitRule& rule, std::int64_t vectors) {
-    return make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors, problem.products());
+    return make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors,
+                       program.multiplies_entries() ? problem.k : problem.products());
   };
   const std::int64_t rows = round_up(std::min(blocking.m, plan.engine->device()->tile()), sums_multiple);
   const std::int64_t columns =
-      round_up(problem.parts() * std::min(blocking.n, tile_columns(plan)), sums_multiple);
+      round_up(columns_each(plan) * std::min(blocking.n, tile_columns(plan)), sums_multiple);
   const std::size_t scratch =
       plan.engine->device()->scratch_bytes(program.schedule, program.format().id, rows, columns);
-  return {
-      slices_of(program.split_a, blocking.m), slices_of(program.split_b, problem.parts() * blocking.n),
-      make_accumulators(program.sum_type(true), rows, columns, program.schedule.sums()),
-      plan.is_checked() ? std::max(scratch, DeviceChecked::scratch_bytes(plan, {rows, columns})) : scratch};
+  return {slices_of(program.split_a, blocking.m), slices_of(program.split_b, columns_each(plan) * blocking.n),
+          make_accumulators(program.sum_type(true), rows, columns, program.schedule.sums()),
+          plan.is_checked() ? std::max(scratch, DeviceChecked::scratch_bytes(plan, tile_size(plan, blocking)))
+                            : scratch};
 }
 
 // One call on its way through the queue.
@@ -143,7 +153,7 @@ class DeviceCall {
     entry.pieces.sums.data = workspace.take(entry.pieces.sums.bytes());
     entry.scratch = workspace.take(entry.pieces.scratch);
     if (plan_.is_checked()) {
-      entry.checked.emplace(plan_, blocking_, entry.pieces.tile(), queue_, entry.a, entry.b,
+      entry.checked.emplace(plan_, blocking_, tile_size(plan_, blocking_), queue_, entry.a, entry.b,
                             DeviceCondition{entry.choice, 0}, workspace);
     }
     return entry;
@@ -236,14 +246,15 @@ class DeviceCall {
 
   void multiply_blocks(Entry& entry) const {
     const std::int64_t parts = plan_.problem.parts();
+    const std::int64_t each = columns_each(plan_);
     if (entry.checked) entry.checked->find_margins();
     Slices a;
     for (std::int64_t j = 0; j < c_.columns; j += blocking_.n) {
       const std::int64_t columns = std::min(blocking_.n, c_.columns - j);
       std::vector<DeviceSplit> splits;
       splits.reserve(2);
-      const Slices b = plan_split(entry.b, entry.prepared_b, program().split_b, entry.pieces.b, parts * j,
-                                  parts * columns, entry, splits);
+      const Slices b = plan_split(entry.b, entry.prepared_b, program().split_b, entry.pieces.b, each * j,
+                                  each * columns, entry, splits);
       if (entry.checked) entry.checked->split_columns(parts * j, parts * columns);
       for (std::int64_t i = 0; i < c_.rows; i += blocking_.m) {
         const std::int64_t rows = std::min(blocking_.m, c_.rows - i);
@@ -269,17 +280,18 @@ class DeviceCall {
   void multiply_tiles(Entry& entry, const Slices& a, const Slices& b, std::int64_t first_row,
                       std::int64_t first_column, std::int64_t rows, std::int64_t columns) const {
     const std::int64_t parts = plan_.problem.parts();
+    const std::int64_t each = columns_each(plan_);
     for (std::int64_t j = 0; j < columns; j += tile_columns(plan_)) {
       const std::int64_t tile_n = std::min(tile_columns(plan_), columns - j);
       for (std::int64_t i = 0; i < rows; i += engine_.tile()) {
         const std::int64_t tile_m = std::min(engine_.tile(), rows - i);
         Accumulators sums = entry.pieces.sums;
         sums.rows = round_up(tile_m, sums_multiple);
-        sums.columns = round_up(parts * tile_n, sums_multiple);
+        sums.columns = round_up(each * tile_n, sums_multiple);
         const DeviceTile tile = tile_of(entry, first_row + i, first_column + j, tile_m, tile_n, 0);
         if (entry.checked)
-          entry.checked->multiply_magnitudes(i, tile_m, parts * j, parts * tile_n, sums, entry.scratch);
-        engine_.multiply(queue_, schedule(), a.block(i, tile_m), b.block(parts * j, parts * tile_n), sums,
+          entry.checked->multiply_magnitudes(i, tile_m, parts * j, parts * tile_n, entry.scratch);
+        engine_.multiply(queue_, schedule(), a.block(i, tile_m), b.block(each * j, each * tile_n), sums,
                          entry.scratch, fit_of(entry));
         if (entry.checked) {
           entry.checked->recombine(sums, tile, report_);
@@ -389,7 +401,8 @@ std::size_t device_workspace_bytes(const Plan& plan, const Blocking& blocking) {
   if (is_error_free(plan)) return ranges + device_error_free_bytes(plan, blocking);
   const BlockPieces pieces = block_pieces(plan, blocking);
   return ranges + pieces.a.bytes() + pieces.b.bytes() + pieces.sums.bytes() + aligned_size(pieces.scratch) +
-         (plan.is_checked() ? DeviceChecked::bytes(plan, blocking, pieces.tile()) : std::size_t{0});
+         (plan.is_checked() ? DeviceChecked::bytes(plan, blocking, tile_size(plan, blocking))
+                            : std::size_t{0});
 }
 
 void execute_on_device(const Plan& plan, const Operands& operands, Report& report) {

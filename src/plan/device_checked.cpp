@@ -2,6 +2,7 @@
 
 #include "plan/bound.hpp"
 #include "plan/checked.hpp"
+#include "plan/device_memory.hpp"
 
 namespace kintsugi::core {
 
@@ -80,10 +81,10 @@ void DeviceChecked::split(const DeviceSide& side, VectorRange* ranges, const Spl
 }
 
 void DeviceChecked::multiply_magnitudes(std::int64_t row, std::int64_t rows, std::int64_t column,
-                                        std::int64_t columns, const Accumulators& sums, std::byte* scratch) {
+                                        std::int64_t columns, std::byte* scratch) {
   if (!proves(plan_)) return;
-  memory_.sums.rows = sums.rows;
-  memory_.sums.columns = sums.columns;
+  memory_.sums.rows = round_up(rows, sums_multiple);
+  memory_.sums.columns = round_up(columns, sums_multiple);
   engine_.multiply(queue_, magnitude_program.schedule, memory_.slices_a.block(row, rows),
                    memory_.slices_b.block(column, columns), memory_.sums, scratch, nullptr);
 }

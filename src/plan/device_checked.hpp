@@ -38,7 +38,7 @@ class DeviceChecked {
   void split_columns(std::int64_t first, std::int64_t vectors) const;
   // Of the tile whose vectors begin so far behind the block's.
   void multiply_magnitudes(std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns,
-                           const Accumulators& sums, std::byte* scratch);
+                           std::byte* scratch);
   void recombine(const Accumulators& sums, const DeviceTile& tile, DeviceReport* report) const;
 
  private:

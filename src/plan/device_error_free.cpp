@@ -5,6 +5,7 @@
 
 #include "engines/device_error_free.hpp"
 #include "plan/block_edge.hpp"
+#include "plan/device_memory.hpp"
 
 namespace kintsugi::core {
 
@@ -16,7 +17,6 @@ using Mode = ErrorFree::Mode;
 constexpr std::int64_t tile_edge = 2048;
 // Products of slices that are added at once.
 constexpr int products_at_once = 4;
-constexpr std::int64_t sums_multiple = 16;  // aligned for any of the vendor's kernels
 
 // Binades that rows and columns may span for all of their elements to be held (mode=cr), or that may lie between the
 // largest magnitude of a row and what all of it weighs (mode=dp, sp).

@@ -10,6 +10,9 @@
 
 namespace kintsugi::core {
 
+// Rows and columns of sums in device memory: aligned for any of the vendor's kernels.
+inline constexpr std::int64_t sums_multiple = 16;
+
 // Device memory of the plan's allocator, or else the engine's own; given back in the order of the queue.
 class DeviceBlock {
  public:

@@ -56,8 +56,10 @@ void split_entries(const Plan& plan, Side side, std::int64_t count, DevicePrepar
   prepared.rule = side == Side::a ? program.split_a : program.split_b;
   const DeviceMatrix& matrix = prepared.matrix;
   const int slice_count = can_split(plan) ? prepared.rule.slices : 0;
-  const Slices slices = make_slices(*prepared.rule.format, SliceStorage::packed, slice_count,
-                                    matrix.vectors(), matrix.length());
+  const bool entries = program.multiplies_entries();
+  const Slices slices =
+      make_slices(*prepared.rule.format, SliceStorage::packed, slice_count,
+                  entries ? matrix.rows : matrix.vectors(), entries ? matrix.columns : matrix.length());
   const std::size_t range_bytes = array_bytes(matrix.vectors(), 1, sizeof(VectorRange));
   const std::size_t bytes = range_bytes + slices.bytes();
   prepared.memory =

@@ -53,22 +53,6 @@ void put_digit(Integer& integer, std::uint64_t digit, int position) {
   if (offset + part_bits > 64 && limb + 1 < residue_limbs) integer.limb[limb + 1] |= digit >> (64 - offset);
 }
 
-// Of a number coprime to the modulus, 0 ... modulus - 1; of all numbers modulo 1 it is 1.
-int inverse_modulo(int x, int modulus) {
-  int inverse = 1;
-  while (inverse < modulus && x * inverse % modulus != 1) ++inverse;
-  return inverse;
-}
-
-std::array<std::uint32_t, 3> weights_of(std::int64_t part, int modulus, int root) {
-  const auto mod = [modulus](int x) { return static_cast<std::uint32_t>((x % modulus + modulus) % modulus); };
-  if (root == 0 && part == 0) return {1, mod(-1), 0};
-  if (root == 0) return {mod(-1), mod(-1), 1};
-  const int half = inverse_modulo(2, modulus);  // re = (p + q) / 2, im = (p - q) / (2 w)
-  const int factor = part == 0 ? half : half * inverse_modulo(root, modulus) % modulus;
-  return {mod(factor), mod(part == 0 ? factor : -factor), 0};
-}
-
 // Three products below 2^16 each: the quotient by the rounded-up reciprocal is exact.
 KINTSUGI_VECTORISED void weigh(const std::uint8_t* first, const std::uint8_t* second,
                                const std::uint8_t* third, const std::array<std::uint32_t, 3>& weights,
@@ -141,13 +125,12 @@ int ChineseRemainder::inverse_of_part(int t) const {
   for (int s = 0; s < system_.count(); ++s) {
     if (s != t) part = part * system_.modulus(s) % modulus;
   }
-  return inverse_modulo(part, modulus);
+  return residue_detail::inverse_modulo(part, modulus);
 }
 
 PartWeights::PartWeights(const ComplexBasis& basis) {
   for (std::int64_t part = 0; part < 2; ++part) {
-    for (int t = 0; t < basis.count(); ++t)
-      weights_[part][t] = weights_of(part, basis.modulus(t), basis.root(t));
+    for (int t = 0; t < basis.count(); ++t) weights_[part][t] = basis.part_weights(part, t);
   }
 }
 

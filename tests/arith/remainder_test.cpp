@@ -49,6 +49,52 @@ TEST(Remainder, FindsTheIntegerOfEveryNumberOfModuli) {
   check_numbers<6>();
 }
 
+// Parts of a complex number from the residues that stand for it.
+template <int Limbs>
+void check_parts(const ComplexBasis& basis) {
+  std::mt19937_64 random(basis.slices());
+  const RemainderTable<Limbs, most_entry_slices> tables[2]{part_table<Limbs>(basis, 0),
+                                                           part_table<Limbs>(basis, 1)};
+  ASSERT_LE(basis.slices(), most_entry_slices);
+  for (int draw = 0; draw < 100; ++draw) {
+    ExactNumber<Limbs> parts[2];
+    for (auto& part : parts) {
+      for (auto& limb : part.magnitude.limb) limb = random();
+      part.magnitude = WideInteger<Limbs>::shifted(
+          part.magnitude, residue_bits(basis) - 64 * Limbs - static_cast<int>(draw % 3));
+      part.negative = random() % 2 == 0;
+    }
+    RemainderSum<Limbs> sums[2];
+    for (int t = 0; t < basis.count(); ++t) {
+      const auto m = static_cast<unsigned>(basis.modulus(t));
+      const auto root = static_cast<unsigned>(basis.root(t));
+      const std::uint32_t re = residue_of(parts[0], basis.modulus(t));
+      const std::uint32_t im = residue_of(parts[1], basis.modulus(t));
+      const std::uint32_t stands[3]{basis.has_root(t) ? (re + root * im) % m : re,
+                                    basis.has_root(t) ? (re + (m - root) * im) % m : im, (re + im) % m};
+      // Of a product without a root: the sums of re re', im im' and (re + im)(re' + im') with re' = 1 and im' = 0.
+      const std::uint32_t products[3]{stands[0], basis.has_root(t) ? stands[1] : 0, stands[2]};
+      for (int s = 0; s < (basis.has_root(t) ? 2 : 3); ++s) {
+        for (int p = 0; p < 2; ++p) sums[p].add(tables[p].of[basis.first_slice(t) + s], products[s]);
+      }
+    }
+    for (int p = 0; p < 2; ++p) {
+      const ExactNumber<Limbs> found = sums[p].number(tables[p]);
+      ASSERT_EQ(found.magnitude.limb, parts[p].magnitude.limb) << basis.slices() << " slices, part " << p;
+      ASSERT_EQ(found.negative, parts[p].negative);
+    }
+  }
+}
+
+TEST(Remainder, FindsThePartsOfComplexIntegers) {
+  for (int count = 2; remainder_limbs(count) <= 3; ++count) {
+    const ComplexBasis basis = cheapest_basis(residue_bits(count));
+    ASSERT_LE(remainder_limbs(basis), 3) << "kernels hold no more, and real moduli " << count;
+    if (remainder_limbs(basis) <= 2) check_parts<2>(basis);
+    check_parts<3>(basis);
+  }
+}
+
 TEST(Remainder, ResiduesOfSumsAreThoseOfDivision) {
   std::mt19937_64 random(8);
   for (const int modulus : moduli) {

@@ -90,12 +90,11 @@ TYPED_TEST(Recombine, WeightedSumsOfLargerTiles) {
 // Integers of any length below a quarter of the moduli's product.
 class DrawnIntegers {
  public:
-  DrawnIntegers(Random& random, int moduli_count, std::int64_t count)
-      : integers_(static_cast<std::size_t>(count)) {
+  DrawnIntegers(Random& random, int bits, std::int64_t count) : integers_(static_cast<std::size_t>(count)) {
     for (Integer& integer : integers_) {
       for (auto& limb : integer.magnitude.limb) limb = random() % 8 == 0 ? 0 : random();
       const int shorter = random() % 2 == 0 ? 0 : static_cast<int>(random() % 400);
-      const int drop = 384 - core::residue_bits(moduli_count) + shorter;
+      const int drop = 384 - bits + shorter;
       integer.magnitude = core::WideInteger<6>::shifted(integer.magnitude, -drop);
       integer.negative = random() % 2 == 0;
     }
@@ -117,12 +116,54 @@ class DrawnIntegers {
   std::vector<Integer> integers_;
 };
 
+// What the sums of slice s of a modulus may be for an entry with these parts.
+std::uint8_t stand_in(const core::ComplexBasis& basis, int t, int s, int re, int im) {
+  const int m = basis.modulus(t);
+  if (basis.has_root(t)) return static_cast<std::uint8_t>((re + (s == 0 ? im : m - im) * basis.root(t)) % m);
+  const int b = (3 * re + 7 * im) % m;
+  const int a = (re + b) % m;
+  return static_cast<std::uint8_t>(s == 0 ? a : s == 1 ? b : (im + a + b) % m);
+}
+
+TYPED_TEST(Recombine, ResiduesOfComplexEntries) {
+  using T = TypeParam;
+  if constexpr (core::is_complex<T>) {
+    for (int count = 2; core::remainder_limbs(count) <= 3; ++count) {
+      const core::ComplexBasis basis = core::cheapest_basis(core::residue_bits(count));
+      for (int draw = 0; draw < 4; ++draw) {
+        TestTile<T> tile(this->random, draw == 0 ? 150 : 70, draw % 2 == 0);
+        const std::int64_t entries = tile.rows * tile.columns;
+        const DrawnIntegers integers(this->random, core::residue_bits(basis), 2 * entries);
+        std::vector<int> modulus_of;
+        for (int t = 0; t < basis.count(); ++t)
+          modulus_of.insert(modulus_of.end(), basis.has_root(t) ? 2 : 3, t);
+        const TestSums<std::uint8_t> sums(core::SumType::residue, tile.rows, tile.columns, basis.slices(),
+                                          [&](int slice, std::int64_t element) {
+                                            const int t = modulus_of[static_cast<std::size_t>(slice)];
+                                            return stand_in(
+                                                basis, t, slice - basis.first_slice(t),
+                                                integers.residue(element, basis.modulus(t)),
+                                                integers.residue(entries + element, basis.modulus(t)));
+                                          });
+        const core::ResidueSystem system{0, basis};
+        const auto expected = tile.expected([&](auto rows, auto columns, T alpha, T beta, const auto& c) {
+          core::recombine_residues(sums.host(), system, rows, columns, alpha, beta, c, 1);
+        });
+        device_engine().recombine_residues({}, sums.device(), system, tile.on_device());
+        tile.c.expect(expected, fmt::format("{} slices, draw {}, {}", basis.slices(), draw, tile.text()));
+      }
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
 TYPED_TEST(Recombine, ResiduesOfEveryNumberOfModuli) {
   using T = TypeParam;
   for (int count = 1; count <= core::most_moduli; ++count) {
     for (int draw = 0; draw < 4; ++draw) {
       TestTile<T> tile(this->random, draw == 0 ? 150 : 70, draw % 2 == 0);
-      const DrawnIntegers integers(this->random, count, tile.rows * core::parts_of<T> * tile.columns);
+      const DrawnIntegers integers(this->random, core::residue_bits(count),
+                                   tile.rows * core::parts_of<T> * tile.columns);
       const TestSums<std::uint8_t> sums(
           core::SumType::residue, tile.rows, core::parts_of<T> * tile.columns, count,
           [&](int t, std::int64_t element) { return integers.residue(element, core::moduli[t]); });

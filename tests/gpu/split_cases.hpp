@@ -11,6 +11,7 @@
 
 #include "gpu/device_memory.hpp"
 #include "lab/random.hpp"
+#include "plan/plan.hpp"
 #include "plan/program.hpp"
 #include "splits/split.hpp"
 
@@ -235,12 +236,21 @@ inline Slices slices_of(const SplitRule& rule, std::int64_t vectors, std::int64_
   return make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors, k);
 }
 
+// Vectors that slices have: an operand's, or those of complex entries.
+template <class View>
+std::int64_t slice_vectors(const View& view, const SplitRule& rule) {
+  if constexpr (requires { view.right; }) {
+    if (!rule.complex_basis.empty()) return view.matrix.rows;
+  }
+  return view.rows;
+}
+
 template <class View>
 HostSplit split_on_host(const View& view, const SplitRule& rule) {
   HostSplit result;
   result.ranges.resize(static_cast<std::size_t>(view.rows));
   find_ranges(view, rule, result.ranges, 4);
-  Slices slices = slices_of(rule, view.rows, view.columns);
+  Slices slices = slices_of(rule, slice_vectors(view, rule), slice_length(view, rule));
   result.slices.assign(slices.bytes(), std::byte{DeviceArray<std::byte>::poison});
   slices.data = result.slices.data();
   split_operand(view, rule, result.ranges, slices, 4);
@@ -271,7 +281,7 @@ void expect_same_slices(const std::vector<std::byte>& device, const HostSplit& h
                         const SplitRule& rule, const std::string& text) {
   const auto [mine, theirs] = std::mismatch(device.begin(), device.end(), host.slices.begin());
   if (mine == device.end()) return;
-  const Slices slices = slices_of(rule, view.rows, view.columns);
+  const Slices slices = slices_of(rule, slice_vectors(view, rule), slice_length(view, rule));
   const auto bytes = static_cast<std::int64_t>(slices.element_bytes());
   const std::int64_t place = (mine - device.begin()) / bytes;
   const std::int64_t s = place / slices.slice_stride();
@@ -282,13 +292,16 @@ void expect_same_slices(const std::vector<std::byte>& device, const HostSplit& h
     std::memcpy(&bits, of.data() + place * bytes, static_cast<std::size_t>(bytes));
     return bits;
   };
-  const bool padding = v >= view.rows || p >= view.columns;
+  const bool padding = v >= slices.vectors || p >= slices.k;
   std::int64_t count = 0;
   for (std::size_t i = 0; i < device.size(); ++i) count += device[i] != host.slices[i] ? 1 : 0;
   ADD_FAILURE() << text << ": slice " << s << ", vector " << v << ", element " << p << " is "
                 << fmt::format("{:#x}, host {:#x}, of {}, scale {}; {} bytes of {} differ", pattern(device),
                                pattern(host.slices),
-                               padding ? "padding" : fmt::format("{:a}", static_cast<double>(view(v, p))),
+                               padding ? "padding"
+                               : !rule.complex_basis.empty()
+                                   ? "an entry"
+                                   : fmt::format("{:a}", static_cast<double>(view(v, p))),
                                v < view.rows ? host.ranges[static_cast<std::size_t>(v)].scale : 0, count,
                                device.size());
 }
@@ -297,9 +310,11 @@ void expect_same_slices(const std::vector<std::byte>& device, const HostSplit& h
 template <class T>
 struct DeviceOperand {
   DeviceOperand(const Operand<T>& operand, const SplitRule& split_rule, std::size_t offset)
-      : values(operand.values, offset), vectors(operand.matrix.vectors()), length(operand.matrix.length()),
-        ranges(static_cast<std::size_t>(vectors)), slices(slices_of(split_rule, vectors, length).bytes()),
-        rule(split_rule), matrix(operand.matrix) {
+      : values(operand.values, offset),
+        vectors(split_rule.complex_basis.empty() ? operand.matrix.vectors() : operand.matrix.rows),
+        length(split_rule.complex_basis.empty() ? operand.matrix.length() : operand.matrix.columns),
+        ranges(static_cast<std::size_t>(operand.matrix.vectors())),
+        slices(slices_of(split_rule, vectors, length).bytes()), rule(split_rule), matrix(operand.matrix) {
     matrix.data = values.data();
   }
 
@@ -341,7 +356,15 @@ using EveryType = testing::Types<float, double, std::complex<float>, std::comple
 template <class T>
 std::vector<NamedRule> rules_of() {
   constexpr bool wide = std::is_same_v<RealOf<T>, double>;
-  return scheme_rules(wide ? OperandType::f64 : OperandType::f32);
+  std::vector<NamedRule> rules = scheme_rules(wide ? OperandType::f64 : OperandType::f32);
+  for (const int count : {2, 7, 13, 16, 20, 25}) {
+    const Scheme& scheme = *find_scheme(fmt::format("ozaki2:moduli={}", count));
+    Program program = fitted_program(scheme, wide ? OperandType::f64 : OperandType::f32, 200);
+    if (!is_complex<T> || program.split_a.top_exponent + 1 > (wide ? 93 : 61)) continue;
+    scheme.multiply_entries(program);
+    add_rule(rules, "entries", program.split_a);
+  }
+  return rules;
 }
 
 }  // namespace kintsugi::test

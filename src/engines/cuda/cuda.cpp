@@ -217,6 +217,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
                           const DeviceTile& tile) const override {
     cuda::recombine_weighted(queue, sums, exponents, tile);
   }
+  bool recombines(const ComplexBasis& basis) const override { return cuda::recombines(basis); }
   void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                           const DeviceTile& tile) const override {
     cuda::recombine_residues(queue, sums, system, tile);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "engines/cuda/splits/complex_elements.hpp"
 #include "engines/cuda/splits/integer_elements.hpp"
 #include "engines/cuda/splits/magnitudes.hpp"
 #include "engines/cuda/splits/scaling.hpp"
@@ -201,6 +202,48 @@ TEST(Bytes, AreDigits) {
           << slices << " digits of " << integer << ", digit " << s;
     }
   }
+}
+
+// Residues that stand for complex numbers, of all known moduli, against plain division.
+template <class Digits, class ToDigits>
+void check_complex_residues(double most, const ToDigits& to_digits) {
+  __extension__ using Wide = __int128;
+  lab::Random random(23);
+  for (int t = 0; t < residue_detail::complex_moduli.count; ++t) {
+    const int m = residue_detail::complex_moduli.all[t];
+    const int root = residue_detail::complex_constants.roots[t];
+    const ComplexByteModulus modulus = complex_byte_modulus(m, root);
+    for (int draw = 0; draw < 2000; ++draw) {
+      const auto integer = [&] {
+        return draw < 4 ? (draw % 2 == 0 ? most : -most) : std::nearbyint(random.symmetric() * most);
+      };
+      const double re = integer();
+      const double im = draw < 2 ? -re : integer();
+      std::int32_t residues[3];
+      complex_residues(to_digits(re), to_digits(im), modulus, root != 0, residues);
+      const auto balanced = [m](Wide x) {
+        auto rest = static_cast<std::int32_t>(x % m);
+        if (rest > 127) rest -= m;
+        while (rest < 128 - m) rest += m;
+        return rest;
+      };
+      const auto a = static_cast<Wide>(re);
+      const auto b = static_cast<Wide>(im);
+      const std::int32_t ra = balanced(a);
+      const std::int32_t rb = balanced(b);
+      const std::array<std::int32_t, 3> expected =
+          root != 0 ? std::array{balanced(ra + root * rb), balanced(ra - root * rb), 0}
+                    : std::array{ra, rb, balanced(ra + rb)};
+      for (int s = 0; s < 3; ++s)
+        ASSERT_EQ(residues[s], expected[s]) << re << " + i " << im << " modulo " << m;
+    }
+  }
+}
+
+TEST(ComplexElements, ResiduesAreThoseOfDivision) {
+  check_complex_residues<ByteDigits>(0x1p61,
+                                     [](double x) { return balanced_digits(static_cast<std::int64_t>(x)); });
+  check_complex_residues<WideByteDigits>(0x1p93, [](double x) { return wide_balanced_digits(x); });
 }
 
 }  // namespace

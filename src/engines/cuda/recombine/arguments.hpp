@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "arith/remainder.hpp"
 #include "engines/device.hpp"
 #include "schedule/schedule.hpp"
 
@@ -22,6 +23,23 @@ struct ResidueSums {
   std::int64_t rows;
   std::int64_t group_stride;
 };
+
+// Residues of sums, and what they count for: each part of an entry has a column of its own.
+template <int Limbs>
+struct ResiduesOfParts {
+  ResidueSums sums;
+  RemainderTable<Limbs> of;
+};
+
+// Both parts of a complex entry are found from the same residues.
+template <int Limbs>
+struct ResiduesOfEntries {
+  ResidueSums sums;
+  RemainderTable<Limbs, most_entry_slices> of[2];
+};
+
+// Complex entries have kernels for residues of their own in so few limbs, and in more for those of their parts.
+inline constexpr int most_entry_limbs = 3;
 
 // Checked integers are those of at most 2^40 products of 65 bits and a bit each (plan/candidates.cpp): 24 moduli.
 inline constexpr int checked_limbs = 3;

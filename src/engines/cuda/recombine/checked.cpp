@@ -16,16 +16,24 @@ void recombine_checked(const Queue& queue, const Accumulators& sums, const Resid
   static const std::array<KernelName, 4> kernels{
       KernelName{"checked_residues", "checked_f32"}, KernelName{"checked_residues", "checked_f64"},
       KernelName{"checked_residues_c32", "checked_c32"}, KernelName{"checked_residues_c64", "checked_c64"}};
-  if (sums.type != SumType::residue || !system.basis.empty() ||
-      remainder_limbs(system.real_count) > checked_limbs)
+  const bool complex = tile.c.complex();
+  const int limbs = complex ? remainder_limbs(system.basis) : remainder_limbs(system.real_count);
+  if (sums.type != SumType::residue || complex == system.basis.empty() || limbs > checked_limbs)
     fail(Status::internal, "engine cuda was handed sums of type {} modulo {} moduli, {} complex, to check",
          static_cast<int>(sums.type), system.real_count, system.basis.count());
   const ResidueSums residues{reinterpret_cast<const std::uint8_t*>(sums.data), sums.rows,
                              sums.group_stride()};
-  launch(kernels[static_cast<std::size_t>(tile.c.type)],
-         {divide_up(tile.rows, block_rows) * divide_up(tile.columns, block_columns(tile.c.type))},
-         block_threads, 0, queue, tile, residues, remainder_table<checked_limbs>(system.real_count), check,
-         open);
+  const auto launch_with = [&](const auto& source) {
+    launch(kernels[static_cast<std::size_t>(tile.c.type)],
+           {divide_up(tile.rows, block_rows) * divide_up(tile.columns, block_columns(tile.c.type))},
+           block_threads, 0, queue, tile, source, check, open);
+  };
+  if (complex) {
+    launch_with(ResiduesOfEntries<checked_limbs>{
+        residues, {part_table<checked_limbs>(system.basis, 0), part_table<checked_limbs>(system.basis, 1)}});
+  } else {
+    launch_with(ResiduesOfParts<checked_limbs>{residues, remainder_table<checked_limbs>(system.real_count)});
+  }
 }
 
 void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenEntries& open,

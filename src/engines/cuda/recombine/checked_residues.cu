@@ -3,7 +3,7 @@
 
 namespace kintsugi::core::cuda {
 
-KINTSUGI_CHECKED_RESIDUES(checked_f32, float, 2)
-KINTSUGI_CHECKED_RESIDUES(checked_f64, double, 2)
+KINTSUGI_CHECKED_RESIDUES(checked_f32, float, 2, ResiduesOfParts)
+KINTSUGI_CHECKED_RESIDUES(checked_f64, double, 2, ResiduesOfParts)
 
 }  // namespace kintsugi::core::cuda

@@ -31,17 +31,16 @@ __device__ __noinline__ bool put_checked_entry(const EntryDemand& demand,
   return true;
 }
 
-template <class T>
+template <class T, class Source>
 class CheckedResidues {
  public:
   static constexpr int parts = static_cast<int>(parts_of<T>);
   using Real = RealOf<T>;
   using Number = ExactNumber<checked_limbs>;
-  using Table = RemainderTable<checked_limbs>;
 
-  __device__ CheckedResidues(const DeviceTile& tile, const ResidueSums& sums, const Table& table,
-                             const DeviceCheck& check, const DeviceOpenEntries& open)
-      : tile_(tile), sums_(sums), table_(table), check_(check), open_(open) {}
+  __device__ CheckedResidues(const DeviceTile& tile, const Source& source, const DeviceCheck& check,
+                             const DeviceOpenEntries& open)
+      : tile_(tile), source_(source), check_(check), open_(open) {}
 
   __device__ static bool takes(const Scalars<T>& scalars) {
     return scalars.alpha == T(1) && scalars.beta == T(0);
@@ -80,8 +79,8 @@ class CheckedResidues {
 #pragma unroll 1
     for (int p = 0; p < parts; ++p) {
       RemainderSum<checked_limbs> sum[1];
-      add_up<std::uint8_t>(sums_.data + place(i, j, p), sums_.group_stride, table_, sum);
-      exact[p] = sum[0].number(table_);
+      add_up_part<T, std::uint8_t>(source_, i, j, p, sum);
+      exact[p] = sum[0].number(table_of(source_, p));
       exact[p].exponent = -(row_scale + column[p].scale);
       deviations[p] = deviation(i, j, p);
       proved = proved && is_proved(i, j, p, deviations[p]);
@@ -92,17 +91,14 @@ class CheckedResidues {
   }
 
  private:
-  __device__ std::int64_t place(std::int64_t i, std::int64_t j, int part) const {
-    return i + (parts * j + part) * sums_.rows;
-  }
-
   __device__ double deviation(std::int64_t i, std::int64_t j, int part) const {
     return largest_deviation(check_.rows[tile_.first_row + i],
                              check_.columns[parts * (tile_.first_column + j) + part], check_.largest_a,
                              check_.largest_b);
   }
   __device__ bool is_proved(std::int64_t i, std::int64_t j, int part, double deviation) const {
-    const double magnitudes = static_cast<double>(check_.magnitudes[place(i, j, part)]);
+    const std::int64_t place = i + (parts * j + part) * source_.sums.rows;
+    const double magnitudes = static_cast<double>(check_.magnitudes[place]);
     return keeps(check_.demand, magnitudes * check_.magnitude_unit, deviation);
   }
 
@@ -110,11 +106,11 @@ class CheckedResidues {
   __device__ unsigned round_parts(const Block<T>& block, int e, int p, Real (&result)[rows_each]) const {
     const std::int64_t j = block.tile_column(e);
     RemainderSum<checked_limbs> sums[rows_each];
-    add_up<std::uint32_t>(sums_.data + place(block.tile_row(), j, p), sums_.group_stride, table_, sums);
+    add_up_part<T, std::uint32_t>(source_, block.tile_row(), j, p, sums);
     unsigned open_rows = 0;
 #pragma unroll
     for (int r = 0; r < rows_each; ++r) {
-      Number exact = sums[r].number(table_);
+      Number exact = sums[r].number(table_of(source_, p));
       exact.exponent = block.exponent(r, e, p);
       const std::int64_t i = std::min(block.tile_row() + r, tile_.rows - 1);
       if (!shows_part(exact, i, j, p, result[r])) open_rows |= 1U << r;
@@ -140,19 +136,17 @@ class CheckedResidues {
   }
 
   const DeviceTile& tile_;
-  const ResidueSums& sums_;
-  const Table& table_;
+  const Source& source_;
   const DeviceCheck& check_;
   const DeviceOpenEntries& open_;
 };
 
 // `blocks` on a multiprocessor at least: as many as there are registers for.
-#define KINTSUGI_CHECKED_RESIDUES(name, T, blocks)                                                      \
-  extern "C" __global__ void __launch_bounds__(block_threads, blocks)                                   \
-      name(const __grid_constant__ DeviceTile tile, const __grid_constant__ ResidueSums sums,           \
-           const __grid_constant__ RemainderTable<checked_limbs> table,                                 \
-           const __grid_constant__ DeviceCheck check, const __grid_constant__ DeviceOpenEntries open) { \
-    recombine_tile<T>(tile, CheckedResidues<T>(tile, sums, table, check, open));                        \
+#define KINTSUGI_CHECKED_RESIDUES(name, T, blocks, Source)                                                \
+  extern "C" __global__ void __launch_bounds__(block_threads, blocks)                                     \
+      name(const __grid_constant__ DeviceTile tile, const __grid_constant__ Source<checked_limbs> source, \
+           const __grid_constant__ DeviceCheck check, const __grid_constant__ DeviceOpenEntries open) {   \
+    recombine_tile<T>(tile, CheckedResidues<T, Source<checked_limbs>>(tile, source, check, open));        \
   }
 
 }  // namespace kintsugi::core::cuda

@@ -3,6 +3,6 @@
 
 namespace kintsugi::core::cuda {
 
-KINTSUGI_CHECKED_RESIDUES(checked_c64, Complex<double>, 2)
+KINTSUGI_CHECKED_RESIDUES(checked_c64, Complex<double>, 1, ResiduesOfEntries)
 
 }  // namespace kintsugi::core::cuda

@@ -3,6 +3,6 @@
 
 namespace kintsugi::core::cuda {
 
-KINTSUGI_COMPLEX_RESIDUES(2, 2)
+KINTSUGI_COMPLEX_RESIDUES(2, 2, ResiduesOfEntries)
 
 }  // namespace kintsugi::core::cuda

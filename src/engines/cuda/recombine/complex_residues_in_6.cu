@@ -3,6 +3,6 @@
 
 namespace kintsugi::core::cuda {
 
-KINTSUGI_COMPLEX_RESIDUES(6, 1)
+KINTSUGI_COMPLEX_RESIDUES(6, 1, ResiduesOfParts)
 
 }  // namespace kintsugi::core::cuda

@@ -33,10 +33,17 @@ std::int64_t blocks_of(const DeviceTile& tile) {
 }
 
 template <int Limbs>
-void launch_residues(const KernelsOfTypes& kernels, const Queue& queue, const ResidueSums& sums, int count,
-                     const DeviceTile& tile) {
-  launch(of_type(kernels, tile.c.type), {blocks_of(tile)}, block_threads, 0, queue, tile, sums,
-         remainder_table<Limbs>(count));
+void launch_residues(const KernelsOfTypes& kernels, const Queue& queue, const ResidueSums& sums,
+                     const ResidueSystem& system, const DeviceTile& tile) {
+  const auto launch_with = [&](const auto& source) {
+    launch(of_type(kernels, tile.c.type), {blocks_of(tile)}, block_threads, 0, queue, tile, source);
+  };
+  if (system.basis.empty()) {
+    launch_with(ResiduesOfParts<Limbs>{sums, remainder_table<Limbs>(system.real_count)});
+  } else {
+    launch_with(ResiduesOfEntries<Limbs>{
+        sums, {part_table<Limbs>(system.basis, 0), part_table<Limbs>(system.basis, 1)}});
+  }
 }
 
 void recombine_words(const Queue& queue, const WeightedSums& sums, const DeviceTile& tile) {
@@ -69,20 +76,26 @@ void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<
          block_threads, 0, queue, tile, weighted);
 }
 
+bool recombines(const ComplexBasis& basis) {
+  return remainder_limbs(basis) <= most_entry_limbs && basis.slices() <= most_entry_slices;
+}
+
 void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                         const DeviceTile& tile) {
   static const KernelsOfTypes in_2 KINTSUGI_KERNELS("residues_in_2", "complex_residues_in_2", "residues", "");
   static const KernelsOfTypes in_3 KINTSUGI_KERNELS("residues_in_3", "complex_residues_in_3", "residues", "");
   static const KernelsOfTypes in_6 KINTSUGI_KERNELS("residues_in_6", "complex_residues_in_6", "residues", "");
-  if (sums.type != SumType::residue || !system.basis.empty())
-    fail(Status::internal, "engine cuda was handed sums of type {} modulo {} complex moduli",
-         static_cast<int>(sums.type), system.basis.count());
+  if (sums.type != SumType::residue)
+    fail(Status::internal, "engine cuda was handed sums of type {} for residues",
+         static_cast<int>(sums.type));
   const ResidueSums residues{reinterpret_cast<const std::uint8_t*>(sums.data), sums.rows,
                              sums.group_stride()};
-  const int limbs = remainder_limbs(system.real_count);
-  if (limbs <= 2) return launch_residues<2>(in_2, queue, residues, system.real_count, tile);
-  if (limbs == 3) return launch_residues<3>(in_3, queue, residues, system.real_count, tile);
-  launch_residues<6>(in_6, queue, residues, system.real_count, tile);
+  const int limbs = !system.basis.empty() ? remainder_limbs(system.basis)
+                    : tile.c.complex()    ? most_entry_limbs + 1
+                                          : remainder_limbs(system.real_count);
+  if (limbs <= 2) return launch_residues<2>(in_2, queue, residues, system, tile);
+  if (limbs == 3) return launch_residues<3>(in_3, queue, residues, system, tile);
+  launch_residues<6>(in_6, queue, residues, system, tile);
 }
 
 void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t entry, const DeviceScalars& scalars,

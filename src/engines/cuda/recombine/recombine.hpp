@@ -9,6 +9,7 @@ namespace kintsugi::core::cuda {
 
 void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<const int> exponents,
                         const DeviceTile& tile);
+bool recombines(const ComplexBasis& basis);
 void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                         const DeviceTile& tile);
 void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,

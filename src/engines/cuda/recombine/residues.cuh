@@ -10,10 +10,10 @@
 namespace kintsugi::core::cuda {
 
 // Adds up the residues of `count` rows, which lie in a word.
-template <class Word, int Limbs, int count>
+template <class Word, int Limbs, int Most, int count>
 __device__ void add_up(const std::uint8_t* residues, std::int64_t group_stride,
-                       const RemainderTable<Limbs>& table, RemainderSum<Limbs> (&sums)[count]) {
-  constexpr int together = RemainderTable<Limbs>::together;
+                       const RemainderTable<Limbs, Most>& table, RemainderSum<Limbs> (&sums)[count]) {
+  constexpr int together = RemainderTable<Limbs, Most>::together;
   static_assert(sizeof(Word) == count);
 #pragma unroll 1
   for (int first = 0; first < table.count; first += together) {
@@ -31,14 +31,40 @@ __device__ void add_up(const std::uint8_t* residues, std::int64_t group_stride,
   }
 }
 
+// Where the residues of entry (i, j) lie that one of its parts is made of, and their table.
 template <class T, int Limbs>
+__device__ const std::uint8_t* residues_at(const ResiduesOfParts<Limbs>& of, std::int64_t i, std::int64_t j,
+                                           int part) {
+  return of.sums.data + i + (parts_of<T> * j + part) * of.sums.rows;
+}
+template <class T, int Limbs>
+__device__ const std::uint8_t* residues_at(const ResiduesOfEntries<Limbs>& of, std::int64_t i, std::int64_t j,
+                                           int) {
+  return of.sums.data + i + j * of.sums.rows;
+}
+template <int Limbs>
+__device__ const RemainderTable<Limbs>& table_of(const ResiduesOfParts<Limbs>& source, int) {
+  return source.of;
+}
+template <int Limbs>
+__device__ const RemainderTable<Limbs, most_entry_slices>& table_of(const ResiduesOfEntries<Limbs>& source,
+                                                                    int part) {
+  return source.of[part];
+}
+
+// The sums of one part of `count` rows from i on, of column j.
+template <class T, class Word, class Source, int Limbs, int count>
+__device__ void add_up_part(const Source& source, std::int64_t i, std::int64_t j, int part,
+                            RemainderSum<Limbs> (&sums)[count]) {
+  add_up<Word>(residues_at<T>(source, i, j, part), source.sums.group_stride, table_of(source, part), sums);
+}
+
+template <class T, int Limbs, class Source>
 class Residues {
  public:
   static constexpr int parts = static_cast<int>(parts_of<T>);
 
-  using Table = RemainderTable<Limbs>;
-
-  __device__ Residues(const ResidueSums& sums, const Table& table) : sums_(sums), table_(table) {}
+  __device__ explicit Residues(const Source& source) : source_(source) {}
 
   __device__ static bool takes(const Scalars<T>& scalars) {
     return scalars.alpha == T(1) && scalars.beta == T(0);
@@ -49,15 +75,14 @@ class Residues {
     for (int e = 0; e < Block<T>::columns_each; ++e) {
       if (!block.has(e)) continue;
       Together<T> entries;
-      const std::uint8_t* residues = data(block.tile_row(), block.tile_column(e));
       if constexpr (is_complex<T>) {
         RealOf<T> part[parts][rows_each];
 #pragma unroll
-        for (int p = 0; p < parts; ++p) round_parts(block, e, p, residues, part[p]);
+        for (int p = 0; p < parts; ++p) round_part(block, e, p, part[p]);
 #pragma unroll
         for (int r = 0; r < rows_each; ++r) entries.of[r] = {part[0][r], part[1][r]};
       } else {
-        round_parts(block, e, 0, residues, entries.of);
+        round_part(block, e, 0, entries.of);
       }
       block.write(e, entries);
     }
@@ -69,49 +94,42 @@ class Residues {
 #pragma unroll 1
     for (int p = 0; p < parts; ++p) {
       RemainderSum<Limbs> sum[1];
-      add_up<std::uint8_t>(data(i, j) + p * sums_.rows, sums_.group_stride, table_, sum);
-      exact[p] = sum[0].number(table_);
+      add_up_part<T, std::uint8_t>(source_, i, j, p, sum);
+      exact[p] = sum[0].number(table_of(source_, p));
       exact[p].exponent = -(row_scale + column[p].scale);
     }
     put_general_entry(exact, scalars.alpha, scalars.beta, entry);
   }
 
  private:
-  __device__ const std::uint8_t* data(std::int64_t i, std::int64_t j) const {
-    return sums_.data + i + parts * j * sums_.rows;
-  }
-
   // Part p of the thread's rows of column e.
-  __device__ void round_parts(const Block<T>& block, int e, int p, const std::uint8_t* residues,
-                              RealOf<T> (&result)[rows_each]) const {
+  __device__ void round_part(const Block<T>& block, int e, int p, RealOf<T> (&result)[rows_each]) const {
     RemainderSum<Limbs> sums[rows_each];
-    add_up<std::uint32_t>(residues + p * sums_.rows, sums_.group_stride, table_, sums);
+    add_up_part<T, std::uint32_t>(source_, block.tile_row(), block.tile_column(e), p, sums);
 #pragma unroll
     for (int r = 0; r < rows_each; ++r) {
-      ExactNumber<Limbs> exact = sums[r].number(table_);
+      ExactNumber<Limbs> exact = sums[r].number(table_of(source_, p));
       exact.exponent = block.exponent(r, e, p);
       result[r] = rounded<RealOf<T>>(exact);
     }
   }
 
-  const ResidueSums& sums_;
-  const Table& table_;
+  const Source& source_;
 };
 
 // `blocks` on a multiprocessor at least: as many as there are registers for.
-#define KINTSUGI_RESIDUES(name, T, limbs, blocks)                                             \
-  extern "C" __global__ void __launch_bounds__(block_threads, blocks)                         \
-      name(const __grid_constant__ DeviceTile tile, const __grid_constant__ ResidueSums sums, \
-           const __grid_constant__ RemainderTable<limbs> table) {                             \
-    recombine_tile<T>(tile, Residues<T, limbs>(sums, table));                                 \
+#define KINTSUGI_RESIDUES(name, T, limbs, blocks, Source)                                           \
+  extern "C" __global__ void __launch_bounds__(block_threads, blocks)                               \
+      name(const __grid_constant__ DeviceTile tile, const __grid_constant__ Source<limbs> source) { \
+    recombine_tile<T>(tile, Residues<T, limbs, Source<limbs>>(source));                             \
   }
 
-#define KINTSUGI_REAL_RESIDUES(limbs, blocks)           \
-  KINTSUGI_RESIDUES(residues_f32, float, limbs, blocks) \
-  KINTSUGI_RESIDUES(residues_f64, double, limbs, blocks)
+#define KINTSUGI_REAL_RESIDUES(limbs, blocks)                            \
+  KINTSUGI_RESIDUES(residues_f32, float, limbs, blocks, ResiduesOfParts) \
+  KINTSUGI_RESIDUES(residues_f64, double, limbs, blocks, ResiduesOfParts)
 
-#define KINTSUGI_COMPLEX_RESIDUES(limbs, blocks)                 \
-  KINTSUGI_RESIDUES(residues_c32, Complex<float>, limbs, blocks) \
-  KINTSUGI_RESIDUES(residues_c64, Complex<double>, limbs, blocks)
+#define KINTSUGI_COMPLEX_RESIDUES(limbs, blocks, Source)                 \
+  KINTSUGI_RESIDUES(residues_c32, Complex<float>, limbs, blocks, Source) \
+  KINTSUGI_RESIDUES(residues_c64, Complex<double>, limbs, blocks, Source)
 
 }  // namespace kintsugi::core::cuda

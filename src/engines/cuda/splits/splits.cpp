@@ -346,6 +346,32 @@ bool split_together(const Queue& queue, std::span<const DeviceSplit> splits,
   return true;
 }
 
+// Complex entries, whose ranges are those of their vectors: parts of them in the real operand's order.
+void split_entries(const Queue& queue, DeviceSplit split, const DeviceCondition& condition) {
+  static const KernelName of_floats{"split_entries", "split_entries_float_residues", awaits_others};
+  static const KernelName of_doubles{"split_entries", "split_entries_double_residues", awaits_others};
+  static const KernelName of_wide_doubles{"split_entries", "split_entries_double_wide_residues",
+                                          awaits_others};
+  const DeviceSide& side = split.side;
+  const bool wide = kind_of(*split.rule) == ElementKind::wide_residues;
+  const bool floats = side.matrix.type == EntryType::c32;
+  if (kind_of(*split.rule) == ElementKind::any || (wide && floats))
+    fail(Status::internal, "engine cuda was handed complex entries to split into integers of {} bits",
+         split.rule->top_exponent + 1);
+  if (!split.ranges_known)
+    launch_ranges(queue, side, {{}, 0, nullptr, side.entries}, {nullptr, false, side.matrix.type});
+  split.ranges_known = true;
+  SplitTasks tasks;
+  tasks.condition = condition;
+  tasks.task[0] = task_of(split, Way::tiles, blocks_of(Way::tiles, nullptr, split.slices, tile_threads));
+  tasks.task[0].ranges = side.ranges + (side.matrix.right ? 2 : 1) * split.first;
+  launch_entries(queue,
+                 floats ? of_floats
+                 : wide ? of_wide_doubles
+                        : of_doubles,
+                 {tasks.task[0].blocks, side.entries}, tile_threads, 0, tasks);
+}
+
 }  // namespace
 
 void find_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars) {
@@ -378,6 +404,10 @@ void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const 
 }
 
 void split(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceCondition& condition) {
+  if (!splits.empty() && !splits.front().rule->complex_basis.empty()) {
+    for (const DeviceSplit& one : splits) split_entries(queue, one, condition);
+    return;
+  }
   if (splits.size() == 2 && split_together(queue, splits, condition)) return;
   std::int64_t entries = 1;
   for (const DeviceSplit& one : splits) entries = std::max(entries, one.side.entries);
