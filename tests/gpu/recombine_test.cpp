@@ -1,6 +1,7 @@
 // Recombinations, scaling and plain products on the device: the bits of the host's functions.
 #include <cmath>
 
+#include "arith/remainder.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 #include "gpu/recombine_case.hpp"
 #include "plan/program.hpp"
