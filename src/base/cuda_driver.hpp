@@ -34,6 +34,7 @@ inline constexpr int function_large_clusters = 14;  // CU_FUNC_ATTRIBUTE_NON_POR
 inline constexpr Result error_out_of_memory = 2;
 
 // Of CUtensorMapDataType, CUtensorMapSwizzle and CUtensorMapL2promotion.
+inline constexpr int tensor_map_bytes = 0;
 inline constexpr int tensor_map_fp16 = 6;
 inline constexpr int tensor_map_bf16 = 9;
 inline constexpr int tensor_map_swizzle_128 = 3;

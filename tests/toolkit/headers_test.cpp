@@ -113,6 +113,7 @@ static_assert(compute_capability_minor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY
 static_assert(function_dynamic_shared_bytes == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 static_assert(function_large_clusters == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED);
 static_assert(error_out_of_memory == CUDA_ERROR_OUT_OF_MEMORY);
+static_assert(tensor_map_bytes == CU_TENSOR_MAP_DATA_TYPE_UINT8);
 static_assert(tensor_map_fp16 == CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
 static_assert(tensor_map_bf16 == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
 static_assert(tensor_map_swizzle_128 == CU_TENSOR_MAP_SWIZZLE_128B);

@@ -6,6 +6,7 @@
 
 #include "base/status.hpp"
 #include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/products/sm90/clusters.hpp"
 #include "engines/cuda/products/sm90/term_structures.hpp"
 #include "engines/cuda/products/sm90/term_tiles.hpp"
 
@@ -17,14 +18,6 @@ namespace {
 constexpr std::size_t partial_bytes =
     std::size_t{most_clusters} * term_tile_rows * most_tile_columns * sizeof(float);
 constexpr std::size_t counter_bytes = std::size_t{most_clusters} * counters_of_tile * sizeof(std::uint32_t);
-
-int multiprocessors() {
-  Device device = 0;
-  int count = 0;
-  check(driver().context_device(&device), "cuCtxGetDevice");
-  check(driver().device_attribute(&count, multiprocessor_count, device), "cuDeviceGetAttribute");
-  return count;
-}
 
 // What there are kernels for.
 struct TermKernels {
@@ -61,22 +54,6 @@ const TermKernels* find_kernels(const Schedule& schedule, FormatId format) {
   return nullptr;
 }
 
-// Boxes of `rows` vectors and a block of k of one slice, of some entries' slices.
-TensorMap tensor_map(const Slices& slices, std::int64_t entries, std::int64_t rows) {
-  TensorMap map;
-  const int type = slices.format->id == FormatId::fp16 ? tensor_map_fp16 : tensor_map_bf16;
-  const auto length = static_cast<std::uint64_t>(slices.vector_stride());
-  const auto vectors = static_cast<std::uint64_t>(slices.padded_vectors());
-  const std::uint64_t lengths[3]{length, vectors, static_cast<std::uint64_t>(slices.count * entries)};
-  const std::uint64_t strides[2]{length * 2, static_cast<std::uint64_t>(slices.slice_stride()) * 2};
-  const std::uint32_t box[3]{term_block, static_cast<std::uint32_t>(rows), 1};
-  const std::uint32_t steps[3]{1, 1, 1};
-  check(driver().tensor_map_encode(&map, type, 3, slices.data, lengths, strides, box, steps, 0,
-                                   tensor_map_swizzle_128, tensor_map_promotion_256, 0),
-        "cuTensorMapEncodeTiled");
-  return map;
-}
-
 }  // namespace
 
 bool has_term_products(const Schedule& schedule, FormatId format, EntryType type) {
@@ -89,9 +66,8 @@ void multiply_terms(const Queue& queue, const DeviceFusedProduct& product, std::
   const Schedule& schedule = *product.schedule;
   const DeviceTile& tile = product.tile;
   const TermKernels& kernels = *find_kernels(schedule, product.a.format->id);
-  const TermChoice choice =
-      choose_tile(kernels.tiles, tile.rows, tile.columns, product.entries, product.a.vector_stride(),
-                  std::min(most_clusters, multiprocessors() / blocks_of_cluster));
+  const TermChoice choice = choose_tile(kernels.tiles, tile.rows, tile.columns, product.entries,
+                                        product.a.vector_stride(), clusters_of_device());
   const TermTile& shape = kernels.tiles[choice.tile];
   TermProducts products;
   products.tile = tile;
@@ -126,8 +102,8 @@ DeviceTimes expected_term_times(const DeviceShape& shape) {
   const auto entries = static_cast<double>(shape.entries);
   const double operands = entries * (product_of(shape.m, shape.k) + product_of(shape.k, shape.n));
   const double result = entries * product_of(shape.m, shape.n);
-  const TermChoice choice = choose_tile(kernels.tiles, shape.m, shape.n, shape.entries, shape.k,
-                                        std::min(most_clusters, multiprocessors() / blocks_of_cluster));
+  const TermChoice choice =
+      choose_tile(kernels.tiles, shape.m, shape.n, shape.entries, shape.k, clusters_of_device());
   const double slices_bytes = 4.0 + 2.0 * shape.schedule.slices_a;
   const double split = 2 * launch + operands * slices_bytes / (split_rate * bytes_of_copy);
   const double others = 4 * launch;  // choice, a second rung's split and products, the plain product

@@ -1,0 +1,148 @@
+// Not a test: how fast products of residues are on the device, by our own kernels and by the vendor's products.
+//   build/tests/residue_rate [--json FILE]
+// Times are medians of events around batches of some 100 ms, so that clocks are those of a device at work; rates count a
+// multiplication and an addition for each modulus.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <vector>
+
+#include "base/cuda_driver.hpp"
+#include "engines/cuda/cublas/products.hpp"
+#include "engines/cuda/products/sm90/clusters.hpp"
+#include "engines/cuda/products/sm90/residue_products.hpp"
+#include "engines/device.hpp"
+#include "engines/registry.hpp"
+#include "plan/schemes/ozaki2.hpp"
+
+namespace kintsugi::core {
+namespace {
+
+using cuda::check;
+using cuda::driver;
+
+const DeviceEngine& engine() { return *find_engine("cuda")->device(); }
+
+class Memory {
+ public:
+  explicit Memory(std::size_t bytes) : bytes_(bytes) {
+    check(driver().memory_allocate(&address_, bytes), "cuMemAlloc");
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory() { driver().memory_free(address_); }
+  std::byte* data() const { return reinterpret_cast<std::byte*>(address_); }
+
+  void fill_randomly() const {
+    std::mt19937_64 random(bytes_);
+    std::vector<std::uint64_t> words(bytes_ / 8);
+    for (std::uint64_t& word : words) word = random();
+    engine().copy_to_device({}, data(), words.data(), words.size() * 8);
+  }
+  std::vector<std::uint8_t> host() const {
+    std::vector<std::uint8_t> bytes(bytes_);
+    engine().copy_to_host({}, bytes.data(), data(), bytes_);
+    engine().synchronize(Queue{});
+    return bytes;
+  }
+
+ private:
+  cuda::Address address_ = 0;
+  std::size_t bytes_;
+};
+
+double median_seconds(const std::function<void()>& run) {
+  constexpr double batch = 0.1;
+  cuda::Event start = nullptr;
+  cuda::Event stop = nullptr;
+  check(driver().event_create(&start, 0), "cuEventCreate");
+  check(driver().event_create(&stop, 0), "cuEventCreate");
+  const auto seconds = [&](int count) {
+    check(driver().event_record(start, nullptr), "cuEventRecord");
+    for (int i = 0; i < count; ++i) run();
+    check(driver().event_record(stop, nullptr), "cuEventRecord");
+    check(driver().event_synchronize(stop), "cuEventSynchronize");
+    float milliseconds = 0;
+    check(driver().event_elapsed(&milliseconds, start, stop), "cuEventElapsedTime");
+    return 1e-3 * milliseconds / count;
+  };
+  run();
+  const int count = std::max(1, static_cast<int>(batch / seconds(2)));
+  seconds(count);
+  std::array<double, 5> times{};
+  for (double& time : times) time = seconds(count);
+  driver().event_destroy(start);
+  driver().event_destroy(stop);
+  std::ranges::sort(times);
+  return times[times.size() / 2];
+}
+
+void time_products(nlohmann::json& rows, std::int64_t m, std::int64_t k, int moduli) {
+  const Schedule schedule = schemes::ozaki2_program(moduli).schedule;
+  Slices a = make_slices(int8, SliceStorage::packed, moduli, m, k);
+  Slices b = a;
+  Accumulators sums = make_accumulators(SumType::residue, m, m, moduli);
+  const Memory memory_a(a.bytes());
+  const Memory memory_b(b.bytes());
+  const Memory memory_sums(sums.bytes());
+  const Memory scratch(cuda::multiply_scratch_bytes(schedule, FormatId::int8, m, m));
+  memory_a.fill_randomly();
+  memory_b.fill_randomly();
+  a.data = memory_a.data();
+  b.data = memory_b.data();
+  sums.data = memory_sums.data();
+  const double operations =
+      2.0 * static_cast<double>(m) * static_cast<double>(m) * static_cast<double>(k) * moduli;
+  const auto time = [&](const std::string& name, const std::function<void()>& run) {
+    const double seconds = median_seconds(run);
+    fmt::print("{} moduli, {} x {} x {}, {:12} {:>9.1f} us {:>7.1f} TOP/s\n", moduli, m, m, k, name,
+               seconds * 1e6, operations / seconds * 1e-12);
+    rows.push_back({{"product", name},
+                    {"moduli", moduli},
+                    {"m", m},
+                    {"k", k},
+                    {"seconds", seconds},
+                    {"rate", operations / seconds}});
+    return memory_sums.host();
+  };
+  const auto expected =
+      time("vendor", [&] { cuda::multiply({}, schedule, a, b, sums, scratch.data(), nullptr); });
+  for (std::size_t t = 0; t < cuda::residue_tiles.size(); ++t) {
+    const cuda::ResidueChoice choice{
+        t, cuda::residue_walk(cuda::residue_tiles[t], m, m, moduli, k, cuda::clusters_of_device())};
+    const auto found =
+        time(fmt::format("tile {}", t), [&] { cuda::multiply_residues({}, schedule, a, b, sums, choice); });
+    if (found != expected) fmt::print("  the residues DIFFER from the vendor's\n");
+  }
+}
+
+int run(const char* file) {
+  engine().prepare();
+  nlohmann::json rows;
+  for (const std::int64_t n : {256, 512, 1024, 2048, 4096}) time_products(rows, n, n, 16);
+  time_products(rows, 4096, 8192, 16);  // a tile of a larger product
+  time_products(rows, 8192, 8192, 15);
+  if (file != nullptr) std::ofstream(file) << rows.dump(2) << '\n';
+  return 0;
+}
+
+}  // namespace
+}  // namespace kintsugi::core
+
+int main(int count, char** arguments) {
+  if (count != 1 && (count != 3 || std::strcmp(arguments[1], "--json") != 0)) {
+    fmt::print(stderr, "usage: residue_rate [--json FILE]\n");
+    return 2;
+  }
+  if (const std::string reason = kintsugi::core::find_engine("cuda")->unavailable_reason(); !reason.empty()) {
+    fmt::print(stderr, "residue_rate: {}\n", reason);
+    return 1;
+  }
+  return kintsugi::core::run(count == 3 ? arguments[2] : nullptr);
+}
