@@ -96,9 +96,9 @@ class CudaEngine final : public Engine, public DeviceEngine {
  public:
   std::string_view name() const override { return "cuda"; }
   std::string_view summary() const override {
-    return "NVIDIA GPUs: splits and recombinations by kernels of its own, products of slices and native "
-           "products by "
-           "cuBLAS";
+    return "NVIDIA GPUs: splits, recombinations and, on Hopper, most products of slices by kernels of its "
+           "own, "
+           "others and native products by cuBLAS";
   }
   std::int64_t largest_size() const override { return std::int64_t{1} << 40; }
 
