@@ -10,7 +10,7 @@
 #include "engines/cuda/cublas/library.hpp"
 #include "engines/cuda/cublas/products.hpp"
 #include "engines/cuda/error_free/error_free.hpp"
-#include "engines/cuda/products/sm90/residue_products.hpp"
+#include "engines/cuda/products/sm90/byte_products.hpp"
 #include "engines/cuda/products/sm90/term_products.hpp"
 #include "engines/cuda/products/word_products.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
@@ -141,7 +141,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
   std::int64_t preferred_block() const override { return 1024; }
   std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t rows,
                             std::int64_t columns) const override {
-    if (format == FormatId::int52 || multiplies_residues(schedule, format)) return 0;
+    if (format == FormatId::int52 || multiplies_bytes(schedule, format)) return 0;
     return multiply_scratch_bytes(schedule, format, rows, columns);
   }
   std::size_t native_scratch_bytes() const override { return vendor_workspace_bytes; }
@@ -209,7 +209,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
   void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                 const Accumulators& sums, std::byte* scratch, const DeviceFit* fit) const override {
     if (a.format->id == FormatId::int52) return multiply_words(queue, schedule, a, b, sums);
-    if (multiplies_residues(schedule, a.format->id)) return multiply_residues(queue, schedule, a, b, sums);
+    if (multiplies_bytes(schedule, a.format->id)) return multiply_byte_slices(queue, schedule, a, b, sums);
     cuda::multiply(queue, schedule, a, b, sums, scratch, fit);
   }
   void multiply_fused(const Queue& queue, const DeviceFusedProduct& product,
@@ -284,8 +284,8 @@ class CudaEngine final : public Engine, public DeviceEngine {
   void native(const NativeProduct<DoubleDouble>&) const override { refuse_host_memory(); }
 
  private:
-  static bool multiplies_residues(const Schedule& schedule, FormatId format) {
-    return has_residue_products(schedule, format) && is_hopper();
+  static bool multiplies_bytes(const Schedule& schedule, FormatId format) {
+    return has_byte_products(schedule, format) && is_hopper();
   }
   [[noreturn]] static void refuse_host_memory() {
     fail(Status::internal, "engine cuda was handed matrices in the host's memory");

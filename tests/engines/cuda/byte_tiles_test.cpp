@@ -1,5 +1,5 @@
-// Which tile a product of residues gets, and that its clusters compute every tile of every modulus once.
-#include "engines/cuda/products/sm90/residue_tiles.hpp"
+// Which tile products of int8 slices get, and that clusters compute every tile of every group once.
+#include "engines/cuda/products/sm90/byte_tiles.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::int32_t clusters = 66;  // of an H200
 
-TEST(ResidueTiles, FitTheSharedMemoryOfABlock) {
-  for (const ResidueTile& tile : residue_tiles) {
+TEST(ByteTiles, FitTheSharedMemoryOfABlock) {
+  for (const ByteTile& tile : byte_tiles) {
     EXPECT_LE(tile.shared_bytes() + 1024, 227 * 1024) << "with barriers";
     EXPECT_EQ(tile.block_rows % 64, 0) << "a thread's stores are of parts of 64 rows";
     EXPECT_EQ(tile.block_columns % 128, 0) << "two warpgroups multiply 64 columns each, or more";
@@ -21,12 +21,12 @@ TEST(ResidueTiles, FitTheSharedMemoryOfABlock) {
   }
 }
 
-TEST(ResidueTiles, EveryTileOfEveryModulusOnce) {
+TEST(ByteTiles, EveryTileOfEveryModulusOnce) {
   for (const std::int64_t rows : {16, 256, 272, 800, 4096}) {
     for (const std::int64_t columns : {16, 384, 400, 3000}) {
       for (const int moduli : {2, 16, 49}) {
-        for (const ResidueTile& tile : residue_tiles) {
-          const Walk walk = residue_walk(tile, rows, columns, moduli, 300, clusters);
+        for (const ByteTile& tile : byte_tiles) {
+          const Walk walk = byte_walk(tile, {rows, columns, 300, moduli, moduli}, clusters);
           EXPECT_EQ(walk.blocks, 3);
           EXPECT_LE(walk.clusters, clusters);
           std::set<std::tuple<int, int, int>> places;
@@ -51,9 +51,9 @@ TEST(ResidueTiles, EveryTileOfEveryModulusOnce) {
 }
 
 // As measured with 16 moduli on an H200: small products need more clusters, and where the narrow tile fits better it wins.
-TEST(ResidueTiles, SuitTheProduct) {
+TEST(ByteTiles, SuitTheProduct) {
   const auto chosen = [](std::int64_t n) {
-    return residue_tiles[choose_residue_tile(n, n, 16, n, clusters).tile].block_columns;
+    return byte_tiles[choose_byte_tile({n, n, n, 16, 16}, clusters).tile].block_columns;
   };
   EXPECT_EQ(chosen(256), 128);
   EXPECT_EQ(chosen(1024), 128);

@@ -1,19 +1,21 @@
-// Products of residues: one of int8 slices for each modulus, all of them in one launch, whose sums are reduced in registers
-// and leave as a byte an entry. Two blocks of threads in a cluster share the slices of C's rows or columns; in each one
+// Products of int8 slices, all groups of a schedule in one launch: the sums of a group's terms are added in int32 and leave
+// as integers of 64 bits, or reduced in registers as a byte an entry. Two blocks of threads in a cluster share the slices of C's rows or columns; in each one
 // thread copies tiles to shared memory, and two warpgroups multiply.
 #pragma once
 
 #include "arith/remainder.hpp"
-#include "engines/cuda/products/sm90/residue_tiles.hpp"
+#include "engines/cuda/products/sm90/byte_tiles.hpp"
 #include "engines/cuda/products/sm90/wgmma.cuh"
+#include "recombine/accumulators.hpp"
 
 namespace kintsugi::core::cuda {
 
-template <ResidueTile Tile>
-struct ResidueConfig {
-  static constexpr ResidueTile tile = Tile;
+template <ByteTile Tile, SumType Type>
+struct ByteConfig {
+  static constexpr ByteTile tile = Tile;
+  static constexpr bool reduces = Type == SumType::residue;
   static constexpr int consumers = 2;  // warpgroups
-  static_assert(ResidueTile::threads == warpgroup * (1 + consumers));
+  static_assert(ByteTile::threads == warpgroup * (1 + consumers));
   static constexpr int columns = tile.block_columns / consumers;
   static constexpr int instructions = columns / 64;  // of a step of k
   static constexpr int sums = tile.block_rows / 2;   // of a thread and an instruction
@@ -23,15 +25,15 @@ struct ResidueConfig {
   static constexpr int producer_registers = 504 - consumers * consumer_registers;
 
   // Blocks of k that int32 holds the sum of, beside a residue.
-  static constexpr int longest_run = 65536 / ResidueTile::block;
+  static constexpr int longest_run = (131071 - 1) / ByteTile::block;
 };
 
 // Of 64 columns each.
 template <class Config>
-using ResidueSums = std::int32_t[Config::instructions][Config::sums];
+using ByteSums = std::int32_t[Config::instructions][Config::sums];
 
 template <class Config>
-struct ResidueShared {
+struct ByteShared {
   Barrier full[Config::tile.places];
   Barrier free[Config::tile.places];  // of both blocks of threads
 
@@ -47,7 +49,7 @@ struct ResidueShared {
 template <class Config>
 class Ring {
  public:
-  __device__ Ring(ResidueShared<Config>& shared, std::uint32_t tiles) : shared_(shared), tiles_(tiles) {}
+  __device__ Ring(ByteShared<Config>& shared, std::uint32_t tiles) : shared_(shared), tiles_(tiles) {}
 
   __device__ void next() {
     if (++place_ < Config::tile.places) return;
@@ -56,7 +58,7 @@ class Ring {
   }
   __device__ int place() const { return place_; }
   __device__ std::uint32_t rows() const { return tiles_ + place_ * Config::tile.place_bytes(); }
-  __device__ std::uint32_t columns() const { return rows() + Config::tile.block_rows * ResidueTile::block; }
+  __device__ std::uint32_t columns() const { return rows() + Config::tile.block_rows * ByteTile::block; }
   __device__ Barrier& full() const { return shared_.full[place_]; }
   __device__ void wait_until_full() const { full().wait(parity_); }
   __device__ void wait_until_free() const { shared_.free[place_].wait(parity_ ^ 1); }
@@ -67,7 +69,7 @@ class Ring {
   }
 
  private:
-  ResidueShared<Config>& shared_;
+  ByteShared<Config>& shared_;
   std::uint32_t tiles_;
   int place_ = 0;
   unsigned parity_ = 0;
@@ -78,10 +80,10 @@ template <int Vectors, bool Shared>
 __device__ void copy_vectors(std::uint32_t target, const TensorMap& map, Barrier& barrier, int block,
                              int first, int slice) {
   constexpr int part = Vectors / blocks_of_cluster;
-  const int k = block * ResidueTile::block;
+  const int k = block * ByteTile::block;
   const int rank = block_in_cluster();
   if constexpr (Shared) {
-    copy_tile_to_all(target + rank * part * ResidueTile::block, map, barrier, k, first + rank * part, slice,
+    copy_tile_to_all(target + rank * part * ByteTile::block, map, barrier, k, first + rank * part, slice,
                      (1 << blocks_of_cluster) - 1);
   } else {
     copy_tile(target, map, barrier, k, first + rank * Vectors, slice);
@@ -90,9 +92,9 @@ __device__ void copy_vectors(std::uint32_t target, const TensorMap& map, Barrier
 
 // One thread of a block of threads.
 template <class Config>
-__device__ void produce(const TensorMap& a, const TensorMap& b, const ResidueProducts& products,
-                        ResidueShared<Config>& shared, std::uint32_t tiles) {
-  constexpr ResidueTile tile = Config::tile;
+__device__ void produce(const TensorMap& a, const TensorMap& b, const ByteProducts& products,
+                        ByteShared<Config>& shared, std::uint32_t tiles) {
+  constexpr ByteTile tile = Config::tile;
   Ring<Config> ring(shared, tiles);
   Pieces pieces(products.walk, cluster_number());
   Piece piece;
@@ -100,29 +102,33 @@ __device__ void produce(const TensorMap& a, const TensorMap& b, const ResiduePro
     const TilePlace place = products.walk.place(piece);
     const int row = place.row * tile.rows();
     const int column = place.column * tile.columns();
+    const int group = products.group(place);
+    for (int t = products.first_term[group]; t < products.first_term[group + 1]; ++t) {
+      const ByteTerm term = products.terms[t];
 #pragma unroll 1
-    for (int block = 0; block < products.walk.blocks; ++block, ring.next()) {
-      ring.wait_until_free();
-      ring.full().arrive_expecting(tile.place_bytes());
-      copy_vectors<tile.block_rows, tile.shares_rows>(ring.rows(), a, ring.full(), block, row, place.entry);
-      copy_vectors<tile.block_columns, !tile.shares_rows>(ring.columns(), b, ring.full(), block, column,
-                                                          place.entry);
+      for (int block = 0; block < products.walk.blocks; ++block, ring.next()) {
+        ring.wait_until_free();
+        ring.full().arrive_expecting(tile.place_bytes());
+        copy_vectors<tile.block_rows, tile.shares_rows>(ring.rows(), a, ring.full(), block, row, term.a);
+        copy_vectors<tile.block_columns, !tile.shares_rows>(ring.columns(), b, ring.full(), block, column,
+                                                            term.b);
+      }
     }
   }
 }
 
 // One block of k, put into the queue of the matrix unit.
 template <class Config>
-__device__ void multiply_block(ResidueSums<Config>& sums, const Ring<Config>& ring, int consumer, bool keep) {
+__device__ void multiply_block(ByteSums<Config>& sums, const Ring<Config>& ring, int consumer, bool keep) {
   const TileDescriptor rows(ring.rows());
-  const TileDescriptor columns(ring.columns() + consumer * Config::columns * ResidueTile::block);
+  const TileDescriptor columns(ring.columns() + consumer * Config::columns * ByteTile::block);
   ring.wait_until_full();
   begin_products();
 #pragma unroll
-  for (int i = 0; i < ResidueTile::block / 32; ++i) {
+  for (int i = 0; i < ByteTile::block / 32; ++i) {
 #pragma unroll
     for (int part = 0; part < Config::instructions; ++part)
-      multiply_bytes(sums[part], columns + part * 64 * ResidueTile::block + i * 32, rows + i * 32,
+      multiply_bytes(sums[part], columns + part * 64 * ByteTile::block + i * 32, rows + i * 32,
                      keep || i > 0);
   }
   commit_products();
@@ -130,7 +136,7 @@ __device__ void multiply_block(ResidueSums<Config>& sums, const Ring<Config>& ri
 
 // So many blocks of k. A place is free when the products behind its own are in the queue.
 template <class Config>
-__device__ void multiply_blocks(ResidueSums<Config>& sums, Ring<Config>& ring, int consumer, int blocks,
+__device__ void multiply_blocks(ByteSums<Config>& sums, Ring<Config>& ring, int consumer, int blocks,
                                 bool keep) {
   multiply_block<Config>(sums, ring, consumer, keep);
   int before = ring.place();
@@ -162,17 +168,28 @@ __device__ inline void exchange(std::uint32_t (&words)[4], int thread) {
   }
 }
 
-// A warpgroup's residues of all rows and 64 columns, one byte each, into the matrix of their modulus, whose rows and columns
-// are multiples of 16. Of every eight rows a thread has two neighbours (PTX ISA: fragment of wgmma's D, here transposed);
-// sixteen are put together by four threads.
+// A group's sums in memory: rows and columns are multiples of 16.
+template <class T>
+struct GroupSums {
+  T* data;
+  std::int64_t rows;
+  std::int64_t columns;
+
+  __device__ GroupSums(const ByteProducts& products, int group)
+      : data(reinterpret_cast<T*>(products.sums) + group * products.rows * products.columns),
+        rows(products.rows), columns(products.columns) {}
+};
+
+// A warpgroup's residues of all rows and 64 columns, one byte each. Of every eight rows a thread has two neighbours (PTX
+// ISA: fragment of wgmma's D, here transposed); sixteen are put together by four threads.
 template <int Sums>
-__device__ void put_residues(const std::int32_t (&residues)[Sums], const ResidueProducts& products,
-                             int modulus, std::int64_t first_row, std::int64_t first_column, int thread) {
+__device__ void put(const std::int32_t (&residues)[Sums], const GroupSums<std::uint8_t>& group, bool,
+                    std::int64_t first_row, std::int64_t first_column, int thread) {
   const std::int64_t row = first_row + thread % 4 * 16;
   const std::int64_t column = first_column + thread / 32 * 16 + thread % 32 / 4;
-  std::uint8_t* target = products.residues + (modulus * products.columns + column) * products.rows + row;
+  std::uint8_t* target = group.data + column * group.rows + row;
 #pragma unroll
-  for (int c = 0; c < 2; ++c, target += 8 * products.rows) {
+  for (int c = 0; c < 2; ++c, target += 8 * group.rows) {
 #pragma unroll
     for (int part = 0; part < 2 * Sums; part += 64) {
       std::uint32_t words[4];
@@ -185,58 +202,96 @@ __device__ void put_residues(const std::int32_t (&residues)[Sums], const Residue
       exchange(words, thread);
       const uint4 sixteen{__byte_perm(words[0], words[1], 0x5410), __byte_perm(words[2], words[3], 0x5410),
                           __byte_perm(words[0], words[1], 0x7632), __byte_perm(words[2], words[3], 0x7632)};
-      if (row + part < products.rows && column + 8 * c < products.columns)
+      if (row + part < group.rows && column + 8 * c < group.columns)
         __stcs(reinterpret_cast<uint4*>(target + part), sixteen);
     }
   }
 }
 
+// The same of integers, the first ones or added to those that are there: pairs as a thread has them.
+template <int Sums>
+__device__ void put(const std::int32_t (&sums)[Sums], const GroupSums<long long>& group, bool first,
+                    std::int64_t first_row, std::int64_t first_column, int thread) {
+  const std::int64_t row = first_row + thread % 4 * 2;
+  const std::int64_t column = first_column + thread / 32 * 16 + thread % 32 / 4;
+  long long* target = group.data + column * group.rows + row;
+#pragma unroll
+  for (int c = 0; c < 2; ++c, target += 8 * group.rows) {
+    if (column + 8 * c >= group.columns) continue;
+#pragma unroll
+    for (int i = 0; i < Sums / 4; ++i) {
+      if (row + 8 * i >= group.rows) continue;
+      auto* pair = reinterpret_cast<longlong2*>(target + 8 * i);
+      longlong2 result{sums[4 * i + 2 * c], sums[4 * i + 2 * c + 1]};
+      if (!first) {
+        const longlong2 before = *pair;
+        result.x += before.x;
+        result.y += before.y;
+      }
+      __stcs(pair, result);
+    }
+  }
+}
+
 // 64 columns from number Part on.
-template <class Config, int Part = 0>
-__device__ void put_tile(const ResidueSums<Config>& residues, const ResidueProducts& products,
+template <class Config, int Part = 0, class T>
+__device__ void put_tile(const ByteSums<Config>& sums, const GroupSums<T>& group, bool first,
                          const TilePlace& place, int consumer, int thread) {
   if constexpr (Part < Config::instructions) {
-    constexpr ResidueTile tile = Config::tile;
+    constexpr ByteTile tile = Config::tile;
     const int rank = block_in_cluster();
     const std::int64_t row =
         std::int64_t{place.row} * tile.rows() + (tile.shares_rows ? 0 : rank * tile.block_rows);
     const std::int64_t column = std::int64_t{place.column} * tile.columns() +
                                 (tile.shares_rows ? rank * tile.block_columns : 0) +
                                 consumer * Config::columns + Part * 64;
-    put_residues(residues[Part], products, place.entry, row, column, thread);
-    put_tile<Config, Part + 1>(residues, products, place, consumer, thread);
+    put(sums[Part], group, first, row, column, thread);
+    put_tile<Config, Part + 1>(sums, group, first, place, consumer, thread);
   }
 }
 
 template <class Config>
-__device__ void consume(const ResidueProducts& products, ResidueShared<Config>& shared, std::uint32_t tiles) {
+__device__ void reduce(ByteSums<Config>& sums, const SumReduction& reduction) {
+#pragma unroll
+  for (auto& part : sums) {
+#pragma unroll
+    for (std::int32_t& sum : part) sum = static_cast<std::int32_t>(reduction(sum));
+  }
+}
+
+// Residues go on in their registers from run to run and leave behind the last; integers leave after each.
+template <class Config>
+__device__ void consume(const ByteProducts& products, ByteShared<Config>& shared, std::uint32_t tiles) {
   const int consumer = uniform(static_cast<int>(threadIdx.x) / warpgroup - 1);
   const int thread = static_cast<int>(threadIdx.x) % warpgroup;
   Ring<Config> ring(shared, tiles);
   Pieces pieces(products.walk, cluster_number());
   Piece piece;
-  ResidueSums<Config> sums;
+  ByteSums<Config> sums;
   while (pieces.next(piece)) {
     const TilePlace place = products.walk.place(piece);
-    const SumReduction reduction(products.moduli[place.entry]);
+    const int group = products.group(place);
+    const int blocks = products.blocks(group);
 #pragma unroll 1
-    for (int left = products.walk.blocks; left > 0; left -= Config::longest_run) {
+    for (int left = blocks; left > 0; left -= Config::longest_run) {
+      const bool first = left == blocks;
       multiply_blocks<Config>(sums, ring, consumer, left < Config::longest_run ? left : Config::longest_run,
-                              left < products.walk.blocks);
-#pragma unroll
-      for (auto& part : sums) {
-#pragma unroll
-        for (std::int32_t& sum : part) sum = static_cast<std::int32_t>(reduction(sum));
+                              Config::reduces && !first);
+      if constexpr (Config::reduces) {
+        reduce<Config>(sums, SumReduction(products.moduli[group]));
+      } else {
+        put_tile<Config>(sums, GroupSums<long long>(products, group), first, place, consumer, thread);
       }
     }
-    put_tile<Config>(sums, products, place, consumer, thread);
+    if constexpr (Config::reduces)
+      put_tile<Config>(sums, GroupSums<std::uint8_t>(products, group), true, place, consumer, thread);
   }
 }
 
 template <class Config>
-__device__ void multiply_residues(const TensorMap& a, const TensorMap& b, const ResidueProducts& products) {
+__device__ void multiply_byte_slices(const TensorMap& a, const TensorMap& b, const ByteProducts& products) {
   extern __shared__ unsigned char memory[];
-  __shared__ ResidueShared<Config> shared;
+  __shared__ ByteShared<Config> shared;
   const std::uint32_t tiles = (shared_address(memory) + 1023) / 1024 * 1024;
   if (threadIdx.x == 0) {
     shared.initialise();

@@ -1,7 +1,7 @@
-// Not a test: how fast products of residues are on the device, by our own kernels and by the vendor's products.
-//   build/tests/residue_rate [--json FILE]
+// Not a test: how fast products of int8 slices are on the device, by our own kernels and by the vendor's products.
+//   build/tests/byte_rate [--json FILE]
 // Times are medians of events around batches of some 100 ms, so that clocks are those of a device at work; rates count a
-// multiplication and an addition for each modulus.
+// multiplication and an addition for each product of slices.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,11 +15,13 @@
 
 #include "base/cuda_driver.hpp"
 #include "engines/cuda/cublas/products.hpp"
+#include "engines/cuda/products/sm90/byte_products.hpp"
 #include "engines/cuda/products/sm90/clusters.hpp"
-#include "engines/cuda/products/sm90/residue_products.hpp"
 #include "engines/device.hpp"
 #include "engines/registry.hpp"
+#include "plan/schemes/int8x6.hpp"
 #include "plan/schemes/ozaki2.hpp"
+#include "plan/schemes/ozaki_int8.hpp"
 
 namespace kintsugi::core {
 namespace {
@@ -83,29 +85,31 @@ double median_seconds(const std::function<void()>& run) {
   return times[times.size() / 2];
 }
 
-void time_products(nlohmann::json& rows, std::int64_t m, std::int64_t k, int moduli) {
-  const Schedule schedule = schemes::ozaki2_program(moduli).schedule;
-  Slices a = make_slices(int8, SliceStorage::packed, moduli, m, k);
+// n x n sums over k.
+void time_products(nlohmann::json& rows, const std::string& scheme, const Program& program, std::int64_t n,
+                   std::int64_t k) {
+  const Schedule& schedule = program.schedule;
+  Slices a = make_slices(int8, SliceStorage::packed, schedule.slices_a, n, k);
   Slices b = a;
-  Accumulators sums = make_accumulators(SumType::residue, m, m, moduli);
+  Accumulators sums = make_accumulators(program.sum_type(true), n, n, schedule.groups);
   const Memory memory_a(a.bytes());
   const Memory memory_b(b.bytes());
   const Memory memory_sums(sums.bytes());
-  const Memory scratch(cuda::multiply_scratch_bytes(schedule, FormatId::int8, m, m));
+  const Memory scratch(cuda::multiply_scratch_bytes(schedule, FormatId::int8, n, n));
   memory_a.fill_randomly();
   memory_b.fill_randomly();
   a.data = memory_a.data();
   b.data = memory_b.data();
   sums.data = memory_sums.data();
-  const double operations =
-      2.0 * static_cast<double>(m) * static_cast<double>(m) * static_cast<double>(k) * moduli;
+  const double operations = 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(k) *
+                            static_cast<double>(schedule.terms.size());
   const auto time = [&](const std::string& name, const std::function<void()>& run) {
     const double seconds = median_seconds(run);
-    fmt::print("{} moduli, {} x {} x {}, {:12} {:>9.1f} us {:>7.1f} TOP/s\n", moduli, m, m, k, name,
-               seconds * 1e6, operations / seconds * 1e-12);
-    rows.push_back({{"product", name},
-                    {"moduli", moduli},
-                    {"m", m},
+    fmt::print("{:16} {} x {} x {}, {:8} {:>9.1f} us {:>7.1f} TOP/s\n", scheme, n, n, k, name, seconds * 1e6,
+               operations / seconds * 1e-12);
+    rows.push_back({{"scheme", scheme},
+                    {"product", name},
+                    {"n", n},
                     {"k", k},
                     {"seconds", seconds},
                     {"rate", operations / seconds}});
@@ -113,21 +117,25 @@ void time_products(nlohmann::json& rows, std::int64_t m, std::int64_t k, int mod
   };
   const auto expected =
       time("vendor", [&] { cuda::multiply({}, schedule, a, b, sums, scratch.data(), nullptr); });
-  for (std::size_t t = 0; t < cuda::residue_tiles.size(); ++t) {
-    const cuda::ResidueChoice choice{
-        t, cuda::residue_walk(cuda::residue_tiles[t], m, m, moduli, k, cuda::clusters_of_device())};
-    const auto found =
-        time(fmt::format("tile {}", t), [&] { cuda::multiply_residues({}, schedule, a, b, sums, choice); });
-    if (found != expected) fmt::print("  the residues DIFFER from the vendor's\n");
+  for (std::size_t t = 0; t < cuda::byte_tiles.size(); ++t) {
+    const cuda::ByteChoice choice{t, cuda::byte_walk(cuda::byte_tiles[t], cuda::byte_shape(schedule, a, sums),
+                                                     cuda::clusters_of_device())};
+    const auto found = time(fmt::format("tile {}", t),
+                            [&] { cuda::multiply_byte_slices({}, schedule, a, b, sums, choice); });
+    if (found != expected) fmt::print("  the sums DIFFER from the vendor's\n");
   }
 }
 
 int run(const char* file) {
   engine().prepare();
   nlohmann::json rows;
-  for (const std::int64_t n : {256, 512, 1024, 2048, 4096}) time_products(rows, n, n, 16);
-  time_products(rows, 4096, 8192, 16);  // a tile of a larger product
-  time_products(rows, 8192, 8192, 15);
+  for (const std::int64_t n : {256, 512, 1024, 2048, 4096})
+    time_products(rows, "ozaki2", schemes::ozaki2_program(16), n, n);
+  time_products(rows, "ozaki2", schemes::ozaki2_program(16), 4096, 8192);  // a tile of a larger product
+  time_products(rows, "ozaki2:moduli=15", schemes::ozaki2_program(15), 8192, 8192);
+  for (const std::int64_t n : {1024, 4096, 8192})
+    time_products(rows, "int8x6", schemes::int8x6.program, n, n);
+  time_products(rows, "ozaki-int8", schemes::ozaki_int8.program, 4096, 4096);
   if (file != nullptr) std::ofstream(file) << rows.dump(2) << '\n';
   return 0;
 }
@@ -137,11 +145,11 @@ int run(const char* file) {
 
 int main(int count, char** arguments) {
   if (count != 1 && (count != 3 || std::strcmp(arguments[1], "--json") != 0)) {
-    fmt::print(stderr, "usage: residue_rate [--json FILE]\n");
+    fmt::print(stderr, "usage: byte_rate [--json FILE]\n");
     return 2;
   }
   if (const std::string reason = kintsugi::core::find_engine("cuda")->unavailable_reason(); !reason.empty()) {
-    fmt::print(stderr, "residue_rate: {}\n", reason);
+    fmt::print(stderr, "byte_rate: {}\n", reason);
     return 1;
   }
   return kintsugi::core::run(count == 3 ? arguments[2] : nullptr);
