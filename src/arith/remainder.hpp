@@ -141,8 +141,8 @@ KINTSUGI_HOST_DEVICE constexpr std::uint32_t residue_of_sum(std::int32_t sum, st
   return sum < 0 && rest != 0 ? modulus - rest : rest;
 }
 
-// The same of sums of at most 131,071 products of int8, or 65,536 and a residue, in fewer instructions: a multiple of
-// the modulus makes them positive.
+// The same of sums of at most 131,071 products of int8, in fewer instructions: a multiple of the modulus makes them
+// positive.
 class SumReduction {
  public:
   KINTSUGI_HOST_DEVICE constexpr explicit SumReduction(std::uint32_t modulus)

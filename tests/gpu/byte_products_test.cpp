@@ -2,7 +2,9 @@
 // leave.
 #include <array>
 #include <cstring>
+#include <optional>
 #include <random>
+#include <vector>
 
 #include "engines/cuda/cublas/products.hpp"
 #include "engines/cuda/products/sm90/byte_products.hpp"

@@ -1,6 +1,6 @@
 #include "engines/cuda/products/sm90/byte_products.hpp"
 
-#include <algorithm>
+#include <array>
 
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/products/sm90/clusters.hpp"

@@ -1,12 +1,13 @@
-// Products of int8 slices, all groups of a schedule in one launch: the sums of a group's terms are added in int32 and leave
-// as integers of 64 bits, or reduced in registers as a byte an entry. Two blocks of threads in a cluster share the slices of C's rows or columns; in each one
-// thread copies tiles to shared memory, and two warpgroups multiply.
+// Products of int8 slices, all groups of a schedule in one launch: the products of a group's terms are added in int32, and
+// their sums leave as integers of 64 bits or, reduced in registers, as a byte an entry. Two blocks of threads in a cluster
+// share the slices of C's rows or columns; in each one thread copies tiles to shared memory, and two warpgroups multiply.
 #pragma once
 
 #include "arith/remainder.hpp"
 #include "engines/cuda/products/sm90/byte_tiles.hpp"
 #include "engines/cuda/products/sm90/wgmma.cuh"
 #include "recombine/accumulators.hpp"
+#include "schedule/accumulator.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -24,8 +25,8 @@ struct ByteConfig {
   static constexpr int consumer_registers = 232;
   static constexpr int producer_registers = 504 - consumers * consumer_registers;
 
-  // Blocks of k that int32 holds the sum of, beside a residue.
-  static constexpr int longest_run = (131071 - 1) / ByteTile::block;
+  // Blocks of k that int32 holds the sum of, beside a residue, which is less than a product.
+  static constexpr int longest_run = static_cast<int>((int32_safe_products - 1) / ByteTile::block);
 };
 
 // Of 64 columns each.
