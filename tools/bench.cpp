@@ -106,6 +106,11 @@ void print_text(const Bench& bench, const Json& result) {
   const Json& rows = result.at("rows");
   fmt::print("{}, {}, seed {}; threads: {}, rounds: {}\n", type_text(bench.type), bench.distribution,
              bench.seed, bench.threads, bench.repeat);
+  if (bench.batch > 1)
+    fmt::print("batch: {} products in one call, their operands behind each other\n", bench.batch);
+  if (bench.prepare != "none")
+    fmt::print("prepared: {}, split before and not timed; native and plain loops take it as it is\n",
+               bench.prepare);
   for (const Json& row : rows) {
     if (row.at("engine").is_null()) continue;
     fmt::print("{}\n", wrapped(cell(row, "engine") + ": " + cell(row, "engine_details"), 100, 2));
@@ -145,9 +150,9 @@ std::string footer() {
          "their\n"
          "coefficient, exact bit for bit, schemes against their a-priori bound. One that is beyond ends the "
          "program\n"
-         "with status 1, and nothing of its shape is timed. Then all run in turns. Rates are 2 m n k over "
-         "the\n"
-         "quickest time, in workspace that was allocated before. kintsugi report draws the results.\n"
+         "with status 1, and nothing of its shape is timed. Then all run in turns. Rates are 2 m n k a "
+         "product over\n"
+         "the quickest time, in workspace that was allocated before. kintsugi report draws the results.\n"
          "\n"
          "  kintsugi bench fp16x3 fp16x3-wide --memory device --shapes 1024,4096,8192 --baselines "
          "native,tf32,fp16\n"
@@ -156,8 +161,14 @@ std::string footer() {
          "measured\n"
          "first, by kernels that do nothing else. Times are the device's, of batches of some 50 ms whose "
          "executions\n"
-         "have operands of their own in turn where the cache would hold one set; rates are 2 m n k over the "
-         "median.";
+         "have operands of their own in turn where the cache would hold one set; rates are over the "
+         "median.\n"
+         "\n"
+         "  kintsugi bench fp16x3 bf16x6 --memory device --shapes 512 --batch 64 --prepare b\n"
+         "\n"
+         "A batch is one call for all its products, cuBLAS's strided batch for native on a GPU; of several "
+         "of them\n"
+         "entries are checked. What --prepare names is split once before, as weights are.";
 }
 
 void add_options(CLI::App& command, BenchRequest& request) {
@@ -172,6 +183,14 @@ void add_options(CLI::App& command, BenchRequest& request) {
           "native, schemes, and plain loops: long-double, double-double, float128, mpfr:P of P bits [native]")
       ->delimiter(',');
   command.add_option("--shapes", request.shapes, "Sizes MxNxK, or N for NxNxN [512]")->delimiter(',');
+  command.add_option("--batch", request.batch, "Products of a shape in one call, operands behind each other")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+      ->capture_default_str();
+  command
+      .add_option("--prepare", request.prepare,
+                  "Operand that is split before and not timed, but for native and plain loops: a, b or none")
+      ->check(CLI::IsMember({"none", "a", "b"}))
+      ->capture_default_str();
   command.add_option("--type", request.type, "Type of the operands, fp32 or fp64")
       ->check(CLI::IsMember({"fp32", "fp64"}))
       ->capture_default_str();

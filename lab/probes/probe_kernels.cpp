@@ -30,10 +30,11 @@ void launch_probe_pointers(const DeviceStream& stream, Kernel kernel, const Prob
     check(driver().kernel_set_attribute(function_dynamic_shared_bytes, grid.shared_bytes, kernel, device),
           "cuKernelSetAttribute");
   }
-  check(driver().launch_kernel(kernel, static_cast<unsigned>(grid.blocks), 1, 1,
-                               static_cast<unsigned>(grid.threads), 1, 1,
-                               static_cast<unsigned>(grid.shared_bytes), stream.native(), arguments, nullptr),
-        "cuLaunchKernel");
+  const LaunchConfig config{.grid = {static_cast<unsigned>(grid.blocks), 1, 1},
+                            .block = {static_cast<unsigned>(grid.threads), 1, 1},
+                            .shared_bytes = static_cast<unsigned>(grid.shared_bytes),
+                            .stream = stream.native()};
+  check(driver().launch_kernel(&config, kernel, arguments, nullptr), "cuLaunchKernelEx");
 }
 
 }  // namespace kintsugi::lab

@@ -16,7 +16,7 @@ using Context = struct ContextTag*;
 using Stream = void*;  // CUstream, which cudaStream_t is too
 using Event = struct EventTag*;
 using Library = struct LibraryTag*;
-using Kernel = struct KernelTag*;  // CUkernel; cuLaunchKernel takes it for a CUfunction
+using Kernel = struct KernelTag*;  // CUkernel; cuLaunchKernelEx takes it for a CUfunction
 using Graph = struct GraphTag*;
 using GraphExec = struct GraphExecTag*;
 
@@ -33,6 +33,23 @@ inline constexpr int function_dynamic_shared_bytes = 8;
 inline constexpr int function_large_clusters = 14;  // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 inline constexpr Result error_out_of_memory = 2;
 
+// CUlaunchConfig and CUlaunchAttribute.
+struct LaunchAttribute {
+  int id = 0;
+  std::int32_t value[17] = {};  // behind four bytes of nothing
+
+  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+  static constexpr LaunchAttribute overlapping() { return {6, {0, 1}}; }
+};
+struct LaunchConfig {
+  unsigned grid[3] = {1, 1, 1};
+  unsigned block[3] = {1, 1, 1};
+  unsigned shared_bytes = 0;
+  Stream stream = nullptr;
+  const LaunchAttribute* attributes = nullptr;
+  unsigned attribute_count = 0;
+};
+
 // Of CUtensorMapDataType, CUtensorMapSwizzle and CUtensorMapL2promotion.
 inline constexpr int tensor_map_bytes = 0;
 inline constexpr int tensor_map_fp16 = 6;
@@ -44,51 +61,49 @@ inline constexpr int tensor_map_promotion_256 = 3;
 inline constexpr int least_driver_version = 12000;
 
 // name of the member, symbol, arguments
-#define KINTSUGI_CUDA_DRIVER(FUNCTION)                                                                    \
-  FUNCTION(init, "cuInit", (unsigned))                                                                    \
-  FUNCTION(driver_version, "cuDriverGetVersion", (int*))                                                  \
-  FUNCTION(device_count, "cuDeviceGetCount", (int*))                                                      \
-  FUNCTION(device_get, "cuDeviceGet", (Device*, int))                                                     \
-  FUNCTION(device_name, "cuDeviceGetName", (char*, int, Device))                                          \
-  FUNCTION(device_attribute, "cuDeviceGetAttribute", (int*, int, Device))                                 \
-  FUNCTION(primary_context_retain, "cuDevicePrimaryCtxRetain", (Context*, Device))                        \
-  FUNCTION(context_current, "cuCtxGetCurrent", (Context*))                                                \
-  FUNCTION(context_set_current, "cuCtxSetCurrent", (Context))                                             \
-  FUNCTION(context_device, "cuCtxGetDevice", (Device*))                                                   \
-  FUNCTION(context_synchronize, "cuCtxSynchronize", ())                                                   \
-  FUNCTION(memory_allocate, "cuMemAlloc_v2", (Address*, std::size_t))                                     \
-  FUNCTION(memory_free, "cuMemFree_v2", (Address))                                                        \
-  FUNCTION(memory_allocate_async, "cuMemAllocAsync", (Address*, std::size_t, Stream))                     \
-  FUNCTION(memory_free_async, "cuMemFreeAsync", (Address, Stream))                                        \
-  FUNCTION(copy_to_device_async, "cuMemcpyHtoDAsync_v2", (Address, const void*, std::size_t, Stream))     \
-  FUNCTION(copy_to_host_async, "cuMemcpyDtoHAsync_v2", (void*, Address, std::size_t, Stream))             \
-  FUNCTION(copy_on_device_async, "cuMemcpyDtoDAsync_v2", (Address, Address, std::size_t, Stream))         \
-  FUNCTION(set_bytes_async, "cuMemsetD8Async", (Address, unsigned char, std::size_t, Stream))             \
-  FUNCTION(stream_create, "cuStreamCreate", (Stream*, unsigned))                                          \
-  FUNCTION(stream_destroy, "cuStreamDestroy_v2", (Stream))                                                \
-  FUNCTION(stream_synchronize, "cuStreamSynchronize", (Stream))                                           \
-  FUNCTION(stream_begin_capture, "cuStreamBeginCapture_v2", (Stream, int))                                \
-  FUNCTION(stream_end_capture, "cuStreamEndCapture", (Stream, Graph*))                                    \
-  FUNCTION(graph_instantiate, "cuGraphInstantiateWithFlags", (GraphExec*, Graph, unsigned long long))     \
-  FUNCTION(graph_launch, "cuGraphLaunch", (GraphExec, Stream))                                            \
-  FUNCTION(graph_exec_destroy, "cuGraphExecDestroy", (GraphExec))                                         \
-  FUNCTION(graph_destroy, "cuGraphDestroy", (Graph))                                                      \
-  FUNCTION(event_create, "cuEventCreate", (Event*, unsigned))                                             \
-  FUNCTION(event_record, "cuEventRecord", (Event, Stream))                                                \
-  FUNCTION(event_synchronize, "cuEventSynchronize", (Event))                                              \
-  FUNCTION(event_elapsed, "cuEventElapsedTime", (float*, Event, Event))                                   \
-  FUNCTION(event_destroy, "cuEventDestroy_v2", (Event))                                                   \
-  FUNCTION(library_load, "cuLibraryLoadData",                                                             \
-           (Library*, const void*, int*, void**, unsigned, int*, void**, unsigned))                       \
-  FUNCTION(library_kernel, "cuLibraryGetKernel", (Kernel*, Library, const char*))                         \
-  FUNCTION(kernel_set_attribute, "cuKernelSetAttribute", (int, int, Kernel, Device))                      \
-  FUNCTION(launch_kernel, "cuLaunchKernel",                                                               \
-           (Kernel, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**, \
-            void**))                                                                                      \
-  FUNCTION(tensor_map_encode, "cuTensorMapEncodeTiled",                                                   \
-           (void*, int, std::uint32_t, void*, const std::uint64_t*, const std::uint64_t*,                 \
-            const std::uint32_t*, const std::uint32_t*, int, int, int, int))                              \
-  FUNCTION(error_name, "cuGetErrorName", (Result, const char**))                                          \
+#define KINTSUGI_CUDA_DRIVER(FUNCTION)                                                                \
+  FUNCTION(init, "cuInit", (unsigned))                                                                \
+  FUNCTION(driver_version, "cuDriverGetVersion", (int*))                                              \
+  FUNCTION(device_count, "cuDeviceGetCount", (int*))                                                  \
+  FUNCTION(device_get, "cuDeviceGet", (Device*, int))                                                 \
+  FUNCTION(device_name, "cuDeviceGetName", (char*, int, Device))                                      \
+  FUNCTION(device_attribute, "cuDeviceGetAttribute", (int*, int, Device))                             \
+  FUNCTION(primary_context_retain, "cuDevicePrimaryCtxRetain", (Context*, Device))                    \
+  FUNCTION(context_current, "cuCtxGetCurrent", (Context*))                                            \
+  FUNCTION(context_set_current, "cuCtxSetCurrent", (Context))                                         \
+  FUNCTION(context_device, "cuCtxGetDevice", (Device*))                                               \
+  FUNCTION(context_synchronize, "cuCtxSynchronize", ())                                               \
+  FUNCTION(memory_allocate, "cuMemAlloc_v2", (Address*, std::size_t))                                 \
+  FUNCTION(memory_free, "cuMemFree_v2", (Address))                                                    \
+  FUNCTION(memory_allocate_async, "cuMemAllocAsync", (Address*, std::size_t, Stream))                 \
+  FUNCTION(memory_free_async, "cuMemFreeAsync", (Address, Stream))                                    \
+  FUNCTION(copy_to_device_async, "cuMemcpyHtoDAsync_v2", (Address, const void*, std::size_t, Stream)) \
+  FUNCTION(copy_to_host_async, "cuMemcpyDtoHAsync_v2", (void*, Address, std::size_t, Stream))         \
+  FUNCTION(copy_on_device_async, "cuMemcpyDtoDAsync_v2", (Address, Address, std::size_t, Stream))     \
+  FUNCTION(set_bytes_async, "cuMemsetD8Async", (Address, unsigned char, std::size_t, Stream))         \
+  FUNCTION(stream_create, "cuStreamCreate", (Stream*, unsigned))                                      \
+  FUNCTION(stream_destroy, "cuStreamDestroy_v2", (Stream))                                            \
+  FUNCTION(stream_synchronize, "cuStreamSynchronize", (Stream))                                       \
+  FUNCTION(stream_begin_capture, "cuStreamBeginCapture_v2", (Stream, int))                            \
+  FUNCTION(stream_end_capture, "cuStreamEndCapture", (Stream, Graph*))                                \
+  FUNCTION(graph_instantiate, "cuGraphInstantiateWithFlags", (GraphExec*, Graph, unsigned long long)) \
+  FUNCTION(graph_launch, "cuGraphLaunch", (GraphExec, Stream))                                        \
+  FUNCTION(graph_exec_destroy, "cuGraphExecDestroy", (GraphExec))                                     \
+  FUNCTION(graph_destroy, "cuGraphDestroy", (Graph))                                                  \
+  FUNCTION(event_create, "cuEventCreate", (Event*, unsigned))                                         \
+  FUNCTION(event_record, "cuEventRecord", (Event, Stream))                                            \
+  FUNCTION(event_synchronize, "cuEventSynchronize", (Event))                                          \
+  FUNCTION(event_elapsed, "cuEventElapsedTime", (float*, Event, Event))                               \
+  FUNCTION(event_destroy, "cuEventDestroy_v2", (Event))                                               \
+  FUNCTION(library_load, "cuLibraryLoadData",                                                         \
+           (Library*, const void*, int*, void**, unsigned, int*, void**, unsigned))                   \
+  FUNCTION(library_kernel, "cuLibraryGetKernel", (Kernel*, Library, const char*))                     \
+  FUNCTION(kernel_set_attribute, "cuKernelSetAttribute", (int, int, Kernel, Device))                  \
+  FUNCTION(launch_kernel, "cuLaunchKernelEx", (const LaunchConfig*, Kernel, void**, void**))          \
+  FUNCTION(tensor_map_encode, "cuTensorMapEncodeTiled",                                               \
+           (void*, int, std::uint32_t, void*, const std::uint64_t*, const std::uint64_t*,             \
+            const std::uint32_t*, const std::uint32_t*, int, int, int, int))                          \
+  FUNCTION(error_name, "cuGetErrorName", (Result, const char**))                                      \
   FUNCTION(error_string, "cuGetErrorString", (Result, const char**))
 
 struct Driver {

@@ -240,8 +240,8 @@ class DeviceEngine {
  public:
   virtual ~DeviceEngine() = default;
 
-  // Rows and columns of C that multiply() takes at most at once. Blocks are multiples of it, so that how the products
-  // are added does not depend on the memory there is.
+  // Rows and columns of C that multiply() takes at most at once. Blocks of such products are multiples of it, so that how
+  // they are added does not depend on the memory there is.
   virtual std::int64_t tile() const = 0;
   // Indices of k after which sums had better leave, where a scheme lets the caller choose.
   virtual std::int64_t preferred_block() const = 0;
@@ -285,7 +285,8 @@ class DeviceEngine {
   // sums.rows is a multiple of 16, `rows` of them count. `fit`: of joint groups whose exponent is fitted_exponent.
   virtual void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                         const Accumulators& sums, std::byte* scratch, const DeviceFit* fit) const = 0;
-  // multiply() and recombine_weighted() in one step, for tiles of any size: no sum goes through memory.
+  // multiply() and recombine_weighted() in one step, for tiles of any size, on which no bit depends: no sum goes through
+  // memory.
   virtual void multiply_fused(const Queue& queue, const DeviceFusedProduct& product,
                               std::byte* scratch) const = 0;
   // alpha * sum + beta * C with one rounding as the host's recombinations have it, special values included. Exponents

@@ -6,6 +6,7 @@
 #include "engines/device.hpp"
 #include "plan/checked.hpp"
 #include "plan/device.hpp"
+#include "plan/device_fused.hpp"
 #include "plan/error_free.hpp"
 #include "plan/plan.hpp"
 #include "plan/residue_scales.hpp"
@@ -81,7 +82,8 @@ std::size_t workspace_bytes(const Plan& plan, const Blocking& blocking) {
 }
 
 std::int64_t block_multiple(const Plan& plan) {
-  return plan.engine->device() != nullptr ? plan.engine->device()->tile() : Slices::vector_multiple;
+  const DeviceEngine* device = plan.engine->device();
+  return device == nullptr || is_fused(plan) ? Slices::vector_multiple : device->tile();
 }
 
 Blocking smaller_blocking(const Blocking& blocking, std::int64_t multiple) {

@@ -324,10 +324,10 @@ Result kernel_set_attribute(int attribute, int value, Kernel kernel, Device) {
   note("cuKernelSetAttribute {} {} {}", *reinterpret_cast<std::string*>(kernel), attribute, value);
   return attribute == function_dynamic_shared_bytes && value > most_shared_bytes ? invalid_value : 0;
 }
-Result launch_kernel(Kernel kernel, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned threads_y,
-                     unsigned threads_z, unsigned shared_bytes, Stream stream, void**, void**) {
+Result launch_kernel(const LaunchConfig* config, Kernel kernel, void**, void**) {
+  const auto& [grid, block, shared_bytes, stream, attributes, attribute_count] = *config;
   note("cuLaunchKernel {} {}x{}x{} threads={} shared={} stream={}", *reinterpret_cast<std::string*>(kernel),
-       x, y, z, threads * threads_y * threads_z, shared_bytes, stream);
+       grid[0], grid[1], grid[2], block[0] * block[1] * block[2], shared_bytes, stream);
   const std::lock_guard lock(state().mutex);
   return is_the_one("FAKE_CUDA_FAIL_LAUNCH", state().launches) ? launch_failed : 0;
 }

@@ -84,7 +84,7 @@ TEST_F(Execution, TermsOnHopperAreOneLaunch) {
   const auto launches = events_with("cuLaunchKernel");
   EXPECT_THAT(launches,
               ElementsAre(StartsWith("cuLaunchKernel split_columns_8_float_fp16 320x1x1 threads=128 "),
-                          StartsWith("cuLaunchKernel fp16_rescaled_terms_64 28x1x1 threads=384 ")));
+                          StartsWith("cuLaunchKernel fp16_rescaled_small_tiles_32 78x1x1 threads=160 ")));
 }
 
 // Without clusters one operand after the other, in kernels of any device.
@@ -196,9 +196,11 @@ TEST_F(Execution, LessMemoryMakesSmallerBlocks) {
   const Stream stream;
   Call call(9000, 32, 64, stream);
   call.options.scheme = "fp16x3";
+  call.options.accumulator = "cublas";
   call.make_plan();
   call.run();
   const std::size_t whole = events_with("cublasGemm").size();
+  ASSERT_GT(whole, 0U);
   const Steered steered("FAKE_CUDA_FAIL_ALLOCATION", "1");
   ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
   const auto allocations = events_with("cuMemAllocAsync");
@@ -206,6 +208,22 @@ TEST_F(Execution, LessMemoryMakesSmallerBlocks) {
   const auto bytes = [](const std::string& event) { return std::stoll(event.substr(event.find(' '))); };
   EXPECT_LT(bytes(allocations[1]), bytes(allocations[0]));
   EXPECT_EQ(events_with("cublasGemm").size(), whole) << "blocks are made of whole tiles";
+}
+
+// Bits of own products depend on no tile, so that a call far below the vendor's 4096 has smaller blocks too.
+TEST_F(Execution, OwnProductsHaveSmallerBlocksThanTheVendors) {
+  const Stream stream;
+  Call call(1000, 300, 640, stream);
+  call.options.scheme = "fp16x3";
+  call.make_plan();
+  const Steered steered("FAKE_CUDA_FAIL_ALLOCATION", "1");
+  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  const auto allocations = events_with("cuMemAllocAsync");
+  ASSERT_EQ(allocations.size(), 2U);
+  const auto bytes = [](const std::string& event) { return std::stoll(event.substr(event.find(' '))); };
+  EXPECT_EQ(bytes(allocations[0]) - bytes(allocations[1]), 2 * 512 * 640 * 2) << "slices of half of A's rows";
+  EXPECT_EQ(events_with("cuLaunchKernel fp16_small_tiles").size(), 2U);
+  EXPECT_EQ(events_with("cuLaunchKernel split_").size(), 2U) << "B is split once";
 }
 
 TEST_F(Execution, AFailedLaunchNamesItsKernel) {

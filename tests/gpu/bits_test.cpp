@@ -42,7 +42,7 @@ TEST(DeviceBits, SmallAreThoseOfEveryRunStreamAndBatchPosition) {
 }
 
 TEST(DeviceBits, AreThoseOfAnyWorkspaceLimit) {
-  for (const std::string scheme : {"fp16x3-wide:block=1024", "bf16x6", "ozaki2:moduli=7"}) {
+  for (const std::string scheme : {"fp16x3", "fp16x3-wide:block=1024", "bf16x6", "ozaki2:moduli=7"}) {
     GemmCase test{.m = 8300, .n = 4200, .k = 130, .op_a = KINTSUGI_OP_T, .scheme = scheme};
     const auto bits = device_bits<float>(test);
     std::size_t unlimited = 0;

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -13,76 +12,29 @@
 #include <random>
 #include <vector>
 
-#include "base/cuda_driver.hpp"
 #include "engines/cuda/cublas/products.hpp"
 #include "engines/cuda/products/sm90/byte_products.hpp"
 #include "engines/cuda/products/sm90/clusters.hpp"
-#include "engines/device.hpp"
-#include "engines/registry.hpp"
 #include "plan/schemes/int8x6.hpp"
 #include "plan/schemes/ozaki2.hpp"
 #include "plan/schemes/ozaki_int8.hpp"
+#include "tests/gpu/rate.hpp"
 
 namespace kintsugi::core {
 namespace {
 
-using cuda::check;
-using cuda::driver;
+void fill_randomly(const Memory& memory, std::size_t bytes) {
+  std::mt19937_64 random(bytes);
+  std::vector<std::uint64_t> words(bytes / 8);
+  for (std::uint64_t& word : words) word = random();
+  engine().copy_to_device({}, memory.data(), words.data(), bytes);
+}
 
-const DeviceEngine& engine() { return *find_engine("cuda")->device(); }
-
-class Memory {
- public:
-  explicit Memory(std::size_t bytes) : bytes_(bytes) {
-    check(driver().memory_allocate(&address_, bytes), "cuMemAlloc");
-  }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  ~Memory() { driver().memory_free(address_); }
-  std::byte* data() const { return reinterpret_cast<std::byte*>(address_); }
-
-  void fill_randomly() const {
-    std::mt19937_64 random(bytes_);
-    std::vector<std::uint64_t> words(bytes_ / 8);
-    for (std::uint64_t& word : words) word = random();
-    engine().copy_to_device({}, data(), words.data(), words.size() * 8);
-  }
-  std::vector<std::uint8_t> host() const {
-    std::vector<std::uint8_t> bytes(bytes_);
-    engine().copy_to_host({}, bytes.data(), data(), bytes_);
-    engine().synchronize(Queue{});
-    return bytes;
-  }
-
- private:
-  cuda::Address address_ = 0;
-  std::size_t bytes_;
-};
-
-double median_seconds(const std::function<void()>& run) {
-  constexpr double batch = 0.1;
-  cuda::Event start = nullptr;
-  cuda::Event stop = nullptr;
-  check(driver().event_create(&start, 0), "cuEventCreate");
-  check(driver().event_create(&stop, 0), "cuEventCreate");
-  const auto seconds = [&](int count) {
-    check(driver().event_record(start, nullptr), "cuEventRecord");
-    for (int i = 0; i < count; ++i) run();
-    check(driver().event_record(stop, nullptr), "cuEventRecord");
-    check(driver().event_synchronize(stop), "cuEventSynchronize");
-    float milliseconds = 0;
-    check(driver().event_elapsed(&milliseconds, start, stop), "cuEventElapsedTime");
-    return 1e-3 * milliseconds / count;
-  };
-  run();
-  const int count = std::max(1, static_cast<int>(batch / seconds(2)));
-  seconds(count);
-  std::array<double, 5> times{};
-  for (double& time : times) time = seconds(count);
-  driver().event_destroy(start);
-  driver().event_destroy(stop);
-  std::ranges::sort(times);
-  return times[times.size() / 2];
+std::vector<std::uint8_t> bytes_of(const Memory& memory, std::size_t bytes) {
+  std::vector<std::uint8_t> found(bytes);
+  engine().copy_to_host({}, found.data(), memory.data(), bytes);
+  engine().synchronize(Queue{});
+  return found;
 }
 
 // n x n sums over k.
@@ -96,32 +48,33 @@ void time_products(nlohmann::json& rows, const std::string& scheme, const Progra
   const Memory memory_b(b.bytes());
   const Memory memory_sums(sums.bytes());
   const Memory scratch(cuda::multiply_scratch_bytes(schedule, FormatId::int8, n, n));
-  memory_a.fill_randomly();
-  memory_b.fill_randomly();
+  fill_randomly(memory_a, a.bytes());
+  fill_randomly(memory_b, b.bytes());
   a.data = memory_a.data();
   b.data = memory_b.data();
   sums.data = memory_sums.data();
   const double operations = 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(k) *
                             static_cast<double>(schedule.terms.size());
-  const auto time = [&](const std::string& name, const std::function<void()>& run) {
-    const double seconds = median_seconds(run);
-    fmt::print("{:16} {} x {} x {}, {:8} {:>9.1f} us {:>7.1f} TOP/s\n", scheme, n, n, k, name, seconds * 1e6,
-               operations / seconds * 1e-12);
+  const auto measure = [&](const std::string& name, const std::function<void(int)>& run) {
+    const double once = seconds(2, run);
+    const double time = seconds(std::max(1, static_cast<int>(0.1 / once)), run);
+    fmt::print("{:16} {} x {} x {}, {:8} {:>9.1f} us {:>7.1f} TOP/s\n", scheme, n, n, k, name, time * 1e6,
+               operations / time * 1e-12);
     rows.push_back({{"scheme", scheme},
                     {"product", name},
                     {"n", n},
                     {"k", k},
-                    {"seconds", seconds},
-                    {"rate", operations / seconds}});
-    return memory_sums.host();
+                    {"seconds", time},
+                    {"rate", operations / time}});
+    return bytes_of(memory_sums, sums.bytes());
   };
   const auto expected =
-      time("vendor", [&] { cuda::multiply({}, schedule, a, b, sums, scratch.data(), nullptr); });
+      measure("vendor", [&](int) { cuda::multiply({}, schedule, a, b, sums, scratch.data(), nullptr); });
   for (std::size_t t = 0; t < cuda::byte_tiles.size(); ++t) {
     const cuda::ByteChoice choice{t, cuda::byte_walk(cuda::byte_tiles[t], cuda::byte_shape(schedule, a, sums),
                                                      cuda::clusters_of_device())};
-    const auto found = time(fmt::format("tile {}", t),
-                            [&] { cuda::multiply_byte_slices({}, schedule, a, b, sums, choice); });
+    const auto found = measure(fmt::format("tile {}", t),
+                               [&](int) { cuda::multiply_byte_slices({}, schedule, a, b, sums, choice); });
     if (found != expected) fmt::print("  the sums DIFFER from the vendor's\n");
   }
 }

@@ -14,63 +14,12 @@
 #include <random>
 #include <vector>
 
-#include "base/cuda_driver.hpp"
-#include "engines/device.hpp"
-#include "engines/registry.hpp"
-#include "lab/device.hpp"
-#include "lab/random.hpp"
 #include "plan/program.hpp"
 #include "splits/split.hpp"
+#include "tests/gpu/rate.hpp"
 
 namespace kintsugi::core {
 namespace {
-
-using cuda::check;
-using cuda::driver;
-
-const DeviceEngine& engine() {
-  const DeviceEngine& device = *find_engine("cuda")->device();
-  device.prepare();
-  return device;
-}
-
-class Memory {
- public:
-  explicit Memory(std::size_t bytes) { check(driver().memory_allocate(&address_, bytes), "cuMemAlloc"); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  ~Memory() { driver().memory_free(address_); }
-  cuda::Address address() const { return address_; }
-  std::byte* data() const { return reinterpret_cast<std::byte*>(address_); }
-
- private:
-  cuda::Address address_ = 0;
-};
-
-// Median over rounds of the seconds that one of `count` runs takes.
-template <class Run>
-double seconds(int count, const Run& run) {
-  constexpr int rounds = 7;
-  cuda::Event start = nullptr;
-  cuda::Event stop = nullptr;
-  check(driver().event_create(&start, 0), "cuEventCreate");
-  check(driver().event_create(&stop, 0), "cuEventCreate");
-  std::vector<double> times;
-  for (int i = 0; i < 3; ++i) run(i);
-  for (int round = 0; round < rounds; ++round) {
-    check(driver().event_record(start, nullptr), "cuEventRecord");
-    for (int i = 0; i < count; ++i) run(i);
-    check(driver().event_record(stop, nullptr), "cuEventRecord");
-    check(driver().event_synchronize(stop), "cuEventSynchronize");
-    float milliseconds = 0;
-    check(driver().event_elapsed(&milliseconds, start, stop), "cuEventElapsedTime");
-    times.push_back(1e-3 * milliseconds / count);
-  }
-  driver().event_destroy(start);
-  driver().event_destroy(stop);
-  std::nth_element(times.begin(), times.begin() + rounds / 2, times.end());
-  return times[rounds / 2];
-}
 
 double copy_bandwidth() {
   constexpr std::size_t bytes = std::size_t{16384} * 16384 * sizeof(float);
@@ -83,26 +32,6 @@ double copy_bandwidth() {
   });
   return 2.0 * static_cast<double>(bytes) / time;
 }
-
-// Numbers over and over: their count is odd, so that neither rows nor columns are equal.
-template <class T>
-struct Pattern {
-  explicit Pattern(std::uint64_t seed) {
-    lab::Random random(seed);
-    for (T& x : values) x = static_cast<T>(random.symmetric());
-  }
-  T at(std::int64_t index) const { return values[static_cast<std::size_t>(index) % values.size()]; }
-  void fill(const Memory& memory, std::size_t count) const {
-    const std::size_t whole = std::min(values.size(), count);
-    engine().copy_to_device({}, memory.data(), values.data(), whole * sizeof(T));
-    for (std::size_t first = whole; first < count; first += whole) {
-      check(driver().copy_on_device_async(memory.address() + first * sizeof(T), memory.address(),
-                                          std::min(whole, count - first) * sizeof(T), nullptr),
-            "cuMemcpyDtoDAsync");
-    }
-  }
-  std::vector<T> values = std::vector<T>((1 << 22) - 3);
-};
 
 // An operand, its ranges and its slices.
 template <class T>
@@ -216,25 +145,6 @@ void measure(const char* name, const Pattern<T>& pattern, std::int64_t n, bool a
   });
   row.right = is_right(*buffers[0], pattern, rule);
   rows.push_back(row);
-}
-
-// Seconds of one of `count` steps in a graph, replayed so often that it is some milliseconds; a median.
-template <class Step>
-double seconds_in_graph(int count, double most_seconds, const Step& step) {
-  engine().synchronize();  // the stream waits for nothing that is under way elsewhere
-  const lab::DeviceStream stream;
-  const lab::DeviceGraph graph(stream, [&] {
-    for (int i = 0; i < count; ++i) step(Queue{QueueKind::cuda, stream.native()}, i);
-  });
-  const int replays = std::max(2, static_cast<int>(5e-3 / (most_seconds * count)));
-  const auto replay = [&] {
-    for (int i = 0; i < replays; ++i) graph.launch(stream);
-  };
-  replay();
-  std::vector<double> times;
-  for (int round = 0; round < 7; ++round) times.push_back(stream.seconds_of(replay) / (replays * count));
-  std::nth_element(times.begin(), times.begin() + 3, times.end());
-  return times[3];
 }
 
 // A and B of a product of column-major matrices.

@@ -72,7 +72,7 @@ TEST(DeviceTerms, BitsDoNotDependOnTilesAndParts) {
   constexpr std::int64_t n = 5000;
   constexpr std::int64_t k = 2100;
   constexpr std::int32_t clusters = 66;
-  const auto choice = core::cuda::choose_tile(core::cuda::joined_tiles, m, n, 1, k, clusters);
+  const auto choice = core::cuda::choose_walk(core::cuda::joined_tiles[0], 0, m, n, 1, k, clusters);
   EXPECT_GT(choice.walk.parts, 1) << "this size was to have tiles in parts";
   for (const std::string scheme : schemes) {
     GemmCase test{.m = m, .n = n, .k = k, .distribution = "phi:1", .scheme = scheme};

@@ -91,7 +91,7 @@ static_assert(!same<int (*)(int), int (*)(int, int)>);
   FUNCTION(library_load, cuLibraryLoadData)                  \
   FUNCTION(library_kernel, cuLibraryGetKernel)               \
   FUNCTION(kernel_set_attribute, cuKernelSetAttribute)       \
-  FUNCTION(launch_kernel, cuLaunchKernel)                    \
+  FUNCTION(launch_kernel, cuLaunchKernelEx)                  \
   FUNCTION(tensor_map_encode, cuTensorMapEncodeTiled)        \
   FUNCTION(error_name, cuGetErrorName)                       \
   FUNCTION(error_string, cuGetErrorString)
@@ -101,7 +101,7 @@ static_assert(!same<int (*)(int), int (*)(int, int)>);
 KINTSUGI_FUNCTIONS(KINTSUGI_SAME)
 #undef KINTSUGI_SAME
 
-// cuLaunchKernel takes a CUkernel where its type says CUfunction: its documentation allows that.
+// cuLaunchKernelEx takes a CUkernel where its type says CUfunction: its documentation allows that.
 static_assert(multiprocessor_count == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 static_assert(pci_bus == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
 static_assert(pci_device == CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
@@ -112,6 +112,15 @@ static_assert(compute_capability_major == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY
 static_assert(compute_capability_minor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 static_assert(function_dynamic_shared_bytes == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 static_assert(function_large_clusters == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED);
+static_assert(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute) &&
+              sizeof(LaunchConfig) == sizeof(CUlaunchConfig));
+static_assert(LaunchAttribute::overlapping().id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+static_assert(offsetof(LaunchAttribute, value) + sizeof(std::int32_t) == offsetof(CUlaunchAttribute, value));
+static_assert(offsetof(LaunchConfig, block) == offsetof(CUlaunchConfig, blockDimX));
+static_assert(offsetof(LaunchConfig, shared_bytes) == offsetof(CUlaunchConfig, sharedMemBytes));
+static_assert(offsetof(LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream));
+static_assert(offsetof(LaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs));
+static_assert(offsetof(LaunchConfig, attribute_count) == offsetof(CUlaunchConfig, numAttrs));
 static_assert(error_out_of_memory == CUDA_ERROR_OUT_OF_MEMORY);
 static_assert(tensor_map_bytes == CU_TENSOR_MAP_DATA_TYPE_UINT8);
 static_assert(tensor_map_fp16 == CU_TENSOR_MAP_DATA_TYPE_FLOAT16);

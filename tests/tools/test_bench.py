@@ -37,7 +37,7 @@ def test_rows_and_schema(program):
     assert [row["check"]["promise"] for row in rows] == ["exact", "contract", "bound", "contract"] + ["bound"] * 4
     assert rows[2]["products"] == 20 and rows[2]["scheme"] == "ozaki2:moduli=20"
     for row in rows:
-        assert row["problem"] == {"m": 8, "n": 12, "k": 16, "type": "fp64"}
+        assert row["problem"] == {"m": 8, "n": 12, "k": 16, "type": "fp64", "batch": 1} and row["prepared"] is None
         assert row["check"]["entries_checked"] == row["check"]["entries_total"] == 8 * 12
         loop = row["name"] in baselines[1:]
         assert (row["engine"] is None) == (row["workspace_bytes"] is None) == loop
@@ -60,7 +60,7 @@ def test_numbers_belong_together(rows):
 
 
 def operations(row):
-    return 2 * row["computed"]["m"] * row["computed"]["n"] * row["problem"]["k"]
+    return 2 * row["computed"]["m"] * row["computed"]["n"] * row["problem"]["k"] * row["problem"]["batch"]
 
 
 def test_ratios_are_those_of_the_rates(rows):
@@ -72,6 +72,42 @@ def test_ratios_are_those_of_the_rates(rows):
         by_time = {other["name"]: operations(other) / other["time"]["processor"] for other in measured}
         for name, ratio in row["processor_ratios"].items():
             assert ratio == pytest.approx(by_time[row["name"]] / by_time[name])
+
+
+def test_a_batch_counts_all_its_products(rows):
+    measured = rows("fp16x3", "exact", "--batch", "6", "--baselines", "native,fp16,float128", "--baseline-size", "5", *TINY)
+    for row in measured:
+        size = row["computed"]["m"] * row["computed"]["n"]
+        of_c = row["computed"]["m"] * row["computed"]["n"]
+        entries = sum(row["computed"][size] for size in "mn") * row["problem"]["k"] + of_c
+        assert row["problem"]["batch"] == 6
+        assert row["rate"] == pytest.approx(operations(row) / row["time"]["minimum"])
+        assert row["bandwidth"] == pytest.approx(4 * 6 * entries / row["time"]["minimum"])
+        assert (row["check"]["entries_checked"], row["check"]["entries_total"]) == (4 * of_c, 6 * of_c)
+
+
+def test_the_products_of_a_batch_have_seeds_of_their_own(rows):
+    one, two, both = (
+        rows("fp16x3", *TINY, "--seed", seed, "--batch", batch)[0]["check"]["max_componentwise"]
+        for seed, batch in (("9", "1"), ("10", "1"), ("9", "2"))
+    )
+    assert one != two and both == max(one, two)
+
+
+@pytest.mark.parametrize("side", ["a", "b"])
+def test_an_operand_is_prepared(rows, side):
+    flags = ["fp16x3", "fp32", "--baselines", "native,fp16,float128", "--batch", "3", *TINY]
+    plain, prepared = rows(*flags), rows(*flags, "--prepare", side)
+    assert [row["prepared"] for row in plain] == [None] * 5
+    assert [row["prepared"] for row in prepared] == [side, side, None, side, None]
+    for one, other in zip(plain, prepared):
+        assert one["check"] == other["check"], "the bits are the same"
+
+
+def test_what_is_fitted_to_each_product_has_no_batch(program, rows):
+    assert rows("ozaki-fp16", *TINY)[0]["scheme"].startswith("ozaki-fp16")
+    message = program.bad("bench", "ozaki-fp16", *TINY, "--batch", "2")
+    assert message.startswith("--batch: ozaki-fp16 is fitted to each of the 2 products, "), message
 
 
 def test_a_scheme_is_a_baseline_too(rows):
@@ -154,19 +190,30 @@ void zgemm_(void) {}
 """
 
 
-@pytest.mark.parametrize("last,ratio", [("*entry = sum + 1", r"[\d.e+]+"), ("(void)0", "inf")])
-def test_a_wrong_result_is_not_timed(program, last, ratio):
+def with_fake_blas(program, last):
     (program.folder / "blas.c").write_text(FAKE_BLAS)
     compiler = os.environ.get("TESTED_CC", "cc")
     subprocess.run([compiler, "-shared", "-fPIC", f"-DLAST={last}", "blas.c", "-o", "libfake.so"],
                    cwd=program.folder, check=True)
-    environment = {"KINTSUGI_CPU_BLAS": str(program.folder / "libfake.so")}
+    return {"KINTSUGI_CPU_BLAS": str(program.folder / "libfake.so")}
+
+
+@pytest.mark.parametrize("last,ratio", [("*entry = sum + 1", r"[\d.e+]+"), ("(void)0", "inf")])
+def test_a_wrong_result_is_not_timed(program, last, ratio):
+    environment = with_fake_blas(program, last)
     result = program("bench", "int8x6", *TINY, "-o", "r.json", environment=environment)
     assert result.status == 1 and result.stdout == ""
     message = r"kintsugi: native: 8x12x16: the largest error of 96 checked entries is " + ratio + r" times what its contract "
     assert "entry (7, 11) is " in result.stderr and result.stderr.endswith("; nothing was timed\n")
     assert re.match(message, result.stderr), result.stderr
     assert not (program.folder / "r.json").exists()
+
+
+def test_a_wrong_product_of_a_batch_is_seen(program):
+    environment = with_fake_blas(program, "{ static int calls; *entry = ++calls == 3 ? sum + 1 : sum; }")
+    result = program("bench", "int8x6", *TINY, "--batch", "3", environment=environment)
+    assert result.status == 1
+    assert result.stderr.startswith("kintsugi: native: 8x12x16, entry 2 of a batch of 3: the largest error of 96 "), result.stderr
 
 
 @pytest.mark.parametrize(
@@ -190,6 +237,9 @@ def test_a_wrong_result_is_not_timed(program, last, ratio):
         (["fp16", "--engine", "abacus"], 'fp16: there is no engine "abacus"'),
         (["fp16", "--workspace-limit", "all"], "--workspace-limit: "),
         (["fp16", "--repeat", "0"], "--repeat: "),
+        (["fp16", "--batch", "0"], "--batch: "),
+        (["fp16", "--batch", "1000000", "--shapes", "99999x1x999"], "--batch: 99999000000 x 999 entries of "),
+        (["fp16", "--prepare", "c"], "--prepare: "),
         (["fp16", "--threads", "0"], "--threads: "),
         (["fp16", "-o", "absent/r.json"], "absent/r.json: the folder absent does not exist"),
         (["fp16", "--distribution", "power-of-two:20"], "fp16: promises nothing for these operands"),
@@ -209,6 +259,30 @@ def test_text(program):
     (exact,) = [line for line in lines if " exact (" in line]
     assert exact.startswith("8 x 12 x 16  exact (ozaki2") and "correctly rounded" in exact
     assert lines[-1].startswith("Plain loops computed the first 4 rows and 4 columns of C alone")
+
+
+def test_text_of_a_batch(program):
+    lines = program.ok("bench", "fp16x3", "--batch", "3", "--prepare", "b", *TINY).stdout.splitlines()
+    assert lines[1] == "batch: 3 products in one call, their operands behind each other"
+    assert lines[2] == "prepared: b, split before and not timed; native and plain loops take it as it is"
+
+
+def test_the_page_of_a_batch(program):
+    flags = ["fp16x3", "--shapes", "4,8", "--repeat", "1", "--threads", "1"]
+    program.ok("bench", *flags, "-o", "one.json")
+    program.ok("bench", *flags, "--batch", "3", "--prepare", "b", "-o", "many.json")
+    older = json.loads((program.folder / "one.json").read_text())
+    for row in older["rows"]:
+        del row["problem"]["batch"], row["prepared"]
+    (program.folder / "one.json").write_text(json.dumps(older))
+    program.ok("report", "one.json", "many.json", "-o", "report.html")
+    root = ElementTree.fromstring((program.folder / "report.html").read_text())
+    labels = {"fp16x3 · cpu · threads: 1", "native · cpu · threads: 1", "native · cpu · threads: 1 · batch: 3",
+              "fp16x3 · cpu · threads: 1 · batch: 3 · prepared: b"}
+    for chart in root.iter(SVG + "svg"):
+        assert series_of(chart) == labels
+    (code,) = [node.text for node in root.iter() if node.tag.endswith("}code") and "--batch 3" in node.text]
+    program.ok(*shlex.split(code)[1:])
 
 
 def test_the_page_of_a_file(program):
@@ -347,6 +421,7 @@ def test_nonsense_of_a_device_is_refused(program, device_file, change, message):
         ("rate", 0, "row 2: rate is 0; expected: a positive number"),
         ("ratios", {"native": "much"}, "row 2: ratios is "),
         ("threads", 0, "row 2: threads is 0; "),
+        ("prepared", "c", 'row 2: prepared is "c"; expected: a, b or null'),
         ("time", {}, "row 2: time/minimum is null; "),
         ("workspace_bytes", -1, "row 2: workspace_bytes is -1; "),
     ],
@@ -361,8 +436,9 @@ def test_nonsense_is_refused_with_its_place(program, path, value, message):
 
 def test_help(program):
     text = program.ok("bench", "--help").stdout
-    example, on_device = [line for line in text.split("Example:\n")[1].splitlines() if line.startswith("  kintsugi ")]
+    example, on_device, batch = [line for line in text.split("Example:\n")[1].splitlines() if line.startswith("  kintsugi ")]
     program.ok(*example.split()[1:], "--repeat", "1", "--baseline-size", "8")
-    result = program(*on_device.split()[1:], "--shapes", "64", "--repeat", "1")
-    assert result.status == 0 or result.stderr.startswith("kintsugi: --memory: device: "), "the words are understood"
+    for line in (on_device, batch):
+        result = program(*line.split()[1:], "--shapes", "64", "--repeat", "1")
+        assert result.status == 0 or result.stderr.startswith("kintsugi: --memory: device: "), "the words are understood"
     assert {row["problem"]["k"] for row in json.loads((program.folder / "bench.json").read_text())["rows"]} == {256, 512}

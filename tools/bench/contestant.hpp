@@ -11,17 +11,26 @@
 
 namespace kintsugi::tools {
 
-// Operands of one shape and type, row-major, and C, which all contestants write to in their turn.
+// Operands of a batch of products of one shape and type, row-major and behind each other, and C, which all contestants
+// write to in their turn.
 template <class T>
 struct BenchMatrices {
   BenchMatrices(const Bench& bench, const Shape& shape);
 
   Shape shape;
+  std::int64_t batch;
   std::vector<T> a, b, c;
 
-  core::MatrixView<const T> view_a() const { return {a.data(), shape.m, shape.k, shape.k, 1}; }
-  core::MatrixView<const T> view_b() const { return {b.data(), shape.k, shape.n, shape.n, 1}; }
-  core::MatrixView<T> view_c() { return {c.data(), shape.m, shape.n, shape.n, 1}; }
+  // Of a product of the batch.
+  core::MatrixView<const T> view_a(std::int64_t product) const {
+    return {a.data() + product * shape.m * shape.k, shape.m, shape.k, shape.k, 1};
+  }
+  core::MatrixView<const T> view_b(std::int64_t product) const {
+    return {b.data() + product * shape.k * shape.n, shape.k, shape.n, shape.n, 1};
+  }
+  core::MatrixView<T> view_c(std::int64_t product) {
+    return {c.data() + product * shape.m * shape.n, shape.m, shape.n, shape.n, 1};
+  }
 };
 
 // What a round says of one run.
@@ -36,7 +45,7 @@ class Contestant {
   virtual ~Contestant() = default;
 
   virtual const std::string& name() const = 0;
-  // The entries of C that it computes: all, or a leading block.
+  // The entries of every C that it computes: all, or a leading block.
   virtual Shape shape() const = 0;
   // Computes them into the host's C.
   virtual void run() = 0;
@@ -44,10 +53,10 @@ class Contestant {
   virtual Round time_round() = 0;
   // How: clock, stream or graph (docs/schema/bench.schema.json).
   virtual const char* timed_by() const = 0;
-  // Of the run before: whether it kept what is promised.
-  virtual Verdict judge(const lab::ErrorReport& errors,
+  // Of a product of the run before: whether it kept what is promised.
+  virtual Verdict judge(std::int64_t product, const lab::ErrorReport& errors,
                         const std::vector<lab::EntryError>& entries) const = 0;
-  // Its members of a row, from scheme to plan_seconds (docs/schema/bench.schema.json), after a run.
+  // Its members of a row, from scheme to prepared (docs/schema/bench.schema.json), after a run.
   virtual Json facts() const = 0;
 };
 

@@ -12,8 +12,8 @@ kintsugi_queue queue_of(const BenchDevice& device) {
   return {KINTSUGI_QUEUE_CUDA, 0, device.stream().native()};
 }
 
-// A batch of executions is timed by events before and behind it, each with the next set of operands. Where one takes
-// less than a millisecond the batch is a graph that is replayed, so that what the host needs to launch it does not
+// A series of executions is timed by events before and behind it, each with the next set of operands. Where one takes
+// less than a millisecond the series is a graph that is replayed, so that what the host needs to launch it does not
 // count; longer ones are launched as users do, while the device is busy with those before.
 template <class T>
 class DeviceProduct : public LibraryProduct<T> {
@@ -21,7 +21,10 @@ class DeviceProduct : public LibraryProduct<T> {
   DeviceProduct(const Bench& bench, const std::string& name, BenchMatrices<T>& matrices,
                 const DeviceOperands<T>& operands)
       : LibraryProduct<T>(bench, name, matrices, queue_of(operands.device())), operands_(operands),
-        workspace_(this->workspace_bytes()) {}
+        workspace_(this->workspace_bytes()) {
+    for (int set = 0; set < operands.sets(); ++set)
+      prepared_.push_back(this->prepare(operands.a(set), operands.b(set)));
+  }
 
   void run() override;
   Round time_round() override;
@@ -29,14 +32,16 @@ class DeviceProduct : public LibraryProduct<T> {
 
  private:
   const lab::DeviceStream& stream() const { return operands_.device().stream(); }
-  void execute_batch() const;
-  void launch_batch() const;
-  void plan_batch();
+  void execute_set(int set) const;
+  void execute_series() const;
+  void launch_series() const;
+  void plan_series();
 
   const DeviceOperands<T>& operands_;
   lab::DeviceMemory workspace_;
+  std::vector<Prepared> prepared_;  // of each set
   std::unique_ptr<lab::DeviceGraph> graph_;
-  int executions_ = 0;  // of a batch; 0: not planned yet
+  int executions_ = 0;  // of a series; 0: not planned yet
 };
 
 // C is full of NaN beforehand, whatever the host's C was.
@@ -46,44 +51,47 @@ void DeviceProduct<T>::run() {
   const std::size_t bytes = c.size() * sizeof(T);
   auto* target = reinterpret_cast<std::byte*>(operands_.c(0));
   stream().fill(target, 0xff, bytes);
-  this->execute(operands_.a(0), operands_.b(0), operands_.c(0), workspace_.data());
+  execute_set(0);
   stream().download(c.data(), target, bytes);
   stream().synchronize();
 }
 
 template <class T>
-void DeviceProduct<T>::execute_batch() const {
-  for (int i = 0; i < executions_; ++i) {
-    const int set = i % operands_.sets();
-    this->execute(operands_.a(set), operands_.b(set), operands_.c(set), workspace_.data());
-  }
+void DeviceProduct<T>::execute_set(int set) const {
+  this->execute(operands_.a(set), operands_.b(set), operands_.c(set), workspace_.data(),
+                prepared_[static_cast<std::size_t>(set)]);
 }
 
 template <class T>
-void DeviceProduct<T>::launch_batch() const {
+void DeviceProduct<T>::execute_series() const {
+  for (int i = 0; i < executions_; ++i) execute_set(i % operands_.sets());
+}
+
+template <class T>
+void DeviceProduct<T>::launch_series() const {
   if (graph_ != nullptr) return graph_->launch(stream());
-  execute_batch();
+  execute_series();
 }
 
 template <class T>
-void DeviceProduct<T>::plan_batch() {
-  constexpr double batch_seconds = 0.05;
+void DeviceProduct<T>::plan_series() {
+  constexpr double series_seconds = 0.05;
   constexpr double graph_seconds = 1e-3;
   constexpr double most_executions = 1024;
   executions_ = 1;
-  const double seconds = stream().seconds_of([this] { execute_batch(); });
-  executions_ = static_cast<int>(std::clamp(std::ceil(batch_seconds / seconds), 1.0, most_executions));
+  const double seconds = stream().seconds_of([this] { execute_series(); });
+  executions_ = static_cast<int>(std::clamp(std::ceil(series_seconds / seconds), 1.0, most_executions));
   if (seconds < graph_seconds)
-    graph_ = std::make_unique<lab::DeviceGraph>(stream(), [this] { execute_batch(); });
+    graph_ = std::make_unique<lab::DeviceGraph>(stream(), [this] { execute_series(); });
 }
 
-// A batch that is not timed goes ahead, so that clocks are those of a device at work.
+// A series that is not timed goes ahead, so that clocks are those of a device at work.
 template <class T>
 Round DeviceProduct<T>::time_round() {
-  if (executions_ == 0) plan_batch();
-  launch_batch();
+  if (executions_ == 0) plan_series();
+  launch_series();
   Round round;
-  const double seconds = stream().seconds_of([this] { launch_batch(); },
+  const double seconds = stream().seconds_of([this] { launch_series(); },
                                              [&] { round.state = operands_.device().monitor().now(); });
   round.seconds = seconds / executions_;
   return round;

@@ -26,11 +26,12 @@ template <class T>
 class HostProduct : public LibraryProduct<T> {
  public:
   HostProduct(const Bench& bench, const std::string& name, BenchMatrices<T>& matrices)
-      : LibraryProduct<T>(bench, name, matrices, {}), workspace_(make_workspace(this->workspace_bytes())) {}
+      : LibraryProduct<T>(bench, name, matrices, {}), workspace_(make_workspace(this->workspace_bytes())),
+        prepared_(this->prepare(matrices.a.data(), matrices.b.data())) {}
 
   void run() override {
     BenchMatrices<T>& matrices = this->matrices();
-    this->execute(matrices.a.data(), matrices.b.data(), matrices.c.data(), workspace_.get());
+    this->execute(matrices.a.data(), matrices.b.data(), matrices.c.data(), workspace_.get(), prepared_);
   }
   Round time_round() override {
     return time_on_host([this] { run(); });
@@ -39,6 +40,7 @@ class HostProduct : public LibraryProduct<T> {
 
  private:
   Workspace workspace_;
+  Prepared prepared_;
 };
 
 }  // namespace

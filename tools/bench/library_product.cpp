@@ -22,6 +22,12 @@ Plan plan_for(kintsugi_handle handle, const Bench& bench, const std::string& nam
   require("--workspace-limit", kintsugi_set(handle, "workspace_limit", bench.workspace_limit.c_str()));
   kintsugi_problem problem = row_major_problem(shape, bench.type);
   problem.memory = bench.on_device ? KINTSUGI_DEVICE : KINTSUGI_HOST;
+  problem.batch_count = bench.batch;
+  if (bench.batch > 1) {
+    problem.stride_a = shape.m * shape.k;
+    problem.stride_b = shape.k * shape.n;
+    problem.stride_c = shape.m * shape.n;
+  }
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
   options.queue = queue;
   options.threads = bench.threads;
@@ -36,6 +42,12 @@ Plan plan_for(kintsugi_handle handle, const Bench& bench, const std::string& nam
   kintsugi_plan plan = nullptr;
   require(name, kintsugi_plan_create(handle, &problem, &options, &plan));
   return Plan(plan);
+}
+
+// The native product has nothing to split.
+std::optional<kintsugi_side> prepared_side(const Bench& bench, const std::string& name) {
+  if (bench.prepare == "none" || name == "native") return std::nullopt;
+  return bench.prepare == "a" ? KINTSUGI_A : KINTSUGI_B;
 }
 
 template <class T>
@@ -67,7 +79,7 @@ Json rung_that_ran(const Json& report) {
 template <class T>
 LibraryProduct<T>::LibraryProduct(const Bench& bench, const std::string& name, BenchMatrices<T>& matrices,
                                   const kintsugi_queue& queue)
-    : name_(name), matrices_(matrices), handle_(make_handle()) {
+    : name_(name), matrices_(matrices), handle_(make_handle()), prepared_side_(prepared_side(bench, name)) {
   const auto start = std::chrono::steady_clock::now();
   plan_ = plan_for(handle_.get(), bench, name, matrices.shape, queue);
   plan_seconds_ = seconds_since(start);
@@ -75,7 +87,17 @@ LibraryProduct<T>::LibraryProduct(const Bench& bench, const std::string& name, B
 }
 
 template <class T>
-void LibraryProduct<T>::execute(const T* a, const T* b, T* c, std::byte* workspace) const {
+Prepared LibraryProduct<T>::prepare(const T* a, const T* b) const {
+  if (!prepared_side_) return nullptr;
+  kintsugi_prepared prepared = nullptr;
+  require(name_, kintsugi_prepare_borrowed(handle_.get(), plan_.get(), *prepared_side_,
+                                           *prepared_side_ == KINTSUGI_A ? a : b, &prepared));
+  return Prepared(prepared);
+}
+
+template <class T>
+void LibraryProduct<T>::execute(const T* a, const T* b, T* c, std::byte* workspace,
+                                const Prepared& prepared) const {
   const T one = 1;
   const T zero = 0;
   kintsugi_operands data = KINTSUGI_OPERANDS_INIT;
@@ -84,20 +106,26 @@ void LibraryProduct<T>::execute(const T* a, const T* b, T* c, std::byte* workspa
   data.b = b;
   data.beta = &zero;
   data.c = c;
+  if (prepared_side_) (*prepared_side_ == KINTSUGI_A ? data.prepared_a : data.prepared_b) = prepared.get();
   data.workspace = workspace_bytes_ > 0 ? workspace : nullptr;
   data.workspace_size = workspace_bytes_;
   require(name_, kintsugi_plan_execute(handle_.get(), plan_.get(), &data));
 }
 
 template <class T>
-Verdict LibraryProduct<T>::judge(const lab::ErrorReport& errors,
+Verdict LibraryProduct<T>::judge(std::int64_t product, const lab::ErrorReport& errors,
                                  const std::vector<lab::EntryError>& entries) const {
   if (name_ == "exact") return {"exact", nullptr, nullptr, errors.correctly_rounded_fraction == 1};
   const Json plan = describe(plan_);
   if (name_ == "native") return contract_verdict<T>(errors.contract_bound, entries);
   if (is_contract(name_)) return contract_verdict<T>(plan.at("contract").at("coefficient"), entries);
-  const Json bound = bound_of<T>(promise_of(plan, report_of(handle_.get())), matrices_.view_a(),
-                                 matrices_.view_b(), entries);
+  const Json report = report_of(handle_.get());
+  if (matrices_.batch > 1 && !report.value("adapted", Json()).is_null()) {
+    fail("--batch", "{} is fitted to each of the {} products, and reports one fit alone: no bound is known",
+         name_, matrices_.batch);
+  }
+  const Json bound =
+      bound_of<T>(promise_of(plan, report), matrices_.view_a(product), matrices_.view_b(product), entries);
   if (bound.at("held").is_null())
     fail(name_, "promises nothing for these operands: a slice of them may overflow, or they are not finite");
   return {"bound", bound.at("relative"), bound.at("largest_ratio"), bound.at("held").get<bool>()};
@@ -122,7 +150,8 @@ Json LibraryProduct<T>::facts() const {
           {"products", products},
           {"format", format},
           {"workspace_bytes", workspace_bytes_},
-          {"plan_seconds", plan_seconds_}};
+          {"plan_seconds", plan_seconds_},
+          {"prepared", prepared_side_ ? Json(*prepared_side_ == KINTSUGI_A ? "a" : "b") : Json()}};
 }
 
 template class LibraryProduct<float>;

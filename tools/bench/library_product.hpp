@@ -1,17 +1,25 @@
 // A candidate: a scheme, a contract, or the native product; wherever its operands are.
 #pragma once
 
+#include <optional>
+
 #include "accuracy/methods.hpp"
 #include "bench/contestant.hpp"
 
 namespace kintsugi::tools {
+
+struct PreparedDeleter {
+  void operator()(kintsugi_prepared prepared) const { kintsugi_prepared_destroy(prepared); }
+};
+using Prepared = std::unique_ptr<kintsugi_prepared_s, PreparedDeleter>;
 
 template <class T>
 class LibraryProduct : public Contestant {
  public:
   const std::string& name() const override { return name_; }
   Shape shape() const override { return matrices_.shape; }
-  Verdict judge(const lab::ErrorReport& errors, const std::vector<lab::EntryError>& entries) const override;
+  Verdict judge(std::int64_t product, const lab::ErrorReport& errors,
+                const std::vector<lab::EntryError>& entries) const override;
   Json facts() const override;
 
  protected:
@@ -21,7 +29,9 @@ class LibraryProduct : public Contestant {
 
   BenchMatrices<T>& matrices() const { return matrices_; }
   std::size_t workspace_bytes() const { return workspace_bytes_; }
-  void execute(const T* a, const T* b, T* c, std::byte* workspace) const;
+  // Of the operand that is to be split before, without a copy on a device; null: both are taken as they are.
+  Prepared prepare(const T* a, const T* b) const;
+  void execute(const T* a, const T* b, T* c, std::byte* workspace, const Prepared& prepared) const;
 
  private:
   std::string name_;
@@ -30,6 +40,7 @@ class LibraryProduct : public Contestant {
   Plan plan_;
   std::size_t workspace_bytes_ = 0;
   double plan_seconds_ = 0;
+  std::optional<kintsugi_side> prepared_side_;
 };
 
 extern template class LibraryProduct<float>;

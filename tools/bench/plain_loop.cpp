@@ -1,4 +1,4 @@
-// A baseline: a plain loop in an arithmetic wider than double, for the leading block of C alone.
+// A baseline: a plain loop in an arithmetic wider than double, for the leading blocks of C alone.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -25,7 +25,8 @@ class PlainLoop : public Contestant {
     return time_on_host([this] { run(); });
   }
   const char* timed_by() const override { return "clock"; }
-  Verdict judge(const lab::ErrorReport& errors, const std::vector<lab::EntryError>& entries) const override;
+  Verdict judge(std::int64_t product, const lab::ErrorReport& errors,
+                const std::vector<lab::EntryError>& entries) const override;
   Json facts() const override;
 
  private:
@@ -38,14 +39,17 @@ class PlainLoop : public Contestant {
 
 template <class T>
 void PlainLoop<T>::run() {
-  lab::plain_product(arithmetic_, matrices_.view_a().block(0, 0, shape_.m, shape_.k),
-                     matrices_.view_b().block(0, 0, shape_.k, shape_.n),
-                     matrices_.view_c().block(0, 0, shape_.m, shape_.n), threads_);
+  for (std::int64_t product = 0; product < matrices_.batch; ++product) {
+    lab::plain_product(arithmetic_, matrices_.view_a(product).block(0, 0, shape_.m, shape_.k),
+                       matrices_.view_b(product).block(0, 0, shape_.k, shape_.n),
+                       matrices_.view_c(product).block(0, 0, shape_.m, shape_.n), threads_);
+  }
 }
 
 // The arithmetic's bound, its products' underflow included, then one rounding to T.
 template <class T>
-Verdict PlainLoop<T>::judge(const lab::ErrorReport&, const std::vector<lab::EntryError>& entries) const {
+Verdict PlainLoop<T>::judge(std::int64_t, const lab::ErrorReport&,
+                            const std::vector<lab::EntryError>& entries) const {
   const double relative = lab::plain_bound(arithmetic_, shape_.k);
   const double unit_roundoff = std::ldexp(1.0, -std::numeric_limits<T>::digits);
   const double underflow = static_cast<double>(shape_.k) * std::numeric_limits<double>::denorm_min();
@@ -58,9 +62,11 @@ Verdict PlainLoop<T>::judge(const lab::ErrorReport&, const std::vector<lab::Entr
 
 template <class T>
 Json PlainLoop<T>::facts() const {
-  return {
-      {"scheme", name_},     {"engine", nullptr}, {"engine_details", nullptr},  {"accumulator", nullptr},
-      {"products", nullptr}, {"format", nullptr}, {"workspace_bytes", nullptr}, {"plan_seconds", nullptr}};
+  Json facts{{"scheme", name_}};
+  for (const char* name : {"engine", "engine_details", "accumulator", "products", "format", "workspace_bytes",
+                           "plan_seconds", "prepared"})
+    facts[name] = nullptr;
+  return facts;
 }
 
 }  // namespace

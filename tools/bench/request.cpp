@@ -95,6 +95,8 @@ Bench make_bench(const BenchRequest& request) {
   bench.baselines = parse_baselines(request.baselines);
   bench.candidates = parse_candidates(request.candidates, bench.baselines);
   bench.shapes = parse_shapes(request.shapes);
+  bench.batch = request.batch;
+  bench.prepare = request.prepare;
   bench.type = request.type == "fp32" ? Type::float32 : Type::float64;
   bench.distribution = parse_distribution(request.distribution);
   bench.seed = parse_seed("--seed", request.seed);
@@ -113,6 +115,8 @@ Json settings_of(const Bench& bench) {
   return {{"candidates", bench.candidates},
           {"baselines", bench.baselines},
           {"shapes", shapes},
+          {"batch", bench.batch},
+          {"prepare", bench.prepare},
           {"type", type_text(bench.type)},
           {"distribution", bench.distribution},
           {"seed", bench.seed},

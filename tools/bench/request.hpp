@@ -20,9 +20,11 @@ struct BenchRequest {
   std::string memory = "host";
   std::string engine;  // "": cpu, or cuda for operands on a device
   std::string workspace_limit = "0";
+  std::string prepare = "none";
   std::string output;
   int threads = 0;  // 0: all that the process may use
   int repeat = 5;
+  std::int64_t batch = 1;
   std::int64_t baseline_size = 128;
   bool json = false;
 };
@@ -32,6 +34,8 @@ struct Bench {
   std::vector<std::string> candidates;
   std::vector<std::string> baselines;  // native, schemes, and arithmetics of lab/plain_product.hpp
   std::vector<Shape> shapes;
+  std::int64_t batch = 1;        // products of a shape in one call, operands behind each other
+  std::string prepare = "none";  // or a, b: the operand that is split before
   Type type = Type::float32;
   std::string distribution;
   std::uint64_t seed = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <memory>
 
 #include "accuracy/results.hpp"
@@ -15,20 +16,27 @@ namespace kintsugi::tools {
 namespace {
 
 constexpr std::int64_t entries_to_check = 4096;
+// Of a batch, which share the entries to check.
+constexpr std::int64_t products_to_check = 4;
 
-// Zeros; fails where they do not fit the machine's memory.
+// Zeros, of all products; fails where they do not fit the machine's memory.
 template <class T>
-std::vector<T> make_entries(std::int64_t rows, std::int64_t columns) {
-  return std::get<std::vector<T>>(
-      make_matrix("--shapes", rows, columns, type_of<T>, Order::row_major).values);
+std::vector<T> make_entries(const Bench& bench, std::int64_t rows, std::int64_t columns) {
+  return std::get<std::vector<T>>(make_matrix(bench.batch > 1 ? "--batch" : "--shapes", bench.batch * rows,
+                                              columns, type_of<T>, Order::row_major)
+                                      .values);
 }
 
+// Every product has a seed of its own.
 template <class T>
 std::vector<T> generated(const Bench& bench, lab::Side side, std::int64_t rows, std::int64_t columns) {
-  std::vector<T> values = make_entries<T>(rows, columns);
+  std::vector<T> values = make_entries<T>(bench, rows, columns);
   try {
-    lab::fill(lab::parse_distribution(bench.distribution), side, bench.seed,
-              core::MatrixView<T>{values.data(), rows, columns, columns, 1});
+    for (std::int64_t product = 0; product < bench.batch; ++product) {
+      lab::fill(lab::parse_distribution(bench.distribution), side,
+                bench.seed + static_cast<std::uint64_t>(product),
+                core::MatrixView<T>{values.data() + product * rows * columns, rows, columns, columns, 1});
+    }
   } catch (const std::runtime_error& error) {  // the type cannot hold what was asked for
     fail("--distribution", "{}", error.what());
   }
@@ -51,6 +59,7 @@ std::vector<double> sorted(std::vector<double> values) {
 
 struct Timed {
   std::unique_ptr<Contestant> contestant;
+  std::int64_t batch = 1;
   bool baseline = false;
   bool on_device = false;  // events count, not the host's clock
   Json check = nullptr;
@@ -79,25 +88,48 @@ struct Timed {
   // Two for each product of elements.
   double operations() const {
     const auto [m, n, k] = contestant->shape();
-    return 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+    return 2 * static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n) *
+           static_cast<double>(k);
   }
   double rate() const { return operations() / seconds(); }
 };
 
-Json check_document(const Verdict& verdict, const lab::ErrorReport& errors) {
+// What was found of some products of a batch.
+struct Check {
+  Verdict verdict;
+  lab::ErrorReport errors;
+
+  // The worse verdict and errors of both, all their entries.
+  void add(const Check& other) {
+    if (read_number(other.verdict.largest_ratio) > read_number(verdict.largest_ratio))
+      verdict = other.verdict;
+    const double rounded = rounded_entries() + other.rounded_entries();
+    errors.entries_checked += other.errors.entries_checked;
+    errors.correctly_rounded_fraction = rounded / static_cast<double>(errors.entries_checked);
+    errors.max_componentwise = std::max(errors.max_componentwise, other.errors.max_componentwise);
+    errors.frobenius_relative = std::max(errors.frobenius_relative, other.errors.frobenius_relative);
+  }
+  double rounded_entries() const {
+    return errors.correctly_rounded_fraction * static_cast<double>(errors.entries_checked);
+  }
+};
+
+Json check_document(const Check& check, std::int64_t batch) {
+  const auto& [verdict, errors] = check;
   return {{"promise", verdict.promise},
           {"relative", verdict.relative},
           {"largest_ratio", verdict.largest_ratio},
           {"entries_checked", errors.entries_checked},
-          {"entries_total", errors.entries_total},
+          {"entries_total", batch * errors.entries_total},
           {"max_componentwise", number(errors.max_componentwise)},
           {"frobenius_relative", number(errors.frobenius_relative)},
           {"correctly_rounded_fraction", errors.correctly_rounded_fraction}};
 }
 
-// A Finding has the entry that is worst in units in the last place.
-void require_held(const Contestant& contestant, const Verdict& verdict, const lab::ErrorReport& errors,
+// A Finding has the entry that is worst in units in the last place. `product`: in words.
+void require_held(const Contestant& contestant, const std::string& product, const Check& check,
                   const std::vector<lab::EntryError>& entries) {
+  const auto& [verdict, errors] = check;
   if (verdict.held) return;
   const auto worst = std::max_element(entries.begin(), entries.end(),
                                       [](const auto& one, const auto& other) { return one.ulp < other.ulp; });
@@ -108,8 +140,8 @@ void require_held(const Contestant& contestant, const Verdict& verdict, const la
           : fmt::format("the largest error of {} checked entries is {:.4g} times what its {} allows",
                         errors.entries_checked, read_number(verdict.largest_ratio), verdict.promise);
   throw Finding(fmt::format("{}: {}: {}; entry ({}, {}) is {:.17g} and should be {:.17g}; nothing was timed",
-                            contestant.name(), shape_text(contestant.shape()), what, worst->i, worst->j,
-                            worst->computed, worst->exact));
+                            contestant.name(), product, what, worst->i, worst->j, worst->computed,
+                            worst->exact));
 }
 
 template <class T>
@@ -122,8 +154,10 @@ class BenchShape {
 
  private:
   void add(const std::string& name, bool baseline);
+  std::vector<std::int64_t> checked_products() const;
   void check(Timed& timed);
-  const lab::ExactReference<T>& reference(const Shape& computed);
+  Check check_product(const Contestant& contestant, std::int64_t product);
+  const lab::ExactReference<T>& reference(const Shape& computed, std::int64_t product);
   Json row_of(const Timed& timed) const;
   void add_use(Json& row, const Timed& timed) const;
   void add_ratios(Json& row, const Timed& timed) const;
@@ -133,8 +167,9 @@ class BenchShape {
   const BenchDevice* device_;
   BenchMatrices<T> matrices_;
   std::unique_ptr<DeviceOperands<T>> operands_;
-  std::unique_ptr<lab::ExactReference<T>> whole_;
-  std::unique_ptr<lab::ExactReference<T>> leading_;
+  // Of products of the batch: of all of C, and of the block that plain loops compute.
+  std::map<std::int64_t, std::unique_ptr<lab::ExactReference<T>>> whole_;
+  std::map<std::int64_t, std::unique_ptr<lab::ExactReference<T>>> leading_;
   std::vector<Timed> all_;
 };
 
@@ -151,44 +186,65 @@ BenchShape<T>::BenchShape(const Bench& bench, const Shape& shape, const BenchDev
 template <class T>
 void BenchShape<T>::add(const std::string& name, bool baseline) {
   if (is_plain_loop(name)) {
-    all_.push_back({plain_loop<T>(bench_, name, matrices_), baseline});
+    all_.push_back({plain_loop<T>(bench_, name, matrices_), bench_.batch, baseline});
   } else if (operands_ == nullptr) {
-    all_.push_back({host_product<T>(bench_, name, matrices_), baseline});
+    all_.push_back({host_product<T>(bench_, name, matrices_), bench_.batch, baseline});
   } else {
-    all_.push_back({device_product<T>(bench_, name, matrices_, *operands_), baseline, true});
+    all_.push_back({device_product<T>(bench_, name, matrices_, *operands_), bench_.batch, baseline, true});
   }
 }
 
+// The first, the last, and others as far apart.
 template <class T>
-const lab::ExactReference<T>& BenchShape<T>::reference(const Shape& computed) {
-  auto& reference = shape_text(computed) == shape_text(matrices_.shape) ? whole_ : leading_;
+std::vector<std::int64_t> BenchShape<T>::checked_products() const {
+  const std::int64_t count = std::min(bench_.batch, products_to_check);
+  std::vector<std::int64_t> products{0};
+  for (std::int64_t i = 1; i < count; ++i) products.push_back(i * (bench_.batch - 1) / (count - 1));
+  return products;
+}
+
+template <class T>
+const lab::ExactReference<T>& BenchShape<T>::reference(const Shape& computed, std::int64_t product) {
+  auto& references = shape_text(computed) == shape_text(matrices_.shape) ? whole_ : leading_;
+  auto& reference = references[product];
   if (reference == nullptr) {
     lab::CheckOptions options;
     options.work_limit = 0;
-    options.max_entries = entries_to_check;
+    options.max_entries = entries_to_check / std::min(bench_.batch, products_to_check);
     options.seed = sample_seed;
-    lab::Product<T> product;
-    product.a = matrices_.view_a().block(0, 0, computed.m, computed.k);
-    product.b = matrices_.view_b().block(0, 0, computed.k, computed.n);
-    reference = std::make_unique<lab::ExactReference<T>>(product, computed.m, computed.n, options);
+    lab::Product<T> operands;
+    operands.a = matrices_.view_a(product).block(0, 0, computed.m, computed.k);
+    operands.b = matrices_.view_b(product).block(0, 0, computed.k, computed.n);
+    reference = std::make_unique<lab::ExactReference<T>>(operands, computed.m, computed.n, options);
   }
   return *reference;
+}
+
+template <class T>
+Check BenchShape<T>::check_product(const Contestant& contestant, std::int64_t product) {
+  const Shape computed = contestant.shape();
+  const auto c = matrices_.view_c(product).block(0, 0, computed.m, computed.n);
+  std::vector<lab::EntryError> entries;
+  const lab::ErrorReport errors =
+      reference(computed, product)
+          .measure({c.data, c.rows, c.columns, c.row_stride, c.column_stride}, {}, &entries);
+  const Check check{contestant.judge(product, errors, entries), errors};
+  const std::string batch =
+      bench_.batch > 1 ? fmt::format(", entry {} of a batch of {}", product, bench_.batch) : "";
+  require_held(contestant, shape_text(computed) + batch, check, entries);
+  return check;
 }
 
 // NaN beforehand: an entry that is left out shows.
 template <class T>
 void BenchShape<T>::check(Timed& timed) {
-  const Contestant& contestant = *timed.contestant;
   std::fill(matrices_.c.begin(), matrices_.c.end(), std::numeric_limits<T>::quiet_NaN());
   timed.contestant->run();
-  const Shape computed = contestant.shape();
-  const auto c = matrices_.view_c().block(0, 0, computed.m, computed.n);
-  std::vector<lab::EntryError> entries;
-  const lab::ErrorReport errors =
-      reference(computed).measure({c.data, c.rows, c.columns, c.row_stride, c.column_stride}, {}, &entries);
-  const Verdict verdict = contestant.judge(errors, entries);
-  require_held(contestant, verdict, errors, entries);
-  timed.check = check_document(verdict, errors);
+  Check all = check_product(*timed.contestant, 0);
+  for (const std::int64_t product : checked_products()) {
+    if (product > 0) all.add(check_product(*timed.contestant, product));
+  }
+  timed.check = check_document(all, bench_.batch);
   progress_.step();
 }
 
@@ -206,10 +262,11 @@ Json BenchShape<T>::row_of(const Timed& timed) const {
   const Contestant& contestant = *timed.contestant;
   const auto [m, n, k] = matrices_.shape;
   const Shape computed = contestant.shape();
-  Json row{{"problem", {{"m", m}, {"n", n}, {"k", k}, {"type", type_text(bench_.type)}}},
-           {"distribution", bench_.distribution},
-           {"name", contestant.name()},
-           {"kind", timed.baseline ? "baseline" : "candidate"}};
+  Json row{
+      {"problem", {{"m", m}, {"n", n}, {"k", k}, {"type", type_text(bench_.type)}, {"batch", bench_.batch}}},
+      {"distribution", bench_.distribution},
+      {"name", contestant.name()},
+      {"kind", timed.baseline ? "baseline" : "candidate"}};
   row.update(contestant.facts());
   row["threads"] = bench_.threads;
   row["computed"] = {{"m", computed.m}, {"n", computed.n}};
@@ -225,7 +282,8 @@ Json BenchShape<T>::row_of(const Timed& timed) const {
 template <class T>
 void BenchShape<T>::add_use(Json& row, const Timed& timed) const {
   const Shape shape = timed.contestant->shape();
-  const auto entries = static_cast<double>(shape.m * shape.k + shape.k * shape.n + shape.m * shape.n);
+  const auto entries =
+      static_cast<double>(bench_.batch * (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n));
   row["bandwidth"] = entries * sizeof(T) / timed.seconds();
   const double ceiling =
       timed.on_device && row.at("format").is_string() ? device_->ceiling(row.at("format")) : 0;
@@ -271,8 +329,8 @@ std::vector<Json> shape_rows(const Bench& bench, const Shape& shape, const Bench
 
 template <class T>
 BenchMatrices<T>::BenchMatrices(const Bench& bench, const Shape& size)
-    : shape(size), a(generated<T>(bench, lab::Side::a, size.m, size.k)),
-      b(generated<T>(bench, lab::Side::b, size.k, size.n)), c(make_entries<T>(size.m, size.n)) {}
+    : shape(size), batch(bench.batch), a(generated<T>(bench, lab::Side::a, size.m, size.k)),
+      b(generated<T>(bench, lab::Side::b, size.k, size.n)), c(make_entries<T>(bench, size.m, size.n)) {}
 
 Json run_bench(const Bench& bench, const std::string& file) {
   if (!file.empty()) check_writable(file);

@@ -37,6 +37,18 @@ std::string number_text(const Json& number) {
   return number.is_null() ? "-" : fmt::format("{:.4g}", read_number(number));
 }
 
+// Files of older programs have no batches.
+std::int64_t batch_of(const Json& row) { return row.at("problem").value("batch", std::int64_t{1}); }
+
+// What lines of the same name are told apart by.
+std::string circumstances(const Json& document, const Json& row) {
+  std::string text =
+      on_device(row) ? cell(document.at("device"), "name") : "threads: " + cell(row, "threads");
+  if (batch_of(row) > 1) text += fmt::format(" · batch: {}", batch_of(row));
+  const std::string prepared = cell(row, "prepared");
+  return prepared.empty() ? text : text + " · prepared: " + prepared;
+}
+
 std::string table_row(const Json& row) {
   std::string html = "<tr>";
   const auto add = [&html](const std::string& text) { html += "<td>" + escaped(text) + "</td>"; };
@@ -44,6 +56,8 @@ std::string table_row(const Json& row) {
   for (const char* name : {"distribution", "name", "scheme", "engine", "engine_details"})
     add(cell(row, name));
   for (const char* name : {"m", "n", "k", "type"}) add(cell(problem, name));
+  add(fmt::format("{}", batch_of(row)));
+  add(cell(row, "prepared"));
   add(cell(row, "threads"));
   add(computed_text(row));
   add(seconds_text(row.at("time").at("minimum")));
@@ -64,18 +78,17 @@ Json rate_row(const Json& document, const Json& row) {
   const Json& engine = row.at("engine");
   const bool device = on_device(row);
   const double rate = read_number(row.at("rate"));
-  return {
-      {"problem", row.at("problem")},
-      {"distribution", row.at("distribution")},
-      {"scheme", row.at("name")},
-      {"engine", engine.is_null() ? Json("plain loop") : engine},
-      {"accumulator", device ? document.at("device").at("name") : Json("threads: " + cell(row, "threads"))},
-      {"rate", device ? Json() : Json(1e-9 * rate)},
-      {"device_rate", device ? Json(1e-12 * rate) : Json()},
-      {"ratio_to_native", row.at("ratios").value("native", Json())},
-      {"of_ceiling", row.value("of_ceiling", Json())},
-      {"ceilings", device ? document.at("ceilings") : Json()},
-      {"bench", row}};
+  return {{"problem", row.at("problem")},
+          {"distribution", row.at("distribution")},
+          {"scheme", row.at("name")},
+          {"engine", engine.is_null() ? Json("plain loop") : engine},
+          {"accumulator", circumstances(document, row)},
+          {"rate", device ? Json() : Json(1e-9 * rate)},
+          {"device_rate", device ? Json(1e-12 * rate) : Json()},
+          {"ratio_to_native", row.at("ratios").value("native", Json())},
+          {"of_ceiling", row.value("of_ceiling", Json())},
+          {"ceilings", device ? document.at("ceilings") : Json()},
+          {"bench", row}};
 }
 
 bool is_rate_row(const Json& row) { return row.contains("rate"); }
@@ -92,6 +105,8 @@ std::string rate_table(const std::vector<Json>& rows) {
                            "n",
                            "k",
                            "type",
+                           "batch",
+                           "prepared",
                            "threads",
                            "computed",
                            "quickest",

@@ -110,13 +110,61 @@ TEST(Walk, PartsShortenTheLastWave) {
 // Few tiles are narrow ones, many are wide.
 TEST(Walk, TilesFitTheProduct) {
   const auto columns = [](std::int64_t n) {
-    return joined_tiles[choose_tile(joined_tiles, n, n, 1, n, 66).tile].columns;
+    const auto time = [&](const TermTile& tile) { return choose_walk(tile, 0, n, n, 1, n, 66).microseconds; };
+    return std::ranges::min(joined_tiles, {}, time).columns;
   };
   EXPECT_EQ(columns(512), 64);
   EXPECT_EQ(columns(1024), 64);
   EXPECT_EQ(columns(2048), 128);
   EXPECT_EQ(columns(8192), 192);
   EXPECT_EQ(columns(16384), 192);
+}
+
+// All of C, whichever way it is divided, and no more shared memory than there is.
+TEST(SmallTiles, CoverTheProduct) {
+  for (const SmallTile& tile : small_tiles) {
+    for (const bool swapped : {false, true}) {
+      for (const int m : {1, 64, 65, 4096}) {
+        for (const int n : {1, 128, 129, 11008}) {
+          const SmallTileChoice choice = choose_small_tile(tile, 0, swapped, m, n, 3, 500, 2, 132);
+          EXPECT_GE(choice.row_pairs * 2 * small_tile_rows, swapped ? n : m);
+          EXPECT_LT((choice.row_pairs - 1) * 2 * small_tile_rows, swapped ? n : m);
+          EXPECT_GE(choice.columns * tile.columns, swapped ? m : n);
+          EXPECT_LT((choice.columns - 1) * tile.columns, swapped ? m : n);
+          EXPECT_GE(choice.stages, 2);
+          EXPECT_LE(choice.stages, most_stages);
+          const bool alone = 3 * choice.row_pairs * 2 * choice.columns <= 132;
+          EXPECT_LE(tile.shared_bytes(2, choice.stages) + 1024, (alone ? 227 : 114) << 10);
+        }
+      }
+    }
+  }
+}
+
+// Prepared weights with some rows: what was measured to be the quickest way (docs/results/LOG.md), and its time.
+TEST(SmallTiles, ShortSidesAreTheirColumns) {
+  const auto best = [](std::int64_t m, std::int64_t n, std::int64_t k) {
+    SmallTileChoice least;
+    for (const bool swapped : {false, true}) {
+      for (std::size_t tile = 0; tile < small_tiles.size(); ++tile) {
+        const SmallTileChoice choice =
+            choose_small_tile(small_tiles[tile], tile, swapped, m, n, 1, k, 2, 132);
+        if (least.microseconds == 0 || choice.microseconds < least.microseconds) least = choice;
+      }
+    }
+    return least;
+  };
+  for (const auto& [m, n, columns, measured] : {std::tuple{16, 4096, 32, 21.8},
+                                                {32, 16384, 32, 252.0},
+                                                {64, 8192, 64, 71.1},
+                                                {64, 16384, 64, 292.7}}) {
+    const SmallTileChoice choice = best(m, n, n);
+    EXPECT_EQ(small_tiles[choice.tile].columns, columns) << m << " x " << n;
+    EXPECT_TRUE(choice.swapped);
+    EXPECT_NEAR(choice.microseconds, measured, 0.15 * measured);
+  }
+  EXPECT_EQ(small_tiles[best(128, 8192, 8192).tile].columns, 128);
+  EXPECT_EQ(small_tiles[best(512, 512, 512).tile].columns, 32);
 }
 
 TEST(Walk, FewTilesAreOneWave) {

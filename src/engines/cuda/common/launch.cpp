@@ -18,10 +18,22 @@ Kernel KernelName::get() const {
 
 namespace {
 
-void set_attribute(Kernel kernel, int attribute, std::int64_t value, const char* name) {
+Device current_device() {
   Device device = 0;
   check(driver().context_device(&device), "cuCtxGetDevice");
-  check(driver().kernel_set_attribute(attribute, static_cast<int>(value), kernel, device), name);
+  return device;
+}
+
+void set_attribute(Kernel kernel, int attribute, std::int64_t value, const char* name) {
+  check(driver().kernel_set_attribute(attribute, static_cast<int>(value), kernel, current_device()), name);
+}
+
+// Whether kernels may begin before those in front of them have ended.
+bool lets_kernels_overlap() {
+  int major = 0;
+  check(driver().device_attribute(&major, compute_capability_major, current_device()),
+        "cuDeviceGetAttribute");
+  return major >= 9;
 }
 
 }  // namespace
@@ -41,9 +53,14 @@ void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t 
          grid.z);
   if (shared_bytes > 48 * 1024) kernel.allow_shared_bytes(shared_bytes);
   const auto size = [](std::int64_t value) { return static_cast<unsigned>(value); };
-  const Result result =
-      driver().launch_kernel(kernel.get(), size(grid.x), size(grid.y), size(grid.z), size(threads), 1, 1,
-                             size(shared_bytes), queue.stream, arguments, nullptr);
+  constexpr LaunchAttribute overlapping = LaunchAttribute::overlapping();
+  const LaunchConfig config{{size(grid.x), size(grid.y), size(grid.z)},
+                            {size(threads), 1, 1},
+                            size(shared_bytes),
+                            queue.stream,
+                            &overlapping,
+                            kernel.awaits_others() && lets_kernels_overlap() ? 1U : 0U};
+  const Result result = driver().launch_kernel(&config, kernel.get(), arguments, nullptr);
   if (result == 0) return;
   check(result,
         fmt::format("launch of kernel {}, {} x {} x {} blocks of {} threads and {} bytes of shared memory",

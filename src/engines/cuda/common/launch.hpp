@@ -23,10 +23,13 @@ std::string kernels_missing_reason();
 // A kernel that is `extern "C"` in src/engines/cuda/**/FILE.cu; loaded when it is first launched. Belongs to no context.
 class KernelName {
  public:
-  constexpr KernelName(const char* file, const char* name) : file_(file), name_(name) {}
+  // `awaits_others`: it waits by itself for what comes before it (common/order.cuh), and may be launched earlier.
+  constexpr KernelName(const char* file, const char* name, bool awaits_others = false)
+      : file_(file), name_(name), awaits_others_(awaits_others) {}
 
   Kernel get() const;
   const char* name() const { return name_; }
+  bool awaits_others() const { return awaits_others_; }
   // More than 48 KB of dynamic shared memory have to be asked for, once for each device.
   void allow_shared_bytes(std::int64_t bytes) const;
   // More than eight blocks in a cluster likewise.
@@ -35,9 +38,12 @@ class KernelName {
  private:
   const char* file_;
   const char* name_;
+  bool awaits_others_;
   mutable std::once_flag loaded_{};
   mutable Kernel kernel_ = nullptr;
 };
+
+inline constexpr bool awaits_others = true;
 
 // Fails with device_error, naming the kernel. A grid with no block is no launch. Arguments are the kernel's own types.
 void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t threads,

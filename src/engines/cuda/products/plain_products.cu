@@ -1,6 +1,7 @@
 // Plain products: every sum in ascending k by fused multiply-add in the entries' own arithmetic.
 #include <limits>
 
+#include "engines/cuda/common/order.cuh"
 #include "engines/cuda/products/plain_tiles.hpp"
 #include "engines/cuda/recombine/tile.cuh"
 
@@ -177,6 +178,7 @@ __device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int6
 
 template <class T>
 __device__ void multiply_tile(const DeviceTile& tile) {
+  await_others();
   if (!holds(tile.condition, blockIdx.y)) return;
   constexpr int side = plain_tile<T>;
   const std::int64_t blocks = divide_up(tile.rows, side);

@@ -1,6 +1,7 @@
 // The choice of a rung, where the ranges are.
 #include <climits>
 
+#include "engines/cuda/common/order.cuh"
 #include "engines/cuda/splits/alpha.cuh"
 #include "engines/cuda/splits/report.cuh"
 
@@ -70,6 +71,7 @@ __device__ DeviceFit fit_of(const DeviceRungs& rungs, const DeviceChoice& choice
 
 extern "C" __global__ void __launch_bounds__(choice_threads)
     choose_rung(const __grid_constant__ ChoiceTask task) {
+  await_others();
   DeviceChoice choice;
   if (is_zero(task.alpha)) {
     choice.rung = DeviceChoice::scaled;

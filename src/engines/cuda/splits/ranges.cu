@@ -1,4 +1,5 @@
 // Exponents and flags of all vectors, for the choice of a rung.
+#include "engines/cuda/common/order.cuh"
 #include "engines/cuda/splits/alpha.cuh"
 #include "engines/cuda/splits/operands.cuh"
 #include "engines/cuda/splits/ranges_task.hpp"
@@ -26,6 +27,7 @@ struct RangeOfVector {
 
 extern "C" __global__ void __launch_bounds__(ranges_threads)
     find_ranges(const __grid_constant__ RangesTasks tasks) {
+  await_others();
   if (is_zero(tasks.alpha)) return;
   const bool second = blockIdx.x >= tasks.task[0].blocks;
   const RangesTask& task = tasks.task[second ? 1 : 0];

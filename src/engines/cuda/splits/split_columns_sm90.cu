@@ -1,6 +1,7 @@
 // Splits of vectors that lie beside each other, element by element: the blocks of a cluster hold a panel of vectors, a
 // part of k each, read it once and write it transposed. The other operand's vectors may lie the other way, in clusters
 // of their own: then its blocks are those of rows.cuh.
+#include "engines/cuda/common/order.cuh"
 #include "engines/cuda/splits/cluster.cuh"
 #include "engines/cuda/splits/rows.cuh"
 
@@ -193,6 +194,7 @@ __device__ void split_columns(const SplitTask& task, std::int64_t block) {
 // All blocks of a cluster belong to one task: the blocks of each are whole clusters.
 template <class Source, ElementKind kind, int blocks>
 __device__ void split_either_way(const SplitTasks& tasks) {
+  await_others();
   if (is_left_out(tasks)) return;
   std::int64_t block = blockIdx.x;
   const SplitTask& task = task_of_block(tasks, block);

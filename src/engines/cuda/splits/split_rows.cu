@@ -1,4 +1,5 @@
 // Splits of vectors whose elements lie beside each other, of any device.
+#include "engines/cuda/common/order.cuh"
 #include "engines/cuda/splits/rows.cuh"
 
 namespace kintsugi::core::cuda {
@@ -7,6 +8,7 @@ namespace kintsugi::core::cuda {
 #define KINTSUGI_SPLIT_ROWS(Source, kind, blocks)                              \
   extern "C" __global__ void __launch_bounds__(rows_threads, blocks)           \
       split_rows_##Source##_##kind(const __grid_constant__ SplitTasks tasks) { \
+    await_others();                                                            \
     if (is_left_out(tasks)) return;                                            \
     std::int64_t block = blockIdx.x;                                           \
     const SplitTask& task = task_of_block(tasks, block);                       \

@@ -1,4 +1,5 @@
 // Splits of any operand: a block reads its vectors twice, tile by tile.
+#include "engines/cuda/common/order.cuh"
 #include "engines/cuda/splits/elements.cuh"
 #include "engines/cuda/splits/operands.cuh"
 
@@ -72,6 +73,7 @@ __device__ void write_tile(const SplitTask& task, const Scaling& scaling, std::i
 
 template <class Source, ElementKind kind>
 __device__ void split_tiles(const SplitTasks& tasks) {
+  await_others();
   if (is_left_out(tasks)) return;
   __shared__ Tile<Source> tile;
   __shared__ Scaling scalings[tile_vectors];

@@ -34,7 +34,7 @@ MarginsTask margins_task(const DeviceMargins& of) {
 
 // Of sides with equally many entries.
 void launch_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const Alpha& alpha) {
-  static const KernelName kernel{"ranges", "find_ranges"};
+  static const KernelName kernel{"ranges", "find_ranges", awaits_others};
   for (std::int64_t first = 0; first < a.entries; first += most_entries) {
     const RangesTasks tasks{{ranges_task(a, first), ranges_task(b, first)}, alpha};
     launch(kernel, {tasks.task[0].blocks + tasks.task[1].blocks, std::min(a.entries - first, most_entries)},
@@ -60,13 +60,13 @@ struct KernelOfKind {
   KernelName tiles;
 };
 
-#define KINTSUGI_KERNELS_OF_KIND(type, Source, kind)                                     \
-  {                                                                                      \
-    EntryType::type, ElementKind::kind, {"split_rows", "split_rows_" #Source "_" #kind}, \
-        {"split_columns_sm90", "split_columns_8_" #Source "_" #kind},                    \
-        {"split_columns_sm90", "split_columns_16_" #Source "_" #kind}, {                 \
-      "split_tiles", "split_tiles_" #Source "_" #kind                                    \
-    }                                                                                    \
+#define KINTSUGI_KERNELS_OF_KIND(type, Source, kind)                                                    \
+  {                                                                                                     \
+    EntryType::type, ElementKind::kind, {"split_rows", "split_rows_" #Source "_" #kind, awaits_others}, \
+        {"split_columns_sm90", "split_columns_8_" #Source "_" #kind, awaits_others},                    \
+        {"split_columns_sm90", "split_columns_16_" #Source "_" #kind, awaits_others}, {                 \
+      "split_tiles", "split_tiles_" #Source "_" #kind, awaits_others                                    \
+    }                                                                                                   \
   }
 
 const std::array<KernelOfKind, 9> kernels{{
@@ -84,9 +84,9 @@ const std::array<KernelOfKind, 9> kernels{{
 // Small beside its products, and so by tiles alone.
 const KernelOfKind fitted_kernel{EntryType::f32, ElementKind::fitted,
                                  {"", ""},       {"", ""},
-                                 {"", ""},       {"split_tiles", "split_tiles_float_fitted"}};
+                                 {"", ""},       {"split_tiles", "split_tiles_float_fitted", awaits_others}};
 
-const KernelName any_kernel{"split_tiles", "split_tiles_double_any"};
+const KernelName any_kernel{"split_tiles", "split_tiles_double_any", awaits_others};
 
 // Integers that no element of a scaled vector can overflow.
 ElementKind integer_kind(const SplitRule& rule) {
@@ -363,7 +363,7 @@ void find_margins(const Queue& queue, const DeviceMargins& a, const DeviceMargin
 
 void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
             const DeviceRungs& rungs, DeviceChoice* choice, DeviceReport* report) {
-  static const KernelName kernel{"choose", "choose_rung"};
+  static const KernelName kernel{"choose", "choose_rung", awaits_others};
   const auto entry_ranges = [](const DeviceSide& side) {
     return side.entries == 1 ? 0 : side.matrix.vectors();
   };

@@ -51,4 +51,36 @@ struct TermProducts {
   float rescale = 1;
 };
 
+// Where there are few such tiles: smaller ones, each of one block of threads that has no other. Two neighbours along the
+// rows are a cluster, and share the columns' slices.
+inline constexpr int small_tile_rows = 64;
+inline constexpr int small_tile_threads = 160;
+inline constexpr int most_stages = 8;
+
+struct SmallTile {
+  int columns;
+  // Measured on an H200: microseconds of a block of k where a multiprocessor has one block of threads, and of each where
+  // it has more.
+  float alone_time;
+  float block_time;
+
+  // Of a block of k.
+  constexpr int stage_bytes(int slices) const {
+    return slices * (small_tile_rows + columns) * term_block * 2;
+  }
+  constexpr int shared_bytes(int slices, int stages) const { return stages * stage_bytes(slices) + 1024; }
+};
+
+struct SmallTileProducts {
+  DeviceTile tile;  // as of TermProducts
+  std::int32_t row_pairs = 0;
+  std::int32_t columns = 0;  // of tiles
+  std::int32_t blocks = 0;   // of k
+  std::int32_t stages = 0;
+  bool shares_a = false;
+  bool shares_b = false;
+  bool swapped = false;  // a is the schedule's b, whose terms are multiplied in the same order
+  float rescale = 1;
+};
+
 }  // namespace kintsugi::core::cuda

@@ -41,10 +41,10 @@ void multiply_byte_slices(const Queue& queue, const Schedule& schedule, const Sl
 
 void multiply_byte_slices(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                           const Accumulators& sums, const ByteChoice& choice) {
-  static const std::array residues{KernelName{"bytes_sm90a", "residue_products_256"},
-                                   KernelName{"bytes_sm90a", "residue_products_128"}};
-  static const std::array integers{KernelName{"bytes_sm90a", "integer_products_256"},
-                                   KernelName{"bytes_sm90a", "integer_products_128"}};
+  static const std::array residues{KernelName{"bytes_sm90a", "residue_products_256", awaits_others},
+                                   KernelName{"bytes_sm90a", "residue_products_128", awaits_others}};
+  static const std::array integers{KernelName{"bytes_sm90a", "integer_products_256", awaits_others},
+                                   KernelName{"bytes_sm90a", "integer_products_128", awaits_others}};
   static_assert(residues.size() == byte_tiles.size() && integers.size() == byte_tiles.size());
   const ByteTile& tile = byte_tiles[choice.tile];
   ByteProducts products;

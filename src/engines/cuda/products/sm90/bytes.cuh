@@ -4,6 +4,7 @@
 #pragma once
 
 #include "arith/remainder.hpp"
+#include "engines/cuda/common/order.cuh"
 #include "engines/cuda/products/sm90/byte_tiles.hpp"
 #include "engines/cuda/products/sm90/wgmma.cuh"
 #include "recombine/accumulators.hpp"
@@ -299,6 +300,7 @@ __device__ void multiply_byte_slices(const TensorMap& a, const TensorMap& b, con
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   synchronise_cluster();
+  await_others();
   if (threadIdx.x < warpgroup) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Config::producer_registers));
     if (threadIdx.x == 0) produce<Config>(a, b, products, shared, tiles);

@@ -20,13 +20,15 @@ int tensor_map_type(const Format& format) {
 
 }  // namespace
 
-std::int32_t clusters_of_device() {
+std::int32_t multiprocessors() {
   Device device = 0;
-  int multiprocessors = 0;
+  int count = 0;
   check(driver().context_device(&device), "cuCtxGetDevice");
-  check(driver().device_attribute(&multiprocessors, multiprocessor_count, device), "cuDeviceGetAttribute");
-  return std::min(most_clusters, multiprocessors / blocks_of_cluster);
+  check(driver().device_attribute(&count, multiprocessor_count, device), "cuDeviceGetAttribute");
+  return count;
 }
+
+std::int32_t clusters_of_device() { return std::min(most_clusters, multiprocessors() / blocks_of_cluster); }
 
 TensorMap tensor_map(const Slices& slices, std::int64_t entries, std::int64_t rows) {
   TensorMap map;

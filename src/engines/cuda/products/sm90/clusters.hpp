@@ -8,7 +8,8 @@
 
 namespace kintsugi::core::cuda {
 
-// That are at work at once on the current device.
+// Of the current device; clusters as many as are at work at once.
+std::int32_t multiprocessors();
 std::int32_t clusters_of_device();
 
 // Boxes of `rows` vectors and 128 bytes of k of one slice, of some entries' slices.

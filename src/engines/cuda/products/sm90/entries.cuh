@@ -27,6 +27,33 @@ struct TileEntries {
   int columns;
 };
 
+// Whether all entries have the same slices and ranges.
+struct SharedSides {
+  bool a;
+  bool b;
+};
+
+// So many rows or columns of the tile that a kernel was launched for.
+struct Stretch {
+  std::int64_t first;
+  int most;
+
+  __device__ int of(std::int64_t whole) const {
+    return static_cast<int>(max(std::int64_t{0}, min(whole - first, std::int64_t{most})));
+  }
+};
+
+__device__ inline TileEntries entries_of(const DeviceTile& tile, const SharedSides& shared, int entry,
+                                         const Stretch& rows, const Stretch& columns) {
+  return {view_of<float>(tile.c, tile.entry + entry),
+          tile.a.ranges + (shared.a ? 0 : entry * tile.a.matrix.rows) + tile.first_row + rows.first,
+          tile.b.ranges + (shared.b ? 0 : entry * tile.b.matrix.rows) + tile.first_column + columns.first,
+          tile.first_row + rows.first,
+          tile.first_column + columns.first,
+          rows.of(tile.rows),
+          columns.of(tile.columns)};
+}
+
 // Scales of vectors with NaN or infinities, whose entries are made one by one.
 inline constexpr int special_scale = std::numeric_limits<int>::min();
 
@@ -123,6 +150,34 @@ __device__ void put_special(const DeviceSide& a, const DeviceSide& b, const Tile
                                  entries.first_column + j, scalars.alpha, scalars.beta,
                                  scalars.beta == 0.0F ? nullptr : &entry);
   }
+}
+
+// Who puts a tile's entries: so many threads that meet at that barrier, this one among them.
+struct TileThreads {
+  int thread;
+  int threads;
+  int barrier;
+};
+
+// C of a tile of `Rows` rows, by all of them together: each has sums of the 64 rows from `row` on. FP32 may do for sums of
+// fp16's slices.
+template <int Rows, int Columns, bool MayBeNarrow, int Count>
+__device__ void put_entries(const float (&sums)[Count], const DeviceTile& tile, int entry,
+                            const TileEntries& entries, int* scales, int row, const TileThreads& all) {
+  static_assert(Count == Columns / 2);
+  const Scalars<float> scalars(tile.scalars);
+  const int thread = all.thread % 128;
+  const bool narrow = read_scales<Rows, Columns>(entries, scales, scalars.alpha, all.thread, all.threads);
+  if (all_of(MayBeNarrow && narrow && scalars.beta == 0.0F, all.barrier, all.threads)) {
+    put_narrow<Rows>(entries, scales, scalars.alpha, sums, row, thread);
+    return;
+  }
+  put_any<Rows>(entries, scales, scalars, sums, row, thread);
+  DeviceSide a = tile.a;
+  DeviceSide b = tile.b;
+  a.entry += entry;
+  b.entry += entry;
+  put_special<Rows>(a, b, entries, scales, scalars, all.thread, all.threads);
 }
 
 }  // namespace kintsugi::core::cuda

@@ -25,26 +25,40 @@ struct TermKernels {
   FormatId format;
   std::span<const TermTile> tiles;
   std::array<KernelName, 3> kernels;  // of the tiles
+  std::span<const SmallTile> small_tiles;
+  std::array<KernelName, 3> small_kernels;
 };
 
 #define KINTSUGI_KERNEL(name) \
-  KernelName { "terms_sm90a", name }
+  KernelName { "terms_sm90a", name, awaits_others }
+#define KINTSUGI_SMALL_KERNEL(name) \
+  KernelName { "small_tiles_sm90a", name, awaits_others }
 const std::array<TermKernels, 3> all_kernels{
     {{joined_terms.terms,
       FormatId::fp16,
       joined_tiles,
       {KINTSUGI_KERNEL("fp16_terms_192"), KINTSUGI_KERNEL("fp16_terms_128"),
-       KINTSUGI_KERNEL("fp16_terms_64")}},
+       KINTSUGI_KERNEL("fp16_terms_64")},
+      small_tiles,
+      {KINTSUGI_SMALL_KERNEL("fp16_small_tiles_32"), KINTSUGI_SMALL_KERNEL("fp16_small_tiles_64"),
+       KINTSUGI_SMALL_KERNEL("fp16_small_tiles_128")}},
      {rescaled_terms.terms,
       FormatId::fp16,
       rescaled_tiles,
       {KINTSUGI_KERNEL("fp16_rescaled_terms_192"), KINTSUGI_KERNEL("fp16_rescaled_terms_128"),
-       KINTSUGI_KERNEL("fp16_rescaled_terms_64")}},
+       KINTSUGI_KERNEL("fp16_rescaled_terms_64")},
+      small_tiles,
+      {KINTSUGI_SMALL_KERNEL("fp16_rescaled_small_tiles_32"),
+       KINTSUGI_SMALL_KERNEL("fp16_rescaled_small_tiles_64"),
+       KINTSUGI_SMALL_KERNEL("fp16_rescaled_small_tiles_128")}},
      {six_terms.terms,
       FormatId::bf16,
       six_term_tiles,
-      {KINTSUGI_KERNEL("bf16_six_terms_128"), KINTSUGI_KERNEL("bf16_six_terms_64"), KINTSUGI_KERNEL("")}}}};
+      {KINTSUGI_KERNEL("bf16_six_terms_128"), KINTSUGI_KERNEL("bf16_six_terms_64"), KINTSUGI_KERNEL("")},
+      {},
+      {KINTSUGI_KERNEL(""), KINTSUGI_KERNEL(""), KINTSUGI_KERNEL("")}}}};
 #undef KINTSUGI_KERNEL
+#undef KINTSUGI_SMALL_KERNEL
 
 const TermKernels* find_kernels(const Schedule& schedule, FormatId format) {
   if (schedule.k_block != term_block || schedule.k_step != 0 || schedule.joint) return nullptr;
@@ -54,29 +68,55 @@ const TermKernels* find_kernels(const Schedule& schedule, FormatId format) {
   return nullptr;
 }
 
-}  // namespace
+struct ProductSize {
+  std::int64_t m;
+  std::int64_t n;
+  std::int64_t k;
+  std::int64_t entries;
+};
 
-bool has_term_products(const Schedule& schedule, FormatId format, EntryType type) {
-  return type == EntryType::f32 && find_kernels(schedule, format) != nullptr;
+std::vector<TermWay> ways_of(const TermKernels& kernels, const ProductSize& size, int slices) {
+  std::vector<TermWay> ways;
+  for (std::size_t tile = 0; tile < kernels.tiles.size(); ++tile)
+    ways.emplace_back(
+        choose_walk(kernels.tiles[tile], tile, size.m, size.n, size.entries, size.k, clusters_of_device()));
+  for (const bool swapped : {false, true}) {
+    for (std::size_t tile = 0; tile < kernels.small_tiles.size(); ++tile) {
+      ways.emplace_back(choose_small_tile(kernels.small_tiles[tile], tile, swapped, size.m, size.n,
+                                          size.entries, size.k, slices, multiprocessors()));
+    }
+  }
+  return ways;
 }
 
-std::size_t term_scratch_bytes() { return aligned_size(partial_bytes) + aligned_size(counter_bytes); }
+double microseconds(const TermWay& way) {
+  return std::visit([](const auto& choice) { return choice.microseconds; }, way);
+}
 
-void multiply_terms(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch) {
-  const Schedule& schedule = *product.schedule;
-  const DeviceTile& tile = product.tile;
-  const TermKernels& kernels = *find_kernels(schedule, product.a.format->id);
-  const TermChoice choice = choose_tile(kernels.tiles, tile.rows, tile.columns, product.entries,
-                                        product.a.vector_stride(), clusters_of_device());
+TermWay quickest(const std::vector<TermWay>& ways) {
+  return *std::ranges::min_element(ways, {}, microseconds);
+}
+
+const TermKernels& kernels_of(const DeviceFusedProduct& product) {
+  return *find_kernels(*product.schedule, product.a.format->id);
+}
+
+float rescale_of(const DeviceFusedProduct& product) {
+  return std::ldexp(1.0F, product.schedule->rescale_exponent);
+}
+
+void multiply_in(const TermChoice& choice, const DeviceFusedProduct& product, const Queue& queue,
+                 std::byte* scratch) {
+  const TermKernels& kernels = kernels_of(product);
   const TermTile& shape = kernels.tiles[choice.tile];
   TermProducts products;
-  products.tile = tile;
+  products.tile = product.tile;
   products.walk = choice.walk;
   products.shares_a = product.shares_a;
   products.shares_b = product.shares_b;
   products.partial_sums = reinterpret_cast<float*>(scratch);
   products.parts_added = reinterpret_cast<std::uint32_t*>(scratch + aligned_size(partial_bytes));
-  products.rescale = std::ldexp(1.0F, schedule.rescale_exponent);
+  products.rescale = rescale_of(product);
   if (products.walk.parts > 1) {
     check(driver().set_bytes_async(reinterpret_cast<Address>(products.parts_added), 0, counter_bytes,
                                    queue.stream),
@@ -87,6 +127,65 @@ void multiply_terms(const Queue& queue, const DeviceFusedProduct& product, std::
          tensor_map(product.a, product.shares_a ? 1 : product.entries, term_tile_rows / blocks_of_cluster),
          tensor_map(product.b, product.shares_b ? 1 : product.entries, shape.columns / blocks_of_cluster),
          products);
+}
+
+// C transposed is B transposed times A transposed.
+DeviceFusedProduct transposed(DeviceFusedProduct product) {
+  std::swap(product.a, product.b);
+  std::swap(product.shares_a, product.shares_b);
+  DeviceTile& tile = product.tile;
+  std::swap(tile.a, tile.b);
+  std::swap(tile.first_row, tile.first_column);
+  std::swap(tile.rows, tile.columns);
+  std::swap(tile.c.rows, tile.c.columns);
+  std::swap(tile.c.row_stride, tile.c.column_stride);
+  return product;
+}
+
+void multiply_in(const SmallTileChoice& choice, const DeviceFusedProduct& given, const Queue& queue,
+                 std::byte* /*scratch*/) {
+  const DeviceFusedProduct product = choice.swapped ? transposed(given) : given;
+  const TermKernels& kernels = kernels_of(product);
+  const SmallTile& tile = kernels.small_tiles[choice.tile];
+  SmallTileProducts products;
+  products.tile = product.tile;
+  products.row_pairs = choice.row_pairs;
+  products.columns = choice.columns;
+  products.blocks = static_cast<std::int32_t>(product.a.vector_stride() / term_block);
+  products.stages = choice.stages;
+  products.shares_a = product.shares_a;
+  products.shares_b = product.shares_b;
+  products.swapped = choice.swapped;
+  products.rescale = rescale_of(product);
+  const std::int64_t clusters = product.entries * choice.row_pairs * choice.columns;
+  launch(kernels.small_kernels[choice.tile], {clusters * blocks_of_cluster}, small_tile_threads,
+         tile.shared_bytes(product.a.count, choice.stages), queue,
+         tensor_map(product.a, product.shares_a ? 1 : product.entries, small_tile_rows),
+         tensor_map(product.b, product.shares_b ? 1 : product.entries, tile.columns / blocks_of_cluster),
+         products);
+}
+
+}  // namespace
+
+bool has_term_products(const Schedule& schedule, FormatId format, EntryType type) {
+  return type == EntryType::f32 && find_kernels(schedule, format) != nullptr;
+}
+
+std::size_t term_scratch_bytes() { return aligned_size(partial_bytes) + aligned_size(counter_bytes); }
+
+std::vector<TermWay> term_ways(const DeviceFusedProduct& product) {
+  return ways_of(kernels_of(product),
+                 {product.tile.rows, product.tile.columns, product.a.vector_stride(), product.entries},
+                 product.a.count);
+}
+
+void multiply_terms(const Queue& queue, const DeviceFusedProduct& product, const TermWay& way,
+                    std::byte* scratch) {
+  std::visit([&](const auto& choice) { multiply_in(choice, product, queue, scratch); }, way);
+}
+
+void multiply_terms(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch) {
+  multiply_terms(queue, product, quickest(term_ways(product)), scratch);
 }
 
 DeviceTimes expected_term_times(const DeviceShape& shape) {
@@ -102,14 +201,14 @@ DeviceTimes expected_term_times(const DeviceShape& shape) {
   const auto entries = static_cast<double>(shape.entries);
   const double operands = entries * (product_of(shape.m, shape.k) + product_of(shape.k, shape.n));
   const double result = entries * product_of(shape.m, shape.n);
-  const TermChoice choice =
-      choose_tile(kernels.tiles, shape.m, shape.n, shape.entries, shape.k, clusters_of_device());
+  const double products = microseconds(
+      quickest(ways_of(kernels, {shape.m, shape.n, shape.k, shape.entries}, shape.schedule.slices_a)));
   const double slices_bytes = 4.0 + 2.0 * shape.schedule.slices_a;
   const double split = 2 * launch + operands * slices_bytes / (split_rate * bytes_of_copy);
   const double others = 4 * launch;  // choice, a second rung's split and products, the plain product
   const double native = std::max(2 * result * static_cast<double>(shape.k) / native_products,
                                  4 * (operands + result) / bytes_of_copy);
-  return {split + launch + throttled * choice.microseconds + others, launch + native};
+  return {split + launch + throttled * products + others, launch + native};
 }
 
 }  // namespace kintsugi::core::cuda

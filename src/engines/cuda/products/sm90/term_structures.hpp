@@ -35,4 +35,8 @@ inline constexpr std::array rescaled_tiles{TermTile{192, {3, 2, 0}, true, 1.46F,
 inline constexpr std::array six_term_tiles{TermTile{128, {3, 2, 2}, false, 1.82F, 2.7F},
                                            TermTile{64, {4, 3, 2}, false, 1.2F, 0.6F}};
 
+// For two slices of fp16.
+inline constexpr std::array small_tiles{SmallTile{32, 0.29F, 0.3F}, SmallTile{64, 0.37F, 0.36F},
+                                        SmallTile{128, 0.62F, 0.64F}};
+
 }  // namespace kintsugi::core::cuda

@@ -1,6 +1,7 @@
-// Which tile suits a product: by the time that its clusters are expected to take.
+// Which ways a product may be computed, and which suits it: by the time that it is expected to take.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -15,24 +16,63 @@ struct TermChoice {
   double microseconds = 0;
 };
 
-// One of a structure's tiles, for rows, columns and inner indices of each of `entries` products; how many clusters the device holds.
-constexpr TermChoice choose_tile(std::span<const TermTile> tiles, std::int64_t rows, std::int64_t columns,
-                                 std::int64_t entries, std::int64_t k, std::int32_t clusters) {
+// Microseconds of a kernel, until its first slices are there and from its last entries on.
+inline constexpr double launch_time = 2.8;
+
+// A tile, for rows, columns and inner indices of each of `entries` products; how many clusters the device holds.
+constexpr TermChoice choose_walk(const TermTile& tile, std::size_t number, std::int64_t rows,
+                                 std::int64_t columns, std::int64_t entries, std::int64_t k,
+                                 std::int32_t clusters) {
   const auto count = [](std::int64_t length, std::int64_t side) {
     return static_cast<std::int32_t>(divide_up(length, side));
   };
-  TermChoice best;
-  for (std::size_t i = 0; i < tiles.size(); ++i) {
-    const TermTile& tile = tiles[i];
-    const Walk walk = make_walk(count(rows, term_tile_rows), count(columns, tile.columns),
-                                static_cast<std::int32_t>(entries), count(k, term_block), clusters);
-    const int waves = walk.waves + (walk.left() > 0 ? 1 : 0);
-    const double all =
-        static_cast<double>(std::int64_t{walk.waves} * walk.blocks + blocks_of_left(walk, walk.parts));
-    const double time = all * tile.block_time + waves * double{tile.tile_time};
-    if (i == 0 || time < best.microseconds) best = {i, walk, time};
-  }
-  return best;
+  const Walk walk = make_walk(count(rows, term_tile_rows), count(columns, tile.columns),
+                              static_cast<std::int32_t>(entries), count(k, term_block), clusters);
+  const int waves = walk.waves + (walk.left() > 0 ? 1 : 0);
+  const double all =
+      static_cast<double>(std::int64_t{walk.waves} * walk.blocks + blocks_of_left(walk, walk.parts));
+  return {number, walk, launch_time + all * tile.block_time + waves * double{tile.tile_time}};
+}
+
+struct SmallTileChoice {
+  std::size_t tile = 0;
+  bool swapped = false;  // rows of tiles are columns of the product
+  std::int32_t row_pairs = 0;
+  std::int32_t columns = 0;  // of tiles
+  std::int32_t stages = 0;
+  double microseconds = 0;
+};
+
+// That tile, for a product as choose_walk() has it, of so many slices each.
+constexpr SmallTileChoice choose_small_tile(const SmallTile& tile, std::size_t number, bool swapped,
+                                            std::int64_t rows, std::int64_t columns, std::int64_t entries,
+                                            std::int64_t k, int slices, std::int32_t multiprocessors) {
+  constexpr std::int64_t shared_bytes =
+      227 << 10;                    // of a block of threads at most; a multiprocessor has 1 KB more
+  constexpr double tile_time = 1;   // microseconds besides the blocks of k
+  constexpr double memory = 4.1e6;  // bytes a microsecond
+  constexpr double cache = 8.5e6;   // likewise, of what all blocks of threads load
+  const std::int64_t blocks = divide_up(k, term_block);
+  const std::int64_t side = slices * term_block * 2;  // bytes of a vector's block
+  const double operands = static_cast<double>(entries * (rows + columns) * blocks * side);
+  if (swapped) std::swap(rows, columns);
+  SmallTileChoice choice{number, swapped};
+  choice.row_pairs = static_cast<std::int32_t>(divide_up(rows, small_tile_rows * blocks_of_cluster));
+  choice.columns = static_cast<std::int32_t>(divide_up(columns, tile.columns));
+  const std::int64_t tiles = entries * choice.row_pairs * blocks_of_cluster * choice.columns;
+  const auto stages_in = [&](std::int64_t bytes) {
+    return static_cast<std::int32_t>(
+        std::min<std::int64_t>(most_stages, (bytes - 2048) / tile.stage_bytes(slices)));
+  };
+  choice.stages = stages_in(tiles > multiprocessors ? shared_bytes / 2 : shared_bytes);
+  const auto each = static_cast<double>(divide_up(tiles, multiprocessors));
+  const double loaded = static_cast<double>(tiles * blocks * side) *
+                        (small_tile_rows + tile.columns / static_cast<double>(blocks_of_cluster));
+  const double computed =
+      static_cast<double>(blocks) * std::max<double>(tile.alone_time, each * tile.block_time);
+  choice.microseconds =
+      launch_time + each * tile_time + std::max({computed, operands / memory, loaded / cache});
+  return choice;
 }
 
 }  // namespace kintsugi::core::cuda

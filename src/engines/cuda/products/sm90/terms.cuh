@@ -6,6 +6,7 @@
 
 #include <type_traits>
 
+#include "engines/cuda/common/order.cuh"
 #include "engines/cuda/products/sm90/entries.cuh"
 #include "engines/cuda/products/sm90/term_structures.hpp"
 #include "engines/cuda/products/sm90/wgmma.cuh"
@@ -333,48 +334,20 @@ __device__ void take_over(float (&sums)[Config::sums], const TermProducts& produ
   }
 }
 
-template <class Config>
-__device__ TileEntries entries_of(const TermProducts& products, const Piece& piece) {
-  const DeviceTile& tile = products.tile;
-  const TilePlace place = products.walk.place(piece);
-  const std::int64_t row = std::int64_t{place.row * blocks_of_cluster + block_in_cluster()} * block_tile_rows;
-  const std::int64_t column = std::int64_t{place.column} * Config::columns;
-  const auto part = [](std::int64_t whole, std::int64_t first, int most) {
-    return static_cast<int>(whole - first < most ? whole - first : most);
-  };
-  return {
-      view_of<float>(tile.c, tile.entry + place.entry),
-      tile.a.ranges + (products.shares_a ? 0 : place.entry * tile.a.matrix.rows) + tile.first_row + row,
-      tile.b.ranges + (products.shares_b ? 0 : place.entry * tile.b.matrix.rows) + tile.first_column + column,
-      tile.first_row + row,
-      tile.first_column + column,
-      part(tile.rows, row, block_tile_rows),
-      part(tile.columns, column, Config::columns)};
-}
-
 // The consumers of a block of threads together: C of their tile.
 template <class Config>
 __device__ void put_tile(const float (&sums)[Config::sums], const TermProducts& products, const Piece& piece,
                          TermShared<Config>& shared, int consumer, int thread) {
   constexpr int threads = consumers * warpgroup;
-  const DeviceTile& tile = products.tile;
-  const Scalars<float> scalars(tile.scalars);
-  const TileEntries entries = entries_of<Config>(products, piece);
+  const TilePlace place = products.walk.place(piece);
+  const std::int64_t row = std::int64_t{place.row * blocks_of_cluster + block_in_cluster()} * block_tile_rows;
+  const TileEntries entries =
+      entries_of(products.tile, {products.shares_a, products.shares_b}, place.entry, {row, block_tile_rows},
+                 {std::int64_t{place.column} * Config::columns, Config::columns});
   meet(all_consumers, threads);  // nobody reads the last tile's scales any more
-  const bool narrow = read_scales<block_tile_rows, Config::columns>(entries, shared.scales, scalars.alpha,
-                                                                    consumer * warpgroup + thread, threads);
-  constexpr bool may_be_narrow = Config::format == FormatId::fp16;
-  if (all_of(may_be_narrow && narrow && scalars.beta == 0.0F, all_consumers, threads)) {
-    put_narrow<block_tile_rows>(entries, shared.scales, scalars.alpha, sums, consumer * 64, thread);
-    return;
-  }
-  put_any<block_tile_rows>(entries, shared.scales, scalars, sums, consumer * 64, thread);
-  DeviceSide a = tile.a;
-  DeviceSide b = tile.b;
-  const int entry = products.walk.place(piece).entry;
-  a.entry += entry;
-  b.entry += entry;
-  put_special<block_tile_rows>(a, b, entries, shared.scales, scalars, consumer * warpgroup + thread, threads);
+  put_entries<block_tile_rows, Config::columns, Config::format == FormatId::fp16>(
+      sums, products.tile, place.entry, entries, shared.scales, consumer * 64,
+      {consumer * warpgroup + thread, threads, all_consumers});
 }
 
 template <class Config>
@@ -420,6 +393,7 @@ __device__ void multiply_terms(const TensorMap& a, const TensorMap& b, const Ter
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   synchronise_cluster();
+  await_others();
   if (threadIdx.x < warpgroup) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Config::producer_registers));
     if (threadIdx.x == 0) produce<Config>(a, b, products, shared, tiles);

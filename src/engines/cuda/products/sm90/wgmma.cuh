@@ -84,6 +84,8 @@ __device__ void settle(std::int32_t (&sums)[Count]) {
 #define KINTSUGI_SUMS_8(i) \
   "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3]), "+f"(sums[i + 4]), \
   "+f"(sums[i + 5]), "+f"(sums[i + 6]), "+f"(sums[i + 7])
+#define KINTSUGI_OPERANDS_OF_32 KINTSUGI_OPERANDS_0 ", " KINTSUGI_OPERANDS_1
+#define KINTSUGI_SUMS_OF_32 KINTSUGI_SUMS_8(0), KINTSUGI_SUMS_8(8)
 #define KINTSUGI_OPERANDS_OF_64 KINTSUGI_OPERANDS_0 ", " KINTSUGI_OPERANDS_1 ", " KINTSUGI_OPERANDS_2 ", " KINTSUGI_OPERANDS_3
 #define KINTSUGI_SUMS_OF_64 KINTSUGI_SUMS_8(0), KINTSUGI_SUMS_8(8), KINTSUGI_SUMS_8(16), KINTSUGI_SUMS_8(24)
 #define KINTSUGI_OPERANDS_OF_128 KINTSUGI_OPERANDS_0 ", " KINTSUGI_OPERANDS_1 ", " KINTSUGI_OPERANDS_2 ", " KINTSUGI_OPERANDS_3 ", " KINTSUGI_OPERANDS_4 ", " KINTSUGI_OPERANDS_5 ", " KINTSUGI_OPERANDS_6 ", " KINTSUGI_OPERANDS_7
@@ -112,6 +114,7 @@ __device__ void multiply_slices(float (&sums)[Columns / 2], TileDescriptor a, Ti
                  : KINTSUGI_SUMS_OF_##columns                                                                \
                  : "l"(a.bits()), "l"(b.bits()), "r"(static_cast<int>(keep)));                               \
   }
+KINTSUGI_MULTIPLY(fp16, "f16", 32, "16", "17", "18")
 KINTSUGI_MULTIPLY(fp16, "f16", 64, "32", "33", "34")
 KINTSUGI_MULTIPLY(fp16, "f16", 128, "64", "65", "66")
 KINTSUGI_MULTIPLY(fp16, "f16", 192, "96", "97", "98")

@@ -1,0 +1,203 @@
+// Not a test: how long every way of an own product takes, from slices to C, beside what the choice expects of it.
+//   build/tests/term_rate [--json FILE] [MxNxK[xENTRIES]...]
+// Times are medians of graphs whose steps have operands in turn, so that no cache has them. All ways must give the same
+// bits.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "engines/cuda/products/sm90/term_products.hpp"
+#include "engines/cuda/products/sm90/term_structures.hpp"
+#include "plan/program.hpp"
+#include "tests/gpu/rate.hpp"
+
+namespace kintsugi::core {
+namespace {
+
+using cuda::TermWay;
+
+struct Size {
+  std::int64_t m, n, k, entries = 1;
+};
+
+// One operand's slices and ranges, of all entries.
+class Side {
+ public:
+  Side(const Pattern<float>& pattern, const SplitRule& rule, std::int64_t vectors, const Size& size)
+      : elements_(vectors * size.k * size.entries),
+        operand_(static_cast<std::size_t>(elements_) * sizeof(float)),
+        ranges_(static_cast<std::size_t>(vectors * size.entries) * sizeof(VectorRange)),
+        slices_(make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors, size.k)),
+        memory_(slices_.bytes() * static_cast<std::size_t>(size.entries)) {
+    pattern.fill(operand_, static_cast<std::size_t>(elements_));
+    slices_.data = memory_.data();
+    side_.matrix = {.data = operand_.data(),
+                    .batch_stride = vectors * size.k,
+                    .rows = vectors,
+                    .columns = size.k,
+                    .row_stride = size.k,
+                    .column_stride = 1};
+    side_.ranges = reinterpret_cast<VectorRange*>(ranges_.data());
+    side_.entries = size.entries;
+    const DeviceSplit split{side_, 0, &rule, slices_, false};
+    engine().split({}, {&split, 1}, {});
+  }
+
+  const DeviceSide& side() const { return side_; }
+  const Slices& slices() const { return slices_; }
+
+ private:
+  std::int64_t elements_;
+  Memory operand_;
+  Memory ranges_;
+  Slices slices_;
+  Memory memory_;
+  DeviceSide side_;
+};
+
+class Product {
+ public:
+  Product(const Pattern<float>& pattern, const Program& program, const Size& size)
+      : a_(pattern, program.split_a, size.m, size), b_(pattern, program.split_b, size.n, size),
+        c_(static_cast<std::size_t>(size.m * size.n * size.entries) * sizeof(float)),
+        entries_(static_cast<std::size_t>(size.m * size.n * size.entries)) {
+    product_.schedule = &program.schedule;
+    product_.a = a_.slices();
+    product_.b = b_.slices();
+    product_.entries = size.entries;
+    product_.tile = {.a = a_.side(),
+                     .b = b_.side(),
+                     .c = {.data = c_.data(),
+                           .batch_stride = size.m * size.n,
+                           .rows = size.m,
+                           .columns = size.n,
+                           .row_stride = 1,
+                           .column_stride = size.m},
+                     .rows = size.m,
+                     .columns = size.n,
+                     .scalars = {},
+                     .condition = {}};
+  }
+
+  const DeviceFusedProduct& operator*() const { return product_; }
+  double bytes() const { return static_cast<double>(a_.slices().bytes() + b_.slices().bytes()); }
+
+  std::vector<float> result(const TermWay& way, std::byte* scratch) const {
+    check(driver().set_bytes_async(c_.address(), 0xff, entries_ * sizeof(float), nullptr), "cuMemsetD8Async");
+    cuda::multiply_terms({}, product_, way, scratch);
+    std::vector<float> c(entries_);
+    engine().copy_to_host({}, c.data(), c_.data(), entries_ * sizeof(float));
+    engine().synchronize(Queue{});
+    return c;
+  }
+
+ private:
+  Side a_;
+  Side b_;
+  Memory c_;
+  std::size_t entries_;
+  DeviceFusedProduct product_;
+};
+
+std::string describe(const cuda::TermChoice& choice) {
+  return fmt::format("walk, tile {}, {} parts", choice.tile, choice.walk.parts);
+}
+std::string describe(const cuda::SmallTileChoice& choice) {
+  return fmt::format("{} columns{}, {} stages", cuda::small_tiles[choice.tile].columns,
+                     choice.swapped ? ", swapped" : "", choice.stages);
+}
+
+// False: some way has other bits.
+bool measure(const char* scheme, const Pattern<float>& pattern, const Size& size, nlohmann::json& rows) {
+  const Program& program = find_scheme(scheme)->program;
+  std::vector<std::unique_ptr<Product>> products;
+  constexpr double enough = 200.0 * (1 << 20);
+  for (double bytes = 0; bytes < enough || products.size() < 2; bytes += products.back()->bytes())
+    products.push_back(std::make_unique<Product>(pattern, program, size));
+  const Memory scratch(cuda::term_scratch_bytes());
+  const double work =
+      2e-12 * static_cast<double>(size.m * size.n) * static_cast<double>(size.k * size.entries);
+  const auto ways = cuda::term_ways(**products.front());
+  const std::vector<float> expected = products.front()->result(ways.front(), scratch.data());
+  bool right = true;
+  for (const TermWay& way : ways) {
+    const auto found = products.front()->result(way, scratch.data());
+    const bool same = std::memcmp(found.data(), expected.data(), expected.size() * sizeof(float)) == 0;
+    right = right && same;
+    const int count = static_cast<int>(round_up(16, static_cast<std::int64_t>(products.size())));
+    const double time = seconds_in_graph(count, work / 150 + 5e-6, [&](const Queue& queue, int i) {
+      cuda::multiply_terms(queue, **products[static_cast<std::size_t>(i) % products.size()], way,
+                           scratch.data());
+    });
+    const std::string what = std::visit([](const auto& choice) { return describe(choice); }, way);
+    const double expected_time = std::visit([](const auto& choice) { return choice.microseconds; }, way);
+    fmt::print(
+        "{:12} {:>5} x {:>5} x {:>5} x {:>3}  {:48} {:>8.1f} us  expected {:>8.1f}  {:>6.1f} TFLOP/s  "
+        "{:>6.0f} GB/s{}\n",
+        scheme, size.m, size.n, size.k, size.entries, what, time * 1e6, expected_time, work / time,
+        products.front()->bytes() / time * 1e-9, same ? "" : "  OTHER BITS");
+    rows.push_back({{"scheme", scheme},
+                    {"m", size.m},
+                    {"n", size.n},
+                    {"k", size.k},
+                    {"entries", size.entries},
+                    {"way", what},
+                    {"seconds", time},
+                    {"expected", expected_time * 1e-6},
+                    {"same_bits", same}});
+  }
+  std::fflush(stdout);
+  return right;
+}
+
+int run(const std::vector<Size>& sizes, const char* file) {
+  engine();  // makes the context
+  const Pattern<float> pattern(7);
+  nlohmann::json rows = nlohmann::json::array();
+  bool right = true;
+  for (const Size& size : sizes) {
+    for (const char* scheme : {"fp16x3", "fp16x3-wide"})
+      right = measure(scheme, pattern, size, rows) && right;
+    if (file != nullptr) std::ofstream(file) << nlohmann::json{{"rows", rows}}.dump(2) << '\n';
+  }
+  return right ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace kintsugi::core
+
+int main(int count, char** arguments) {
+  using namespace kintsugi::core;
+  const char* file = nullptr;
+  std::vector<Size> sizes;
+  for (int i = 1; i < count; ++i) {
+    if (std::strcmp(arguments[i], "--json") == 0 && i + 1 < count) {
+      file = arguments[++i];
+    } else if (long long m, n, k, e = 1;
+               std::sscanf(arguments[i], "%lldx%lldx%lldx%lld", &m, &n, &k, &e) >= 3) {
+      sizes.push_back({m, n, k, e});
+    } else {
+      fmt::print(stderr, "usage: term_rate [--json FILE] [MxNxK[xENTRIES]...]\n");
+      return 2;
+    }
+  }
+  if (sizes.empty()) {
+    for (const std::int64_t n : {4096, 8192, 16384}) {
+      for (const std::int64_t m : {16, 32, 64, 128}) sizes.push_back({m, n, n});
+    }
+    for (const std::int64_t n : {256, 512, 768, 1024, 1536, 2048}) sizes.push_back({n, n, n});
+    sizes.push_back({512, 512, 512, 64});
+  }
+  const std::string reason = find_engine("cuda")->unavailable_reason();
+  if (!reason.empty()) {
+    fmt::print(stderr, "term_rate: {}\n", reason);
+    return 1;
+  }
+  return run(sizes, file);
+}
