@@ -167,4 +167,29 @@ KINTSUGI_HOST_DEVICE constexpr std::uint32_t residue_of_sum(std::int32_t sum, st
   return sum < 0 && rest != 0 ? modulus - rest : rest;
 }
 
+// The same of sums of at most 131,071 products of int8, in fewer instructions: a multiple of the modulus makes them
+// positive.
+class SumReduction {
+ public:
+  KINTSUGI_HOST_DEVICE constexpr explicit SumReduction(std::uint32_t modulus)
+      : modulus_(modulus), reciprocal_(~0U / modulus),
+        multiple_((largest_sum + modulus - 1) / modulus * modulus) {}
+
+  KINTSUGI_HOST_DEVICE constexpr std::uint32_t operator()(std::int32_t sum) const {
+    const std::uint32_t positive = static_cast<std::uint32_t>(sum) + multiple_;
+    const std::uint32_t quotient =
+        static_cast<std::uint32_t>(std::uint64_t{positive} * reciprocal_ >> 32);  // or one too small
+    const std::uint32_t rest = positive - quotient * modulus_;
+    const std::uint32_t less = rest - modulus_;
+    return rest < less ? rest : less;
+  }
+
+  static constexpr std::uint32_t largest_sum = 131071U << 14;
+
+ private:
+  std::uint32_t modulus_;
+  std::uint32_t reciprocal_;
+  std::uint32_t multiple_;
+};
+
 }  // namespace kintsugi::core

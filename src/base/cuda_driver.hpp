@@ -51,6 +51,7 @@ struct LaunchConfig {
 };
 
 // Of CUtensorMapDataType, CUtensorMapSwizzle and CUtensorMapL2promotion.
+inline constexpr int tensor_map_bytes = 0;
 inline constexpr int tensor_map_fp16 = 6;
 inline constexpr int tensor_map_bf16 = 9;
 inline constexpr int tensor_map_swizzle_128 = 3;

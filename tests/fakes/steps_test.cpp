@@ -109,13 +109,35 @@ TEST_F(Steps, WordsAreMultipliedByOurKernelAlone) {
   EXPECT_THAT(work(), ElementsAre("split_tiles_double_any", "multiply_words", "words_in_7_f32"));
 }
 
+// ---------------------------------------------------------------- residues
+
+TEST_F(Steps, ResiduesAreOneLaunchOnHopper) {
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.options.scheme = "ozaki2:moduli=7";
+  call.run_in_workspace();
+  EXPECT_THAT(work(), ElementsAre(HasSubstr("split_"), HasSubstr("residue_products_"), "residues_f32"));
+}
+
+TEST_F(Steps, ResiduesOfOlderDevicesAreTheVendorsSumsReduced) {
+  const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.options.scheme = "ozaki2:moduli=3";
+  call.run_in_workspace();
+  EXPECT_THAT(work(), ElementsAre(HasSubstr("split_"), "cublasGemmEx", "leave_as_residues", "cublasGemmEx",
+                                  "leave_as_residues", "cublasGemmEx", "leave_as_residues", "residues_f32"));
+}
+
 // ---------------------------------------------------------------- exact and checked contracts
 
-// Without products and what makes them leave, of which there are as many as there are moduli.
+// Without products and what makes them leave.
 std::vector<std::string> steps_but_products() {
   std::vector<std::string> names = work();
-  std::erase_if(names,
-                [](const std::string& name) { return name == "cublasGemmEx" || name.starts_with("leave_"); });
+  std::erase_if(names, [](const std::string& name) {
+    return name == "cublasGemmEx" || name.starts_with("leave_") || name.starts_with("residue_products_") ||
+           name.starts_with("integer_products_");
+  });
   return names;
 }
 
@@ -141,10 +163,10 @@ TEST_F(Steps, CheckedContractsBoundTheMagnitudesFirst) {
                         [&](const std::string& n) { return n.starts_with(name); }) -
            names.begin();
   };
-  EXPECT_LT(place_of("leave_as_integers"), place_of("leave_as_residues"));
-  EXPECT_LT(place_of("leave_as_residues"), place_of("checked_f32"));
+  EXPECT_LT(place_of("integer_products_"), place_of("residue_products_"));
+  EXPECT_LT(place_of("residue_products_"), place_of("checked_f32"));
   EXPECT_EQ(names.back(), "exact_f32");
-  EXPECT_EQ(events_with("leave_as_integers").size(), 1U);
+  EXPECT_EQ(events_with("cuLaunchKernel integer_products_").size(), 1U);
 }
 
 // Blocks have lists of their own; margins are those of all vectors.

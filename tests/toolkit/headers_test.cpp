@@ -122,6 +122,7 @@ static_assert(offsetof(LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream
 static_assert(offsetof(LaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs));
 static_assert(offsetof(LaunchConfig, attribute_count) == offsetof(CUlaunchConfig, numAttrs));
 static_assert(error_out_of_memory == CUDA_ERROR_OUT_OF_MEMORY);
+static_assert(tensor_map_bytes == CU_TENSOR_MAP_DATA_TYPE_UINT8);
 static_assert(tensor_map_fp16 == CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
 static_assert(tensor_map_bf16 == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
 static_assert(tensor_map_swizzle_128 == CU_TENSOR_MAP_SWIZZLE_128B);

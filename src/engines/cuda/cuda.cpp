@@ -10,6 +10,7 @@
 #include "engines/cuda/cublas/library.hpp"
 #include "engines/cuda/cublas/products.hpp"
 #include "engines/cuda/error_free/error_free.hpp"
+#include "engines/cuda/products/sm90/byte_products.hpp"
 #include "engines/cuda/products/sm90/term_products.hpp"
 #include "engines/cuda/products/word_products.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
@@ -95,9 +96,9 @@ class CudaEngine final : public Engine, public DeviceEngine {
  public:
   std::string_view name() const override { return "cuda"; }
   std::string_view summary() const override {
-    return "NVIDIA GPUs: splits and recombinations by kernels of its own, products of slices and native "
-           "products by "
-           "cuBLAS";
+    return "NVIDIA GPUs: splits, recombinations and, on Hopper, most products of slices by kernels of its "
+           "own, "
+           "others and native products by cuBLAS";
   }
   std::int64_t largest_size() const override { return std::int64_t{1} << 40; }
 
@@ -140,7 +141,8 @@ class CudaEngine final : public Engine, public DeviceEngine {
   std::int64_t preferred_block() const override { return 1024; }
   std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t rows,
                             std::int64_t columns) const override {
-    return format == FormatId::int52 ? 0 : multiply_scratch_bytes(schedule, format, rows, columns);
+    if (format == FormatId::int52 || multiplies_bytes(schedule, format)) return 0;
+    return multiply_scratch_bytes(schedule, format, rows, columns);
   }
   std::size_t native_scratch_bytes() const override { return vendor_workspace_bytes; }
   bool fuses(const Schedule& schedule, FormatId format, Accumulator accumulator,
@@ -207,6 +209,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
   void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                 const Accumulators& sums, std::byte* scratch, const DeviceFit* fit) const override {
     if (a.format->id == FormatId::int52) return multiply_words(queue, schedule, a, b, sums);
+    if (multiplies_bytes(schedule, a.format->id)) return multiply_byte_slices(queue, schedule, a, b, sums);
     cuda::multiply(queue, schedule, a, b, sums, scratch, fit);
   }
   void multiply_fused(const Queue& queue, const DeviceFusedProduct& product,
@@ -282,6 +285,9 @@ class CudaEngine final : public Engine, public DeviceEngine {
   void native(const NativeProduct<DoubleDouble>&) const override { refuse_host_memory(); }
 
  private:
+  static bool multiplies_bytes(const Schedule& schedule, FormatId format) {
+    return has_byte_products(schedule, format) && is_hopper();
+  }
   [[noreturn]] static void refuse_host_memory() {
     fail(Status::internal, "engine cuda was handed matrices in the host's memory");
   }

@@ -8,6 +8,8 @@
 
 namespace kintsugi::core::cuda {
 
+inline constexpr int warpgroup = 128;  // threads that multiply together
+
 __device__ inline std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
@@ -44,7 +46,7 @@ class Barrier {
   std::uint64_t state_;
 };
 
-// A box of rows x 64 elements of a slice.
+// A box of rows x 128 bytes of a slice.
 __device__ inline void copy_tile(std::uint32_t target, const TensorMap& map, Barrier& barrier, int k, int row,
                                  int slice) {
   asm volatile(

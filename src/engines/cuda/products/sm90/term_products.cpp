@@ -6,6 +6,7 @@
 
 #include "base/status.hpp"
 #include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/products/sm90/clusters.hpp"
 #include "engines/cuda/products/sm90/term_structures.hpp"
 #include "engines/cuda/products/sm90/term_tiles.hpp"
 
@@ -17,14 +18,6 @@ namespace {
 constexpr std::size_t partial_bytes =
     std::size_t{most_clusters} * term_tile_rows * most_tile_columns * sizeof(float);
 constexpr std::size_t counter_bytes = std::size_t{most_clusters} * counters_of_tile * sizeof(std::uint32_t);
-
-int multiprocessors() {
-  Device device = 0;
-  int count = 0;
-  check(driver().context_device(&device), "cuCtxGetDevice");
-  check(driver().device_attribute(&count, multiprocessor_count, device), "cuDeviceGetAttribute");
-  return count;
-}
 
 // What there are kernels for.
 struct TermKernels {
@@ -75,24 +68,6 @@ const TermKernels* find_kernels(const Schedule& schedule, FormatId format) {
   return nullptr;
 }
 
-// Boxes of `rows` vectors and a block of k of one slice, of some entries' slices.
-TensorMap tensor_map(const Slices& slices, std::int64_t entries, std::int64_t rows) {
-  TensorMap map;
-  const int type = slices.format->id == FormatId::fp16 ? tensor_map_fp16 : tensor_map_bf16;
-  const auto length = static_cast<std::uint64_t>(slices.vector_stride());
-  const auto vectors = static_cast<std::uint64_t>(slices.padded_vectors());
-  const std::uint64_t lengths[3]{length, vectors, static_cast<std::uint64_t>(slices.count * entries)};
-  const std::uint64_t strides[2]{length * 2, static_cast<std::uint64_t>(slices.slice_stride()) * 2};
-  const std::uint32_t box[3]{term_block, static_cast<std::uint32_t>(rows), 1};
-  const std::uint32_t steps[3]{1, 1, 1};
-  check(driver().tensor_map_encode(&map, type, 3, slices.data, lengths, strides, box, steps, 0,
-                                   tensor_map_swizzle_128, tensor_map_promotion_256, 0),
-        "cuTensorMapEncodeTiled");
-  return map;
-}
-
-std::int32_t clusters() { return std::min(most_clusters, multiprocessors() / blocks_of_cluster); }
-
 struct ProductSize {
   std::int64_t m;
   std::int64_t n;
@@ -104,7 +79,7 @@ std::vector<TermWay> ways_of(const TermKernels& kernels, const ProductSize& size
   std::vector<TermWay> ways;
   for (std::size_t tile = 0; tile < kernels.tiles.size(); ++tile)
     ways.emplace_back(
-        choose_walk(kernels.tiles[tile], tile, size.m, size.n, size.entries, size.k, clusters()));
+        choose_walk(kernels.tiles[tile], tile, size.m, size.n, size.entries, size.k, clusters_of_device()));
   for (const bool swapped : {false, true}) {
     for (std::size_t tile = 0; tile < kernels.small_tiles.size(); ++tile) {
       ways.emplace_back(choose_small_tile(kernels.small_tiles[tile], tile, swapped, size.m, size.n,

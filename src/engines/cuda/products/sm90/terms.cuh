@@ -16,7 +16,6 @@ namespace kintsugi::core::cuda {
 inline constexpr int block_k = term_block;
 inline constexpr int consumers = 2;  // warpgroups
 inline constexpr int block_tile_rows = 64 * consumers;
-inline constexpr int warpgroup = 128;
 static_assert(term_tile_rows == blocks_of_cluster * block_tile_rows &&
               term_threads == warpgroup * (1 + consumers));
 static_assert(counters_of_tile == blocks_of_cluster * consumers);

@@ -81,15 +81,18 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t blocks_of_left(const Walk& walk, std
   return turns * (walk.blocks / parts + (parts > 1 ? blocks_of_hand_over : 0));
 }
 
+// Every tile is its cluster's alone.
+constexpr Walk make_whole_walk(std::int32_t rows, std::int32_t columns, std::int32_t entries,
+                               std::int32_t blocks, std::int32_t clusters) {
+  Walk walk{rows, columns, entries, blocks, clusters, 0, 1};
+  if (walk.tiles() <= clusters) walk.clusters = static_cast<std::int32_t>(walk.tiles());
+  walk.waves = static_cast<std::int32_t>(walk.tiles() / walk.clusters);
+  return walk;
+}
+
 constexpr Walk make_walk(std::int32_t rows, std::int32_t columns, std::int32_t entries, std::int32_t blocks,
                          std::int32_t clusters) {
-  Walk walk{rows, columns, entries, blocks, clusters, 0, 1};
-  if (walk.tiles() <= clusters) {
-    walk.clusters = static_cast<std::int32_t>(walk.tiles());
-    walk.waves = 1;
-    return walk;
-  }
-  walk.waves = static_cast<std::int32_t>(walk.tiles() / clusters);
+  Walk walk = make_whole_walk(rows, columns, entries, blocks, clusters);
   for (std::int32_t parts = 2; parts <= most_parts && parts <= walk.waves + 1; ++parts) {
     if (blocks >= parts && blocks_of_left(walk, parts) < blocks_of_left(walk, walk.parts)) walk.parts = parts;
   }

@@ -1,4 +1,5 @@
-// wgmma for slices of 16 bits with sums in fp32 (PTX ISA: wgmma.mma_async), 64 rows at a time.
+// wgmma for slices of 16 bits with sums in fp32, and of int8 with sums in int32 (PTX ISA: wgmma.mma_async), 64 rows at a
+// time.
 #pragma once
 
 #include <cstdint>
@@ -57,6 +58,11 @@ __device__ void settle(float (&sums)[Count]) {
 #pragma unroll
   for (int i = 0; i < Count; ++i) asm volatile("" : "+f"(sums[i])::"memory");
 }
+template <int Count>
+__device__ void settle(std::int32_t (&sums)[Count]) {
+#pragma unroll
+  for (int i = 0; i < Count; ++i) asm volatile("" : "+r"(sums[i])::"memory");
+}
 
 // clang-format off
 #define KINTSUGI_OPERANDS_0 "%0, %1, %2, %3, %4, %5, %6, %7"
@@ -71,6 +77,10 @@ __device__ void settle(float (&sums)[Count]) {
 #define KINTSUGI_OPERANDS_9 "%72, %73, %74, %75, %76, %77, %78, %79"
 #define KINTSUGI_OPERANDS_10 "%80, %81, %82, %83, %84, %85, %86, %87"
 #define KINTSUGI_OPERANDS_11 "%88, %89, %90, %91, %92, %93, %94, %95"
+#define KINTSUGI_OPERANDS_12 "%96, %97, %98, %99, %100, %101, %102, %103"
+#define KINTSUGI_OPERANDS_13 "%104, %105, %106, %107, %108, %109, %110, %111"
+#define KINTSUGI_OPERANDS_14 "%112, %113, %114, %115, %116, %117, %118, %119"
+#define KINTSUGI_OPERANDS_15 "%120, %121, %122, %123, %124, %125, %126, %127"
 #define KINTSUGI_SUMS_8(i) \
   "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3]), "+f"(sums[i + 4]), \
   "+f"(sums[i + 5]), "+f"(sums[i + 6]), "+f"(sums[i + 7])
@@ -82,6 +92,12 @@ __device__ void settle(float (&sums)[Count]) {
 #define KINTSUGI_SUMS_OF_128 KINTSUGI_SUMS_8(0), KINTSUGI_SUMS_8(8), KINTSUGI_SUMS_8(16), KINTSUGI_SUMS_8(24), KINTSUGI_SUMS_8(32), KINTSUGI_SUMS_8(40), KINTSUGI_SUMS_8(48), KINTSUGI_SUMS_8(56)
 #define KINTSUGI_OPERANDS_OF_192 KINTSUGI_OPERANDS_0 ", " KINTSUGI_OPERANDS_1 ", " KINTSUGI_OPERANDS_2 ", " KINTSUGI_OPERANDS_3 ", " KINTSUGI_OPERANDS_4 ", " KINTSUGI_OPERANDS_5 ", " KINTSUGI_OPERANDS_6 ", " KINTSUGI_OPERANDS_7 ", " KINTSUGI_OPERANDS_8 ", " KINTSUGI_OPERANDS_9 ", " KINTSUGI_OPERANDS_10 ", " KINTSUGI_OPERANDS_11
 #define KINTSUGI_SUMS_OF_192 KINTSUGI_SUMS_8(0), KINTSUGI_SUMS_8(8), KINTSUGI_SUMS_8(16), KINTSUGI_SUMS_8(24), KINTSUGI_SUMS_8(32), KINTSUGI_SUMS_8(40), KINTSUGI_SUMS_8(48), KINTSUGI_SUMS_8(56), KINTSUGI_SUMS_8(64), KINTSUGI_SUMS_8(72), KINTSUGI_SUMS_8(80), KINTSUGI_SUMS_8(88)
+#define KINTSUGI_OPERANDS_OF_256 KINTSUGI_OPERANDS_OF_192 ", " KINTSUGI_OPERANDS_12 ", " KINTSUGI_OPERANDS_13 ", " KINTSUGI_OPERANDS_14 ", " KINTSUGI_OPERANDS_15
+#define KINTSUGI_INTEGERS_8(i) \
+  "+r"(sums[i]), "+r"(sums[i + 1]), "+r"(sums[i + 2]), "+r"(sums[i + 3]), "+r"(sums[i + 4]), \
+  "+r"(sums[i + 5]), "+r"(sums[i + 6]), "+r"(sums[i + 7])
+#define KINTSUGI_INTEGERS_OF_192 KINTSUGI_INTEGERS_8(0), KINTSUGI_INTEGERS_8(8), KINTSUGI_INTEGERS_8(16), KINTSUGI_INTEGERS_8(24), KINTSUGI_INTEGERS_8(32), KINTSUGI_INTEGERS_8(40), KINTSUGI_INTEGERS_8(48), KINTSUGI_INTEGERS_8(56), KINTSUGI_INTEGERS_8(64), KINTSUGI_INTEGERS_8(72), KINTSUGI_INTEGERS_8(80), KINTSUGI_INTEGERS_8(88)
+#define KINTSUGI_INTEGERS_OF_256 KINTSUGI_INTEGERS_OF_192, KINTSUGI_INTEGERS_8(96), KINTSUGI_INTEGERS_8(104), KINTSUGI_INTEGERS_8(112), KINTSUGI_INTEGERS_8(120)
 // clang-format on
 
 // sums = A B + (keep ? sums : 0), A and B in shared memory.
@@ -120,5 +136,24 @@ __device__ inline void multiply_slices<FormatId::fp16, 192>(float (&sums)[96], c
       : KINTSUGI_SUMS_OF_192
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits()), "r"(static_cast<int>(keep)));
 }
+
+// Of int8, over 32 bytes of k: 64 rows of A, 2 Count of B.
+template <int Count>
+__device__ void multiply_bytes(std::int32_t (&sums)[Count], TileDescriptor a, TileDescriptor b, bool keep);
+
+#define KINTSUGI_MULTIPLY(count, columns, a_number, b_number, keep_number)                              \
+  template <>                                                                                           \
+  __device__ inline void multiply_bytes(std::int32_t(&sums)[count], TileDescriptor a, TileDescriptor b, \
+                                        bool keep) {                                                    \
+    asm volatile("{\n.reg .pred keep;\nsetp.ne.b32 keep, %" keep_number                                 \
+                 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #columns                                     \
+                 "k32.s32.s8.s8 {" KINTSUGI_OPERANDS_OF_##columns "}, %" a_number ", %" b_number        \
+                                                                  ", keep;\n}"                          \
+                 : KINTSUGI_INTEGERS_OF_##columns                                                       \
+                 : "l"(a.bits()), "l"(b.bits()), "r"(static_cast<int>(keep)));                          \
+  }
+KINTSUGI_MULTIPLY(96, 192, "96", "97", "98")
+KINTSUGI_MULTIPLY(128, 256, "128", "129", "130")
+#undef KINTSUGI_MULTIPLY
 
 }  // namespace kintsugi::core::cuda

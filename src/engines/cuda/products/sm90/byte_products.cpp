@@ -1,0 +1,61 @@
+#include "engines/cuda/products/sm90/byte_products.hpp"
+
+#include <array>
+
+#include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/products/sm90/clusters.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+// The terms of group after group.
+void set_terms(const Schedule& schedule, ByteProducts& products) {
+  std::uint16_t count = 0;
+  for (int g = 0; g < schedule.groups; ++g) {
+    products.first_term[g] = count;
+    for (const Term& term : schedule.terms) {
+      if (term.group == g) products.terms[count++] = {term.a, term.b};
+    }
+    products.moduli[g] = static_cast<std::uint16_t>(schedule.group_moduli[static_cast<std::size_t>(g)]);
+  }
+  products.first_term[schedule.groups] = count;
+}
+
+}  // namespace
+
+bool has_byte_products(const Schedule& schedule, FormatId format) {
+  return format == FormatId::int8 && schedule.terms.size() <= max_groups;
+}
+
+ByteShape byte_shape(const Schedule& schedule, const Slices& a, const Accumulators& sums) {
+  return {sums.rows, sums.columns, a.vector_stride(), schedule.groups,
+          static_cast<int>(schedule.terms.size())};
+}
+
+void multiply_byte_slices(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
+                          const Accumulators& sums) {
+  multiply_byte_slices(queue, schedule, a, b, sums,
+                       choose_byte_tile(byte_shape(schedule, a, sums), clusters_of_device()));
+}
+
+void multiply_byte_slices(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
+                          const Accumulators& sums, const ByteChoice& choice) {
+  static const std::array residues{KernelName{"bytes_sm90a", "residue_products_256", awaits_others},
+                                   KernelName{"bytes_sm90a", "residue_products_128", awaits_others}};
+  static const std::array integers{KernelName{"bytes_sm90a", "integer_products_256", awaits_others},
+                                   KernelName{"bytes_sm90a", "integer_products_128", awaits_others}};
+  static_assert(residues.size() == byte_tiles.size() && integers.size() == byte_tiles.size());
+  const ByteTile& tile = byte_tiles[choice.tile];
+  ByteProducts products;
+  products.walk = choice.walk;
+  products.sums = sums.data;
+  products.rows = sums.rows;
+  products.columns = sums.columns;
+  set_terms(schedule, products);
+  launch((sums.type == SumType::residue ? residues : integers)[choice.tile],
+         {blocks_of_cluster * std::int64_t{choice.walk.clusters}}, ByteTile::threads, tile.shared_bytes(),
+         queue, tensor_map(a, 1, tile.copied_rows()), tensor_map(b, 1, tile.copied_columns()), products);
+}
+
+}  // namespace kintsugi::core::cuda

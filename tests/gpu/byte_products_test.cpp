@@ -1,0 +1,223 @@
+// Products of int8 slices by our own kernels on Hopper: the bytes that the vendor's products and the kernels behind them
+// leave.
+#include <array>
+#include <cstring>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "engines/cuda/cublas/products.hpp"
+#include "engines/cuda/products/sm90/byte_products.hpp"
+#include "engines/cuda/products/sm90/clusters.hpp"
+#include "gpu/device_memory.hpp"
+#include "plan/magnitudes.hpp"
+#include "plan/schemes/int8x6.hpp"
+#include "plan/schemes/ozaki2.hpp"
+#include "plan/schemes/ozaki_int8.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+using core::Accumulators;
+using core::Program;
+using core::Schedule;
+using core::Slices;
+using core::SumType;
+using Random = std::mt19937_64;
+
+struct Shape {
+  std::int64_t m;
+  std::int64_t n;
+  std::int64_t k;
+};
+
+// Slices of one operand in device memory: random bytes, or the smallest, and zeros where there is padding.
+struct Operand {
+  Operand(Random& random, std::int64_t vectors, std::int64_t k, int count, bool extreme)
+      : slices(core::make_slices(core::int8, core::SliceStorage::packed, count, vectors, k)),
+        bytes(slices.bytes()) {
+    for (int s = 0; s < slices.count; ++s) {
+      for (std::int64_t v = 0; v < slices.vectors; ++v) {
+        std::int8_t* vector = bytes.data() + s * slices.slice_stride() + v * slices.vector_stride();
+        for (std::int64_t p = 0; p < slices.k; ++p)
+          vector[p] = extreme ? std::int8_t{-128} : static_cast<std::int8_t>(random());
+      }
+    }
+    memory.emplace(bytes);
+    slices.data = reinterpret_cast<std::byte*>(memory->data());
+  }
+
+  std::int64_t element(int slice, std::int64_t v, std::int64_t p) const {
+    if (v >= slices.vectors) return 0;
+    return bytes[static_cast<std::size_t>(slice * slices.slice_stride() + v * slices.vector_stride() + p)];
+  }
+
+  Slices slices;
+  std::vector<std::int8_t> bytes;
+  std::optional<DeviceArray<std::int8_t>> memory;
+};
+
+struct Products {
+  Products(Random& random, const Program& program, const Shape& shape, bool extreme = false)
+      : schedule(program.schedule), a(random, shape.m, shape.k, schedule.slices_a, extreme),
+        b(random, shape.n, shape.k, schedule.slices_b, extreme),
+        sums(core::make_accumulators(program.sum_type(true), core::round_up(shape.m, 16),
+                                     core::round_up(shape.n, 16), schedule.groups)) {}
+
+  std::size_t bytes() const {
+    return static_cast<std::size_t>(sums.group_stride() * sums.groups) * sums.element_bytes();
+  }
+
+  template <class Multiply>
+  std::vector<std::uint8_t> on_the_device(const Multiply& multiply) const {
+    const DeviceArray<std::uint8_t> memory(bytes());
+    Accumulators into = sums;
+    into.data = reinterpret_cast<std::byte*>(memory.data());
+    multiply(into);
+    return memory.host();
+  }
+  std::vector<std::uint8_t> by_the_vendor() const {
+    const DeviceArray<std::byte> scratch(
+        core::cuda::multiply_scratch_bytes(schedule, core::FormatId::int8, sums.rows, sums.columns));
+    return on_the_device([&](const Accumulators& into) {
+      core::cuda::multiply({}, schedule, a.slices, b.slices, into, scratch.data(), nullptr);
+    });
+  }
+  std::vector<std::uint8_t> by_tile(std::size_t tile) const {
+    const core::cuda::Walk walk =
+        core::cuda::byte_walk(core::cuda::byte_tiles[tile], core::cuda::byte_shape(schedule, a.slices, sums),
+                              core::cuda::clusters_of_device());
+    return on_the_device([&](const Accumulators& into) {
+      core::cuda::multiply_byte_slices({}, schedule, a.slices, b.slices, into, {tile, walk});
+    });
+  }
+
+  std::int64_t sum(int group, std::int64_t i, std::int64_t j) const {
+    std::int64_t sum = 0;
+    for (const core::Term& term : schedule.terms) {
+      if (term.group != group) continue;
+      for (std::int64_t p = 0; p < a.slices.k; ++p) sum += a.element(term.a, i, p) * b.element(term.b, j, p);
+    }
+    const std::int64_t modulus = schedule.group_moduli[static_cast<std::size_t>(group)];
+    return modulus == 0 ? sum : (sum % modulus + modulus) % modulus;
+  }
+  std::vector<std::uint8_t> by_the_host() const {
+    std::vector<std::uint8_t> found(bytes());
+    std::uint8_t* next = found.data();
+    for (int g = 0; g < sums.groups; ++g) {
+      for (std::int64_t j = 0; j < sums.columns; ++j) {
+        for (std::int64_t i = 0; i < sums.rows; ++i, next += sums.element_bytes()) {
+          const std::int64_t value = sum(g, i, j);
+          std::memcpy(next, &value, sums.element_bytes());  // little-endian
+        }
+      }
+    }
+    return found;
+  }
+
+  Schedule schedule;
+  Operand a;
+  Operand b;
+  Accumulators sums;
+};
+
+class ByteProducts : public testing::Test {
+ protected:
+  void SetUp() override {
+    core::cuda::Device device = 0;
+    int major = 0;
+    device_engine();
+    core::cuda::check(core::cuda::driver().context_device(&device), "cuCtxGetDevice");
+    core::cuda::check(
+        core::cuda::driver().device_attribute(&major, core::cuda::compute_capability_major, device),
+        "cuDeviceGetAttribute");
+    if (major != 9) GTEST_SKIP() << "there are no kernels for this device";
+  }
+
+  static Program residues(int moduli) { return core::schemes::ozaki2_program(moduli); }
+
+  static void expect_sums(const Products& products, const std::vector<std::uint8_t>& expected) {
+    for (std::size_t tile = 0; tile < core::cuda::byte_tiles.size(); ++tile) {
+      const std::vector<std::uint8_t> found = products.by_tile(tile);
+      if (found == expected) continue;
+      const Accumulators& sums = products.sums;
+      const std::int64_t at =
+          (std::mismatch(found.begin(), found.end(), expected.begin()).first - found.begin()) /
+          static_cast<std::int64_t>(sums.element_bytes());
+      const std::int64_t place = at % sums.group_stride();
+      FAIL() << "tile " << tile << ", m " << products.a.slices.vectors << " n " << products.b.slices.vectors
+             << " k " << products.a.slices.k << ", " << sums.groups << " groups, type "
+             << static_cast<int>(sums.type) << ": sum " << at / sums.group_stride() << " of entry "
+             << place % sums.rows << ", " << place / sums.rows << " differs";
+    }
+  }
+  void expect_the_vendors_sums(const Program& program, const Shape& shape, bool extreme = false) {
+    const Products products(random_, program, shape, extreme);
+    expect_sums(products, products.by_the_vendor());
+  }
+  void expect_the_hosts_sums(const Program& program, const Shape& shape) {
+    const Products products(random_, program, shape);
+    expect_sums(products, products.by_the_host());
+  }
+
+  Random random_{std::random_device{}()};
+};
+
+TEST_F(ByteProducts, SmallSumsAreTheHosts) {
+  for (const std::int64_t size : {1, 17, 130}) {
+    for (const Program& program : {residues(3), core::schemes::int8x6.program, core::magnitude_program}) {
+      expect_the_hosts_sums(program, {size, 200, 70});
+      expect_the_hosts_sums(program, {200, size, 200});
+      expect_the_hosts_sums(program, {40, 30, size});
+    }
+    expect_the_hosts_sums(residues(core::most_moduli), {33, 30, size});
+    expect_the_hosts_sums(core::schemes::ozaki_int8.program, {33, 30, size});
+  }
+}
+
+// Sides around those of the tiles, and lengths around blocks of k.
+TEST_F(ByteProducts, EveryShapeHasTheVendors) {
+  constexpr std::array<std::int64_t, 20> sides{1,   15,  16,  17,  64,  65,  127, 128, 129, 191,
+                                               192, 193, 255, 256, 257, 383, 384, 385, 513, 800};
+  constexpr std::array<std::int64_t, 10> lengths{1, 31, 64, 65, 127, 128, 129, 500, 512, 1100};
+  for (const std::int64_t m : sides) {
+    for (const std::int64_t n : sides) {
+      const Shape shape{m, n, lengths[random_() % lengths.size()]};
+      expect_the_vendors_sums(
+          random_() % 3 == 0 ? core::schemes::int8x6.program : residues(2 + static_cast<int>(random_() % 4)),
+          shape);
+      if (HasFatalFailure()) return;
+    }
+  }
+  for (int moduli = 2; moduli <= core::most_moduli; ++moduli)
+    expect_the_vendors_sums(residues(moduli), {300, 280, 200});
+  for (const Program& program : core::schemes::ozaki_int8_programs)
+    expect_the_vendors_sums(program, {300, 280, 200});
+}
+
+// Many tiles of each cluster, and blocks of the operands' vectors.
+TEST_F(ByteProducts, LargeProductsHaveTheVendors) {
+  for (const Shape& shape : {Shape{2100, 1900, 1300}, Shape{700, 4096, 640}, Shape{4096, 1000, 330}}) {
+    expect_the_vendors_sums(residues(7), shape);
+    expect_the_vendors_sums(core::schemes::int8x6.program, shape);
+  }
+  Products products(random_, residues(4), {1500, 1300, 300});
+  products.a.slices = products.a.slices.block(384, 700);
+  products.b.slices = products.b.slices.block(128, 900);
+  products.sums.rows = core::round_up(700, 16);
+  products.sums.columns = core::round_up(900, 16);
+  expect_sums(products, products.by_the_vendor());
+}
+
+// Sums that int32 does not hold, of the largest products too.
+TEST_F(ByteProducts, LongSumsHaveTheVendors) {
+  for (const std::int64_t k : {32769, 65536, 65537, 130944, 130945, 131073, 200000, 400100}) {
+    for (const Program& program : {residues(3), core::schemes::int8x6.program, core::magnitude_program}) {
+      expect_the_vendors_sums(program, {30, 20, k}, true);
+      expect_the_vendors_sums(program, {20, 40, k});
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::test

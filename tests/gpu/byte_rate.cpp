@@ -1,0 +1,109 @@
+// Not a test: how fast products of int8 slices are on the device, by our own kernels and by the vendor's products.
+//   build/tests/byte_rate [--json FILE]
+// Times are medians of events around batches of some 100 ms, so that clocks are those of a device at work; rates count a
+// multiplication and an addition for each product of slices.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <vector>
+
+#include "engines/cuda/cublas/products.hpp"
+#include "engines/cuda/products/sm90/byte_products.hpp"
+#include "engines/cuda/products/sm90/clusters.hpp"
+#include "plan/schemes/int8x6.hpp"
+#include "plan/schemes/ozaki2.hpp"
+#include "plan/schemes/ozaki_int8.hpp"
+#include "tests/gpu/rate.hpp"
+
+namespace kintsugi::core {
+namespace {
+
+void fill_randomly(const Memory& memory, std::size_t bytes) {
+  std::mt19937_64 random(bytes);
+  std::vector<std::uint64_t> words(bytes / 8);
+  for (std::uint64_t& word : words) word = random();
+  engine().copy_to_device({}, memory.data(), words.data(), bytes);
+}
+
+std::vector<std::uint8_t> bytes_of(const Memory& memory, std::size_t bytes) {
+  std::vector<std::uint8_t> found(bytes);
+  engine().copy_to_host({}, found.data(), memory.data(), bytes);
+  engine().synchronize(Queue{});
+  return found;
+}
+
+// n x n sums over k.
+void time_products(nlohmann::json& rows, const std::string& scheme, const Program& program, std::int64_t n,
+                   std::int64_t k) {
+  const Schedule& schedule = program.schedule;
+  Slices a = make_slices(int8, SliceStorage::packed, schedule.slices_a, n, k);
+  Slices b = a;
+  Accumulators sums = make_accumulators(program.sum_type(true), n, n, schedule.groups);
+  const Memory memory_a(a.bytes());
+  const Memory memory_b(b.bytes());
+  const Memory memory_sums(sums.bytes());
+  const Memory scratch(cuda::multiply_scratch_bytes(schedule, FormatId::int8, n, n));
+  fill_randomly(memory_a, a.bytes());
+  fill_randomly(memory_b, b.bytes());
+  a.data = memory_a.data();
+  b.data = memory_b.data();
+  sums.data = memory_sums.data();
+  const double operations = 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(k) *
+                            static_cast<double>(schedule.terms.size());
+  const auto measure = [&](const std::string& name, const std::function<void(int)>& run) {
+    const double once = seconds(2, run);
+    const double time = seconds(std::max(1, static_cast<int>(0.1 / once)), run);
+    fmt::print("{:16} {} x {} x {}, {:8} {:>9.1f} us {:>7.1f} TOP/s\n", scheme, n, n, k, name, time * 1e6,
+               operations / time * 1e-12);
+    rows.push_back({{"scheme", scheme},
+                    {"product", name},
+                    {"n", n},
+                    {"k", k},
+                    {"seconds", time},
+                    {"rate", operations / time}});
+    return bytes_of(memory_sums, sums.bytes());
+  };
+  const auto expected =
+      measure("vendor", [&](int) { cuda::multiply({}, schedule, a, b, sums, scratch.data(), nullptr); });
+  for (std::size_t t = 0; t < cuda::byte_tiles.size(); ++t) {
+    const cuda::ByteChoice choice{t, cuda::byte_walk(cuda::byte_tiles[t], cuda::byte_shape(schedule, a, sums),
+                                                     cuda::clusters_of_device())};
+    const auto found = measure(fmt::format("tile {}", t),
+                               [&](int) { cuda::multiply_byte_slices({}, schedule, a, b, sums, choice); });
+    if (found != expected) fmt::print("  the sums DIFFER from the vendor's\n");
+  }
+}
+
+int run(const char* file) {
+  engine().prepare();
+  nlohmann::json rows;
+  for (const std::int64_t n : {256, 512, 1024, 2048, 4096})
+    time_products(rows, "ozaki2", schemes::ozaki2_program(16), n, n);
+  time_products(rows, "ozaki2", schemes::ozaki2_program(16), 4096, 8192);  // a tile of a larger product
+  time_products(rows, "ozaki2:moduli=15", schemes::ozaki2_program(15), 8192, 8192);
+  for (const std::int64_t n : {1024, 4096, 8192})
+    time_products(rows, "int8x6", schemes::int8x6.program, n, n);
+  time_products(rows, "ozaki-int8", schemes::ozaki_int8.program, 4096, 4096);
+  if (file != nullptr) std::ofstream(file) << rows.dump(2) << '\n';
+  return 0;
+}
+
+}  // namespace
+}  // namespace kintsugi::core
+
+int main(int count, char** arguments) {
+  if (count != 1 && (count != 3 || std::strcmp(arguments[1], "--json") != 0)) {
+    fmt::print(stderr, "usage: byte_rate [--json FILE]\n");
+    return 2;
+  }
+  if (const std::string reason = kintsugi::core::find_engine("cuda")->unavailable_reason(); !reason.empty()) {
+    fmt::print(stderr, "byte_rate: {}\n", reason);
+    return 1;
+  }
+  return kintsugi::core::run(count == 3 ? arguments[2] : nullptr);
+}
