@@ -179,15 +179,20 @@ std::vector<Rung> device_emulations(const Plan& plan, const std::string& accumul
   return {in_larger_blocks(plan, others.front())};
 }
 
-// Whether the emulation is expected to be quicker than the native product, by more than measurements differ. Where a
-// device was never measured it is not.
-bool wins(const Plan& plan, const Rung& rung) {
-  if (!is_fused(plan, rung)) return false;
+// A rung that is left out costs what a launch does: a short product, in microseconds, has one alone.
+constexpr double short_product = 100;
+
+// The ladder where emulation is expected to be quicker than the native product by more than measurements differ, or
+// else none. Where a device was never measured it is not.
+std::vector<Rung> quicker_emulations(const Plan& plan, std::vector<Rung> ladder) {
+  if (ladder.empty() || !is_fused(plan, ladder.front())) return {};
   const Problem& problem = plan.problem;
-  const auto times =
-      plan.engine->device()->expected_times({rung.program.schedule, rung.program.format().id, problem.m,
-                                             problem.n, problem.k, problem.batch_count});
-  return times && times->fused < 0.95 * times->native;
+  const Program& program = ladder.front().program;
+  const auto times = plan.engine->device()->expected_times(
+      {program.schedule, program.format().id, problem.m, problem.n, problem.k, problem.batch_count});
+  if (!times || times->fused >= 0.95 * times->native) return {};
+  if (times->fused < short_product) ladder.resize(1);
+  return ladder;
 }
 
 // Behind the emulations comes the engine's own plain product, for operands that no window holds.
@@ -196,7 +201,7 @@ void use_device_policy(Plan& plan, const Settings& settings, bool native_proved)
   if (!native_proved) fail_unreachable(plan, policy);
   if (policy != "native" && plan.problem.type == OperandType::f32) {
     plan.rungs = device_emulations(plan, settings[SettingId::accumulator].value);
-    if (policy == "auto" && !plan.rungs.empty() && !wins(plan, plan.rungs.front())) plan.rungs.clear();
+    if (policy == "auto") plan.rungs = quicker_emulations(plan, plan.rungs);
   }
   plan.rungs.push_back({nullptr, Accumulator::fp32, Rung::any_span});
 }

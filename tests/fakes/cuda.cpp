@@ -139,7 +139,8 @@ Result device_get(Device* device, int ordinal) {
   return ordinal < number("FAKE_CUDA_DEVICES", 1) ? 0 : invalid_value;
 }
 Result device_name(char* name, int size, Device) {
-  std::strncpy(name, "NVIDIA Fake", static_cast<std::size_t>(size));
+  const char* text = std::getenv("FAKE_CUDA_NAME");
+  std::strncpy(name, text != nullptr ? text : "NVIDIA Fake", static_cast<std::size_t>(size));
   return 0;
 }
 Result device_attribute(int* value, int attribute, Device) {

@@ -47,6 +47,25 @@ TEST_F(DevicePlan, AutoAndNativeAreTheVendorsProduct) {
   }
 }
 
+// What was measured on this device decides.
+TEST_F(DevicePlan, AutoEmulatesWhereThatIsQuicker) {
+  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  const auto planned_for = [&](std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
+    Call call(m, n, k, stream_);
+    call.problem.batch_count = batch;
+    call.problem.stride_a = m * k;
+    call.problem.stride_b = k * n;
+    call.problem.stride_c = m * n;
+    return schemes(planned(call));
+  };
+  EXPECT_EQ(planned_for(512, 512, 512, 1), Names{"native"});
+  EXPECT_EQ(planned_for(64, 8192, 8192, 1), Names{"native"}) << "its split alone takes as long";
+  EXPECT_EQ(planned_for(128, 128, 128, 64), Names{"native"});
+  EXPECT_EQ(planned_for(1024, 1024, 1024, 1), (Names{"fp16x3-wide", "native"})) << "launches count";
+  EXPECT_EQ(planned_for(4096, 4096, 4096, 1), (Names{"fp16x3-wide", "bf16x6", "native"}));
+  EXPECT_EQ(planned_for(512, 512, 512, 64), (Names{"fp16x3-wide", "bf16x6", "native"}));
+}
+
 // The widest windows of programs that cost the same, and the plain product for what is beyond them.
 TEST_F(DevicePlan, EmulateIsALadderOfOwnProductsAndThePlainOne) {
   Call call(64, 64, 4096, stream_);

@@ -360,7 +360,7 @@ std::vector<NamedRule> rules_of() {
   for (const int count : {2, 7, 13, 16, 20, 25}) {
     const Scheme& scheme = *find_scheme(fmt::format("ozaki2:moduli={}", count));
     Program program = fitted_program(scheme, wide ? OperandType::f64 : OperandType::f32, 200);
-    if (!is_complex<T> || program.split_a.top_exponent + 1 > (wide ? 93 : 61)) continue;
+    if (!is_complex<T> || program.split_a.top_exponent + 1 > 93) continue;
     scheme.multiply_entries(program);
     add_rule(rules, "entries", program.split_a);
   }

@@ -111,12 +111,16 @@ __device__ void split_entries(const SplitTasks& tasks, ElementKind kind) {
   const int v = static_cast<int>(threadIdx.x) / lanes_of_vector;
   const int p = static_cast<int>(threadIdx.x) % lanes_of_vector * each;
   const std::int64_t vector = first_vector + v;
-  if (p == 0) scalings[v] = vector < task.vectors ? finish_ranges(task, kind, vector) : Scaling{};
+  if (p == 0 && vector < task.vectors) scalings[v] = finish_ranges(task, kind, vector);
   for (std::int64_t begin = 0; begin < task.vector_stride; begin += tile_length) {
     load_tile(task, first_vector, begin, tile);
     __syncthreads();
-    write_entries<Digits>(task, scalings[v], vector * task.vector_stride + begin + p, &tile.re[v][p],
-                          &tile.im[v][p]);
+    const std::int64_t place = vector * task.vector_stride + begin + p;
+    if (vector < task.vectors) {
+      write_entries<Digits>(task, scalings[v], place, &tile.re[v][p], &tile.im[v][p]);
+    } else {
+      write_zeros<each>(task, place);
+    }
     __syncthreads();
   }
 }
@@ -129,6 +133,7 @@ __device__ void split_entries(const SplitTasks& tasks, ElementKind kind) {
     split_entries<Source, Digits>(tasks, ElementKind::kind);                      \
   }
 KINTSUGI_SPLIT_ENTRIES(float, residues, ByteDigits)
+KINTSUGI_SPLIT_ENTRIES(float, wide_residues, WideByteDigits)
 KINTSUGI_SPLIT_ENTRIES(double, residues, ByteDigits)
 KINTSUGI_SPLIT_ENTRIES(double, wide_residues, WideByteDigits)
 #undef KINTSUGI_SPLIT_ENTRIES

@@ -348,16 +348,18 @@ bool split_together(const Queue& queue, std::span<const DeviceSplit> splits,
 
 // Complex entries, whose ranges are those of their vectors: parts of them in the real operand's order.
 void split_entries(const Queue& queue, DeviceSplit split, const DeviceCondition& condition) {
-  static const KernelName of_floats{"split_entries", "split_entries_float_residues", awaits_others};
-  static const KernelName of_doubles{"split_entries", "split_entries_double_residues", awaits_others};
-  static const KernelName of_wide_doubles{"split_entries", "split_entries_double_wide_residues",
-                                          awaits_others};
+  static const std::array<KernelName, 4> of_entries{
+      KernelName{"split_entries", "split_entries_float_residues", awaits_others},
+      KernelName{"split_entries", "split_entries_float_wide_residues", awaits_others},
+      KernelName{"split_entries", "split_entries_double_residues", awaits_others},
+      KernelName{"split_entries", "split_entries_double_wide_residues", awaits_others}};
   const DeviceSide& side = split.side;
-  const bool wide = kind_of(*split.rule) == ElementKind::wide_residues;
-  const bool floats = side.matrix.type == EntryType::c32;
-  if (kind_of(*split.rule) == ElementKind::any || (wide && floats))
+  const ElementKind kind = kind_of(*split.rule);
+  if (kind != ElementKind::residues && kind != ElementKind::wide_residues)
     fail(Status::internal, "engine cuda was handed complex entries to split into integers of {} bits",
          split.rule->top_exponent + 1);
+  const std::size_t number =
+      (side.matrix.type == EntryType::c32 ? 0U : 2U) + (kind == ElementKind::wide_residues ? 1U : 0U);
   if (!split.ranges_known)
     launch_ranges(queue, side, {{}, 0, nullptr, side.entries}, {nullptr, false, side.matrix.type});
   split.ranges_known = true;
@@ -365,11 +367,7 @@ void split_entries(const Queue& queue, DeviceSplit split, const DeviceCondition&
   tasks.condition = condition;
   tasks.task[0] = task_of(split, Way::tiles, blocks_of(Way::tiles, nullptr, split.slices, tile_threads));
   tasks.task[0].ranges = side.ranges + (side.matrix.right ? 2 : 1) * split.first;
-  launch_entries(queue,
-                 floats ? of_floats
-                 : wide ? of_wide_doubles
-                        : of_doubles,
-                 {tasks.task[0].blocks, side.entries}, tile_threads, 0, tasks);
+  launch_entries(queue, of_entries[number], {tasks.task[0].blocks, side.entries}, tile_threads, 0, tasks);
 }
 
 }  // namespace

@@ -191,9 +191,13 @@ void multiply_terms(const Queue& queue, const DeviceFusedProduct& product, std::
 DeviceTimes expected_term_times(const DeviceShape& shape) {
   constexpr double bytes_of_copy = 4.26e6;  // per microsecond, read and written
   constexpr double native_products = 52e6;  // multiplications and additions, at best
-  constexpr double launch = 2.5;            // a kernel that has nothing to do
-  constexpr double split_rate = 0.65;       // of the copy
-  constexpr double throttled = 1.35;  // the chip at its power limit, against tiles that were measured alone
+  constexpr double launch = 2.5;            // a kernel that has nothing to do, behind one that is not ours
+  constexpr double split_start = 7;
+  constexpr double split_rate = 0.55;  // of the copy
+  constexpr double others = 6.5;       // choice, a second rung's split and products, the plain product
+  // The chip at its power limit, against tiles that were measured alone, where products are as long as this.
+  constexpr double throttled = 0.35;
+  constexpr double long_product = 60;
   const auto product_of = [](std::int64_t x, std::int64_t y) {
     return static_cast<double>(x) * static_cast<double>(y);
   };
@@ -204,11 +208,11 @@ DeviceTimes expected_term_times(const DeviceShape& shape) {
   const double products = microseconds(
       quickest(ways_of(kernels, {shape.m, shape.n, shape.k, shape.entries}, shape.schedule.slices_a)));
   const double slices_bytes = 4.0 + 2.0 * shape.schedule.slices_a;
-  const double split = 2 * launch + operands * slices_bytes / (split_rate * bytes_of_copy);
-  const double others = 4 * launch;  // choice, a second rung's split and products, the plain product
+  const double split = split_start + operands * slices_bytes / (split_rate * bytes_of_copy);
   const double native = std::max(2 * result * static_cast<double>(shape.k) / native_products,
                                  4 * (operands + result) / bytes_of_copy);
-  return {split + launch + throttled * products + others, launch + native};
+  const double slower = 1 + throttled * std::min(1.0, products / long_product);
+  return {split + slower * products + others, launch + native};
 }
 
 }  // namespace kintsugi::core::cuda
