@@ -71,15 +71,15 @@ int significant_bits(OperandType type, bool exact) {
 // Bits of the integers that a checked ladder's rungs keep of every vector: enough that a product alone loses no more
 // than the contract of its type (k = 1) or the tolerance allows, and ten and twenty-eight more for rows and columns of
 // wide ranges, where entries that no rung shows are left for the superaccumulator. Exact results have a rung of fifteen
-// more too, a modulus beside that of ten: of 32 entries that the latter leaves open it leaves one. On devices a stream cannot skip
-// products, so that there is one rung, and entries that it leaves are dear.
+// more too, a modulus beside that of ten: of 32 entries that the latter leaves open it leaves one. On devices a stream
+// cannot skip products, so that there is one rung, which leaves few: entries summed one by one are dear.
 std::vector<int> checked_bits(const Plan& plan) {
   const bool exact = plan.contract.coefficient == 0;
   int bits = significant_bits(plan.problem.type, exact) + 2;
   if (plan.contract.coefficient > 0 && !plan.contract.is_of_type())
     bits = std::min(bits, 2 - std::ilogb(plan.contract.coefficient));
   bits = std::max(bits, 2);
-  if (plan.engine->device() != nullptr) return {bits + 10};
+  if (plan.engine->device() != nullptr) return {bits + (exact ? 15 : 10)};
   if (exact) return {bits, bits + 10, bits + 15, bits + 28};
   return {bits, bits + 10, bits + 28};
 }
