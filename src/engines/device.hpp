@@ -215,9 +215,11 @@ struct DeviceFusedProduct {
   std::int64_t entries = 1;
 };
 
+// A product of FP32 by fused steps, or by residues of complex entries.
 struct DeviceShape {
   const Schedule& schedule;
   FormatId format;
+  bool complex;
   std::int64_t m;
   std::int64_t n;
   std::int64_t k;
@@ -226,8 +228,8 @@ struct DeviceShape {
 
 // In microseconds.
 struct DeviceTimes {
-  double fused;   // with splits, ranges and choices
-  double native;  // at least
+  double emulated;  // with splits, ranges and choices
+  double native;    // at least
 };
 // engines/device_error_free.hpp.
 struct DeviceSuccessiveSplit;

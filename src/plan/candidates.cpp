@@ -187,6 +187,13 @@ std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumul
   return ladder;
 }
 
+std::optional<Rung> proved_entries(const Plan& plan, const std::string& accumulator) {
+  const auto rung = offered(plan, *find_scheme("ozaki2"), accumulator);
+  if (!rung || !rung->program.multiplies_entries()) return std::nullopt;
+  const auto proof = prove(*rung, plan.contract, plan.problem.type, plan.problem.products());
+  return proof ? std::optional(proof->rung) : std::nullopt;
+}
+
 std::vector<Rung> checked_emulations(const Plan& plan, const std::string& accumulator) {
   std::vector<Rung> ladder;
   for (const int bits : checked_bits(plan)) {

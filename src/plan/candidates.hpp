@@ -34,6 +34,9 @@ std::optional<Rung> offered(const Plan& plan, const Scheme& scheme, const std::s
 std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumulator, bool all,
                                     bool native_follows);
 
+// Complex products by residues of entries, where they are proved to meet the contract.
+std::optional<Rung> proved_entries(const Plan& plan, const std::string& accumulator);
+
 // Residues, checked entry by entry, and the superaccumulator: for any span.
 std::vector<Rung> checked_emulations(const Plan& plan, const std::string& accumulator);
 

@@ -163,9 +163,11 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
 }
 
 // Of emulations that cost the same the widest, and of those alone that a device computes in one step where there are any:
-// its kernels leave at once where the entry is on another rung. A stream cannot skip the vendor's products, so that of
-// these there is one rung, the first, in blocks that the engine likes; it runs always.
+// its kernels leave at once where the entry is on another rung. A stream cannot skip other products, so that of these there
+// is one rung, the first, in blocks that the engine likes; it runs always. Complex operands are split as entries into
+// residues, and for other formats element by element, which takes longer than all products.
 std::vector<Rung> device_emulations(const Plan& plan, const std::string& accumulator) {
+  if (const auto by_entries = proved_entries(plan, accumulator)) return {*by_entries};
   std::vector<Rung> fused;
   std::vector<Rung> others;
   for (const Rung& rung : proved_emulations(plan, accumulator, true, true)) {
@@ -185,13 +187,15 @@ constexpr double short_product = 100;
 // The ladder where emulation is expected to be quicker than the native product by more than measurements differ, or
 // else none. Where a device was never measured it is not.
 std::vector<Rung> quicker_emulations(const Plan& plan, std::vector<Rung> ladder) {
-  if (ladder.empty() || !is_fused(plan, ladder.front())) return {};
+  if (ladder.empty()) return {};
   const Problem& problem = plan.problem;
   const Program& program = ladder.front().program;
-  const auto times = plan.engine->device()->expected_times(
-      {program.schedule, program.format().id, problem.m, problem.n, problem.k, problem.batch_count});
-  if (!times || times->fused >= 0.95 * times->native) return {};
-  if (times->fused < short_product) ladder.resize(1);
+  if (!is_fused(plan, ladder.front()) && !program.multiplies_entries()) return {};
+  const auto times =
+      plan.engine->device()->expected_times({program.schedule, program.format().id, problem.complex,
+                                             problem.m, problem.n, problem.k, problem.batch_count});
+  if (!times || times->emulated >= 0.95 * times->native) return {};
+  if (times->emulated < short_product) ladder.resize(1);
   return ladder;
 }
 

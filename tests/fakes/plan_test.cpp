@@ -50,8 +50,10 @@ TEST_F(DevicePlan, AutoAndNativeAreTheVendorsProduct) {
 // What was measured on this device decides.
 TEST_F(DevicePlan, AutoEmulatesWhereThatIsQuicker) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
-  const auto planned_for = [&](std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
+  const auto planned_for = [&](std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch,
+                               kintsugi_type type = KINTSUGI_F32) {
     Call call(m, n, k, stream_);
+    call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = type;
     call.problem.batch_count = batch;
     call.problem.stride_a = m * k;
     call.problem.stride_b = k * n;
@@ -64,6 +66,8 @@ TEST_F(DevicePlan, AutoEmulatesWhereThatIsQuicker) {
   EXPECT_EQ(planned_for(1024, 1024, 1024, 1), (Names{"fp16x3-wide", "native"})) << "launches count";
   EXPECT_EQ(planned_for(4096, 4096, 4096, 1), (Names{"fp16x3-wide", "bf16x6", "native"}));
   EXPECT_EQ(planned_for(512, 512, 512, 64), (Names{"fp16x3-wide", "bf16x6", "native"}));
+  EXPECT_EQ(planned_for(1024, 1024, 1024, 1, KINTSUGI_C32), Names{"native"});
+  EXPECT_EQ(planned_for(4096, 4096, 4096, 1, KINTSUGI_C32), (Names{"ozaki2", "native"}));
 }
 
 // The widest windows of programs that cost the same, and the plain product for what is beyond them.
@@ -107,8 +111,13 @@ TEST_F(DevicePlan, ComplexProductsAreOneEmbeddingUnlessOfResidues) {
   call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_C32;
   call.options.policy = "emulate";
   const json plan = planned(call);
-  EXPECT_EQ(schemes(plan), (Names{"fp16x3-wide:block=1024", "native"}));
+  EXPECT_EQ(schemes(plan), (Names{"ozaki2", "native"}));
   EXPECT_EQ(plan.at("problem").at("type"), "c32");
+  Call embedded(64, 64, 4096, stream_);
+  embedded.problem.type_a = embedded.problem.type_b = embedded.problem.type_c = embedded.problem.type_scalar =
+      KINTSUGI_C32;
+  embedded.options.scheme = "fp16x3";
+  EXPECT_EQ(schemes(planned(embedded)), Names{"fp16x3"});
   Call residues(64, 64, 64, stream_);
   residues.problem.type_a = residues.problem.type_b = residues.problem.type_c = residues.problem.type_scalar =
       KINTSUGI_C64;

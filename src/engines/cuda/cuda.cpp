@@ -152,7 +152,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
   std::size_t fused_scratch_bytes() const override { return term_scratch_bytes(); }
   std::optional<DeviceTimes> expected_times(const DeviceShape& shape) const override {
     if (!describe_device(0).name.ends_with("H200")) return std::nullopt;
-    return expected_term_times(shape);
+    return shape.complex ? expected_entry_times(shape) : expected_term_times(shape);
   }
 
   void prepare() const override {

@@ -58,4 +58,22 @@ void multiply_byte_slices(const Queue& queue, const Schedule& schedule, const Sl
          queue, tensor_map(a, 1, tile.copied_rows()), tensor_map(b, 1, tile.copied_columns()), products);
 }
 
+DeviceTimes expected_entry_times(const DeviceShape& shape) {
+  constexpr double native_products = 52e6;  // multiplications and additions in a microsecond, of FP32 at best
+  constexpr double call = 600;              // microseconds: launches, and what small products do not fill
+  constexpr double entry =
+      65e-6 / 35;  // ranges, split and recombination of a slice, of either operand and of C
+  const auto product_of = [](std::int64_t x, std::int64_t y) {
+    return static_cast<double>(x) * static_cast<double>(y);
+  };
+  const double result = product_of(shape.m, shape.n);
+  const double elements = product_of(shape.m, shape.k) + product_of(shape.k, shape.n) + result;
+  const int groups = shape.schedule.groups;
+  const double products =
+      choose_byte_tile({shape.m, shape.n, shape.k, groups, groups}, clusters_of_device()).microseconds;
+  const auto entries = static_cast<double>(shape.entries);
+  return {call + entries * (products + entry * groups * elements),
+          entries * 8 * result * static_cast<double>(shape.k) / native_products};
+}
+
 }  // namespace kintsugi::core::cuda

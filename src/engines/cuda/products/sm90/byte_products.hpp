@@ -15,6 +15,9 @@ void multiply_byte_slices(const Queue& queue, const Schedule& schedule, const Sl
 void multiply_byte_slices(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                           const Accumulators& sums, const ByteChoice& choice);
 
+// Of residues of complex entries, as measured on an H200 (docs/results/LOG.md).
+DeviceTimes expected_entry_times(const DeviceShape& shape);
+
 ByteShape byte_shape(const Schedule& schedule, const Slices& a, const Accumulators& sums);
 
 }  // namespace kintsugi::core::cuda

@@ -74,6 +74,7 @@ struct ByteShape {
 struct ByteChoice {
   std::size_t tile = 0;
   Walk walk;
+  float microseconds = 0;
 };
 
 constexpr Walk byte_walk(const ByteTile& tile, const ByteShape& shape, std::int32_t clusters) {
@@ -86,7 +87,6 @@ constexpr Walk byte_walk(const ByteTile& tile, const ByteShape& shape, std::int3
 
 constexpr ByteChoice choose_byte_tile(const ByteShape& shape, std::int32_t clusters) {
   ByteChoice best;
-  float least = 0;
   for (std::size_t i = 0; i < byte_tiles.size(); ++i) {
     const ByteTile& tile = byte_tiles[i];
     const Walk walk = byte_walk(tile, shape, clusters);
@@ -94,9 +94,7 @@ constexpr ByteChoice choose_byte_tile(const ByteShape& shape, std::int32_t clust
     const float blocks =
         static_cast<float>(walk.blocks) * static_cast<float>(shape.terms) / static_cast<float>(shape.groups);
     const float time = static_cast<float>(waves) * (blocks * tile.block_time + tile.tile_time);
-    if (i > 0 && time >= least) continue;
-    best = {i, walk};
-    least = time;
+    if (i == 0 || time < best.microseconds) best = {i, walk, time};
   }
   return best;
 }
