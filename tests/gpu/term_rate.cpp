@@ -188,10 +188,8 @@ int main(int count, char** arguments) {
     }
   }
   if (sizes.empty()) {
-    for (const std::int64_t n : {4096, 8192, 16384}) {
-      for (const std::int64_t m : {16, 32, 64, 128}) sizes.push_back({m, n, n});
-    }
-    for (const std::int64_t n : {256, 512, 768, 1024, 1536, 2048}) sizes.push_back({n, n, n});
+    for (const std::int64_t m : {16, 64, 128}) sizes.push_back({m, 8192, 8192});
+    for (const std::int64_t n : {512, 1024, 2048}) sizes.push_back({n, n, n});
     sizes.push_back({512, 512, 512, 64});
   }
   const std::string reason = find_engine("cuda")->unavailable_reason();
