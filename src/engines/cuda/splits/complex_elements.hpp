@@ -24,7 +24,7 @@ constexpr ComplexByteModulus complex_byte_modulus(int modulus, int root) {
     power = 256 * power % modulus;
   }
   constexpr int most = 2 * 12 * 128 * 128;  // of two sums of twelve products
-  result.of.offset = (most / modulus + 2) * modulus + modulus - 128;
+  result.of.offset = residue_offset(modulus, most);
   return result;
 }
 
