@@ -163,7 +163,7 @@ TEST(SmallTiles, ShortSidesAreTheirColumns) {
     EXPECT_TRUE(choice.swapped);
     EXPECT_NEAR(choice.microseconds, measured, 0.15 * measured);
   }
-  EXPECT_EQ(small_tiles[best(128, 8192, 8192).tile].columns, 128);
+  EXPECT_EQ(small_tiles[best(128, 8192, 8192).tile].columns, 64);
   EXPECT_EQ(small_tiles[best(512, 512, 512).tile].columns, 32);
 }
 

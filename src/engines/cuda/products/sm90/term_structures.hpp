@@ -37,6 +37,6 @@ inline constexpr std::array six_term_tiles{TermTile{128, {3, 2, 2}, false, 1.82F
 
 // For two slices of fp16.
 inline constexpr std::array small_tiles{SmallTile{32, 0.29F, 0.3F}, SmallTile{64, 0.37F, 0.36F},
-                                        SmallTile{128, 0.62F, 0.64F}};
+                                        SmallTile{128, 0.75F, 0.75F}};
 
 }  // namespace kintsugi::core::cuda
