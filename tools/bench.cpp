@@ -104,8 +104,8 @@ void print_ceilings(const Json& ceilings) {
 
 void print_text(const Bench& bench, const Json& result) {
   const Json& rows = result.at("rows");
-  fmt::print("{}, {}, seed {}; threads: {}, rounds: {}\n", type_text(bench.type), bench.distribution,
-             bench.seed, bench.threads, bench.repeat);
+  fmt::print("{}, {}, seed {}; threads: {}, rounds: {}\n", entry_text(bench), bench.distribution, bench.seed,
+             bench.threads, bench.repeat);
   if (bench.batch > 1)
     fmt::print("batch: {} products in one call, their operands behind each other\n", bench.batch);
   if (bench.prepare != "none")
@@ -151,8 +151,9 @@ std::string footer() {
          "coefficient, exact bit for bit, schemes against their a-priori bound. One that is beyond ends the "
          "program\n"
          "with status 1, and nothing of its shape is timed. Then all run in turns. Rates are 2 m n k a "
-         "product over\n"
-         "the quickest time, in workspace that was allocated before. kintsugi report draws the results.\n"
+         "product (8 of\n"
+         "complex entries) over the quickest time, in workspace that was allocated before. kintsugi report "
+         "draws the results.\n"
          "\n"
          "  kintsugi bench fp16x3 fp16x3-wide --memory device --shapes 1024,4096,8192 --baselines "
          "native,tf32,fp16\n"
@@ -191,8 +192,10 @@ void add_options(CLI::App& command, BenchRequest& request) {
                   "Operand that is split before and not timed, but for native and plain loops: a, b or none")
       ->check(CLI::IsMember({"none", "a", "b"}))
       ->capture_default_str();
-  command.add_option("--type", request.type, "Type of the operands, fp32 or fp64")
-      ->check(CLI::IsMember({"fp32", "fp64"}))
+  command
+      .add_option("--type", request.type,
+                  "Type of the operands: fp32, fp64, c32 or c64, complex with parts of these")
+      ->check(CLI::IsMember({"fp32", "fp64", "c32", "c64"}))
       ->capture_default_str();
   command.add_option("--distribution", request.distribution, "Of `kintsugi generate --help`")
       ->capture_default_str();

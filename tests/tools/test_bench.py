@@ -45,6 +45,16 @@ def test_rows_and_schema(program):
     assert "OpenBLAS" in rows[3]["engine_details"], "the native product's kernels"
 
 
+@pytest.mark.parametrize("type_name,candidates", [("c32", "fp16x3,ozaki2,exact"), ("c64", "ozaki2:moduli=18,exact,fp64")])
+def test_complex_entries_are_judged_by_parts(rows, type_name, candidates):
+    found = rows(candidates, "--type", type_name, "--batch", "2", *TINY)
+    assert [row["name"] for row in found] == [*candidates.split(","), "native"]
+    for row in found:
+        assert row["problem"]["type"] == type_name
+        assert row["check"]["entries_total"] == row["check"]["entries_checked"] == 2 * 2 * 8 * 12
+        assert row["rate"] == pytest.approx(2 * 8 * 8 * 12 * 16 / row["time"]["minimum"])
+
+
 def test_numbers_belong_together(rows):
     for row in rows("fp16x3", "int8x6", "--baselines", "native,float128", *TINY):
         time = row["time"]
@@ -237,6 +247,7 @@ def test_a_wrong_product_of_a_batch_is_seen(program):
         (["fp16", "--engine", "abacus"], 'fp16: there is no engine "abacus"'),
         (["fp16", "--workspace-limit", "all"], "--workspace-limit: "),
         (["fp16", "--repeat", "0"], "--repeat: "),
+        (["exact", "--type", "c64", "--baselines", "mpfr:113"], "--baselines: mpfr:113 is a loop over real entries"),
         (["fp16", "--batch", "0"], "--batch: "),
         (["fp16", "--batch", "1000000", "--shapes", "99999x1x999"], "--batch: 99999000000 x 999 entries of "),
         (["fp16", "--prepare", "c"], "--prepare: "),

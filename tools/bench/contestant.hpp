@@ -12,25 +12,31 @@
 namespace kintsugi::tools {
 
 // Operands of a batch of products of one shape and type, row-major and behind each other, and C, which all contestants
-// write to in their turn.
+// write to in their turn. Views are of reals: the parts of a complex A or C stand beside each other, and B is what the parts
+// of A are multiplied by to give those of C (base/embedding.hpp), a copy.
 template <class T>
 struct BenchMatrices {
   BenchMatrices(const Bench& bench, const Shape& shape);
 
   Shape shape;
   std::int64_t batch;
+  std::int64_t parts;
   std::vector<T> a, b, c;
 
-  // Of a product of the batch.
+  // Of a product of the batch. Where entries are complex, a view of B is good until one of another product is asked for.
   core::MatrixView<const T> view_a(std::int64_t product) const {
-    return {a.data() + product * shape.m * shape.k, shape.m, shape.k, shape.k, 1};
+    const std::int64_t columns = parts * shape.k;
+    return {a.data() + product * shape.m * columns, shape.m, columns, columns, 1};
   }
-  core::MatrixView<const T> view_b(std::int64_t product) const {
-    return {b.data() + product * shape.k * shape.n, shape.k, shape.n, shape.n, 1};
-  }
+  core::MatrixView<const T> view_b(std::int64_t product) const;
   core::MatrixView<T> view_c(std::int64_t product) {
-    return {c.data() + product * shape.m * shape.n, shape.m, shape.n, shape.n, 1};
+    const std::int64_t columns = parts * shape.n;
+    return {c.data() + product * shape.m * columns, shape.m, columns, columns, 1};
   }
+
+ private:
+  mutable std::vector<T> embedded_;
+  mutable std::int64_t embedded_product_ = -1;
 };
 
 // What a round says of one run.
@@ -56,6 +62,8 @@ class Contestant {
   // Of a product of the run before: whether it kept what is promised.
   virtual Verdict judge(std::int64_t product, const lab::ErrorReport& errors,
                         const std::vector<lab::EntryError>& entries) const = 0;
+  // Of slices for each product of real matrices, four of which are a complex one; after a run.
+  virtual double products_each() const { return 0; }
   // Its members of a row, from scheme to prepared (docs/schema/bench.schema.json), after a run.
   virtual Json facts() const = 0;
 };

@@ -21,6 +21,10 @@ Plan plan_for(kintsugi_handle handle, const Bench& bench, const std::string& nam
   require("--engine", kintsugi_set(handle, "engine", bench.engine.c_str()));
   require("--workspace-limit", kintsugi_set(handle, "workspace_limit", bench.workspace_limit.c_str()));
   kintsugi_problem problem = row_major_problem(shape, bench.type);
+  if (bench.complex) {
+    problem.type_a = problem.type_b = problem.type_c = problem.type_scalar =
+        bench.type == Type::float32 ? KINTSUGI_C32 : KINTSUGI_C64;
+  }
   problem.memory = bench.on_device ? KINTSUGI_DEVICE : KINTSUGI_HOST;
   problem.batch_count = bench.batch;
   if (bench.batch > 1) {
@@ -98,13 +102,13 @@ Prepared LibraryProduct<T>::prepare(const T* a, const T* b) const {
 template <class T>
 void LibraryProduct<T>::execute(const T* a, const T* b, T* c, std::byte* workspace,
                                 const Prepared& prepared) const {
-  const T one = 1;
-  const T zero = 0;
+  constexpr T one[2] = {1, 0};  // complex ones have two parts
+  constexpr T zero[2] = {0, 0};
   kintsugi_operands data = KINTSUGI_OPERANDS_INIT;
-  data.alpha = &one;
+  data.alpha = one;
   data.a = a;
   data.b = b;
-  data.beta = &zero;
+  data.beta = zero;
   data.c = c;
   if (prepared_side_) (*prepared_side_ == KINTSUGI_A ? data.prepared_a : data.prepared_b) = prepared.get();
   data.workspace = workspace_bytes_ > 0 ? workspace : nullptr;
@@ -132,17 +136,30 @@ Verdict LibraryProduct<T>::judge(std::int64_t product, const lab::ErrorReport& e
 }
 
 template <class T>
+Json LibraryProduct<T>::program_that_ran() const {
+  const Json ran = rung_that_ran(report_of(handle_.get()));
+  const Json plan = describe(plan_);
+  for (const Json& rung : plan.at("rungs")) {
+    if (rung.at("scheme") == ran.at("scheme") && rung.contains("program")) return rung.at("program");
+  }
+  return nullptr;
+}
+
+template <class T>
+double LibraryProduct<T>::products_each() const {
+  const Json program = program_that_ran();
+  if (program.is_null()) return 0;
+  const bool of_entries = !program.at("split_a").value("complex_basis", Json()).is_null();
+  return program.at("products").get<double>() / (of_entries ? 4 : 1);
+}
+
+template <class T>
 Json LibraryProduct<T>::facts() const {
   const Json plan = describe(plan_);
-  const Json report = report_of(handle_.get());
-  const Json ran = rung_that_ran(report);
-  Json products = nullptr;
-  Json format = nullptr;
-  for (const Json& rung : plan.at("rungs")) {
-    if (rung.at("scheme") != ran.at("scheme") || !rung.contains("program")) continue;
-    products = rung.at("program").at("products");
-    format = rung.at("program").at("split_a").at("format");
-  }
+  const Json ran = rung_that_ran(report_of(handle_.get()));
+  const Json program = program_that_ran();
+  const Json products = program.is_null() ? Json() : program.at("products");
+  const Json format = program.is_null() ? Json() : program.at("split_a").at("format");
   return {{"scheme", ran.at("scheme")},
           {"engine", plan.at("engine")},
           {"engine_details", details_of(plan.at("engine"))},

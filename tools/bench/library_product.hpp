@@ -20,6 +20,7 @@ class LibraryProduct : public Contestant {
   Shape shape() const override { return matrices_.shape; }
   Verdict judge(std::int64_t product, const lab::ErrorReport& errors,
                 const std::vector<lab::EntryError>& entries) const override;
+  double products_each() const override;
   Json facts() const override;
 
  protected:
@@ -34,6 +35,9 @@ class LibraryProduct : public Contestant {
   void execute(const T* a, const T* b, T* c, std::byte* workspace, const Prepared& prepared) const;
 
  private:
+  // The program of the rung that ran; null: the native product's.
+  Json program_that_ran() const;
+
   std::string name_;
   BenchMatrices<T>& matrices_;
   Handle handle_;

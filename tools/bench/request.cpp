@@ -97,7 +97,8 @@ Bench make_bench(const BenchRequest& request) {
   bench.shapes = parse_shapes(request.shapes);
   bench.batch = request.batch;
   bench.prepare = request.prepare;
-  bench.type = request.type == "fp32" ? Type::float32 : Type::float64;
+  bench.type = request.type.ends_with("32") ? Type::float32 : Type::float64;
+  bench.complex = request.type.starts_with("c");
   bench.distribution = parse_distribution(request.distribution);
   bench.seed = parse_seed("--seed", request.seed);
   bench.on_device = request.memory == "device";
@@ -106,7 +107,16 @@ Bench make_bench(const BenchRequest& request) {
   bench.threads = request.threads > 0 ? request.threads : machine().threads;
   bench.repeat = request.repeat;
   bench.baseline_size = request.baseline_size;
+  for (const auto& name : bench.baselines) {
+    if (bench.complex && is_plain_loop(name))
+      fail("--baselines", "{} is a loop over real entries, and --type is {}", name, request.type);
+  }
   return bench;
+}
+
+std::string entry_text(const Bench& bench) {
+  if (!bench.complex) return type_text(bench.type);
+  return bench.type == Type::float32 ? "c32" : "c64";
 }
 
 Json settings_of(const Bench& bench) {
@@ -117,7 +127,7 @@ Json settings_of(const Bench& bench) {
           {"shapes", shapes},
           {"batch", bench.batch},
           {"prepare", bench.prepare},
-          {"type", type_text(bench.type)},
+          {"type", entry_text(bench)},
           {"distribution", bench.distribution},
           {"seed", bench.seed},
           {"memory", bench.on_device ? "device" : "host"},

@@ -36,7 +36,8 @@ struct Bench {
   std::vector<Shape> shapes;
   std::int64_t batch = 1;        // products of a shape in one call, operands behind each other
   std::string prepare = "none";  // or a, b: the operand that is split before
-  Type type = Type::float32;
+  Type type = Type::float32;     // of the parts of complex entries
+  bool complex = false;
   std::string distribution;
   std::uint64_t seed = 0;
   bool on_device = false;  // operands are in device memory
@@ -45,10 +46,15 @@ struct Bench {
   int threads = 0;
   int repeat = 0;
   std::int64_t baseline_size = 0;  // plain loops compute so many rows and columns of C at most
+
+  std::int64_t parts() const { return complex ? 2 : 1; }
 };
 // Fails, naming the flag, for what is not known.
 Bench make_bench(const BenchRequest& request);
 Json settings_of(const Bench& bench);
+
+// fp32, fp64, c32 or c64.
+std::string entry_text(const Bench& bench);
 
 // fp32, fp64, exact or a tolerance; else the word names a scheme.
 bool is_contract(const std::string& candidate);

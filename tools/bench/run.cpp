@@ -60,6 +60,7 @@ std::vector<double> sorted(std::vector<double> values) {
 struct Timed {
   std::unique_ptr<Contestant> contestant;
   std::int64_t batch = 1;
+  std::int64_t parts = 1;
   bool baseline = false;
   bool on_device = false;  // events count, not the host's clock
   Json check = nullptr;
@@ -85,10 +86,10 @@ struct Timed {
     return least > 0 ? std::optional(least)
                      : std::nullopt;  // a clock of coarse ticks says nothing of short runs
   }
-  // Two for each product of elements.
+  // Two for each product of elements, eight of complex ones.
   double operations() const {
     const auto [m, n, k] = contestant->shape();
-    return 2 * static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n) *
+    return 2 * static_cast<double>(parts * parts * batch) * static_cast<double>(m) * static_cast<double>(n) *
            static_cast<double>(k);
   }
   double rate() const { return operations() / seconds(); }
@@ -186,11 +187,12 @@ BenchShape<T>::BenchShape(const Bench& bench, const Shape& shape, const BenchDev
 template <class T>
 void BenchShape<T>::add(const std::string& name, bool baseline) {
   if (is_plain_loop(name)) {
-    all_.push_back({plain_loop<T>(bench_, name, matrices_), bench_.batch, baseline});
+    all_.push_back({plain_loop<T>(bench_, name, matrices_), bench_.batch, 1, baseline});
   } else if (operands_ == nullptr) {
-    all_.push_back({host_product<T>(bench_, name, matrices_), bench_.batch, baseline});
+    all_.push_back({host_product<T>(bench_, name, matrices_), bench_.batch, bench_.parts(), baseline});
   } else {
-    all_.push_back({device_product<T>(bench_, name, matrices_, *operands_), bench_.batch, baseline, true});
+    all_.push_back({device_product<T>(bench_, name, matrices_, *operands_), bench_.batch, bench_.parts(),
+                    baseline, true});
   }
 }
 
@@ -213,9 +215,10 @@ const lab::ExactReference<T>& BenchShape<T>::reference(const Shape& computed, st
     options.max_entries = entries_to_check / std::min(bench_.batch, products_to_check);
     options.seed = sample_seed;
     lab::Product<T> operands;
-    operands.a = matrices_.view_a(product).block(0, 0, computed.m, computed.k);
-    operands.b = matrices_.view_b(product).block(0, 0, computed.k, computed.n);
-    reference = std::make_unique<lab::ExactReference<T>>(operands, computed.m, computed.n, options);
+    const std::int64_t parts = bench_.parts();
+    operands.a = matrices_.view_a(product).block(0, 0, computed.m, parts * computed.k);
+    operands.b = matrices_.view_b(product).block(0, 0, parts * computed.k, parts * computed.n);
+    reference = std::make_unique<lab::ExactReference<T>>(operands, computed.m, parts * computed.n, options);
   }
   return *reference;
 }
@@ -223,7 +226,7 @@ const lab::ExactReference<T>& BenchShape<T>::reference(const Shape& computed, st
 template <class T>
 Check BenchShape<T>::check_product(const Contestant& contestant, std::int64_t product) {
   const Shape computed = contestant.shape();
-  const auto c = matrices_.view_c(product).block(0, 0, computed.m, computed.n);
+  const auto c = matrices_.view_c(product).block(0, 0, computed.m, bench_.parts() * computed.n);
   std::vector<lab::EntryError> entries;
   const lab::ErrorReport errors =
       reference(computed, product)
@@ -262,11 +265,10 @@ Json BenchShape<T>::row_of(const Timed& timed) const {
   const Contestant& contestant = *timed.contestant;
   const auto [m, n, k] = matrices_.shape;
   const Shape computed = contestant.shape();
-  Json row{
-      {"problem", {{"m", m}, {"n", n}, {"k", k}, {"type", type_text(bench_.type)}, {"batch", bench_.batch}}},
-      {"distribution", bench_.distribution},
-      {"name", contestant.name()},
-      {"kind", timed.baseline ? "baseline" : "candidate"}};
+  Json row{{"problem", {{"m", m}, {"n", n}, {"k", k}, {"type", entry_text(bench_)}, {"batch", bench_.batch}}},
+           {"distribution", bench_.distribution},
+           {"name", contestant.name()},
+           {"kind", timed.baseline ? "baseline" : "candidate"}};
   row.update(contestant.facts());
   row["threads"] = bench_.threads;
   row["computed"] = {{"m", computed.m}, {"n", computed.n}};
@@ -282,12 +284,12 @@ Json BenchShape<T>::row_of(const Timed& timed) const {
 template <class T>
 void BenchShape<T>::add_use(Json& row, const Timed& timed) const {
   const Shape shape = timed.contestant->shape();
-  const auto entries =
-      static_cast<double>(bench_.batch * (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n));
+  const auto entries = static_cast<double>(bench_.parts() * bench_.batch *
+                                           (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n));
   row["bandwidth"] = entries * sizeof(T) / timed.seconds();
   const double ceiling =
       timed.on_device && row.at("format").is_string() ? device_->ceiling(row.at("format")) : 0;
-  row["of_ceiling"] = ceiling > 0 ? Json(row.at("products").get<double>() * timed.rate() / ceiling) : Json();
+  row["of_ceiling"] = ceiling > 0 ? Json(timed.contestant->products_each() * timed.rate() / ceiling) : Json();
   row.update(state_document(timed.rounds.back().state));
 }
 
@@ -329,8 +331,34 @@ std::vector<Json> shape_rows(const Bench& bench, const Shape& shape, const Bench
 
 template <class T>
 BenchMatrices<T>::BenchMatrices(const Bench& bench, const Shape& size)
-    : shape(size), batch(bench.batch), a(generated<T>(bench, lab::Side::a, size.m, size.k)),
-      b(generated<T>(bench, lab::Side::b, size.k, size.n)), c(make_entries<T>(bench, size.m, size.n)) {}
+    : shape(size), batch(bench.batch), parts(bench.parts()),
+      a(generated<T>(bench, lab::Side::a, size.m, parts * size.k)),
+      b(generated<T>(bench, lab::Side::b, size.k, parts * size.n)),
+      c(make_entries<T>(bench, size.m, parts * size.n)) {}
+
+template <class T>
+core::MatrixView<const T> BenchMatrices<T>::view_b(std::int64_t product) const {
+  const std::int64_t columns = parts * shape.n;
+  const T* given = b.data() + product * shape.k * columns;
+  if (parts == 1) return {given, shape.k, columns, columns, 1};
+  if (embedded_product_ != product) {
+    embedded_product_ = product;
+    embedded_.resize(static_cast<std::size_t>(2 * shape.k * columns));
+    for (std::int64_t p = 0; p < shape.k; ++p) {
+      T* straight = embedded_.data() + 2 * p * columns;
+      T* crossed = straight + columns;
+      for (std::int64_t j = 0; j < columns; j += 2) {
+        straight[j] = crossed[j + 1] = given[p * columns + j];
+        straight[j + 1] = given[p * columns + j + 1];
+        crossed[j] = -given[p * columns + j + 1];
+      }
+    }
+  }
+  return {embedded_.data(), 2 * shape.k, columns, columns, 1};
+}
+
+template struct BenchMatrices<float>;
+template struct BenchMatrices<double>;
 
 Json run_bench(const Bench& bench, const std::string& file) {
   if (!file.empty()) check_writable(file);
