@@ -76,16 +76,26 @@ constexpr std::array<std::uint32_t, 2 * Limbs> words_of(const WideInteger<Limbs>
 
 }  // namespace residue_detail
 
-// Of a residue of modulus t that counts for `weight` residues.
+// One modulus: the product of the others, and what makes it 1.
 template <int Limbs>
-constexpr RemainderFactor<Limbs> remainder_factor(const ResidueSystem& system, int t, std::uint32_t weight) {
-  using namespace residue_detail;
-  const auto modulus = static_cast<std::uint64_t>(system.modulus(t));
-  const std::uint64_t multiple = weight * static_cast<std::uint64_t>(inverse_of_part(system, t)) % modulus;
-  WideInteger<Limbs> factor;
-  factor.add_multiple(product_of_moduli<Limbs>(system, t), multiple);
-  return {static_cast<std::uint32_t>((multiple << 32) / modulus), words_of(factor)};
-}
+struct OtherModuli {
+  WideInteger<Limbs> product;
+  std::uint64_t inverse;
+  std::uint64_t modulus;
+
+  constexpr OtherModuli(const ResidueSystem& system, int t)
+      : product(residue_detail::product_of_moduli<Limbs>(system, t)),
+        inverse(static_cast<std::uint64_t>(residue_detail::inverse_of_part(system, t))),
+        modulus(static_cast<std::uint64_t>(system.modulus(t))) {}
+
+  // Of a residue that counts for `weight` residues.
+  constexpr RemainderFactor<Limbs> factor(std::uint32_t weight) const {
+    const std::uint64_t multiple = weight * inverse % modulus;
+    WideInteger<Limbs> whole;
+    whole.add_multiple(product, multiple);
+    return {static_cast<std::uint32_t>((multiple << 32) / modulus), residue_detail::words_of(whole)};
+  }
+};
 
 // Of the first `count` real moduli.
 template <int Limbs>
@@ -94,7 +104,7 @@ constexpr RemainderTable<Limbs> remainder_table(int count) {
   RemainderTable<Limbs> table;
   table.count = count;
   table.product = residue_detail::words_of(residue_detail::product_of_moduli<Limbs>(system, -1));
-  for (int t = 0; t < count; ++t) table.of[t] = remainder_factor<Limbs>(system, t, 1 % moduli[t]);
+  for (int t = 0; t < count; ++t) table.of[t] = OtherModuli<Limbs>(system, t).factor(1 % moduli[t]);
   return table;
 }
 
@@ -102,19 +112,24 @@ constexpr RemainderTable<Limbs> remainder_table(int count) {
 inline constexpr int most_entry_slices = 64;
 constexpr int remainder_limbs(const ComplexBasis& basis) { return (residue_bits(basis) + 3 + 63) / 64; }
 
-// Of part 0 or 1 of an entry, from the sums of all slices of the basis.
+// Of an entry's parts 0 and 1, from the sums of all slices of the basis.
 template <int Limbs>
-constexpr RemainderTable<Limbs, most_entry_slices> part_table(const ComplexBasis& basis, std::int64_t part) {
+constexpr std::array<RemainderTable<Limbs, most_entry_slices>, 2> part_tables(const ComplexBasis& basis) {
   const ResidueSystem system{0, basis};
-  RemainderTable<Limbs, most_entry_slices> table;
-  table.count = basis.slices();
-  table.product = residue_detail::words_of(residue_detail::product_of_moduli<Limbs>(system, -1));
-  for (int t = 0; t < basis.count(); ++t) {
-    const auto weights = basis.part_weights(part, t);
-    for (int s = 0; s < (basis.has_root(t) ? 2 : 3); ++s)
-      table.of[basis.first_slice(t) + s] = remainder_factor<Limbs>(system, t, weights[s]);
+  std::array<RemainderTable<Limbs, most_entry_slices>, 2> tables;
+  for (auto& table : tables) {
+    table.count = basis.slices();
+    table.product = residue_detail::words_of(residue_detail::product_of_moduli<Limbs>(system, -1));
   }
-  return table;
+  for (int t = 0; t < basis.count(); ++t) {
+    const OtherModuli<Limbs> others(system, t);
+    for (std::int64_t part = 0; part < 2; ++part) {
+      const auto weights = basis.part_weights(part, t);
+      for (int s = 0; s < (basis.has_root(t) ? 2 : 3); ++s)
+        tables[part].of[basis.first_slice(t) + s] = others.factor(weights[s]);
+    }
+  }
+  return tables;
 }
 
 // The integer of magnitude below M / 4 with given residues.

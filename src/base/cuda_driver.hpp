@@ -57,8 +57,9 @@ inline constexpr int tensor_map_bf16 = 9;
 inline constexpr int tensor_map_swizzle_128 = 3;
 inline constexpr int tensor_map_promotion_256 = 3;
 
-// From 12.0 on: libraries of kernels that belong to no context.
-inline constexpr int least_driver_version = 12000;
+// From 12.0 on: libraries of kernels that belong to no context; from 12.1 on: more than 4096 bytes of arguments, which checked
+// complex residues have.
+inline constexpr int least_driver_version = 12010;
 
 // name of the member, symbol, arguments
 #define KINTSUGI_CUDA_DRIVER(FUNCTION)                                                                \

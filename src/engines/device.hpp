@@ -282,6 +282,8 @@ class DeviceEngine {
                       DeviceReport* report) const = 0;
   // One or two of them, in one launch where there is a kernel for both or they are small. An operand that serves several
   // entries is split where any of their choices is the rung.
+  // Whether complex entries can be split by that rule of residues and recombined; else their parts are real numbers.
+  virtual bool takes_entries(const SplitRule& rule) const = 0;
   virtual void split(const Queue& queue, std::span<const DeviceSplit> splits,
                      const DeviceCondition& condition) const = 0;
   // sums.rows is a multiple of 16, `rows` of them count. `fit`: of joint groups whose exponent is fitted_exponent.
@@ -295,8 +297,6 @@ class DeviceEngine {
   // may be fitted_exponent, of the tile's choice.
   virtual void recombine_weighted(const Queue& queue, const Accumulators& sums,
                                   std::span<const int> exponents, const DeviceTile& tile) const = 0;
-  // Whether it does so for complex entries of that basis; else their parts have columns of their own.
-  virtual bool recombines(const ComplexBasis& basis) const = 0;
   virtual void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                                   const DeviceTile& tile) const = 0;
   // Products of slices without an error: splits, |B| e of every block of C's columns, needs of A's rows, sums of the

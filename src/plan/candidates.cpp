@@ -122,7 +122,7 @@ double relative_cost(const Engine& engine, const Program& program) {
 Program fitted_program(const Plan& plan, const Scheme& scheme) {
   const Program program = kintsugi::core::fitted_program(scheme, plan.problem);
   const DeviceEngine* device = plan.engine->device();
-  if (device == nullptr || !program.multiplies_entries() || device->recombines(program.split_a.complex_basis))
+  if (device == nullptr || !program.multiplies_entries() || device->takes_entries(program.split_a))
     return program;
   return kintsugi::core::fitted_program(scheme, plan.problem.type, plan.problem.products());
 }

@@ -187,8 +187,8 @@ constexpr double short_product = 100;
 // The ladder where emulation is expected to be quicker than the native product by more than measurements differ, or
 // else none. Where a device was never measured it is not.
 std::vector<Rung> quicker_emulations(const Plan& plan, std::vector<Rung> ladder) {
-  if (ladder.empty()) return {};
   const Problem& problem = plan.problem;
+  if (ladder.empty() || std::min({problem.m, problem.n, problem.k, problem.batch_count}) == 0) return {};
   const Program& program = ladder.front().program;
   if (!is_fused(plan, ladder.front()) && !program.multiplies_entries()) return {};
   const auto times =

@@ -44,10 +44,15 @@ bool is_error_free(const Plan& plan) {
   return plan.rungs.front().program.recombination == Recombination::error_free;
 }
 
-// Of the real product whose columns are parts of entries.
-DeviceTileSize tile_size(const Plan& plan, const Blocking& blocking) {
+// Rows and columns of a tile's sums, `each` for a column of C.
+DeviceTileSize tile_size(const Plan& plan, const Blocking& blocking, std::int64_t each) {
   return {round_up(std::min(blocking.m, plan.engine->device()->tile()), sums_multiple),
-          round_up(plan.problem.parts() * std::min(blocking.n, tile_columns(plan)), sums_multiple)};
+          round_up(each * std::min(blocking.n, tile_columns(plan)), sums_multiple)};
+}
+
+// Of the real product that magnitudes are checked by.
+DeviceTileSize checked_tile_size(const Plan& plan, const Blocking& blocking) {
+  return tile_size(plan, blocking, plan.problem.parts());
 }
 
 BlockPieces block_pieces(const Plan& plan, const Blocking& blocking) {
@@ -57,15 +62,14 @@ BlockPieces block_pieces(const Plan& plan, const Blocking& blocking) {
     return make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors,
                        program.multiplies_entries() ? problem.k : problem.products());
   };
-  const std::int64_t rows = round_up(std::min(blocking.m, plan.engine->device()->tile()), sums_multiple);
-  const std::int64_t columns =
-      round_up(columns_each(plan) * std::min(blocking.n, tile_columns(plan)), sums_multiple);
+  const DeviceTileSize tile = tile_size(plan, blocking, columns_each(plan));
   const std::size_t scratch =
-      plan.engine->device()->scratch_bytes(program.schedule, program.format().id, rows, columns);
+      plan.engine->device()->scratch_bytes(program.schedule, program.format().id, tile.rows, tile.columns);
   return {slices_of(program.split_a, blocking.m), slices_of(program.split_b, columns_each(plan) * blocking.n),
-          make_accumulators(program.sum_type(true), rows, columns, program.schedule.sums()),
-          plan.is_checked() ? std::max(scratch, DeviceChecked::scratch_bytes(plan, tile_size(plan, blocking)))
-                            : scratch};
+          make_accumulators(program.sum_type(true), tile.rows, tile.columns, program.schedule.sums()),
+          plan.is_checked()
+              ? std::max(scratch, DeviceChecked::scratch_bytes(plan, checked_tile_size(plan, blocking)))
+              : scratch};
 }
 
 // One call on its way through the queue.
@@ -153,7 +157,7 @@ class DeviceCall {
     entry.pieces.sums.data = workspace.take(entry.pieces.sums.bytes());
     entry.scratch = workspace.take(entry.pieces.scratch);
     if (plan_.is_checked()) {
-      entry.checked.emplace(plan_, blocking_, tile_size(plan_, blocking_), queue_, entry.a, entry.b,
+      entry.checked.emplace(plan_, blocking_, checked_tile_size(plan_, blocking_), queue_, entry.a, entry.b,
                             DeviceCondition{entry.choice, 0}, workspace);
     }
     return entry;
@@ -173,11 +177,12 @@ class DeviceCall {
     return result;
   }
 
-  // Where a choice is to be made before anything is split. Ranges of a prepared operand are there.
+  // Where a choice is to be made before anything is split, or ranges are not those of what is split. Ranges of a prepared
+  // operand are there.
   void look_at(Entry& entry) const {
     const DeviceRungs choices = rungs();
     entry.looked_at = choices.count > 1 || scalars_.on_device() || choices.exponents[0] < Rung::any_span ||
-                      plan_.is_checked() || sums_exactly(plan_);
+                      plan_.is_checked() || sums_exactly(plan_) || program().multiplies_entries();
     if (!entry.looked_at) return;
     engine_.find_ranges(queue_, entry.prepared_a == nullptr ? entry.a : DeviceSide{},
                         entry.prepared_b == nullptr ? entry.b : DeviceSide{}, scalars_);
@@ -401,7 +406,7 @@ std::size_t device_workspace_bytes(const Plan& plan, const Blocking& blocking) {
   if (is_error_free(plan)) return ranges + device_error_free_bytes(plan, blocking);
   const BlockPieces pieces = block_pieces(plan, blocking);
   return ranges + pieces.a.bytes() + pieces.b.bytes() + pieces.sums.bytes() + aligned_size(pieces.scratch) +
-         (plan.is_checked() ? DeviceChecked::bytes(plan, blocking, tile_size(plan, blocking))
+         (plan.is_checked() ? DeviceChecked::bytes(plan, blocking, checked_tile_size(plan, blocking))
                             : std::size_t{0});
 }
 

@@ -53,8 +53,7 @@ TEST(Remainder, FindsTheIntegerOfEveryNumberOfModuli) {
 template <int Limbs>
 void check_parts(const ComplexBasis& basis) {
   std::mt19937_64 random(basis.slices());
-  const RemainderTable<Limbs, most_entry_slices> tables[2]{part_table<Limbs>(basis, 0),
-                                                           part_table<Limbs>(basis, 1)};
+  const auto tables = part_tables<Limbs>(basis);
   ASSERT_LE(basis.slices(), most_entry_slices);
   for (int draw = 0; draw < 100; ++draw) {
     ExactNumber<Limbs> parts[2];

@@ -327,8 +327,10 @@ Result kernel_set_attribute(int attribute, int value, Kernel kernel, Device) {
 }
 Result launch_kernel(const LaunchConfig* config, Kernel kernel, void**, void**) {
   const auto& [grid, block, shared_bytes, stream, attributes, attribute_count] = *config;
-  note("cuLaunchKernel {} {}x{}x{} threads={} shared={} stream={}", *reinterpret_cast<std::string*>(kernel),
-       grid[0], grid[1], grid[2], block[0] * block[1] * block[2], shared_bytes, stream);
+  const bool overlaps = attribute_count == 1 && attributes[0].id == LaunchAttribute::overlapping().id;
+  note("cuLaunchKernel {} {}x{}x{} threads={} shared={} stream={}{}", *reinterpret_cast<std::string*>(kernel),
+       grid[0], grid[1], grid[2], block[0] * block[1] * block[2], shared_bytes, stream,
+       overlaps ? " overlaps" : "");
   const std::lock_guard lock(state().mutex);
   return is_the_one("FAKE_CUDA_FAIL_LAUNCH", state().launches) ? launch_failed : 0;
 }

@@ -85,6 +85,27 @@ TEST(FakeDriver, FailedLaunchNamesTheKernel) {
   }
 }
 
+TEST(FakeDriver, KernelsThatAwaitOthersMayOverlap) {
+  if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
+  device().prepare();
+  const core::Queue queue{core::QueueKind::cuda, nullptr};
+  const core::cuda::KernelName awaiting{"choose", "choose_rung", core::cuda::awaits_others};
+  const core::cuda::KernelName other{"scale", "scale_f32"};
+  core::cuda::launch(awaiting, {5, 1, 1}, 128, 0, queue, 1);
+  core::cuda::launch(other, {6, 1, 1}, 128, 0, queue, 1);
+  const auto launch_of = [](const std::string& blocks) {
+    for (const std::string& event : events()) {
+      if (event.find(blocks) != std::string::npos) return event;
+    }
+    return std::string();
+  };
+  EXPECT_THAT(launch_of("choose_rung 5x1x1"), testing::EndsWith(" overlaps"));
+  EXPECT_THAT(launch_of("scale_f32 6x1x1"), testing::Not(testing::EndsWith(" overlaps")));
+  const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
+  core::cuda::launch(awaiting, {7, 1, 1}, 128, 0, queue, 1);
+  EXPECT_THAT(launch_of("choose_rung 7x1x1"), testing::Not(testing::EndsWith(" overlaps")));
+}
+
 TEST(FakeDriver, LargeSharedMemoryIsAskedFor) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
   device().prepare();

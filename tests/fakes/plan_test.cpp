@@ -1,6 +1,7 @@
 // Plans of problems in device memory, over the fakes: what is chosen, refused, described and read back.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <thread>
 
 #include "arith/residue.hpp"
 #include "fakes/device_call.hpp"
@@ -70,6 +71,33 @@ TEST_F(DevicePlan, AutoEmulatesWhereThatIsQuicker) {
   EXPECT_EQ(planned_for(4096, 4096, 4096, 1, KINTSUGI_C32), (Names{"ozaki2", "native"}));
 }
 
+// No time can be expected of them, and nothing is there to be computed.
+TEST_F(DevicePlan, EmptyProblemsArePlanned) {
+  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  for (const kintsugi_type type : {KINTSUGI_F32, KINTSUGI_C32, KINTSUGI_F64}) {
+    for (int empty = 0; empty < 4; ++empty) {
+      Call call(512, 512, 4096, stream_);
+      call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = type;
+      kintsugi_problem& problem = call.problem;
+      *std::array{&problem.m, &problem.n, &problem.k, &problem.batch_count}[static_cast<std::size_t>(empty)] =
+          0;
+      EXPECT_EQ(schemes(planned(call)), Names{"native"}) << "type " << type << ", case " << empty;
+    }
+  }
+  Call many(1, 1, 64, stream_);
+  many.problem.batch_count = std::int64_t{1} << 32;
+  EXPECT_EQ(schemes(planned(many)), Names{"native"});
+}
+
+// A thread that has not worked on a device before.
+TEST_F(DevicePlan, ThreadsWithoutAContextCanPlan) {
+  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  std::thread([&] {
+    Call call(1024, 1024, 1024, stream_);
+    EXPECT_EQ(schemes(planned(call)), (Names{"fp16x3-wide", "native"}));
+  }).join();
+}
+
 // The widest windows of programs that cost the same, and the plain product for what is beyond them.
 TEST_F(DevicePlan, EmulateIsALadderOfOwnProductsAndThePlainOne) {
   Call call(64, 64, 4096, stream_);
@@ -128,6 +156,8 @@ TEST_F(DevicePlan, ComplexProductsAreOneEmbeddingUnlessOfResidues) {
   EXPECT_FALSE(basis("ozaki2").is_null());
   EXPECT_FALSE(basis("ozaki2:moduli=25").is_null());
   EXPECT_TRUE(basis("ozaki2:moduli=26").is_null()) << "more than recombination's kernels hold";
+  residues.problem.k = 1;
+  EXPECT_TRUE(basis("ozaki2:moduli=25").is_null()) << "integers of 94 bits are more than splits take";
 }
 
 TEST_F(DevicePlan, DoublesAreTheVendorsUnlessASchemeIsNamed) {

@@ -58,7 +58,7 @@ def keep(folder):
     "change,variables,name,reason",
     [
         (spoil_driver, {}, "NVIDIA driver", "there is no NVIDIA driver ("),
-        (keep, {"FAKE_CUDA_VERSION": "11080"}, "NVIDIA driver", "is made for CUDA 11.8; 12.0 or newer is needed"),
+        (keep, {"FAKE_CUDA_VERSION": "11080"}, "NVIDIA driver", "is made for CUDA 11.8; 12.1 or newer is needed"),
         (take_a_function, {}, "NVIDIA driver", "made for CUDA 13.0, has no function cuKernelSetAttribute"),
         (keep, {"FAKE_CUDA_INIT": "100"}, "GPU", "finds no device to use: CUDA_ERROR_NO_DEVICE"),
         (keep, {"FAKE_CUDA_DEVICES": "0"}, "GPU", "the NVIDIA driver counts no device"),

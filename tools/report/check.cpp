@@ -39,6 +39,8 @@ bool is_boolean_or_null(const Json& value) { return value.is_null() || value.is_
 // fp32 is what is meant where nothing is said.
 bool is_type(const Json& value) { return value.is_null() || value == "fp32" || value == "fp64"; }
 
+bool is_entry_type(const Json& value) { return is_type(value) || value == "c32" || value == "c64"; }
+
 bool is_distribution(const Json& value) {
   if (!is_text(value)) return false;
   try {
@@ -166,7 +168,7 @@ const std::vector<Member>& bench_members() {
       {"/problem/k", "a number from 1 up", is_size},
       {"/problem/batch", "a number from 1 up or null",
        [](const Json& value) { return value.is_null() || is_size(value); }},
-      {"/problem/type", "fp32 or fp64", is_type},
+      {"/problem/type", "fp32, fp64, c32 or c64", is_entry_type},
       {"/distribution", "one of `kintsugi generate --help`", is_distribution},
       {"/name", "a text", is_text},
       {"/scheme", "a text", is_text},

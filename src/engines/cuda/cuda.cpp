@@ -97,7 +97,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
   std::string_view name() const override { return "cuda"; }
   std::string_view summary() const override {
     return "NVIDIA GPUs: splits, recombinations and, on Hopper, most products of slices by kernels of its "
-           "own, "
+           "own; "
            "others and native products by cuBLAS";
   }
   std::int64_t largest_size() const override { return std::int64_t{1} << 40; }
@@ -151,7 +151,10 @@ class CudaEngine final : public Engine, public DeviceEngine {
   }
   std::size_t fused_scratch_bytes() const override { return term_scratch_bytes(); }
   std::optional<DeviceTimes> expected_times(const DeviceShape& shape) const override {
-    if (!describe_device(0).name.ends_with("H200")) return std::nullopt;
+    ensure_context();
+    Device device = 0;
+    check(driver().context_device(&device), "cuCtxGetDevice");
+    if (!describe_device(device).name.ends_with("H200")) return std::nullopt;
     return shape.complex ? expected_entry_times(shape) : expected_term_times(shape);
   }
 
@@ -220,7 +223,9 @@ class CudaEngine final : public Engine, public DeviceEngine {
                           const DeviceTile& tile) const override {
     cuda::recombine_weighted(queue, sums, exponents, tile);
   }
-  bool recombines(const ComplexBasis& basis) const override { return cuda::recombines(basis); }
+  bool takes_entries(const SplitRule& rule) const override {
+    return cuda::splits_entries(rule) && cuda::recombines(rule.complex_basis);
+  }
   void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                           const DeviceTile& tile) const override {
     cuda::recombine_residues(queue, sums, system, tile);

@@ -42,6 +42,27 @@ ptxas info    : Used 32 registers, used 0 barriers
 """
 
 
+def text_with_includes(file):
+    """Of a source file and all of the engine's that it includes, but for what defines await_others()."""
+    files, texts = [file], {}
+    while files:
+        file = files.pop()
+        if file in texts or file.name == "order.cuh":
+            continue
+        texts[file] = file.read_text()
+        files += [SOURCE / "src" / name for name in re.findall(r'#include "(engines/cuda/[^"]+)"', texts[file])]
+    return "".join(texts.values())
+
+
+def test_what_is_launched_early_awaits_others():
+    """A kernel that may be launched before others end has to wait for them, and no other kernel waits in vain."""
+    folder = SOURCE / "src" / "engines" / "cuda"
+    named = "".join(file.read_text() for file in folder.rglob("*.cpp"))
+    early = set(re.findall(r'\{\s*"(\w+)",[^{}]*awaits_others\s*\}', named))
+    waiting = {file.stem for file in folder.rglob("*.cu") if "  await_others();" in text_with_includes(file)}
+    assert len(early) >= 8 and early == waiting
+
+
 def compiled():
     table = script.compiled(BUILD)
     if not table:

@@ -29,8 +29,7 @@ void recombine_checked(const Queue& queue, const Accumulators& sums, const Resid
            block_threads, 0, queue, tile, source, check, open);
   };
   if (complex) {
-    launch_with(ResiduesOfEntries<checked_limbs>{
-        residues, {part_table<checked_limbs>(system.basis, 0), part_table<checked_limbs>(system.basis, 1)}});
+    launch_with(ResiduesOfEntries<checked_limbs>{residues, part_tables<checked_limbs>(system.basis)});
   } else {
     launch_with(ResiduesOfParts<checked_limbs>{residues, remainder_table<checked_limbs>(system.real_count)});
   }

@@ -41,8 +41,7 @@ void launch_residues(const KernelsOfTypes& kernels, const Queue& queue, const Re
   if (system.basis.empty()) {
     launch_with(ResiduesOfParts<Limbs>{sums, remainder_table<Limbs>(system.real_count)});
   } else {
-    launch_with(ResiduesOfEntries<Limbs>{
-        sums, {part_table<Limbs>(system.basis, 0), part_table<Limbs>(system.basis, 1)}});
+    launch_with(ResiduesOfEntries<Limbs>{sums, part_tables<Limbs>(system.basis)});
   }
 }
 

@@ -18,8 +18,8 @@ enum class ElementKind : std::uint8_t {
   tf32,
   quantised,      // rounded rests of f32 in int8
   digits,         // of a grid, in int8
-  residues,       // of integers of at most 62 bits
-  wide_residues,  // of at most 94
+  residues,       // of integers of magnitude up to 2^61
+  wide_residues,  // up to 2^93
 };
 
 // A DeviceSplit without pointers to the host. What has an entry of the batch is that of the launch's first one.

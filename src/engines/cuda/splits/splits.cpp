@@ -354,12 +354,11 @@ void split_entries(const Queue& queue, DeviceSplit split, const DeviceCondition&
       KernelName{"split_entries", "split_entries_double_residues", awaits_others},
       KernelName{"split_entries", "split_entries_double_wide_residues", awaits_others}};
   const DeviceSide& side = split.side;
-  const ElementKind kind = kind_of(*split.rule);
-  if (kind != ElementKind::residues && kind != ElementKind::wide_residues)
+  if (!splits_entries(*split.rule))
     fail(Status::internal, "engine cuda was handed complex entries to split into integers of {} bits",
          split.rule->top_exponent + 1);
-  const std::size_t number =
-      (side.matrix.type == EntryType::c32 ? 0U : 2U) + (kind == ElementKind::wide_residues ? 1U : 0U);
+  const std::size_t number = (side.matrix.type == EntryType::c32 ? 0U : 2U) +
+                             (kind_of(*split.rule) == ElementKind::wide_residues ? 1U : 0U);
   if (!split.ranges_known)
     launch_ranges(queue, side, {{}, 0, nullptr, side.entries}, {nullptr, false, side.matrix.type});
   split.ranges_known = true;
@@ -399,6 +398,11 @@ void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const 
                         choice,
                         report};
   launch(kernel, {std::max(a.entries, b.entries)}, choice_threads, 0, queue, task);
+}
+
+bool splits_entries(const SplitRule& rule) {
+  const ElementKind kind = kind_of(rule);
+  return kind == ElementKind::residues || kind == ElementKind::wide_residues;
 }
 
 void split(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceCondition& condition) {

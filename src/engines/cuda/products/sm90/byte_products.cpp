@@ -60,7 +60,7 @@ void multiply_byte_slices(const Queue& queue, const Schedule& schedule, const Sl
 
 DeviceTimes expected_entry_times(const DeviceShape& shape) {
   constexpr double native_products = 52e6;  // multiplications and additions in a microsecond, of FP32 at best
-  constexpr double call = 600;              // microseconds: launches, and what small products do not fill
+  constexpr double launches = 600;          // microseconds, and what small products do not fill
   constexpr double entry =
       65e-6 / 35;  // ranges, split and recombination of a slice, of either operand and of C
   const auto product_of = [](std::int64_t x, std::int64_t y) {
@@ -72,7 +72,7 @@ DeviceTimes expected_entry_times(const DeviceShape& shape) {
   const double products =
       choose_byte_tile({shape.m, shape.n, shape.k, groups, groups}, clusters_of_device()).microseconds;
   const auto entries = static_cast<double>(shape.entries);
-  return {call + entries * (products + entry * groups * elements),
+  return {entries * (launches + products + entry * groups * elements),
           entries * 8 * result * static_cast<double>(shape.k) / native_products};
 }
 

@@ -205,8 +205,11 @@ DeviceTimes expected_term_times(const DeviceShape& shape) {
   const auto entries = static_cast<double>(shape.entries);
   const double operands = entries * (product_of(shape.m, shape.k) + product_of(shape.k, shape.n));
   const double result = entries * product_of(shape.m, shape.n);
-  const double products = microseconds(
-      quickest(ways_of(kernels, {shape.m, shape.n, shape.k, shape.entries}, shape.schedule.slices_a)));
+  // More entries take as much longer, and would have more tiles than are counted.
+  const std::int64_t counted = std::min<std::int64_t>(shape.entries, 1024);
+  const double products =
+      entries / static_cast<double>(counted) *
+      microseconds(quickest(ways_of(kernels, {shape.m, shape.n, shape.k, counted}, shape.schedule.slices_a)));
   const double slices_bytes = 4.0 + 2.0 * shape.schedule.slices_a;
   const double split = split_start + operands * slices_bytes / (split_rate * bytes_of_copy);
   const double native = std::max(2 * result * static_cast<double>(shape.k) / native_products,

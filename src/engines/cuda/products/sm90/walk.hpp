@@ -85,6 +85,7 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t blocks_of_left(const Walk& walk, std
 constexpr Walk make_whole_walk(std::int32_t rows, std::int32_t columns, std::int32_t entries,
                                std::int32_t blocks, std::int32_t clusters) {
   Walk walk{rows, columns, entries, blocks, clusters, 0, 1};
+  if (walk.tiles() == 0) return walk;
   if (walk.tiles() <= clusters) walk.clusters = static_cast<std::int32_t>(walk.tiles());
   walk.waves = static_cast<std::int32_t>(walk.tiles() / walk.clusters);
   return walk;
