@@ -86,6 +86,7 @@ TEST_F(DevicePlan, EmptyProblemsArePlanned) {
   }
   Call many(1, 1, 64, stream_);
   many.problem.batch_count = std::int64_t{1} << 32;
+  many.problem.stride_c = 1;
   EXPECT_EQ(schemes(planned(many)), Names{"native"});
 }
 
