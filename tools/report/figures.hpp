@@ -27,8 +27,9 @@ inline constexpr std::array<Measure, 11> measures{{
     {"le_gemm_max_error", "Max_error, largest |C - S| / (|C| + |S|), S native",
      MeasureKind::difference_to_native},
     {"le_gemm_mred", "MRED, mean |C - S| / |S|, S native", MeasureKind::difference_to_native},
-    {"rate", "rate in GFLOP/s, 2 m n k a product over the quickest time", MeasureKind::rate},
-    {"device_rate", "rate in TFLOP/s, 2 m n k a product over the median time", MeasureKind::rate},
+    {"rate", "rate in GFLOP/s, 2 m n k a product (complex: 8) over the quickest time", MeasureKind::rate},
+    {"device_rate", "rate in TFLOP/s, 2 m n k a product (complex: 8) over the median time",
+     MeasureKind::rate},
     {"ratio_to_native", "rate over the native product's", MeasureKind::rate},
     {"of_ceiling", "part of what the slices' matrix units do at most", MeasureKind::rate},
 }};
