@@ -147,18 +147,17 @@ TEST_F(DevicePlan, ComplexProductsAreOneEmbeddingUnlessOfResidues) {
       KINTSUGI_C32;
   embedded.options.scheme = "fp16x3";
   EXPECT_EQ(schemes(planned(embedded)), Names{"fp16x3"});
-  Call residues(64, 64, 64, stream_);
-  residues.problem.type_a = residues.problem.type_b = residues.problem.type_c = residues.problem.type_scalar =
-      KINTSUGI_C64;
-  const auto basis = [&](const char* scheme) {
+  const auto basis = [&](const char* scheme, std::int64_t k) {
+    Call residues(64, 64, k, stream_);
+    residues.problem.type_a = residues.problem.type_b = residues.problem.type_c =
+        residues.problem.type_scalar = KINTSUGI_C64;
     residues.options.scheme = scheme;
     return planned(residues).at("rungs").at(0).at("program").at("split_a").at("complex_basis");
   };
-  EXPECT_FALSE(basis("ozaki2").is_null());
-  EXPECT_FALSE(basis("ozaki2:moduli=25").is_null());
-  EXPECT_TRUE(basis("ozaki2:moduli=26").is_null()) << "more than recombination's kernels hold";
-  residues.problem.k = 1;
-  EXPECT_TRUE(basis("ozaki2:moduli=25").is_null()) << "integers of 94 bits are more than splits take";
+  EXPECT_FALSE(basis("ozaki2", 64).is_null());
+  EXPECT_FALSE(basis("ozaki2:moduli=25", 64).is_null());
+  EXPECT_TRUE(basis("ozaki2:moduli=26", 64).is_null()) << "more than recombination's kernels hold";
+  EXPECT_TRUE(basis("ozaki2:moduli=25", 1).is_null()) << "integers of 94 bits are more than splits take";
 }
 
 TEST_F(DevicePlan, DoublesAreTheVendorsUnlessASchemeIsNamed) {
