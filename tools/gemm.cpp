@@ -127,7 +127,7 @@ void add_operand_options(CLI::App& command, GemmRequest& request) {
   command.add_option("--beta", problem.beta, "Factor of the old C; needs --c; written like --alpha [0]");
   command.add_option("--c", problem.c_file, "The old C, .npy or .mtx; only read, unless -o names it too");
   command
-      .add_option("--dtype", problem.dtype,
+      .add_option("--type", problem.type,
                   "Type to compute in, fp32, fp64, c32, c64 or dd; entries are rounded once [the files']")
       ->check(CLI::IsMember({"fp32", "fp64", "c32", "c64", "dd"}));
   command.add_option("--order", problem.order, "Order of C in a .npy file: c or fortran")
@@ -172,7 +172,7 @@ void add_gemm(CLI::App& program, Action& action) {
   command->footer(
       "Example:\n"
       "  kintsugi gemm A.npy B.npy -o C.npy --scheme fp16x3-wide --explain\n"
-      "  kintsugi gemm A.mtx B.npy --dtype fp32 --transa T --check --compare fp16,native\n"
+      "  kintsugi gemm A.mtx B.npy --type fp32 --transa T --check --compare fp16,native\n"
       "  kintsugi gemm Z.npy Z.npy --transa C --alpha 0,1 --accuracy exact --check\n"
       "\n"
       "Settings also come from the environment and a file: kintsugi settings.");

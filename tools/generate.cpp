@@ -15,7 +15,7 @@ struct GenerateRequest {
   std::string shape;
   std::string output;
   std::string seed = "1";
-  std::string dtype = "fp32";
+  std::string type = "fp32";
   std::string side = "a";
   std::string order = "c";
   bool json = false;
@@ -75,10 +75,10 @@ void run_generate(const GenerateRequest& request) {
   check_output(request.output);
   const lab::Distribution distribution = parse_distribution(request.distribution);
   const Shape shape = parse_shape(request.shape);
-  const bool complex = request.dtype.starts_with("c");
-  const Type type = request.dtype == "dd"           ? Type::double_double
-                    : request.dtype.ends_with("32") ? Type::float32
-                                                    : Type::float64;
+  const bool complex = request.type.starts_with("c");
+  const Type type = request.type == "dd"           ? Type::double_double
+                    : request.type.ends_with("32") ? Type::float32
+                                                   : Type::float64;
   check_holds(request.output, type, complex);
   Matrix matrix = make_matrix("SHAPE", shape.rows, shape.columns, type,
                               request.order == "c" ? Order::row_major : Order::column_major, complex);
@@ -122,8 +122,7 @@ void add_generate(CLI::App& program, Action& action) {
   command->add_option("SHAPE", request->shape, "ROWSxCOLUMNS of op(A) or op(B)")->required();
   command->add_option("-o,--output", request->output, "File to write, .npy or .mtx")->required();
   command->add_option("--seed", request->seed, "The same seed gives the same matrix")->capture_default_str();
-  command
-      ->add_option("--dtype", request->dtype, "Type of the entries; c32 and c64: complex, dd: double-double")
+  command->add_option("--type", request->type, "Type of the entries; c32 and c64: complex, dd: double-double")
       ->check(CLI::IsMember({"fp32", "fp64", "c32", "c64", "dd"}))
       ->capture_default_str();
   command

@@ -52,7 +52,7 @@ def test_shape_of_c(operands):
 def test_types_must_agree(operands):
     operands.save("B.npy", numpy.ones((4, 2), "f8"))
     message = refused(operands, "gemm", "A.npy", "B.npy", "-o", "C.npy")
-    assert message == "B.npy: holds float64, A.npy holds float32: give --dtype fp32 or --dtype fp64 for all"
+    assert message == "B.npy: holds float64, A.npy holds float32: give --type fp32 or --type fp64 for all"
 
 
 def test_c_and_beta_come_together(operands):
@@ -71,7 +71,7 @@ def test_c_and_beta_come_together(operands):
         (["--alpha", "1e999"], '--alpha: "1e999" is out of the range of float64'),
         (["--alpha", "1e300"], "--alpha: 1e300 is beyond float32, the type of the operands"),
         (["--transa", "X"], "--transa: X not in {N,T,C}"),
-        (["--dtype", "fp16"], "--dtype: fp16 not in {fp32,fp64,c32,c64,dd}"),
+        (["--type", "fp16"], "--type: fp16 not in {fp32,fp64,c32,c64,dd}"),
         (["--order", "x"], "--order: x not in {c,fortran}"),
         (["--compare", "fp16"], "--compare: requires --check"),
         (["--check", "--compare", "fp15"], '--compare: there is no scheme "fp15"; the schemes are '),
@@ -181,7 +181,7 @@ def test_a_kill_leaves_the_old_file(program):
     """SIGTERM while a large file is being written: the old one stays, the temporary goes."""
     program.ok("generate", "uniform", "2x2", "-o", "C.npy")
     old = (program.folder / "C.npy").read_bytes()
-    words = [PROGRAM, "generate", "uniform", "3000x3000", "-o", "C.npy", "--dtype", "fp64"]
+    words = [PROGRAM, "generate", "uniform", "3000x3000", "-o", "C.npy", "--type", "fp64"]
     running = subprocess.Popen(words, cwd=program.folder, env=program.environment, stdout=subprocess.DEVNULL)
     while running.poll() is None and not any(".part-" in name for name in program.files()):
         time.sleep(0.0005)

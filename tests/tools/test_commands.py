@@ -33,7 +33,7 @@ def test_the_examples_run(program):
     for words in examples:
         program.ok(*words)
     program.ok("generate", "uniform", "512x512", "-o", "A.mtx")
-    program.ok("generate", "uniform", "48x32", "--dtype", "c32", "-o", "Z.npy")
+    program.ok("generate", "uniform", "48x32", "--type", "c32", "-o", "Z.npy")
     lines = program.ok("gemm", "--help").stdout.split("Example:\n")[1].splitlines()
     for line in lines:
         if line.startswith("  kintsugi "):
@@ -124,7 +124,7 @@ def test_generate_offers_every_distribution_of_its_help(program):
 
 
 def test_generate_special_and_range(program):
-    program.ok("generate", "special:0.5", "40x40", "-o", "A.npy", "--dtype", "fp64")
+    program.ok("generate", "special:0.5", "40x40", "-o", "A.npy", "--type", "fp64")
     array = program.load("A.npy")
     assert numpy.isnan(array).any() and numpy.isinf(array).any()
     program.ok("generate", "uniform", "40x40", "-o", "A.npy")

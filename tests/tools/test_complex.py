@@ -81,7 +81,7 @@ def test_check(program, random):
 @pytest.mark.parametrize("accuracy", ["fp64", "1e-10", "exact"])
 def test_contracts(program, validate, accuracy):
     for name, side in (("A.npy", "a"), ("B.npy", "b")):
-        document = program.ok("generate", "phi:1", "12x12", "-o", name, "--side", side, "--dtype", "c64", "--json")
+        document = program.ok("generate", "phi:1", "12x12", "-o", name, "--side", side, "--type", "c64", "--json")
         validate(document.json(), "generate")
         assert document.json()["matrix"]["type"] == "complex128"
     entries = program.load("A.npy")
@@ -102,11 +102,11 @@ def test_types(program, random):
     program.save("B.npy", random.standard_normal((3, 3)))
     assert (
         program.bad("gemm", "A.npy", "B.npy", "-o", "C.npy")
-        == "B.npy: holds float64, A.npy holds complex128: give --dtype c32 or --dtype c64 for all"
+        == "B.npy: holds float64, A.npy holds complex128: give --type c32 or --type c64 for all"
     )
     assert (
-        program.bad("gemm", "A.npy", "A.npy", "--dtype", "fp64", "-o", "C.npy")
-        == "A.npy: holds complex128, which --dtype fp64 would cut to its real parts"
+        program.bad("gemm", "A.npy", "A.npy", "--type", "fp64", "-o", "C.npy")
+        == "A.npy: holds complex128, which --type fp64 would cut to its real parts"
     )
     assert (
         program.bad("gemm", "B.npy", "B.npy", "--alpha", "1,2", "-o", "C.npy")
@@ -114,7 +114,7 @@ def test_types(program, random):
     )
     message = "C.mtx: would hold complex entries, which are written as .npy alone"
     assert program.bad("gemm", "A.npy", "A.npy", "-o", "C.mtx") == message
-    assert program.bad("generate", "uniform", "3x3", "--dtype", "c32", "-o", "C.mtx") == message
+    assert program.bad("generate", "uniform", "3x3", "--type", "c32", "-o", "C.mtx") == message
     assert "explain takes real matrices" in program.bad("explain", "A.npy", "A.npy")
-    program.ok("gemm", "A.npy", "B.npy", "--dtype", "c32", "-o", "C.npy")
+    program.ok("gemm", "A.npy", "B.npy", "--type", "c32", "-o", "C.npy")
     assert program.load("C.npy").dtype == numpy.complex64

@@ -46,7 +46,7 @@ def test_the_kernels_that_are_asked_for_run(program, name, kernels):
         pytest.skip(engine["reason"])
     assert f"; {name} kernels {families[0] if kernels == 'auto' else kernels}" in engine["details"]
     _, scheme, dtype = FORMATS[name]
-    program.ok("generate", "uniform", "150x70", "--dtype", dtype, "-o", "A.npy")
+    program.ok("generate", "uniform", "150x70", "--type", dtype, "-o", "A.npy")
     arguments = ["gemm", "A.npy", "A.npy", "--transb", "T", "--scheme", scheme]
     program.ok(*arguments, "--engine", "cpu", "-o", "C.npy", environment=environment)
     program.ok(*arguments, "--engine", "reference", "-o", "R.npy")

@@ -59,10 +59,10 @@ def test_types_meet_where_they_are_named(program, random):
     program.save("A.npy", pairs(random, (3, 4)))
     program.save("B.npy", random.standard_normal((4, 2)).astype("f4"))
     message = program.bad("gemm", "A.npy", "B.npy", "--check")
-    assert "holds float32, A.npy holds double-double: give --dtype fp64 or --dtype dd for all" in message
-    text = program.ok("gemm", "A.npy", "B.npy", "-o", "C.npy", "--dtype", "dd").stdout
+    assert "holds float32, A.npy holds double-double: give --type fp64 or --type dd for all" in message
+    text = program.ok("gemm", "A.npy", "B.npy", "-o", "C.npy", "--type", "dd").stdout
     assert "B.npy: float32 read as double-double, nothing is lost" in text and "3 x 2 double-double" in text
-    text = program.ok("gemm", "A.npy", "B.npy", "-o", "D.npy", "--dtype", "fp64").stdout
+    text = program.ok("gemm", "A.npy", "B.npy", "-o", "D.npy", "--type", "fp64").stdout
     assert "A.npy: double-double rounded once to float64 (nearest), 12 of 12 entries changed" in text
     assert program.load("D.npy").shape == (3, 2)
 
@@ -72,17 +72,17 @@ def test_rounding_to_float32_sees_both_words(program):
     tie = 1 + 2.0**-24
     program.save("A.npy", numpy.array([[[tie, 2.0**-80], [tie, -(2.0**-80)], [tie, 0]]]))
     program.save("I.npy", numpy.eye(3, dtype="f4"))
-    program.ok("gemm", "A.npy", "I.npy", "-o", "C.npy", "--dtype", "fp32")
+    program.ok("gemm", "A.npy", "I.npy", "-o", "C.npy", "--type", "fp32")
     assert list(program.load("C.npy")[0]) == [1 + 2.0**-23, 1, 1]
 
 
 def test_generate(program, validate):
-    result = program.ok("generate", "phi:1", "5x7", "-o", "A.npy", "--dtype", "dd", "--seed", "4", "--json").json()
+    result = program.ok("generate", "phi:1", "5x7", "-o", "A.npy", "--type", "dd", "--seed", "4", "--json").json()
     validate(result, "generate")
     assert result["matrix"]["type"] == "double-double"
     a = program.load("A.npy")
     assert a.shape == (5, 7, 2) and (a[..., 0] == a[..., 0] + a[..., 1]).all() and (a[..., 1] != 0).any()
-    program.ok("generate", "phi:1", "5x7", "-o", "B.npy", "--dtype", "fp64", "--seed", "4")
+    program.ok("generate", "phi:1", "5x7", "-o", "B.npy", "--type", "fp64", "--seed", "4")
     assert (program.load("B.npy") == a[..., 0]).all()
 
 
@@ -92,4 +92,4 @@ def test_files_that_hold_no_pairs(program, random):
     for name in ("three.npy", "fortran.npy"):
         assert "(rows, columns, 2) of double-double numbers: float64 in C order" in program.bad("gemm", name, name, "--check")
     assert "double-double entries, which are written as .npy alone" in program.bad(
-        "generate", "uniform", "2x2", "-o", "A.mtx", "--dtype", "dd")
+        "generate", "uniform", "2x2", "-o", "A.mtx", "--type", "dd")

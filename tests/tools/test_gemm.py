@@ -108,12 +108,12 @@ def test_dtype_rounds_once_and_says_so(program, random):
     a[0, 0], a[1, 1] = 0.5, 1e300
     program.save("A.npy", a)
     program.save("I.npy", numpy.eye(6, dtype="f4"))
-    result = program.ok("gemm", "I.npy", "A.npy", "-o", "C.npy", "--dtype", "fp32", "--policy", "native")
+    result = program.ok("gemm", "I.npy", "A.npy", "-o", "C.npy", "--type", "fp32", "--policy", "native")
     note = "A.npy: float64 rounded once to float32 (nearest), 35 of 36 entries changed, 1 of them to infinity"
     assert note in result.stdout.splitlines()
     program.save("A.npy", numpy.delete(a, 1, axis=1)[:5])
     program.save("I.npy", numpy.eye(5, dtype="f4"))
-    program.ok("gemm", "I.npy", "A.npy", "-o", "C.npy", "--dtype", "fp32", "--policy", "native")
+    program.ok("gemm", "I.npy", "A.npy", "-o", "C.npy", "--type", "fp32", "--policy", "native")
     expected = program.load("A.npy").astype("f4")
     assert program.load("C.npy").dtype == "f4" and numpy.array_equal(program.load("C.npy"), expected)
 
@@ -121,7 +121,7 @@ def test_dtype_rounds_once_and_says_so(program, random):
 def test_dtype_widens(program, random):
     a = random.standard_normal((6, 6)).astype("f4")
     program.save("A.npy", a)
-    result = program.ok("gemm", "A.npy", "A.npy", "-o", "C.npy", "--dtype", "fp64")
+    result = program.ok("gemm", "A.npy", "A.npy", "-o", "C.npy", "--type", "fp64")
     assert "A.npy: float32 read as float64, nothing is lost" in result.stdout
     c, exact = program.load("C.npy"), a.astype("f8") @ a.astype("f8")
     assert c.dtype == "f8" and (abs(c - exact) <= tolerance(a, a, "f8")).all()

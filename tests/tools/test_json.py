@@ -65,7 +65,7 @@ def test_generate(program):
         ["--explain"],
         ["--explain", "--policy", "emulate"],
         ["--explain", "--scheme", "fp16x3-wide", "--check", "--compare", "fp16,native,markidis,fp16x3"],
-        ["--check", "--dtype", "fp64"],
+        ["--check", "--type", "fp64"],
         ["--check", "--alpha", "nan"],
         ["--explain", "--alpha", "0", "--beta", "-inf", "--c", "B.npy"],
         ["--check", "--engine", "reference", "--scheme", "fp16", "--accumulator", "v100"],

@@ -9,7 +9,7 @@ import scipy.sparse
 def read_back(program, name, dtype="f8"):
     rows, columns = scipy.io.mminfo(str(program.folder / name))[:2]
     program.save("identity.npy", numpy.eye(columns, dtype=dtype))
-    flags = ["--dtype", "fp32"] if dtype == "f4" else []
+    flags = ["--type", "fp32"] if dtype == "f4" else []
     program.ok("gemm", name, "identity.npy", "-o", "copy.npy", "--policy", "native", *flags)
     copy = program.load("copy.npy")
     assert copy.shape == (rows, columns)
@@ -52,8 +52,8 @@ def test_reads_what_scipy_writes(program, random, form, field, symmetry):
 @pytest.mark.parametrize("dtype", ["fp32", "fp64"])
 @pytest.mark.parametrize("distribution", ["uniform", "phi:4", "subnormal", "powers-of-two:100"])
 def test_written_text_reads_back_the_same_bits(program, dtype, distribution):
-    program.ok("generate", distribution, "23x11", "-o", "A.npy", "--dtype", dtype)
-    program.ok("generate", distribution, "23x11", "-o", "A.mtx", "--dtype", dtype)
+    program.ok("generate", distribution, "23x11", "-o", "A.npy", "--type", dtype)
+    program.ok("generate", distribution, "23x11", "-o", "A.mtx", "--type", dtype)
     array = program.load("A.npy")
     assert scipy.io.mminfo(str(program.folder / "A.mtx")) == (23, 11, 253, "array", "real", "general")
     read = scipy.io.mmread(str(program.folder / "A.mtx")).astype(array.dtype)
@@ -62,8 +62,8 @@ def test_written_text_reads_back_the_same_bits(program, dtype, distribution):
 
 @pytest.mark.parametrize("dtype", ["fp32", "fp64"])
 def test_the_program_reads_its_own_text(program, dtype):
-    program.ok("generate", "phi:3", "8x5", "-o", "A.npy", "--dtype", dtype)
-    program.ok("generate", "phi:3", "8x5", "-o", "A.mtx", "--dtype", dtype)
+    program.ok("generate", "phi:3", "8x5", "-o", "A.npy", "--type", dtype)
+    program.ok("generate", "phi:3", "8x5", "-o", "A.mtx", "--type", dtype)
     assert numpy.array_equal(read_back(program, "A.mtx", "f4" if dtype == "fp32" else "f8"), program.load("A.npy"))
 
 

@@ -92,7 +92,7 @@ def test_reads_a_pipe(program, random):
 
 @pytest.mark.parametrize("dtype,order", itertools.product(["fp32", "fp64"], ["c", "fortran"]))
 def test_writes_what_numpy_reads(program, dtype, order):
-    program.ok("generate", "phi:2", "13x6", "-o", "A.npy", "--dtype", dtype, "--order", order)
+    program.ok("generate", "phi:2", "13x6", "-o", "A.npy", "--type", dtype, "--order", order)
     with open(program.folder / "A.npy", "rb") as file:
         assert npy.read_magic(file) == (1, 0)
         shape, fortran, written = npy.read_array_header_1_0(file)

@@ -56,7 +56,7 @@ ExplainedProblem generated_problem(const ExplainRequest& request) {
   ExplainedProblem problem;
   problem.operands.a = generated(request, lab::Side::a);
   problem.operands.b = generated(request, lab::Side::b);
-  problem.operands.transa = problem.operands.transb = "N";
+  problem.operands.transa = problem.operands.transb = std::string(1, 'N');
   problem.source = {{"distribution", request.distribution}, {"seed", parse_seed("--seed", request.seed)}};
   return problem;
 }
@@ -64,7 +64,7 @@ ExplainedProblem generated_problem(const ExplainRequest& request) {
 ExplainedProblem problem_of_files(const ExplainRequest& request) {
   ExplainedProblem problem;
   ProblemRequest files = request.files;
-  files.dtype = request.type;
+  files.type = request.type;
   problem.operands = read_operands(files);
   if (problem.operands.complex()) {
     fail(files.a_file, "holds {}; explain takes real matrices, gemm --explain complex ones too",

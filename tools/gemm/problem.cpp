@@ -10,10 +10,10 @@ namespace kintsugi::tools {
 namespace {
 
 // "fp32", "fp64", "c32", "c64", "dd"; empty: the files' own.
-std::optional<Type> requested_type(const std::string& dtype) {
-  if (dtype.empty()) return std::nullopt;
-  if (dtype == "dd") return Type::double_double;
-  return dtype == "fp32" || dtype == "c32" ? Type::float32 : Type::float64;
+std::optional<Type> requested_type(const std::string& type) {
+  if (type.empty()) return std::nullopt;
+  if (type == "dd") return Type::double_double;
+  return type == "fp32" || type == "c32" ? Type::float32 : Type::float64;
 }
 
 void note_conversion(Operands& operands, const std::string& file, const MatrixFile& read) {
@@ -36,15 +36,14 @@ void note_conversion(Operands& operands, const std::string& file, const MatrixFi
   operands.notes.push_back(note);
 }
 
-Matrix read_operand(Operands& operands, const std::string& file, const std::string& dtype) {
-  MatrixFile read = read_matrix(file, requested_type(dtype));
+Matrix read_operand(Operands& operands, const std::string& file, const std::string& type) {
+  MatrixFile read = read_matrix(file, requested_type(type));
   note_conversion(operands, file, read);
-  if (read.matrix.complex && dtype.starts_with("fp"))
-    fail(file, "holds {}, which --dtype {} would cut to its real parts", read.matrix.entry_type_name(),
-         dtype);
-  if (read.matrix.complex && dtype == "dd")
-    fail(file, "holds complex entries; --dtype dd computes with real ones");
-  if (dtype.starts_with("c")) make_complex(read.matrix);
+  if (read.matrix.complex && type.starts_with("fp"))
+    fail(file, "holds {}, which --type {} would cut to its real parts", read.matrix.entry_type_name(), type);
+  if (read.matrix.complex && type == "dd")
+    fail(file, "holds complex entries; --type dd computes with real ones");
+  if (type.starts_with("c")) make_complex(read.matrix);
   return std::move(read.matrix);
 }
 
@@ -53,7 +52,7 @@ void check_same_type(const std::string& file, const Matrix& matrix, const std::s
   if (matrix.type() == first.type() && matrix.complex == first.complex) return;
   const bool complex = matrix.complex || first.complex;
   const bool pairs = std::max(matrix.type(), first.type()) == Type::double_double && !complex;
-  fail(file, "holds {}, {} holds {}: give --dtype {} or --dtype {} for all", matrix.entry_type_name(),
+  fail(file, "holds {}, {} holds {}: give --type {} or --type {} for all", matrix.entry_type_name(),
        first_file, first.entry_type_name(),
        complex ? "c32"
        : pairs ? "fp64"
@@ -122,7 +121,7 @@ void read_c(Operands& operands, const ProblemRequest& request, const Shape& c) {
     return;
   }
   if (request.beta.empty()) fail("--c", "{} is read only with a --beta, which is missing", request.c_file);
-  Matrix matrix = read_operand(operands, request.c_file, request.dtype);
+  Matrix matrix = read_operand(operands, request.c_file, request.type);
   check_same_type(request.c_file, matrix, request.a_file, operands.a);
   if (matrix.rows != c.rows || matrix.columns != c.columns) {
     fail(request.c_file, "is {} x {}; {} {} is {} x {}", matrix.rows, matrix.columns,
@@ -183,8 +182,8 @@ Operands read_operands(const ProblemRequest& request) {
   operands.transa = request.transa;
   operands.transb = request.transb;
   operands.order = request.order == "c" ? Order::row_major : Order::column_major;
-  operands.a = read_operand(operands, request.a_file, request.dtype);
-  operands.b = read_operand(operands, request.b_file, request.dtype);
+  operands.a = read_operand(operands, request.a_file, request.type);
+  operands.b = read_operand(operands, request.b_file, request.type);
   check_same_type(request.b_file, operands.b, request.a_file, operands.a);
   const Shape a = shape_of(operands.a, request.transa);
   const Shape b = shape_of(operands.b, request.transb);

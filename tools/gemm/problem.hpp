@@ -21,7 +21,7 @@ struct ProblemRequest {
   std::string transb = "N";
   std::string alpha = "1";  // "RE"; of complex operands "RE,IM", of double-double ones "HI,LO"
   std::string beta;         // "": 0, an error when a C is given
-  std::string dtype;        // "": the files' own
+  std::string type;         // "": the files' own
   std::string order = "c";
 };
 
