@@ -109,18 +109,14 @@ class FusedCall {
     bool ranges_known;
   };
 
-  // Slices that were prepared entry by entry do not lie behind each other. Where both operands serve all entries, no
-  // step would know how many they are.
+  // Where both operands serve all entries, no step would know how many they are.
   std::int64_t entries_of(const FusedOperands& operands) const {
-    const auto separate = [](const DevicePrepared* prepared) {
-      return prepared != nullptr && prepared->entries.size() > 1;
-    };
-    const auto serves_all = [](const DeviceMatrix& matrix, const DevicePrepared* prepared) {
-      return prepared != nullptr || is_shared(matrix);
+    const auto serves_all = [](const DeviceMatrix& matrix, const DevicePrepared* given) {
+      const DevicePrepared* prepared = with_slices(given);
+      return prepared != nullptr ? prepared->entries.size() == 1 : is_shared(matrix);
     };
     const bool one_by_one =
-        separate(operands.prepared_a) || separate(operands.prepared_b) ||
-        (serves_all(operands.a, operands.prepared_a) && serves_all(operands.b, operands.prepared_b));
+        serves_all(operands.a, operands.prepared_a) && serves_all(operands.b, operands.prepared_b);
     return one_by_one ? 1 : plan_.problem.batch_count;
   }
   VectorRange* take_ranges(std::int64_t vectors, Workspace& workspace) const {

@@ -60,21 +60,23 @@ void split_entries(const Plan& plan, Side side, std::int64_t count, DevicePrepar
   const Slices slices =
       make_slices(*prepared.rule.format, SliceStorage::packed, slice_count,
                   entries ? matrix.rows : matrix.vectors(), entries ? matrix.columns : matrix.length());
-  const std::size_t range_bytes = array_bytes(matrix.vectors(), 1, sizeof(VectorRange));
-  const std::size_t bytes = range_bytes + slices.bytes();
-  prepared.memory =
-      allocate_on_device(plan, static_cast<std::size_t>(count) * bytes, "slices of a prepared operand");
+  const std::size_t range_bytes = array_bytes(count * matrix.vectors(), 1, sizeof(VectorRange));
+  const std::size_t slice_bytes = static_cast<std::size_t>(count) * slices.bytes();
+  prepared.memory = allocate_on_device(plan, range_bytes + slice_bytes, "slices of a prepared operand");
   Workspace memory(prepared.memory.pointer(), prepared.memory.bytes());
+  DevicePrepared::Entry first{reinterpret_cast<VectorRange*>(memory.take(range_bytes)), slices};
+  const DeviceSide operand{matrix, 0, first.ranges, count};
+  if (can_split(plan)) {
+    first.slices.data = memory.take(slice_bytes);
+    const DeviceSplit split{operand, 0, &prepared.rule, first.slices, false};
+    plan.engine->device()->split(plan.queue, {&split, 1}, {});
+  } else {
+    plan.engine->device()->find_ranges(plan.queue, operand, {}, {});
+  }
   for (std::int64_t index = 0; index < count; ++index) {
-    DevicePrepared::Entry entry{reinterpret_cast<VectorRange*>(memory.take(range_bytes)), slices};
-    const DeviceSide operand{matrix, index, entry.ranges};
-    if (can_split(plan)) {
-      entry.slices.data = memory.take(slices.bytes());
-      const DeviceSplit split{operand, 0, &prepared.rule, entry.slices, false};
-      plan.engine->device()->split(plan.queue, {&split, 1}, {});
-    } else {
-      plan.engine->device()->find_ranges(plan.queue, operand, {}, {});
-    }
+    DevicePrepared::Entry entry = first;
+    entry.ranges += index * matrix.vectors();
+    if (entry.slices.data != nullptr) entry.slices.data += static_cast<std::size_t>(index) * slices.bytes();
     prepared.entries.push_back(entry);
   }
 }

@@ -28,7 +28,7 @@ struct DevicePrepared {
   DeviceMatrix matrix;
   std::int64_t count = 0;      // entries of the batch that it holds
   SplitRule rule{};            // of the slices, where there are any
-  std::vector<Entry> entries;  // of the batch; none for a native plan
+  std::vector<Entry> entries;  // of the batch, behind each other in memory; none for a native plan
   DeviceBlock copy;            // empty where the original is borrowed
   DeviceBlock memory;
 };

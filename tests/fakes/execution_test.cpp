@@ -226,6 +226,30 @@ TEST_F(Execution, OwnProductsHaveSmallerBlocksThanTheVendors) {
   EXPECT_EQ(events_with("cuLaunchKernel split_").size(), 2U) << "B is split once";
 }
 
+// Slices of a prepared batch lie behind each other: one launch splits them, and one multiplies all entries.
+TEST_F(Execution, PreparedBatchesAreOneLaunch) {
+  const Stream stream;
+  Call call(64, 96, 128, stream);
+  call.problem.batch_count = 5;
+  call.problem.stride_a = 64 * 128;
+  call.problem.stride_b = 128 * 96;
+  call.problem.stride_c = 64 * 96;
+  call.options.scheme = "fp16x3";
+  call.make_plan();
+  const std::vector<float> weights(5 * 128 * 96, 1);
+  fake_cuda_forget();
+  ASSERT_EQ(
+      kintsugi_prepare_borrowed(nullptr, call.plan, KINTSUGI_B, weights.data(), &call.operands.prepared_b),
+      KINTSUGI_SUCCESS)
+      << kintsugi_last_error();
+  EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr("x5x1 ")));
+  fake_cuda_forget();
+  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  EXPECT_THAT(events_with("cuLaunchKernel"),
+              ElementsAre(AllOf(HasSubstr(" split_"), HasSubstr("x5x1 ")), HasSubstr(" fp16_small_tiles_")));
+  kintsugi_prepared_destroy(call.operands.prepared_b);
+}
+
 TEST_F(Execution, AFailedLaunchNamesItsKernel) {
   const Stream stream;
   Call call(40, 30, 100, stream);
