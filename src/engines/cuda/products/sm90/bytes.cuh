@@ -4,7 +4,6 @@
 #pragma once
 
 #include "arith/remainder.hpp"
-#include "engines/cuda/common/order.cuh"
 #include "engines/cuda/products/sm90/byte_tiles.hpp"
 #include "engines/cuda/products/sm90/wgmma.cuh"
 #include "recombine/accumulators.hpp"
@@ -294,21 +293,10 @@ template <class Config>
 __device__ void multiply_byte_slices(const TensorMap& a, const TensorMap& b, const ByteProducts& products) {
   extern __shared__ unsigned char memory[];
   __shared__ ByteShared<Config> shared;
-  const std::uint32_t tiles = (shared_address(memory) + 1023) / 1024 * 1024;
-  if (threadIdx.x == 0) {
-    shared.initialise();
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-  }
-  synchronise_cluster();
-  await_others();
-  if (threadIdx.x < warpgroup) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Config::producer_registers));
-    if (threadIdx.x == 0) produce<Config>(a, b, products, shared, tiles);
-  } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Config::consumer_registers));
-    consume<Config>(products, shared, tiles);
-  }
-  synchronise_cluster();  // no block's barriers go before the other's arrivals
+  const std::uint32_t tiles = aligned_tiles(memory);
+  begin_cluster(shared);
+  divide_work<Config>([&] { produce<Config>(a, b, products, shared, tiles); },
+                      [&] { consume<Config>(products, shared, tiles); });
 }
 
 }  // namespace kintsugi::core::cuda

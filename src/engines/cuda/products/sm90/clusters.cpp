@@ -28,7 +28,8 @@ std::int32_t multiprocessors() {
   return count;
 }
 
-std::int32_t clusters_of_device() { return std::min(most_clusters, multiprocessors() / blocks_of_cluster); }
+std::int32_t clusters_of(std::int32_t blocks) { return std::min(most_clusters, blocks / blocks_of_cluster); }
+std::int32_t clusters_of_device() { return clusters_of(multiprocessors()); }
 
 TensorMap tensor_map(const Slices& slices, std::int64_t entries, std::int64_t rows) {
   TensorMap map;

@@ -10,6 +10,7 @@ namespace kintsugi::core::cuda {
 
 // Of the current device; clusters as many as are at work at once.
 std::int32_t multiprocessors();
+std::int32_t clusters_of(std::int32_t multiprocessors);
 std::int32_t clusters_of_device();
 
 // Boxes of `rows` vectors and 128 bytes of k of one slice, of some entries' slices.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "engines/cuda/common/order.cuh"
 #include "engines/cuda/products/sm90/arguments.hpp"
 
 namespace kintsugi::core::cuda {
@@ -79,6 +80,35 @@ __device__ inline int cluster_number() { return static_cast<int>(blockIdx.x) / b
 
 __device__ inline void synchronise_cluster() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+// Where a kernel's tiles begin in dynamic shared memory: 128-byte swizzle asks for it.
+__device__ inline std::uint32_t aligned_tiles(const void* memory) {
+  return (shared_address(memory) + 1023) / 1024 * 1024;
+}
+
+// Barriers of both blocks of threads are there, and what kernels before this one wrote.
+template <class Shared>
+__device__ void begin_cluster(Shared& shared) {
+  if (threadIdx.x == 0) {
+    shared.initialise();
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  synchronise_cluster();
+  await_others();
+}
+
+// One thread of the first warpgroup produces, the others consume, with the registers that each needs.
+template <class Config, class Produce, class Consume>
+__device__ void divide_work(const Produce& produce, const Consume& consume) {
+  if (threadIdx.x < warpgroup) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Config::producer_registers));
+    if (threadIdx.x == 0) produce();
+  } else {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Config::consumer_registers));
+    consume();
+  }
+  synchronise_cluster();  // no block's barriers go before the other's arrivals
 }
 
 // Of `threads` threads that meet at one of the block's sixteen barriers.

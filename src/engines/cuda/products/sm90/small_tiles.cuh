@@ -3,7 +3,6 @@
 // order of terms.cuh, with the same bits.
 #pragma once
 
-#include "engines/cuda/common/order.cuh"
 #include "engines/cuda/products/sm90/entries.cuh"
 #include "engines/cuda/products/sm90/term_structures.hpp"
 #include "engines/cuda/products/sm90/wgmma.cuh"
@@ -168,13 +167,8 @@ __device__ void multiply_small_tile(const TensorMap& a, const TensorMap& b,
   extern __shared__ unsigned char memory[];
   __shared__ SmallTileShared<Config> shared;
   const SmallTilePlace place(products);
-  const Stages<Config> stages(shared, (shared_address(memory) + 1023) / 1024 * 1024, products.stages);
-  if (threadIdx.x == 0) {
-    shared.initialise();
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-  }
-  synchronise_cluster();
-  await_others();
+  const Stages<Config> stages(shared, aligned_tiles(memory), products.stages);
+  begin_cluster(shared);
   if (holds(products.tile.condition, place.entry)) {
     if (threadIdx.x < Config::threads) {
       multiply_stages<Config>(products, shared, place, stages);

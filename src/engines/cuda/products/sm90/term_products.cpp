@@ -76,14 +76,15 @@ struct ProductSize {
 };
 
 std::vector<TermWay> ways_of(const TermKernels& kernels, const ProductSize& size, int slices) {
+  const std::int32_t blocks = multiprocessors();
+  const std::int32_t clusters = clusters_of(blocks);
   std::vector<TermWay> ways;
   for (std::size_t tile = 0; tile < kernels.tiles.size(); ++tile)
-    ways.emplace_back(
-        choose_walk(kernels.tiles[tile], tile, size.m, size.n, size.entries, size.k, clusters_of_device()));
+    ways.emplace_back(choose_walk(kernels.tiles[tile], tile, size.m, size.n, size.entries, size.k, clusters));
   for (const bool swapped : {false, true}) {
     for (std::size_t tile = 0; tile < kernels.small_tiles.size(); ++tile) {
       ways.emplace_back(choose_small_tile(kernels.small_tiles[tile], tile, swapped, size.m, size.n,
-                                          size.entries, size.k, slices, multiprocessors()));
+                                          size.entries, size.k, slices, blocks));
     }
   }
   return ways;
