@@ -96,8 +96,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
  public:
   std::string_view name() const override { return "cuda"; }
   std::string_view summary() const override {
-    return "NVIDIA GPUs: splits, recombinations and, on Hopper, most products of slices by kernels of its "
-           "own; "
+    return "NVIDIA GPUs: splits, recombinations and, on Hopper, most products of slices by own kernels; "
            "others and native products by cuBLAS";
   }
   std::int64_t largest_size() const override { return std::int64_t{1} << 40; }
