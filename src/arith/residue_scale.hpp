@@ -21,11 +21,12 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 
+#include "arith/host_device.hpp"
 #include "arith/range.hpp"
 #include "arith/split_rule.hpp"
+#include "base/bits.hpp"
 
 namespace kintsugi::core {
 
@@ -36,15 +37,19 @@ inline constexpr int norm_digits = 14;
 inline constexpr int product_digits = 5;
 
 // The least L with sum <= 2^L; 0 of a sum that is 0.
-constexpr int bits_of_sum(std::uint64_t sum) {
-  return sum <= 1 ? 0 : static_cast<int>(std::bit_width(sum - 1));
+KINTSUGI_HOST_DEVICE constexpr int bits_of_sum(std::uint64_t sum) {
+  return sum <= 1 ? 0 : 64 - leading_zeros(sum - 1);
+}
+
+// What a vector's largest exponent becomes: by its norm, or by the exponent where that is more. sum_bits is R, norm_bits L.
+KINTSUGI_HOST_DEVICE constexpr int norm_top(int top_exponent, int sum_bits, int norm_bits) {
+  const int doublings = (sum_bits - norm_bits) >> 1;
+  return doublings < 0 ? top_exponent : std::max(top_exponent, norm_digits + doublings);
 }
 
 // log2 of the factor of a vector that is not zero; sum_bits is L.
-constexpr int norm_scale(const VectorRange& range, const SplitRule& rule, int sum_bits) {
-  const int doublings = (rule.sum_bits - sum_bits) >> 1;
-  const int top = doublings < 0 ? rule.top_exponent : std::max(rule.top_exponent, norm_digits + doublings);
-  return top - range.largest;
+KINTSUGI_HOST_DEVICE constexpr int norm_scale(const VectorRange& range, const SplitRule& rule, int sum_bits) {
+  return norm_top(rule.top_exponent, rule.sum_bits, sum_bits) - range.largest;
 }
 
 constexpr int product_scale(const VectorRange& range, const SplitRule& rule, int sum_bits) {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "arith/complex_residue.hpp"
+#include "arith/norm_proof.hpp"
 #include "arith/range.hpp"
 #include "arith/residual_fit.hpp"
 #include "arith/rounding_margin.hpp"
@@ -122,6 +123,7 @@ struct DeviceSide {
   std::int64_t entry = 0;
   VectorRange* ranges = nullptr;
   std::int64_t entries = 1;
+  VectorNorm* norms = nullptr;  // one for each vector too, where scales or a choice depend on them
 };
 
 // Splits vectors first ... first + slices.vectors - 1, padding included. Ranges that are not known are found in the
@@ -142,7 +144,7 @@ struct DeviceMargins {
   RoundingMargin* margins = nullptr;
 };
 
-// choose(): an entry takes the first rung that both sides are within.
+// choose(): an entry takes the first rung that both sides are within, and that their norms prove where it asks for that.
 struct DeviceRungs {
   std::int32_t spans[DeviceReport::most_rungs] = {};      // of the widest vector
   std::int32_t exponents[DeviceReport::most_rungs] = {};  // of the largest magnitude
@@ -151,6 +153,17 @@ struct DeviceRungs {
   bool fits = false;
   Format format{};
   std::int32_t residual_exponent = 0;
+  // Residues scaled by norms: R of such a rung (arith/residue_scale.hpp), 0 of others, and the exponents' own scale.
+  std::int32_t sum_bits[DeviceReport::most_rungs] = {};
+  std::int32_t top_exponents[DeviceReport::most_rungs] = {};
+  double coefficient = 0;  // of |A||B|, that all entries of such a rung are to be proved for
+
+  KINTSUGI_HOST_DEVICE bool asks_for_norms() const {
+    for (const std::int32_t bits : sum_bits) {
+      if (bits > 0) return true;
+    }
+    return false;
+  }
 };
 
 // One tile of C: the sums of vectors first_row..., first_column... (of real vectors, where C is complex).
@@ -273,22 +286,29 @@ class DeviceEngine {
   virtual void synchronize() const = 0;
   virtual void synchronize_quietly() const noexcept = 0;
 
-  // Exponents and flags of all vectors of all entries; their scales are set by split().
+  // Exponents and flags of all vectors of all entries; their scales are set by split(). Typical exponents too, of a side that
+  // has norms.
   virtual void find_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                            const DeviceScalars& scalars) const = 0;
+  // Norms of all vectors, of ranges and typical exponents that are known.
+  virtual void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                          const DeviceScalars& scalars) const = 0;
   // One for each entry, into as many choices; the report counts them all.
   virtual void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                       const DeviceScalars& scalars, const DeviceRungs& rungs, DeviceChoice* choice,
                       DeviceReport* report) const = 0;
-  // One or two of them, in one launch where there is a kernel for both or they are small. An operand that serves several
-  // entries is split where any of their choices is the rung.
   // Whether complex entries can be split by that rule of residues and recombined; else their parts are real numbers.
   virtual bool takes_entries(const SplitRule& rule) const = 0;
+  // One or two of them, in one launch where there is a kernel for both or they are small. An operand that serves several
+  // entries is split where any of their choices is the rung. Rules that scale by norms ask for them.
   virtual void split(const Queue& queue, std::span<const DeviceSplit> splits,
                      const DeviceCondition& condition) const = 0;
+  // Whether multiply() leaves at once where its condition does not hold: products of the vendor's run always.
+  virtual bool skips(const Schedule& schedule, FormatId format) const = 0;
   // sums.rows is a multiple of 16, `rows` of them count. `fit`: of joint groups whose exponent is fitted_exponent.
   virtual void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
-                        const Accumulators& sums, std::byte* scratch, const DeviceFit* fit) const = 0;
+                        const Accumulators& sums, std::byte* scratch, const DeviceFit* fit,
+                        const DeviceCondition& condition) const = 0;
   // multiply() and recombine_weighted() in one step, for tiles of any size, on which no bit depends: no sum goes through
   // memory.
   virtual void multiply_fused(const Queue& queue, const DeviceFusedProduct& product,

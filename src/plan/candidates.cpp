@@ -71,8 +71,8 @@ int significant_bits(OperandType type, bool exact) {
 // Bits of the integers that a checked ladder's rungs keep of every vector: enough that a product alone loses no more
 // than the contract of its type (k = 1) or the tolerance allows, and ten and twenty-eight more for rows and columns of
 // wide ranges, where entries that no rung shows are left for the superaccumulator. Exact results have a rung of fifteen
-// more too, a modulus beside that of ten: of 32 entries that the latter leaves open it leaves one. On devices a stream
-// cannot skip products, so that there is one rung, which leaves few: entries summed one by one are dear.
+// more too, a modulus beside that of ten: of 32 entries that the latter leaves open it leaves one. On devices nobody waits to
+// hear how many are open, so that there is one such rung, which leaves few: entries summed one by one are dear.
 std::vector<int> checked_bits(const Plan& plan) {
   const bool exact = plan.contract.coefficient == 0;
   int bits = significant_bits(plan.problem.type, exact) + 2;
@@ -84,15 +84,14 @@ std::vector<int> checked_bits(const Plan& plan) {
   return {bits, bits + 10, bits + 28};
 }
 
-// The program of residues that holds integers of that many bits, by the fewest moduli; nothing where not even all do.
-const Scheme* residues_of(int bits, std::int64_t k) {
+// The fewest moduli that hold sums of k products of so many bits; 0 where not even all do.
+int moduli_of(int product_bits, std::int64_t k) {
   const auto sum_bits =
       static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(k, 1) - 1)));
   for (int count = 2; count <= most_moduli; ++count) {
-    if (residue_bits(count) >= 2 * bits + sum_bits)
-      return find_scheme(fmt::format("ozaki2:moduli={}", count));
+    if (residue_bits(count) >= product_bits + sum_bits) return count;
   }
-  return nullptr;
+  return 0;
 }
 
 // Whether the emulation is expected to be quicker than the native product, by more than measurements differ.
@@ -194,13 +193,34 @@ std::optional<Rung> proved_entries(const Plan& plan, const std::string& accumula
   return proof ? std::optional(proof->rung) : std::nullopt;
 }
 
+std::vector<Rung> norm_emulations(const Plan& plan, const std::string& accumulator, int checked) {
+  const DeviceEngine* device = plan.engine->device();
+  const double coefficient = plan.contract.checked_coefficient;
+  if (device == nullptr || coefficient == 0) return {};
+  const int first = moduli_of(5 - 2 * std::ilogb(coefficient), plan.problem.products());
+  std::vector<int> counts{first, first + 1};
+  if (checked > first + 1) counts.push_back(checked);
+  std::vector<Rung> ladder;
+  for (const int count : counts) {
+    if (first == 0 || count > (checked == 0 ? most_moduli : checked)) break;
+    auto rung = offered(plan, *find_scheme(fmt::format("ozaki2:moduli={}:scale=norm", count)), accumulator);
+    if (!rung || !device->skips(rung->program.schedule, rung->program.format().id)) break;
+    rung->proved_by_norms = true;
+    ladder.push_back(*rung);
+  }
+  return ladder;
+}
+
 std::vector<Rung> checked_emulations(const Plan& plan, const std::string& accumulator) {
   std::vector<Rung> ladder;
   for (const int bits : checked_bits(plan)) {
     if (is_few_long_sums(plan.problem)) break;
-    const Scheme* scheme = residues_of(bits, plan.problem.products());
-    const auto rung = scheme == nullptr ? std::nullopt : offered(plan, *scheme, accumulator);
+    const int count = moduli_of(2 * bits, plan.problem.products());
+    const auto rung = count == 0
+                          ? std::nullopt
+                          : offered(plan, *find_scheme(fmt::format("ozaki2:moduli={}", count)), accumulator);
     if (!rung) break;
+    if (ladder.empty()) ladder = norm_emulations(plan, accumulator, count);
     ladder.push_back(*rung);
     ladder.back().checked = true;
   }

@@ -167,7 +167,11 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
 // is one rung, the first, in blocks that the engine likes; it runs always. Complex operands are split as entries into
 // residues, and for other formats element by element, which takes longer than all products.
 std::vector<Rung> device_emulations(const Plan& plan, const std::string& accumulator) {
-  if (const auto by_entries = proved_entries(plan, accumulator)) return {*by_entries};
+  if (const auto by_entries = proved_entries(plan, accumulator)) {
+    std::vector<Rung> ladder = norm_emulations(plan, accumulator);
+    ladder.push_back(*by_entries);
+    return ladder;
+  }
   std::vector<Rung> fused;
   std::vector<Rung> others;
   for (const Rung& rung : proved_emulations(plan, accumulator, true, true)) {
@@ -275,6 +279,11 @@ Program fitted_program(const Scheme& scheme, const Problem& problem) {
   if (problem.complex && scheme.multiply_entries != nullptr && problem.k > 0)
     scheme.multiply_entries(program);
   return program;
+}
+
+const Rung* Plan::checked_rung() const {
+  const auto found = std::find_if(rungs.begin(), rungs.end(), [](const Rung& rung) { return rung.checked; });
+  return found == rungs.end() ? nullptr : &*found;
 }
 
 const Rung* Plan::widest_emulation() const {

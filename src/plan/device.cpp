@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/status.hpp"
+#include "plan/bound.hpp"
 #include "plan/device_checked.hpp"
 #include "plan/device_error_free.hpp"
 #include "plan/device_fused.hpp"
@@ -23,6 +25,8 @@ struct BlockPieces {
   Slices b;
   Accumulators sums;
   std::size_t scratch = 0;
+
+  std::size_t bytes() const { return a.bytes() + b.bytes() + sums.bytes() + aligned_size(scratch); }
 };
 
 // Without slices and an engine's products.
@@ -30,14 +34,25 @@ bool sums_exactly(const Plan& plan) {
   return plan.rungs.front().program.recombination == Recombination::exact_sums;
 }
 
+// The ladder's emulations whose products are an engine's, one after the other.
+std::span<const Rung> product_rungs(const Plan& plan) {
+  const auto multiplies = [](const Rung& rung) {
+    return rung.scheme != nullptr && rung.program.recombination != Recombination::exact_sums;
+  };
+  const auto end = std::find_if_not(plan.rungs.begin(), plan.rungs.end(), multiplies);
+  return {plan.rungs.begin(), end};
+}
+
+bool asks_for_norms(const Plan& plan) { return plan.rungs.front().proved_by_norms; }
+
 // Columns of slices that a column of C has: two for the parts of complex entries that are multiplied as real ones.
-std::int64_t columns_each(const Plan& plan) {
-  return plan.rungs.front().program.multiplies_entries() ? 1 : plan.problem.parts();
+std::int64_t columns_each(const Plan& plan, const Rung& rung) {
+  return rung.program.multiplies_entries() ? 1 : plan.problem.parts();
 }
 
 // Of C's columns, so that no product's columns are more than a tile: those of checked magnitudes are real ones.
-std::int64_t tile_columns(const Plan& plan) {
-  return plan.engine->device()->tile() / (plan.is_checked() ? plan.problem.parts() : columns_each(plan));
+std::int64_t tile_columns(const Plan& plan, const Rung& rung) {
+  return plan.engine->device()->tile() / (rung.checked ? plan.problem.parts() : columns_each(plan, rung));
 }
 
 bool is_error_free(const Plan& plan) {
@@ -45,31 +60,44 @@ bool is_error_free(const Plan& plan) {
 }
 
 // Rows and columns of a tile's sums, `each` for a column of C.
-DeviceTileSize tile_size(const Plan& plan, const Blocking& blocking, std::int64_t each) {
+DeviceTileSize tile_size(const Plan& plan, const Rung& rung, const Blocking& blocking, std::int64_t each) {
   return {round_up(std::min(blocking.m, plan.engine->device()->tile()), sums_multiple),
-          round_up(each * std::min(blocking.n, tile_columns(plan)), sums_multiple)};
+          round_up(each * std::min(blocking.n, tile_columns(plan, rung)), sums_multiple)};
 }
 
 // Of the real product that magnitudes are checked by.
 DeviceTileSize checked_tile_size(const Plan& plan, const Blocking& blocking) {
-  return tile_size(plan, blocking, plan.problem.parts());
+  return tile_size(plan, *plan.checked_rung(), blocking, plan.problem.parts());
 }
 
-BlockPieces block_pieces(const Plan& plan, const Blocking& blocking) {
+BlockPieces block_pieces(const Plan& plan, const Rung& rung, const Blocking& blocking) {
   const Problem& problem = plan.problem;
-  const Program& program = plan.rungs.front().program;
+  const Program& program = rung.program;
   const auto slices_of = [&](const SplitRule& rule, std::int64_t vectors) {
     return make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors,
                        program.multiplies_entries() ? problem.k : problem.products());
   };
-  const DeviceTileSize tile = tile_size(plan, blocking, columns_each(plan));
+  const DeviceTileSize tile = tile_size(plan, rung, blocking, columns_each(plan, rung));
   const std::size_t scratch =
       plan.engine->device()->scratch_bytes(program.schedule, program.format().id, tile.rows, tile.columns);
-  return {slices_of(program.split_a, blocking.m), slices_of(program.split_b, columns_each(plan) * blocking.n),
+  return {slices_of(program.split_a, blocking.m),
+          slices_of(program.split_b, columns_each(plan, rung) * blocking.n),
           make_accumulators(program.sum_type(true), tile.rows, tile.columns, program.schedule.sums()),
-          plan.is_checked()
+          rung.checked
               ? std::max(scratch, DeviceChecked::scratch_bytes(plan, checked_tile_size(plan, blocking)))
               : scratch};
+}
+
+// Of the rung that needs most.
+std::size_t most_piece_bytes(const Plan& plan, const Blocking& blocking) {
+  std::size_t most = 0;
+  for (const Rung& rung : product_rungs(plan))
+    most = std::max(most, block_pieces(plan, rung, blocking).bytes());
+  return most;
+}
+
+std::size_t norm_bytes(const Plan& plan, std::int64_t vectors) {
+  return asks_for_norms(plan) ? array_bytes(vectors, 1, sizeof(VectorNorm)) : 0;
 }
 
 // One call on its way through the queue.
@@ -104,13 +132,16 @@ class DeviceCall {
   struct Entry {
     DeviceSide a;
     DeviceSide b;
+    VectorRange* ranges_a = nullptr;  // whose scales are not a prepared operand's
+    VectorRange* ranges_b = nullptr;
     DeviceChoice* choice = nullptr;
+    const DevicePrepared::Entry* prepared_a = nullptr;  // whose slices are those of the first rung
+    const DevicePrepared::Entry* prepared_b = nullptr;
+    bool looked_at = false;  // ranges and choice are there before the first split
+    // Of the rung at work.
     BlockPieces pieces;
     std::byte* scratch = nullptr;
-    const DevicePrepared::Entry* prepared_a = nullptr;  // whose slices are those of the program
-    const DevicePrepared::Entry* prepared_b = nullptr;
-    bool looked_at = false;                // ranges and choice are there before the first split
-    std::optional<DeviceChecked> checked;  // of a checked plan
+    std::optional<DeviceChecked> checked;
   };
 
   DeviceMatrix operand(Side side, const void* data, const Prepared* prepared) const {
@@ -123,8 +154,7 @@ class DeviceCall {
     return {operands.alpha.value(), operands.beta.value(), operands.device_alpha, operands.device_beta};
   }
 
-  const Program& program() const { return plan_.rungs.front().program; }
-  const Scheme& scheme() const { return *plan_.rungs.front().scheme; }
+  const Rung& first() const { return plan_.rungs.front(); }
 
   const DevicePrepared::Entry* usable(const DevicePrepared* prepared, const SplitRule& rule,
                                       std::int64_t entry) const {
@@ -133,47 +163,40 @@ class DeviceCall {
   }
 
   DeviceSide side_of(const DeviceMatrix& matrix, std::int64_t entry, const DevicePrepared::Entry* prepared,
-                     Workspace& workspace) const {
-    auto* ranges =
+                     VectorRange*& ranges, Workspace& workspace) const {
+    ranges =
         reinterpret_cast<VectorRange*>(workspace.take(array_bytes(matrix.vectors(), 1, sizeof(VectorRange))));
-    return {matrix, entry, prepared != nullptr ? prepared->ranges : ranges};
+    auto* norms = asks_for_norms(plan_)
+                      ? reinterpret_cast<VectorNorm*>(workspace.take(norm_bytes(plan_, matrix.vectors())))
+                      : nullptr;
+    if (prepared == nullptr) return {matrix, entry, ranges, 1, norms};
+    return {matrix, entry, prepared->ranges, 1, prepared->norms};
   }
 
   void take_sides(Entry& entry, std::int64_t index, Workspace& workspace) const {
-    entry.prepared_a = usable(prepared_a_, program().split_a, index);
-    entry.prepared_b = usable(prepared_b_, program().split_b, index);
-    entry.a = side_of(a_, index, entry.prepared_a, workspace);
-    entry.b = side_of(b_, index, entry.prepared_b, workspace);
+    entry.prepared_a = usable(prepared_a_, first().program.split_a, index);
+    entry.prepared_b = usable(prepared_b_, first().program.split_b, index);
+    entry.a = side_of(a_, index, entry.prepared_a, entry.ranges_a, workspace);
+    entry.b = side_of(b_, index, entry.prepared_b, entry.ranges_b, workspace);
     entry.choice = reinterpret_cast<DeviceChoice*>(workspace.take(sizeof(DeviceChoice)));
-  }
-
-  Entry entry_of(std::int64_t index, Workspace workspace) const {
-    Entry entry;
-    take_sides(entry, index, workspace);
-    if (sums_exactly(plan_)) return entry;
-    entry.pieces = block_pieces(plan_, blocking_);
-    entry.pieces.a.data = workspace.take(entry.pieces.a.bytes());
-    entry.pieces.b.data = workspace.take(entry.pieces.b.bytes());
-    entry.pieces.sums.data = workspace.take(entry.pieces.sums.bytes());
-    entry.scratch = workspace.take(entry.pieces.scratch);
-    if (plan_.is_checked()) {
-      entry.checked.emplace(plan_, blocking_, checked_tile_size(plan_, blocking_), queue_, entry.a, entry.b,
-                            DeviceCondition{entry.choice, 0}, workspace);
-    }
-    return entry;
   }
 
   DeviceRungs rungs() const {
     DeviceRungs result;
-    result.count = plan_.is_checked() ? 1 : static_cast<int>(plan_.rungs.size());
+    result.count = static_cast<int>(plan_.is_checked() ? product_rungs(plan_).size() : plan_.rungs.size());
     for (int r = 0; r < result.count; ++r) {
       const Rung& rung = plan_.rungs[static_cast<std::size_t>(r)];
       result.spans[r] = rung.largest_span;
       result.exponents[r] = rung.largest_exponent;
+      if (!rung.proved_by_norms) continue;
+      result.sum_bits[r] = rung.program.split_a.sum_bits;
+      result.top_exponents[r] = rung.program.split_a.top_exponent;
     }
-    result.fits = scheme().fits_residuals();
-    result.format = program().format();
-    result.residual_exponent = program().split_a.residual_exponent;
+    const EntryDemand demand{plan_.contract.checked_coefficient, unit_roundoff(plan_.problem.type)};
+    result.coefficient = demand.careful();
+    result.fits = first().scheme->fits_residuals();
+    result.format = first().program.format();
+    result.residual_exponent = first().program.split_a.residual_exponent;
     return result;
   }
 
@@ -182,15 +205,17 @@ class DeviceCall {
   void look_at(Entry& entry) const {
     const DeviceRungs choices = rungs();
     entry.looked_at = choices.count > 1 || scalars_.on_device() || choices.exponents[0] < Rung::any_span ||
-                      plan_.is_checked() || sums_exactly(plan_) || program().multiplies_entries();
+                      plan_.is_checked() || sums_exactly(plan_) || first().program.multiplies_entries();
     if (!entry.looked_at) return;
-    engine_.find_ranges(queue_, entry.prepared_a == nullptr ? entry.a : DeviceSide{},
-                        entry.prepared_b == nullptr ? entry.b : DeviceSide{}, scalars_);
+    const DeviceSide a = entry.prepared_a == nullptr ? entry.a : DeviceSide{};
+    const DeviceSide b = entry.prepared_b == nullptr ? entry.b : DeviceSide{};
+    engine_.find_ranges(queue_, a, b, scalars_);
+    if (asks_for_norms(plan_)) engine_.find_norms(queue_, a, b, scalars_);
     engine_.choose(queue_, entry.a, entry.b, scalars_, choices, entry.choice, report_);
   }
 
   const DeviceFit* fit_of(const Entry& entry) const {
-    return scheme().fits_residuals() ? &entry.choice->fit : nullptr;
+    return first().scheme->fits_residuals() ? &entry.choice->fit : nullptr;
   }
 
   DeviceCondition on_rung(const Entry& entry, std::int32_t rung) const {
@@ -198,14 +223,16 @@ class DeviceCall {
   }
 
   // ranges, choice, split, multiply, recombine; then what the other choices ask for.
-  void multiply_entry(std::int64_t index, const Workspace& workspace) const {
+  void multiply_entry(std::int64_t index, Workspace workspace) const {
     if (is_error_free(plan_)) return multiply_entry_without_error(index, workspace);
-    Entry entry = entry_of(index, workspace);
+    Entry entry;
+    take_sides(entry, index, workspace);
     look_at(entry);
     if (sums_exactly(plan_)) {
       engine_.multiply_exactly(queue_, tile_of(entry, 0, 0, c_.rows, c_.columns, 0), {}, report_);
     } else {
-      multiply_blocks(entry);
+      for (int r = 0; r < static_cast<int>(product_rungs(plan_).size()); ++r)
+        multiply_rung(entry, r, workspace);
     }
     if (!entry.looked_at) {
       if (report_ != nullptr)
@@ -215,9 +242,40 @@ class DeviceCall {
     if (scalars_.on_device())
       engine_.scale(queue_, c_, index, scalars_, {entry.choice, DeviceChoice::scaled});
     const bool fails = rungs().exponents[0] < Rung::any_span;
-    if (rungs().count > 1 || fails)
-      engine_.multiply_plainly(
-          queue_, tile_of(entry, 0, 0, c_.rows, c_.columns, fails ? DeviceChoice::none : std::int32_t{1}));
+    const bool native_follows = plan_.rungs.back().scheme == nullptr;
+    const auto last = static_cast<std::int32_t>(plan_.rungs.size()) - 1;
+    if (native_follows || fails)
+      engine_.multiply_plainly(queue_,
+                               tile_of(entry, 0, 0, c_.rows, c_.columns, fails ? DeviceChoice::none : last));
+  }
+
+  // Memory of one rung in the place of the others'. Ranges of a prepared operand have its own scales: those of another
+  // rung are put into a copy.
+  void multiply_rung(Entry entry, int r, Workspace workspace) const {
+    const Rung& rung = product_rungs(plan_)[static_cast<std::size_t>(r)];
+    if (r > 0) {
+      leave_prepared(entry.a, entry.prepared_a, entry.ranges_a);
+      leave_prepared(entry.b, entry.prepared_b, entry.ranges_b);
+    }
+    Workspace pieces(workspace.take(most_piece_bytes(plan_, blocking_)), most_piece_bytes(plan_, blocking_));
+    entry.pieces = block_pieces(plan_, rung, blocking_);
+    entry.pieces.a.data = pieces.take(entry.pieces.a.bytes());
+    entry.pieces.b.data = pieces.take(entry.pieces.b.bytes());
+    entry.pieces.sums.data = pieces.take(entry.pieces.sums.bytes());
+    entry.scratch = pieces.take(entry.pieces.scratch);
+    if (rung.checked) {
+      entry.checked.emplace(plan_, blocking_, checked_tile_size(plan_, blocking_), queue_, entry.a, entry.b,
+                            DeviceCondition{entry.choice, r}, workspace);
+    }
+    multiply_blocks(entry, r);
+  }
+
+  void leave_prepared(DeviceSide& side, const DevicePrepared::Entry*& prepared, VectorRange* ranges) const {
+    if (prepared == nullptr) return;
+    engine_.copy_on_device(queue_, ranges, side.ranges,
+                           static_cast<std::size_t>(side.matrix.vectors()) * sizeof(VectorRange));
+    side.ranges = ranges;
+    prepared = nullptr;
   }
 
   void multiply_entry_without_error(std::int64_t index, Workspace workspace) const {
@@ -249,59 +307,61 @@ class DeviceCall {
     return slices;
   }
 
-  void multiply_blocks(Entry& entry) const {
+  void multiply_blocks(Entry& entry, int r) const {
+    const Rung& rung = plan_.rungs[static_cast<std::size_t>(r)];
     const std::int64_t parts = plan_.problem.parts();
-    const std::int64_t each = columns_each(plan_);
+    const std::int64_t each = columns_each(plan_, rung);
     if (entry.checked) entry.checked->find_margins();
     Slices a;
     for (std::int64_t j = 0; j < c_.columns; j += blocking_.n) {
       const std::int64_t columns = std::min(blocking_.n, c_.columns - j);
       std::vector<DeviceSplit> splits;
       splits.reserve(2);
-      const Slices b = plan_split(entry.b, entry.prepared_b, program().split_b, entry.pieces.b, each * j,
+      const Slices b = plan_split(entry.b, entry.prepared_b, rung.program.split_b, entry.pieces.b, each * j,
                                   each * columns, entry, splits);
       if (entry.checked) entry.checked->split_columns(parts * j, parts * columns);
       for (std::int64_t i = 0; i < c_.rows; i += blocking_.m) {
         const std::int64_t rows = std::min(blocking_.m, c_.rows - i);
         if (j == 0 || blocking_.m < c_.rows) {
-          a = plan_split(entry.a, entry.prepared_a, program().split_a, entry.pieces.a, i, rows, entry,
+          a = plan_split(entry.a, entry.prepared_a, rung.program.split_a, entry.pieces.a, i, rows, entry,
                          splits);
           if (entry.checked) entry.checked->split_rows(i, rows);
         }
-        if (!splits.empty()) engine_.split(queue_, splits, on_rung(entry, 0));
+        if (!splits.empty()) engine_.split(queue_, splits, on_rung(entry, r));
         splits.clear();
-        multiply_tiles(entry, a, b, i, j, rows, columns);
+        multiply_tiles(entry, r, a, b, i, j, rows, columns);
       }
     }
   }
 
   // The program's, whose fitted weights are the device's to know.
-  Schedule schedule() const {
-    Schedule schedule = program().schedule;
-    for (const int group : scheme().fitted_groups) schedule.group_exponents[group] = fitted_exponent;
+  static Schedule schedule_of(const Rung& rung) {
+    Schedule schedule = rung.program.schedule;
+    for (const int group : rung.scheme->fitted_groups) schedule.group_exponents[group] = fitted_exponent;
     return schedule;
   }
 
-  void multiply_tiles(Entry& entry, const Slices& a, const Slices& b, std::int64_t first_row,
+  void multiply_tiles(Entry& entry, int r, const Slices& a, const Slices& b, std::int64_t first_row,
                       std::int64_t first_column, std::int64_t rows, std::int64_t columns) const {
+    const Rung& rung = plan_.rungs[static_cast<std::size_t>(r)];
     const std::int64_t parts = plan_.problem.parts();
-    const std::int64_t each = columns_each(plan_);
-    for (std::int64_t j = 0; j < columns; j += tile_columns(plan_)) {
-      const std::int64_t tile_n = std::min(tile_columns(plan_), columns - j);
+    const std::int64_t each = columns_each(plan_, rung);
+    for (std::int64_t j = 0; j < columns; j += tile_columns(plan_, rung)) {
+      const std::int64_t tile_n = std::min(tile_columns(plan_, rung), columns - j);
       for (std::int64_t i = 0; i < rows; i += engine_.tile()) {
         const std::int64_t tile_m = std::min(engine_.tile(), rows - i);
         Accumulators sums = entry.pieces.sums;
         sums.rows = round_up(tile_m, sums_multiple);
         sums.columns = round_up(each * tile_n, sums_multiple);
-        const DeviceTile tile = tile_of(entry, first_row + i, first_column + j, tile_m, tile_n, 0);
+        const DeviceTile tile = tile_of(entry, first_row + i, first_column + j, tile_m, tile_n, r);
         if (entry.checked)
           entry.checked->multiply_magnitudes(i, tile_m, parts * j, parts * tile_n, entry.scratch);
-        engine_.multiply(queue_, schedule(), a.block(i, tile_m), b.block(each * j, each * tile_n), sums,
-                         entry.scratch, fit_of(entry));
+        engine_.multiply(queue_, schedule_of(rung), a.block(i, tile_m), b.block(each * j, each * tile_n),
+                         sums, entry.scratch, fit_of(entry), on_rung(entry, r));
         if (entry.checked) {
           entry.checked->recombine(sums, tile, report_);
         } else {
-          recombine(sums, tile);
+          recombine(rung, sums, tile);
         }
       }
     }
@@ -313,11 +373,12 @@ class DeviceCall {
             first_column, rows,    columns, scalars_,      on_rung(entry, rung)};
   }
 
-  void recombine(const Accumulators& sums, const DeviceTile& tile) const {
-    if (program().recombination == Recombination::residues)
-      return engine_.recombine_residues(queue_, sums, program().residue_system(), tile);
+  void recombine(const Rung& rung, const Accumulators& sums, const DeviceTile& tile) const {
+    if (rung.program.recombination == Recombination::residues)
+      return engine_.recombine_residues(queue_, sums, rung.program.residue_system(), tile);
+    const Schedule schedule = schedule_of(rung);
     std::array<int, max_groups> exponents{};
-    for (int g = 0; g < program().schedule.sums(); ++g) exponents[g] = schedule().sum_exponent(g);
+    for (int g = 0; g < schedule.sums(); ++g) exponents[g] = schedule.sum_exponent(g);
     engine_.recombine_weighted(queue_, sums, {exponents.data(), static_cast<std::size_t>(sums.groups)}, tile);
   }
 
@@ -401,11 +462,11 @@ std::size_t device_workspace_bytes(const Plan& plan, const Blocking& blocking) {
   if (is_fused(plan)) return fused_workspace_bytes(plan, blocking);
   const std::size_t ranges = array_bytes(problem.m, 1, sizeof(VectorRange)) +
                              array_bytes(problem.vectors_b(), 1, sizeof(VectorRange)) +
+                             norm_bytes(plan, problem.m) + norm_bytes(plan, problem.vectors_b()) +
                              aligned_size(sizeof(DeviceChoice));
   if (sums_exactly(plan)) return ranges;
   if (is_error_free(plan)) return ranges + device_error_free_bytes(plan, blocking);
-  const BlockPieces pieces = block_pieces(plan, blocking);
-  return ranges + pieces.a.bytes() + pieces.b.bytes() + pieces.sums.bytes() + aligned_size(pieces.scratch) +
+  return ranges + most_piece_bytes(plan, blocking) +
          (plan.is_checked() ? DeviceChecked::bytes(plan, blocking, checked_tile_size(plan, blocking))
                             : std::size_t{0});
 }

@@ -60,7 +60,7 @@ DeviceChecked::DeviceChecked(const Plan& plan, const Blocking& blocking, const D
 }
 
 void DeviceChecked::find_margins() const {
-  const Program& program = plan_.rungs.front().program;
+  const Program& program = plan_.checked_rung()->program;
   engine_.find_margins(queue_, {a_, program.split_a.top_exponent, memory_.margins_a},
                        {b_, program.split_b.top_exponent, memory_.margins_b}, condition_);
 }
@@ -86,11 +86,11 @@ void DeviceChecked::multiply_magnitudes(std::int64_t row, std::int64_t rows, std
   memory_.sums.rows = round_up(rows, sums_multiple);
   memory_.sums.columns = round_up(columns, sums_multiple);
   engine_.multiply(queue_, magnitude_program.schedule, memory_.slices_a.block(row, rows),
-                   memory_.slices_b.block(column, columns), memory_.sums, scratch, nullptr);
+                   memory_.slices_b.block(column, columns), memory_.sums, scratch, nullptr, condition_);
 }
 
 DeviceCheck DeviceChecked::check() const {
-  const Program& program = plan_.rungs.front().program;
+  const Program& program = plan_.checked_rung()->program;
   const int top = program.split_a.top_exponent + program.split_b.top_exponent;
   const int top_of_magnitudes =
       magnitude_program.split_a.top_exponent + magnitude_program.split_b.top_exponent;
@@ -104,7 +104,7 @@ DeviceCheck DeviceChecked::check() const {
 }
 
 void DeviceChecked::recombine(const Accumulators& sums, const DeviceTile& tile, DeviceReport* report) const {
-  const Program& program = plan_.rungs.front().program;
+  const Program& program = plan_.checked_rung()->program;
   // As the native product, where that is accurate enough.
   const bool plainly = proves(plan_) && native_coefficient(plan_.problem.type, plan_.problem.products()) <=
                                             plan_.contract.coefficient;

@@ -236,7 +236,7 @@ class ErrorFreeProduct {
     schedule.terms = schedule.terms.first(static_cast<std::size_t>(products.groups));
     schedule.slices_a = schedule.groups = products.groups;
     engine_.multiply(task_.queue, schedule, slices_from(a, p, products.groups), slices_from(b, q, 1),
-                     products, memory_.scratch, nullptr);
+                     products, memory_.scratch, nullptr, condition_);
   }
 
   const DeviceErrorFreeTask& task_;

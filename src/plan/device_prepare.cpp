@@ -61,21 +61,27 @@ void split_entries(const Plan& plan, Side side, std::int64_t count, DevicePrepar
       make_slices(*prepared.rule.format, SliceStorage::packed, slice_count,
                   entries ? matrix.rows : matrix.vectors(), entries ? matrix.columns : matrix.length());
   const std::size_t range_bytes = array_bytes(count * matrix.vectors(), 1, sizeof(VectorRange));
+  const bool by_norms = prepared.rule.scales == ScaleRule::norm;
+  const std::size_t norm_bytes = by_norms ? array_bytes(count * matrix.vectors(), 1, sizeof(VectorNorm)) : 0;
   const std::size_t slice_bytes = static_cast<std::size_t>(count) * slices.bytes();
-  prepared.memory = allocate_on_device(plan, range_bytes + slice_bytes, "slices of a prepared operand");
+  prepared.memory =
+      allocate_on_device(plan, range_bytes + norm_bytes + slice_bytes, "slices of a prepared operand");
   Workspace memory(prepared.memory.pointer(), prepared.memory.bytes());
-  DevicePrepared::Entry first{reinterpret_cast<VectorRange*>(memory.take(range_bytes)), slices};
-  const DeviceSide operand{matrix, 0, first.ranges, count};
+  DevicePrepared::Entry first{reinterpret_cast<VectorRange*>(memory.take(range_bytes)), nullptr, slices};
+  if (by_norms) first.norms = reinterpret_cast<VectorNorm*>(memory.take(norm_bytes));
+  const DeviceSide operand{matrix, 0, first.ranges, count, first.norms};
+  const DeviceEngine& engine = *plan.engine->device();
+  if (by_norms || !can_split(plan)) engine.find_ranges(plan.queue, operand, {}, {});
+  if (by_norms) engine.find_norms(plan.queue, operand, {}, {});
   if (can_split(plan)) {
     first.slices.data = memory.take(slice_bytes);
-    const DeviceSplit split{operand, 0, &prepared.rule, first.slices, false};
-    plan.engine->device()->split(plan.queue, {&split, 1}, {});
-  } else {
-    plan.engine->device()->find_ranges(plan.queue, operand, {}, {});
+    const DeviceSplit split{operand, 0, &prepared.rule, first.slices, by_norms};
+    engine.split(plan.queue, {&split, 1}, {});
   }
   for (std::int64_t index = 0; index < count; ++index) {
     DevicePrepared::Entry entry = first;
     entry.ranges += index * matrix.vectors();
+    if (by_norms) entry.norms += index * matrix.vectors();
     if (entry.slices.data != nullptr) entry.slices.data += static_cast<std::size_t>(index) * slices.bytes();
     prepared.entries.push_back(entry);
   }

@@ -16,7 +16,8 @@ namespace kintsugi::core {
 struct DevicePrepared {
   struct Entry {
     VectorRange* ranges = nullptr;
-    Slices slices;  // without data: none
+    VectorNorm* norms = nullptr;  // where the rule scales by them
+    Slices slices;                // without data: none
   };
 
   explicit DevicePrepared(const DeviceEngine& of) : engine(&of) {}

@@ -28,6 +28,9 @@ struct Rung {
   // Every entry is checked when it is there (plan/checked.hpp); then the last rung of the ladder is exact.
   bool checked = false;
 
+  // On a device, instead of spans: taken where norms prove every entry of the product (arith/norm_proof.hpp).
+  bool proved_by_norms = false;
+
   // On a device: of operands that the program is not fitted to.
   std::int32_t largest_exponent = any_span;
 
@@ -75,8 +78,9 @@ struct Plan {
 
   bool is_native() const { return rungs.front().scheme == nullptr; }  // without an emulation before it
 
-  // Every entry is checked, under all rungs but the last.
-  bool is_checked() const { return rungs.front().checked; }
+  // The first rung whose entries are checked, where there is one: then the last is exact.
+  const Rung* checked_rung() const;
+  bool is_checked() const { return checked_rung() != nullptr; }
 
   // The rung that splits with the widest window; nullptr for a native plan.
   const Rung* widest_emulation() const;

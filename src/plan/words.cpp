@@ -93,6 +93,7 @@ std::string rung_words(const Plan& plan, const Rung& rung) {
         " Every entry is checked when it is there; those that it does not settle are taken by the next "
         "rungs.";
   }
+  if (rung.proved_by_norms) words += " Taken where the norms of A's rows and B's columns prove every entry.";
   if (rung.largest_span != Rung::any_span) {
     words += fmt::format(" Taken when every row of A and column of B spans at most {} binades.",
                          rung.largest_span);

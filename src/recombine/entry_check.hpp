@@ -22,6 +22,11 @@ namespace kintsugi::core {
 struct EntryDemand {
   double coefficient = 0;
   double unit_roundoff = 0;
+
+  // What the deviation may be of |A||B|: a rounding comes on top.
+  KINTSUGI_HOST_DEVICE double careful() const {
+    return (coefficient - unit_roundoff) / (1 + 2 * unit_roundoff);
+  }
 };
 
 namespace check_detail {
@@ -87,8 +92,7 @@ KINTSUGI_HOST_DEVICE bool keeps(const EntryDemand& demand, const ExactNumber<Lim
 // The deviation and a rounding are at most coefficient |A||B|, of which `magnitudes` are no more than all, in the
 // integers' units.
 KINTSUGI_HOST_DEVICE inline bool keeps(const EntryDemand& demand, double magnitudes, double deviation) {
-  const double careful = (demand.coefficient - demand.unit_roundoff) / (1 + 2 * demand.unit_roundoff);
-  return deviation == 0 || deviation * (1 + 0x1p-50) <= careful * magnitudes;
+  return deviation == 0 || deviation * (1 + 0x1p-50) <= demand.careful() * magnitudes;
 }
 
 // The integers of an entry's parts, and how far AB's parts may be from them.

@@ -68,7 +68,8 @@ TEST_F(DevicePlan, AutoEmulatesWhereThatIsQuicker) {
   EXPECT_EQ(planned_for(4096, 4096, 4096, 1), (Names{"fp16x3-wide", "bf16x6", "native"}));
   EXPECT_EQ(planned_for(512, 512, 512, 64), (Names{"fp16x3-wide", "bf16x6", "native"}));
   EXPECT_EQ(planned_for(1024, 1024, 1024, 1, KINTSUGI_C32), Names{"native"});
-  EXPECT_EQ(planned_for(4096, 4096, 4096, 1, KINTSUGI_C32), (Names{"ozaki2", "native"}));
+  EXPECT_EQ(planned_for(4096, 4096, 4096, 1, KINTSUGI_C32),
+            (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=9:scale=norm", "ozaki2", "native"}));
 }
 
 // No time can be expected of them, and nothing is there to be computed.
@@ -140,8 +141,13 @@ TEST_F(DevicePlan, ComplexProductsAreOneEmbeddingUnlessOfResidues) {
   call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_C32;
   call.options.policy = "emulate";
   const json plan = planned(call);
-  EXPECT_EQ(schemes(plan), (Names{"ozaki2", "native"}));
+  EXPECT_EQ(schemes(plan),
+            (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=9:scale=norm", "ozaki2", "native"}));
   EXPECT_EQ(plan.at("problem").at("type"), "c32");
+  {
+    const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
+    EXPECT_EQ(schemes(planned(call)), (Names{"ozaki2", "native"})) << "products that cannot be skipped";
+  }
   Call embedded(64, 64, 4096, stream_);
   embedded.problem.type_a = embedded.problem.type_b = embedded.problem.type_c = embedded.problem.type_scalar =
       KINTSUGI_C32;
@@ -171,7 +177,26 @@ TEST_F(DevicePlan, DoublesAreTheVendorsUnlessASchemeIsNamed) {
   EXPECT_EQ(schemes(planned(named)), Names{"ozaki2"});
 }
 
-// One rung of residues, since its products cannot be skipped, and exact sums for the entries that it leaves open.
+struct Ladder {
+  int by_norms = 0;
+  int checked = 0;
+};
+
+Ladder ladder_of(const json& plan) {
+  Ladder ladder;
+  for (const json& rung : plan.at("rungs")) {
+    if (rung.at("checked") == true) ++ladder.checked;
+    const std::string name = rung.at("scheme");
+    if (name.ends_with(":scale=norm")) {
+      EXPECT_EQ(ladder.checked, 0) << "behind what is checked";
+      ++ladder.by_norms;
+    }
+  }
+  return ladder;
+}
+
+// One rung of residues whose entries are checked, and exact sums for those that it leaves open. Where the contract leaves
+// room, norms may prove all entries of fewer moduli: what is not taken is skipped, as no product of the vendor's can be.
 TEST_F(DevicePlan, WhatWindowsCannotProveIsChecked) {
   struct Case {
     kintsugi_type type;
@@ -190,15 +215,29 @@ TEST_F(DevicePlan, WhatWindowsCannotProveIsChecked) {
     call.options.policy = wanted.policy;
     const json plan = planned(call);
     const Names names = schemes(plan);
-    ASSERT_EQ(names.size(), 2U);
     EXPECT_THAT(names[0], HasSubstr("ozaki2:moduli="));
-    EXPECT_EQ(names[1], "superaccumulator");
-    EXPECT_EQ(plan.at("rungs").at(0).at("checked"), true);
-    EXPECT_EQ(plan.at("rungs").at(1).at("checked"), false);
+    EXPECT_EQ(names.back(), "superaccumulator");
+    const Ladder ladder = ladder_of(plan);
+    EXPECT_EQ(ladder.checked, 1);
+    EXPECT_EQ(ladder.by_norms > 0, wanted.accuracy != std::string("exact"));
+    EXPECT_EQ(names.size(), static_cast<std::size_t>(ladder.by_norms) + 2);
     const bool complex = wanted.type == KINTSUGI_C32 || wanted.type == KINTSUGI_C64;
     const json basis = plan.at("rungs").at(0).at("program").at("split_a").at("complex_basis");
     EXPECT_EQ(basis.is_null(), !complex);
+    const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
+    EXPECT_EQ(schemes(planned(call)).size(), 2U) << "products that cannot be skipped";
   }
+}
+
+// As many moduli as uniform numbers need, one more, and those of the rung that is checked.
+TEST_F(DevicePlan, Fp64BeginsWithFewModuli) {
+  Call call(64, 64, 8192, stream_);
+  call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_F64;
+  call.options.policy = "emulate";
+  const json plan = planned(call);
+  EXPECT_EQ(schemes(plan), (Names{"ozaki2:moduli=16:scale=norm", "ozaki2:moduli=17:scale=norm",
+                                  "ozaki2:moduli=19:scale=norm", "ozaki2:moduli=19", "superaccumulator"}));
+  EXPECT_THAT(plan.at("words").dump(), HasSubstr("the norms of A's rows and B's columns prove every entry"));
 }
 
 // The moduli of the host's second rung, of exact results its third: integers of 65 and 70 bits, of FP32 36 and 41, and
@@ -211,7 +250,8 @@ TEST_F(DevicePlan, CheckedIntegersHaveBitsToSpare) {
     call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = type;
     call.options.accuracy = accuracy;
     call.options.policy = "emulate";
-    const std::string name = schemes(planned(call)).at(0);
+    const Names names = schemes(planned(call));
+    const std::string name = names.at(names.size() - 2);
     const int count = std::stoi(name.substr(name.find('=') + 1));
     EXPECT_GE(core::residue_bits(count), bits);
     EXPECT_LT(core::residue_bits(count - 1), bits);

@@ -151,13 +151,47 @@ TEST_F(Steps, ExactResultsAreCheckedAndTheRestIsMended) {
                           "cuMemsetD8Async", "checked_f32", "exact_f32"));
 }
 
+// Norms, and what they may prove, a rung after the other; then the rung that is checked.
+TEST_F(Steps, RungsByNormsComeBeforeTheCheckedOne) {
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.options.accuracy = "1e-6";
+  call.run_in_workspace();
+  const auto rung = [](const char* recombination) {
+    return std::vector<testing::Matcher<std::string>>{HasSubstr("split_"), HasSubstr("residue_products_"),
+                                                      recombination};
+  };
+  std::vector<testing::Matcher<std::string>> expected{"find_ranges", "find_norms", "choose_rung"};
+  const auto add = [&](const auto& steps) { expected.insert(expected.end(), steps.begin(), steps.end()); };
+  for (int r = 0; r < 3; ++r) add(rung("residues_f32"));
+  // Magnitudes are split by themselves: B's, then A's; their product goes before the others.
+  add(std::vector<testing::Matcher<std::string>>{"find_margins", HasSubstr("split_"), HasSubstr("split_"),
+                                                 HasSubstr("split_"), HasSubstr("integer_products_"),
+                                                 HasSubstr("residue_products_"), "cuMemsetD8Async",
+                                                 "checked_f32", "exact_f32"});
+  EXPECT_THAT(work(), testing::ElementsAreArray(expected));
+}
+
+// Where products cannot be skipped there is nothing but the checked rung.
+TEST_F(Steps, OlderDevicesCheckAllEntries) {
+  const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.options.accuracy = "1e-6";
+  call.run_in_workspace();
+  EXPECT_THAT(steps_but_products(), ElementsAre("find_ranges", "choose_rung", "find_margins",
+                                                HasSubstr("split_"), HasSubstr("split_"), HasSubstr("split_"),
+                                                "cuMemsetD8Async", "checked_f32", "exact_f32"));
+}
+
 // One more product, of magnitudes, before the others.
 TEST_F(Steps, CheckedContractsBoundTheMagnitudesFirst) {
   const Stream stream;
   Call checked(40, 30, 100, stream);
   checked.options.accuracy = "1e-6";
   checked.run_in_workspace();
-  const auto names = work();
+  auto names = work();
+  names.erase(names.begin(), std::find(names.begin(), names.end(), "find_margins"));
   const auto place_of = [&](const std::string& name) {
     return std::find_if(names.begin(), names.end(),
                         [&](const std::string& n) { return n.starts_with(name); }) -

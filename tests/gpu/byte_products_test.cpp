@@ -88,7 +88,7 @@ struct Products {
         core::cuda::byte_walk(core::cuda::byte_tiles[tile], core::cuda::byte_shape(schedule, a.slices, sums),
                               core::cuda::clusters_of_device());
     return on_the_device([&](const Accumulators& into) {
-      core::cuda::multiply_byte_slices({}, schedule, a.slices, b.slices, into, {tile, walk});
+      core::cuda::multiply_byte_slices({}, schedule, a.slices, b.slices, into, {}, {tile, walk});
     });
   }
 

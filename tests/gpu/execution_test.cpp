@@ -117,17 +117,20 @@ TEST(DevicePrepared, SmallKeepTheBits) {
       expect_prepared_bits<double>(
           {.m = 33, .n = 31, .k = 99, .layout = KINTSUGI_ROW_MAJOR, .batch = batch, .policy = "native"},
           borrow);
-      for (const char* accuracy : {"exact", "fp64"}) {
-        expect_prepared_bits<double>({.m = 70,
-                                      .n = 31,
-                                      .k = 99,
-                                      .op_b = KINTSUGI_OP_T,
-                                      .batch = batch,
-                                      .beta = 0.5,
-                                      .distribution = "phi:4",
-                                      .policy = "emulate",
-                                      .accuracy = accuracy},
-                                     borrow);
+      for (const auto& [accuracy, distribution] :
+           {std::pair("exact", "phi:4"), std::pair("fp64", "uniform"), std::pair("fp64", "phi:1.5"),
+            std::pair("fp64", "phi:4")}) {
+        const GemmCase test{.m = 70,
+                            .n = 31,
+                            .k = 99,
+                            .op_b = KINTSUGI_OP_T,
+                            .batch = batch,
+                            .beta = 0.5,
+                            .distribution = distribution,
+                            .policy = "emulate",
+                            .accuracy = accuracy};
+        expect_prepared_bits<double>(test, borrow);
+        expect_prepared_bits<std::complex<double>>(test, borrow);
       }
       expect_prepared_bits<double>({.m = 20, .n = 31, .k = 99, .batch = batch, .scheme = "superaccumulator"},
                                    borrow);

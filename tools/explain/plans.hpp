@@ -1,6 +1,7 @@
 // The library's plans for the problem that is explained: what would be chosen.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,7 +32,9 @@ struct Choice {
   std::string named;  // the scheme that the settings name: then there is no ladder
 
   const LadderRung* chosen() const { return taken ? &rungs[*taken] : nullptr; }
-  bool checked() const { return !rungs.empty() && rungs.front().checked; }
+  bool checked() const {
+    return std::any_of(rungs.begin(), rungs.end(), [](const LadderRung& rung) { return rung.checked; });
+  }
 };
 Choice choose(const kintsugi_problem& problem, const std::string& policy, const std::string& accuracy,
               const std::string& engine, int span);

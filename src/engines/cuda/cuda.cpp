@@ -200,6 +200,10 @@ class CudaEngine final : public Engine, public DeviceEngine {
                    const DeviceScalars& scalars) const override {
     cuda::find_ranges(queue, a, b, scalars);
   }
+  void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                  const DeviceScalars& scalars) const override {
+    cuda::find_norms(queue, a, b, scalars);
+  }
   void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
               const DeviceRungs& rungs, DeviceChoice* choice, DeviceReport* report) const override {
     cuda::choose(queue, a, b, scalars, rungs, choice, report);
@@ -208,10 +212,15 @@ class CudaEngine final : public Engine, public DeviceEngine {
              const DeviceCondition& condition) const override {
     cuda::split(queue, splits, condition);
   }
+  bool skips(const Schedule& schedule, FormatId format) const override {
+    return multiplies_bytes(schedule, format);
+  }
   void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
-                const Accumulators& sums, std::byte* scratch, const DeviceFit* fit) const override {
+                const Accumulators& sums, std::byte* scratch, const DeviceFit* fit,
+                const DeviceCondition& condition) const override {
     if (a.format->id == FormatId::int52) return multiply_words(queue, schedule, a, b, sums);
-    if (multiplies_bytes(schedule, a.format->id)) return multiply_byte_slices(queue, schedule, a, b, sums);
+    if (multiplies_bytes(schedule, a.format->id))
+      return multiply_byte_slices(queue, schedule, a, b, sums, condition);
     cuda::multiply(queue, schedule, a, b, sums, scratch, fit);
   }
   void multiply_fused(const Queue& queue, const DeviceFusedProduct& product,

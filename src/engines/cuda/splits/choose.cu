@@ -51,13 +51,71 @@ __device__ RangeSummary summarize_by_block(const VectorRange* ranges, std::int64
   return extremes.summary();
 }
 
-__device__ std::int32_t first_rung(const DeviceRungs& rungs, const RangeSummary& a, const RangeSummary& b) {
+using NormsOfSide = NormExtremes<DeviceReport::most_rungs>;
+
+__device__ void add_over_warp(NormsOfSide& extremes) {
+  const auto largest = [](double& x) {
+    for (int lane = 1; lane < 32; lane <<= 1) x = max(x, __shfl_xor_sync(~0U, x, lane));
+  };
+  for (double& grid : extremes.grid) largest(grid);
+  largest(extremes.mean);
+  largest(extremes.spread);
+}
+
+// Of one operand's vectors, under the scales of all rungs. Whole in thread 0.
+__device__ NormsOfSide extremes_by_block(const ChoiceTask& task, int side, std::int64_t entry) {
+  constexpr int rungs = DeviceReport::most_rungs;
+  __shared__ double of_warp[warps][rungs + 2];
+  NormsOfSide extremes;
+  const std::int64_t first = entry * task.entry_ranges[side];
+  for (std::int64_t v = first + threadIdx.x; v < first + task.vectors[side]; v += choice_threads) {
+    const VectorRange& range = task.ranges[side][v];
+    if (!range.finite() || (range.flags & VectorRange::all_zero) != 0) continue;
+    const VectorNorm norm = task.norms[side][v];
+    std::int32_t tops[rungs];
+    for (int r = 0; r < rungs; ++r)
+      tops[r] = norm_top(task.rungs.top_exponents[r], task.rungs.sum_bits[r], norm.bits);
+    extremes.add(norm, tops);
+  }
+  add_over_warp(extremes);
+  __syncthreads();  // of_warp is read no more
+  if (threadIdx.x % 32 == 0) {
+    double* target = of_warp[threadIdx.x / 32];
+    for (int r = 0; r < rungs; ++r) target[r] = extremes.grid[r];
+    target[rungs] = extremes.mean;
+    target[rungs + 1] = extremes.spread;
+  }
+  __syncthreads();
+  for (int warp = 1; threadIdx.x == 0 && warp < warps; ++warp) {
+    NormsOfSide other;
+    for (int r = 0; r < rungs; ++r) other.grid[r] = of_warp[warp][r];
+    other.mean = of_warp[warp][rungs];
+    other.spread = of_warp[warp][rungs + 1];
+    extremes.add(other);
+  }
+  return extremes;
+}
+
+// `proved`: the rungs, a bit each, whose norms prove all entries.
+__device__ std::int32_t first_rung(const DeviceRungs& rungs, const RangeSummary& a, const RangeSummary& b,
+                                   unsigned proved) {
   const std::int32_t span = max(a.largest_span, b.largest_span);
   const std::int32_t exponent = max(a.largest, b.largest);
   for (int rung = 0; rung < rungs.count; ++rung) {
-    if (span <= rungs.spans[rung] && exponent <= rungs.exponents[rung]) return rung;
+    const bool takes = rungs.sum_bits[rung] == 0 || (proved >> rung & 1U) != 0;
+    if (takes && span <= rungs.spans[rung] && exponent <= rungs.exponents[rung]) return rung;
   }
   return DeviceChoice::none;
+}
+
+__device__ unsigned proved_rungs(const ChoiceTask& task, std::int64_t entry) {
+  const NormsOfSide a = extremes_by_block(task, 0, entry);
+  const NormsOfSide b = extremes_by_block(task, 1, entry);
+  unsigned proved = 0;
+#pragma unroll
+  for (int r = 0; r < DeviceReport::most_rungs; ++r)
+    proved |= proves(a, b, r, task.rungs.coefficient) ? 1U << r : 0U;
+  return proved;
 }
 
 __device__ DeviceFit fit_of(const DeviceRungs& rungs, const DeviceChoice& choice) {
@@ -79,7 +137,8 @@ extern "C" __global__ void __launch_bounds__(choice_threads)
     const std::int64_t entry = blockIdx.x;
     choice.a = summarize_by_block(task.ranges[0] + entry * task.entry_ranges[0], task.vectors[0]);
     choice.b = summarize_by_block(task.ranges[1] + entry * task.entry_ranges[1], task.vectors[1]);
-    choice.rung = first_rung(task.rungs, choice.a, choice.b);
+    choice.rung = first_rung(task.rungs, choice.a, choice.b,
+                             task.rungs.asks_for_norms() ? proved_rungs(task, entry) : 0);
   }
   if (threadIdx.x != 0) return;
   const bool fits = task.rungs.fits && choice.rung >= 0;

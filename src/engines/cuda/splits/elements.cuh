@@ -429,13 +429,21 @@ __device__ void write_zeros(const SplitTask& task, std::int64_t place) {
   }
 }
 
+// By exponents or norms.
+__device__ inline void scale_range(const SplitTask& task, const SplitRule& rule, std::int64_t vector,
+                                   VectorRange& range) {
+  set_scale(range, rule);
+  if (rule.scales != ScaleRule::norm || (range.flags & VectorRange::all_zero) != 0) return;
+  range.scale = norm_scale(range, rule, task.norms[entry_of_block() * task.entry_ranges + vector].bits);
+}
+
 // The range that a vector has with its scale, written; `found` where it was not known.
 __device__ inline Scaling finish_range(const SplitTask& task, ElementKind kind, std::int64_t vector,
                                        const VectorRange& found) {
   VectorRange& known = range_of(task, vector);
   VectorRange range = task.ranges_known ? known : found;
   const SplitRule rule = fitted_rule_of(task, kind);
-  set_scale(range, rule);
+  scale_range(task, rule, vector, range);
   known = range;
   const bool fitted = kind == ElementKind::fitted;
   return scaling_of(kind, range, rule,

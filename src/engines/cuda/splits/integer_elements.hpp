@@ -8,7 +8,7 @@
 
 namespace kintsugi::core::cuda {
 
-// An integer of at most 62 bits as eight digits of 8 bits, -128...127, the last one first; the first has the sign.
+// An integer of magnitude up to 2^62 as eight digits of 8 bits, -128...127, the last one first; the first has the sign.
 struct ByteDigits {
   std::uint32_t low;
   std::uint32_t high;

@@ -1,4 +1,4 @@
-// What the kernels of ranges and choice are told.
+// What the kernels of ranges, norms and choice are told.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@ struct RangesTask {
   DeviceMatrix matrix;
   std::int64_t entry = 0;
   VectorRange* ranges = nullptr;
-  std::int64_t blocks = 0;  // of threads
+  VectorNorm* norms = nullptr;  // of ranges: nullptr where nobody asks for typical exponents
+  std::int64_t blocks = 0;      // of threads
 };
 
 // alpha on the host, or where it lies; of the matrices' type.
@@ -30,6 +31,7 @@ struct RangesTasks {
 // A block of threads for each entry.
 struct ChoiceTask {
   const VectorRange* ranges[2] = {};
+  const VectorNorm* norms[2] = {};
   std::int64_t vectors[2] = {};
   std::int64_t entry_ranges[2] = {};  // from entry to entry; 0: all have the same
   Alpha alpha;

@@ -129,7 +129,7 @@ __device__ void finish_ranges(const SplitTask& task, std::int64_t first_vector,
     VectorRange& known = range_of(task, vector);
     VectorRange range = task.ranges_known ? known : magnitudes.range();
     const SplitRule rule = rule_of(task);
-    set_scale(range, rule);
+    scale_range(task, rule, vector, range);
     if (block_in_cluster() == 0) {
       if (task.ranges_known) {
         known.scale = range.scale;

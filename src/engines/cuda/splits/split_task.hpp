@@ -18,7 +18,7 @@ enum class ElementKind : std::uint8_t {
   tf32,
   quantised,      // rounded rests of f32 in int8
   digits,         // of a grid, in int8
-  residues,       // of integers of magnitude up to 2^61
+  residues,       // of integers of magnitude up to 2^62
   wide_residues,  // up to 2^93
 };
 
@@ -26,8 +26,9 @@ enum class ElementKind : std::uint8_t {
 struct SplitTask {
   DeviceMatrix matrix;
   std::int64_t entry = 0;
-  VectorRange* ranges = nullptr;  // of vector `first`
-  std::int64_t entry_ranges = 0;  // from entry to entry
+  VectorRange* ranges = nullptr;      // of vector `first`
+  std::int64_t entry_ranges = 0;      // from entry to entry
+  const VectorNorm* norms = nullptr;  // likewise, where the rule scales by them
   std::int64_t first = 0;
   std::int64_t vectors = 0;
   std::int64_t padded_vectors = 0;

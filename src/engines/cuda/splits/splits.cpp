@@ -23,6 +23,7 @@ constexpr std::int64_t most_entries = 65535;
 RangesTask ranges_task(const DeviceSide& side, std::int64_t first_entry) {
   const std::int64_t vectors = side.matrix.vectors();
   return {side.matrix, side.entry + first_entry, side.ranges + first_entry * vectors,
+          side.norms == nullptr ? nullptr : side.norms + first_entry * vectors,
           divide_up(vectors, ranges_vectors)};
 }
 
@@ -32,9 +33,9 @@ MarginsTask margins_task(const DeviceMargins& of) {
           of.top_exponent, of.margins, divide_up(side.matrix.vectors(), ranges_vectors)};
 }
 
-// Of sides with equally many entries.
-void launch_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const Alpha& alpha) {
-  static const KernelName kernel{"ranges", "find_ranges", awaits_others};
+// find_ranges or find_norms of sides with equally many entries.
+void launch_ranges(const KernelName& kernel, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                   const Alpha& alpha) {
   for (std::int64_t first = 0; first < a.entries; first += most_entries) {
     const RangesTasks tasks{{ranges_task(a, first), ranges_task(b, first)}, alpha};
     launch(kernel, {tasks.task[0].blocks + tasks.task[1].blocks, std::min(a.entries - first, most_entries)},
@@ -42,10 +43,21 @@ void launch_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
   }
 }
 
+const KernelName ranges_kernel{"ranges", "find_ranges", awaits_others};
+const KernelName norms_kernel{"norms", "find_norms", awaits_others};
+
 // Where ranges of one side are there already, that side is empty.
 Alpha alpha_of(const DeviceScalars& scalars, const DeviceSide& a, const DeviceSide& b) {
   const DeviceSide& side = a.ranges != nullptr ? a : b;
   return {scalars.device_alpha, scalars.alpha == 0.0, side.matrix.type};
+}
+
+void find_of_sides(const KernelName& kernel, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                   const DeviceScalars& scalars) {
+  const Alpha alpha = alpha_of(scalars, a, b);
+  if (a.entries == b.entries) return launch_ranges(kernel, queue, a, b, alpha);
+  for (const DeviceSide& side : {a, b})
+    launch_ranges(kernel, queue, side, {{}, 0, nullptr, side.entries}, alpha);
 }
 
 // The kernels that there are, one of each way through an operand for each kind of element.
@@ -104,9 +116,9 @@ ElementKind integer_kind(const SplitRule& rule) {
                  ? ElementKind::digits
                  : ElementKind::any;
     case SplitKind::residues:
-      return rule.top_exponent + 1 <= 61   ? ElementKind::residues
-             : rule.top_exponent + 1 <= 93 ? ElementKind::wide_residues
-                                           : ElementKind::any;
+      return rule.integer_bits() <= 62   ? ElementKind::residues
+             : rule.integer_bits() <= 93 ? ElementKind::wide_residues
+                                         : ElementKind::any;
     default: return ElementKind::any;
   }
 }
@@ -233,6 +245,7 @@ SplitTask task_of(const DeviceSplit& split, Way way, std::int64_t blocks) {
           .entry = split.side.entry,
           .ranges = split.side.ranges + split.first,
           .entry_ranges = split.side.matrix.vectors(),
+          .norms = split.side.norms == nullptr ? nullptr : split.side.norms + split.first,
           .first = split.first,
           .vectors = slices.vectors,
           .padded_vectors = slices.padded_vectors(),
@@ -276,6 +289,7 @@ void launch_entries(const Queue& queue, const KernelName& kernel, const Extent& 
     for (SplitTask& task : tasks.task) {
       task.entry += most_entries;
       task.ranges += most_entries * task.entry_ranges;
+      if (task.norms != nullptr) task.norms += most_entries * task.entry_ranges;
       task.slices += most_entries * task.entry_bytes;
     }
     tasks.condition.choice += tasks.condition.choice == nullptr ? 0 : most_entries;
@@ -360,21 +374,26 @@ void split_entries(const Queue& queue, DeviceSplit split, const DeviceCondition&
   const std::size_t number = (side.matrix.type == EntryType::c32 ? 0U : 2U) +
                              (kind_of(*split.rule) == ElementKind::wide_residues ? 1U : 0U);
   if (!split.ranges_known)
-    launch_ranges(queue, side, {{}, 0, nullptr, side.entries}, {nullptr, false, side.matrix.type});
+    launch_ranges(ranges_kernel, queue, side, {{}, 0, nullptr, side.entries},
+                  {nullptr, false, side.matrix.type});
   split.ranges_known = true;
   SplitTasks tasks;
   tasks.condition = condition;
   tasks.task[0] = task_of(split, Way::tiles, blocks_of(Way::tiles, nullptr, split.slices, tile_threads));
-  tasks.task[0].ranges = side.ranges + (side.matrix.right ? 2 : 1) * split.first;
+  const std::int64_t first_vector = (side.matrix.right ? 2 : 1) * split.first;
+  tasks.task[0].ranges = side.ranges + first_vector;
+  tasks.task[0].norms = side.norms == nullptr ? nullptr : side.norms + first_vector;
   launch_entries(queue, of_entries[number], {tasks.task[0].blocks, side.entries}, tile_threads, 0, tasks);
 }
 
 }  // namespace
 
 void find_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars) {
-  const Alpha alpha = alpha_of(scalars, a, b);
-  if (a.entries == b.entries) return launch_ranges(queue, a, b, alpha);
-  for (const DeviceSide& side : {a, b}) launch_ranges(queue, side, {{}, 0, nullptr, side.entries}, alpha);
+  find_of_sides(ranges_kernel, queue, a, b, scalars);
+}
+
+void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars) {
+  find_of_sides(norms_kernel, queue, a, b, scalars);
 }
 
 void find_margins(const Queue& queue, const DeviceMargins& a, const DeviceMargins& b,
@@ -391,6 +410,7 @@ void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const 
     return side.entries == 1 ? 0 : side.matrix.vectors();
   };
   const ChoiceTask task{{a.ranges, b.ranges},
+                        {a.norms, b.norms},
                         {a.matrix.vectors(), b.matrix.vectors()},
                         {entry_ranges(a), entry_ranges(b)},
                         alpha_of(scalars, a, b),

@@ -1,4 +1,4 @@
-// Ranges, margins, choice and splits on a device. What the functions do stands in engines/device.hpp.
+// Ranges, norms, margins, choice and splits on a device. What the functions do stands in engines/device.hpp.
 #pragma once
 
 #include <span>
@@ -8,6 +8,7 @@
 namespace kintsugi::core::cuda {
 
 void find_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars);
+void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars);
 void find_margins(const Queue& queue, const DeviceMargins& a, const DeviceMargins& b,
                   const DeviceCondition& condition);
 void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,

@@ -34,13 +34,14 @@ ByteShape byte_shape(const Schedule& schedule, const Slices& a, const Accumulato
 }
 
 void multiply_byte_slices(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
-                          const Accumulators& sums) {
-  multiply_byte_slices(queue, schedule, a, b, sums,
+                          const Accumulators& sums, const DeviceCondition& condition) {
+  multiply_byte_slices(queue, schedule, a, b, sums, condition,
                        choose_byte_tile(byte_shape(schedule, a, sums), clusters_of_device()));
 }
 
 void multiply_byte_slices(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
-                          const Accumulators& sums, const ByteChoice& choice) {
+                          const Accumulators& sums, const DeviceCondition& condition,
+                          const ByteChoice& choice) {
   static const std::array residues{KernelName{"bytes_sm90a", "residue_products_256", awaits_others},
                                    KernelName{"bytes_sm90a", "residue_products_128", awaits_others}};
   static const std::array integers{KernelName{"bytes_sm90a", "integer_products_256", awaits_others},
@@ -49,6 +50,7 @@ void multiply_byte_slices(const Queue& queue, const Schedule& schedule, const Sl
   const ByteTile& tile = byte_tiles[choice.tile];
   ByteProducts products;
   products.walk = choice.walk;
+  products.condition = condition;
   products.sums = sums.data;
   products.rows = sums.rows;
   products.columns = sums.columns;

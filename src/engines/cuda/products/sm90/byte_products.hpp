@@ -10,10 +10,11 @@ bool has_byte_products(const Schedule& schedule, FormatId format);
 
 // multiply() of such a schedule, whatever k is: sums of integers or residues. Needs no scratch.
 void multiply_byte_slices(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
-                          const Accumulators& sums);
+                          const Accumulators& sums, const DeviceCondition& condition);
 // The same by one of the tiles.
 void multiply_byte_slices(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
-                          const Accumulators& sums, const ByteChoice& choice);
+                          const Accumulators& sums, const DeviceCondition& condition,
+                          const ByteChoice& choice);
 
 // Of residues of complex entries, as measured on an H200 (docs/results/LOG.md).
 DeviceTimes expected_entry_times(const DeviceShape& shape);

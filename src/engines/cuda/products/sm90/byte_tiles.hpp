@@ -7,6 +7,7 @@
 
 #include "base/memory.hpp"
 #include "engines/cuda/products/sm90/arguments.hpp"
+#include "engines/device.hpp"
 #include "schedule/schedule.hpp"
 
 namespace kintsugi::core::cuda {
@@ -49,6 +50,7 @@ struct ByteTerm {
 struct ByteProducts {
   // Its entries are the groups, last ones first, which are those with the most terms; its blocks are those of a term.
   Walk walk;
+  DeviceCondition condition;
   std::byte* sums = nullptr;
   std::int64_t rows = 0;
   std::int64_t columns = 0;

@@ -6,6 +6,7 @@
 #include "arith/remainder.hpp"
 #include "engines/cuda/products/sm90/byte_tiles.hpp"
 #include "engines/cuda/products/sm90/wgmma.cuh"
+#include "engines/cuda/recombine/tile.cuh"
 #include "recombine/accumulators.hpp"
 #include "schedule/accumulator.hpp"
 
@@ -295,6 +296,7 @@ __device__ void multiply_byte_slices(const TensorMap& a, const TensorMap& b, con
   __shared__ ByteShared<Config> shared;
   const std::uint32_t tiles = aligned_tiles(memory);
   begin_cluster(shared);
+  if (!holds(products.condition)) return;
   divide_work<Config>([&] { produce<Config>(a, b, products, shared, tiles); },
                       [&] { consume<Config>(products, shared, tiles); });
 }

@@ -1,0 +1,159 @@
+// Norms of the device against the same sums on the host, and the rungs that they prove.
+#include "arith/norm_proof.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gpu/split_cases.hpp"
+#include "splits/ranges.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+template <class T>
+class NormsOf : public testing::Test {};
+TYPED_TEST_SUITE(NormsOf, EveryType);
+
+// Of all vectors, whose ranges are known.
+template <class View>
+std::vector<VectorNorm> norms_on_host(const View& view, const std::vector<VectorRange>& ranges) {
+  using Real = std::decay_t<decltype(view(0, 0))>;
+  constexpr int subnormal = std::numeric_limits<Real>::min_exponent - 2;
+  std::vector<VectorNorm> norms;
+  for (std::int64_t v = 0; v < view.rows; ++v) {
+    std::int64_t exponents = 0;
+    std::int64_t elements = 0;
+    for (std::int64_t p = 0; p < view.columns; ++p) {
+      const Real x = view(v, p);
+      if (x == 0 || x - x != 0) continue;
+      exponents += std::max(exponent_of(x), subnormal) - subnormal;
+      ++elements;
+    }
+    const std::int64_t typical = elements == 0 ? 0 : exponents / elements + subnormal;
+    const NormScaling scaling =
+        norm_scaling(ranges[static_cast<std::size_t>(v)], static_cast<std::int32_t>(typical));
+    NormSums sums;
+    for (std::int64_t p = 0; p < view.columns; ++p) sums.add(view(v, p), scaling);
+    norms.push_back(sums.norm(static_cast<std::int32_t>(typical), scaling, view.columns));
+  }
+  return norms;
+}
+
+template <class T>
+struct OperandOnBoth {
+  OperandOnBoth(Random& random, std::int64_t longest)
+      : operand(random.integer(1, 60), random.integer(1, longest),
+                layouts[static_cast<std::size_t>(random.integer(0, 2))], 0, random.bits()),
+        device(operand, rule(), 0), norms(device.ranges.host().size()), ranges(norms.host().size()) {
+    find_ranges(operand.view(), rule(), ranges, 1);
+  }
+
+  static const SplitRule& rule() {
+    static const SplitRule of_residues = find_scheme("ozaki2:moduli=16")->program.split_a;
+    return of_residues;
+  }
+  DeviceSide side() const { return {device.matrix, 0, device.ranges.data(), 1, norms.data()}; }
+
+  Operand<T> operand;
+  DeviceOperand<T> device;
+  DeviceArray<VectorNorm> norms;
+  std::vector<VectorRange> ranges;
+};
+
+TYPED_TEST(NormsOf, SmallAreTheHosts) {
+  const std::uint64_t seed = fresh_seed();
+  Random random(seed);
+  for (int round = 0; round < 30 && !this->HasFailure(); ++round) {
+    const OperandOnBoth<TypeParam> a(random, round < 25 ? 200 : 5000);
+    const OperandOnBoth<TypeParam> b(random, 200);
+    device_engine().find_ranges({}, a.side(), b.side(), {});
+    device_engine().find_norms({}, a.side(), b.side(), {});
+    for (const auto* one : {&a, &b}) {
+      const std::string text = fmt::format("{}, seed {}, round {}", one->operand.text(), seed, round);
+      expect_same_ranges(one->device.ranges.host(), one->ranges, text, false);
+      const std::vector<VectorNorm> wanted = norms_on_host(one->operand.view(), one->ranges);
+      const std::vector<VectorNorm> got = one->norms.host();
+      for (std::size_t v = 0; v < wanted.size(); ++v) {
+        ASSERT_EQ(got[v].typical, wanted[v].typical) << text << ", vector " << v;
+        ASSERT_EQ(got[v].bits, wanted[v].bits) << text << ", vector " << v;
+        ASSERT_EQ(got[v].mean, wanted[v].mean) << text << ", vector " << v;
+        ASSERT_EQ(got[v].least, wanted[v].least) << text << ", vector " << v;
+        ASSERT_EQ(got[v].spread, wanted[v].spread) << text << ", vector " << v;
+      }
+    }
+  }
+}
+
+using Extremes = NormExtremes<DeviceReport::most_rungs>;
+
+Extremes extremes_of(const std::vector<VectorRange>& ranges, const std::vector<VectorNorm>& norms,
+                     const DeviceRungs& rungs) {
+  Extremes extremes;
+  for (std::size_t v = 0; v < ranges.size(); ++v) {
+    if (!ranges[v].finite() || (ranges[v].flags & VectorRange::all_zero) != 0) continue;
+    std::int32_t tops[DeviceReport::most_rungs];
+    for (int r = 0; r < DeviceReport::most_rungs; ++r)
+      tops[r] = norm_top(rungs.top_exponents[r], rungs.sum_bits[r], norms[v].bits);
+    extremes.add(norms[v], tops);
+  }
+  return extremes;
+}
+
+// Of every vector something else, so that threads, warps and rounds of them all have a say.
+std::vector<VectorNorm> draw_norms(Random& random, std::size_t vectors, std::int64_t unevenness) {
+  std::vector<VectorNorm> norms(vectors);
+  for (VectorNorm& norm : norms) {
+    const auto share = [&](std::int64_t of) { return static_cast<double>(random.integer(0, of)) / 1024; };
+    norm.bits = static_cast<std::int32_t>(random.integer(30, 41));
+    norm.mean = 2000 + share(1024 * 1000);
+    norm.least = norm.mean / (1 + share(1024 * unevenness));
+    norm.spread = share(100 * unevenness);
+  }
+  return norms;
+}
+
+TEST(Choice, IsWhatNormsProve) {
+  const std::uint64_t seed = fresh_seed();
+  Random random(seed);
+  DeviceRungs rungs{{1 << 20, 1 << 20, 1 << 20, 60}, {1 << 20, 1 << 20, 1 << 20, 1 << 20}, 4};
+  const std::int32_t bits[] = {115, 119, 123, 0};
+  for (int r = 0; r < 4; ++r) {
+    rungs.sum_bits[r] = bits[r];
+    rungs.top_exponents[r] = 40 + r;
+  }
+  rungs.coefficient = 0x1p-48;
+  std::array<int, 5> taken{};
+  for (int round = 0; round < 100; ++round) {
+    std::array<std::vector<VectorRange>, 2> ranges;
+    std::array<std::vector<VectorNorm>, 2> norms;
+    for (int side = 0; side < 2; ++side) {
+      ranges[side].resize(static_cast<std::size_t>(random.integer(1, round < 90 ? 700 : 20000)));
+      for (VectorRange& range : ranges[side]) {
+        range.flags = random.integer(0, 9) == 0 ? VectorRange::all_zero : 0U;
+        if (random.integer(0, 999) == 0) range.flags = VectorRange::has_nan;
+        range.largest = range.raised = 0;
+        range.smallest = -static_cast<std::int32_t>(random.integer(0, round % 3 == 0 ? 70 : 50));
+      }
+      norms[side] = draw_norms(random, ranges[side].size(), random.integer(0, 10));
+    }
+    const DeviceArray<VectorRange> ranges_a(ranges[0]), ranges_b(ranges[1]);
+    const DeviceArray<VectorNorm> norms_a(norms[0]), norms_b(norms[1]);
+    const DeviceMatrix a{.rows = static_cast<std::int64_t>(ranges[0].size()), .columns = 1};
+    const DeviceMatrix b{.rows = static_cast<std::int64_t>(ranges[1].size()), .columns = 1};
+    const DeviceArray<DeviceChoice> choice(1);
+    device_engine().choose({}, {a, 0, ranges_a.data(), 1, norms_a.data()},
+                           {b, 0, ranges_b.data(), 1, norms_b.data()}, {}, rungs, choice.data(), nullptr);
+    const Extremes of_a = extremes_of(ranges[0], norms[0], rungs);
+    const Extremes of_b = extremes_of(ranges[1], norms[1], rungs);
+    const std::int32_t span = std::max(summarize(ranges[0]).largest_span, summarize(ranges[1]).largest_span);
+    std::int32_t rung = 0;
+    while (rung < 3 && !proves(of_a, of_b, rung, rungs.coefficient)) ++rung;
+    if (rung == 3 && span > 60) rung = DeviceChoice::none;
+    ASSERT_EQ(choice.host()[0].rung, rung) << "seed " << seed << ", round " << round;
+    ++taken[static_cast<std::size_t>(rung == DeviceChoice::none ? 4 : rung)];
+  }
+  for (const int times : taken) EXPECT_GT(times, 0) << "seed " << seed;
+}
+
+}  // namespace
+}  // namespace kintsugi::test
