@@ -158,7 +158,7 @@ struct DeviceRungs {
   std::int32_t top_exponents[DeviceReport::most_rungs] = {};
   double coefficient = 0;  // of |A||B|, that all entries of such a rung are to be proved for
 
-  KINTSUGI_HOST_DEVICE bool asks_for_norms() const {
+  bool asks_for_norms() const {
     for (const std::int32_t bits : sum_bits) {
       if (bits > 0) return true;
     }

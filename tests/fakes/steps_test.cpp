@@ -161,7 +161,7 @@ TEST_F(Steps, RungsByNormsComeBeforeTheCheckedOne) {
     return std::vector<testing::Matcher<std::string>>{HasSubstr("split_"), HasSubstr("residue_products_"),
                                                       recombination};
   };
-  std::vector<testing::Matcher<std::string>> expected{"find_ranges", "find_norms", "choose_rung"};
+  std::vector<testing::Matcher<std::string>> expected{"find_ranges", "find_norms", "choose_rung_by_norms"};
   const auto add = [&](const auto& steps) { expected.insert(expected.end(), steps.begin(), steps.end()); };
   for (int r = 0; r < 3; ++r) add(rung("residues_f32"));
   // Magnitudes are split by themselves: B's, then A's; their product goes before the others.

@@ -125,10 +125,8 @@ __device__ DeviceFit fit_of(const DeviceRungs& rungs, const DeviceChoice& choice
   return fit;
 }
 
-}  // namespace
-
-extern "C" __global__ void __launch_bounds__(choice_threads)
-    choose_rung(const __grid_constant__ ChoiceTask task) {
+template <bool by_norms>
+__device__ void choose(const ChoiceTask& task) {
   await_others();
   DeviceChoice choice;
   if (is_zero(task.alpha)) {
@@ -137,8 +135,7 @@ extern "C" __global__ void __launch_bounds__(choice_threads)
     const std::int64_t entry = blockIdx.x;
     choice.a = summarize_by_block(task.ranges[0] + entry * task.entry_ranges[0], task.vectors[0]);
     choice.b = summarize_by_block(task.ranges[1] + entry * task.entry_ranges[1], task.vectors[1]);
-    choice.rung = first_rung(task.rungs, choice.a, choice.b,
-                             task.rungs.asks_for_norms() ? proved_rungs(task, entry) : 0);
+    choice.rung = first_rung(task.rungs, choice.a, choice.b, by_norms ? proved_rungs(task, entry) : 0);
   }
   if (threadIdx.x != 0) return;
   const bool fits = task.rungs.fits && choice.rung >= 0;
@@ -149,6 +146,18 @@ extern "C" __global__ void __launch_bounds__(choice_threads)
   if (!fits) return;
   count(task.report->fitted);
   task.report->fit = choice.fit.residual;
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(choice_threads)
+    choose_rung(const __grid_constant__ ChoiceTask task) {
+  choose<false>(task);
+}
+
+extern "C" __global__ void __launch_bounds__(choice_threads)
+    choose_rung_by_norms(const __grid_constant__ ChoiceTask task) {
+  choose<true>(task);
 }
 
 }  // namespace kintsugi::core::cuda

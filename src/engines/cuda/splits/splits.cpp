@@ -405,7 +405,8 @@ void find_margins(const Queue& queue, const DeviceMargins& a, const DeviceMargin
 
 void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
             const DeviceRungs& rungs, DeviceChoice* choice, DeviceReport* report) {
-  static const KernelName kernel{"choose", "choose_rung", awaits_others};
+  static const KernelName by_ranges{"choose", "choose_rung", awaits_others};
+  static const KernelName by_norms{"choose", "choose_rung_by_norms", awaits_others};
   const auto entry_ranges = [](const DeviceSide& side) {
     return side.entries == 1 ? 0 : side.matrix.vectors();
   };
@@ -417,7 +418,8 @@ void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const 
                         rungs,
                         choice,
                         report};
-  launch(kernel, {std::max(a.entries, b.entries)}, choice_threads, 0, queue, task);
+  launch(rungs.asks_for_norms() ? by_norms : by_ranges, {std::max(a.entries, b.entries)}, choice_threads, 0,
+         queue, task);
 }
 
 bool splits_entries(const SplitRule& rule) {
