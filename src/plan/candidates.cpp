@@ -13,6 +13,7 @@
 #include "plan/bound.hpp"
 #include "plan/device_matrix.hpp"
 #include "plan/expected_times.hpp"
+#include "plan/schemes/ozaki2.hpp"
 #include "plan/schemes/superaccumulator.hpp"
 
 namespace kintsugi::core {
@@ -94,6 +95,13 @@ int moduli_of(int product_bits, std::int64_t k) {
   return 0;
 }
 
+// What a ladder of windows has of a scheme. Residues by as many moduli as an FP32 number asks for hardly have one: those of
+// an FP64 number do.
+const Scheme& with_window(const Scheme& scheme, OperandType type) {
+  if (!scheme.program.sized_by_type || type != OperandType::f32) return scheme;
+  return *find_scheme(fmt::format("{}:moduli={}", scheme.name, schemes::ozaki2_default));
+}
+
 // Whether the emulation is expected to be quicker than the native product, by more than measurements differ.
 bool wins(const Plan& plan, const Program& program) {
   if (program.recombination == Recombination::exact_sums) return false;
@@ -166,7 +174,7 @@ std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumul
                                     bool native_follows) {
   std::vector<Proved> proved;
   for (const Scheme* scheme : all_schemes()) {
-    const auto rung = offered(plan, *scheme, accumulator);
+    const auto rung = offered(plan, with_window(*scheme, plan.problem.type), accumulator);
     if (!rung || !(all || wins(plan, rung->program))) continue;
     if (const auto proof = prove(*rung, plan.contract, plan.problem.type, plan.problem.products()))
       proved.push_back(*proof);
@@ -187,7 +195,7 @@ std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumul
 }
 
 std::optional<Rung> proved_entries(const Plan& plan, const std::string& accumulator) {
-  const auto rung = offered(plan, *find_scheme("ozaki2"), accumulator);
+  const auto rung = offered(plan, with_window(schemes::ozaki2, plan.problem.type), accumulator);
   if (!rung || !rung->program.multiplies_entries()) return std::nullopt;
   const auto proof = prove(*rung, plan.contract, plan.problem.type, plan.problem.products());
   return proof ? std::optional(proof->rung) : std::nullopt;

@@ -68,8 +68,9 @@ TEST_F(DevicePlan, AutoEmulatesWhereThatIsQuicker) {
   EXPECT_EQ(planned_for(4096, 4096, 4096, 1), (Names{"fp16x3-wide", "bf16x6", "native"}));
   EXPECT_EQ(planned_for(512, 512, 512, 64), (Names{"fp16x3-wide", "bf16x6", "native"}));
   EXPECT_EQ(planned_for(1024, 1024, 1024, 1, KINTSUGI_C32), Names{"native"});
-  EXPECT_EQ(planned_for(4096, 4096, 4096, 1, KINTSUGI_C32),
-            (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=9:scale=norm", "ozaki2", "native"}));
+  EXPECT_EQ(
+      planned_for(4096, 4096, 4096, 1, KINTSUGI_C32),
+      (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=9:scale=norm", "ozaki2:moduli=16", "native"}));
 }
 
 // No time can be expected of them, and nothing is there to be computed.
@@ -141,12 +142,13 @@ TEST_F(DevicePlan, ComplexProductsAreOneEmbeddingUnlessOfResidues) {
   call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_C32;
   call.options.policy = "emulate";
   const json plan = planned(call);
-  EXPECT_EQ(schemes(plan),
-            (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=9:scale=norm", "ozaki2", "native"}));
+  EXPECT_EQ(schemes(plan), (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=9:scale=norm",
+                                  "ozaki2:moduli=16", "native"}));
   EXPECT_EQ(plan.at("problem").at("type"), "c32");
   {
     const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
-    EXPECT_EQ(schemes(planned(call)), (Names{"ozaki2", "native"})) << "products that cannot be skipped";
+    EXPECT_EQ(schemes(planned(call)), (Names{"ozaki2:moduli=16", "native"}))
+        << "products that cannot be skipped";
   }
   Call embedded(64, 64, 4096, stream_);
   embedded.problem.type_a = embedded.problem.type_b = embedded.problem.type_c = embedded.problem.type_scalar =

@@ -23,9 +23,17 @@
 
 namespace kintsugi::core::schemes {
 
+// Moduli where nobody said how many: of FP64 operands for 55 bits of every row and column at k = 4096, of FP32 ones for 28
+// there, of double-double ones for 106 at k = 1024.
 inline constexpr int ozaki2_default = 16;
-// Of double-double operands: 106 bits of every row and column at k = 1024.
+inline constexpr int ozaki2_default_of_singles = 9;
 inline constexpr int ozaki2_default_of_pairs = 30;
+
+constexpr int ozaki2_default_of(OperandType type) {
+  return type == OperandType::dd    ? ozaki2_default_of_pairs
+         : type == OperandType::f32 ? ozaki2_default_of_singles
+                                    : ozaki2_default;
+}
 
 inline constexpr auto ozaki2_structure = [] {
   Structure<most_moduli> structure{.terms = {},
@@ -81,8 +89,8 @@ inline const Parameter* configure_ozaki2(Program& program, std::span<const Param
 
 inline void fit_ozaki2(Program& program, OperandType type, std::int64_t k) {
   const ScaleRule scales = program.split_a.scales;
-  if (program.sized_by_type && type == OperandType::dd) {
-    program = ozaki2_program(ozaki2_default_of_pairs);
+  if (program.sized_by_type) {
+    program = ozaki2_program(ozaki2_default_of(type));
     program.split_a.scales = program.split_b.scales = scales;
   }
   const int count = program.split_a.slices;
