@@ -145,6 +145,8 @@ TEST_F(DevicePlan, ComplexProductsAreOneEmbeddingUnlessOfResidues) {
   EXPECT_EQ(schemes(plan), (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=9:scale=norm",
                                   "ozaki2:moduli=16", "native"}));
   EXPECT_EQ(plan.at("problem").at("type"), "c32");
+  EXPECT_EQ(plan.at("rungs").at(0).at("program").at("products"), 18);
+  EXPECT_EQ(plan.at("rungs").at(2).at("program").at("products"), 35);
   {
     const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
     EXPECT_EQ(schemes(planned(call)), (Names{"ozaki2:moduli=16", "native"}))
@@ -177,6 +179,20 @@ TEST_F(DevicePlan, DoublesAreTheVendorsUnlessASchemeIsNamed) {
       KINTSUGI_F64;
   named.options.scheme = "ozaki2";
   EXPECT_EQ(schemes(planned(named)), Names{"ozaki2"});
+}
+
+// As many moduli as the type's significand asks for.
+TEST_F(DevicePlan, ResiduesAreSizedByTheirType) {
+  const auto products = [&](kintsugi_type type) -> int {
+    Call call(64, 64, 4096, stream_);
+    call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = type;
+    call.options.scheme = "ozaki2";
+    return planned(call).at("rungs").at(0).at("program").at("products");
+  };
+  EXPECT_EQ(products(KINTSUGI_F32), 9);
+  EXPECT_EQ(products(KINTSUGI_F64), 16);
+  EXPECT_EQ(products(KINTSUGI_C32), 20);
+  EXPECT_EQ(products(KINTSUGI_C64), 35);
 }
 
 struct Ladder {

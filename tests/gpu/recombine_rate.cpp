@@ -286,7 +286,8 @@ void time_exact(Table& table, std::int64_t n, bool along_k) {
   expect(square.c.host(3 + (n - 1) * n), sum, name);
 }
 
-void time_margins(Table& table, std::int64_t n) {
+// What is read of an operand before its split.
+void time_looks(Table& table, std::int64_t n) {
   const Square<double> square(n);
   const Array<double> operand(small_integers<double>(n * n));
   const Array<RoundingMargin> margins(n);
@@ -294,10 +295,16 @@ void time_margins(Table& table, std::int64_t n) {
     DeviceSide side = square.tile.a;
     side.matrix.data = operand.data();
     if (along_k) std::swap(side.matrix.row_stride, side.matrix.column_stride);
-    table.moves(fmt::format("margins f64, {} x {}{}", n, n, along_k ? ", along k" : ", across"),
-                8.0 * static_cast<double>(n * n), [&] {
-                  engine().find_margins({}, {side, 60, margins.data()}, {}, {});
-                });
+    const Array<VectorNorm> norms(n);
+    const auto move = [&](const char* name, const auto& find) {
+      table.moves(fmt::format("{} f64, {} x {}{}", name, n, n, along_k ? ", along k" : ", across"),
+                  8.0 * static_cast<double>(n * n), find);
+    };
+    move("margins", [&] { engine().find_margins({}, {side, 60, margins.data()}, {}, {}); });
+    move("ranges", [&] { engine().find_ranges({}, side, {}, {}); });
+    side.norms = norms.data();
+    move("ranges, exponents", [&] { engine().find_ranges({}, side, {}, {}); });
+    move("norms", [&] { engine().find_norms({}, side, {}, {}); });
   }
 }
 
@@ -319,7 +326,7 @@ int run(const char* file) {
     time_exact<float>(table, 1024, along_k);
     time_exact<double>(table, 1024, along_k);
   }
-  time_margins(table, 4096);
+  time_looks(table, 4096);
   time_leaving(table, 4096, 0);
   time_leaving(table, 4096, 251);
   time_plain<float>(table, 4096);
