@@ -201,16 +201,18 @@ std::optional<Rung> proved_entries(const Plan& plan, const std::string& accumula
   return proof ? std::optional(proof->rung) : std::nullopt;
 }
 
-std::vector<Rung> norm_emulations(const Plan& plan, const std::string& accumulator, int checked) {
+// The first has moduli for uniform numbers and normal deviates at that coefficient, and most often for phi = 0.5, the next, of
+// four bits more in every integer, for phi = 1 (docs/DEVICES.md has what was found).
+std::vector<Rung> norm_emulations(const Plan& plan, const std::string& accumulator, int widest) {
   const DeviceEngine* device = plan.engine->device();
   const double coefficient = plan.contract.checked_coefficient;
   if (device == nullptr || coefficient == 0) return {};
   const int first = moduli_of(5 - 2 * std::ilogb(coefficient), plan.problem.products());
-  std::vector<int> counts{first, first + 1};
-  if (checked > first + 1) counts.push_back(checked);
+  std::vector<int> counts;
+  if (first != 0) counts = {first, first + 1};
+  if (first != 0 && widest > first + 1) counts.push_back(widest);
   std::vector<Rung> ladder;
   for (const int count : counts) {
-    if (first == 0 || count > (checked == 0 ? most_moduli : checked)) break;
     auto rung = offered(plan, *find_scheme(fmt::format("ozaki2:moduli={}:scale=norm", count)), accumulator);
     if (!rung || !device->skips(rung->program.schedule, rung->program.format().id)) break;
     rung->proved_by_norms = true;
@@ -228,7 +230,7 @@ std::vector<Rung> checked_emulations(const Plan& plan, const std::string& accumu
                           ? std::nullopt
                           : offered(plan, *find_scheme(fmt::format("ozaki2:moduli={}", count)), accumulator);
     if (!rung) break;
-    if (ladder.empty()) ladder = norm_emulations(plan, accumulator, count);
+    if (ladder.empty()) ladder = norm_emulations(plan, accumulator, count + 1);
     ladder.push_back(*rung);
     ladder.back().checked = true;
   }

@@ -38,8 +38,8 @@ std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumul
 std::optional<Rung> proved_entries(const Plan& plan, const std::string& accumulator);
 
 // Residues of few moduli, scaled by norms, which are known to meet the contract on a device that then takes them: where it
-// leaves out those that it does not take. `checked`: moduli of the rung behind them, as many as are worth it (0: any).
-std::vector<Rung> norm_emulations(const Plan& plan, const std::string& accumulator, int checked = 0);
+// leaves out those that it does not take. `widest`: moduli of a third one, where that is more than the others have.
+std::vector<Rung> norm_emulations(const Plan& plan, const std::string& accumulator, int widest = 0);
 
 // Residues, checked entry by entry, and the superaccumulator: for any span. On a device those of norms before them.
 std::vector<Rung> checked_emulations(const Plan& plan, const std::string& accumulator);

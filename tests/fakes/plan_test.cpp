@@ -247,14 +247,14 @@ TEST_F(DevicePlan, WhatWindowsCannotProveIsChecked) {
   }
 }
 
-// As many moduli as uniform numbers need, one more, and those of the rung that is checked.
+// As many moduli as uniform numbers need, one more, and one more than the rung that is checked has.
 TEST_F(DevicePlan, Fp64BeginsWithFewModuli) {
   Call call(64, 64, 8192, stream_);
   call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_F64;
   call.options.policy = "emulate";
   const json plan = planned(call);
   EXPECT_EQ(schemes(plan), (Names{"ozaki2:moduli=16:scale=norm", "ozaki2:moduli=17:scale=norm",
-                                  "ozaki2:moduli=19:scale=norm", "ozaki2:moduli=19", "superaccumulator"}));
+                                  "ozaki2:moduli=20:scale=norm", "ozaki2:moduli=19", "superaccumulator"}));
   EXPECT_THAT(plan.at("words").dump(), HasSubstr("the norms of A's rows and B's columns prove every entry"));
 }
 
