@@ -208,9 +208,9 @@ std::vector<Rung> norm_emulations(const Plan& plan, const std::string& accumulat
   const double coefficient = plan.contract.checked_coefficient;
   if (device == nullptr || coefficient == 0) return {};
   const int first = moduli_of(5 - 2 * std::ilogb(coefficient), plan.problem.products());
-  std::vector<int> counts;
-  if (first != 0) counts = {first, first + 1};
-  if (first != 0 && widest > first + 1) counts.push_back(widest);
+  if (first == 0) return {};
+  std::vector<int> counts{first, first + 1};
+  if (widest > first + 1) counts.push_back(widest);
   std::vector<Rung> ladder;
   for (const int count : counts) {
     auto rung = offered(plan, *find_scheme(fmt::format("ozaki2:moduli={}:scale=norm", count)), accumulator);
