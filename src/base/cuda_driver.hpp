@@ -40,6 +40,8 @@ struct LaunchAttribute {
 
   // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
   static constexpr LaunchAttribute overlapping() { return {6, {0, 1}}; }
+  // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: blocks beside each other in a grid's first extent.
+  static constexpr LaunchAttribute cluster(std::int32_t blocks) { return {4, {0, blocks, 1, 1}}; }
 };
 struct LaunchConfig {
   unsigned grid[3] = {1, 1, 1};

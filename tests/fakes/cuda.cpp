@@ -325,12 +325,24 @@ Result kernel_set_attribute(int attribute, int value, Kernel kernel, Device) {
   note("cuKernelSetAttribute {} {} {}", *reinterpret_cast<std::string*>(kernel), attribute, value);
   return attribute == function_dynamic_shared_bytes && value > most_shared_bytes ? invalid_value : 0;
 }
-Result launch_kernel(const LaunchConfig* config, Kernel kernel, void**, void**) {
+// Of all kernels only the one that clears does anything.
+Result launch_kernel(const LaunchConfig* config, Kernel kernel, void** arguments, void**) {
   const auto& [grid, block, shared_bytes, stream, attributes, attribute_count] = *config;
-  const bool overlaps = attribute_count == 1 && attributes[0].id == LaunchAttribute::overlapping().id;
-  note("cuLaunchKernel {} {}x{}x{} threads={} shared={} stream={}{}", *reinterpret_cast<std::string*>(kernel),
-       grid[0], grid[1], grid[2], block[0] * block[1] * block[2], shared_bytes, stream,
-       overlaps ? " overlaps" : "");
+  std::string more;
+  for (unsigned i = 0; i < attribute_count; ++i) {
+    if (attributes[i].id == LaunchAttribute::overlapping().id) more += " overlaps";
+    if (attributes[i].id != LaunchAttribute::cluster(1).id) continue;
+    const std::int32_t blocks = attributes[i].value[1];
+    if (blocks < 1 || blocks > 16 || grid[0] % static_cast<unsigned>(blocks) != 0) return invalid_value;
+    more += fmt::format(" cluster={}", blocks);
+  }
+  const std::string& name = *reinterpret_cast<std::string*>(kernel);
+  note("cuLaunchKernel {} {}x{}x{} threads={} shared={} stream={}{}", name, grid[0], grid[1], grid[2],
+       block[0] * block[1] * block[2], shared_bytes, stream, more);
+  if (name == "clear_bytes") {
+    std::memset(pointer(*static_cast<Address*>(arguments[0])), 0,
+                static_cast<std::size_t>(*static_cast<std::int32_t*>(arguments[1])));
+  }
   const std::lock_guard lock(state().mutex);
   return is_the_one("FAKE_CUDA_FAIL_LAUNCH", state().launches) ? launch_failed : 0;
 }

@@ -83,7 +83,7 @@ TEST_F(Execution, TermsOnHopperAreOneLaunch) {
   EXPECT_THAT(events_with("cuMemsetD8Async"), IsEmpty());
   const auto launches = events_with("cuLaunchKernel");
   EXPECT_THAT(launches,
-              ElementsAre(StartsWith("cuLaunchKernel split_columns_8_float_fp16 320x1x1 threads=128 "),
+              ElementsAre(StartsWith("cuLaunchKernel split_columns_float_fp16 320x1x1 threads=128 "),
                           StartsWith("cuLaunchKernel fp16_rescaled_small_tiles_32 78x1x1 threads=160 ")));
 }
 

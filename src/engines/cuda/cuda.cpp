@@ -185,7 +185,12 @@ class CudaEngine final : public Engine, public DeviceEngine {
           "cuMemcpyDtoDAsync");
   }
   void clear(const Queue& queue, void* target, std::size_t bytes) const override {
-    check(driver().set_bytes_async(address(target), 0, bytes, queue.stream), "cuMemsetD8Async");
+    static const KernelName kernel{"clear", "clear_bytes", awaits_others};
+    constexpr std::size_t few = 4096;
+    if (bytes > few)
+      return check(driver().set_bytes_async(address(target), 0, bytes, queue.stream), "cuMemsetD8Async");
+    constexpr std::int64_t threads = 256;
+    launch(kernel, {}, threads, 0, queue, address(target), static_cast<std::int32_t>(bytes));
   }
   void synchronize(const Queue& queue) const override {
     check(driver().stream_synchronize(queue.stream), "cuStreamSynchronize");

@@ -53,13 +53,19 @@ void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t 
          grid.z);
   if (shared_bytes > 48 * 1024) kernel.allow_shared_bytes(shared_bytes);
   const auto size = [](std::int64_t value) { return static_cast<unsigned>(value); };
-  constexpr LaunchAttribute overlapping = LaunchAttribute::overlapping();
+  constexpr std::int64_t portable_cluster = 8;
+  if (grid.cluster > portable_cluster) kernel.allow_large_clusters();
+  std::array<LaunchAttribute, 2> attributes;
+  unsigned count = 0;
+  if (kernel.awaits_others() && lets_kernels_overlap()) attributes[count++] = LaunchAttribute::overlapping();
+  if (grid.cluster > 0)
+    attributes[count++] = LaunchAttribute::cluster(static_cast<std::int32_t>(grid.cluster));
   const LaunchConfig config{{size(grid.x), size(grid.y), size(grid.z)},
                             {size(threads), 1, 1},
                             size(shared_bytes),
                             queue.stream,
-                            &overlapping,
-                            kernel.awaits_others() && lets_kernels_overlap() ? 1U : 0U};
+                            attributes.data(),
+                            count};
   const Result result = driver().launch_kernel(&config, kernel.get(), arguments, nullptr);
   if (result == 0) return;
   check(result,
