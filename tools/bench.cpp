@@ -167,6 +167,9 @@ std::string footer() {
          "\n"
          "  kintsugi bench fp16x3 bf16x6 --memory device --shapes 512 --batch 64 --prepare b\n"
          "\n"
+         "The candidate auto is what a call gets that asks for nothing: the contract of its type under the "
+         "policy auto.\n"
+         "\n"
          "A batch is one call for all its products, cuBLAS's strided batch for native on a GPU; of several "
          "of them\n"
          "entries are checked. What --prepare names is split once before, as weights are.";
@@ -174,10 +177,8 @@ std::string footer() {
 
 void add_options(CLI::App& command, BenchRequest& request) {
   command
-      .add_option(
-          "CANDIDATE", request.candidates,
-          "Contracts (fp32, fp64, exact, a tolerance such as 1e-10; policy emulate), schemes, and auto: "
-          "what a call gets that asks for nothing")
+      .add_option("CANDIDATE", request.candidates,
+                  "Contracts (fp32, fp64, exact, a tolerance such as 1e-10; policy emulate), schemes, auto")
       ->required()
       ->delimiter(',');
   command
