@@ -35,8 +35,8 @@ Plan plan_for(kintsugi_handle handle, const Bench& bench, const std::string& nam
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
   options.queue = queue;
   options.threads = bench.threads;
-  if (name == "native") {
-    options.policy = "native";
+  if (name == "native" || name == auto_candidate) {
+    options.policy = name.c_str();
   } else if (is_contract(name)) {
     options.policy = "emulate";
     options.accuracy = name.c_str();
@@ -122,7 +122,8 @@ Verdict LibraryProduct<T>::judge(std::int64_t product, const lab::ErrorReport& e
   if (name_ == "exact") return {"exact", nullptr, nullptr, errors.correctly_rounded_fraction == 1};
   const Json plan = describe(plan_);
   if (name_ == "native") return contract_verdict<T>(errors.contract_bound, entries);
-  if (is_contract(name_)) return contract_verdict<T>(plan.at("contract").at("coefficient"), entries);
+  if (is_contract(name_) || name_ == auto_candidate)
+    return contract_verdict<T>(plan.at("contract").at("coefficient"), entries);
   const Json report = report_of(handle_.get());
   if (matrices_.batch > 1 && !report.value("adapted", Json()).is_null()) {
     fail("--batch", "{} is fitted to each of the {} products, and reports one fit alone: no bound is known",
