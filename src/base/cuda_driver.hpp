@@ -133,4 +133,10 @@ void check(Result result, const char* what);
 // A thread that never spoke to a device works on the first one from then on.
 void ensure_context();
 
+// Of the context that is current.
+Device current_device();
+
+// The driver is asked for each of a device once.
+int device_attribute(int attribute, Device device);
+
 }  // namespace kintsugi::core::cuda

@@ -18,23 +18,12 @@ Kernel KernelName::get() const {
 
 namespace {
 
-Device current_device() {
-  Device device = 0;
-  check(driver().context_device(&device), "cuCtxGetDevice");
-  return device;
-}
-
 void set_attribute(Kernel kernel, int attribute, std::int64_t value, const char* name) {
   check(driver().kernel_set_attribute(attribute, static_cast<int>(value), kernel, current_device()), name);
 }
 
 // Whether kernels may begin before those in front of them have ended.
-bool lets_kernels_overlap() {
-  int major = 0;
-  check(driver().device_attribute(&major, compute_capability_major, current_device()),
-        "cuDeviceGetAttribute");
-  return major >= 9;
-}
+bool lets_kernels_overlap() { return device_attribute(compute_capability_major, current_device()) >= 9; }
 
 }  // namespace
 

@@ -139,16 +139,10 @@ const KernelOfKind* find_kernel(const DeviceSplit& split) {
   return nullptr;
 }
 
-int device_attribute(int attribute) {
-  Device device = 0;
-  int value = 0;
-  check(driver().context_device(&device), "cuCtxGetDevice");
-  check(driver().device_attribute(&value, attribute, device), "cuDeviceGetAttribute");
-  return value;
-}
-
 bool has_clusters() {
-  return device_attribute(compute_capability_major) == 9 && device_attribute(compute_capability_minor) == 0;
+  const Device device = current_device();
+  return device_attribute(compute_capability_major, device) == 9 &&
+         device_attribute(compute_capability_minor, device) == 0;
 }
 
 std::int64_t element_bytes(const KernelOfKind& kernel) { return kernel.type == EntryType::f32 ? 4 : 8; }
@@ -227,7 +221,7 @@ WaySplit way_of(const KernelOfKind* kernel, const DeviceSplit& split) {
   const DeviceMatrix& matrix = split.side.matrix;
   if (kernel == nullptr || kernel->kind == ElementKind::fitted) return {&split, Way::tiles};
   // Less than this beside it is static.
-  const std::int64_t most = device_attribute(shared_bytes_of_block) - 6 * 1024;
+  const std::int64_t most = device_attribute(shared_bytes_of_block, current_device()) - 6 * 1024;
   const WaySplit rows{&split, Way::rows};
   if (matrix.column_stride == 1 && rows.shared_bytes(*kernel, rows.least_threads(kernel)) <= most)
     return rows;
