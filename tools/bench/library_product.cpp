@@ -15,7 +15,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 // The name is what runs, whatever the environment prefers.
 Plan plan_for(kintsugi_handle handle, const Bench& bench, const std::string& name, const Shape& shape,
-              const kintsugi_queue& queue) {
+              const kintsugi_queue& queue, std::optional<kintsugi_side> prepared) {
   const HiddenVariables environment(
       {"KINTSUGI_SCHEME", "KINTSUGI_POLICY", "KINTSUGI_ACCURACY", "KINTSUGI_ACCUMULATOR"});
   require("--engine", kintsugi_set(handle, "engine", bench.engine.c_str()));
@@ -27,6 +27,8 @@ Plan plan_for(kintsugi_handle handle, const Bench& bench, const std::string& nam
   }
   problem.memory = bench.on_device ? KINTSUGI_DEVICE : KINTSUGI_HOST;
   problem.batch_count = bench.batch;
+  problem.prepared_a = prepared == KINTSUGI_A ? 1 : 0;
+  problem.prepared_b = prepared == KINTSUGI_B ? 1 : 0;
   if (bench.batch > 1) {
     problem.stride_a = shape.m * shape.k;
     problem.stride_b = shape.k * shape.n;
@@ -85,7 +87,7 @@ LibraryProduct<T>::LibraryProduct(const Bench& bench, const std::string& name, B
                                   const kintsugi_queue& queue)
     : name_(name), matrices_(matrices), handle_(make_handle()), prepared_side_(prepared_side(bench, name)) {
   const auto start = std::chrono::steady_clock::now();
-  plan_ = plan_for(handle_.get(), bench, name, matrices.shape, queue);
+  plan_ = plan_for(handle_.get(), bench, name, matrices.shape, queue, prepared_side_);
   plan_seconds_ = seconds_since(start);
   require(name, kintsugi_plan_workspace_size(plan_.get(), &workspace_bytes_));
 }
