@@ -5,6 +5,7 @@
 
 #include "base/cuda_driver.hpp"
 #include "base/status.hpp"
+#include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/kernel_images.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/cublas/library.hpp"
@@ -185,12 +186,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
           "cuMemcpyDtoDAsync");
   }
   void clear(const Queue& queue, void* target, std::size_t bytes) const override {
-    static const KernelName kernel{"clear", "clear_bytes", awaits_others};
-    constexpr std::size_t few = 4096;
-    if (bytes > few)
-      return check(driver().set_bytes_async(address(target), 0, bytes, queue.stream), "cuMemsetD8Async");
-    constexpr std::int64_t threads = 256;
-    launch(kernel, {}, threads, 0, queue, address(target), static_cast<std::int32_t>(bytes));
+    cuda::clear(queue, target, bytes);
   }
   void synchronize(const Queue& queue) const override {
     check(driver().stream_synchronize(queue.stream), "cuStreamSynchronize");

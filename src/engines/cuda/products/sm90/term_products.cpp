@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/status.hpp"
+#include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/products/sm90/clusters.hpp"
 #include "engines/cuda/products/sm90/term_structures.hpp"
@@ -118,11 +119,7 @@ void multiply_in(const TermChoice& choice, const DeviceFusedProduct& product, co
   products.partial_sums = reinterpret_cast<float*>(scratch);
   products.parts_added = reinterpret_cast<std::uint32_t*>(scratch + aligned_size(partial_bytes));
   products.rescale = rescale_of(product);
-  if (products.walk.parts > 1) {
-    check(driver().set_bytes_async(reinterpret_cast<Address>(products.parts_added), 0, counter_bytes,
-                                   queue.stream),
-          "cuMemsetD8Async");
-  }
+  if (products.walk.parts > 1) clear(queue, products.parts_added, counter_bytes);
   launch(kernels.kernels[choice.tile], {blocks_of_cluster * std::int64_t{products.walk.clusters}},
          term_threads, shape.shared_bytes(), queue,
          tensor_map(product.a, product.shares_a ? 1 : product.entries, term_tile_rows / blocks_of_cluster),
