@@ -43,6 +43,34 @@ bool is_in_window(double largest, double smallest, const SplitWindow& window) {
   return bottom >= window.smallest && top <= window.largest;
 }
 
+// Of a vector: the sum of its magnitudes, the largest, and the smallest that is not 0.
+struct Magnitudes {
+  bool finite = true;
+  double one = 0;
+  double largest = 0;
+  double smallest = HUGE_VAL;
+};
+
+template <class T>
+std::vector<Magnitudes> magnitudes_of(core::MatrixView<const T> rows) {
+  std::vector<Magnitudes> all(static_cast<std::size_t>(rows.rows));
+  const bool worth_threads = rows.rows * rows.columns > (1 << 18);
+#pragma omp parallel for schedule(static) if (worth_threads)
+  for (std::int64_t v = 0; v < rows.rows; ++v) {
+    Magnitudes found;
+    for (std::int64_t l = 0; l < rows.columns; ++l) {
+      const double magnitude = std::fabs(static_cast<double>(rows(v, l)));
+      found.one += magnitude;
+      found.finite = found.finite && std::isfinite(magnitude);
+      if (magnitude == 0) continue;
+      found.largest = std::max(found.largest, magnitude);
+      found.smallest = std::min(found.smallest, magnitude);
+    }
+    all[static_cast<std::size_t>(v)] = found;
+  }
+  return all;
+}
+
 }  // namespace
 
 SplitWindow split_window(const SplitDescription& split) {
@@ -72,18 +100,8 @@ template <class T>
 VectorNorms vector_norms(core::MatrixView<const T> rows, const SplitWindow& window) {
   VectorNorms norms;
   norms.in_window = window.known;
-  for (std::int64_t v = 0; v < rows.rows; ++v) {
-    double one = 0;
-    double largest = 0;
-    double smallest = HUGE_VAL;
-    for (std::int64_t l = 0; l < rows.columns; ++l) {
-      const double magnitude = std::fabs(static_cast<double>(rows(v, l)));
-      one += magnitude;
-      norms.overflows = norms.overflows || !std::isfinite(magnitude);
-      if (magnitude == 0) continue;
-      largest = std::max(largest, magnitude);
-      smallest = std::min(smallest, magnitude);
-    }
+  for (const auto& [finite, one, largest, smallest] : magnitudes_of(rows)) {
+    norms.overflows = norms.overflows || !finite;
     norms.ones.push_back(one);
     norms.unscales.push_back(1);
     if (largest == 0 || norms.overflows) continue;

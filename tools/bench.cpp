@@ -118,7 +118,7 @@ void print_text(const Bench& bench, const Json& result) {
   }
   fmt::print("\n");
   if (bench.on_device) {
-    print_ceilings(result.at("ceilings"));
+    if (!bench.no_ceilings) print_ceilings(result.at("ceilings"));
     print_device_table(bench, rows);
   } else {
     print_host_table(bench, rows);
@@ -167,6 +167,9 @@ std::string footer() {
          "\n"
          "  kintsugi bench fp16x3 bf16x6 --memory device --shapes 512 --batch 64 --prepare b\n"
          "\n"
+         "The candidate auto is what a call gets that asks for nothing: the contract of its type under the "
+         "policy auto.\n"
+         "\n"
          "A batch is one call for all its products, cuBLAS's strided batch for native on a GPU; of several "
          "of them\n"
          "entries are checked. What --prepare names is split once before, as weights are.";
@@ -175,7 +178,7 @@ std::string footer() {
 void add_options(CLI::App& command, BenchRequest& request) {
   command
       .add_option("CANDIDATE", request.candidates,
-                  "Contracts (fp32, fp64, exact, a tolerance such as 1e-10; policy emulate) and schemes")
+                  "Contracts (fp32, fp64, exact, a tolerance such as 1e-10; policy emulate), schemes, auto")
       ->required()
       ->delimiter(',');
   command
@@ -208,6 +211,8 @@ void add_options(CLI::App& command, BenchRequest& request) {
   command.add_option("--memory", request.memory, "Where the operands lie, host or device (a GPU's)")
       ->check(CLI::IsMember({"host", "device"}))
       ->capture_default_str();
+  command.add_flag("--no-ceilings", request.no_ceilings,
+                   "Leave out what a device can do at most, which takes some seconds to measure");
   command.add_option("--engine", request.engine, "A name of `kintsugi engines` [cpu; on a device cuda]");
   command.add_option("--workspace-limit", request.workspace_limit, "Bytes, with K, M or G; 0: no limit")
       ->capture_default_str();

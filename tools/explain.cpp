@@ -37,7 +37,9 @@ Explanation explain(const ExplainedProblem& problem, const ExplainRequest& reque
   const auto schemes = schemes_to_explain(request, type_of<T>);
   result.contract = contract_of(request.accuracy, type_of<T>, problem.k);
   const int span = std::max(result.a.widest_span, result.b.widest_span);
-  const kintsugi_problem whole = row_major_problem({problem.m, problem.n, problem.k}, type_of<T>);
+  kintsugi_problem whole = row_major_problem({problem.m, problem.n, problem.k}, type_of<T>);
+  whole.prepared_a = problem.prepared == "a" ? 1 : 0;
+  whole.prepared_b = problem.prepared == "b" ? 1 : 0;
   const auto chosen = [&](const char* policy) {
     return choose(whole, policy, request.accuracy, request.engine, span);
   };
@@ -123,6 +125,11 @@ void add_explain(CLI::App& program, Action& action) {
   command->add_option("--accuracy", request->accuracy,
                       "fp32, fp64, exact or a tolerance [the settings', else the operands' type]");
   command->add_option("--engine", request->engine, "A name of `kintsugi engines` [the settings']");
+  command
+      ->add_option("--prepare", request->prepare,
+                   "Operand that is split before, whose split policy auto does not count: a, b or none")
+      ->check(CLI::IsMember({"none", "a", "b"}))
+      ->capture_default_str();
   command
       ->add_option("--schemes", request->schemes,
                    "Names, comma-separated; native too [all that take the type]")

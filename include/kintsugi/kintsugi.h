@@ -127,11 +127,15 @@ typedef struct kintsugi_problem {
   int32_t pointer_mode;                        /* kintsugi_pointer_mode, of alpha and beta */
   int32_t memory;                              /* kintsugi_memory, of A, B and C */
   int32_t batch_kind;                          /* kintsugi_batch_kind */
+  /* 1: the operand will come prepared, for the same accuracy, scheme and engine: the policy auto does not count the time
+   * of its split then. Nothing else looks at it, and the plan takes operands that are not. kintsugi_gemm sees for itself.
+   * Shorter structs mean 0. */
+  int32_t prepared_a, prepared_b;
 } kintsugi_problem;
 
 /* One column-major FP32 product of host matrices; fill m, n, k, lda, ldb, ldc. */
 #define KINTSUGI_PROBLEM_INIT \
-  { sizeof(kintsugi_problem), 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(kintsugi_problem), 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* ----------------------------------------------------------------- options */
 
@@ -255,8 +259,9 @@ KINTSUGI_API kintsugi_status kintsugi_plan_execute(kintsugi_handle handle, kints
 typedef enum kintsugi_side { KINTSUGI_A = 0, KINTSUGI_B = 1 } kintsugi_side;
 
 /* Splits one operand of the plan's problem once, for use in any number of executions of plans for the
- * same operand shape and type. The data are copied; the original may go. The bits of C are those of
- * the plain call: an execution that has to split in another way splits the copy again. */
+ * same operand shape and type, whose problems had better say so (prepared_a, prepared_b). The data are
+ * copied; the original may go. The bits of C are those of the plan without it: an execution that has
+ * to split in another way splits the copy again. */
 KINTSUGI_API kintsugi_status kintsugi_prepare(kintsugi_handle handle, kintsugi_plan plan, kintsugi_side side,
                                               const void* data, kintsugi_prepared* prepared);
 /* The same without a copy of an original in device memory (of host matrices it is kintsugi_prepare): it stays where it
@@ -269,7 +274,7 @@ KINTSUGI_API kintsugi_status kintsugi_prepare_borrowed(kintsugi_handle handle, k
 /* Of device memory it waits for the device. */
 KINTSUGI_API void kintsugi_prepared_destroy(kintsugi_prepared prepared);
 
-/* plan_create, plan_execute and plan_destroy in one. */
+/* plan_create, plan_execute and plan_destroy in one. The plan is made for the prepared operands that are given. */
 KINTSUGI_API kintsugi_status kintsugi_gemm(kintsugi_handle handle, const kintsugi_problem* problem,
                                            const kintsugi_options* options,
                                            const kintsugi_operands* operands);

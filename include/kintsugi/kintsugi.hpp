@@ -146,6 +146,8 @@ struct Problem {
   BatchKind batch_kind = BatchKind::strided;
   PointerMode pointer_mode = PointerMode::host;  // of alpha and beta
   Memory memory = Memory::host;                  // of A, B and C
+  // Whether the operand will come prepared (kintsugi.h); gemm() sees for itself.
+  bool prepared_a = false, prepared_b = false;
 
   // The problem in the words of the C ABI.
   kintsugi_problem to_c() const {
@@ -161,6 +163,7 @@ struct Problem {
     p.pointer_mode = static_cast<std::int32_t>(pointer_mode);
     p.memory = static_cast<std::int32_t>(memory);
     p.batch_kind = static_cast<std::int32_t>(batch_kind);
+    p.prepared_a = prepared_a ? 1 : 0, p.prepared_b = prepared_b ? 1 : 0;
     return p;
   }
 
@@ -178,6 +181,7 @@ struct Problem {
     problem.pointer_mode = static_cast<PointerMode>(p.pointer_mode);
     problem.memory = static_cast<Memory>(p.memory);
     problem.batch_kind = static_cast<BatchKind>(p.batch_kind);
+    problem.prepared_a = p.prepared_a != 0, problem.prepared_b = p.prepared_b != 0;
     return problem;
   }
 
@@ -358,6 +362,43 @@ class Input {
   kintsugi_prepared prepared_ = nullptr;
 };
 
+namespace detail {
+
+inline void require(const Problem& problem, Type type, BatchKind batch_kind) {
+  for (const Type each : {problem.type_a, problem.type_b, problem.type_c, problem.type_scalar}) {
+    if (each == type) continue;
+    throw Error(Status::invalid_argument, "the problem is of type " + std::to_string(static_cast<int>(each)) +
+                                              ", the data are of type " +
+                                              std::to_string(static_cast<int>(type)));
+  }
+  if (problem.batch_kind != batch_kind) {
+    throw Error(Status::invalid_argument,
+                batch_kind == BatchKind::strided
+                    ? "the problem is a batch of pointers, the data are strided"
+                    : "the problem is of strided data, the data are a batch of pointers");
+  }
+  if (problem.pointer_mode != PointerMode::host) {
+    throw Error(Status::invalid_argument,
+                "the problem has scalars on a device, alpha and beta are on the host");
+  }
+}
+
+template <class Pointer>
+kintsugi_operands operands_of(const void* alpha, const Input<Pointer>& a, const Input<Pointer>& b,
+                              const void* beta, const void* c) {
+  kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
+  operands.alpha = alpha;
+  operands.a = a.data();
+  operands.b = b.data();
+  operands.beta = beta;
+  operands.c = const_cast<void*>(c);  // T* or T* const*: the entries of C are writable
+  operands.prepared_a = a.prepared();
+  operands.prepared_b = b.prepared();
+  return operands;
+}
+
+}  // namespace detail
+
 // -------------------------------------------------------------------- plan
 
 // Program, engine and blocking chosen for one problem under one contract. Immutable: any number of threads may
@@ -393,7 +434,7 @@ class Plan {
   void execute(std::type_identity_t<T> alpha, std::type_identity_t<Input<const T*>> a,
                std::type_identity_t<Input<const T*>> b, std::type_identity_t<T> beta, T* c,
                std::span<std::byte> workspace = {}, Handle* handle = nullptr, const Queue& queue = {}) const {
-    require(type_of<T>(), BatchKind::strided);
+    detail::require(problem(), type_of<T>(), BatchKind::strided);
     run(&alpha, a, b, &beta, c, workspace, handle, queue);
   }
 
@@ -403,7 +444,7 @@ class Plan {
   void execute(std::type_identity_t<T> alpha, std::type_identity_t<Input<const T* const*>> a,
                std::type_identity_t<Input<const T* const*>> b, std::type_identity_t<T> beta, T* const* c,
                std::span<std::byte> workspace = {}, Handle* handle = nullptr, const Queue& queue = {}) const {
-    require(type_of<T>(), BatchKind::pointers);
+    detail::require(problem(), type_of<T>(), BatchKind::pointers);
     run(&alpha, a, b, &beta, c, workspace, handle, queue);
   }
 
@@ -450,44 +491,17 @@ class Plan {
 
   template <Scalar T, class Prepare>
   Prepared prepare_by(Prepare call, Side side, const T* data, Handle* handle) const {
-    require(type_of<T>(), BatchKind::strided);
+    detail::require(problem(), type_of<T>(), BatchKind::strided);
     kintsugi_prepared prepared = nullptr;
     check(call(handle != nullptr ? handle->native() : nullptr, native(), static_cast<kintsugi_side>(side),
                data, &prepared));
     return Prepared(prepared);
   }
 
-  void require(Type type, BatchKind batch_kind) const {
-    const Problem p = problem();
-    for (const Type planned : {p.type_a, p.type_b, p.type_c, p.type_scalar}) {
-      if (planned == type) continue;
-      throw Error(Status::invalid_argument,
-                  "the plan is for type " + std::to_string(static_cast<int>(planned)) +
-                      ", the data are of type " + std::to_string(static_cast<int>(type)));
-    }
-    if (p.batch_kind != batch_kind) {
-      throw Error(Status::invalid_argument,
-                  batch_kind == BatchKind::strided
-                      ? "the plan is for a batch of pointers, the data are strided"
-                      : "the plan is for strided data, the data are a batch of pointers");
-    }
-    if (p.pointer_mode != PointerMode::host) {
-      throw Error(Status::invalid_argument,
-                  "the plan is for scalars on a device, alpha and beta are on the host");
-    }
-  }
-
   template <class Pointer>
   void run(const void* alpha, const Input<Pointer>& a, const Input<Pointer>& b, const void* beta,
            const void* c, std::span<std::byte> workspace, Handle* handle, const Queue& queue) const {
-    kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
-    operands.alpha = alpha;
-    operands.a = a.data();
-    operands.b = b.data();
-    operands.beta = beta;
-    operands.c = const_cast<void*>(c);  // T* or T* const*: the entries of C are writable
-    operands.prepared_a = a.prepared();
-    operands.prepared_b = b.prepared();
+    kintsugi_operands operands = detail::operands_of(alpha, a, b, beta, c);
     operands.workspace = workspace.data();
     operands.workspace_size = workspace.size();
     operands.queue = queue;
@@ -499,12 +513,16 @@ class Plan {
 
 // -------------------------------------------------------------------- gemm
 
-// Plans and executes in one. The problem's types must be T's.
+// Plans and executes in one, with a plan for the prepared operands that are given. The problem's types must be T's.
 template <Scalar T>
 void gemm(const Problem& problem, std::type_identity_t<T> alpha, std::type_identity_t<Input<const T*>> a,
           std::type_identity_t<Input<const T*>> b, std::type_identity_t<T> beta, T* c,
           const Options& options = {}, Handle* handle = nullptr) {
-  Plan(problem, options, handle).execute(alpha, a, b, beta, c, {}, handle);
+  detail::require(problem, type_of<T>(), BatchKind::strided);
+  const kintsugi_problem p = problem.to_c();
+  const kintsugi_options o = options.to_c();
+  const kintsugi_operands operands = detail::operands_of(&alpha, a, b, &beta, c);
+  check(kintsugi_gemm(handle != nullptr ? handle->native() : nullptr, &p, &o, &operands));
 }
 
 // One product. lda, ldb and ldc belong to A, B and C as stored; in column-major order lda >= m for Op::N and

@@ -64,11 +64,13 @@ class Prepared:
         on_device: made of a tensor on a CUDA device, and for products of such.
     """
 
-    def __init__(self, side: str, shape: tuple[int, ...], dtype: np.dtype, on_device: bool, owned: _abi.Owned):
+    def __init__(self, side: str, shape: tuple[int, ...], dtype: np.dtype, on_device: bool, program: tuple[Any, ...],
+                 owned: _abi.Owned):
         self.side = side
         self.shape = shape
         self.dtype = dtype
         self.on_device = on_device
+        self._program = program  # accuracy, scheme and engine that it is for
         self._owned = owned
 
     def __repr__(self) -> str:
@@ -200,6 +202,15 @@ class _Call:
     def _type(self) -> int:
         """The operands' kintsugi_type."""
         return TYPES[self.dtype]
+
+    def plan(self, accuracy: str | float | None, scheme: str | None, engine: str | None, policy: str | None,
+             threads: int | None, workspace_limit: int | None) -> _abi.Owned:
+        """Which counts no split of an operand that was prepared for it."""
+        prepared = [side.prepared is not None and side.prepared._program == (accuracy, scheme, engine)
+                    for side in (self.a, self.b)]
+        self.problem.prepared_a, self.problem.prepared_b = prepared
+        return _make_plan(self.problem, _options(accuracy, scheme, engine, policy, threads, workspace_limit),
+                          self.allocator)
 
     def _operands(self) -> tuple[_abi.Operands, list[Any]]:
         """And what has to live as long."""
@@ -377,10 +388,8 @@ def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str |
     """
     call = _make_call(a, b, alpha, beta, out)
     with call.current():
-        plan = _make_plan(call.problem, _options(accuracy, scheme, engine, policy, threads, workspace_limit),
-                          call.allocator)
-        this_thread.plan = plan
-        return call.run(plan)
+        this_thread.plan = call.plan(accuracy, scheme, engine, policy, threads, workspace_limit)
+        return call.run(this_thread.plan)
 
 
 def matmul_dd(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str | None = None,
@@ -406,9 +415,8 @@ def matmul_dd(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: st
         KintsugiError, TypeError, ValueError: as matmul().
     """
     call = _PairCall(a, b, _pair_scalar(alpha, "alpha"), _pair_scalar(beta, "beta"), out)
-    plan = _make_plan(call.problem, _options(accuracy, scheme, engine, policy, threads, workspace_limit), None)
-    this_thread.plan = plan
-    result = call.run(plan)
+    this_thread.plan = call.plan(accuracy, scheme, engine, policy, threads, workspace_limit)
+    result = call.run(this_thread.plan)
     if out is not None:
         return out
     return np.array(result).reshape(-1).view(np.float64).reshape(np.shape(result) + (2,))
@@ -420,8 +428,7 @@ def explain(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str 
     """The plan that matmul() would make with these arguments; nothing is multiplied. Errors as matmul()'s."""
     call = _make_call(a, b, 1, 0, None)
     with call.current():
-        options = _options(accuracy, scheme, engine, policy, threads, workspace_limit)
-        return describe(_make_plan(call.problem, options, call.allocator))
+        return describe(call.plan(accuracy, scheme, engine, policy, threads, workspace_limit))
 
 
 def describe(plan: _abi.Owned) -> Plan:
@@ -436,8 +443,9 @@ def prepare(x: Any, *, side: Literal["a", "b"], accuracy: str | float | None = N
     Args:
         x: (..., rows, columns), as matmul takes it. It is copied and may go.
         side: "a" for the left operand, "b" for the right one.
-        accuracy, scheme, engine, policy, threads: those of the products to come. A product with others has the same
-            bits as without preparation, and splits again.
+        accuracy, scheme, engine, policy, threads: those of the products to come. A product with another accuracy,
+            scheme or engine has the same bits as without preparation, and may split again. Under "auto" one with the
+            same may be emulated where it would be native without preparation.
 
     Raises:
         KintsugiError, TypeError, ValueError: as matmul().
@@ -466,8 +474,10 @@ def prepare(x: Any, *, side: Literal["a", "b"], accuracy: str | float | None = N
     op = _abi.OP_N if matrices.row_major else _abi.OP_T
     if side == "a":
         problem.op_a, problem.lda, problem.stride_a = op, matrices.ld, matrices.uniform_stride()
+        problem.prepared_a = 1
     else:
         problem.op_b, problem.ldb, problem.stride_b = op, matrices.ld, matrices.uniform_stride()
+        problem.prepared_b = 1
     options = _options(accuracy, scheme, engine, policy, threads, None)
     if tensors is not None:
         options.queue = _on_stream(tensors)
@@ -478,7 +488,7 @@ def prepare(x: Any, *, side: Literal["a", "b"], accuracy: str | float | None = N
             owned = _abi.Owned(library.kintsugi_prepared_destroy, library.kintsugi_prepare, this_thread.handle.pointer,
                                plan.pointer, 0 if side == "a" else 1, ctypes.c_void_p(matrices.address),
                                uses=allocator)
-    return Prepared(side, array.shape, dtype, tensors is not None, owned)
+    return Prepared(side, array.shape, dtype, tensors is not None, (accuracy, scheme, engine), owned)
 
 
 def last_plan() -> Plan | None:

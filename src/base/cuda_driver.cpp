@@ -2,6 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <array>
+#include <atomic>
+
 #include "base/status.hpp"
 
 namespace kintsugi::core::cuda {
@@ -79,6 +82,27 @@ void ensure_context() {
   if (context != nullptr) return;
   check(driver().primary_context_retain(&context, 0), "cuDevicePrimaryCtxRetain");
   check(driver().context_set_current(context), "cuCtxSetCurrent");
+}
+
+Device current_device() {
+  Device device = 0;
+  check(driver().context_device(&device), "cuCtxGetDevice");
+  return device;
+}
+
+int device_attribute(int attribute, Device device) {
+  constexpr int most_devices = 128;
+  constexpr int most_attributes = 128;                                                     // by their numbers
+  static std::array<std::array<std::atomic<int>, most_attributes>, most_devices> known{};  // the value + 1
+  if (device >= most_devices || attribute >= most_attributes)
+    fail(Status::internal, "attribute {} of device {} is beyond {}", attribute, device, most_devices);
+  std::atomic<int>& entry = known[device][attribute];
+  if (entry == 0) {
+    int value = 0;
+    check(driver().device_attribute(&value, attribute, device), "cuDeviceGetAttribute");
+    entry = value + 1;
+  }
+  return entry - 1;
 }
 
 }  // namespace kintsugi::core::cuda

@@ -40,6 +40,8 @@ struct LaunchAttribute {
 
   // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
   static constexpr LaunchAttribute overlapping() { return {6, {0, 1}}; }
+  // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: blocks beside each other in a grid's first extent.
+  static constexpr LaunchAttribute cluster(std::int32_t blocks) { return {4, {0, blocks, 1, 1}}; }
 };
 struct LaunchConfig {
   unsigned grid[3] = {1, 1, 1};
@@ -130,5 +132,11 @@ void check(Result result, const char* what);
 
 // A thread that never spoke to a device works on the first one from then on.
 void ensure_context();
+
+// Of the context that is current.
+Device current_device();
+
+// The driver is asked for each of a device once.
+int device_attribute(int attribute, Device device);
 
 }  // namespace kintsugi::core::cuda

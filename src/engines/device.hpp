@@ -237,11 +237,13 @@ struct DeviceShape {
   std::int64_t n;
   std::int64_t k;
   std::int64_t entries;
+  bool prepared_a;  // its slices are there
+  bool prepared_b;
 };
 
 // In microseconds.
 struct DeviceTimes {
-  double emulated;  // with splits, ranges and choices
+  double emulated;  // with ranges, choices, and splits of what is not prepared
   double native;    // at least
 };
 // engines/device_error_free.hpp.

@@ -102,6 +102,28 @@ Plan checked_plan(kintsugi_handle handle, const kintsugi_problem* problem, const
   return planned(handle, checked, settings_in_force(handle, call.layer), call);
 }
 
+// For the prepared operands that are given. Under the policy auto one that would have to be split again, since it was
+// prepared for something else, counts as one that is not prepared.
+Plan checked_plan(kintsugi_handle handle, const kintsugi_problem* problem, const kintsugi_options* options,
+                  const kintsugi_operands* operands) {
+  const FloatingEnvironment environment;
+  Problem checked = check_problem(problem);
+  const CheckedOptions call = check_options(options);
+  const GivenPrepared given = given_prepared(operands);
+  const Settings settings = settings_in_force(handle, call.layer);
+  checked.prepared_a = given.a != nullptr;
+  checked.prepared_b = given.b != nullptr;
+  Plan plan = planned(handle, checked, settings, call);
+  const bool by_time =
+      settings[SettingId::scheme].value.empty() && settings[SettingId::policy].value == "auto";
+  if (!by_time || plan.is_native()) return plan;
+  checked.prepared_a = given.a != nullptr && has_slices_of(plan, *given.a);
+  checked.prepared_b = given.b != nullptr && has_slices_of(plan, *given.b);
+  const bool as_counted =
+      checked.prepared_a == plan.problem.prepared_a && checked.prepared_b == plan.problem.prepared_b;
+  return as_counted ? plan : planned(handle, checked, settings, call);
+}
+
 void checked_execute(kintsugi_handle handle, const Plan& plan, const kintsugi_operands* operands) {
   const FloatingEnvironment environment;
   const LogSink log = log_of(handle);
@@ -245,10 +267,7 @@ kintsugi_status kintsugi_plan_problem(kintsugi_plan plan, kintsugi_problem* prob
   return guarded([&] {
     check_not_null(plan, "plan");
     check_not_null(problem, "problem");
-    check_struct_size(problem->struct_size, sizeof(kintsugi_problem), "problem");
-    const size_t size = problem->struct_size;
-    *problem = to_c(plan->plan.problem);
-    problem->struct_size = size;
+    write_problem(plan->plan.problem, problem);
   });
 }
 
@@ -281,7 +300,8 @@ void kintsugi_prepared_destroy(kintsugi_prepared prepared) { delete prepared; }
 
 kintsugi_status kintsugi_gemm(kintsugi_handle handle, const kintsugi_problem* problem,
                               const kintsugi_options* options, const kintsugi_operands* operands) {
-  return guarded([&] { checked_execute(handle, checked_plan(handle, problem, options), operands); });
+  return guarded(
+      [&] { checked_execute(handle, checked_plan(handle, problem, options, operands), operands); });
 }
 
 kintsugi_status kintsugi_sgemm(kintsugi_handle handle, kintsugi_layout layout, kintsugi_op op_a,

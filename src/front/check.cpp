@@ -91,6 +91,8 @@ void check_enums(const kintsugi_problem& p) {
   check_enum(p.pointer_mode, KINTSUGI_SCALARS_ON_DEVICE, "pointer_mode");
   check_enum(p.memory, KINTSUGI_DEVICE, "memory");
   check_enum(p.batch_kind, KINTSUGI_BATCH_POINTERS, "batch_kind");
+  check_enum(p.prepared_a, 1, "prepared_a");
+  check_enum(p.prepared_b, 1, "prepared_b");
 }
 
 void check_batch(const kintsugi_problem& p) {
@@ -152,6 +154,14 @@ std::int32_t type_of_entries(const Problem& problem) {
                          : (is_single ? KINTSUGI_F32 : KINTSUGI_F64);
 }
 
+kintsugi_operands read_operands(const kintsugi_operands* given) {
+  return read_struct(given, kintsugi_operands KINTSUGI_OPERANDS_INIT, "operands");
+}
+
+const Prepared* part_of(kintsugi_prepared prepared) {
+  return prepared == nullptr ? nullptr : &prepared->prepared;
+}
+
 }  // namespace
 
 void check_data(const Problem& problem, const void* data, const char* name) {
@@ -204,7 +214,9 @@ Problem check_problem(const kintsugi_problem* given) {
           static_cast<Layout>(p.layout),
           static_cast<BatchKind>(p.batch_kind),
           p.memory == KINTSUGI_DEVICE ? MemorySpace::device : MemorySpace::host,
-          p.pointer_mode == KINTSUGI_SCALARS_ON_DEVICE};
+          p.pointer_mode == KINTSUGI_SCALARS_ON_DEVICE,
+          p.prepared_a != 0,
+          p.prepared_b != 0};
 }
 
 kintsugi_problem to_c(const Problem& problem) {
@@ -226,7 +238,16 @@ kintsugi_problem to_c(const Problem& problem) {
   p.batch_kind = static_cast<std::int32_t>(problem.batch_kind);
   p.memory = problem.memory == MemorySpace::device ? KINTSUGI_DEVICE : KINTSUGI_HOST;
   p.pointer_mode = problem.device_scalars ? KINTSUGI_SCALARS_ON_DEVICE : KINTSUGI_SCALARS_ON_HOST;
+  p.prepared_a = problem.prepared_a ? 1 : 0;
+  p.prepared_b = problem.prepared_b ? 1 : 0;
   return p;
+}
+
+void write_problem(const Problem& problem, kintsugi_problem* target) {
+  check_struct_size(target->struct_size, first_size(target), "problem");
+  kintsugi_problem p = to_c(problem);
+  p.struct_size = target->struct_size;
+  std::memcpy(target, &p, std::min(p.struct_size, sizeof p));
 }
 
 CheckedOptions check_options(const kintsugi_options* given) {
@@ -263,8 +284,13 @@ void check_queue_of(const Problem& problem, const Queue& queue) {
        static_cast<int>(KINTSUGI_QUEUE_CUDA), static_cast<int>(KINTSUGI_HOST));
 }
 
+GivenPrepared given_prepared(const kintsugi_operands* operands) {
+  const kintsugi_operands p = read_operands(operands);
+  return {part_of(p.prepared_a), part_of(p.prepared_b)};
+}
+
 Operands check_operands(const Problem& problem, const kintsugi_operands* given) {
-  const kintsugi_operands p = read_struct(given, kintsugi_operands KINTSUGI_OPERANDS_INIT, "operands");
+  const kintsugi_operands p = read_operands(given);
   check_not_null(p.alpha, "alpha");
   check_not_null(p.beta, "beta");
   Operands operands;
@@ -280,8 +306,8 @@ Operands check_operands(const Problem& problem, const kintsugi_operands* given) 
   operands.a = p.a;
   operands.b = p.b;
   operands.c = p.c;
-  operands.prepared_a = p.prepared_a == nullptr ? nullptr : &p.prepared_a->prepared;
-  operands.prepared_b = p.prepared_b == nullptr ? nullptr : &p.prepared_b->prepared;
+  operands.prepared_a = part_of(p.prepared_a);
+  operands.prepared_b = part_of(p.prepared_b);
   operands.workspace = p.workspace;
   operands.workspace_size = p.workspace_size;
   if (p.workspace == nullptr && p.workspace_size != 0) {

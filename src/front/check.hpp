@@ -20,12 +20,21 @@ Problem check_problem(const kintsugi_problem* problem);
 
 // The same problem as the C ABI has it.
 kintsugi_problem to_c(const Problem& problem);
+// As much of it as the caller's struct has, which says its size.
+void write_problem(const Problem& problem, kintsugi_problem* target);
 
 // NULL: nothing set.
 CheckedOptions check_options(const kintsugi_options* options);
 
 // Fails with invalid_argument where host matrices are to go through a device's queue.
 void check_queue_of(const Problem& problem, const Queue& queue);
+
+// Of a call's operands, or nullptr.
+struct GivenPrepared {
+  const Prepared* a;
+  const Prepared* b;
+};
+GivenPrepared given_prepared(const kintsugi_operands* operands);
 
 // Reads alpha and beta; pointers to data that will be read or written must not be null.
 Operands check_operands(const Problem& problem, const kintsugi_operands* operands);

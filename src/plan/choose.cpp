@@ -188,19 +188,23 @@ std::vector<Rung> device_emulations(const Plan& plan, const std::string& accumul
 // A rung that is left out costs what a launch does: a short product, in microseconds, has one alone.
 constexpr double short_product = 100;
 
-// The ladder where emulation is expected to be quicker than the native product by more than measurements differ, or
-// else none. Where a device was never measured it is not.
-std::vector<Rung> quicker_emulations(const Plan& plan, std::vector<Rung> ladder) {
+// Takes the ladder where emulation is expected to be quicker than the native product by more than measurements differ.
+// Where a device was never measured it is not.
+void use_quicker_emulations(Plan& plan, std::vector<Rung> ladder) {
   const Problem& problem = plan.problem;
-  if (ladder.empty() || std::min({problem.m, problem.n, problem.k, problem.batch_count}) == 0) return {};
+  if (ladder.empty() || std::min({problem.m, problem.n, problem.k, problem.batch_count}) == 0) return;
   const Program& program = ladder.front().program;
-  if (!is_fused(plan, ladder.front()) && !program.multiplies_entries()) return {};
-  const auto times =
-      plan.engine->device()->expected_times({program.schedule, program.format().id, problem.complex,
-                                             problem.m, problem.n, problem.k, problem.batch_count});
-  if (!times || times->emulated >= 0.95 * times->native) return {};
+  if (!is_fused(plan, ladder.front()) && !program.multiplies_entries()) return;
+  const auto times = plan.engine->device()->expected_times(
+      {program.schedule, program.format().id, problem.complex, problem.m, problem.n, problem.k,
+       problem.batch_count, problem.prepared_a, problem.prepared_b});
+  if (!times) return;
+  if (times->emulated >= 0.95 * times->native) {
+    plan.emulation_elsewhere = ladder.front();
+    return;
+  }
   if (times->emulated < short_product) ladder.resize(1);
-  return ladder;
+  plan.rungs = std::move(ladder);
 }
 
 // Behind the emulations comes the engine's own plain product, for operands that no window holds.
@@ -208,8 +212,12 @@ void use_device_policy(Plan& plan, const Settings& settings, bool native_proved)
   const std::string& policy = settings[SettingId::policy].value;
   if (!native_proved) fail_unreachable(plan, policy);
   if (policy != "native" && plan.problem.type == OperandType::f32) {
-    plan.rungs = device_emulations(plan, settings[SettingId::accumulator].value);
-    if (policy == "auto") plan.rungs = quicker_emulations(plan, plan.rungs);
+    std::vector<Rung> ladder = device_emulations(plan, settings[SettingId::accumulator].value);
+    if (policy == "auto") {
+      use_quicker_emulations(plan, std::move(ladder));
+    } else {
+      plan.rungs = std::move(ladder);
+    }
   }
   plan.rungs.push_back({nullptr, Accumulator::fp32, Rung::any_span});
 }

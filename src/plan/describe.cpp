@@ -189,7 +189,9 @@ Json problem_json(const Problem& problem) {
           {"stride_b", problem.stride_b},
           {"stride_c", problem.stride_c},
           {"memory", problem.memory == MemorySpace::device ? "device" : "host"},
-          {"scalars", problem.device_scalars ? "device" : "host"}};
+          {"scalars", problem.device_scalars ? "device" : "host"},
+          {"prepared_a", problem.prepared_a},
+          {"prepared_b", problem.prepared_b}};
 }
 
 std::int64_t read_integer(const Json& json, const char* name) {
@@ -238,6 +240,8 @@ Problem read_problem(const Json& json) {
   problem.stride_c = read_integer(json, "stride_c");
   problem.memory = static_cast<MemorySpace>(read_word(json, "memory", {"host", "device"}));
   problem.device_scalars = read_word(json, "scalars", {"host", "device"}) == 1;
+  problem.prepared_a = json.value("prepared_a", false);  // texts of before have neither
+  problem.prepared_b = json.value("prepared_b", false);
   return problem;
 }
 

@@ -46,13 +46,13 @@ void copy_original(const Plan& plan, std::int64_t count, DevicePrepared& prepare
 
 // Whether slices do not depend on the other operand.
 bool can_split(const Plan& plan) {
-  const Rung& rung = plan.rungs.front();
+  const Rung& rung = plan.prepared_rung();
   return !rung.scheme->fits_residuals() && rung.program.recombination != Recombination::error_free;
 }
 
-// Ranges of every entry by the plan's first rung, and slices where they are those of any call.
+// Ranges of every entry by the plan's rung for it, and slices where they are those of any call.
 void split_entries(const Plan& plan, Side side, std::int64_t count, DevicePrepared& prepared) {
-  const Program& program = plan.rungs.front().program;
+  const Program& program = plan.prepared_rung().program;
   prepared.rule = side == Side::a ? program.split_a : program.split_b;
   const DeviceMatrix& matrix = prepared.matrix;
   const int slice_count = can_split(plan) ? prepared.rule.slices : 0;
@@ -102,7 +102,8 @@ Prepared prepare_on_device(const Plan& plan, Side side, const void* data, bool b
       one_for_all ? std::min<std::int64_t>(problem.batch_count, 1) : problem.batch_count;
   part->count = count;
   if (!borrow) copy_original(plan, count, *part);
-  const bool has_slices = !plan.is_native() && plan.rungs.front().program.split_a.slices > 0;
+  const Rung& rung = plan.prepared_rung();
+  const bool has_slices = rung.scheme != nullptr && rung.program.split_a.slices > 0;
   if (has_slices && problem.k > 0) split_entries(plan, side, count, *part);
   if (plan.queue.kind == QueueKind::host) plan.engine->device()->synchronize(plan.queue);
   part->copy.wait_before_freeing();

@@ -10,7 +10,7 @@
 
 namespace kintsugi::core {
 
-// An operand in device memory, split once: its slices by the plan's first rung, with their ranges, and the original or a
+// An operand in device memory, split once: its slices by Plan::prepared_rung(), with their ranges, and the original or a
 // copy of it, which native products and special values are read from. Of schemes whose slices depend on the other operand
 // ranges alone.
 struct DevicePrepared {
@@ -29,7 +29,7 @@ struct DevicePrepared {
   DeviceMatrix matrix;
   std::int64_t count = 0;      // entries of the batch that it holds
   SplitRule rule{};            // of the slices, where there are any
-  std::vector<Entry> entries;  // of the batch, behind each other in memory; none for a native plan
+  std::vector<Entry> entries;  // of the batch, behind each other in memory; none for native products alone
   DeviceBlock copy;            // empty where the original is borrowed
   DeviceBlock memory;
 };

@@ -24,7 +24,7 @@ ExpectedTimes expected_times(const Engine& engine, const Program& program, const
   // A complex column is two vectors where entries are not multiplied themselves, and so are its sums.
   const double columns = program.multiplies_entries() ? 1 : parts;
   const StepCosts costs = engine.step_costs(program.split_a);
-  const double elements = parts * (m + columns * n) * k;
+  const double elements = parts * ((problem.prepared_a ? 0 : m) + (problem.prepared_b ? 0 : columns * n)) * k;
   const double product = product_time(engine, program, costs);
   // A basis of complex residues has products of entries, else those of the embedding.
   const double terms =

@@ -16,7 +16,7 @@ struct ExpectedTimes {
 
 // Ranges, splits, products, recombination and rounding of the program, which has weighted sums or residues; and the
 // native product in the problem's own arithmetic. Slices are padded to whole tiles of the engine, and so are their
-// products.
+// products. Prepared operands have ranges and slices.
 ExpectedTimes expected_times(const Engine& engine, const Program& program, const Problem& problem);
 
 // In the same units, of one entry of C: one term of the program, with its part of the splits and of the recombination;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,9 @@ struct Plan {
   Contract contract;
   const Engine* engine = nullptr;
   std::vector<Rung> rungs;
+  // Of a native plan on a device under auto: the first rung of those for other shapes of an operand. Whoever prepares it
+  // may not know them yet.
+  std::optional<Rung> emulation_elsewhere;
   Blocking blocking;
   std::size_t workspace_bytes = 0;
   int threads = 1;
@@ -81,6 +85,9 @@ struct Plan {
   // The first rung whose entries are checked, where there is one: then the last is exact.
   const Rung* checked_rung() const;
   bool is_checked() const { return checked_rung() != nullptr; }
+
+  // By which a device splits what is prepared.
+  const Rung& prepared_rung() const { return emulation_elsewhere ? *emulation_elsewhere : rungs.front(); }
 
   // The rung that splits with the widest window; nullptr for a native plan.
   const Rung* widest_emulation() const;

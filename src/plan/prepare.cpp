@@ -93,4 +93,19 @@ Prepared prepare(const Plan& plan, Side side, const void* data, bool borrow) {
   return prepared;
 }
 
+bool has_slices_of(const Plan& plan, const Prepared& prepared) {
+  const auto splits_by = [&](const SplitRule& rule, const Rung& rung) {
+    return rung.scheme != nullptr &&
+           rule == (prepared.side == Side::a ? rung.program.split_a : rung.program.split_b);
+  };
+  if (const DevicePrepared* part = prepared.device.get()) {
+    return !part->entries.empty() && part->entries.front().slices.data != nullptr &&
+           splits_by(part->rule, plan.rungs.front());
+  }
+  return std::ranges::all_of(prepared.entries, [&](const Prepared::Entry& entry) {
+    return entry.slices.data != nullptr &&
+           std::ranges::any_of(plan.rungs, [&](const Rung& rung) { return splits_by(entry.rule, rung); });
+  });
+}
+
 }  // namespace kintsugi::core

@@ -27,6 +27,8 @@ struct Problem {
   BatchKind batch_kind = BatchKind::strided;
   MemorySpace memory = MemorySpace::host;  // of A, B and C
   bool device_scalars = false;             // alpha and beta lie in device memory
+  bool prepared_a = false;                 // will come split: for the policy auto alone
+  bool prepared_b = false;
 
   // The real product that ranges, splits, schedules and bounds speak of (base/embedding.hpp): each part of a complex
   // entry sums 2 k products, and op(B) has two vectors a column.

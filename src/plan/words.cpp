@@ -67,6 +67,11 @@ const char* operand_words(const Problem& problem) {
   return problem.type == OperandType::f32 ? "FP32" : "FP64";
 }
 
+const char* prepared_words(const Problem& problem) {
+  if (problem.prepared_a) return problem.prepared_b ? " (both prepared)" : " (A prepared)";
+  return problem.prepared_b ? " (B prepared)" : "";
+}
+
 std::string rung_words(const Plan& plan, const Rung& rung) {
   if (rung.scheme == nullptr && plan.engine->device() != nullptr && plan.widest_emulation() != nullptr) {
     return fmt::format("The plain {} product of engine {}'s own kernel, for what spans more.",
@@ -126,10 +131,10 @@ std::string choice_words(const Plan& plan) {
 std::vector<std::string> plan_words(const Plan& plan) {
   const Problem& problem = plan.problem;
   std::vector<std::string> words;
-  words.push_back(
-      fmt::format("{} x {} result, inner length {}, batch of {}, {} operands, engine {} ({}), {} thread{}.",
-                  problem.m, problem.n, problem.k, problem.batch_count, operand_words(problem),
-                  plan.engine->name(), plan.engine->details(), plan.threads, plan.threads == 1 ? "" : "s"));
+  words.push_back(fmt::format(
+      "{} x {} result, inner length {}, batch of {}, {} operands{}, engine {} ({}), {} thread{}.", problem.m,
+      problem.n, problem.k, problem.batch_count, operand_words(problem), prepared_words(problem),
+      plan.engine->name(), plan.engine->details(), plan.threads, plan.threads == 1 ? "" : "s"));
   words.push_back(choice_words(plan));
   for (std::size_t r = 0; r < plan.rungs.size(); ++r) {
     const std::string number = plan.rungs.size() == 1 ? "" : fmt::format("{}. ", r + 1);

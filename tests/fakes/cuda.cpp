@@ -1,4 +1,5 @@
 // libcuda.so.1 without a device: every function of base/cuda_driver.hpp. What it promises stands in fake_cuda.hpp.
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -53,6 +54,7 @@ struct State {
   std::string shown;
   long allocations = 0;
   long launches = 0;
+  std::atomic<int> questions = 0;
   std::map<Address, std::size_t> memory;
   std::set<void*> streams;
   std::set<void*> capturing;
@@ -76,6 +78,16 @@ long number(const char* variable, long otherwise) {
   const char* text = std::getenv(variable);
   return text != nullptr && *text != '\0' ? std::strtol(text, nullptr, 10) : otherwise;
 }
+
+// 90 of "9.0".
+int capability() {
+  const char* text = std::getenv("FAKE_CUDA_CAPABILITY");
+  const std::string words = text != nullptr ? text : "9.0";
+  return 10 * std::stoi(words) + std::stoi(words.substr(words.find('.') + 1));
+}
+
+// What is known of a device holds for ever, so that one of another capability is another device.
+Device device_number(int ordinal) { return capability() + ordinal; }
 
 bool is_the_one(const char* variable, long& count) { return ++count == number(variable, 0); }
 
@@ -135,7 +147,7 @@ Result device_count(int* count) {
   return 0;
 }
 Result device_get(Device* device, int ordinal) {
-  *device = ordinal;
+  *device = device_number(ordinal);
   return ordinal < number("FAKE_CUDA_DEVICES", 1) ? 0 : invalid_value;
 }
 Result device_name(char* name, int size, Device) {
@@ -144,11 +156,10 @@ Result device_name(char* name, int size, Device) {
   return 0;
 }
 Result device_attribute(int* value, int attribute, Device) {
-  const char* text = std::getenv("FAKE_CUDA_CAPABILITY");
-  const std::string capability = text != nullptr ? text : "9.0";
+  ++state().questions;
   switch (attribute) {
-    case compute_capability_major: *value = std::stoi(capability); return 0;
-    case compute_capability_minor: *value = std::stoi(capability.substr(capability.find('.') + 1)); return 0;
+    case compute_capability_major: *value = capability() / 10; return 0;
+    case compute_capability_minor: *value = capability() % 10; return 0;
     case multiprocessor_count: *value = 132; return 0;
     default:
       *value = most_shared_bytes;
@@ -198,7 +209,7 @@ Result context_set_current(Context context) {
   return 0;
 }
 Result context_device(Device* device) {
-  *device = 0;
+  *device = device_number(0);
   return state().current != nullptr ? 0 : invalid_value;
 }
 Result context_synchronize() {
@@ -325,12 +336,24 @@ Result kernel_set_attribute(int attribute, int value, Kernel kernel, Device) {
   note("cuKernelSetAttribute {} {} {}", *reinterpret_cast<std::string*>(kernel), attribute, value);
   return attribute == function_dynamic_shared_bytes && value > most_shared_bytes ? invalid_value : 0;
 }
-Result launch_kernel(const LaunchConfig* config, Kernel kernel, void**, void**) {
+// Of all kernels only the one that clears does anything.
+Result launch_kernel(const LaunchConfig* config, Kernel kernel, void** arguments, void**) {
   const auto& [grid, block, shared_bytes, stream, attributes, attribute_count] = *config;
-  const bool overlaps = attribute_count == 1 && attributes[0].id == LaunchAttribute::overlapping().id;
-  note("cuLaunchKernel {} {}x{}x{} threads={} shared={} stream={}{}", *reinterpret_cast<std::string*>(kernel),
-       grid[0], grid[1], grid[2], block[0] * block[1] * block[2], shared_bytes, stream,
-       overlaps ? " overlaps" : "");
+  std::string more;
+  for (unsigned i = 0; i < attribute_count; ++i) {
+    if (attributes[i].id == LaunchAttribute::overlapping().id) more += " overlaps";
+    if (attributes[i].id != LaunchAttribute::cluster(1).id) continue;
+    const std::int32_t blocks = attributes[i].value[1];
+    if (blocks < 1 || blocks > 16 || grid[0] % static_cast<unsigned>(blocks) != 0) return invalid_value;
+    more += fmt::format(" cluster={}", blocks);
+  }
+  const std::string& name = *reinterpret_cast<std::string*>(kernel);
+  note("cuLaunchKernel {} {}x{}x{} threads={} shared={} stream={}{}", name, grid[0], grid[1], grid[2],
+       block[0] * block[1] * block[2], shared_bytes, stream, more);
+  if (name == "clear_bytes") {
+    std::memset(pointer(*static_cast<Address*>(arguments[0])), 0,
+                static_cast<std::size_t>(*static_cast<std::int32_t*>(arguments[1])));
+  }
   const std::lock_guard lock(state().mutex);
   return is_the_one("FAKE_CUDA_FAIL_LAUNCH", state().launches) ? launch_failed : 0;
 }
@@ -351,6 +374,8 @@ KINTSUGI_FAKE_EXPORT void fake_cuda_forget() {
   state.events.clear();
   state.allocations = state.launches = 0;
 }
+KINTSUGI_FAKE_EXPORT int fake_cuda_questions() { return kintsugi::fake::state().questions; }
+
 KINTSUGI_FAKE_EXPORT int fake_cuda_allocations() {
   auto& state = kintsugi::fake::state();
   const std::lock_guard lock(state.mutex);

@@ -106,6 +106,20 @@ TEST(FakeDriver, KernelsThatAwaitOthersMayOverlap) {
   EXPECT_THAT(launch_of("choose_rung 7x1x1"), testing::Not(testing::EndsWith(" overlaps")));
 }
 
+TEST(FakeDriver, AttributesAreAskedForOnceADevice) {
+  device().prepare();
+  const auto most_capable = [] {
+    return core::cuda::device_attribute(core::cuda::compute_capability_major, core::cuda::current_device());
+  };
+  EXPECT_EQ(most_capable(), 9);
+  const int asked = fake_cuda_questions();
+  EXPECT_EQ(most_capable(), 9);
+  EXPECT_EQ(fake_cuda_questions(), asked);
+  const Steered older("FAKE_CUDA_CAPABILITY", "8.9");
+  EXPECT_EQ(most_capable(), 8) << "of another device";
+  EXPECT_EQ(fake_cuda_questions(), asked + 1);
+}
+
 TEST(FakeDriver, LargeSharedMemoryIsAskedFor) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
   device().prepare();

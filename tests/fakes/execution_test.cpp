@@ -83,7 +83,7 @@ TEST_F(Execution, TermsOnHopperAreOneLaunch) {
   EXPECT_THAT(events_with("cuMemsetD8Async"), IsEmpty());
   const auto launches = events_with("cuLaunchKernel");
   EXPECT_THAT(launches,
-              ElementsAre(StartsWith("cuLaunchKernel split_columns_8_float_fp16 320x1x1 threads=128 "),
+              ElementsAre(StartsWith("cuLaunchKernel split_columns_float_fp16 320x1x1 threads=128 "),
                           StartsWith("cuLaunchKernel fp16_rescaled_small_tiles_32 78x1x1 threads=160 ")));
 }
 
@@ -107,11 +107,65 @@ TEST_F(Execution, CountersOfSharedTilesAreClearedBefore) {
   call.options.scheme = "fp16x3";
   call.make_plan();
   call.run();
-  EXPECT_EQ(events_with("cuMemsetD8Async").size(), 1U);
+  EXPECT_EQ(events_with("cuLaunchKernel clear_bytes").size(), 1U);
   EXPECT_THAT(events_with("cuLaunchKernel").back(),
               StartsWith("cuLaunchKernel fp16_terms_192 132x1x1 threads=384 "));
   const std::string all = fake_cuda_events();
-  EXPECT_LT(all.find("cuMemsetD8Async"), all.find("cuLaunchKernel fp16_terms"));
+  EXPECT_LT(all.find("cuLaunchKernel clear_bytes"), all.find("cuLaunchKernel fp16_terms"));
+}
+
+// Weights are prepared before anybody knows for how many rows: their slices are those that auto takes for more of them.
+TEST_F(Execution, WhatIsPreparedUnderAutoIsWhatAutoTakes) {
+  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  const Stream stream;
+  Call one(1, 4096, 4096, stream);
+  one.make_plan();
+  fake_cuda_forget();
+  const Prepared weights(one, KINTSUGI_B);
+  EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr(" split_rows_float_fp16 ")));
+  one.operands.prepared_b = weights.get();
+  one.run();
+  EXPECT_THAT(events_with("cuLaunchKernel"), IsEmpty()) << "one row is the vendor's all the same";
+  Call many(128, 4096, 4096, stream);
+  many.operands.prepared_b = weights.get();
+  fake_cuda_forget();
+  ASSERT_EQ(kintsugi_gemm(nullptr, &many.problem, &many.options, &many.operands), KINTSUGI_SUCCESS)
+      << kintsugi_last_error();
+  EXPECT_THAT(events_with("cuLaunchKernel"),
+              ElementsAre(HasSubstr(" split_"), HasSubstr(" choose_rung "),
+                          HasSubstr(" fp16_rescaled_small_tiles_"), HasSubstr(" plain_f32 ")));
+  many.operands.prepared_b = nullptr;
+  fake_cuda_forget();
+  ASSERT_EQ(kintsugi_gemm(nullptr, &many.problem, &many.options, &many.operands), KINTSUGI_SUCCESS);
+  EXPECT_EQ(events_with("cublasGemm").size(), 1U);
+}
+
+// Slices of another scheme would have to be made again, so that the call takes the time of one without them.
+TEST_F(Execution, AutoDoesNotCountOnSlicesOfOtherSchemes) {
+  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  const Stream stream;
+  Call call(128, 4096, 4096, stream);
+  for (const char* scheme : {"fp16x3", "bf16x6"}) {
+    Call other(128, 4096, 4096, stream);
+    other.options.scheme = scheme;
+    other.make_plan();
+    const Prepared weights(other, KINTSUGI_B);
+    call.operands.prepared_b = weights.get();
+    fake_cuda_forget();
+    ASSERT_EQ(kintsugi_gemm(nullptr, &call.problem, &call.options, &call.operands), KINTSUGI_SUCCESS)
+        << kintsugi_last_error();
+    EXPECT_EQ(events_with("cublasGemm").size(), 1U) << scheme;
+  }
+}
+
+// Of a device that was never measured nothing is emulated, and so nothing split.
+TEST_F(Execution, ElsewhereAutoPreparesNothing) {
+  const Stream stream;
+  Call call(128, 4096, 4096, stream);
+  call.make_plan();
+  fake_cuda_forget();
+  const Prepared weights(call, KINTSUGI_B);
+  EXPECT_THAT(events_with("cuLaunchKernel"), IsEmpty());
 }
 
 TEST_F(Execution, NativeProductsAreOneCall) {

@@ -4,7 +4,7 @@
 //   FAKE_CUDA_VERSION=12090        what the driver says of itself (13000)
 //   FAKE_CUDA_INIT=100             what cuInit returns (0)
 //   FAKE_CUDA_DEVICES=0            devices (1)
-//   FAKE_CUDA_CAPABILITY=8.6       of all of them (9.0)
+//   FAKE_CUDA_CAPABILITY=8.6       of all of them (9.0); then they are others, by other numbers
 //   FAKE_CUDA_FAIL_ALLOCATION=2    the second allocation from now on fails, of whatever kind
 //   FAKE_CUDA_MOST_BYTES=4096      larger allocations fail
 //   FAKE_CUDA_FAIL_LAUNCH=2        the second launch from now on fails
@@ -21,6 +21,8 @@ const char* fake_cuda_events();
 void fake_cuda_forget();
 // Allocations that were not freed.
 int fake_cuda_allocations();
+// Attributes of devices that were asked for.
+int fake_cuda_questions();
 // The fake cuBLAS's way into the same list.
 void fake_cuda_note(const char* event);
 }

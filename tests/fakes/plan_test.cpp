@@ -73,6 +73,38 @@ TEST_F(DevicePlan, AutoEmulatesWhereThatIsQuicker) {
       (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=9:scale=norm", "ozaki2:moduli=16", "native"}));
 }
 
+// The weights of an inference: their split is not counted where the plan knows that they come prepared.
+TEST_F(DevicePlan, AutoCountsNoSplitOfWhatIsPrepared) {
+  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  const auto first_rung = [&](std::int64_t rows, std::int64_t n, bool transposed, bool prepared) {
+    Call call(transposed ? n : rows, transposed ? rows : n, n, stream_);
+    (transposed ? call.problem.prepared_a : call.problem.prepared_b) = prepared ? 1 : 0;
+    return schemes(planned(call)).front();
+  };
+  for (const bool transposed : {false, true}) {
+    for (const std::int64_t n : {4096, 8192}) {
+      EXPECT_EQ(first_rung(8, n, transposed, true), "native") << "two slices are as many bytes as an FP32";
+      for (const std::int64_t rows : {16, 32, 64, 128}) {
+        SCOPED_TRACE(testing::Message() << rows << " rows, weights of " << n);
+        EXPECT_EQ(first_rung(rows, n, transposed, false), "native");
+        EXPECT_EQ(first_rung(rows, n, transposed, true), n == 4096 && rows < 64 ? "native" : "fp16x3-wide");
+      }
+    }
+  }
+}
+
+TEST_F(DevicePlan, ComplexWeightsCountAsPreparedToo) {
+  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  const auto planned_for = [&](bool prepared) {
+    Call call(1024, 4096, 4096, stream_);
+    call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_C32;
+    call.problem.prepared_b = prepared ? 1 : 0;
+    return schemes(planned(call));
+  };
+  EXPECT_EQ(planned_for(false), Names{"native"});
+  EXPECT_EQ(planned_for(true), (Names{"ozaki2", "native"}));
+}
+
 // No time can be expected of them, and nothing is there to be computed.
 TEST_F(DevicePlan, EmptyProblemsArePlanned) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
@@ -355,8 +387,11 @@ TEST_F(DevicePlan, DescriptionsAreReadBack) {
     Call call(64, 48, 4096, stream_);
     call.options.policy = policy;
     call.problem.pointer_mode = KINTSUGI_SCALARS_ON_DEVICE;
+    call.problem.prepared_a = 1;
     const json plan = planned(call);
     EXPECT_EQ(plan.at("problem").at("scalars"), "device");
+    EXPECT_EQ(plan.at("problem").at("prepared_a"), true);
+    EXPECT_THAT(plan.at("words").at(0).dump(), HasSubstr("FP32 operands (A prepared)"));
     Call again(64, 48, 4096, stream_);
     ASSERT_EQ(kintsugi_plan_read(nullptr, plan.dump().c_str(), nullptr, &again.plan), KINTSUGI_SUCCESS)
         << kintsugi_last_error();

@@ -1,4 +1,5 @@
 // Ranges, choice and splits over the fakes: how many launches there are, and of which kernels. Nothing is computed.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +12,10 @@ namespace kintsugi::test {
 namespace {
 
 using namespace core;
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 class SplitLaunches : public OverFakes {
@@ -56,7 +60,7 @@ TEST_F(SplitLaunches, ABatchIsOneOfEach) {
   // 16 panels of 8 blocks, and 96 blocks of 4 vectors.
   EXPECT_THAT(launches(), ElementsAre(StartsWith("cuLaunchKernel find_ranges 32x7x1 "),
                                       StartsWith("cuLaunchKernel choose_rung 7x1x1 "),
-                                      StartsWith("cuLaunchKernel split_columns_8_float_fp16 224x7x1 ")));
+                                      StartsWith("cuLaunchKernel split_columns_float_fp16 224x7x1 ")));
 }
 
 TEST_F(SplitLaunches, AnOperandThatServesAllIsOneByItself) {
@@ -71,7 +75,7 @@ TEST_F(SplitLaunches, AnOperandThatServesAllIsOneByItself) {
                                       StartsWith("cuLaunchKernel find_ranges 19x1x1 "),
                                       StartsWith("cuLaunchKernel choose_rung 7x1x1 "),
                                       StartsWith("cuLaunchKernel split_rows_float_fp16 96x1x1 "),
-                                      StartsWith("cuLaunchKernel split_columns_8_float_fp16 128x7x1 ")));
+                                      StartsWith("cuLaunchKernel split_columns_float_fp16 128x7x1 ")));
 }
 
 TEST_F(SplitLaunches, ManyEntriesAreSeveralLaunches) {
@@ -82,22 +86,42 @@ TEST_F(SplitLaunches, ManyEntriesAreSeveralLaunches) {
   EXPECT_THAT(launches(), ElementsAre(StartsWith("cuLaunchKernel find_ranges 2x65535x1 "),
                                       StartsWith("cuLaunchKernel find_ranges 2x65535x1 "),
                                       StartsWith("cuLaunchKernel find_ranges 2x18930x1 "),
-                                      StartsWith("cuLaunchKernel split_columns_8_float_fp16 128x65535x1 "),
-                                      StartsWith("cuLaunchKernel split_columns_8_float_fp16 128x65535x1 "),
-                                      StartsWith("cuLaunchKernel split_columns_8_float_fp16 128x18930x1 ")));
+                                      StartsWith("cuLaunchKernel split_columns_float_fp16 16x65535x1 "),
+                                      StartsWith("cuLaunchKernel split_columns_float_fp16 16x65535x1 "),
+                                      StartsWith("cuLaunchKernel split_columns_float_fp16 16x18930x1 ")));
 }
 
-// From 256 to 16384: one launch, in clusters of sixteen where parts of eight leave a multiprocessor less than three.
+// One launch of any size, in as many blocks a panel as fill the device and leave a multiprocessor room for three.
 TEST_F(SplitLaunches, OperandsThatLieUnlikeAreOneOfAnySize) {
-  for (const std::int64_t n : {256, 1024, 2048, 4096, 8192}) {
-    const std::array splits{split(side(true, n, n, 1)), split(side(false, n, n, 1))};
+  struct Size {
+    std::int64_t n;
+    std::int64_t entries;
+    int cluster;
+  };
+  for (const auto& [n, entries, cluster] :
+       {Size{256, 1, 8}, Size{512, 64, 1}, Size{1024, 1, 8}, Size{2048, 1, 4}, Size{4096, 1, 4},
+        Size{8192, 1, 8}, Size{16384, 1, 16}}) {
+    const std::array splits{split(side(true, n, n, entries)), split(side(false, n, n, entries))};
     engine_->split({}, splits, {});
-    EXPECT_THAT(launches(), ElementsAre(StartsWith("cuLaunchKernel split_columns_8_float_fp16 "))) << n;
+    EXPECT_THAT(launches(), ElementsAre(AllOf(StartsWith("cuLaunchKernel split_columns_float_fp16 "),
+                                              HasSubstr(fmt::format(" cluster={}", cluster)))))
+        << n;
   }
-  const std::array splits{split(side(true, 16384, 16384, 1)), split(side(false, 16384, 16384, 1))};
-  engine_->split({}, splits, {});
-  EXPECT_THAT(launches(),
-              ElementsAre(StartsWith("cuLaunchKernel split_columns_16_float_fp16 32768x1x1 threads=256 ")));
+}
+
+// Where parts are larger than a third of a multiprocessor's memory anyway, and where both operands' panels share a launch.
+TEST_F(SplitLaunches, ClustersOfLongVectorsAndOfBothOperands) {
+  const std::array one{split(side(false, 1024, 32768, 1))};
+  engine_->split({}, one, {});
+  EXPECT_THAT(launches(), ElementsAre(HasSubstr(" cluster=16")));
+  const std::array both{split(side(false, 8192, 2048, 1)), split(side(false, 16, 2048, 1))};
+  engine_->split({}, both, {});
+  EXPECT_THAT(launches(), ElementsAre(HasSubstr(" cluster=8")));
+  // Of the length no block can hold, nor sixteen: by tiles, without a cluster.
+  const std::array longest{split(side(false, 128, 131072, 1))};
+  engine_->split({}, longest, {});
+  EXPECT_THAT(launches(), ElementsAre(AllOf(StartsWith("cuLaunchKernel split_tiles_float_fp16 "),
+                                            Not(HasSubstr("cluster")))));
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ TEST_F(Steps, ProductsWithoutAnErrorComeInTheOrderOfTheirSlices) {
   Call call(40, 30, 100, stream);
   call.options.scheme = "ozaki-fp16:slices=2";
   call.run_in_workspace();
-  EXPECT_THAT(work(), ElementsAre("find_ranges", "choose_rung", "cuMemsetD8Async", "split_successively",
+  EXPECT_THAT(work(), ElementsAre("find_ranges", "choose_rung", "clear_bytes", "split_successively",
                                   "split_successively", "cublasGemmEx", "leave_floats_as_integers",
                                   "cublasGemmEx", "leave_floats_as_integers", "add_running_products",
                                   "cublasGemmEx", "leave_floats_as_integers", "add_running_products",
@@ -79,10 +79,9 @@ TEST_F(Steps, SlicesAreCountedBeforeTheProducts) {
   call.run();
   const auto steps = work();
   ASSERT_GE(steps.size(), 10U);
-  EXPECT_THAT(
-      std::vector(steps.begin(), steps.begin() + 9),
-      ElementsAre("cuMemAllocAsync", "find_ranges", "choose_rung", "cuMemsetD8Async", "cuMemsetD8Async",
-                  "weigh_inner_indices", "split_successively", "find_needs", "split_successively"));
+  EXPECT_THAT(std::vector(steps.begin(), steps.begin() + 9),
+              ElementsAre("cuMemAllocAsync", "find_ranges", "choose_rung", "clear_bytes", "clear_bytes",
+                          "weigh_inner_indices", "split_successively", "find_needs", "split_successively"));
   EXPECT_EQ(std::count(steps.begin(), steps.end(), "split_successively"), 2);
   // 24 + 16 bits of 9 each, and one more: 6 slices. What few operands need is our kernel's, four slices of A at once.
   EXPECT_EQ(std::count(steps.begin(), steps.end(), "cublasGemmEx"), 21);
@@ -147,8 +146,8 @@ TEST_F(Steps, ExactResultsAreCheckedAndTheRestIsMended) {
   call.options.accuracy = "exact";
   call.run_in_workspace();
   EXPECT_THAT(steps_but_products(),
-              ElementsAre("find_ranges", "choose_rung", "find_margins", HasSubstr("split_"),
-                          "cuMemsetD8Async", "checked_f32", "exact_f32"));
+              ElementsAre("find_ranges", "choose_rung", "find_margins", HasSubstr("split_"), "clear_bytes",
+                          "checked_f32", "exact_f32"));
 }
 
 // Norms, and what they may prove, a rung after the other; then the rung that is checked.
@@ -211,9 +210,9 @@ TEST_F(Steps, EveryTileIsMendedBeforeTheNextOne) {
   call.run_in_workspace();
   std::vector<std::string> names = steps_but_products();
   std::erase_if(names, [](const std::string& name) { return name.starts_with("split_"); });
-  const std::vector<std::string> wanted{
-      "find_ranges",     "choose_rung", "find_margins", "cuMemsetD8Async", "checked_f32", "exact_f32",
-      "cuMemsetD8Async", "checked_f32", "exact_f32",    "cuMemsetD8Async", "checked_f32", "exact_f32"};
+  const std::vector<std::string> wanted{"find_ranges", "choose_rung", "find_margins", "clear_bytes",
+                                        "checked_f32", "exact_f32",   "clear_bytes",  "checked_f32",
+                                        "exact_f32",   "clear_bytes", "checked_f32",  "exact_f32"};
   EXPECT_EQ(names, wanted);
 }
 

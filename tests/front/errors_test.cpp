@@ -50,6 +50,7 @@ const Mistake mistakes[] = {
     MISTAKE("unknown_op", p.op_b = 3, KINTSUGI_INVALID_ARGUMENT, "op_b = 3 is not in 0...2"),
     MISTAKE("unknown_type", p.type_a = 9, KINTSUGI_INVALID_ARGUMENT, "type_a = 9 is not in 0...4"),
     MISTAKE("unknown_layout", p.layout = 102, KINTSUGI_INVALID_ARGUMENT, "layout = 102 is not in 0...1"),
+    MISTAKE("half_prepared", p.prepared_b = 2, KINTSUGI_INVALID_ARGUMENT, "prepared_b = 2 is not in 0...1"),
     MISTAKE("mixed_types", p.type_b = KINTSUGI_F64, KINTSUGI_NOT_SUPPORTED, "type_b = f64"),
     MISTAKE("real_scalars", p.type_a = p.type_b = p.type_c = KINTSUGI_C32, KINTSUGI_NOT_SUPPORTED,
             "type_c = c32, type_scalar = f32"),

@@ -107,6 +107,11 @@ TEST(Plan, TellsItsProblem) {
   kintsugi_problem told = KINTSUGI_PROBLEM_INIT;
   ASSERT_EQ(kintsugi_plan_problem(plan.plan, &told), KINTSUGI_SUCCESS);
   EXPECT_EQ(std::memcmp(&made, &told, sizeof(made)), 0);
+  told.struct_size = 128;  // of a caller who knows of no prepared operands
+  told.prepared_b = 77;
+  ASSERT_EQ(kintsugi_plan_problem(plan.plan, &told), KINTSUGI_SUCCESS);
+  EXPECT_EQ(told.struct_size, 128U);
+  EXPECT_EQ(told.prepared_b, 77);
   told.struct_size = 3;
   EXPECT_EQ(kintsugi_plan_problem(plan.plan, &told), KINTSUGI_INVALID_ARGUMENT);
 }

@@ -1,7 +1,7 @@
 // Not a test: how long every way of an own product takes, from slices to C, beside what the choice expects of it.
-//   build/tests/term_rate [--json FILE] [MxNxK[xENTRIES]...]
+//   build/tests/term_rate [--json FILE] [--stages] [MxNxK[xENTRIES]...]
 // Times are medians of graphs whose steps have operands in turn, so that no cache has them. All ways must give the same
-// bits.
+// bits. With --stages: small tiles alone, with one place in shared memory for a block of k and with more, one by one.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -113,8 +113,22 @@ std::string describe(const cuda::SmallTileChoice& choice) {
                      choice.swapped ? ", swapped" : "", choice.stages);
 }
 
+// The small tiles among them, with every number of stages up to the way's own.
+std::vector<TermWay> by_stages(const std::vector<TermWay>& ways) {
+  std::vector<TermWay> found;
+  for (const TermWay& way : ways) {
+    const auto* small = std::get_if<cuda::SmallTileChoice>(&way);
+    for (std::int32_t stages = 1; small != nullptr && stages <= small->stages; ++stages) {
+      found.push_back(*small);
+      std::get<cuda::SmallTileChoice>(found.back()).stages = stages;
+    }
+  }
+  return found;
+}
+
 // False: some way has other bits.
-bool measure(const char* scheme, const Pattern<float>& pattern, const Size& size, nlohmann::json& rows) {
+bool measure(const char* scheme, const Pattern<float>& pattern, const Size& size, bool stages,
+             nlohmann::json& rows) {
   const Program& program = find_scheme(scheme)->program;
   std::vector<std::unique_ptr<Product>> products;
   constexpr double enough = 200.0 * (1 << 20);
@@ -123,7 +137,8 @@ bool measure(const char* scheme, const Pattern<float>& pattern, const Size& size
   const Memory scratch(cuda::term_scratch_bytes());
   const double work =
       2e-12 * static_cast<double>(size.m * size.n) * static_cast<double>(size.k * size.entries);
-  const auto ways = cuda::term_ways(**products.front());
+  const auto all_ways = cuda::term_ways(**products.front());
+  const auto ways = stages ? by_stages(all_ways) : all_ways;
   const std::vector<float> expected = products.front()->result(ways.front(), scratch.data());
   bool right = true;
   for (const TermWay& way : ways) {
@@ -156,14 +171,14 @@ bool measure(const char* scheme, const Pattern<float>& pattern, const Size& size
   return right;
 }
 
-int run(const std::vector<Size>& sizes, const char* file) {
+int run(const std::vector<Size>& sizes, bool stages, const char* file) {
   engine();  // makes the context
   const Pattern<float> pattern(7);
   nlohmann::json rows = nlohmann::json::array();
   bool right = true;
   for (const Size& size : sizes) {
     for (const char* scheme : {"fp16x3", "fp16x3-wide"})
-      right = measure(scheme, pattern, size, rows) && right;
+      right = measure(scheme, pattern, size, stages, rows) && right;
     if (file != nullptr) std::ofstream(file) << nlohmann::json{{"rows", rows}}.dump(2) << '\n';
   }
   return right ? 0 : 1;
@@ -175,15 +190,18 @@ int run(const std::vector<Size>& sizes, const char* file) {
 int main(int count, char** arguments) {
   using namespace kintsugi::core;
   const char* file = nullptr;
+  bool stages = false;
   std::vector<Size> sizes;
   for (int i = 1; i < count; ++i) {
     if (std::strcmp(arguments[i], "--json") == 0 && i + 1 < count) {
       file = arguments[++i];
+    } else if (std::strcmp(arguments[i], "--stages") == 0) {
+      stages = true;
     } else if (long long m, n, k, e = 1;
                std::sscanf(arguments[i], "%lldx%lldx%lldx%lld", &m, &n, &k, &e) >= 3) {
       sizes.push_back({m, n, k, e});
     } else {
-      fmt::print(stderr, "usage: term_rate [--json FILE] [MxNxK[xENTRIES]...]\n");
+      fmt::print(stderr, "usage: term_rate [--json FILE] [--stages] [MxNxK[xENTRIES]...]\n");
       return 2;
     }
   }
@@ -197,5 +215,5 @@ int main(int count, char** arguments) {
     fmt::print(stderr, "term_rate: {}\n", reason);
     return 1;
   }
-  return run(sizes, file);
+  return run(sizes, stages, file);
 }

@@ -86,6 +86,26 @@ TEST(ExpectedTimes, ASkinnyCallIsMostlySplits) {
   EXPECT_GT(skinny.emulated, 100 * skinny.native);
 }
 
+// What is left out is what a side that is not there would have taken.
+TEST(ExpectedTimes, OfPreparedOperandsHaveNoSplit) {
+  const Engine& cpu = *find_engine("cpu");
+  for (const char* scheme : schemes_of_fp32) {
+    for (const bool complex : {false, true}) {
+      Problem problem = problem_of(500, 40, 700);
+      problem.complex = complex;
+      Problem a = problem, b = problem, both = problem;
+      a.prepared_a = b.prepared_b = both.prepared_a = both.prepared_b = true;
+      const ExpectedTimes plain = times_of(cpu, scheme, problem);
+      const double of_a = plain.emulated - times_of(cpu, scheme, a).emulated;
+      const double of_b = plain.emulated - times_of(cpu, scheme, b).emulated;
+      EXPECT_GT(of_b, 0) << scheme;
+      EXPECT_GT(of_a, 5 * of_b) << scheme << ": 500 vectors and 40, or 80";
+      EXPECT_NEAR(times_of(cpu, scheme, both).emulated, plain.emulated - of_a - of_b, 1e-9 * plain.emulated);
+      EXPECT_EQ(times_of(cpu, scheme, both).native, plain.native);
+    }
+  }
+}
+
 // An engine whose int8 products are much quicker than its native ones.
 class QuickEngine final : public Engine {
  public:
@@ -138,6 +158,9 @@ TEST(Auto, CountsSplitsAndRecombination) {
               emulates(products_alone, shallow));
   EXPECT_TRUE(emulates(dear_splits, cube));
   EXPECT_FALSE(emulates(dear_splits, skinny));
+  Problem prepared = skinny;
+  prepared.prepared_a = true;
+  EXPECT_TRUE(emulates(dear_splits, prepared));
   EXPECT_TRUE(emulates(dear_sums, cube) && emulates(dear_sums, skinny));
   EXPECT_FALSE(emulates(dear_sums, shallow));
 }

@@ -181,6 +181,16 @@ def test_prepared(xp):
         kintsugi.matmul(prepared, b)
 
 
+def test_weights_prepared_under_auto(xp):
+    weights = values(1024, 2048)
+    prepared = kintsugi.prepare(xp.tensor(weights), side="b")
+    for rows in (1, 64, 1024):
+        a = values(rows, 1024, seed=rows)
+        check(xp, kintsugi.matmul(xp.tensor(a), prepared), a, weights)
+        assert kintsugi.last_plan()["problem"]["prepared_b"]
+        assert kintsugi.last_report()["rungs"][0]["scheme"] == kintsugi.last_plan()["rungs"][0]["scheme"]
+
+
 def test_torchs_allocator_has_the_workspace():
     xp = Torch()
     a = xp.tensor(values(512, 512))

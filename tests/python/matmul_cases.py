@@ -174,6 +174,16 @@ def test_prepared_operands_have_the_same_bits():
         kintsugi.matmul(batch, np.zeros((2, 3, 20, 4), np.float32))
 
 
+def test_plans_know_what_was_prepared_for_them():
+    a, b = random((6, 20), np.float32), random((20, 7), np.float32, 2)
+    left = kintsugi.prepare(a, side="a", accuracy="exact")
+    problem = kintsugi.explain(left, b, accuracy="exact", policy="emulate")["problem"]
+    assert problem["prepared_a"] and not problem["prepared_b"]
+    assert not kintsugi.explain(left, b)["problem"]["prepared_a"]
+    kintsugi.matmul(left, b, accuracy="exact")
+    assert kintsugi.last_plan()["problem"]["prepared_a"]
+
+
 @pytest.mark.parametrize("call, error, message", [
     (lambda a: kintsugi.matmul(a, a), ValueError, r"4 columns meet 3 rows"),
     (lambda a: kintsugi.matmul(a.astype(int), a.T), None, None),

@@ -115,6 +115,7 @@ static_assert(function_large_clusters == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_
 static_assert(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute) &&
               sizeof(LaunchConfig) == sizeof(CUlaunchConfig));
 static_assert(LaunchAttribute::overlapping().id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+static_assert(LaunchAttribute::cluster(2).id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
 static_assert(offsetof(LaunchAttribute, value) + sizeof(std::int32_t) == offsetof(CUlaunchAttribute, value));
 static_assert(offsetof(LaunchConfig, block) == offsetof(CUlaunchConfig, blockDimX));
 static_assert(offsetof(LaunchConfig, shared_bytes) == offsetof(CUlaunchConfig, sharedMemBytes));

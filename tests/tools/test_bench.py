@@ -131,6 +131,16 @@ def test_the_host_has_no_ceilings(program):
     assert all(row["of_ceiling"] is None and row["power_watts"] is None for row in document["rows"])
 
 
+def test_auto_is_what_a_call_gets_that_asks_for_nothing(program, rows):
+    for row in rows("auto", "--baselines", "float128", "--prepare", "b", *TINY)[:1] + rows("auto", "--type", "fp64", *TINY)[:1]:
+        assert (row["name"], row["scheme"], row["kind"]) == ("auto", "native", "candidate"), "on a CPU nothing is quicker"
+        k, bits = row["problem"]["k"], 24 if row["problem"]["type"] == "fp32" else 53
+        assert row["check"]["promise"] == "contract" and row["check"]["relative"] == (k + 8) * 2.0**-bits
+    document = program.ok("bench", "auto", *TINY, "--no-ceilings", "--json").json()
+    accept(document, "bench")
+    assert document["settings"]["no_ceilings"] is True
+
+
 def test_a_device_that_is_missing_is_said(program):
     (cuda,) = [engine for engine in program.ok("engines", "--json").json()["engines"] if engine["name"] == "cuda"]
     if cuda["available"]:

@@ -34,6 +34,13 @@ def test_all_schemes_of_the_type(program, explained):
         assert all(row["refusal"] == "" and row["verdict"] for row in rows.values())
 
 
+def test_an_operand_that_is_split_before(program, explained):
+    for words, prepared in (([], None), (["--prepare", "none"], None), (["--prepare", "b"], "b")):
+        document, _ = explained(*SIZES, "uniform", *words)
+        assert document["problem"]["prepared"] == prepared
+    assert "Operand a is split before." in program.ok("explain", *SIZES, "uniform", "--prepare", "a").stdout
+
+
 def kept_by_fp16_pair(scaled, residual_exponent):
     """By numpy's float16: the largest p with an error of at most 2^-p of the number."""
     high = float(numpy.float16(scaled))

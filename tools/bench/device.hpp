@@ -13,15 +13,15 @@ void require_device();
 
 class BenchDevice {
  public:
-  // Takes seconds: it measures the ceilings.
-  BenchDevice();
+  // Takes seconds where it measures the ceilings.
+  explicit BenchDevice(bool measures_ceilings);
 
   const lab::DeviceStream& stream() const { return stream_; }
   const lab::DeviceFacts& facts() const { return facts_; }
   const lab::DeviceMonitor& monitor() const { return monitor_; }
   // Members of the document (docs/schema/bench.schema.json).
   Json description() const;
-  Json ceilings() const;
+  Json ceilings() const;  // null: none was measured
   // Operations a second of the format's units, bytes a second of "copy"; 0: it was not measured.
   double ceiling(const std::string& name) const;
 

@@ -15,7 +15,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 // The name is what runs, whatever the environment prefers.
 Plan plan_for(kintsugi_handle handle, const Bench& bench, const std::string& name, const Shape& shape,
-              const kintsugi_queue& queue) {
+              const kintsugi_queue& queue, std::optional<kintsugi_side> prepared) {
   const HiddenVariables environment(
       {"KINTSUGI_SCHEME", "KINTSUGI_POLICY", "KINTSUGI_ACCURACY", "KINTSUGI_ACCUMULATOR"});
   require("--engine", kintsugi_set(handle, "engine", bench.engine.c_str()));
@@ -27,6 +27,8 @@ Plan plan_for(kintsugi_handle handle, const Bench& bench, const std::string& nam
   }
   problem.memory = bench.on_device ? KINTSUGI_DEVICE : KINTSUGI_HOST;
   problem.batch_count = bench.batch;
+  problem.prepared_a = prepared == KINTSUGI_A ? 1 : 0;
+  problem.prepared_b = prepared == KINTSUGI_B ? 1 : 0;
   if (bench.batch > 1) {
     problem.stride_a = shape.m * shape.k;
     problem.stride_b = shape.k * shape.n;
@@ -35,8 +37,8 @@ Plan plan_for(kintsugi_handle handle, const Bench& bench, const std::string& nam
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
   options.queue = queue;
   options.threads = bench.threads;
-  if (name == "native") {
-    options.policy = "native";
+  if (name == "native" || name == auto_candidate) {
+    options.policy = name.c_str();
   } else if (is_contract(name)) {
     options.policy = "emulate";
     options.accuracy = name.c_str();
@@ -85,7 +87,7 @@ LibraryProduct<T>::LibraryProduct(const Bench& bench, const std::string& name, B
                                   const kintsugi_queue& queue)
     : name_(name), matrices_(matrices), handle_(make_handle()), prepared_side_(prepared_side(bench, name)) {
   const auto start = std::chrono::steady_clock::now();
-  plan_ = plan_for(handle_.get(), bench, name, matrices.shape, queue);
+  plan_ = plan_for(handle_.get(), bench, name, matrices.shape, queue, prepared_side_);
   plan_seconds_ = seconds_since(start);
   require(name, kintsugi_plan_workspace_size(plan_.get(), &workspace_bytes_));
 }
@@ -122,7 +124,8 @@ Verdict LibraryProduct<T>::judge(std::int64_t product, const lab::ErrorReport& e
   if (name_ == "exact") return {"exact", nullptr, nullptr, errors.correctly_rounded_fraction == 1};
   const Json plan = describe(plan_);
   if (name_ == "native") return contract_verdict<T>(errors.contract_bound, entries);
-  if (is_contract(name_)) return contract_verdict<T>(plan.at("contract").at("coefficient"), entries);
+  if (is_contract(name_) || name_ == auto_candidate)
+    return contract_verdict<T>(plan.at("contract").at("coefficient"), entries);
   const Json report = report_of(handle_.get());
   if (matrices_.batch > 1 && !report.value("adapted", Json()).is_null()) {
     fail("--batch", "{} is fitted to each of the {} products, and reports one fit alone: no bound is known",

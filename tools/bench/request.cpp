@@ -107,6 +107,7 @@ Bench make_bench(const BenchRequest& request) {
   bench.threads = request.threads > 0 ? request.threads : machine().threads;
   bench.repeat = request.repeat;
   bench.baseline_size = request.baseline_size;
+  bench.no_ceilings = request.no_ceilings;
   for (const auto& name : bench.baselines) {
     if (bench.complex && is_plain_loop(name))
       fail("--baselines", "{} is a loop over real entries, and --type is {}", name, request.type);
@@ -135,7 +136,8 @@ Json settings_of(const Bench& bench) {
           {"workspace_limit", bench.workspace_limit},
           {"threads", bench.threads},
           {"repeat", bench.repeat},
-          {"baseline_size", bench.baseline_size}};
+          {"baseline_size", bench.baseline_size},
+          {"no_ceilings", bench.no_ceilings}};
 }
 
 }  // namespace kintsugi::tools

@@ -26,6 +26,7 @@ struct BenchRequest {
   int repeat = 5;
   std::int64_t batch = 1;
   std::int64_t baseline_size = 128;
+  bool no_ceilings = false;
   bool json = false;
 };
 
@@ -46,6 +47,7 @@ struct Bench {
   int threads = 0;
   int repeat = 0;
   std::int64_t baseline_size = 0;  // plain loops compute so many rows and columns of C at most
+  bool no_ceilings = false;        // what a device can do at most is not measured
 
   std::int64_t parts() const { return complex ? 2 : 1; }
 };
@@ -56,7 +58,9 @@ Json settings_of(const Bench& bench);
 // fp32, fp64, c32 or c64.
 std::string entry_text(const Bench& bench);
 
-// fp32, fp64, exact or a tolerance; else the word names a scheme.
+// The contract of the operands' type under the policy auto.
+inline constexpr const char* auto_candidate = "auto";
+// fp32, fp64, exact or a tolerance; else the word is auto or names a scheme.
 bool is_contract(const std::string& candidate);
 // An arithmetic of lab/plain_product.hpp.
 bool is_plain_loop(const std::string& name);

@@ -363,7 +363,7 @@ template struct BenchMatrices<double>;
 Json run_bench(const Bench& bench, const std::string& file) {
   if (!file.empty()) check_writable(file);
   if (bench.on_device) require_device();
-  const auto device = bench.on_device ? std::make_unique<BenchDevice>() : nullptr;
+  const auto device = bench.on_device ? std::make_unique<BenchDevice>(!bench.no_ceilings) : nullptr;
   Json result = document("bench");
   result["device"] = device ? device->description() : Json();
   result["ceilings"] = device ? device->ceilings() : Json();

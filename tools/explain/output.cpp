@@ -113,7 +113,10 @@ void print_choice(const Choice& choice) {
 }
 
 Json problem_document(const ExplainedProblem& problem, const std::string& type) {
-  return {{"m", problem.m}, {"n", problem.n}, {"k", problem.k}, {"type", type}, {"source", problem.source}};
+  return {
+      {"m", problem.m},           {"n", problem.n},
+      {"k", problem.k},           {"type", type},
+      {"source", problem.source}, {"prepared", problem.prepared == "none" ? Json() : Json(problem.prepared)}};
 }
 
 }  // namespace
@@ -123,6 +126,7 @@ void print_text(const ExplainedProblem& problem, const Explanation& explanation)
   fmt::print("{} x {} result, inner length {}, {}: {}\n", problem.m, problem.n, problem.k, explanation.type,
              source_text(problem.source));
   for (const auto& note : problem.operands.notes) fmt::print("{}\n", note);
+  if (problem.prepared != "none") fmt::print("Operand {} is split before.\n", problem.prepared);
   fmt::print("Accuracy {} allows an error of {:.3g} |A||B|.\n\n", contract.accuracy, contract.coefficient);
   print_facts(explanation);
   print_rows(explanation.rows);

@@ -80,6 +80,7 @@ ExplainedProblem problem_of_files(const ExplainRequest& request) {
 ExplainedProblem read_problem(const ExplainRequest& request) {
   check_request(request);
   ExplainedProblem problem = request.generated() ? generated_problem(request) : problem_of_files(request);
+  problem.prepared = request.prepare;
   const Operands& operands = problem.operands;
   const bool straight_a = operands.transa == "N";
   const bool straight_b = operands.transb == "N";

@@ -20,6 +20,7 @@ struct ExplainRequest {
   std::string type;      // "": the files' own, fp32
   std::string accuracy;  // "": the settings'
   std::string engine;
+  std::string prepare = "none";      // or a, b: the operand that is split before
   std::vector<std::string> schemes;  // none: all that take the operands' type, and native
   bool json = false;
 
@@ -32,7 +33,8 @@ struct ExplainedProblem {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
-  Json source;  // files, or distribution and seed
+  Json source;           // files, or distribution and seed
+  std::string prepared;  // the operand that is split before: a, b or none
 };
 
 // Reads or generates the operands. Fails, naming flag or file, where they are no problem with entries.

@@ -5,6 +5,7 @@
 
 #include "base/cuda_driver.hpp"
 #include "base/status.hpp"
+#include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/kernel_images.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/cublas/library.hpp"
@@ -34,23 +35,25 @@ struct DeviceDescription {
   std::string text() const { return fmt::format("{}, compute capability {}.{}", name, major, minor); }
 };
 
-DeviceDescription describe_device(int index) {
-  std::array<char, 256> name{};
+Device device_at(int index) {
   Device device = 0;
-  DeviceDescription found;
   check(driver().device_get(&device, index), "cuDeviceGet");
+  return device;
+}
+
+DeviceDescription describe_device(Device device) {
+  std::array<char, 256> name{};
   check(driver().device_name(name.data(), static_cast<int>(name.size()), device), "cuDeviceGetName");
-  check(driver().device_attribute(&found.major, compute_capability_major, device), "cuDeviceGetAttribute");
-  check(driver().device_attribute(&found.minor, compute_capability_minor, device), "cuDeviceGetAttribute");
-  found.name = name.data();
-  return found;
+  return {name.data(), device_attribute(compute_capability_major, device),
+          device_attribute(compute_capability_minor, device)};
 }
 
 // The kernels of products/sm90 are for compute capability 9.0 alone.
 bool is_hopper() {
   if (driver().devices == 0) return false;
-  const DeviceDescription device = describe_device(0);
-  return device.major == 9 && device.minor == 0;
+  const Device device = device_at(0);
+  return device_attribute(compute_capability_major, device) == 9 &&
+         device_attribute(compute_capability_minor, device) == 0;
 }
 
 // Machine code and PTX begin there (cmake/DeviceCode.cmake).
@@ -59,7 +62,7 @@ constexpr int least_compute_capability = 8;
 // The driver counts the most capable device first, so that one tells whether any is good enough.
 void find_devices(std::vector<Requirement>& found) {
   for (int i = 0; i < driver().devices; ++i) {
-    const DeviceDescription device = describe_device(i);
+    const DeviceDescription device = describe_device(device_at(i));
     const bool refused = i == 0 && device.major < least_compute_capability;
     found.push_back({"GPU", device.text(),
                      refused
@@ -107,8 +110,8 @@ class CudaEngine final : public Engine, public DeviceEngine {
   }
   std::vector<Requirement> requirements() const override { return find_requirements(); }
   std::string details() const override {
-    return fmt::format("{}; driver for CUDA {}; {}", describe_device(0).text(), driver().version_text(),
-                       cublas().file);
+    return fmt::format("{}; driver for CUDA {}; {}", describe_device(device_at(0)).text(),
+                       driver().version_text(), cublas().file);
   }
 
   std::span<const Accumulator> accumulators(FormatId format) const override {
@@ -151,9 +154,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
   std::size_t fused_scratch_bytes() const override { return term_scratch_bytes(); }
   std::optional<DeviceTimes> expected_times(const DeviceShape& shape) const override {
     ensure_context();
-    Device device = 0;
-    check(driver().context_device(&device), "cuCtxGetDevice");
-    if (!describe_device(device).name.ends_with("H200")) return std::nullopt;
+    if (!describe_device(current_device()).name.ends_with("H200")) return std::nullopt;
     return shape.complex ? expected_entry_times(shape) : expected_term_times(shape);
   }
 
@@ -185,7 +186,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
           "cuMemcpyDtoDAsync");
   }
   void clear(const Queue& queue, void* target, std::size_t bytes) const override {
-    check(driver().set_bytes_async(address(target), 0, bytes, queue.stream), "cuMemsetD8Async");
+    cuda::clear(queue, target, bytes);
   }
   void synchronize(const Queue& queue) const override {
     check(driver().stream_synchronize(queue.stream), "cuStreamSynchronize");

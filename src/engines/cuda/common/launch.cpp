@@ -18,23 +18,12 @@ Kernel KernelName::get() const {
 
 namespace {
 
-Device current_device() {
-  Device device = 0;
-  check(driver().context_device(&device), "cuCtxGetDevice");
-  return device;
-}
-
 void set_attribute(Kernel kernel, int attribute, std::int64_t value, const char* name) {
   check(driver().kernel_set_attribute(attribute, static_cast<int>(value), kernel, current_device()), name);
 }
 
 // Whether kernels may begin before those in front of them have ended.
-bool lets_kernels_overlap() {
-  int major = 0;
-  check(driver().device_attribute(&major, compute_capability_major, current_device()),
-        "cuDeviceGetAttribute");
-  return major >= 9;
-}
+bool lets_kernels_overlap() { return device_attribute(compute_capability_major, current_device()) >= 9; }
 
 }  // namespace
 
@@ -53,13 +42,19 @@ void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t 
          grid.z);
   if (shared_bytes > 48 * 1024) kernel.allow_shared_bytes(shared_bytes);
   const auto size = [](std::int64_t value) { return static_cast<unsigned>(value); };
-  constexpr LaunchAttribute overlapping = LaunchAttribute::overlapping();
+  constexpr std::int64_t portable_cluster = 8;
+  if (grid.cluster > portable_cluster) kernel.allow_large_clusters();
+  std::array<LaunchAttribute, 2> attributes;
+  unsigned count = 0;
+  if (kernel.awaits_others() && lets_kernels_overlap()) attributes[count++] = LaunchAttribute::overlapping();
+  if (grid.cluster > 0)
+    attributes[count++] = LaunchAttribute::cluster(static_cast<std::int32_t>(grid.cluster));
   const LaunchConfig config{{size(grid.x), size(grid.y), size(grid.z)},
                             {size(threads), 1, 1},
                             size(shared_bytes),
                             queue.stream,
-                            &overlapping,
-                            kernel.awaits_others() && lets_kernels_overlap() ? 1U : 0U};
+                            attributes.data(),
+                            count};
   const Result result = driver().launch_kernel(&config, kernel.get(), arguments, nullptr);
   if (result == 0) return;
   check(result,

@@ -15,6 +15,7 @@ struct Extent {
   std::int64_t x = 1;
   std::int64_t y = 1;
   std::int64_t z = 1;
+  std::int64_t cluster = 0;  // blocks beside each other along x; 0: the kernel says, or has none
 };
 
 // Why the kernels cannot be loaded; empty: they can.

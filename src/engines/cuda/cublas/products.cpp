@@ -21,10 +21,8 @@ namespace {
 class LockedHandle {
  public:
   LockedHandle(const Queue& queue, std::byte* workspace, bool scalars_on_device) : lock_(mutex()) {
-    Device device = 0;
-    check(driver().context_device(&device), "cuCtxGetDevice");
     static std::map<Device, BlasHandle> handles;
-    BlasHandle& handle = handles[device];
+    BlasHandle& handle = handles[current_device()];
     if (handle == nullptr) check_blas(cublas().create(&handle), "cublasCreate");
     handle_ = handle;
     if (workspace == nullptr) return;

@@ -5,10 +5,15 @@
 
 namespace kintsugi::core::cuda {
 
-__device__ inline unsigned block_in_cluster() {
-  unsigned rank = 0;
+__device__ inline int block_in_cluster() {
+  int rank = 0;
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
+}
+__device__ inline int blocks_in_cluster() {
+  int blocks = 0;
+  asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(blocks));
+  return blocks;
 }
 
 // All threads arrive, and behind the wait all blocks have begun; what was written before, but for mailboxes that were

@@ -418,14 +418,19 @@ class VectorWriter {
   FloatingSplit split_;
 };
 
-// Zeros in all slices: what stands in the padding, and what a special value becomes in most of them.
+// Zeros in all slices, as stand in the padding.
 template <int count>
 __device__ void write_zeros(const SplitTask& task, std::int64_t place) {
   const int bytes = task.format.storage_bytes;
-  for (int s = 0; s < task.rule.slices; ++s) {
+  std::byte* target = slices_of(task) + place * bytes;
+  for (int s = 0; s < task.rule.slices; ++s, target += task.slice_stride * bytes) {
+    if (reinterpret_cast<std::uintptr_t>(target) % sizeof(uint2) == 0 && count * bytes % sizeof(uint2) == 0) {
+      for (int i = 0; i < count * bytes; i += static_cast<int>(sizeof(uint2)))
+        *reinterpret_cast<uint2*>(target + i) = make_uint2(0, 0);
+    } else {
 #pragma unroll
-    for (int i = 0; i < count; ++i)
-      store_pattern(slices_of(task) + (s * task.slice_stride + place + i) * bytes, bytes, 0);
+      for (int i = 0; i < count; ++i) store_pattern(target + i * bytes, bytes, 0);
+    }
   }
 }
 

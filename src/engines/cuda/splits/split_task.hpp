@@ -63,9 +63,9 @@ inline constexpr std::int64_t rows_threads = 256;
 inline constexpr std::int64_t least_rows_threads = 128;
 
 // Of the kernels whose clusters hold panels: 64 bytes of each element's line.
-// Eight blocks are what every device with clusters takes; the H200 takes sixteen too, which hold longer vectors.
-inline constexpr std::int64_t cluster_blocks = 8;
-inline constexpr std::int64_t large_cluster_blocks = 16;
+// Eight blocks are what every device with clusters takes; the H200 takes sixteen too.
+inline constexpr std::int64_t portable_cluster = 8;
+inline constexpr std::int64_t largest_cluster = 16;
 inline constexpr std::int64_t cluster_threads = 256;  // of a block, at most
 inline constexpr std::int64_t panel_bytes = 64;
 inline constexpr std::int64_t panel_group = 8;  // elements of a vector that a thread writes at once
@@ -74,12 +74,16 @@ inline constexpr std::int64_t panel_group = 8;  // elements of a vector that a t
 // meet all banks.
 inline constexpr std::int64_t panel_gap = 4;
 
-// Bytes of a block's part of a panel.
+template <class Source>
+inline constexpr std::int64_t panel_message_bytes = 4 * static_cast<std::int64_t>(sizeof(Source));
+
+// Bytes of a block's part of a panel, and of what all blocks of the cluster say of their parts' vectors.
 template <class Source>
 constexpr std::int64_t panel_part_bytes(std::int64_t vector_stride, std::int64_t blocks) {
-  constexpr std::int64_t width = panel_bytes / static_cast<std::int64_t>(sizeof(Source));
-  return vector_stride / (blocks * panel_group) * (panel_group * width + panel_gap) *
-         static_cast<std::int64_t>(sizeof(Source));
+  constexpr auto size = static_cast<std::int64_t>(sizeof(Source));
+  constexpr std::int64_t width = panel_bytes / size;
+  return vector_stride / (blocks * panel_group) * (panel_group * width + panel_gap) * size +
+         width * blocks * panel_message_bytes<Source>;
 }
 
 }  // namespace kintsugi::core::cuda

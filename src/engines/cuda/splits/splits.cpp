@@ -61,22 +61,20 @@ void find_of_sides(const KernelName& kernel, const Queue& queue, const DeviceSid
 }
 
 // The kernels that there are, one of each way through an operand for each kind of element.
-enum class Way : std::uint8_t { tiles, rows, columns, columns_of_large_clusters };
+enum class Way : std::uint8_t { tiles, rows, columns };
 
 struct KernelOfKind {
   EntryType type;
   ElementKind kind;
   KernelName rows;
   KernelName columns;
-  KernelName columns_of_large_clusters;
   KernelName tiles;
 };
 
 #define KINTSUGI_KERNELS_OF_KIND(type, Source, kind)                                                    \
   {                                                                                                     \
     EntryType::type, ElementKind::kind, {"split_rows", "split_rows_" #Source "_" #kind, awaits_others}, \
-        {"split_columns_sm90", "split_columns_8_" #Source "_" #kind, awaits_others},                    \
-        {"split_columns_sm90", "split_columns_16_" #Source "_" #kind, awaits_others}, {                 \
+        {"split_columns_sm90", "split_columns_" #Source "_" #kind, awaits_others}, {                    \
       "split_tiles", "split_tiles_" #Source "_" #kind, awaits_others                                    \
     }                                                                                                   \
   }
@@ -94,9 +92,11 @@ const std::array<KernelOfKind, 9> kernels{{
 }};
 
 // Small beside its products, and so by tiles alone.
-const KernelOfKind fitted_kernel{EntryType::f32, ElementKind::fitted,
-                                 {"", ""},       {"", ""},
-                                 {"", ""},       {"split_tiles", "split_tiles_float_fitted", awaits_others}};
+const KernelOfKind fitted_kernel{EntryType::f32,
+                                 ElementKind::fitted,
+                                 {"", ""},
+                                 {"", ""},
+                                 {"split_tiles", "split_tiles_float_fitted", awaits_others}};
 
 const KernelName any_kernel{"split_tiles", "split_tiles_double_any", awaits_others};
 
@@ -151,25 +151,13 @@ const KernelOfKind* find_kernel(const DeviceSplit& split) {
   return nullptr;
 }
 
-int device_attribute(int attribute) {
-  Device device = 0;
-  int value = 0;
-  check(driver().context_device(&device), "cuCtxGetDevice");
-  check(driver().device_attribute(&value, attribute, device), "cuDeviceGetAttribute");
-  return value;
-}
-
 bool has_clusters() {
-  return device_attribute(compute_capability_major) == 9 && device_attribute(compute_capability_minor) == 0;
+  const Device device = current_device();
+  return device_attribute(compute_capability_major, device) == 9 &&
+         device_attribute(compute_capability_minor, device) == 0;
 }
 
 std::int64_t element_bytes(const KernelOfKind& kernel) { return kernel.type == EntryType::f32 ? 4 : 8; }
-
-std::int64_t blocks_of_cluster(Way way) {
-  return way == Way::columns ? cluster_blocks : large_cluster_blocks;
-}
-
-bool is_columns(Way way) { return way == Way::columns || way == Way::columns_of_large_clusters; }
 
 // Rows: 16 to 32 elements a thread where there are enough; with twice or half as many, it is slower (n = 4096: 40.5 and
 // 39.7 us instead of 38.3).
@@ -178,65 +166,80 @@ std::int64_t threads_of_vector(std::int64_t stride) {
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::bit_ceil(wanted)), 32, rows_threads);
 }
 
-std::int64_t columns_bytes(Way way, const KernelOfKind& kernel, std::int64_t stride) {
-  return element_bytes(kernel) == 4 ? panel_part_bytes<float>(stride, blocks_of_cluster(way))
-                                    : panel_part_bytes<double>(stride, blocks_of_cluster(way));
+// Of a block of a cluster of so many.
+std::int64_t columns_bytes(const KernelOfKind& kernel, std::int64_t stride, std::int64_t cluster) {
+  return element_bytes(kernel) == 4 ? panel_part_bytes<float>(stride, cluster)
+                                    : panel_part_bytes<double>(stride, cluster);
 }
 
-// Of a block by itself, whatever the other operand needs.
-std::int64_t least_threads(Way way, const KernelOfKind* kernel, const Slices& slices) {
-  const std::int64_t stride = slices.vector_stride();
-  switch (way) {
-    case Way::tiles: return tile_threads;
-    case Way::rows: return std::max(threads_of_vector(stride), least_rows_threads);
-    case Way::columns:
-    case Way::columns_of_large_clusters:
-      return columns_bytes(way, *kernel, stride) > 34 * 1024 ? cluster_threads : cluster_threads / 2;
-  }
-  return 0;
-}
+// A split on its way through the operand.
+struct WaySplit {
+  const DeviceSplit* split;
+  Way way;
+  std::int64_t cluster = 0;  // blocks of one, where they have clusters
 
-std::int64_t shared_bytes(Way way, const KernelOfKind& kernel, const Slices& slices, std::int64_t threads) {
-  const std::int64_t stride = slices.vector_stride();
-  switch (way) {
-    case Way::tiles: return 0;
-    case Way::rows: return threads / threads_of_vector(stride) * stride * element_bytes(kernel);
-    case Way::columns:
-    case Way::columns_of_large_clusters: return columns_bytes(way, kernel, stride);
+  std::int64_t stride() const { return split->slices.vector_stride(); }
+  // Of a block by itself, whatever the other operand needs.
+  std::int64_t least_threads(const KernelOfKind* kernel) const {
+    switch (way) {
+      case Way::tiles: return tile_threads;
+      case Way::rows: return std::max(threads_of_vector(stride()), least_rows_threads);
+      case Way::columns:
+        return columns_bytes(*kernel, stride(), cluster) > 34 * 1024 ? cluster_threads : cluster_threads / 2;
+    }
+    return 0;
   }
-  return 0;
+  std::int64_t shared_bytes(const KernelOfKind& kernel, std::int64_t threads) const {
+    switch (way) {
+      case Way::tiles: return 0;
+      case Way::rows: return threads / threads_of_vector(stride()) * stride() * element_bytes(kernel);
+      case Way::columns: return columns_bytes(kernel, stride(), cluster);
+    }
+    return 0;
+  }
+  std::int64_t blocks(const KernelOfKind* kernel, std::int64_t threads) const {
+    const std::int64_t vectors = split->slices.padded_vectors();
+    switch (way) {
+      case Way::tiles: return vectors / tile_vectors;
+      case Way::rows: return vectors / (threads / threads_of_vector(stride()));
+      case Way::columns: return vectors / (panel_bytes / element_bytes(*kernel)) * cluster;
+    }
+    return 0;
+  }
+};
+
+// How many blocks hold a panel: as few as leave room for two others on a multiprocessor and fill the device; more than eight
+// only for that room, as they take 2 us longer to begin. 0: no cluster can.
+std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split, std::int64_t most_bytes) {
+  constexpr std::int64_t enough_blocks = 512;
+  const std::int64_t stride = split.slices.vector_stride();
+  const std::int64_t panels =
+      split.slices.padded_vectors() / (panel_bytes / element_bytes(kernel)) * split.side.entries;
+  std::int64_t chosen = 0;
+  bool has_room = false;
+  for (std::int64_t blocks = 1; blocks <= largest_cluster && stride % (blocks * panel_group) == 0;
+       blocks *= 2) {
+    const std::int64_t bytes = columns_bytes(kernel, stride, blocks);
+    if (bytes > most_bytes) continue;
+    if (has_room && (panels * chosen >= enough_blocks || blocks > portable_cluster)) break;
+    chosen = blocks;
+    has_room = 3 * bytes <= most_bytes;
+  }
+  return chosen;
 }
 
 // One read of the operand where a block or a cluster can hold a vector.
-Way way_of(const KernelOfKind& kernel, const DeviceSplit& split) {
+WaySplit way_of(const KernelOfKind* kernel, const DeviceSplit& split) {
   const DeviceMatrix& matrix = split.side.matrix;
-  if (kernel.kind == ElementKind::fitted) return Way::tiles;
+  if (kernel == nullptr || kernel->kind == ElementKind::fitted) return {&split, Way::tiles};
   // Less than this beside it is static.
-  const std::int64_t most = device_attribute(shared_bytes_of_block) - 6 * 1024;
-  const auto bytes = [&](Way way) {
-    return shared_bytes(way, kernel, split.slices, least_threads(way, &kernel, split.slices));
-  };
-  const auto fits = [&](Way way) { return bytes(way) <= most; };
-  if (matrix.column_stride == 1 && fits(Way::rows)) return Way::rows;
-  if (matrix.row_stride != 1 || !has_clusters()) return Way::tiles;
-  // Clusters of sixteen are slower (n = 8192: 201 us instead of 179), but not than multiprocessors that hold less than
-  // three parts.
-  const bool divides = split.slices.vector_stride() % (large_cluster_blocks * panel_group) == 0;
-  const bool three_fit = 3 * bytes(Way::columns) <= most;
-  if (divides && !three_fit && fits(Way::columns_of_large_clusters)) return Way::columns_of_large_clusters;
-  return fits(Way::columns) ? Way::columns : Way::tiles;
-}
-
-std::int64_t blocks_of(Way way, const KernelOfKind* kernel, const Slices& slices, std::int64_t threads) {
-  const std::int64_t vectors = slices.padded_vectors();
-  switch (way) {
-    case Way::tiles: return vectors / tile_vectors;
-    case Way::rows: return vectors / (threads / threads_of_vector(slices.vector_stride()));
-    case Way::columns:
-    case Way::columns_of_large_clusters:
-      return vectors / (panel_bytes / element_bytes(*kernel)) * blocks_of_cluster(way);
-  }
-  return 0;
+  const std::int64_t most = device_attribute(shared_bytes_of_block, current_device()) - 6 * 1024;
+  const WaySplit rows{&split, Way::rows};
+  if (matrix.column_stride == 1 && rows.shared_bytes(*kernel, rows.least_threads(kernel)) <= most)
+    return rows;
+  const std::int64_t cluster =
+      matrix.row_stride == 1 && has_clusters() ? choose_cluster(*kernel, split, most) : 0;
+  return cluster > 0 ? WaySplit{&split, Way::columns, cluster} : WaySplit{&split, Way::tiles};
 }
 
 SplitTask task_of(const DeviceSplit& split, Way way, std::int64_t blocks) {
@@ -269,23 +272,16 @@ const KernelName& kernel_name(const KernelOfKind* kernel, Way way) {
   switch (way) {
     case Way::tiles: return kernel->tiles;
     case Way::rows: return kernel->rows;
-    case Way::columns: return kernel->columns;
-    case Way::columns_of_large_clusters: break;
+    case Way::columns: break;
   }
-  kernel->columns_of_large_clusters.allow_large_clusters();
-  return kernel->columns_of_large_clusters;
+  return kernel->columns;
 }
-
-// A split on its way through the operand.
-struct WaySplit {
-  const DeviceSplit* split;
-  Way way;
-};
 
 void launch_entries(const Queue& queue, const KernelName& kernel, const Extent& grid, std::int64_t threads,
                     std::int64_t shared, SplitTasks tasks) {
   for (std::int64_t first = 0; first < grid.y; first += most_entries) {
-    launch(kernel, {grid.x, std::min(grid.y - first, most_entries)}, threads, shared, queue, tasks);
+    launch(kernel, {grid.x, std::min(grid.y - first, most_entries), 1, grid.cluster}, threads, shared, queue,
+           tasks);
     for (SplitTask& task : tasks.task) {
       task.entry += most_entries;
       task.ranges += most_entries * task.entry_ranges;
@@ -306,26 +302,26 @@ struct ServingCondition {
 void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<const WaySplit> splits,
                    const ServingCondition& condition) {
   std::int64_t threads = 0;
-  for (const auto& [split, way] : splits)
-    threads = std::max(threads, least_threads(way, kernel, split->slices));
+  for (const WaySplit& one : splits) threads = std::max(threads, one.least_threads(kernel));
   SplitTasks tasks;
   tasks.condition = condition.condition;
   tasks.served_entries = condition.served_entries;
   std::int64_t blocks = 0;
   std::int64_t shared = 0;
   for (std::size_t i = 0; i < splits.size(); ++i) {
-    const auto& [split, way] = splits[i];
-    tasks.task[i] = task_of(*split, way, blocks_of(way, kernel, split->slices, threads));
+    const WaySplit& one = splits[i];
+    tasks.task[i] = task_of(*one.split, one.way, one.blocks(kernel, threads));
     blocks += tasks.task[i].blocks;
-    if (kernel != nullptr) shared = std::max(shared, shared_bytes(way, *kernel, split->slices, threads));
+    if (kernel != nullptr) shared = std::max(shared, one.shared_bytes(*kernel, threads));
   }
-  launch_entries(queue, kernel_name(kernel, splits.front().way), {blocks, splits.front().split->side.entries},
+  const WaySplit& first = splits.front();
+  launch_entries(queue, kernel_name(kernel, first.way), {blocks, first.split->side.entries, 1, first.cluster},
                  threads, shared, tasks);
 }
 
 void split_one(const Queue& queue, const DeviceSplit& split, const ServingCondition& condition) {
   const KernelOfKind* kernel = find_kernel(split);
-  const WaySplit one{&split, kernel == nullptr ? Way::tiles : way_of(*kernel, split)};
+  const WaySplit one = way_of(kernel, split);
   launch_splits(queue, kernel, {&one, 1}, condition);
 }
 
@@ -345,16 +341,15 @@ bool split_together(const Queue& queue, std::span<const DeviceSplit> splits,
   if (splits[0].side.entries != splits[1].side.entries) return false;
   const KernelOfKind* kernel = find_kernel(splits[0]);
   if (kernel != find_kernel(splits[1])) kernel = nullptr;
-  const auto with_way = [&](const DeviceSplit& split) -> WaySplit {
-    return {&split, kernel == nullptr ? Way::tiles : way_of(*kernel, split)};
-  };
-  std::array both{with_way(splits[0]), with_way(splits[1])};
-  if (is_columns(both[1].way)) std::swap(both[0], both[1]);
-  const bool by_clusters = is_columns(both[0].way) && both[1].way == Way::rows;
+  std::array both{way_of(kernel, splits[0]), way_of(kernel, splits[1])};
+  if (both[1].way == Way::columns) std::swap(both[0], both[1]);
+  if (both[1].way == Way::columns)
+    both[0].cluster = both[1].cluster = std::max(both[0].cluster, both[1].cluster);
+  const bool by_clusters = both[0].way == Way::columns && both[1].way == Way::rows;
   const bool by_one_kernel = kernel != nullptr && (both[0].way == both[1].way || by_clusters);
   if (!by_one_kernel) {
     if (!is_small(splits[0]) || !is_small(splits[1])) return false;
-    both[0].way = both[1].way = Way::tiles;
+    both = {WaySplit{&splits[0], Way::tiles}, WaySplit{&splits[1], Way::tiles}};
   }
   launch_splits(queue, kernel, both, {condition});
   return true;
@@ -379,8 +374,9 @@ void split_entries(const Queue& queue, DeviceSplit split, const DeviceCondition&
   split.ranges_known = true;
   SplitTasks tasks;
   tasks.condition = condition;
-  tasks.task[0] = task_of(split, Way::tiles, blocks_of(Way::tiles, nullptr, split.slices, tile_threads));
+  const WaySplit way{&split, Way::tiles};
   const std::int64_t first_vector = (side.matrix.right ? 2 : 1) * split.first;
+  tasks.task[0] = task_of(split, Way::tiles, way.blocks(nullptr, tile_threads));
   tasks.task[0].ranges = side.ranges + first_vector;
   tasks.task[0].norms = side.norms == nullptr ? nullptr : side.norms + first_vector;
   launch_entries(queue, of_entries[number], {tasks.task[0].blocks, side.entries}, tile_threads, 0, tasks);

@@ -69,7 +69,8 @@ DeviceTimes expected_entry_times(const DeviceShape& shape) {
     return static_cast<double>(x) * static_cast<double>(y);
   };
   const double result = product_of(shape.m, shape.n);
-  const double elements = product_of(shape.m, shape.k) + product_of(shape.k, shape.n) + result;
+  const double elements = (shape.prepared_a ? 0 : product_of(shape.m, shape.k)) +
+                          (shape.prepared_b ? 0 : product_of(shape.k, shape.n)) + result;
   const int groups = shape.schedule.groups;
   const double products =
       choose_byte_tile({shape.m, shape.n, shape.k, groups, groups}, clusters_of_device()).microseconds;

@@ -20,13 +20,7 @@ int tensor_map_type(const Format& format) {
 
 }  // namespace
 
-std::int32_t multiprocessors() {
-  Device device = 0;
-  int count = 0;
-  check(driver().context_device(&device), "cuCtxGetDevice");
-  check(driver().device_attribute(&count, multiprocessor_count, device), "cuDeviceGetAttribute");
-  return count;
-}
+std::int32_t multiprocessors() { return device_attribute(multiprocessor_count, current_device()); }
 
 std::int32_t clusters_of(std::int32_t blocks) { return std::min(most_clusters, blocks / blocks_of_cluster); }
 std::int32_t clusters_of_device() { return clusters_of(multiprocessors()); }

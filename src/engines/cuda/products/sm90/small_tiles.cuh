@@ -3,6 +3,8 @@
 // order of terms.cuh, with the same bits.
 #pragma once
 
+#include <algorithm>
+
 #include "engines/cuda/products/sm90/entries.cuh"
 #include "engines/cuda/products/sm90/term_structures.hpp"
 #include "engines/cuda/products/sm90/wgmma.cuh"
@@ -16,6 +18,8 @@ struct SmallTileConfig {
   static constexpr int columns = Tile.columns;
   static constexpr int slices = structure.slices_a;
   static constexpr int terms = static_cast<int>(structure.terms.size());
+  static constexpr bool rescales =
+      std::ranges::any_of(structure.terms, [](const Term& term) { return term.rescales; });
   static constexpr int sums = columns / 2;  // of a thread
   static constexpr int threads = 128;       // that multiply
   static_assert(threads + 32 == small_tile_threads);
@@ -112,14 +116,15 @@ __device__ void fill_stages(const TensorMap& a, const TensorMap& b, const SmallT
   }
 }
 
-// Terms from T on, of a block of k.
-template <class Config, int T = 0>
+// Terms from T on, of a block of k, on their way; `meanwhile` is done behind the first that are.
+template <class Config, int T = 0, class Meanwhile>
 __device__ __forceinline__ void multiply_stage(float (&sums)[Config::sums], const Stages<Config>& stages,
-                                               bool swapped, float rescale) {
+                                               bool swapped, float rescale, const Meanwhile& meanwhile) {
   if constexpr (T < Config::terms) {
     constexpr Term term = Config::structure.terms[T];
     if constexpr (term.rescales) {
       commit_products();
+      meanwhile();
       wait_for_products<0>();
       settle(sums);
 #pragma unroll
@@ -132,32 +137,81 @@ __device__ __forceinline__ void multiply_stage(float (&sums)[Config::sums], cons
 #pragma unroll
     for (int i = 0; i < term_block / 16; ++i)
       multiply_slices<Config::format, Config::columns>(sums, a + i * 32, b + i * 32, T > 0 || i > 0);
-    multiply_stage<Config, T + 1>(sums, stages, swapped, rescale);
+    multiply_stage<Config, T + 1>(sums, stages, swapped, rescale, meanwhile);
+  } else {
+    commit_products();
+    if constexpr (!Config::rescales) meanwhile();
   }
 }
 
+// Products of a block of k, while those of the one before it end and are added.
 template <class Config>
-__device__ void multiply_stages(const SmallTileProducts& products, SmallTileShared<Config>& shared,
-                                const SmallTilePlace& place, Stages<Config> stages) {
-  float sums[Config::sums] = {};
-  float inside[Config::sums];
-#pragma unroll 1
-  for (int block = 0; block < products.blocks; ++block, stages.next()) {
-    stages.wait_until_full();
+class StageSums {
+ public:
+  __device__ StageSums(const SmallTileProducts& products, const Stages<Config>& stages)
+      : products_(products), next_(stages), under_way_(stages) {}
+
+  // Begins a block of k and adds the one before it, if `Follows`.
+  template <bool Follows>
+  __device__ __forceinline__ void multiply(float (&inside)[Config::sums], float (&before)[Config::sums]) {
+    next_.wait_until_full();
     begin_products();
-    multiply_stage<Config>(inside, stages, products.swapped, products.rescale);
-    commit_products();
-    wait_for_products<0>();
+    multiply_stage<Config>(inside, next_, products_.swapped, products_.rescale, [&] {
+      if constexpr (Follows) add<1>(before);
+    });
+    next_.next();
+  }
+  // Of the block whose products are the oldest, where `Younger` blocks' are on their way behind them.
+  template <int Younger>
+  __device__ __forceinline__ void add(float (&inside)[Config::sums]) {
+    wait_for_products<Younger>();
     settle(inside);
-    stages.release();
+    under_way_.release();
+    under_way_.next();
 #pragma unroll
     for (int i = 0; i < Config::sums; ++i) sums[i] += inside[i];
+  }
+
+  float sums[Config::sums] = {};
+
+ private:
+  const SmallTileProducts& products_;
+  Stages<Config> next_;
+  Stages<Config> under_way_;
+};
+
+template <class Config>
+__device__ void multiply_stages(const SmallTileProducts& products, SmallTileShared<Config>& shared,
+                                const SmallTilePlace& place, const Stages<Config>& stages) {
+  StageSums<Config> sums(products, stages);
+  float even[Config::sums];
+  if constexpr (Config::columns > 64) {  // registers do not hold sums of two blocks of k
+#pragma unroll 1
+    for (int block = 0; block < products.blocks; ++block) {
+      sums.template multiply<false>(even, even);
+      sums.template add<0>(even);
+    }
+  } else {
+    float odd[Config::sums];
+    sums.template multiply<false>(even, odd);
+    int block = 1;
+#pragma unroll 1
+    for (; block + 1 < products.blocks; block += 2) {
+      sums.template multiply<true>(odd, even);
+      sums.template multiply<true>(even, odd);
+    }
+    if (block < products.blocks) {
+      sums.template multiply<true>(odd, even);
+      sums.template add<0>(odd);
+    } else {
+      sums.template add<0>(even);
+    }
   }
   const TileEntries entries = entries_of(products.tile, {products.shares_a, products.shares_b}, place.entry,
                                          {std::int64_t{place.row} * small_tile_rows, small_tile_rows},
                                          {std::int64_t{place.column} * Config::columns, Config::columns});
   put_entries<small_tile_rows, Config::columns, Config::format == FormatId::fp16>(
-      sums, products.tile, place.entry, entries, shared.scales, 0,
+      sums.sums, products.tile, place.entry, entries, shared.scales, 0,
       {static_cast<int>(threadIdx.x), Config::threads, 1});
 }
 

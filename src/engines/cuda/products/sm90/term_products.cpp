@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/status.hpp"
+#include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/products/sm90/clusters.hpp"
 #include "engines/cuda/products/sm90/term_structures.hpp"
@@ -118,11 +119,7 @@ void multiply_in(const TermChoice& choice, const DeviceFusedProduct& product, co
   products.partial_sums = reinterpret_cast<float*>(scratch);
   products.parts_added = reinterpret_cast<std::uint32_t*>(scratch + aligned_size(partial_bytes));
   products.rescale = rescale_of(product);
-  if (products.walk.parts > 1) {
-    check(driver().set_bytes_async(reinterpret_cast<Address>(products.parts_added), 0, counter_bytes,
-                                   queue.stream),
-          "cuMemsetD8Async");
-  }
+  if (products.walk.parts > 1) clear(queue, products.parts_added, counter_bytes);
   launch(kernels.kernels[choice.tile], {blocks_of_cluster * std::int64_t{products.walk.clusters}},
          term_threads, shape.shared_bytes(), queue,
          tensor_map(product.a, product.shares_a ? 1 : product.entries, term_tile_rows / blocks_of_cluster),
@@ -189,34 +186,54 @@ void multiply_terms(const Queue& queue, const DeviceFusedProduct& product, std::
   multiply_terms(queue, product, quickest(term_ways(product)), scratch);
 }
 
+namespace {
+
+// Of numbers that are counted in 64 bits, whose products need not be.
+double product_of(std::int64_t x, std::int64_t y) { return static_cast<double>(x) * static_cast<double>(y); }
+
+constexpr double bytes_of_copy = 4.26e6;  // per microsecond, read and written
+
+// What is not prepared of both operands.
+double split_time(const DeviceShape& shape) {
+  constexpr double start = 7;
+  constexpr double start_of_one = 11;  // which is a short side as a rule, of few blocks of threads
+  constexpr double rate = 0.55;        // of the copy
+  if (shape.prepared_a && shape.prepared_b) return 0;
+  const double elements = (shape.prepared_a ? 0 : product_of(shape.m, shape.k)) +
+                          (shape.prepared_b ? 0 : product_of(shape.k, shape.n));
+  const double bytes = static_cast<double>(shape.entries) * elements * (4.0 + 2.0 * shape.schedule.slices_a);
+  return (shape.prepared_a || shape.prepared_b ? start_of_one : start) + bytes / (rate * bytes_of_copy);
+}
+
+// The vendor's product at best. Beside short sides it reads far less than memory gives.
+double native_time(const DeviceShape& shape) {
+  constexpr double launch = 2.5;  // a kernel that has nothing to do, behind one that is not ours
+  const std::int64_t side = std::min(shape.m, shape.n);
+  const bool is_short = 16 <= side && side <= 128;
+  const double multiplied = is_short ? 46e6 : 52e6;  // and added, per microsecond
+  const double read = is_short ? 1.9e6 : bytes_of_copy;
+  const double result = product_of(shape.m, shape.n);
+  const double numbers = product_of(shape.m, shape.k) + product_of(shape.k, shape.n) + result;
+  return launch + static_cast<double>(shape.entries) *
+                      std::max(2 * result * static_cast<double>(shape.k) / multiplied, 4 * numbers / read);
+}
+
+}  // namespace
+
 DeviceTimes expected_term_times(const DeviceShape& shape) {
-  constexpr double bytes_of_copy = 4.26e6;  // per microsecond, read and written
-  constexpr double native_products = 52e6;  // multiplications and additions, at best
-  constexpr double launch = 2.5;            // a kernel that has nothing to do, behind one that is not ours
-  constexpr double split_start = 7;
-  constexpr double split_rate = 0.55;  // of the copy
-  constexpr double others = 6.5;       // choice, a second rung's split and products, the plain product
+  constexpr double others = 6.5;  // choice, a second rung's split and products, the plain product
   // The chip at its power limit, against tiles that were measured alone, where products are as long as this.
   constexpr double throttled = 0.35;
   constexpr double long_product = 60;
-  const auto product_of = [](std::int64_t x, std::int64_t y) {
-    return static_cast<double>(x) * static_cast<double>(y);
-  };
   const TermKernels& kernels = *find_kernels(shape.schedule, shape.format);
   const auto entries = static_cast<double>(shape.entries);
-  const double operands = entries * (product_of(shape.m, shape.k) + product_of(shape.k, shape.n));
-  const double result = entries * product_of(shape.m, shape.n);
   // More entries take as much longer, and would have more tiles than are counted.
   const std::int64_t counted = std::min<std::int64_t>(shape.entries, 1024);
   const double products =
       entries / static_cast<double>(counted) *
       microseconds(quickest(ways_of(kernels, {shape.m, shape.n, shape.k, counted}, shape.schedule.slices_a)));
-  const double slices_bytes = 4.0 + 2.0 * shape.schedule.slices_a;
-  const double split = split_start + operands * slices_bytes / (split_rate * bytes_of_copy);
-  const double native = std::max(2 * result * static_cast<double>(shape.k) / native_products,
-                                 4 * (operands + result) / bytes_of_copy);
   const double slower = 1 + throttled * std::min(1.0, products / long_product);
-  return {split + slower * products + others, launch + native};
+  return {split_time(shape) + slower * products + others, native_time(shape)};
 }
 
 }  // namespace kintsugi::core::cuda

@@ -1,0 +1,326 @@
+"""The page about FP32 products."""
+
+from hopper.cases import BLOCKS, LENGTHS, SGEMM_LIMITS, SIZES, SKEWED, STAGED, TILED, skewed
+from hopper.results import NATIVE, NOISE, cube, size_of, value_of
+from hopper.speed import auto_claim, known, rates, state, workspace_claim, workspace_table
+from hopper.text import (EMPTY, Claim, claims, head, listed, mean, microseconds, number, over, percent, pictures, section,
+                         table, tera, times, wrapped)
+
+PART = "sgemm"
+TITLE = "FP32 products on Hopper"
+SQUARES = ("sgemm-sizes", "sgemm-16384", "sgemm-32768")
+ALL_SIZES = (*SIZES, 16384, 32768)
+SHORT = 64  # k of fp16x3's own block
+
+
+def of_units(results, n, products=3):
+    rate = results.rate(SQUARES, "fp16x3", cube(n))
+    return over(None if rate is None else products * rate, results.ceiling(PART, "fp16"))
+
+
+# ---------------------------------------------------------------- sizes
+
+def sizes(results):
+    names = (NATIVE, "tf32", "fp16", "fp16x3", "fp16x3-wide", "fp32", "auto")
+    body = "TFLOP/s, in brackets the ratio to native; `fp32` is the contract under the policy `emulate`, `auto` what " \
+           "a call gets that asks for nothing.\n\n"
+    body += table(["m x n x k", *names], rates(results, SQUARES, names, map(cube, ALL_SIZES)))
+    body += "\nPower and clock, and what part of the fp16 units' ceiling the three products of `fp16x3` take:\n\n"
+    body += table(["n", "native: W, MHz", "fp16x3: W, MHz", "fp16x3-wide: W, MHz", "fp16x3 of the units"],
+                  [[n, *(state(results.row(SQUARES, name, cube(n))) for name in (NATIVE, "fp16x3", "fp16x3-wide")),
+                    percent(of_units(results, n))] for n in ALL_SIZES])
+    body += pictures(results, "sgemm-sizes", "*-device-rate.svg", "*-ratio-to-native.svg", "*-roofline.svg")
+    body += "\n" + claims(size_claims(results))
+    question = "How quick are three fp16 products beside cuBLAS's SGEMM, and its single TF32 and fp16 products, " \
+               "splits of those included? Papers: fp16-emulation-study (plot of rates by size), h2sgemm Fig. 11, " \
+               "le-gemm Figs. 8, 9 and 14."
+    return section("Sizes", question, results, SQUARES, body)
+
+
+def size_claims(results):
+    ratios = {n: results.ratio(SQUARES, "fp16x3", cube(n)) for n in ALL_SIZES}
+    growing = [ratios[n] for n in (512, 2048, 8192)]
+    large = known(results.rate(SQUARES, "fp16x3", cube(n)) for n in ALL_SIZES if n >= 8192)
+    return [
+        Claim.of("Three fp16 products are up to 4 times as quick as cuBLAS's product (fp16-emulation-study, A100)", "4",
+                 max(known(ratios.values()), default=None), lambda best: f"at most {times(best)}",
+                 lambda best: best >= 4),
+        Claim.of("They reach 77 % of a third of the fp16 units' peak (h2sgemm, sections 1 and 4.2)", "77 %",
+                 max(known(of_units(results, n) for n in ALL_SIZES), default=None),
+                 lambda used: f"at most {percent(used)} of what the units were measured to do", lambda used: used >= 0.77,
+                 "Splits are in our time, and the units' ceiling is measured, where the paper's peak is the clock's."),
+        Claim.of("The advantage grows with the size; small products are like cuBLAS's (le-gemm, section 5.2)", "grows",
+                 None if None in growing else growing, lambda found: f"{listed(found)} at n = 512, 2048, 8192",
+                 lambda found: found == sorted(found)),
+        Claim.of("Large products stay as quick as the best (h2sgemm, Fig. 11c)", "stable (agrees: within 10 %)",
+                 large if len(large) > 1 else None, lambda found: f"{listed(found, tera)} TFLOP/s from n = 8192 up",
+                 lambda found: min(found) >= 0.9 * max(found)),
+        roofline_claim(results), auto_claim(results, SQUARES, ALL_SIZES)]
+
+
+def roofline_claim(results):
+    fp16, copy = results.ceiling(PART, "fp16"), results.ceiling(PART, "copy")
+    rows = {n: results.row(SQUARES, "fp16x3", cube(n)) for n in ALL_SIZES}
+    done = {n: 3 * row["rate"] / row["bandwidth"] for n, row in rows.items() if row}
+    knee = over(fp16, copy)
+    claim = Claim("The product lies where computing limits, not memory (le-gemm, Fig. 14)", "compute-bound")
+    if done and knee:
+        right = [n for n in done if done[n] > knee]
+        claim.here = f"{number(done[max(done)], 4)} operations a byte at n = {max(done)}; the roofline's corner is at "
+        claim.here += number(knee)
+        claim.here += f", passed from n = {min(right)} on" if right else ""
+        claim.holds = max(done) in right
+    return claim
+
+
+# ---------------------------------------------------------------- steps
+
+def steps(results):
+    def line(n):
+        split = results.split_time("fp16x3", n)
+        split = None if split is None else 1e-6 * split
+        product = min((row["seconds"] for row in tiles_of(results, "fp16x3", n)), default=None)
+        whole = value_of(results.row(SQUARES, "fp16x3", cube(n)), "time", "median")
+        both = None if None in (split, product) else split + product
+        return [n, microseconds(split), microseconds(product), microseconds(both), microseconds(whole),
+                percent(over(product, both))]
+    weighted = results.step_time("weighted f32, 1 of 8192 x 8192")
+    body = "Microseconds of `fp16x3`: ranges and slices of A and B in one launch (`split_rate`), the three products " \
+           "from slices to C, recombination in their epilogue (`term_rate`, its quickest way), the two together, the " \
+           "whole call (`bench`).\n\n"
+    body += table(["n", "ranges and splits", "products", "sum", "whole call", "products of the sum"],
+                  map(line, SIZES[1:]))
+    body += "\nA recombination of its own, as behind the vendor's products, takes "
+    body += f"{microseconds(1e-6 * weighted) if weighted else EMPTY} us at n = 8192 (`recombine_rate`: one FP32 sum " \
+            "into C). Times of `split_rate` and `recombine_rate` are those of [./test gpu](gpu/nvidia-h200.json) of " \
+            f"{results.gpu_date}.\n"
+    return section("Steps of a call", "What do ranges, splits, products and recombination take?", results,
+                   ("sgemm-sizes", "sgemm-tiles"), body)
+
+
+# ---------------------------------------------------------------- stages and the plain version
+
+def stage_rows(results, scheme, shape):
+    """{columns of a tile: {stages: seconds}}"""
+    found = {}
+    for row in value_of(results.documents.get("sgemm-stages"), "rows") or []:
+        if row["scheme"] == scheme and (row["m"], row["n"], row["k"]) == shape and "swapped" not in row["way"]:
+            words = row["way"].replace(",", "").split()
+            found.setdefault(int(words[0]), {})[int(words[2])] = row["seconds"]
+    return found
+
+
+def stages(results):
+    most = 4
+    lines = []
+    for scheme in ("fp16x3", "fp16x3-wide"):
+        for shape in STAGED:
+            for columns, by_stages in sorted(stage_rows(results, scheme, shape).items()):
+                gains = [over(by_stages.get(1), by_stages.get(stage)) for stage in range(2, most + 1)]
+                lines.append([scheme, size_of(shape), columns,
+                              *(microseconds(by_stages.get(s)) for s in range(1, most + 1)),
+                              *map(times, gains)])
+    body = "Microseconds of the products by small tiles (64 rows; `small_tiles.cuh`), whose number of places in " \
+           "shared memory for a block of k is free: with one, copies and products take turns; with two and more, " \
+           "copies run ahead. Of the 128-column tile a multiprocessor has at most two blocks of threads whatever the " \
+           "stages; of narrower ones with few stages it may have more, which overlap too.\n\n"
+    body += table(["scheme", "m x n x k", "columns", "1 stage", "2", "3", "4", "gain of 2", "of 3", "of 4"], lines)
+    question = "What is gained by copying slices ahead? Paper: h2sgemm sections 3.3.2 and 4.2, where a second buffer gains " \
+               "57 %."
+    return section("Stages of the pipeline", question, results, ("sgemm-stages",), body + "\n" + claims([stage_claim(results)]))
+
+
+def stage_claim(results):
+    shape = STAGED[1]
+    by_stages = stage_rows(results, "fp16x3", shape).get(128, {})
+    claim = Claim("A second buffer makes the product 57 % quicker (h2sgemm, section 4.2: 41.7 to 65.3 TFLOP/s)",
+                  "57 % (agrees: 30 % to 90 %)")
+    if {1, 2} <= by_stages.keys():
+        gain = by_stages[1] / by_stages[2] - 1
+        claim.here = f"{percent(gain)} with two stages, {percent(by_stages[1] / min(by_stages.values()) - 1)} with " \
+                     f"the best number ({size_of(shape)}, tiles of 128 columns)"
+        claim.holds = 0.3 <= gain <= 0.9
+    return claim
+
+
+def plain(results):
+    columns = (("own kernel", "sgemm-sizes", "fp16x3"), ("vendor, k in blocks of 64", "sgemm-vendor", "fp16x3"),
+               ("vendor, blocks of 1024", "sgemm-blocks", "fp16x3:block=1024"),
+               ("own, `fp16x3-wide`", "sgemm-sizes", "fp16x3-wide"),
+               ("vendor, `fp16x3-wide`, 64", "sgemm-vendor", "fp16x3-wide"),
+               ("one tf32 product", "sgemm-sizes", "tf32"), ("one fp16 product", "sgemm-sizes", "fp16"))
+    body = "TFLOP/s. The plain version is cuBLAS's product of every term and block of k, each added to the sum in " \
+           "memory; the setting `accumulator = cublas` makes a plan take it where there is a kernel of our own.\n\n"
+    body += table(["n", *(title for title, _, _ in columns)],
+                  [[n, *(tera(results.rate(case, name, cube(n))) for _, case, name in columns)] for n in SIZES[2:]])
+    question = "What does the product kernel gain over the vendor's products, term by term? Paper: le-gemm section " \
+               "5.6, where the pipeline gains 2.72 times over a plain implementation on an A800."
+    return section("The plain version", question, results, ("sgemm-sizes", "sgemm-vendor"),
+                   body + "\n" + claims([plain_claim(results)]))
+
+
+def plain_claim(results):
+    gains = [over(results.rate("sgemm-sizes", "fp16x3", cube(n)), results.rate("sgemm-vendor", "fp16x3", cube(n)))
+             for n in SIZES[2:]]
+    return Claim.of("The kernel is 2.72 times as quick as the plain implementation, on average (le-gemm, section 5.6)",
+                    "2.72 (agrees: no less)", mean(gains),
+                    lambda gain: f"{times(gain)} on average ({listed(gains)} by size)",
+                    lambda gain: gain >= 2.72)
+
+
+# ---------------------------------------------------------------- blocks and tiles
+
+def blocks(results):
+    def line(block):
+        name = "fp16x3" if block == SHORT else f"fp16x3:block={block}"
+        cells = []
+        for n in (4096, 8192):
+            row = results.row("sgemm-blocks", name, cube(n))
+            cells += [tera(value_of(row, "rate")), times(results.ratio("sgemm-blocks", name, cube(n))),
+                      number(value_of(row, "check", "frobenius_relative"), 2)]
+        return [block, "own" if block == SHORT else "vendor", *cells]
+    body = table(["block of k", "products", "n = 4096: TFLOP/s", "to native", "Frobenius error", "n = 8192: TFLOP/s",
+                  "to native",
+                  "Frobenius error"], map(line, (SHORT, *BLOCKS)))
+    native = value_of(results.row("sgemm-blocks", NATIVE, cube(8192)), "check", "frobenius_relative")
+    body += f"\nNative's Frobenius error at n = 8192: {number(native, 2)}.\n"
+    question = "After how many k should sums leave the matrix unit? Kernels of our own add in registers and have blocks of " \
+               "64; the vendor's products add in memory, where each block costs three passes over C, and blocks lose " \
+               "accuracy as they grow."
+    return section("Blocks of k", question, results, ("sgemm-blocks",), body)
+
+
+def tiles_of(results, scheme, n):
+    return [row for row in value_of(results.documents.get("sgemm-tiles"), "rows") or []
+            if row["scheme"] == scheme and (row["m"], row["n"], row["k"]) == cube(n)]
+
+
+def walk_name(way):
+    """Without what the size decides."""
+    return ", ".join(word for word in way.split(", ") if "parts" not in word and "stages" not in word)
+
+
+def tiles(results):
+    body = "TFLOP/s of the products alone, from slices to C (`term_rate`): `walk` are clusters' tiles of 256 rows " \
+           "and 192, 128 or 64 columns (tile 0, 1, 2), the others small tiles of 64 rows; `swapped` has C's columns " \
+           "as rows. All have the same bits.\n\n"
+    for scheme in ("fp16x3", "fp16x3-wide"):
+        found = {n: {walk_name(row["way"]): row for row in tiles_of(results, scheme, n)} for n in TILED}
+        names = list(dict.fromkeys(name for rows in found.values() for name in rows))
+        lines = [[name, *(tera(over(2 * n**3, value_of(found[n].get(name), "seconds"))) for n in TILED)]
+                 for name in names]
+        lines.append(["what the plan takes", *(chosen(found[n]) for n in TILED)])
+        body += table([scheme, *(f"n = {n}" for n in TILED)], lines) + "\n"
+    body += claims([choice_claim(results)])
+    return section("Tiles", "Which tile suits which size, and does the plan take it?", results, ("sgemm-tiles",), body)
+
+
+def expected(rows):
+    """The name of the way that is expected to be the quickest."""
+    return min(rows, key=lambda name: rows[name]["expected"], default=None)
+
+
+def chosen(rows):
+    return expected(rows) or EMPTY
+
+
+def choice_claim(results):
+    claim = Claim("The way that the plan takes is within 5 % of the quickest", "our aim")
+    losses = []
+    for scheme in ("fp16x3", "fp16x3-wide"):
+        for n in TILED:
+            rows = {walk_name(row["way"]): row for row in tiles_of(results, scheme, n)}
+            if rows:
+                losses.append(rows[expected(rows)]["seconds"] / min(row["seconds"] for row in rows.values()) - 1)
+    if losses:
+        claim.here = f"at most {percent(max(losses))} behind it, of {len(losses)} products"
+        claim.holds = max(losses) <= NOISE
+    return claim
+
+
+# ---------------------------------------------------------------- shapes
+
+def eq18(row):
+    """TFLOPS as le-gemm counts: 2 (MNK + MN) operations."""
+    if row is None:
+        return None
+    m, n, k = (row["problem"][size] for size in "mnk")
+    return 2e-12 * (m * n * k + m * n) / row["time"]["median"]
+
+
+def shapes(results):
+    names = (NATIVE, "fp16", "markidis", "ootomo", "legemm", "fp16x3")
+    lines = [[size_of(shape), *(number(eq18(results.row("sgemm-skewed", name, shape)), 4) for name in names)]
+             for n in SKEWED for shape in skewed(n)]
+    body = "TFLOP/s by le-gemm's Eq. 18, 2(MNK + MN) operations. `markidis`, `ootomo` and `legemm` are multiplied by " \
+           "cuBLAS term by term, `ootomo` leaving the matrix unit every 16 of k.\n\n"
+    body += table(["m x n x k", *names], lines) + "\nSpeedups of `fp16x3`, means over n = "
+    body += ", ".join(map(str, SKEWED)) + ", beside those of LE-GEMM on an A800:\n\n" + claims(table6(results))
+    body += "\nOne size grows, the others are 4096; TFLOP/s of `fp16x3`, in brackets the ratio to native:\n\n"
+    body += table(["", *map(str, LENGTHS)], [["k", *grown(results, lambda x: (4096, 4096, x))],
+                                             ["m = n", *grown(results, lambda x: (x, x, 4096))]])
+    body += "\n" + claims(growth_claims(results))
+    return section("Shapes", "Do skewed products gain as square ones do? Papers: le-gemm Figs. 8 and 9 and Table 6; "
+                             "h2sgemm Fig. 11a and b.", results, ("sgemm-skewed", "sgemm-dimensions"), body)
+
+
+# Of le-gemm's Table 6: baseline, what stands for it here, speedups on the A800 for (n, n, n), (n, 4n, n), (n, n, 4n).
+TABLE6 = (("cuBLAS", NATIVE, (1.37, 1.40, 1.36), ""),
+          ("WMMA, fp16 without refinement,", "fp16", (1.40, 1.43, 1.81),
+           "WMMA there is a loop without a pipeline; cuBLAS's fp16 product is one, its split included, where ours are three."),
+          ("Markidis's scheme", "markidis", (2.77, 2.84, 4.67), ""),
+          ("Ootomo's scheme", "ootomo", (2.74, 2.80, 3.76), ""))
+
+
+def table6(results):
+    found = []
+    for baseline, name, paper, reason in TABLE6:
+        here = [mean(over(results.rate("sgemm-skewed", "fp16x3", skewed(n)[form]),
+                          results.rate("sgemm-skewed", name, skewed(n)[form]))
+                     for n in SKEWED) for form in range(3)]
+        found.append(Claim.of(f"Quicker than {baseline} for n x n x n, n x 4n x n, n x n x 4n (le-gemm, Table 6)",
+                              f"{listed(paper)} (agrees: no less)", None if None in here else here,
+                              lambda here: f"{listed(here)} ({name})",
+                              lambda here: all(one >= other for one, other in zip(here, paper)), reason))
+    return found
+
+
+def length_row(results, shape):
+    return results.row("sgemm-dimensions", "fp16x3", shape)
+
+
+def grown(results, shape_of):
+    def cell(x):
+        row = length_row(results, shape_of(x))
+        return EMPTY if row is None else f"{tera(row['rate'])} ({times(row['ratios'][NATIVE])})"
+    return [cell(x) for x in LENGTHS]
+
+
+def growth_claims(results):
+    def found(shape_of, lengths):
+        measured = known(value_of(length_row(results, shape_of(x)), "rate") for x in lengths)
+        return measured if len(measured) > 1 else None
+    form = lambda rates: f"{listed(rates, tera)} TFLOP/s"
+    return [Claim.of("As m and n grow, so does the rate (h2sgemm, Fig. 11a)",
+                     "grows (agrees: no step loses more than 5 %)",
+                     found(lambda x: (x, x, 4096), LENGTHS), form,
+                     lambda rates: all(after >= (1 - NOISE) * before for before, after in zip(rates, rates[1:]))),
+            Claim.of("As k grows from 1024 up, the rate stays steady (h2sgemm, Fig. 11b)", "steady (agrees: within 20 %)",
+                     found(lambda x: (4096, 4096, x), LENGTHS[1:]), form, lambda rates: min(rates) >= 0.8 * max(rates))]
+
+
+# ---------------------------------------------------------------- workspace
+
+def workspace(results):
+    cases = [f"sgemm-workspace-{limit}" for limit in SGEMM_LIMITS]
+    names = ("fp16x3", "fp16x3-wide")
+    body = workspace_table(results, "sgemm-sizes", cases, names, 8192)
+    body += "\n" + claims([workspace_claim(results, "sgemm-sizes", cases, names, 8192)])
+    return section("Workspace", "What does a limit cost at n = 8192? C is worked on in blocks then, with the same bits.",
+                   results, cases,
+                   body)
+
+
+def page(results):
+    return wrapped(head(TITLE, PART, results) + "".join(
+        part(results) for part in (sizes, steps, stages, plain, blocks, tiles, shapes, workspace)).rstrip("\n") + "\n")

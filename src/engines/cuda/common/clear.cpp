@@ -1,0 +1,17 @@
+#include "engines/cuda/common/clear.hpp"
+
+#include "base/cuda_driver.hpp"
+#include "engines/cuda/common/launch.hpp"
+
+namespace kintsugi::core::cuda {
+
+void clear(const Queue& queue, void* target, std::size_t bytes) {
+  static const KernelName kernel{"clear", "clear_bytes", awaits_others};
+  constexpr std::size_t few = 4096;
+  constexpr std::int64_t threads = 256;
+  const auto address = reinterpret_cast<Address>(target);
+  if (bytes > few) return check(driver().set_bytes_async(address, 0, bytes, queue.stream), "cuMemsetD8Async");
+  launch(kernel, {}, threads, 0, queue, address, static_cast<std::int32_t>(bytes));
+}
+
+}  // namespace kintsugi::core::cuda

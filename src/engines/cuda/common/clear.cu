@@ -1,0 +1,16 @@
+// A few bytes become zero, between kernels that overlap: cuMemsetD8Async would wait for the one before it to end and let
+// the next one begin no sooner than it has ended.
+#include <cstdint>
+
+#include "engines/cuda/common/order.cuh"
+
+namespace kintsugi::core::cuda {
+
+extern "C" __global__ void clear_bytes(std::uint8_t* target, std::int32_t bytes) {
+  await_others();
+  for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); i < bytes;
+       i += static_cast<std::int32_t>(blockDim.x))
+    target[i] = 0;
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,188 @@
+"""docs/results/hopper_studies.py: its runner with stand-ins for the programs, and its pages of recorded figures."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+SOURCE = pathlib.Path(os.environ["TESTED_SOURCE"])
+RESULTS = SOURCE / "docs" / "results"
+RECORDED = RESULTS / "gpu" / "nvidia-h200.json"
+PAGES = ("hopper-sgemm.md", "hopper-fp64.md")
+
+# Writes what the command would, with a recorded row for each of its own; TFLOP/s by name.
+KINTSUGI = f"""#!{sys.executable}
+import json, os, sys, time
+words = sys.argv[1:]
+if words[0] == "engines":
+    engine = {{"name": "cuda", "available": True, "reason": "", "details": "NVIDIA Stand-in", "requirements": []}}
+    print(json.dumps({{"engines": [engine]}}))
+    sys.exit()
+if "SLOW" in os.environ:
+    time.sleep(60)
+if "markidis" in words and "WRONG" in os.environ:
+    sys.exit("kintsugi: markidis: the largest error is 7 times what its bound allows")
+flag = lambda name: words[words.index(name) + 1]
+case, = [case for case in json.load(open({str(RECORDED)!r}))["cases"] if case["name"].startswith("kintsugi bench fp16x3")]
+document = json.loads(case["output"])
+template = document["rows"][0]
+if "--no-ceilings" in words:
+    document["ceilings"] = None
+document["rows"] = []
+candidates = words[1:words.index("--memory")]
+baselines = flag("--baselines").split(",")
+rates = {{"native": 5e13, "fp16": 5e14, "tf32": 3e14, "ozaki-fp16": 9e12, "ozaki-fp64": 4e12}}
+for shape in flag("--shapes").split(","):
+    m, n, k = map(int, (shape.split("x") * 3)[:3])
+    for name in candidates + baselines:
+        rate = lambda name: rates.get(name, 2.2e14) * k / (k + 400)
+        problem = dict(m=m, n=n, k=k, type=flag("--type") if "--type" in words else "fp32", batch=1)
+        row = dict(template, name=name, scheme=name, problem=problem, rate=rate(name), computed=dict(m=m, n=n),
+                   kind="baseline" if name in baselines else "candidate",
+                   engine_details="NVIDIA X; driver; /place/of/libcublas.so.13",
+                   workspace_bytes=int(flag("--workspace-limit")) if "--workspace-limit" in words else 2500000000,
+                   distribution=flag("--distribution") if "--distribution" in words else "uniform",
+                   ratios={{other: rate(name) / rate(other) for other in baselines}})
+        row["time"] = dict(template["time"], median=2 * m * n * k / rate(name))
+        if "KINTSUGI_CONFIG" in os.environ:
+            row["accumulator"] = open(os.environ["KINTSUGI_CONFIG"]).read()
+        document["rows"].append(row)
+json.dump(document, open(flag("-o"), "w"))
+"""
+TERM_RATE = f"""#!{sys.executable}
+import json, sys
+rows = []
+for shape in (word for word in sys.argv[1:] if "x" in word and word[0].isdigit()):
+    m, n, k = map(int, shape.split("x"))
+    for scheme in ("fp16x3", "fp16x3-wide"):
+        ways = [("128 columns, 1 stages", 1e14), ("128 columns, 2 stages", 1.6e14)]
+        if "--stages" not in sys.argv:
+            ways.append(("walk, tile 0, 2 parts", 2e14))
+        for way, rate in ways:
+            seconds = 2 * m * n * k / rate
+            rows.append(dict(scheme=scheme, m=m, n=n, k=k, entries=1, way=way, seconds=seconds, expected=seconds))
+json.dump(dict(rows=rows), open(sys.argv[sys.argv.index("--json") + 1], "w"))
+"""
+
+
+def studies(*words, environment=None):
+    return subprocess.run([sys.executable, RESULTS / "hopper_studies.py", *map(str, words)], capture_output=True,
+                          text=True, env={**os.environ, **(environment or {})})
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    folder = tmp_path / "bundle"
+    folder.mkdir()
+    for name, text in (("kintsugi", KINTSUGI), ("term_rate", TERM_RATE)):
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    return folder
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """The two bench runs of ./test gpu in place of those of the sizes."""
+    folder = tmp_path / "recorded"
+    folder.mkdir()
+    for case in json.loads(RECORDED.read_text())["cases"]:
+        if case["name"].startswith("kintsugi bench"):
+            name = "fp64-sizes" if "--type fp64" in case["name"] else "sgemm-sizes"
+            (folder / f"{name}.json").write_text(case["output"])
+    return folder
+
+
+def write(folder, pages):
+    done = studies("--write", "--json", folder, "--pages", pages)
+    assert done.returncode == 0, done.stderr
+    return [(pages / name).read_text() for name in PAGES]
+
+
+def words_of(output):
+    """{case: what became of it}"""
+    return {match[2]: match[1].strip() for match in re.finditer(r"^(.{9}) *[\d.]+ s  ([\w.-]+)", output, re.MULTILINE)}
+
+
+def test_all_is_run_once_and_written(bundle, tmp_path):
+    data = tmp_path / "data"
+    words = ["--run", "sgemm,fp64", "--bundle", bundle, "--json", data]
+    done = studies(*words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(words_of(done.stdout).values()) == {"ok"} and list(words_of(done.stdout))[0] == "sgemm-sizes"
+    files = {file.stem: json.loads(file.read_text()) for file in data.glob("*.json")}
+    assert files.keys() == words_of(done.stdout).keys()
+    assert {row["accumulator"] for row in files["sgemm-vendor"]["rows"]} == {"accumulator = cublas\n"}
+    assert {row["engine_details"] for row in files["sgemm-sizes"]["rows"]} == {"NVIDIA X; driver; libcublas.so.13"}
+    assert set(words_of(studies(*words).stdout).values()) == {"kept"}
+    done = studies("--write", "--json", data, "--pages", tmp_path, "--program", os.environ["TESTED_PROGRAM"])
+    assert done.returncode == 0, done.stderr
+    for name in PAGES:
+        page = (tmp_path / name).read_text()
+        assert "Not measured" not in page and "not measured |" not in page and "nan" not in page
+        pictures = re.findall(r"\]\(hopper/(.*\.svg)\)", page)
+        assert pictures and all((data / picture).is_file() for picture in pictures)
+    sgemm = (tmp_path / PAGES[0]).read_text()
+    assert "60.0 % with two stages" in sgemm and "| fp16x3 | 1024 x 1024 x 8192 | 128 |" in sgemm
+
+
+def test_what_takes_too_long_is_stopped_and_the_rest_left_out(bundle, tmp_path):
+    done = studies("--run", "fp64", "--bundle", bundle, "--json", tmp_path / "data", "--seconds", "2",
+                   environment={"SLOW": "1"})
+    assert done.returncode == 1
+    first, *others = words_of(done.stdout).values()
+    assert first == "FAILED" and set(others) == {"LEFT OUT"} and "fp64-sizes: stopped after 2 s" in done.stdout
+
+
+def test_what_fails_is_said_and_the_others_run(bundle, tmp_path):
+    data = tmp_path / "data"
+    done = studies("--run", "sgemm", "--bundle", bundle, "--json", data, environment={"WRONG": "1"})
+    assert done.returncode == 1
+    assert {name for name, word in words_of(done.stdout).items() if word != "ok"} == {"sgemm-skewed"}
+    assert "status 1: kintsugi: markidis: the largest error" in done.stdout
+    page = write(data, tmp_path)[0]
+    assert "Not measured: sgemm-skewed." in page and page.count("Not measured") == 1
+
+
+def test_the_pages_have_the_recorded_figures(recorded, tmp_path):
+    sgemm, fp64 = write(recorded, tmp_path)
+    assert "| 8192 x 8192 x 8192 | 50.85 | 302.9 (5.96) | 495.3 (9.74) | 204.7 (4.03) | 186.4 (3.67) | – | – |" in sgemm
+    assert "| 8192 | 685, 1650 | 698, 1500 | 696, 1440 | 73.7 % |" in sgemm
+    assert "| 8192 x 8192 x 8192 | 53.02 | 79.87 (1.51) | 74.85 (1.41) | 48.13 (0.91) | 50.39 (0.95) | – |" in fp64
+    assert "| ozaki2:moduli=15 | 297.0 | – | 1481 | 324.8 | 2103 | 2075 | -27.7 |" in fp64
+    assert "Not measured: sgemm-vendor." in sgemm and "Not measured: fp64-zgemm, fp64-cgemm." in fp64
+    assert max(len(line) for page in (sgemm, fp64) for line in page.splitlines() if line[:1] not in "|#! ") <= 120
+
+
+def verdict_of(page, words):
+    (line,) = [line for line in page.splitlines() if words in line]
+    return line.split(" | ")[-1].strip(" |")
+
+
+def test_verdicts_follow_the_figures(recorded, tmp_path):
+    claim = "up to 4 times as quick as cuBLAS's product"
+    assert verdict_of(write(recorded, tmp_path)[0], claim) == "**agrees**"
+    file = recorded / "sgemm-sizes.json"
+    document = json.loads(file.read_text())
+    for row in document["rows"]:
+        row["ratios"]["native"] *= 0.9
+    file.write_text(json.dumps(document))
+    assert verdict_of(write(recorded, tmp_path)[0], claim) == "**disagrees**"
+    file.unlink()
+    page = write(recorded, tmp_path)[0]
+    assert "Not measured: sgemm-sizes" in page and claim not in page
+
+
+@pytest.mark.skipif(not list((RESULTS / "hopper").glob("*.json")), reason="nothing is recorded yet")
+def test_the_pages_are_those_of_the_recorded_files(tmp_path):
+    assert write(RESULTS / "hopper", tmp_path) == [(RESULTS / name).read_text() for name in PAGES]
+
+
+def test_bad_words_are_refused(tmp_path):
+    assert "there is no part 'sgem'" in studies("--run", "sgem").stderr
+    assert "nothing to do" in studies().stderr
+    done = studies("--run", "sgemm", "--bundle", tmp_path / "nothing")
+    assert done.returncode == 1 and "scripts/gpu_bundle" in done.stderr
