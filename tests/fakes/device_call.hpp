@@ -118,6 +118,24 @@ struct Call {
   }
 };
 
+// An operand of a call that has a plan, without a copy.
+class Prepared {
+ public:
+  Prepared(const Call& call, kintsugi_side side) {
+    EXPECT_EQ(kintsugi_prepare_borrowed(nullptr, call.plan, side,
+                                        side == KINTSUGI_A ? call.operands.a : call.operands.b, &prepared_),
+              KINTSUGI_SUCCESS)
+        << kintsugi_last_error();
+  }
+  Prepared(const Prepared&) = delete;
+  Prepared& operator=(const Prepared&) = delete;
+  ~Prepared() { kintsugi_prepared_destroy(prepared_); }
+  kintsugi_prepared get() const { return prepared_; }
+
+ private:
+  kintsugi_prepared prepared_ = nullptr;
+};
+
 class OverFakes : public testing::Test {
  protected:
   void SetUp() override {

@@ -290,18 +290,14 @@ TEST_F(Execution, PreparedBatchesAreOneLaunch) {
   call.problem.stride_c = 64 * 96;
   call.options.scheme = "fp16x3";
   call.make_plan();
-  const std::vector<float> weights(5 * 128 * 96, 1);
   fake_cuda_forget();
-  ASSERT_EQ(
-      kintsugi_prepare_borrowed(nullptr, call.plan, KINTSUGI_B, weights.data(), &call.operands.prepared_b),
-      KINTSUGI_SUCCESS)
-      << kintsugi_last_error();
+  const Prepared weights(call, KINTSUGI_B);
+  call.operands.prepared_b = weights.get();
   EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr("x5x1 ")));
   fake_cuda_forget();
   ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
   EXPECT_THAT(events_with("cuLaunchKernel"),
               ElementsAre(AllOf(HasSubstr(" split_"), HasSubstr("x5x1 ")), HasSubstr(" fp16_small_tiles_")));
-  kintsugi_prepared_destroy(call.operands.prepared_b);
 }
 
 TEST_F(Execution, AFailedLaunchNamesItsKernel) {

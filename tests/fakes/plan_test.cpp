@@ -96,13 +96,14 @@ TEST_F(DevicePlan, AutoCountsNoSplitOfWhatIsPrepared) {
 TEST_F(DevicePlan, ComplexWeightsCountAsPreparedToo) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const auto planned_for = [&](bool prepared) {
-    Call call(1024, 4096, 4096, stream_);
+    Call call(512, 4096, 4096, stream_);
     call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_C32;
     call.problem.prepared_b = prepared ? 1 : 0;
     return schemes(planned(call));
   };
   EXPECT_EQ(planned_for(false), Names{"native"});
-  EXPECT_EQ(planned_for(true), (Names{"ozaki2", "native"}));
+  EXPECT_EQ(planned_for(true), (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=9:scale=norm",
+                                      "ozaki2:moduli=16", "native"}));
 }
 
 // No time can be expected of them, and nothing is there to be computed.

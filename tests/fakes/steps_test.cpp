@@ -166,8 +166,8 @@ TEST_F(Steps, RungsByNormsComeBeforeTheCheckedOne) {
   // Magnitudes are split by themselves: B's, then A's; their product goes before the others.
   add(std::vector<testing::Matcher<std::string>>{"find_margins", HasSubstr("split_"), HasSubstr("split_"),
                                                  HasSubstr("split_"), HasSubstr("integer_products_"),
-                                                 HasSubstr("residue_products_"), "cuMemsetD8Async",
-                                                 "checked_f32", "exact_f32"});
+                                                 HasSubstr("residue_products_"), "clear_bytes", "checked_f32",
+                                                 "exact_f32"});
   EXPECT_THAT(work(), testing::ElementsAreArray(expected));
 }
 
@@ -180,7 +180,7 @@ TEST_F(Steps, OlderDevicesCheckAllEntries) {
   call.run_in_workspace();
   EXPECT_THAT(steps_but_products(), ElementsAre("find_ranges", "choose_rung", "find_margins",
                                                 HasSubstr("split_"), HasSubstr("split_"), HasSubstr("split_"),
-                                                "cuMemsetD8Async", "checked_f32", "exact_f32"));
+                                                "clear_bytes", "checked_f32", "exact_f32"));
 }
 
 // One more product, of magnitudes, before the others.

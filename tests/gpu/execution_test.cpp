@@ -104,6 +104,36 @@ void expect_prepared_bits(const GemmCase& test, bool borrow) {
   kintsugi_prepared_destroy(b);
 }
 
+// Tiles that are cut along k count their parts in the workspace: whatever it held before, and whatever call used it last.
+TEST(DeviceWorkspace, MayHoldAnything) {
+  for (const std::string scheme : {"fp16x3", ""}) {
+    const GemmCase test{
+        .m = 5120, .n = 5120, .k = 1280, .scheme = scheme, .policy = scheme.empty() ? "emulate" : ""};
+    SCOPED_TRACE(describe(test));
+    const auto bits = device_bits<float>(test);
+    GemmDataOf<float> data(test);
+    DeviceGemm<float> device(data);
+    const Planned planned(device.problem(), device.options());
+    const DeviceArray<unsigned char> workspace(planned.workspace);
+    kintsugi_operands operands = device.operands();
+    operands.workspace = workspace.data();
+    operands.workspace_size = planned.workspace;
+    kintsugi_prepared a = nullptr, b = nullptr;
+    ASSERT_EQ(kintsugi_prepare(nullptr, planned.plan, KINTSUGI_A, operands.a, &a), KINTSUGI_SUCCESS);
+    ASSERT_EQ(kintsugi_prepare(nullptr, planned.plan, KINTSUGI_B, operands.b, &b), KINTSUGI_SUCCESS);
+    for (const int which : {0, 3, 0, 1, 2, 3, 3}) {
+      operands.prepared_a = (which & 1) != 0 ? a : nullptr;
+      operands.prepared_b = (which & 2) != 0 ? b : nullptr;
+      ASSERT_EQ(kintsugi_plan_execute(nullptr, planned.plan, &operands), KINTSUGI_SUCCESS)
+          << kintsugi_last_error();
+      device.fetch();
+      EXPECT_TRUE(bits_of(data.result()) == bits) << "prepared: " << which;
+    }
+    kintsugi_prepared_destroy(a);
+    kintsugi_prepared_destroy(b);
+  }
+}
+
 TEST(DevicePrepared, SmallKeepTheBits) {
   for (const bool borrow : {false, true}) {
     for (const std::int64_t batch : {1, 3}) {
