@@ -91,6 +91,20 @@ def test_sanitizers_and_timings(bundle, tmp_path):
     assert [case["passed"] for name, case in cases.items() if name.startswith("kintsugi bench")] == [True, True]
 
 
+def test_a_run_is_resumed_where_it_failed(bundle, tmp_path):
+    words = ("--bundle", bundle, "--json", tmp_path / "results", "--parts", "checks")
+    run(*words)
+    write_program(bundle / "gpu_test", GPU_TEST.replace("exit 134", 'echo "[       OK ] $test (1 ms)"'))
+    resumed = run(*words, "--resume")
+    ran = [line.split()[-1] for line in resumed.stdout.splitlines() if line.startswith(("ok ", "FAILED  checks  "))]
+    assert ran == ["A.Crashes", "A.Fails"]
+    passed = {name: case["passed"] for name, case in cases_of(tmp_path / "results").items()}
+    assert passed == {"A.Passes": True, "A.Crashes": True, "A.Fails": False, "B/0.Skips": True}
+    (bundle / "sources.txt").write_text("1" * 64 + "\n")
+    other = run(*words, "--resume")
+    assert "is of other device sources" in other.stdout and "A.Passes" in other.stdout
+
+
 def test_without_a_gpu_it_says_so(bundle, tmp_path):
     program = PROGRAM.replace("AVAILABLE", "false").replace("REASON", "there is no NVIDIA driver")
     write_program(bundle / "kintsugi", program)
