@@ -23,11 +23,14 @@
 namespace kintsugi::core {
 namespace {
 
+// The same numbers over and over, whose count is odd.
 void fill_randomly(const Memory& memory, std::size_t bytes) {
   std::mt19937_64 random(bytes);
-  std::vector<std::uint64_t> words(bytes / 8);
+  std::vector<std::uint64_t> words(std::min<std::size_t>(bytes / 8, (1 << 20) - 1));
   for (std::uint64_t& word : words) word = random();
-  engine().copy_to_device({}, memory.data(), words.data(), bytes);
+  for (std::size_t first = 0; first < bytes; first += 8 * words.size())
+    engine().copy_to_device({}, memory.data() + first, words.data(),
+                            std::min(8 * words.size(), bytes - first));
 }
 
 std::vector<std::uint8_t> bytes_of(const Memory& memory, std::size_t bytes) {
@@ -57,7 +60,7 @@ void time_products(nlohmann::json& rows, const std::string& scheme, const Progra
                             static_cast<double>(schedule.terms.size());
   const auto measure = [&](const std::string& name, const std::function<void(int)>& run) {
     const double once = seconds(2, run);
-    const double time = seconds(std::max(1, static_cast<int>(0.1 / once)), run);
+    const double time = seconds(std::max(1, static_cast<int>(0.1 / once)), run, 3);
     fmt::print("{:16} {} x {} x {}, {:8} {:>9.1f} us {:>7.1f} TOP/s\n", scheme, n, n, k, name, time * 1e6,
                operations / time * 1e-12);
     rows.push_back({{"scheme", scheme},

@@ -34,10 +34,9 @@ class Memory {
   cuda::Address address_ = 0;
 };
 
-// Median over rounds of the seconds that one of `count` runs takes.
+// Median over rounds, whose number is odd, of the seconds that one of `count` runs takes.
 template <class Run>
-double seconds(int count, const Run& run) {
-  constexpr int rounds = 7;
+double seconds(int count, const Run& run, int rounds = 7) {
   cuda::Event start = nullptr;
   cuda::Event stop = nullptr;
   check(driver().event_create(&start, 0), "cuEventCreate");
@@ -56,7 +55,7 @@ double seconds(int count, const Run& run) {
   driver().event_destroy(start);
   driver().event_destroy(stop);
   std::nth_element(times.begin(), times.begin() + rounds / 2, times.end());
-  return times[rounds / 2];
+  return times[static_cast<std::size_t>(rounds / 2)];
 }
 
 // Numbers over and over: their count is odd, so that neither rows nor columns are equal.
