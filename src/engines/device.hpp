@@ -257,8 +257,8 @@ class DeviceEngine {
  public:
   virtual ~DeviceEngine() = default;
 
-  // Rows and columns of C that multiply() takes at most at once. Blocks of such products are multiples of it, so that how
-  // they are added does not depend on the memory there is.
+  // Rows and columns of C that multiply() takes at most at once. Blocks of products of floating-point slices are multiples of
+  // it, so that how they are added does not depend on the memory there is; integers have the same sums in any.
   virtual std::int64_t tile() const = 0;
   // Indices of k after which sums had better leave, where a scheme lets the caller choose.
   virtual std::int64_t preferred_block() const = 0;

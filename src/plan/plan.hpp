@@ -109,7 +109,7 @@ Blocking fit_blocking(const Plan& plan, std::size_t limit);
 Blocking smaller_blocking(const Blocking& blocking, std::int64_t multiple);
 
 // Blocks start at multiples of this, so that the engine's tiles stay where they are. Fused products have the same bits
-// on any tiles (engines/device.hpp): theirs start wherever slices can be cut.
+// on any tiles, and so have integers' (engines/device.hpp): theirs start wherever slices can be cut.
 std::int64_t block_multiple(const Plan& plan);
 
 }  // namespace kintsugi::core

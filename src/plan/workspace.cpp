@@ -83,7 +83,12 @@ std::size_t workspace_bytes(const Plan& plan, const Blocking& blocking) {
 
 std::int64_t block_multiple(const Plan& plan) {
   const DeviceEngine* device = plan.engine->device();
-  return device == nullptr || is_fused(plan) ? Slices::vector_multiple : device->tile();
+  const auto fits_any = [](const Rung& rung) {
+    return rung.scheme == nullptr || rung.program.recombination == Recombination::exact_sums ||
+           !rung.program.format().floating;
+  };
+  const bool any = device == nullptr || is_fused(plan) || std::ranges::all_of(plan.rungs, fits_any);
+  return any ? Slices::vector_multiple : device->tile();
 }
 
 Blocking smaller_blocking(const Blocking& blocking, std::int64_t multiple) {

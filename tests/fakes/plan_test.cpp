@@ -93,6 +93,41 @@ TEST_F(DevicePlan, AutoCountsNoSplitOfWhatIsPrepared) {
   }
 }
 
+// Sums of integers are the same in blocks of any multiples of 128, by whatever rung.
+TEST_F(DevicePlan, BlocksOfIntegersFitSmallLimits) {
+  struct Asked {
+    const char* scheme;
+    const char* accuracy;
+    kintsugi_type type;
+  };
+  constexpr std::int64_t n = 8192;
+  const auto set = [](kintsugi_problem& problem, kintsugi_type type) {
+    problem.m = problem.n = problem.k = problem.lda = problem.ldb = problem.ldc = n;
+    problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = type;
+  };
+  for (const auto& [scheme, accuracy, type] :
+       {Asked{"ozaki2", nullptr, KINTSUGI_F64}, Asked{"int8x6", nullptr, KINTSUGI_F32},
+        Asked{nullptr, "exact", KINTSUGI_F64}, Asked{nullptr, "fp64", KINTSUGI_F64}}) {
+    std::int64_t whole = 0;
+    for (const std::int64_t part : {1, 2, 4}) {
+      Call call(1, 1, 1, stream_);
+      set(call.problem, type);
+      call.options.scheme = scheme;
+      call.options.accuracy = accuracy;
+      call.options.policy = scheme == nullptr ? "emulate" : nullptr;
+      call.options.workspace_limit = whole / part;
+      const auto bytes = planned(call).at("workspace_bytes").get<std::int64_t>();
+      if (part == 1) whole = bytes;
+      EXPECT_LE(bytes, whole / part) << (scheme == nullptr ? accuracy : scheme);
+    }
+  }
+  Call floating(1, 1, 1, stream_);
+  set(floating.problem, KINTSUGI_F32);
+  floating.options.scheme = "markidis";
+  floating.options.workspace_limit = 1 << 20;
+  expect_refused(floating, KINTSUGI_WORKSPACE_TOO_SMALL, "the smallest block needs");
+}
+
 TEST_F(DevicePlan, ComplexWeightsCountAsPreparedToo) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const auto planned_for = [&](bool prepared) {
