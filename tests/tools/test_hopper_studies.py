@@ -147,12 +147,33 @@ def test_what_fails_is_said_and_the_others_run(bundle, tmp_path):
     assert "Not measured: sgemm-skewed." in page and page.count("Not measured") == 1
 
 
+def recorded_rows(data, name):
+    """Of n = 8192, by name."""
+    rows = json.loads((data / f"{name}.json").read_text())["rows"]
+    return {row["name"]: row for row in rows if row["problem"]["n"] == 8192}
+
+
+def cells(rows, names):
+    """As a page has them: the rate, four digits of it, and the ratio to native."""
+    for name in names:
+        row = rows.get(name)
+        ratio = "" if row is None or name == "native" else f" ({row['ratios']['native']:.2f})"
+        yield "–" if row is None else f"{row['rate'] / 1e12:.4g}{ratio}"
+
+
 def test_the_pages_have_the_recorded_figures(recorded, tmp_path):
     sgemm, fp64 = write(recorded, tmp_path)
-    assert "| 8192 x 8192 x 8192 | 50.85 | 302.9 (5.96) | 495.3 (9.74) | 204.7 (4.03) | 186.4 (3.67) | – | – |" in sgemm
-    assert "| 8192 | 685, 1650 | 698, 1500 | 696, 1440 | 73.7 % |" in sgemm
-    assert "| 8192 x 8192 x 8192 | 53.02 | 79.87 (1.51) | 74.85 (1.41) | 48.13 (0.91) | 50.39 (0.95) | – |" in fp64
-    assert "| ozaki2:moduli=15 | 297.0 | – | 1481 | 324.8 | 2103 | 2075 | -27.7 |" in fp64
+    rows = recorded_rows(recorded, "sgemm-sizes")
+    names = ("native", "tf32", "fp16", "fp16x3", "fp16x3-wide", "fp32", "auto")
+    assert f"| 8192 x 8192 x 8192 | {' | '.join(cells(rows, names))} |" in sgemm
+    used = 3 * rows["fp16x3"]["rate"] / json.loads((recorded / "sgemm-sizes.json").read_text())["ceilings"]["fp16"]["rate"]
+    assert re.search(rf"^\| 8192 \| .* \| {100 * used:.1f} % \|$", sgemm, re.MULTILINE)
+    rows = recorded_rows(recorded, "fp64-sizes")
+    names = ("native", "ozaki2:moduli=15", "ozaki2", "fp64", "exact", "auto")
+    assert f"| 8192 x 8192 x 8192 | {' | '.join(cells(rows, names))} |" in fp64
+    timings = {case["name"]: case.get("output", "") for case in json.loads(RECORDED.read_text())["cases"]}
+    (split,) = re.findall(r"^ozaki2:moduli=15 +4096 A and B, one call +([\d.]+)", timings["split_rate"], re.MULTILINE)
+    assert re.search(rf"^\| ozaki2:moduli=15 \| – \| {re.escape(split)} \| ", fp64, re.MULTILINE)
     assert "Not measured: sgemm-vendor." in sgemm and "Not measured: fp64-zgemm, fp64-cgemm." in fp64
     assert max(len(line) for page in (sgemm, fp64) for line in page.splitlines() if line[:1] not in "|#! ") <= 120
 
