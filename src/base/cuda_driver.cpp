@@ -91,7 +91,6 @@ Device current_device() {
 }
 
 int device_attribute(int attribute, Device device) {
-  constexpr int most_devices = 128;
   constexpr int most_attributes = 128;                                                     // by their numbers
   static std::array<std::array<std::atomic<int>, most_attributes>, most_devices> known{};  // the value + 1
   if (device >= most_devices || attribute >= most_attributes)

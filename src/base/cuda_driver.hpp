@@ -136,6 +136,9 @@ void ensure_context();
 // Of the context that is current.
 Device current_device();
 
+// Devices have smaller numbers.
+inline constexpr int most_devices = 128;
+
 // The driver is asked for each of a device once.
 int device_attribute(int attribute, Device device);
 

@@ -62,9 +62,9 @@ struct Entries {
 // One side of the call.
 struct FusedSide {
   DeviceMatrix matrix;
-  const DevicePrepared* prepared;  // nullptr: or its slices are not these
-  bool shared;                     // all entries have the same slices
-  VectorRange* ranges;
+  const DevicePrepared* prepared;
+  bool shared;          // all entries have the same slices
+  VectorRange* ranges;  // the call's own
 
   FusedSide(const DeviceMatrix& of, const DevicePrepared* given, VectorRange* memory)
       : matrix(of), prepared(given), shared(given != nullptr ? given->entries.size() == 1 : is_shared(of)),
@@ -73,9 +73,19 @@ struct FusedSide {
   const DevicePrepared::Entry& prepared_entry(std::int64_t entry) const {
     return prepared->entries[shared ? 0 : static_cast<std::size_t>(entry)];
   }
+  bool has(const SplitRule& rule) const { return prepared != nullptr && prepared->rule == rule; }
+  // With exponents and flags, whatever rule the scales beside them are of.
   DeviceSide at(const Entries& entries) const {
-    return {matrix, entries.first, prepared != nullptr ? prepared_entry(entries.first).ranges : ranges,
-            shared ? 1 : entries.count};
+    return with(prepared != nullptr ? prepared_entry(entries.first).ranges : ranges, entries);
+  }
+  // With the scales of that rule. What was prepared by another keeps its own for later calls.
+  DeviceSide at(const Entries& entries, const SplitRule& rule) const {
+    return with(has(rule) ? prepared_entry(entries.first).ranges : ranges, entries);
+  }
+
+ private:
+  DeviceSide with(VectorRange* of, const Entries& entries) const {
+    return {matrix, entries.first, of, shared ? 1 : entries.count};
   }
 };
 
@@ -194,11 +204,11 @@ class FusedCall {
   Slices plan_split(const FusedSide& side, const SplitRule& rule, const Slices& memory,
                     const Entries& entries, std::int64_t first, std::int64_t vectors, bool ranges_known,
                     std::vector<DeviceSplit>& splits) const {
-    if (side.prepared != nullptr && side.prepared->rule == rule)
-      return side.prepared_entry(entries.first).slices.block(first, vectors);
+    if (side.has(rule)) return side.prepared_entry(entries.first).slices.block(first, vectors);
     Slices slices = memory;
     slices.vectors = vectors;
-    splits.push_back({side.at(entries), first, &rule, slices, ranges_known || side.prepared != nullptr});
+    splits.push_back(
+        {side.at(entries, rule), first, &rule, slices, ranges_known && side.prepared == nullptr});
     return slices;
   }
 
@@ -222,19 +232,22 @@ class FusedCall {
     return slices;
   }
 
-  DeviceTile tile_of(const Entries& entries, const Corner& corner, const Blocking& size,
-                     const DeviceCondition& condition) const {
-    return {a_.at(entries), b_.at(entries), operands_.c,       entries.first, corner.row,   corner.column,
-            size.m,         size.n,         operands_.scalars, condition,     entries.count};
+  DeviceTile tile_of(const DeviceSide& a, const DeviceSide& b, const Entries& entries, const Corner& corner,
+                     const Blocking& size, const DeviceCondition& condition) const {
+    return {a,      b,      operands_.c,       entries.first, corner.row,   corner.column,
+            size.m, size.n, operands_.scalars, condition,     entries.count};
   }
 
   void multiply(int r, const Entries& entries, const FusedMemory& slices, const Corner& corner,
                 const Blocking& size, bool conditional) const {
     const Rung& rung = plan_.rungs[static_cast<std::size_t>(r)];
-    engine_.multiply_fused(queue_,
-                           {&rung.program.schedule, slices.a, slices.b, a_.shared, b_.shared,
-                            tile_of(entries, corner, size, on_rung(conditional, r)), entries.count},
-                           scratch_);
+    engine_.multiply_fused(
+        queue_,
+        {&rung.program.schedule, slices.a, slices.b, a_.shared, b_.shared,
+         tile_of(a_.at(entries, rung.program.split_a), b_.at(entries, rung.program.split_b), entries, corner,
+                 size, on_rung(conditional, r)),
+         entries.count},
+        scratch_);
   }
 
   // What the last rung and the choices besides the rungs ask for.
@@ -247,8 +260,8 @@ class FusedCall {
     }
     if (plan_.rungs.back().scheme != nullptr) return;
     const auto native = static_cast<std::int32_t>(plan_.rungs.size()) - 1;
-    engine_.multiply_plainly(
-        queue_, tile_of(entries, {0, 0}, {plan_.problem.m, plan_.problem.n}, {choices_, native}));
+    engine_.multiply_plainly(queue_, tile_of(a_.at(entries), b_.at(entries), entries, {0, 0},
+                                             {plan_.problem.m, plan_.problem.n}, {choices_, native}));
   }
 
   const Plan& plan_;

@@ -109,6 +109,18 @@ TEST_F(SplitLaunches, OperandsThatLieUnlikeAreOneOfAnySize) {
   }
 }
 
+// A thread may launch with the memory that another asked for: a smaller launch must not take it away.
+TEST_F(SplitLaunches, SharedMemoryOfAKernelOnlyGrows) {
+  const auto asked = [&](std::int64_t n) {
+    const std::array splits{split(side(false, n, n, 1))};
+    engine_->split({}, splits, {});
+    return events_with("cuKernelSetAttribute split_columns_float_fp16 8 ").size();
+  };
+  asked(16384);
+  fake_cuda_forget();
+  EXPECT_EQ(asked(8192), 0U) << "as much was allowed before";
+}
+
 // Where parts are larger than a third of a multiprocessor's memory anyway, and where both operands' panels share a launch.
 TEST_F(SplitLaunches, ClustersOfLongVectorsAndOfBothOperands) {
   const std::array one{split(side(false, 1024, 32768, 1))};

@@ -27,8 +27,14 @@ bool lets_kernels_overlap() { return device_attribute(compute_capability_major, 
 
 }  // namespace
 
+// Never less than before, since another thread may be about to launch what asked for more.
 void KernelName::allow_shared_bytes(std::int64_t bytes) const {
-  set_attribute(get(), function_dynamic_shared_bytes, bytes, name_);
+  const Kernel kernel = get();
+  const std::lock_guard lock(mutex_);
+  std::int64_t& allowed = shared_bytes_.at(static_cast<std::size_t>(current_device()));
+  if (bytes <= allowed) return;
+  set_attribute(kernel, function_dynamic_shared_bytes, bytes, name_);
+  allowed = bytes;
 }
 
 void KernelName::allow_large_clusters() const { set_attribute(get(), function_large_clusters, 1, name_); }

@@ -31,7 +31,7 @@ class KernelName {
   Kernel get() const;
   const char* name() const { return name_; }
   bool awaits_others() const { return awaits_others_; }
-  // More than 48 KB of dynamic shared memory have to be asked for, once for each device.
+  // More than 48 KB of dynamic shared memory have to be asked for, of each device; threads may ask for different sizes.
   void allow_shared_bytes(std::int64_t bytes) const;
   // More than eight blocks in a cluster likewise.
   void allow_large_clusters() const;
@@ -42,6 +42,8 @@ class KernelName {
   bool awaits_others_;
   mutable std::once_flag loaded_{};
   mutable Kernel kernel_ = nullptr;
+  mutable std::mutex mutex_{};
+  mutable std::array<std::int64_t, most_devices> shared_bytes_{};  // that were asked for
 };
 
 inline constexpr bool awaits_others = true;
