@@ -9,7 +9,8 @@ namespace kintsugi::tools {
 namespace {
 
 LadderRung rung_of(const Json& rung) {
-  LadderRung result{cell(rung, "scheme"), std::nullopt, 0, rung.at("checked").get<bool>()};
+  LadderRung result{cell(rung, "scheme"), std::nullopt, 0, rung.at("proved_by_norms").get<bool>(),
+                    rung.at("checked").get<bool>()};
   if (!rung.at("largest_span").is_null()) result.largest_span = rung.at("largest_span").get<int>();
   if (rung.contains("program")) result.products = rung.at("program").at("products").get<int>();
   return result;
@@ -22,6 +23,8 @@ std::string reason_of(const Choice& choice, const Json& plan, int span) {
   if (!choice.taken)
     return fmt::format("vectors span up to {} and no program is proved for more than {}", binades(span),
                        *choice.rungs.back().largest_span);
+  if (choice.rungs.front().by_norms)
+    return "taken where no rung before it is proved by the norms of all vectors, which the device finds";
   if (choice.checked())
     return "residues, every entry checked against the accuracy; what a rung does not settle goes to the next";
   if (*choice.taken > 0 || choice.chosen()->largest_span)
@@ -57,7 +60,8 @@ Choice choose(const kintsugi_problem& problem, const std::string& policy, const 
   Choice choice{policy, cell(description, "engine"), {}, std::nullopt, "", named};
   for (const auto& rung : description.at("rungs")) {
     choice.rungs.push_back(rung_of(rung));
-    if (!choice.taken && choice.rungs.back().takes(span)) choice.taken = choice.rungs.size() - 1;
+    const LadderRung& last = choice.rungs.back();
+    if (!choice.taken && !last.by_norms && last.takes(span)) choice.taken = choice.rungs.size() - 1;
   }
   choice.reason = reason_of(choice, description, span);
   return choice;
@@ -85,6 +89,7 @@ Json choice_document(const Choice& choice) {
     rungs.push_back({{"scheme", rung.scheme},
                      {"largest_span", rung.largest_span ? Json(*rung.largest_span) : Json()},
                      {"products", rung.products},
+                     {"proved_by_norms", rung.by_norms},
                      {"checked", rung.checked}});
   }
   return {{"policy", choice.policy},

@@ -17,6 +17,7 @@ struct LadderRung {
   std::string scheme;
   std::optional<int> largest_span;  // nothing: any
   int products = 0;                 // of slices; 0: native
+  bool by_norms = false;            // taken where norms prove all entries, which depends on more than spans
   bool checked = false;             // entry by entry
 
   bool takes(int span) const { return !largest_span || *largest_span >= span; }

@@ -29,6 +29,8 @@ std::string among_checked(const Choice& choice) {
 
 // Of a rung of the ladder that is not taken.
 std::string beside_the_taken(const LadderRung& rung, const Choice& choice, int span) {
+  if (rung.by_norms)
+    return "in the ladder: taken where the norms of all vectors prove the product before it runs";
   if (!rung.takes(span))
     return fmt::format("window too narrow: vectors span up to {}, it takes {}", binades(span),
                        *rung.largest_span);
