@@ -168,6 +168,36 @@ TEST(DevicePrepared, SmallKeepTheBits) {
   }
 }
 
+// Slices keep the scales that they were made with, whatever rung or scheme splits their operand again in between.
+TEST(DevicePrepared, SmallScalesOutliveOtherSplits) {
+  for (const auto& [scheme, other_scheme] : {std::pair("", ""), std::pair("fp16x3", "bf16x6")}) {
+    GemmCase test{.m = 70, .n = 90, .k = 200, .scheme = scheme, .policy = *scheme == 0 ? "emulate" : ""};
+    GemmCase between = test;
+    between.scheme = other_scheme;
+    SCOPED_TRACE(describe(test));
+    const auto bits = device_bits<float>(test);
+    GemmDataOf<float> data(test);
+    GemmDataOf<float> wide(between);
+    wide.a()(3, 7) = 0x1p-60F;  // of a ladder bf16x6 takes it
+    DeviceGemm<float> device(data);
+    DeviceGemm<float> other(wide);
+    const Planned planned(device.problem(), device.options());
+    const Planned other_planned(other.problem(), other.options());
+    kintsugi_operands operands = device.operands();
+    kintsugi_operands other_operands = other.operands();
+    kintsugi_prepared b = nullptr;
+    ASSERT_EQ(kintsugi_prepare(nullptr, planned.plan, KINTSUGI_B, operands.b, &b), KINTSUGI_SUCCESS);
+    operands.prepared_b = other_operands.prepared_b = b;
+    ASSERT_EQ(kintsugi_plan_execute(nullptr, other_planned.plan, &other_operands), KINTSUGI_SUCCESS)
+        << kintsugi_last_error();
+    ASSERT_EQ(kintsugi_plan_execute(nullptr, planned.plan, &operands), KINTSUGI_SUCCESS)
+        << kintsugi_last_error();
+    device.fetch();
+    EXPECT_EQ(bits_of(data.result()), bits);
+    kintsugi_prepared_destroy(b);
+  }
+}
+
 // ------------------------------------------------------------------ choices and reports
 
 TEST(DeviceLadder, SmallTakesTheRungThatTheDataAskFor) {
