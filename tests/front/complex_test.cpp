@@ -94,9 +94,9 @@ TYPED_TEST(ComplexBits, ThreadsBlocksAndBatchesKeepTheBits) {
     threaded.run_well();
     EXPECT_EQ(bits_of(threaded.result()), expected);
     test.threads = 1;
-    test.workspace_limit = static_cast<std::int64_t>(full * 2 / 3);
+    test.workspace_limit = static_cast<std::int64_t>(full * 3 / 4);
     GemmDataOf<Entry> blocked(test);
-    EXPECT_LE(PlanOf(blocked).workspace(), full * 2 / 3);
+    EXPECT_LE(PlanOf(blocked).workspace(), full * 3 / 4);
     blocked.run_well();
     EXPECT_EQ(bits_of(blocked.result()), expected);
     test.workspace_limit = 0;
