@@ -92,6 +92,8 @@ struct Call {
   }
 
   void make_plan() {
+    kintsugi_plan_destroy(plan);
+    plan = nullptr;
     ASSERT_EQ(kintsugi_plan_create(handle, &problem, &options, &plan), KINTSUGI_SUCCESS)
         << kintsugi_last_error();
   }
