@@ -48,7 +48,6 @@ void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t 
          grid.z);
   if (shared_bytes > 48 * 1024) kernel.allow_shared_bytes(shared_bytes);
   const auto size = [](std::int64_t value) { return static_cast<unsigned>(value); };
-  constexpr std::int64_t portable_cluster = 8;
   if (grid.cluster > portable_cluster) kernel.allow_large_clusters();
   std::array<LaunchAttribute, 2> attributes;
   unsigned count = 0;

@@ -11,6 +11,9 @@
 
 namespace kintsugi::core::cuda {
 
+// Blocks of a cluster that every device with clusters takes; for more a kernel has to ask.
+inline constexpr std::int64_t portable_cluster = 8;
+
 struct Extent {
   std::int64_t x = 1;
   std::int64_t y = 1;
