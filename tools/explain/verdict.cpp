@@ -71,7 +71,7 @@ std::string without_scales(const SchemeRow& row, const Choices& choices, const C
 // Of a scheme that is proved for vectors of up to `span` binades, and yet in no ladder.
 std::string not_needed(const SchemeRow& row, const Choice& choice, int span) {
   for (const LadderRung& rung : choice.rungs) {
-    if (rung.products == 0 || !rung.takes(span)) continue;
+    if (rung.products == 0 || rung.by_norms || !rung.takes(span)) continue;
     return fmt::format("not needed: {} takes vectors of up to {}, this one of {}, and {}", rung.scheme,
                        rung.largest_span ? binades(*rung.largest_span) : "any span", binades(span),
                        rung.products < row.products() ? "costs less, " + cost(rung.products, row.products())
