@@ -201,13 +201,15 @@ std::optional<Rung> proved_entries(const Plan& plan, const std::string& accumula
   return proof ? std::optional(proof->rung) : std::nullopt;
 }
 
-// The first has moduli for uniform numbers and normal deviates at that coefficient, and most often for phi = 0.5, the next, of
-// four bits more in every integer, for phi = 1 (docs/DEVICES.md has what was found).
+// The first has moduli for uniform numbers, normal deviates and most often for phi = 0.5, the next, of four bits more in every
+// integer, for phi = 1 (docs/DEVICES.md has what was found).
 std::vector<Rung> norm_emulations(const Plan& plan, const std::string& accumulator, int widest) {
   const DeviceEngine* device = plan.engine->device();
-  const double coefficient = plan.contract.checked_coefficient;
-  if (device == nullptr || coefficient == 0) return {};
-  const int first = moduli_of(5 - 2 * std::ilogb(coefficient), plan.problem.products());
+  const Contract& contract = plan.contract;
+  if (device == nullptr || contract.checked_coefficient == 0) return {};
+  const int first = contract.is_of_type()
+                        ? moduli_of(5 - 2 * std::ilogb(contract.typical_deviation), 1)
+                        : moduli_of(5 - 2 * std::ilogb(contract.coefficient), plan.problem.products());
   if (first == 0) return {};
   std::vector<int> counts{first, first + 1};
   if (widest > first + 1) counts.push_back(widest);

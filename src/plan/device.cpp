@@ -138,6 +138,7 @@ class DeviceCall {
     const DevicePrepared::Entry* prepared_a = nullptr;  // whose slices are those of the first rung
     const DevicePrepared::Entry* prepared_b = nullptr;
     bool looked_at = false;  // ranges and choice are there before the first split
+    bool split_ahead = false;  // and so are the first rung's slices
     // Of the rung at work.
     BlockPieces pieces;
     std::byte* scratch = nullptr;
@@ -192,8 +193,8 @@ class DeviceCall {
       result.sum_bits[r] = rung.program.split_a.sum_bits;
       result.top_exponents[r] = rung.program.split_a.top_exponent;
     }
-    const EntryDemand demand{plan_.contract.checked_coefficient, unit_roundoff(plan_.problem.type)};
-    result.coefficient = demand.careful();
+    const EntryDemand certain{plan_.contract.coefficient, unit_roundoff(plan_.problem.type)};
+    result.demand = NormDemand::of(certain.careful(), plan_.contract.typical_deviation, plan_.problem.products());
     result.fits = first().scheme->fits_residuals();
     result.format = first().program.format();
     result.residual_exponent = first().program.split_a.residual_exponent;
@@ -202,16 +203,35 @@ class DeviceCall {
 
   // Where a choice is to be made before anything is split, or ranges are not those of what is split. Ranges of a prepared
   // operand are there.
-  void look_at(Entry& entry) const {
+  void look_at(Entry& entry, const Workspace& workspace) const {
     const DeviceRungs choices = rungs();
     entry.looked_at = choices.count > 1 || scalars_.on_device() || choices.exponents[0] < Rung::any_span ||
                       plan_.is_checked() || sums_exactly(plan_) || first().program.multiplies_entries();
     if (!entry.looked_at) return;
-    const DeviceSide a = entry.prepared_a == nullptr ? entry.a : DeviceSide{};
-    const DeviceSide b = entry.prepared_b == nullptr ? entry.b : DeviceSide{};
-    engine_.find_ranges(queue_, a, b, scalars_);
-    if (asks_for_norms(plan_)) engine_.find_norms(queue_, a, b, scalars_);
+    entry.split_ahead = asks_for_norms(plan_) && splits_by_norms(entry, choices.demand, workspace);
+    if (!entry.split_ahead) {
+      const DeviceSide a = entry.prepared_a == nullptr ? entry.a : DeviceSide{};
+      const DeviceSide b = entry.prepared_b == nullptr ? entry.b : DeviceSide{};
+      engine_.find_ranges(queue_, a, b, scalars_);
+      if (asks_for_norms(plan_)) engine_.find_norms(queue_, a, b, scalars_);
+    }
     engine_.choose(queue_, entry.a, entry.b, scalars_, choices, entry.choice, report_);
+  }
+
+  // Splits whole operands for the first rung while their norms are found, if the engine can: most often they prove it.
+  bool splits_by_norms(Entry entry, const NormDemand& demand, Workspace workspace) const {
+    if (blocking_.m < c_.rows || blocking_.n < c_.columns) return false;
+    take_pieces(entry, 0, workspace);
+    const Program& program = first().program;
+    std::vector<DeviceSplit> splits;
+    splits.reserve(2);
+    plan_split(entry.b, entry.prepared_b, program.split_b, entry.pieces.b, 0,
+               columns_each(plan_, first()) * c_.columns, entry, splits);
+    plan_split(entry.a, entry.prepared_a, program.split_a, entry.pieces.a, 0, c_.rows, entry, splits);
+    const auto can = [&](const DeviceSplit& split) { return engine_.finds_norms(split); };
+    if (splits.empty() || !std::all_of(splits.begin(), splits.end(), can)) return false;
+    engine_.split_by_norms(queue_, splits, scalars_, demand);
+    return true;
   }
 
   const DeviceFit* fit_of(const Entry& entry) const {
@@ -227,7 +247,7 @@ class DeviceCall {
     if (is_error_free(plan_)) return multiply_entry_without_error(index, workspace);
     Entry entry;
     take_sides(entry, index, workspace);
-    look_at(entry);
+    look_at(entry, workspace);
     if (sums_exactly(plan_)) {
       engine_.multiply_exactly(queue_, tile_of(entry, 0, 0, c_.rows, c_.columns, 0), {}, report_);
     } else {
@@ -257,17 +277,22 @@ class DeviceCall {
       leave_prepared(entry.a, entry.prepared_a, entry.ranges_a);
       leave_prepared(entry.b, entry.prepared_b, entry.ranges_b);
     }
-    Workspace pieces(workspace.take(most_piece_bytes(plan_, blocking_)), most_piece_bytes(plan_, blocking_));
-    entry.pieces = block_pieces(plan_, rung, blocking_);
-    entry.pieces.a.data = pieces.take(entry.pieces.a.bytes());
-    entry.pieces.b.data = pieces.take(entry.pieces.b.bytes());
-    entry.pieces.sums.data = pieces.take(entry.pieces.sums.bytes());
-    entry.scratch = pieces.take(entry.pieces.scratch);
+    take_pieces(entry, r, workspace);
     if (rung.checked) {
       entry.checked.emplace(plan_, blocking_, checked_tile_size(plan_, blocking_), queue_, entry.a, entry.b,
                             DeviceCondition{entry.choice, r}, workspace);
     }
     multiply_blocks(entry, r);
+  }
+
+  void take_pieces(Entry& entry, int r, Workspace& workspace) const {
+    const std::size_t most = most_piece_bytes(plan_, blocking_);
+    Workspace pieces(workspace.take(most), most);
+    entry.pieces = block_pieces(plan_, product_rungs(plan_)[static_cast<std::size_t>(r)], blocking_);
+    entry.pieces.a.data = pieces.take(entry.pieces.a.bytes());
+    entry.pieces.b.data = pieces.take(entry.pieces.b.bytes());
+    entry.pieces.sums.data = pieces.take(entry.pieces.sums.bytes());
+    entry.scratch = pieces.take(entry.pieces.scratch);
   }
 
   void leave_prepared(DeviceSide& side, const DevicePrepared::Entry*& prepared, VectorRange* ranges) const {
@@ -327,7 +352,8 @@ class DeviceCall {
                          splits);
           if (entry.checked) entry.checked->split_rows(i, rows);
         }
-        if (!splits.empty()) engine_.split(queue_, splits, on_rung(entry, r));
+        const bool is_split = r == 0 && entry.split_ahead;
+        if (!splits.empty() && !is_split) engine_.split(queue_, splits, on_rung(entry, r));
         splits.clear();
         multiply_tiles(entry, r, a, b, i, j, rows, columns);
       }

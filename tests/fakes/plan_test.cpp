@@ -321,7 +321,7 @@ TEST_F(DevicePlan, Fp64BeginsWithFewModuli) {
   call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_F64;
   call.options.policy = "emulate";
   const json plan = planned(call);
-  EXPECT_EQ(schemes(plan), (Names{"ozaki2:moduli=16:scale=norm", "ozaki2:moduli=17:scale=norm",
+  EXPECT_EQ(schemes(plan), (Names{"ozaki2:moduli=15:scale=norm", "ozaki2:moduli=16:scale=norm",
                                   "ozaki2:moduli=20:scale=norm", "ozaki2:moduli=19", "superaccumulator"}));
   EXPECT_THAT(plan.at("words").dump(), HasSubstr("the norms of A's rows and B's columns prove every entry"));
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "gpu/split_cases.hpp"
+#include "plan/schemes/ozaki2.hpp"
 #include "splits/ranges.hpp"
 
 namespace kintsugi::test {
@@ -79,9 +80,125 @@ TYPED_TEST(NormsOf, SmallAreTheHosts) {
         ASSERT_EQ(got[v].mean, wanted[v].mean) << text << ", vector " << v;
         ASSERT_EQ(got[v].least, wanted[v].least) << text << ", vector " << v;
         ASSERT_EQ(got[v].spread, wanted[v].spread) << text << ", vector " << v;
+        ASSERT_EQ(got[v].square, wanted[v].square) << text << ", vector " << v;
       }
     }
   }
+}
+
+// An operand with what a split by norms writes.
+struct NormedOperand {
+  NormedOperand(const Operand<double>& of, const SplitRule& rule)
+      : operand(of), device(of, rule, 0), norms(device.ranges.host().size()) {}
+
+  DeviceSplit split() const {
+    DeviceSplit split = device.split();
+    split.side.norms = norms.data();
+    return split;
+  }
+
+  const Operand<double>& operand;
+  DeviceOperand<double> device;
+  DeviceArray<VectorNorm> norms;
+};
+
+std::vector<std::byte> bytes_of(const DeviceArray<VectorNorm>& norms) {
+  const std::vector<VectorNorm> host = norms.host();
+  std::vector<std::byte> bytes(host.size() * sizeof(VectorNorm));
+  std::memcpy(bytes.data(), host.data(), bytes.size());
+  return bytes;
+}
+
+// Whether vector v of the split has nothing but poison, or all of it what the other has.
+bool is_poison(const DeviceSplit& split, const std::vector<std::byte>& slices, std::int64_t v) {
+  const auto stride = static_cast<std::size_t>(split.slices.vector_stride());
+  for (int s = 0; s < split.rule->slices; ++s) {
+    const auto first = slices.begin() + s * split.slices.slice_stride() + v * static_cast<std::int64_t>(stride);
+    const auto poison = [](std::byte byte) { return byte == std::byte{DeviceArray<std::byte>::poison}; };
+    if (!std::all_of(first, first + static_cast<std::int64_t>(stride), poison)) return false;
+  }
+  return true;
+}
+
+// Against ranges, norms and splits one after the other. `left_out` counts vectors that the demand rules out.
+void expect_split_by_norms(const NormedOperand& by_norms, const NormedOperand& known, const NormDemand& demand,
+                           const std::string& text, int& left_out) {
+  expect_same_ranges(by_norms.device.ranges.host(), known.device.ranges.host(), text);
+  ASSERT_EQ(bytes_of(by_norms.norms), bytes_of(known.norms)) << text;
+  const DeviceSplit split = by_norms.split();
+  const std::vector<std::byte> got = by_norms.device.slices.host();
+  std::vector<std::byte> wanted = known.device.slices.host();
+  const std::vector<VectorRange> ranges = known.device.ranges.host();
+  const std::vector<VectorNorm> norms = known.norms.host();
+  const auto stride = split.slices.vector_stride();
+  for (std::size_t v = 0; v < ranges.size(); ++v) {
+    const bool counts = ranges[v].finite() && (ranges[v].flags & VectorRange::all_zero) == 0;
+    const std::int32_t top = norm_top(split.rule->top_exponent, split.rule->sum_bits, norms[v].bits);
+    if (!counts || !rules_proof_out(norms[v], top, demand)) continue;
+    ++left_out;
+    const auto vector = static_cast<std::int64_t>(v);
+    ASSERT_TRUE(is_poison(split, got, vector)) << text << ", vector " << v;
+    for (int s = 0; s < split.rule->slices; ++s) {
+      const std::int64_t first = s * split.slices.slice_stride() + vector * stride;
+      std::copy_n(got.begin() + first, stride, wanted.begin() + first);
+    }
+  }
+  ASSERT_EQ(got, wanted) << text;
+}
+
+TEST(SplitsByNorms, SmallAreThoseOfKnownNorms) {
+  const std::uint64_t seed = fresh_seed();
+  Random random(seed);
+  int left_out = 0;
+  for (int round = 0; round < 60 && !testing::Test::HasFailure(); ++round) {
+    const std::int64_t length = random.integer(1, round < 40 ? 300 : round < 50 ? 5000 : 27000);
+    Program program = find_scheme(round % 2 == 0 ? "ozaki2:moduli=15:scale=norm"
+                                                 : "ozaki2:moduli=9:scale=norm")
+                          ->program;
+    schemes::fit_ozaki2(program, OperandType::f64, length);
+    const SplitRule& rule = program.split_a;
+    const auto draw_operand = [&] {
+      return Operand<double>(random.integer(1, round < 40 ? 200 : 9), length,
+                             random.flip() ? Layout::along_k : Layout::across, 0, random.bits());
+    };
+    const Operand<double> of_a = draw_operand();
+    const Operand<double> of_b = draw_operand();
+    const std::string text = fmt::format("{} and {}, {} moduli, seed {}, round {}", of_a.text(), of_b.text(),
+                                         rule.slices, seed, round);
+    const NormDemand demand{INFINITY, round % 3 == 0 ? 1e300 : std::ldexp(1.0, -40)};
+    const NormedOperand a(of_a, rule), b(of_b, rule), known_a(of_a, rule), known_b(of_b, rule);
+    for (const NormedOperand* one : {&known_a, &known_b}) {
+      DeviceSplit split = one->split();
+      device_engine().find_ranges({}, split.side, {}, {});
+      device_engine().find_norms({}, split.side, {}, {});
+      split.ranges_known = true;
+      device_engine().split({}, {&split, 1}, {});
+    }
+    const std::array splits{a.split(), b.split()};
+    ASSERT_TRUE(device_engine().finds_norms(splits[0]) && device_engine().finds_norms(splits[1])) << text;
+    if (round % 2 == 0) {
+      device_engine().split_by_norms({}, splits, {}, demand);
+    } else {
+      for (const DeviceSplit& one : splits) device_engine().split_by_norms({}, {&one, 1}, {}, demand);
+    }
+    expect_split_by_norms(a, known_a, demand, text, left_out);
+    expect_split_by_norms(b, known_b, demand, text, left_out);
+  }
+  EXPECT_GT(left_out, 100) << "seed " << seed;
+}
+
+TEST(SplitsByNorms, SmallAreLeftOutWhereAlphaIsZero) {
+  Program program = find_scheme("ozaki2:moduli=15:scale=norm")->program;
+  schemes::fit_ozaki2(program, OperandType::f64, 40);
+  const Operand<double> of(30, 40, Layout::along_k, 0, fresh_seed());
+  const NormedOperand operand(of, program.split_a);
+  const std::vector<std::byte> norms = bytes_of(operand.norms);
+  const std::vector<std::byte> slices = operand.device.slices.host();
+  const DeviceArray<double> alpha(std::vector<double>{0.0});
+  const DeviceSplit split = operand.split();
+  device_engine().split_by_norms({}, {&split, 1}, {.device_alpha = alpha.data()}, {INFINITY, INFINITY});
+  EXPECT_EQ(bytes_of(operand.norms), norms);
+  EXPECT_EQ(operand.device.slices.host(), slices);
 }
 
 using Extremes = NormExtremes<DeviceReport::most_rungs>;
@@ -108,6 +225,7 @@ std::vector<VectorNorm> draw_norms(Random& random, std::size_t vectors, std::int
     norm.mean = 2000 + share(1024 * 1000);
     norm.least = norm.mean / (1 + share(1024 * unevenness));
     norm.spread = share(100 * unevenness);
+    norm.square = norm.mean * norm.mean * (1 + share(1024 * unevenness));
   }
   return norms;
 }
@@ -121,7 +239,7 @@ TEST(Choice, IsWhatNormsProve) {
     rungs.sum_bits[r] = bits[r];
     rungs.top_exponents[r] = 40 + r;
   }
-  rungs.coefficient = 0x1p-48;
+  rungs.demand = {0x1p-48, 0x1p-91};
   std::array<int, 5> taken{};
   for (int round = 0; round < 100; ++round) {
     std::array<std::vector<VectorRange>, 2> ranges;
@@ -148,7 +266,7 @@ TEST(Choice, IsWhatNormsProve) {
     const Extremes of_b = extremes_of(ranges[1], norms[1], rungs);
     const std::int32_t span = std::max(summarize(ranges[0]).largest_span, summarize(ranges[1]).largest_span);
     std::int32_t rung = 0;
-    while (rung < 3 && !proves(of_a, of_b, rung, rungs.coefficient)) ++rung;
+    while (rung < 3 && !proves(of_a, of_b, rung, rungs.demand)) ++rung;
     if (rung == 3 && span > 60) rung = DeviceChoice::none;
     ASSERT_EQ(choice.host()[0].rung, rung) << "seed " << seed << ", round " << round;
     ++taken[static_cast<std::size_t>(rung == DeviceChoice::none ? 4 : rung)];

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <cstring>
 #include <fstream>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "plan/program.hpp"
+#include "splits/norms.hpp"
 #include "splits/split.hpp"
 #include "tests/gpu/rate.hpp"
 
@@ -39,7 +41,8 @@ struct Buffers {
   Buffers(const Pattern<T>& pattern, const SplitRule& rule, std::int64_t n, bool along_k)
       : slices(make_slices(*rule.format, SliceStorage::packed, rule.slices, n, n)),
         operand(static_cast<std::size_t>(n * n) * sizeof(T)),
-        ranges(static_cast<std::size_t>(n) * sizeof(VectorRange)), memory(slices.bytes()) {
+        ranges(static_cast<std::size_t>(n) * sizeof(VectorRange)),
+        norms(static_cast<std::size_t>(n) * sizeof(VectorNorm)), memory(slices.bytes()) {
     pattern.fill(operand, static_cast<std::size_t>(n * n));
     slices.data = memory.data();
     matrix = {.data = operand.data(),
@@ -49,11 +52,15 @@ struct Buffers {
               .row_stride = along_k ? n : 1,
               .column_stride = along_k ? 1 : n};
   }
-  DeviceSide side() const { return {matrix, 0, reinterpret_cast<VectorRange*>(ranges.data())}; }
+  DeviceSide side() const {
+    return {matrix, 0, reinterpret_cast<VectorRange*>(ranges.data()), 1,
+            reinterpret_cast<VectorNorm*>(norms.data())};
+  }
 
   Slices slices;
   Memory operand;
   Memory ranges;
+  Memory norms;
   Memory memory;
   DeviceMatrix matrix;
 };
@@ -74,6 +81,7 @@ bool is_right(const Buffers<T>& buffers, const Pattern<T>& pattern, const SplitR
     const MatrixView<const T> view{vector.data(), 1, n, n, 1};
     std::vector<VectorRange> ranges(1);
     find_ranges(view, rule, ranges, 1);
+    if (rule.scales == ScaleRule::norm) scale_by_norms(view, rule, ranges, 1);
     Slices slices = make_slices(*rule.format, SliceStorage::packed, rule.slices, 1, n);
     std::vector<std::byte> expected(slices.bytes());
     slices.data = expected.data();
@@ -129,6 +137,13 @@ double bytes_of(const Buffers<T>& buffers) {
   return elements * sizeof(T) + static_cast<double>(buffers.slices.bytes());
 }
 
+// With norms where the rule scales by them.
+void split(const Queue& queue, std::span<const DeviceSplit> splits) {
+  if (splits.front().rule->scales == ScaleRule::norm)
+    return engine().split_by_norms(queue, splits, {}, {INFINITY, INFINITY});
+  engine().split(queue, splits, {});
+}
+
 template <class T>
 void measure(const char* name, const Pattern<T>& pattern, std::int64_t n, bool along_k,
              std::vector<Row>& rows) {
@@ -140,8 +155,8 @@ void measure(const char* name, const Pattern<T>& pattern, std::int64_t n, bool a
   const int count = n <= 8192 ? 24 : 8;
   Row row{name, n, along_k ? along_k_text : across_text, bytes_of(*buffers[0])};
   row.time = seconds(count, [&](int i) {
-    const DeviceSplit split{of(i).side(), 0, &rule, of(i).slices, false};
-    engine().split({}, {&split, 1}, {});
+    const DeviceSplit one{of(i).side(), 0, &rule, of(i).slices, false};
+    split({}, {&one, 1});
   });
   row.right = is_right(*buffers[0], pattern, rule);
   rows.push_back(row);
@@ -174,8 +189,8 @@ void measure_both(const char* name, const Pattern<T>& pattern, std::int64_t n, s
       const Pair<T>& pair = *pairs[static_cast<std::size_t>(i) % pairs.size()];
       const std::array splits{DeviceSplit{pair.a.side(), 0, &rule, pair.a.slices, false},
                               DeviceSplit{pair.b.side(), 0, &rule, pair.b.slices, false}};
-      if (together) return engine().split(queue, splits, {});
-      for (const DeviceSplit& one : splits) engine().split(queue, {&one, 1}, {});
+      if (together) return split(queue, splits);
+      for (const DeviceSplit& one : splits) split(queue, {&one, 1});
     });
     row.right = is_right(pairs[0]->a, pattern, rule) && is_right(pairs[0]->b, pattern, rule);
     for (const auto& pair : pairs) {
@@ -187,7 +202,7 @@ void measure_both(const char* name, const Pattern<T>& pattern, std::int64_t n, s
 }
 
 void print(const Row& row, double copy) {
-  fmt::print("{:16} {:6} {:18} {:9.1f} {:9.0f} {:9.2f}  {}\n", row.what, row.n, row.orientation,
+  fmt::print("{:27} {:6} {:18} {:9.1f} {:9.0f} {:9.2f}  {}\n", row.what, row.n, row.orientation,
              1e6 * row.time, 1e-9 * row.bytes / row.time, row.bytes / row.time / copy,
              row.right ? "right" : "WRONG");
   std::fflush(stdout);
@@ -219,7 +234,7 @@ int run(const char* json_file) {
   engine();
   const double copy = copy_bandwidth();
   fmt::print("copy: {:.0f} GB/s read and written; seed {}\n", 1e-9 * copy, seed);
-  fmt::print("{:16} {:>6} {:18} {:>9} {:>9} {:>9}\n", "scheme", "n", "orientation", "µs", "GB/s", "of copy");
+  fmt::print("{:27} {:>6} {:18} {:>9} {:>9} {:>9}\n", "scheme", "n", "orientation", "µs", "GB/s", "of copy");
   const Pattern<float> singles(seed);
   const Pattern<double> doubles(seed);
   std::vector<Row> rows;
@@ -227,7 +242,7 @@ int run(const char* json_file) {
     for (std::size_t i = first; i < rows.size(); ++i) print(rows[i], copy);
     if (json_file != nullptr) std::ofstream(json_file) << to_json(rows, copy, seed).dump(2) << '\n';
   };
-  for (const char* name : {"fp16x3", "bf16x6", "int8x6", "ozaki2:moduli=15"}) {
+  for (const char* name : {"fp16x3", "bf16x6", "int8x6", "ozaki2:moduli=15", "ozaki2:moduli=15:scale=norm"}) {
     const auto with_pattern = [&](const auto& pattern) {
       for (const std::int64_t n : {256, 512, 1024, 2048, 4096, 8192}) {
         measure_both(name, pattern, n, rows);

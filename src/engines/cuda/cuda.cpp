@@ -213,6 +213,11 @@ class CudaEngine final : public Engine, public DeviceEngine {
              const DeviceCondition& condition) const override {
     cuda::split(queue, splits, condition);
   }
+  bool finds_norms(const DeviceSplit& split) const override { return cuda::finds_norms(split); }
+  void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceScalars& scalars,
+                      const NormDemand& demand) const override {
+    cuda::split_by_norms(queue, splits, scalars, demand);
+  }
   bool skips(const Schedule& schedule, FormatId format) const override {
     return multiplies_bytes(schedule, format);
   }

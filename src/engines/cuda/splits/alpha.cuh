@@ -1,7 +1,7 @@
-// alpha, where it decides whether operands are read.
+// Whether alpha is zero.
 #pragma once
 
-#include "engines/cuda/splits/ranges_task.hpp"
+#include "engines/cuda/splits/alpha.hpp"
 
 namespace kintsugi::core::cuda {
 

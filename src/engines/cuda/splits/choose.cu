@@ -3,6 +3,7 @@
 
 #include "engines/cuda/common/order.cuh"
 #include "engines/cuda/splits/alpha.cuh"
+#include "engines/cuda/splits/ranges_task.hpp"
 #include "engines/cuda/splits/report.cuh"
 
 namespace kintsugi::core::cuda {
@@ -60,12 +61,13 @@ __device__ void add_over_warp(NormsOfSide& extremes) {
   for (double& grid : extremes.grid) largest(grid);
   largest(extremes.mean);
   largest(extremes.spread);
+  largest(extremes.square);
 }
 
 // Of one operand's vectors, under the scales of all rungs. Whole in thread 0.
 __device__ NormsOfSide extremes_by_block(const ChoiceTask& task, int side, std::int64_t entry) {
   constexpr int rungs = DeviceReport::most_rungs;
-  __shared__ double of_warp[warps][rungs + 2];
+  __shared__ double of_warp[warps][rungs + 3];
   NormsOfSide extremes;
   const std::int64_t first = entry * task.entry_ranges[side];
   for (std::int64_t v = first + threadIdx.x; v < first + task.vectors[side]; v += choice_threads) {
@@ -84,6 +86,7 @@ __device__ NormsOfSide extremes_by_block(const ChoiceTask& task, int side, std::
     for (int r = 0; r < rungs; ++r) target[r] = extremes.grid[r];
     target[rungs] = extremes.mean;
     target[rungs + 1] = extremes.spread;
+    target[rungs + 2] = extremes.square;
   }
   __syncthreads();
   for (int warp = 1; threadIdx.x == 0 && warp < warps; ++warp) {
@@ -91,6 +94,7 @@ __device__ NormsOfSide extremes_by_block(const ChoiceTask& task, int side, std::
     for (int r = 0; r < rungs; ++r) other.grid[r] = of_warp[warp][r];
     other.mean = of_warp[warp][rungs];
     other.spread = of_warp[warp][rungs + 1];
+    other.square = of_warp[warp][rungs + 2];
     extremes.add(other);
   }
   return extremes;
@@ -114,7 +118,7 @@ __device__ unsigned proved_rungs(const ChoiceTask& task, std::int64_t entry) {
   unsigned proved = 0;
 #pragma unroll
   for (int r = 0; r < DeviceReport::most_rungs; ++r)
-    proved |= proves(a, b, r, task.rungs.coefficient) ? 1U << r : 0U;
+    proved |= proves(a, b, r, task.rungs.demand) ? 1U << r : 0U;
   return proved;
 }
 

@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "arith/norm_proof.hpp"
 #include "engines/cuda/splits/integer_elements.hpp"
 #include "engines/cuda/splits/magnitudes.hpp"
 #include "engines/cuda/splits/operands.cuh"
@@ -54,7 +55,8 @@ __device__ void split_into_any_residues(const SplitRule& rule, double x, int sca
 template <ElementKind kind, class Store>
 __device__ void split_any(const SplitRule& rule, double x, int scale, Store&& store) {
   if constexpr (kind == ElementKind::digits) return split_into_digits(rule, x, scale, store);
-  if constexpr (kind == ElementKind::residues || kind == ElementKind::wide_residues)
+  if constexpr (kind == ElementKind::residues || kind == ElementKind::residues_by_norms ||
+                kind == ElementKind::wide_residues)
     return split_into_any_residues(rule, x, scale, store);
   if constexpr (kind != ElementKind::any) return split_into_residuals(rule, x, scale, store);
   switch (rule.kind) {
@@ -387,7 +389,7 @@ class VectorWriter {
       } else if constexpr (kind == ElementKind::digits) {
         write_digits(task_, scaling_, x, place(first));
       } else {
-        using Digits = std::conditional_t<kind == ElementKind::residues, ByteDigits, WideByteDigits>;
+        using Digits = std::conditional_t<kind == ElementKind::wide_residues, WideByteDigits, ByteDigits>;
         write_residues<Digits>(task_, scaling_, x, place(first));
       }
     }
@@ -453,6 +455,24 @@ __device__ inline Scaling finish_range(const SplitTask& task, ElementKind kind, 
   const bool fitted = kind == ElementKind::fitted;
   return scaling_of(kind, range, rule,
                     fitted ? largest_fitting_bound(rule, task.format) : task.largest_bound);
+}
+
+// The range and the norm that a vector was found to have: by one of those that find them both are `written`.
+__device__ inline Scaling finish_norm(const SplitTask& task, std::int64_t vector, VectorRange range,
+                                      const VectorNorm& norm, bool written = true) {
+  const SplitRule rule = rule_of(task);
+  set_scale(range, rule);
+  const bool is_zero = (range.flags & VectorRange::all_zero) != 0;
+  if (!is_zero) range.scale = norm_scale(range, rule, norm.bits);
+  if (written) {
+    range_of(task, vector) = range;
+    task.norms[entry_of_block() * task.entry_ranges + vector] = norm;
+  }
+  Scaling scaling = scaling_of(ElementKind::residues_by_norms, range, rule, task.largest_bound);
+  scaling.left_out =
+      range.finite() && !is_zero &&
+      rules_proof_out(norm, norm_top(rule.top_exponent, rule.sum_bits, norm.bits), task.demand);
+  return scaling;
 }
 
 }  // namespace kintsugi::core::cuda

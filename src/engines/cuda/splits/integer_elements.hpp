@@ -48,8 +48,8 @@ struct ByteModulus {
   std::uint32_t top = 0;
   std::int32_t modulus = 0;
   std::uint32_t inverse = 0;  // 2^32 / modulus, rounded up
-  std::int32_t least = 0;     // residue that small_residue() gives
-  std::int32_t offset = 0;    // congruent to -least, makes sums positive
+  std::int32_t offset = 0;    // a multiple of the modulus, makes sums positive
+  std::uint64_t shift = 0;    // of products of sums and the inverse, to quotients that leave small_residue()'s residues
 };
 
 // Of small_residue(): 128 - modulus, or of small moduli the least that is left of an integer next to zero.
@@ -57,10 +57,8 @@ constexpr std::int32_t least_residue(int modulus) {
   return 128 - modulus <= modulus / 2 ? 128 - modulus : modulus - modulus / 2;
 }
 
-// What makes sums of magnitude up to `most` positive, and the least residue's sum a multiple.
-constexpr std::int32_t residue_offset(int modulus, int most) {
-  return (most / modulus + 2) * modulus - least_residue(modulus);
-}
+// What makes sums of magnitude up to `most` positive, and no less than the least residue.
+constexpr std::int32_t residue_offset(int modulus, int most) { return (most / modulus + 2) * modulus; }
 
 constexpr ByteModulus byte_modulus(int modulus) {
   ByteModulus result;
@@ -74,7 +72,7 @@ constexpr ByteModulus byte_modulus(int modulus) {
   constexpr int most = 12 * 128 * 128;  // of a sum of twelve products
   result.modulus = modulus;
   result.inverse = static_cast<std::uint32_t>(((std::uint64_t{1} << 32) + modulus - 1) / modulus);
-  result.least = least_residue(modulus);
+  result.shift = static_cast<std::uint64_t>(-std::int64_t{least_residue(modulus)}) * result.inverse;
   result.offset = residue_offset(modulus, most);
   return result;
 }
@@ -90,12 +88,12 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t add_byte_products(std::uint32_t a, s
 #endif
 }
 
-// The residue from `least` on of digits' products and the modulus' offset. Sums are below 2^19, and so the
-// quotient is exact: 2^19 (inverse modulus - 2^32) < 2^32.
+// The residue from the least one on of digits' products and the modulus' offset. Sums are below 2^19, less the least residue
+// too, and so the quotient is exact: 2^19 (inverse modulus - 2^32) < 2^32.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t residue_of_bytes(std::int32_t sum, const ByteModulus& modulus) {
   const auto quotient = static_cast<std::int32_t>(
-      (static_cast<std::uint64_t>(static_cast<std::uint32_t>(sum)) * modulus.inverse) >> 32);
-  return sum - quotient * modulus.modulus + modulus.least;
+      (static_cast<std::uint64_t>(static_cast<std::uint32_t>(sum)) * modulus.inverse + modulus.shift) >> 32);
+  return sum - quotient * modulus.modulus;
 }
 
 KINTSUGI_HOST_DEVICE constexpr std::int32_t sum_of_bytes(ByteDigits digits, const ByteModulus& modulus) {

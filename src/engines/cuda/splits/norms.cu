@@ -1,7 +1,7 @@
 // Norms of all vectors, and what proves the products of integers that they scale (arith/norm_proof.hpp).
-#include "arith/norm_proof.hpp"
 #include "engines/cuda/common/order.cuh"
 #include "engines/cuda/splits/alpha.cuh"
+#include "engines/cuda/splits/norm_sums.cuh"
 #include "engines/cuda/splits/ranges_task.hpp"
 #include "engines/cuda/splits/vector_sums.cuh"
 
@@ -31,13 +31,7 @@ struct NormOfVector {
     return {norm_scaling(task.ranges[place(vector)], task.norms[place(vector)].typical), {}};
   }
   __device__ static void add_over_lanes(NormSum& sum, unsigned lanes) {
-    for (unsigned lane = 1; lane < 32; lane <<= 1) {
-      if ((lanes & lane) == 0) continue;
-      const NormSums other{
-          __shfl_xor_sync(~0U, sum.sums.squares, lane), __shfl_xor_sync(~0U, sum.sums.magnitudes, lane),
-          __shfl_xor_sync(~0U, sum.sums.clipped, lane), __shfl_xor_sync(~0U, sum.sums.clipped_squares, lane)};
-      sum.sums.add(other);
-    }
+    cuda::add_over_lanes(sum.sums, lanes);
   }
   __device__ void end(std::int64_t vector, const NormSum& sum) const {
     VectorNorm& norm = task.norms[place(vector)];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/embedding.hpp"
+#include "engines/cuda/splits/alpha.cuh"
 #include "engines/cuda/splits/magnitudes.hpp"
 #include "engines/cuda/splits/split_task.hpp"
 
@@ -12,6 +13,7 @@ __device__ inline std::int64_t entry_of_block() { return blockIdx.y; }
 
 // What serves several entries is left out where none takes the rung.
 __device__ inline bool is_left_out(const SplitTasks& tasks) {
+  if (is_zero(tasks.alpha)) return true;
   const DeviceCondition& condition = tasks.condition;
   if (condition.choice == nullptr) return false;
   if (tasks.served_entries == 1) return condition.choice[entry_of_block()].rung != condition.rung;

@@ -1,9 +1,7 @@
 // Exponents and flags of all vectors, for the choice of a rung.
-#include <bit>
-#include <limits>
-
 #include "engines/cuda/common/order.cuh"
 #include "engines/cuda/splits/alpha.cuh"
+#include "engines/cuda/splits/norm_sums.cuh"
 #include "engines/cuda/splits/operands.cuh"
 #include "engines/cuda/splits/ranges_task.hpp"
 #include "engines/cuda/splits/vector_sums.cuh"
@@ -26,53 +24,17 @@ struct RangeOfVector {
   }
 };
 
-// The same with the exponents' sum: a number of them, counted from the least one there is.
-template <class T>
-struct MagnitudesAndExponents {
-  using Bits = typename Magnitudes<T>::Bits;
-  static constexpr int digits = std::numeric_limits<T>::digits;
-
-  Magnitudes<T> magnitudes;
-  std::uint64_t exponents = 0;
-  std::uint64_t elements = 0;
-
-  template <int count>
-  __device__ void add(const T (&x)[count]) {
-    magnitudes.add(x);
-#pragma unroll
-    for (int i = 0; i < count; ++i) {
-      const Bits magnitude = std::bit_cast<Bits>(x[i]) & Magnitudes<T>::without_sign;
-      const bool counts = magnitude - 1 < Magnitudes<T>::infinity - 1;  // neither zero nor special
-      exponents += counts ? magnitude >> (digits - 1) : 0;
-      elements += counts ? 1 : 0;
-    }
-  }
-  __device__ void add(const MagnitudesAndExponents& other) {
-    magnitudes.add(other.magnitudes);
-    exponents += other.exponents;
-    elements += other.elements;
-  }
-  __device__ std::int32_t typical() const {
-    constexpr int least = std::numeric_limits<T>::min_exponent - 2;  // subnormal numbers count as this
-    return elements == 0 ? 0 : static_cast<std::int32_t>(exponents / elements) + least;
-  }
-};
-
+// The same with typical exponents.
 template <class T>
 struct RangeAndExponentOfVector {
   const RangesTask& task;
 
   __device__ MagnitudesAndExponents<T> begin(std::int64_t) const { return {}; }
   __device__ static void add_over_lanes(MagnitudesAndExponents<T>& sum, unsigned lanes) {
-    cuda::add_over_lanes(sum.magnitudes, lanes);
-    for (unsigned lane = 1; lane < 32; lane <<= 1) {
-      if ((lanes & lane) == 0) continue;
-      sum.exponents += __shfl_xor_sync(~0U, sum.exponents, lane);
-      sum.elements += __shfl_xor_sync(~0U, sum.elements, lane);
-    }
+    cuda::add_over_lanes(sum, lanes);
   }
   __device__ void end(std::int64_t vector, const MagnitudesAndExponents<T>& sum) const {
-    RangeOfVector<T>{task}.end(vector, sum.magnitudes);
+    RangeOfVector<T>{task}.end(vector, sum);
     task.norms[entry_of_block() * task.matrix.vectors() + vector].typical = sum.typical();
   }
 };

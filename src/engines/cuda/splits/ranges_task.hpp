@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "engines/cuda/splits/alpha.hpp"
 #include "engines/device.hpp"
 
 namespace kintsugi::core::cuda {
@@ -14,13 +15,6 @@ struct RangesTask {
   VectorRange* ranges = nullptr;
   VectorNorm* norms = nullptr;  // of ranges: nullptr where nobody asks for typical exponents
   std::int64_t blocks = 0;      // of threads
-};
-
-// alpha on the host, or where it lies; of the matrices' type.
-struct Alpha {
-  const void* device = nullptr;
-  bool is_zero = false;  // on the host
-  EntryType type = EntryType::f32;
 };
 
 struct RangesTasks {

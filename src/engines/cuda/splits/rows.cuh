@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engines/cuda/splits/elements.cuh"
+#include "engines/cuda/splits/norm_sums.cuh"
 #include "engines/cuda/splits/operands.cuh"
 
 namespace kintsugi::core::cuda {
@@ -11,10 +12,9 @@ namespace rows {
 
 constexpr int written = 8;  // elements that a thread writes at once
 
-// The vector into shared memory, zeros behind it, all of it on its way at once; the magnitudes are this thread's.
+// The vector into shared memory, zeros behind it, all of it on its way at once.
 template <class Source>
-__device__ Magnitudes<Source> load_vector(const Source* source, const SplitTask& task, int thread,
-                                          Source* row) {
+__device__ void load_vector(const Source* source, const SplitTask& task, int thread, Source* row) {
   constexpr int chunk = sizeof(uint4) / sizeof(Source);
   const bool aligned = reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0;
   const int stride = static_cast<int>(task.vector_stride);
@@ -29,33 +29,72 @@ __device__ Magnitudes<Source> load_vector(const Source* source, const SplitTask&
     }
   }
   await_copies();
-  Magnitudes<Source> magnitudes;
-  for (int p = thread * chunk; p < stride; p += step) {
-    Source x[chunk];
-    read_chunk(row + p, x);
-    magnitudes.add(x);
-  }
-  return magnitudes;
 }
 
-// Those of all threads of a vector, whole in its first one.
-template <class Source>
-__device__ Magnitudes<Source> vector_magnitudes(const SplitTask& task, int thread,
-                                                Magnitudes<Source> magnitudes) {
-  __shared__ Magnitudes<Source> of_warp[rows_threads / 32];
+// visit(elements) for what this thread loaded.
+template <class Source, class Visit>
+__device__ void visit_vector(const SplitTask& task, int thread, const Source* row, const Visit& visit) {
+  constexpr int chunk = sizeof(uint4) / sizeof(Source);
+  const int stride = static_cast<int>(task.vector_stride);
+  for (int p = thread * chunk; p < stride; p += task.vector_threads * chunk) {
+    Source x[chunk];
+    read_chunk(row + p, x);
+    visit(x);
+  }
+}
+
+// Those of all threads of a vector, whole in its first one. All threads of the block together.
+template <class Sum>
+__device__ Sum whole_sum(const SplitTask& task, int thread, Sum sum) {
+  __shared__ Sum of_warp[rows_threads / 32];
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  add_over_lanes(magnitudes, 31);
-  if (threadIdx.x % 32 == 0) of_warp[warp] = magnitudes;
+  add_over_lanes(sum, 31);
+  if (threadIdx.x % 32 == 0) of_warp[warp] = sum;
   __syncthreads();
   if (thread == 0) {
-    for (int other = 1; other < task.vector_threads / 32; ++other) magnitudes.add(of_warp[warp + other]);
+    for (int other = 1; other < task.vector_threads / 32; ++other) sum.add(of_warp[warp + other]);
   }
-  return magnitudes;
+  return sum;
+}
+
+// The scaling of vector v of the block, by its first thread; of a vector of padding nothing. All threads together.
+template <ElementKind kind, class Source>
+__device__ void find_scaling(const SplitTask& task, int vector, int thread, const Source* row,
+                             Scaling& scaling) {
+  Magnitudes<Source> magnitudes;
+  const bool inside = vector < task.vectors;
+  if (inside) visit_vector(task, thread, row, [&](const auto& x) { magnitudes.add(x); });
+  magnitudes = whole_sum(task, thread, magnitudes);
+  if (inside && thread == 0) scaling = finish_range(task, kind, vector, magnitudes.range());
+}
+
+// The same by norms that are found here.
+template <class Source>
+__device__ void find_scaling_by_norms(const SplitTask& task, int vector, int thread, const Source* row,
+                                      Scaling& scaling, NormScaling& norm_scaling_of_vector) {
+  MagnitudesAndExponents<Source> sum;
+  const bool inside = vector < task.vectors;
+  if (inside) visit_vector(task, thread, row, [&](const auto& x) { sum.add(x); });
+  sum = whole_sum(task, thread, sum);
+  if (thread == 0) norm_scaling_of_vector = norm_scaling(sum.range(), sum.typical());
+  __syncthreads();
+  const NormScaling& norms = norm_scaling_of_vector;
+  NormSums norm_sums;
+  if (inside) {
+    visit_vector(task, thread, row, [&](const auto& x) {
+#pragma unroll
+      for (const Source element : x) norm_sums.add(element, norms);
+    });
+  }
+  norm_sums = whole_sum(task, thread, norm_sums);
+  if (inside && thread == 0)
+    scaling = finish_norm(task, vector, sum.range(), norm_sums.norm(sum.typical(), norms, task.length));
 }
 
 template <ElementKind kind, class Source>
 __device__ void write_vector(const SplitTask& task, const Scaling& scaling, std::int64_t vector, int thread,
                              const Source* row) {
+  if (scaling.left_out) return;
   const VectorWriter<kind> writer(task, scaling, vector);
   const int stride = static_cast<int>(task.vector_stride);
   for (int p = thread * written; p < stride; p += task.vector_threads * written)
@@ -78,13 +117,16 @@ __device__ void split_rows(const SplitTask& task, std::int64_t block) {
   const auto vector = static_cast<int>(block) * (static_cast<int>(blockDim.x) / task.vector_threads) + v;
   const bool inside = vector < task.vectors;  // padding otherwise
   Source* row = reinterpret_cast<Source*>(memory) + v * static_cast<int>(task.vector_stride);
-  Magnitudes<Source> magnitudes;
   if (inside) {
     const Source* source = matrix_start<Source>(task) + (task.first + vector) * task.matrix.row_stride;
-    magnitudes = rows::load_vector(source, task, thread, row);
+    rows::load_vector(source, task, thread, row);
   }
-  magnitudes = rows::vector_magnitudes(task, thread, magnitudes);
-  if (inside && thread == 0) scalings[v] = finish_range(task, kind, vector, magnitudes.range());
+  if constexpr (kind == ElementKind::residues_by_norms) {
+    __shared__ NormScaling norm_scalings[rows_threads / 32];
+    rows::find_scaling_by_norms(task, vector, thread, row, scalings[v], norm_scalings[v]);
+  } else {
+    rows::find_scaling<kind>(task, vector, thread, row, scalings[v]);
+  }
   __syncthreads();
   if (inside) {
     rows::write_vector<kind>(task, scalings[v], vector, thread, row);

@@ -16,6 +16,7 @@ struct Scaling {
   double second = 1;
   std::int32_t scale = 0;
   bool plain = false;  // otherwise elements go through arith/split_rule.hpp
+  bool left_out = false;  // nobody will ask for the vector's slices
 };
 
 KINTSUGI_HOST_DEVICE constexpr bool is_floating(ElementKind kind) {
@@ -64,7 +65,7 @@ KINTSUGI_HOST_DEVICE constexpr Scaling scaling_of(ElementKind kind, const Vector
       range.scale + (kind == ElementKind::digits ? (rule.slices - 1) * rule.residual_exponent : 0);
   const TwoFactors factors = two_factors(exponent);
   return {factors.first, factors.second, range.scale,
-          floating ? is_plain_floating(range, largest_bound) : range.finite()};
+          floating ? is_plain_floating(range, largest_bound) : range.finite(), false};
 }
 
 }  // namespace kintsugi::core::cuda

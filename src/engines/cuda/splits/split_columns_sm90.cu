@@ -3,6 +3,7 @@
 // lie the other way, in clusters of their own: then its blocks are those of rows.cuh.
 #include "engines/cuda/common/order.cuh"
 #include "engines/cuda/splits/cluster.cuh"
+#include "engines/cuda/splits/norm_sums.cuh"
 #include "engines/cuda/splits/rows.cuh"
 
 namespace kintsugi::core::cuda {
@@ -28,20 +29,15 @@ struct PanelPart {
   int length;
 };
 
-// What a block tells the others of a vector.
-template <class Source>
-struct alignas(sizeof(uint4)) Message {
-  Magnitudes<Source> magnitudes;
-};
-static_assert(sizeof(Message<float>) == panel_message_bytes<float> &&
-              sizeof(Message<double>) == panel_message_bytes<double>);
+// A sum over each vector of a panel: by every block of its part, and from those of all blocks, as messages, whole.
+template <class Sum, int width>
+struct Exchange {
+  struct alignas(sizeof(uint4)) Message {
+    Sum sum;
+  };
 
-template <class Source>
-struct PanelRanges {
-  static constexpr int width = panel_bytes / sizeof(Source);
-  Magnitudes<Source> magnitudes[width];  // of the block's part
-  Mailbox mailbox;
-  Scaling scalings[width];
+  Sum (&of_part)[width];  // in shared memory
+  Mailbox& mailbox;
 };
 
 template <class Source>
@@ -54,6 +50,21 @@ __device__ void add_shared(Magnitudes<Source>& target, const Magnitudes<Source>&
     atomicMin(reinterpret_cast<unsigned long long*>(&target.below), magnitudes.below);
   }
   if (magnitudes.flags != 0) atomicOr(&target.flags, magnitudes.flags);
+}
+__device__ inline void add_shared(std::uint64_t& target, std::uint64_t number) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(&target), number);
+}
+template <class Source>
+__device__ void add_shared(MagnitudesAndExponents<Source>& target, const MagnitudesAndExponents<Source>& sum) {
+  add_shared(static_cast<Magnitudes<Source>&>(target), static_cast<const Magnitudes<Source>&>(sum));
+  atomicAdd(&target.elements, sum.elements);
+  add_shared(target.exponents, sum.exponents);
+}
+__device__ inline void add_shared(NormSums& target, const NormSums& sums) {
+  add_shared(target.squares, sums.squares);
+  add_shared(target.magnitudes, sums.magnitudes);
+  add_shared(target.clipped, sums.clipped);
+  add_shared(target.clipped_squares, sums.clipped_squares);
 }
 
 // This block's part is on its way into shared memory, zeros past the operand. A thread stays with its vectors.
@@ -83,75 +94,96 @@ __device__ void start_loading(const SplitTask& task, const PanelPart& of, Source
   }
 }
 
-// Of what this thread loaded.
-template <class Shape, class Source>
-__device__ void find_magnitudes(int length, const Source* part, PanelRanges<Source>& ranges) {
-  const int v = static_cast<int>(threadIdx.x) % Shape::lanes * Shape::chunk;
+// The first of the vectors that this thread loaded.
+template <class Shape>
+__device__ int loaded_vector() {
+  return static_cast<int>(threadIdx.x) % Shape::lanes * Shape::chunk;
+}
+
+// visit(elements) for what this thread loaded: one of each of its vectors.
+template <class Shape, class Source, class Visit>
+__device__ void visit_part(int length, const Source* part, const Visit& visit) {
   const int step = static_cast<int>(blockDim.x) / Shape::lanes;
   const int first = static_cast<int>(threadIdx.x) / Shape::lanes;
   const int shared_step = Shape::place(0, step);
-  Magnitudes<Source> magnitudes[Shape::chunk];
-  const Source* place = part + Shape::place(v, first);
+  const Source* place = part + Shape::place(loaded_vector<Shape>(), first);
   for (int p = first; p < length; p += step) {
     Source x[Shape::chunk];
     read_chunk(place, x);
-    Magnitudes<Source>::add_each(magnitudes, x);
+    visit(x);
     place += shared_step;
   }
+}
+
+// Sums of this thread's vectors, to those of the block's part.
+template <class Shape, class Sum>
+__device__ void gather(Sum (&sums)[Shape::chunk], const Exchange<Sum, Shape::width>& exchange) {
 #pragma unroll
   for (int i = 0; i < Shape::chunk; ++i) {
-    add_over_lanes(magnitudes[i], 31U & ~(Shape::lanes - 1U));
-    if (threadIdx.x % 32 < Shape::lanes) add_shared(ranges.magnitudes[v + i], magnitudes[i]);
+    add_over_lanes(sums[i], 31U & ~(Shape::lanes - 1U));
+    if (threadIdx.x % 32 < Shape::lanes) add_shared(exchange.of_part[loaded_vector<Shape>() + i], sums[i]);
   }
+}
+
+// Bytes that a mailbox gets.
+template <class Sum, int width>
+__device__ unsigned received_bytes(const Exchange<Sum, width>&) {
+  return width * blocks_in_cluster() * sizeof(typename Exchange<Sum, width>::Message);
 }
 
 // Threads beside each other tell one block each of the same vector; what is received is one message of every vector by each
 // block.
-template <class Source>
-__device__ void send_magnitudes(const PanelRanges<Source>& ranges, const Message<Source>* received) {
+template <class Sum, int width>
+__device__ void send(const Exchange<Sum, width>& exchange,
+                     const typename Exchange<Sum, width>::Message* received) {
+  using Message = typename Exchange<Sum, width>::Message;
   const int blocks = blocks_in_cluster();
   const int sender = block_in_cluster();
-  for (int i = static_cast<int>(threadIdx.x); i < ranges.width * blocks; i += static_cast<int>(blockDim.x)) {
+  for (int i = static_cast<int>(threadIdx.x); i < width * blocks; i += static_cast<int>(blockDim.x)) {
     const int v = i / blocks;
-    ranges.mailbox.send(Message<Source>{ranges.magnitudes[v]}, received[v * blocks + sender], i % blocks);
+    exchange.mailbox.send(Message{exchange.of_part[v]}, received[v * blocks + sender], i % blocks);
   }
 }
 
-// Ranges of the panel's vectors from those of all parts; threads beside each other have one part each. Every block finds
-// the ranges, the first one writes them.
-template <ElementKind kind, class Source>
-__device__ void finish_ranges(const SplitTask& task, int first_vector, PanelRanges<Source>& ranges,
-                              const Message<Source>* received) {
+// finish(v, sum) of each vector of the panel, by one thread, from the messages of all blocks: threads beside each other have
+// one each. Every block finishes all vectors.
+template <class Sum, int width, class Finish>
+__device__ void finish_sums(const Exchange<Sum, width>& exchange,
+                            const typename Exchange<Sum, width>::Message* received, const Finish& finish) {
   const int blocks = blocks_in_cluster();
-  const int parts = ranges.width * blocks;
+  const int parts = width * blocks;
+  exchange.mailbox.wait();
   // Whole warps.
   for (int i = static_cast<int>(threadIdx.x); i < max(parts, 32); i += static_cast<int>(blockDim.x)) {
-    const int v = i / blocks;
-    const int vector = first_vector + v;
-    Magnitudes<Source> magnitudes;
-    if (i < parts) magnitudes = received[i].magnitudes;
-    add_over_lanes(magnitudes, blocks - 1U);
-    if (i >= parts || i % blocks != 0 || vector >= task.vectors) continue;
-    VectorRange& known = range_of(task, vector);
-    VectorRange range = task.ranges_known ? known : magnitudes.range();
-    const SplitRule rule = rule_of(task);
-    scale_range(task, rule, vector, range);
-    if (block_in_cluster() == 0) {
-      if (task.ranges_known) {
-        known.scale = range.scale;
-      } else {
-        known = range;
-      }
-    }
-    ranges.scalings[v] = scaling_of(kind, range, rule, task.largest_bound);
+    Sum sum;
+    if (i < parts) sum = received[i].sum;
+    add_over_lanes(sum, blocks - 1U);
+    if (i < parts && i % blocks == 0) finish(i / blocks, sum);
   }
+}
+
+// The range of a vector, written by the cluster's first block, which the others may be ahead of.
+template <ElementKind kind>
+__device__ Scaling finish_panel_range(const SplitTask& task, int vector, VectorRange range) {
+  VectorRange& known = range_of(task, vector);
+  if (task.ranges_known) range = known;
+  const SplitRule rule = rule_of(task);
+  scale_range(task, rule, vector, range);
+  if (block_in_cluster() == 0) {
+    if (task.ranges_known) {
+      known.scale = range.scale;
+    } else {
+      known = range;
+    }
+  }
+  return scaling_of(kind, range, rule, task.largest_bound);
 }
 
 // Four threads beside each other have four vectors, the next four the next group of elements: eight neighbouring groups of
 // fp16 are a line of memory.
 template <class Shape, ElementKind kind, class Source>
 __device__ void write_part(const SplitTask& task, const PanelPart& of, const Source* part,
-                           const PanelRanges<Source>& ranges) {
+                           const Scaling* scalings) {
   constexpr int beside = 4;
   constexpr int warps_across = Shape::width / beside;  // all threads together are a multiple of these
   constexpr int groups_of_warp = 32 / beside;
@@ -162,7 +194,8 @@ __device__ void write_part(const SplitTask& task, const PanelPart& of, const Sou
   const int step = static_cast<int>(blockDim.x) / 32 / warps_across * groups_of_warp;
   const int groups = of.length / panel_group;
   const int vector = of.first_vector + v;
-  const VectorWriter<kind> writer(task, ranges.scalings[v], vector);
+  if (vector < task.vectors && scalings[v].left_out) return;
+  const VectorWriter<kind> writer(task, scalings[v], vector);
   for (int g = first; g < groups; g += step) {
     const int element = of.first_element + g * panel_group;
     if (vector < task.vectors) {
@@ -173,31 +206,116 @@ __device__ void write_part(const SplitTask& task, const PanelPart& of, const Sou
   }
 }
 
+// Both before any block may send: mailboxes are open, and expect what they will get.
+template <int width, class... Sums>
+__device__ void begin(const Exchange<Sums, width>&... exchanges) {
+  const auto open = [](const auto& exchange) {
+    if (threadIdx.x < width) exchange.of_part[threadIdx.x] = {};
+    if (threadIdx.x == 0) exchange.mailbox.open();
+  };
+  (open(exchanges), ...);
+  __syncthreads();
+  arrive_at_cluster();
+  if (threadIdx.x == 0) (exchanges.mailbox.expect(received_bytes(exchanges)), ...);
+}
+
+// Scalings of the panel's vectors, by exponents or by norms that are known. Elements are on their way before, and all there
+// behind.
+template <class Shape, ElementKind kind, class Source>
+__device__ void find_scalings(const SplitTask& task, const PanelPart& of, const Source* part,
+                              std::byte* messages, Scaling* scalings) {
+  using Sum = Magnitudes<Source>;
+  using Message = typename Exchange<Sum, Shape::width>::Message;
+  static_assert(sizeof(Message) == panel_message_bytes(sizeof(Source)));
+  __shared__ Sum of_part[Shape::width];
+  __shared__ Mailbox mailbox;
+  const Exchange<Sum, Shape::width> exchange{of_part, mailbox};
+  const auto* received = reinterpret_cast<const Message*>(messages);
+  begin(exchange);
+  await_copies();
+  Sum sums[Shape::chunk];
+  visit_part<Shape>(of.length, part, [&](const auto& x) { Sum::add_each(sums, x); });
+  gather<Shape>(sums, exchange);
+  __syncthreads();
+  await_cluster();  // the others' mailboxes are open
+  send(exchange, received);
+  finish_sums(exchange, received, [&](int v, const Sum& sum) {
+    const int vector = of.first_vector + v;
+    if (vector < task.vectors) scalings[v] = finish_panel_range<kind>(task, vector, sum.range());
+  });
+}
+
+// The same by norms that are found here, as soon as the typical exponents are.
+template <class Shape, class Source>
+__device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& of, const Source* part,
+                                       std::byte* messages, Scaling* scalings) {
+  using Sum = MagnitudesAndExponents<Source>;
+  using Message = typename Exchange<Sum, Shape::width>::Message;
+  using NormMessage = typename Exchange<NormSums, Shape::width>::Message;
+  static_assert(std::max(sizeof(Message), sizeof(NormMessage)) ==
+                panel_message_bytes(sizeof(Source)));
+  __shared__ Sum of_part[Shape::width];
+  __shared__ NormSums norms_of_part[Shape::width];
+  __shared__ Mailbox mailbox;
+  __shared__ Mailbox norm_mailbox;
+  __shared__ VectorRange ranges[Shape::width];
+  __shared__ std::int32_t typical[Shape::width];
+  __shared__ NormScaling norm_scalings[Shape::width];
+  const Exchange<Sum, Shape::width> exchange{of_part, mailbox};
+  const Exchange<NormSums, Shape::width> norm_exchange{norms_of_part, norm_mailbox};
+  const auto* received = reinterpret_cast<const Message*>(messages);
+  const auto* received_norms = reinterpret_cast<const NormMessage*>(messages);
+  begin(exchange, norm_exchange);
+  await_copies();
+  Sum sums[Shape::chunk];
+  visit_part<Shape>(of.length, part, [&](const auto& x) { Sum::add_each(sums, x); });
+  gather<Shape>(sums, exchange);
+  __syncthreads();
+  await_cluster();  // the others' mailboxes are open
+  send(exchange, received);
+  finish_sums(exchange, received, [&](int v, const Sum& sum) {
+    ranges[v] = sum.range();
+    typical[v] = sum.typical();
+    norm_scalings[v] = norm_scaling(ranges[v], typical[v]);
+  });
+  __syncthreads();
+  arrive_at_cluster();  // the messages were read, others may take their place
+  NormSums norm_sums[Shape::chunk];
+  const NormScaling* const own = norm_scalings + loaded_vector<Shape>();
+  visit_part<Shape>(of.length, part, [&](const auto& x) {
+#pragma unroll
+    for (int i = 0; i < Shape::chunk; ++i) norm_sums[i].add(x[i], own[i]);
+  });
+  gather<Shape>(norm_sums, norm_exchange);
+  __syncthreads();
+  await_cluster();
+  send(norm_exchange, received_norms);
+  finish_sums(norm_exchange, received_norms, [&](int v, const NormSums& of_vector) {
+    const int vector = of.first_vector + v;
+    if (vector >= task.vectors) return;
+    const VectorNorm norm = of_vector.norm(typical[v], norm_scalings[v], task.length);
+    scalings[v] = finish_norm(task, vector, ranges[v], norm, block_in_cluster() == 0);
+  });
+}
+
 template <class Source, ElementKind kind>
 __device__ void split_columns(const SplitTask& task, std::int64_t block) {
   using Shape = Panel<Source>;
   extern __shared__ __align__(sizeof(uint4)) unsigned char memory[];
-  __shared__ PanelRanges<Source> ranges;
+  __shared__ Scaling scalings[Shape::width];
   const int blocks = blocks_in_cluster();
   const int length = static_cast<int>(task.vector_stride) / blocks;
   const PanelPart of{static_cast<int>(block) / blocks * Shape::width, block_in_cluster() * length, length};
   auto* part = reinterpret_cast<Source*>(memory);
-  auto* received = reinterpret_cast<Message<Source>*>(part + Shape::place(0, length));
+  auto* messages = reinterpret_cast<std::byte*>(part + Shape::place(0, length));
   start_loading<Shape>(task, of, part);
-  if (threadIdx.x < Shape::width) ranges.magnitudes[threadIdx.x] = {};
-  if (threadIdx.x == 0) ranges.mailbox.open();
+  if constexpr (kind == ElementKind::residues_by_norms) {
+    find_scalings_by_norms<Shape>(task, of, part, messages, scalings);
+  } else {
+    find_scalings<Shape, kind>(task, of, part, messages, scalings);
+  }
   __syncthreads();
-  arrive_at_cluster();
-  if (threadIdx.x == 0) ranges.mailbox.expect(Shape::width * blocks * sizeof(Message<Source>));
-  await_copies();
-  find_magnitudes<Shape>(length, part, ranges);
-  __syncthreads();
-  await_cluster();  // the others' mailboxes are open
-  send_magnitudes(ranges, received);
-  ranges.mailbox.wait();
-  finish_ranges<kind>(task, of.first_vector, ranges, received);
-  __syncthreads();
-  write_part<Shape, kind>(task, of, part, ranges);
+  write_part<Shape, kind>(task, of, part, scalings);
 }
 
 // All blocks of a cluster belong to one task: the blocks of each are whole clusters.
@@ -232,6 +350,7 @@ KINTSUGI_SPLIT_COLUMNS(float, digits)
 KINTSUGI_SPLIT_COLUMNS(float, residues)
 KINTSUGI_SPLIT_COLUMNS(double, digits)
 KINTSUGI_SPLIT_COLUMNS(double, residues)
+KINTSUGI_SPLIT_COLUMNS(double, residues_by_norms)
 KINTSUGI_SPLIT_COLUMNS(double, wide_residues)
 
 }  // namespace kintsugi::core::cuda

@@ -23,6 +23,7 @@ KINTSUGI_SPLIT_ROWS(float, digits, 3)
 KINTSUGI_SPLIT_ROWS(float, residues, 4)
 KINTSUGI_SPLIT_ROWS(double, digits, 3)
 KINTSUGI_SPLIT_ROWS(double, residues, 4)
+KINTSUGI_SPLIT_ROWS(double, residues_by_norms, 3)
 KINTSUGI_SPLIT_ROWS(double, wide_residues, 4)
 
 }  // namespace kintsugi::core::cuda

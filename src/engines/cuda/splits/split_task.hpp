@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engines/cuda/splits/alpha.hpp"
 #include "engines/device.hpp"
 #include "splits/slices.hpp"
 
@@ -19,6 +20,7 @@ enum class ElementKind : std::uint8_t {
   quantised,      // rounded rests of f32 in int8
   digits,         // of a grid, in int8
   residues,       // of integers of magnitude up to 2^62
+  residues_by_norms,  // the same, of norms that the split finds
   wide_residues,  // up to 2^93
 };
 
@@ -28,7 +30,7 @@ struct SplitTask {
   std::int64_t entry = 0;
   VectorRange* ranges = nullptr;      // of vector `first`
   std::int64_t entry_ranges = 0;      // from entry to entry
-  const VectorNorm* norms = nullptr;  // likewise, where the rule scales by them
+  VectorNorm* norms = nullptr;        // likewise, where the rule scales by them
   std::int64_t first = 0;
   std::int64_t vectors = 0;
   std::int64_t padded_vectors = 0;
@@ -40,6 +42,7 @@ struct SplitTask {
   SplitRule rule{};              // its format lies below
   Format format{};
   std::int32_t largest_bound = 0;  // of rounded rests that the hardware's arithmetic gives (scaling.hpp)
+  NormDemand demand;  // of norms that are found: vectors that rule its proof out need no slices
   bool ranges_known = false;
   const DeviceFit* fit = nullptr;   // in the place of the rule's own
   std::int32_t vector_threads = 0;  // that a vector has to itself, where blocks hold whole ones
@@ -51,6 +54,7 @@ struct SplitTasks {
   SplitTask task[2];
   DeviceCondition condition;  // its choices: one an entry, or of all entries that are served by one
   std::int64_t served_entries = 1;
+  Alpha alpha;  // of splits before the choice
 };
 
 // Of the kernels that read tiles.
@@ -72,16 +76,15 @@ inline constexpr std::int64_t panel_group = 8;  // elements of a vector that a t
 // meet all banks.
 inline constexpr std::int64_t panel_gap = 4;
 
-template <class Source>
-inline constexpr std::int64_t panel_message_bytes = 4 * static_cast<std::int64_t>(sizeof(Source));
+// What a block says at once of its part of a vector: magnitudes, where norms are found with exponents, and sums of norms.
+constexpr std::int64_t panel_message_bytes(std::int64_t element_bytes) { return 4 * element_bytes; }
 
 // Bytes of a block's part of a panel, and of what all blocks of the cluster say of their parts' vectors.
-template <class Source>
-constexpr std::int64_t panel_part_bytes(std::int64_t vector_stride, std::int64_t blocks) {
-  constexpr auto size = static_cast<std::int64_t>(sizeof(Source));
-  constexpr std::int64_t width = panel_bytes / size;
-  return vector_stride / (blocks * panel_group) * (panel_group * width + panel_gap) * size +
-         width * blocks * panel_message_bytes<Source>;
+constexpr std::int64_t panel_part_bytes(std::int64_t element_bytes, std::int64_t vector_stride,
+                                        std::int64_t blocks) {
+  const std::int64_t width = panel_bytes / element_bytes;
+  return vector_stride / (blocks * panel_group) * (panel_group * width + panel_gap) * element_bytes +
+         width * blocks * panel_message_bytes(element_bytes);
 }
 
 }  // namespace kintsugi::core::cuda

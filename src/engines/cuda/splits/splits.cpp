@@ -91,6 +91,14 @@ const std::array<KernelOfKind, 9> kernels{{
     KINTSUGI_KERNELS_OF_KIND(f64, double, wide_residues),
 }};
 
+// Norms are of whole vectors, before the first of them is scaled: no tiles.
+const KernelOfKind norms_and_residues{
+    EntryType::f64,
+    ElementKind::residues_by_norms,
+    {"split_rows", "split_rows_double_residues_by_norms", awaits_others},
+    {"split_columns_sm90", "split_columns_double_residues_by_norms", awaits_others},
+    {"", ""}};
+
 // Small beside its products, and so by tiles alone.
 const KernelOfKind fitted_kernel{EntryType::f32,
                                  ElementKind::fitted,
@@ -137,10 +145,23 @@ ElementKind kind_of(const SplitRule& rule) {
   }
 }
 
+// What is the same for all splits of a call.
+struct SplitCall {
+  DeviceCondition condition{};
+  std::int64_t served_entries = 1;    // by each split
+  Alpha alpha{};                      // of splits before the choice
+  const NormDemand* norms = nullptr;  // of norms that are found, or none
+};
+
 // nullptr: no kernel has this kind of element.
-const KernelOfKind* find_kernel(const DeviceSplit& split) {
+const KernelOfKind* find_kernel(const DeviceSplit& split, const SplitCall& call) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(split.slices.data) % 16 == 0;
   const ElementKind kind = kind_of(*split.rule);
+  if (call.norms != nullptr) {
+    const bool fits =
+        aligned && kind == ElementKind::residues && split.side.matrix.type == EntryType::f64;
+    return fits ? &norms_and_residues : nullptr;
+  }
   if (split.fit != nullptr) {
     const bool fits = aligned && kind == ElementKind::fp16 && split.side.matrix.type == EntryType::f32;
     return fits ? &fitted_kernel : nullptr;
@@ -168,8 +189,7 @@ std::int64_t threads_of_vector(std::int64_t stride) {
 
 // Of a block of a cluster of so many.
 std::int64_t columns_bytes(const KernelOfKind& kernel, std::int64_t stride, std::int64_t cluster) {
-  return element_bytes(kernel) == 4 ? panel_part_bytes<float>(stride, cluster)
-                                    : panel_part_bytes<double>(stride, cluster);
+  return panel_part_bytes(element_bytes(kernel), stride, cluster);
 }
 
 // A split on its way through the operand.
@@ -242,7 +262,7 @@ WaySplit way_of(const KernelOfKind* kernel, const DeviceSplit& split) {
   return cluster > 0 ? WaySplit{&split, Way::columns, cluster} : WaySplit{&split, Way::tiles};
 }
 
-SplitTask task_of(const DeviceSplit& split, Way way, std::int64_t blocks) {
+SplitTask task_of(const DeviceSplit& split, Way way, std::int64_t blocks, const SplitCall& call) {
   const Slices& slices = split.slices;
   return {.matrix = split.side.matrix,
           .entry = split.side.entry,
@@ -260,6 +280,7 @@ SplitTask task_of(const DeviceSplit& split, Way way, std::int64_t blocks) {
           .rule = *split.rule,
           .format = *split.rule->format,
           .largest_bound = largest_fitting_bound(*split.rule, *split.rule->format),
+          .demand = call.norms == nullptr ? NormDemand{} : *call.norms,
           .ranges_known = split.ranges_known,
           .fit = split.fit,
           .vector_threads =
@@ -292,25 +313,20 @@ void launch_entries(const Queue& queue, const KernelName& kernel, const Extent& 
   }
 }
 
-// A condition, and how many entries each split serves.
-struct ServingCondition {
-  DeviceCondition condition;
-  std::int64_t served_entries = 1;
-};
-
 // In the order of their blocks; of equally many entries. All go the same way, or those by clusters come first.
 void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<const WaySplit> splits,
-                   const ServingCondition& condition) {
+                   const SplitCall& call) {
   std::int64_t threads = 0;
   for (const WaySplit& one : splits) threads = std::max(threads, one.least_threads(kernel));
   SplitTasks tasks;
-  tasks.condition = condition.condition;
-  tasks.served_entries = condition.served_entries;
+  tasks.condition = call.condition;
+  tasks.served_entries = call.served_entries;
+  tasks.alpha = call.alpha;
   std::int64_t blocks = 0;
   std::int64_t shared = 0;
   for (std::size_t i = 0; i < splits.size(); ++i) {
     const WaySplit& one = splits[i];
-    tasks.task[i] = task_of(*one.split, one.way, one.blocks(kernel, threads));
+    tasks.task[i] = task_of(*one.split, one.way, one.blocks(kernel, threads), call);
     blocks += tasks.task[i].blocks;
     if (kernel != nullptr) shared = std::max(shared, one.shared_bytes(*kernel, threads));
   }
@@ -319,10 +335,10 @@ void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<con
                  threads, shared, tasks);
 }
 
-void split_one(const Queue& queue, const DeviceSplit& split, const ServingCondition& condition) {
-  const KernelOfKind* kernel = find_kernel(split);
+void split_one(const Queue& queue, const DeviceSplit& split, const SplitCall& call) {
+  const KernelOfKind* kernel = find_kernel(split, call);
   const WaySplit one = way_of(kernel, split);
-  launch_splits(queue, kernel, {&one, 1}, condition);
+  launch_splits(queue, kernel, {&one, 1}, call);
 }
 
 // A launch costs about as much as splitting this many elements (2^18 FP32 numbers into two slices of fp16: 2 MiB).
@@ -336,11 +352,10 @@ bool is_small(const DeviceSplit& split) {
 }
 
 // Both operands in one launch: where one kernel does both, and else, if they are small, by tiles, as any operand can.
-bool split_together(const Queue& queue, std::span<const DeviceSplit> splits,
-                    const DeviceCondition& condition) {
+bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, const SplitCall& call) {
   if (splits[0].side.entries != splits[1].side.entries) return false;
-  const KernelOfKind* kernel = find_kernel(splits[0]);
-  if (kernel != find_kernel(splits[1])) kernel = nullptr;
+  const KernelOfKind* kernel = find_kernel(splits[0], call);
+  if (kernel != find_kernel(splits[1], call)) kernel = nullptr;
   std::array both{way_of(kernel, splits[0]), way_of(kernel, splits[1])};
   if (both[1].way == Way::columns) std::swap(both[0], both[1]);
   if (both[1].way == Way::columns)
@@ -348,10 +363,10 @@ bool split_together(const Queue& queue, std::span<const DeviceSplit> splits,
   const bool by_clusters = both[0].way == Way::columns && both[1].way == Way::rows;
   const bool by_one_kernel = kernel != nullptr && (both[0].way == both[1].way || by_clusters);
   if (!by_one_kernel) {
-    if (!is_small(splits[0]) || !is_small(splits[1])) return false;
+    if (call.norms != nullptr || !is_small(splits[0]) || !is_small(splits[1])) return false;
     both = {WaySplit{&splits[0], Way::tiles}, WaySplit{&splits[1], Way::tiles}};
   }
-  launch_splits(queue, kernel, both, {condition});
+  launch_splits(queue, kernel, both, call);
   return true;
 }
 
@@ -376,7 +391,7 @@ void split_entries(const Queue& queue, DeviceSplit split, const DeviceCondition&
   tasks.condition = condition;
   const WaySplit way{&split, Way::tiles};
   const std::int64_t first_vector = (side.matrix.right ? 2 : 1) * split.first;
-  tasks.task[0] = task_of(split, Way::tiles, way.blocks(nullptr, tile_threads));
+  tasks.task[0] = task_of(split, Way::tiles, way.blocks(nullptr, tile_threads), {condition});
   tasks.task[0].ranges = side.ranges + first_vector;
   tasks.task[0].norms = side.norms == nullptr ? nullptr : side.norms + first_vector;
   launch_entries(queue, of_entries[number], {tasks.task[0].blocks, side.entries}, tile_threads, 0, tasks);
@@ -418,6 +433,21 @@ void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const 
          queue, task);
 }
 
+bool finds_norms(const DeviceSplit& split) {
+  const NormDemand any;
+  const SplitCall call{.norms = &any};
+  const KernelOfKind* kernel = find_kernel(split, call);
+  return kernel != nullptr && split.rule->complex_basis.empty() && way_of(kernel, split).way != Way::tiles;
+}
+
+void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceScalars& scalars,
+                    const NormDemand& demand) {
+  const SplitCall call{.alpha = alpha_of(scalars, splits.front().side, splits.front().side),
+                       .norms = &demand};
+  if (splits.size() == 2 && split_together(queue, splits, call)) return;
+  for (const DeviceSplit& one : splits) split_one(queue, one, call);
+}
+
 bool splits_entries(const SplitRule& rule) {
   const ElementKind kind = kind_of(rule);
   return kind == ElementKind::residues || kind == ElementKind::wide_residues;
@@ -428,7 +458,7 @@ void split(const Queue& queue, std::span<const DeviceSplit> splits, const Device
     for (const DeviceSplit& one : splits) split_entries(queue, one, condition);
     return;
   }
-  if (splits.size() == 2 && split_together(queue, splits, condition)) return;
+  if (splits.size() == 2 && split_together(queue, splits, {condition})) return;
   std::int64_t entries = 1;
   for (const DeviceSplit& one : splits) entries = std::max(entries, one.side.entries);
   for (const DeviceSplit& one : splits)

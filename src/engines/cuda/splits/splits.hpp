@@ -13,6 +13,9 @@ void find_margins(const Queue& queue, const DeviceMargins& a, const DeviceMargin
                   const DeviceCondition& condition);
 void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
             const DeviceRungs& rungs, DeviceChoice* choice, DeviceReport* report);
+bool finds_norms(const DeviceSplit& split);
+void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceScalars& scalars,
+                    const NormDemand& demand);
 bool splits_entries(const SplitRule& rule);
 void split(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceCondition& condition);
 

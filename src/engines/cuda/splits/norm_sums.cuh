@@ -1,0 +1,82 @@
+// What ranges, typical exponents and norms of vectors are added up from, and how over lanes.
+#pragma once
+
+#include <bit>
+#include <limits>
+
+#include "arith/norm_proof.hpp"
+#include "engines/cuda/splits/operands.cuh"
+
+namespace kintsugi::core::cuda {
+
+// Magnitudes with the exponents' sum: a number of them, counted from the least one there is. (The former are a base, into
+// whose padding the number goes: messages are half as long.)
+template <class T>
+struct MagnitudesAndExponents : Magnitudes<T> {
+  using Bits = typename Magnitudes<T>::Bits;
+  static constexpr int digits = std::numeric_limits<T>::digits;
+
+  std::uint32_t elements = 0;
+  std::uint64_t exponents = 0;
+
+  template <int count>
+  __device__ void add(const T (&x)[count]) {
+    Magnitudes<T>::add(x);
+#pragma unroll
+    for (int i = 0; i < count; ++i) add_exponent(x[i]);
+  }
+  // Element i of `x` to sums[i], of vectors beside each other.
+  template <int count>
+  __device__ static void add_each(MagnitudesAndExponents (&sums)[count], const T (&x)[count]) {
+    Magnitudes<T> of[count];
+#pragma unroll
+    for (int i = 0; i < count; ++i) of[i] = sums[i];
+    Magnitudes<T>::add_each(of, x);
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      static_cast<Magnitudes<T>&>(sums[i]) = of[i];
+      sums[i].add_exponent(x[i]);
+    }
+  }
+  __device__ void add(const MagnitudesAndExponents& other) {
+    Magnitudes<T>::add(static_cast<const Magnitudes<T>&>(other));
+    elements += other.elements;
+    exponents += other.exponents;
+  }
+
+  __device__ std::int32_t typical() const {
+    constexpr int least = std::numeric_limits<T>::min_exponent - 2;  // subnormal numbers count as this
+    return elements == 0 ? 0 : static_cast<std::int32_t>(exponents / elements) + least;
+  }
+
+ private:
+  __device__ void add_exponent(T x) {
+    const Bits magnitude = std::bit_cast<Bits>(x) & Magnitudes<T>::without_sign;
+    const bool counts = magnitude - 1 < Magnitudes<T>::infinity - 1;  // neither zero nor special
+    exponents += counts ? magnitude >> (digits - 1) : 0;
+    elements += counts ? 1 : 0;
+  }
+};
+static_assert(sizeof(MagnitudesAndExponents<double>) == 32);
+
+// Of threads whose numbers differ in the bits of `lanes` alone.
+template <class T>
+__device__ void add_over_lanes(MagnitudesAndExponents<T>& sum, unsigned lanes) {
+  add_over_lanes(static_cast<Magnitudes<T>&>(sum), lanes);
+  for (unsigned lane = 1; lane < 32; lane <<= 1) {
+    if ((lanes & lane) == 0) continue;
+    sum.exponents += __shfl_xor_sync(~0U, sum.exponents, lane);
+    sum.elements += __shfl_xor_sync(~0U, sum.elements, lane);
+  }
+}
+__device__ inline void add_over_lanes(NormSums& sums, unsigned lanes) {
+  for (unsigned lane = 1; lane < 32; lane <<= 1) {
+    if ((lanes & lane) == 0) continue;
+    const NormSums other{__shfl_xor_sync(~0U, sums.squares, lane), __shfl_xor_sync(~0U, sums.magnitudes, lane),
+                         __shfl_xor_sync(~0U, sums.clipped, lane),
+                         __shfl_xor_sync(~0U, sums.clipped_squares, lane)};
+    sums.add(other);
+  }
+}
+
+}  // namespace kintsugi::core::cuda
