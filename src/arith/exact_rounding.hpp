@@ -2,9 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "arith/epilogue.hpp"
@@ -61,6 +63,45 @@ KINTSUGI_HOST_DEVICE T rounded(const ExactNumber<Limbs>& x, bool more = false) {
   const int position = std::max(x.magnitude.length() - 64, 0);
   return rounded<T>(x.magnitude.bits_from(position), x.exponent + position, x.negative,
                     more || x.magnitude.any_below(position));
+}
+
+// The same without a branch, where |exponent| is at most this: no result is a subnormal double, and no power of two that
+// scales the leading 64 bits.
+inline constexpr int most_ordinary_exponent = 958;
+
+// Leading bits, the last of them set if any below is, round like the integer while they are two more than the result's: a
+// double's where 64 of them are converted; a float's, which may be subnormal, at the end, from 32 that a double holds.
+template <class T, int Limbs>
+KINTSUGI_HOST_DEVICE T rounded_ordinary(const ExactNumber<Limbs>& x) {
+  const auto& limb = x.magnitude.limb;
+  std::uint64_t top = limb[0];  // the leading limb
+  std::uint64_t next = 0;       // the limb below it
+  std::uint64_t rest = 0;       // bits of all others
+  std::uint64_t below = 0;
+  int position = 0;
+  for (int l = 1; l < Limbs; ++l) {
+    const bool leads = limb[l] != 0;
+    top = leads ? limb[l] : top;
+    next = leads ? limb[l - 1] : next;
+    rest = leads ? below : rest;
+    position = leads ? 64 * l : position;
+    below |= limb[l - 1];
+  }
+  const int shift = leading_zeros(top | 1U);
+  std::uint64_t leading = top << shift | (next >> 1) >> (63 - shift);
+  rest |= next << shift;
+  if constexpr (sizeof(T) == 4) {
+    rest |= leading & 0xffffffffU;
+    leading >>= 32;
+    position += 32;
+  }
+  using Leading = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  const auto integer = static_cast<double>(static_cast<Leading>(leading | (rest != 0 ? 1U : 0U)));
+  // 2^1024 has the pattern of infinity, which what is so large becomes.
+  const int exponent = std::min(x.exponent + position - shift, 1024);
+  const double unit = std::bit_cast<double>((static_cast<std::uint64_t>(exponent + 1023) << 52) |
+                                            (static_cast<std::uint64_t>(x.negative) << 63));
+  return static_cast<T>(std::fma(integer, unit, 0.0));  // the sum makes -0 to +0
 }
 
 namespace exact_detail {

@@ -80,8 +80,7 @@ class CheckedResidues {
     for (int p = 0; p < parts; ++p) {
       RemainderSum<checked_limbs> sum[1];
       add_up_part<T, std::uint8_t>(source_, i, j, p, sum);
-      exact[p] = sum[0].number(table_of(source_, p));
-      exact[p].exponent = -(row_scale + column[p].scale);
+      exact[p] = sum[0].number(table_of(source_, p), -(row_scale + column[p].scale));
       deviations[p] = deviation(i, j, p);
       proved = proved && is_proved(i, j, p, deviations[p]);
     }
@@ -110,8 +109,7 @@ class CheckedResidues {
     unsigned open_rows = 0;
 #pragma unroll
     for (int r = 0; r < rows_each; ++r) {
-      Number exact = sums[r].number(table_of(source_, p));
-      exact.exponent = block.exponent(r, e, p);
+      const Number exact = sums[r].number(table_of(source_, p), block.exponent(r, e, p));
       const std::int64_t i = std::min(block.tile_row() + r, tile_.rows - 1);
       if (!shows_part(exact, i, j, p, result[r])) open_rows |= 1U << r;
     }
@@ -120,14 +118,14 @@ class CheckedResidues {
 
   // A result is rounded from the middle; where the ends of what AB may be round alike, so does the middle.
   __device__ bool shows_part(const Number& exact, std::int64_t i, std::int64_t j, int p, Real& result) const {
-    result = rounded<Real>(exact);
+    result = rounded_ordinary<Real>(exact);
     const double deviation = this->deviation(i, j, p);
     if (deviation == 0) return true;
     if (check_.magnitudes != nullptr && is_proved(i, j, p, deviation)) return true;
     if (check_.demand.coefficient > 0 && keeps(check_.demand, exact, deviation)) return true;
     const auto offset = check_detail::integer_above<checked_limbs>(deviation);
-    const Real below = rounded<Real>(check_detail::moved(exact, offset, true));
-    const Real above = rounded<Real>(check_detail::moved(exact, offset, false));
+    const Real below = rounded_ordinary<Real>(check_detail::moved(exact, offset, true));
+    const Real above = rounded_ordinary<Real>(check_detail::moved(exact, offset, false));
     return check_detail::same_bits(below, above);
   }
 

@@ -9,24 +9,42 @@
 
 namespace kintsugi::core::cuda {
 
+// Residues of `count` rows of two moduli, each as they lie in a word, by pairs of rows: two residues of a row each half.
+template <int count, class Word>
+__device__ void interleave(Word first, Word second, std::uint32_t (&rows)[divide_up(count, 2)]) {
+  if constexpr (count == 4) {
+    rows[0] = __byte_perm(first, second, 0x5140);
+    rows[1] = __byte_perm(first, second, 0x7362);
+  } else {
+    static_assert(count == 1);
+    rows[0] = first | std::uint32_t{second} << 8;
+  }
+}
+
+// Residues that are taken in one go.
+inline constexpr int residues_together = 16;
+
 // Adds up the residues of `count` rows, which lie in a word.
 template <class Word, int Limbs, int Most, int count>
 __device__ void add_up(const std::uint8_t* residues, std::int64_t group_stride,
                        const RemainderTable<Limbs, Most>& table, RemainderSum<Limbs> (&sums)[count]) {
-  constexpr int together = RemainderTable<Limbs, Most>::together;
   static_assert(sizeof(Word) == count);
 #pragma unroll 1
-  for (int first = 0; first < table.count; first += together) {
-    Word words[together];
+  for (int first = 0; first < table.count; first += residues_together) {
+    Word words[residues_together];
 #pragma unroll
-    for (int t = 0; t < together; ++t) {
+    for (int t = 0; t < residues_together; ++t) {
       words[t] = first + t < table.count ? *reinterpret_cast<const Word*>(residues) : Word{0};
       residues += group_stride;
     }
 #pragma unroll
-    for (int t = 0; t < together; ++t) {
+    for (int t = 0; t < residues_together; t += 2) {
+      if (first + t >= table.count) break;
+      const RemainderPair<Limbs>& pair = table.of[(first + t) / 2];
+      std::uint32_t rows[divide_up(count, 2)];
+      interleave<count>(words[t], words[t + 1], rows);
 #pragma unroll
-      for (int r = 0; r < count; ++r) sums[r].add(table.of[first + t], words[t] >> 8 * r & 0xffU);
+      for (int r = 0; r < count; ++r) sums[r].add(pair, pair.multiple(rows[r / 2], r % 2));
     }
   }
 }
@@ -95,8 +113,7 @@ class Residues {
     for (int p = 0; p < parts; ++p) {
       RemainderSum<Limbs> sum[1];
       add_up_part<T, std::uint8_t>(source_, i, j, p, sum);
-      exact[p] = sum[0].number(table_of(source_, p));
-      exact[p].exponent = -(row_scale + column[p].scale);
+      exact[p] = sum[0].number(table_of(source_, p), -(row_scale + column[p].scale));
     }
     put_general_entry(exact, scalars.alpha, scalars.beta, entry);
   }
@@ -108,9 +125,7 @@ class Residues {
     add_up_part<T, std::uint32_t>(source_, block.tile_row(), block.tile_column(e), p, sums);
 #pragma unroll
     for (int r = 0; r < rows_each; ++r) {
-      ExactNumber<Limbs> exact = sums[r].number(table_of(source_, p));
-      exact.exponent = block.exponent(r, e, p);
-      result[r] = rounded<RealOf<T>>(exact);
+      result[r] = rounded_ordinary<RealOf<T>>(sums[r].number(table_of(source_, p), block.exponent(r, e, p)));
     }
   }
 

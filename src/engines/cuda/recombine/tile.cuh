@@ -105,13 +105,13 @@ class Block {
   }
 
   // All threads together: whether all vectors are finite and have scales that are powers of two in double, products of
-  // two included; exponent() is then known.
+  // two included; exponent() is then known, and that of an ordinary number.
   __device__ bool is_ordinary(const DeviceTile& tile) const {
     static_assert(block_rows + parts * columns <= block_threads);
     const auto thread = static_cast<int>(threadIdx.x);
     bool ordinary = true;
     if (thread < block_rows + parts * columns) {
-      constexpr int largest = 499;
+      constexpr int largest = most_ordinary_exponent / 2;
       const VectorRange& range = range_of(tile, thread);
       const int scale = range.scale;
       scales()[thread] = scale;
