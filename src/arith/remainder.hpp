@@ -49,7 +49,10 @@ template <int Limbs, int Most = moduli_in_limbs(Limbs)>
 struct RemainderTable {
   static constexpr int words = 2 * Limbs;
 
-  std::array<RemainderPair<Limbs>, (Most + 1) / 2> of{};
+  // Residues that kernels take without a look at the count: zeros follow the last one.
+  static constexpr int step = 4;
+
+  std::array<RemainderPair<Limbs>, (Most + step - 1) / step * step / 2> of{};
   std::array<std::uint32_t, words> minus_product{};  // -M in two's complement
   int count = 0;                                     // of residues
 };
@@ -176,7 +179,8 @@ class RemainderSum {
   KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> number(const RemainderTable<Limbs, Most>& table,
                                                            int exponent) const {
     static_assert((Most + 1) / 2 <= most_pairs);
-    const auto multiple = static_cast<std::uint32_t>(quotient_ >> 32);
+    const std::uint32_t multiple =
+        static_cast<std::uint32_t>(quotient_ >> 32) + (static_cast<std::uint32_t>(quotient_) >> 31);
     WideInteger<Limbs> sum;
     std::uint64_t carry = 0;
     for (int w = 0; w < words - 1; ++w) {
@@ -199,7 +203,7 @@ class RemainderSum {
 
   std::array<std::uint64_t, words - 1> word_{};
   std::uint32_t top_ = 0;
-  std::uint64_t quotient_ = std::uint64_t{1} << 31;  // a half more: rounded down, it is to nearest
+  std::uint64_t quotient_ = 0;
 };
 
 // An int32 sum modulo a number below 2^16, in 0 ... modulus - 1. reciprocal: 2^32 / modulus rounded down, so that the

@@ -137,8 +137,12 @@ void check_ordinary(std::mt19937_64& random) {
     x.magnitude = WideInteger<Limbs>::shifted(drawn.magnitude, length - drawn.magnitude.length());
     if (random() % 3 == 0) x.magnitude.limb[0] |= 1;
     x.negative = drawn.negative;
-    const int edges[] = {limits::min_exponent - limits::digits, limits::min_exponent, limits::max_exponent,
-                         0, -most_ordinary_exponent, most_ordinary_exponent};
+    const int edges[] = {limits::min_exponent - limits::digits,
+                         limits::min_exponent,
+                         limits::max_exponent,
+                         0,
+                         -most_ordinary_exponent,
+                         most_ordinary_exponent};
     const int edge = edges[draw % 6] + static_cast<int>(random() % 60) - 30;
     x.exponent = std::clamp(draw % 3 == 0 ? edge : edge - x.magnitude.length(), -most_ordinary_exponent,
                             most_ordinary_exponent);
