@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -26,10 +27,13 @@ struct ExactNumber {
 // Sign and magnitude of a sum in two's complement.
 template <int Limbs>
 KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> signed_number(const WideInteger<Limbs>& sum, int exponent) {
-  ExactNumber<Limbs> number{sum, exponent, (sum.limb[Limbs - 1] >> 63) != 0};
-  if (number.negative) {
-    number.magnitude = {};
-    number.magnitude.subtract(sum);
+  ExactNumber<Limbs> number{{}, exponent, (sum.limb[Limbs - 1] >> 63) != 0};
+  const std::uint64_t flips = 0 - std::uint64_t{number.negative};
+  std::uint64_t carry = flips & 1U;
+  for (int l = 0; l < Limbs; ++l) {
+    const auto limb = static_cast<typename WideInteger<Limbs>::Double>(sum.limb[l] ^ flips) + carry;
+    number.magnitude.limb[l] = static_cast<std::uint64_t>(limb);
+    carry = static_cast<std::uint64_t>(limb >> 64);
   }
   return number;
 }
@@ -61,6 +65,59 @@ KINTSUGI_HOST_DEVICE T rounded(const ExactNumber<Limbs>& x, bool more = false) {
   const int position = std::max(x.magnitude.length() - 64, 0);
   return rounded<T>(x.magnitude.bits_from(position), x.exponent + position, x.negative,
                     more || x.magnitude.any_below(position));
+}
+
+// The same without a branch, where |exponent| is at most this: no result is a subnormal double, and no power of two that
+// scales the leading 64 bits.
+inline constexpr int most_ordinary_exponent = 958;
+
+// Leading bits, the last of them set if any below is, round like the integer while they are two more than the result's: a
+// double's where 64 of them are converted; a float's, which may be subnormal, at the end, from 32 that a double holds.
+template <class T, int Limbs>
+KINTSUGI_HOST_DEVICE T rounded_ordinary(const ExactNumber<Limbs>& x) {
+  const auto high = [](std::uint64_t limb) { return static_cast<std::uint32_t>(limb >> 32); };
+  const auto low = [](std::uint64_t limb) { return static_cast<std::uint32_t>(limb); };
+  const auto both = [](std::uint32_t upper, std::uint32_t lower) {
+    return std::uint64_t{upper} << 32 | lower;
+  };
+  const auto& limb = x.magnitude.limb;
+  std::uint64_t first = limb[0];  // the leading limb and the one below it
+  std::uint64_t second = 0;
+  std::uint32_t rest = 0;  // bits of the others
+  std::uint32_t below = 0;
+  int exponent = x.exponent;  // of the first limb's last bit
+  for (int l = 1; l < Limbs; ++l) {
+    const bool leads = limb[l] != 0;
+    first = leads ? limb[l] : first;
+    second = leads ? limb[l - 1] : second;
+    rest = leads ? below : rest;
+    exponent = leads ? x.exponent + 64 * l : exponent;
+    below |= high(limb[l - 1]) | low(limb[l - 1]);
+  }
+  // The same by words.
+  const bool leads = high(first) != 0;
+  const std::uint32_t words[3]{leads ? high(first) : low(first), leads ? low(first) : high(second),
+                               leads ? high(second) : low(second)};
+  rest |= leads ? low(second) : 0;
+  exponent -= leads ? 0 : 32;
+  // And by bits.
+  const int shift = leading_zeros(words[0]);
+  const std::uint32_t upper = high(both(words[0], words[1]) << shift);
+  const std::uint64_t lower = both(words[1], words[2]) << shift;
+  exponent -= shift;
+  rest |= low(lower);
+  double integer;
+  if constexpr (sizeof(T) == 4) {
+    rest |= high(lower);
+    exponent += 32;
+    integer = static_cast<double>(upper | (rest != 0 ? 1U : 0U));
+  } else {
+    integer = static_cast<double>(both(upper, high(lower) | (rest != 0 ? 1U : 0U)));
+  }
+  // 2^1024 has the pattern of infinity, which what is so large becomes.
+  const std::uint32_t unit = static_cast<std::uint32_t>(std::min(exponent, 1024) + 1023) << 20;
+  const std::uint32_t sign = std::uint32_t{x.negative} << 31;
+  return static_cast<T>(std::fma(integer, std::bit_cast<double>(both(unit | sign, 0)), 0.0));  // -0 + 0 = 0
 }
 
 namespace exact_detail {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "arith/complex_residue.hpp"
 #include "arith/exact_rounding.hpp"
@@ -23,34 +25,52 @@ constexpr int moduli_in_limbs(int limbs) {
   return count;
 }
 
-// What a residue counts for in the sum: of a modulus' own, what is 1 modulo it and 0 modulo the others.
+// Residues of one modulus or of two, and what they count for: coefficient r + coefficient' r' times M divided by their
+// moduli, M being the product of all.
 template <int Limbs>
-struct RemainderFactor {
-  std::uint32_t quotient;                       // of the factor by M, in units of 2^-32
-  std::array<std::uint32_t, 2 * Limbs> factor;  // 0 ... M - 1
+struct RemainderPair {
+  std::uint32_t coefficients;                   // in 16 bits each, the first residue's below
+  std::uint32_t quotient;                       // of the factor by M, in units of 2^-32, to nearest
+  std::array<std::uint32_t, 2 * Limbs> factor;  // M / m or M / (m m')
+
+  // Of the residues in the lower (0) or upper (1) half of a word.
+  KINTSUGI_HOST_DEVICE std::uint32_t multiple(std::uint32_t residues, int half) const {
+#ifdef __CUDA_ARCH__
+    return half == 0 ? __dp2a_lo(coefficients, residues, 0U) : __dp2a_hi(coefficients, residues, 0U);
+#else
+    const std::uint32_t two = residues >> 16 * half;
+    return (coefficients & 0xffffU) * (two & 0xffU) + (coefficients >> 16) * (two >> 8 & 0xffU);
+#endif
+  }
 };
 
-// The constants of up to `Most` residues; M is the product of their moduli.
+// The constants of up to `Most` residues.
 template <int Limbs, int Most = moduli_in_limbs(Limbs)>
 struct RemainderTable {
   static constexpr int words = 2 * Limbs;
 
-  // Residues that a kernel takes in one go: zeros follow the last one.
-  static constexpr int together = 8;
+  // Residues that kernels take without a look at the count: zeros follow the last one.
+  static constexpr int step = 4;
 
-  std::array<RemainderFactor<Limbs>, (Most + together - 1) / together * together> of{};
-  std::array<std::uint32_t, words> product{};
-  int count = 0;
+  std::array<RemainderPair<Limbs>, (Most + step - 1) / step * step / 2> of{};
+  std::array<std::uint32_t, words> minus_product{};  // -M in two's complement
+  int count = 0;                                     // of residues
+};
+
+// A residue of the modulus with a number, that counts for `weight` residues.
+struct WeightedResidue {
+  int modulus = 0;
+  std::uint32_t weight = 0;
 };
 
 namespace residue_detail {
 
-// Product of all moduli without number `left_out`.
+// Product of all moduli without two of them, which may be the same.
 template <int Limbs>
-constexpr WideInteger<Limbs> product_of_moduli(const ResidueSystem& system, int left_out) {
+constexpr WideInteger<Limbs> product_of_moduli(const ResidueSystem& system, int left_out, int also) {
   WideInteger<Limbs> product{{1}};
   for (int t = 0; t < system.count(); ++t) {
-    if (t == left_out) continue;
+    if (t == left_out || t == also) continue;
     WideInteger<Limbs> next;
     next.add_multiple(product, static_cast<std::uint64_t>(system.modulus(t)));
     product = next;
@@ -74,38 +94,50 @@ constexpr std::array<std::uint32_t, 2 * Limbs> words_of(const WideInteger<Limbs>
   return words;
 }
 
+// M / m by (weight / (M / m) modulo m) is what is `weight` modulo m and 0 modulo the others; M / (m m') is a divisor.
+template <int Limbs>
+constexpr RemainderPair<Limbs> remainder_pair(const ResidueSystem& system, const WeightedResidue& x,
+                                              const WeightedResidue& y) {
+  const auto coefficient = [&](const WeightedResidue& residue, std::uint32_t other) {
+    const auto inverse = static_cast<std::uint32_t>(inverse_of_part(system, residue.modulus));
+    return residue.weight * inverse % static_cast<std::uint32_t>(system.modulus(residue.modulus)) * other;
+  };
+  const auto first = static_cast<std::uint32_t>(system.modulus(x.modulus));
+  const auto second = static_cast<std::uint32_t>(system.modulus(y.modulus));
+  const bool same = x.modulus == y.modulus;
+  const std::uint64_t divisor = same ? first : first * second;
+  return {coefficient(x, same ? 1 : second) | coefficient(y, same ? 1 : first) << 16,
+          static_cast<std::uint32_t>(((std::uint64_t{1} << 32) + divisor / 2) / divisor),
+          words_of(product_of_moduli<Limbs>(system, x.modulus, y.modulus))};
+}
+
 }  // namespace residue_detail
 
-// One modulus: the product of the others, and what makes it 1.
-template <int Limbs>
-struct OtherModuli {
-  WideInteger<Limbs> product;
-  std::uint64_t inverse;
-  std::uint64_t modulus;
-
-  constexpr OtherModuli(const ResidueSystem& system, int t)
-      : product(residue_detail::product_of_moduli<Limbs>(system, t)),
-        inverse(static_cast<std::uint64_t>(residue_detail::inverse_of_part(system, t))),
-        modulus(static_cast<std::uint64_t>(system.modulus(t))) {}
-
-  // Of a residue that counts for `weight` residues.
-  constexpr RemainderFactor<Limbs> factor(std::uint32_t weight) const {
-    const std::uint64_t multiple = weight * inverse % modulus;
-    WideInteger<Limbs> whole;
-    whole.add_multiple(product, multiple);
-    return {static_cast<std::uint32_t>((multiple << 32) / modulus), residue_detail::words_of(whole)};
+// Of residues in their order, which the kernels take in pairs.
+template <int Limbs, int Most>
+constexpr RemainderTable<Limbs, Most> remainder_table(const ResidueSystem& system,
+                                                      std::span<const WeightedResidue> residues) {
+  using namespace residue_detail;
+  RemainderTable<Limbs, Most> table;
+  table.count = static_cast<int>(residues.size());
+  WideInteger<Limbs> minus_product;
+  minus_product.subtract(product_of_moduli<Limbs>(system, -1, -1));
+  table.minus_product = words_of(minus_product);
+  for (std::size_t t = 0; t < residues.size(); t += 2) {
+    const WeightedResidue none{residues[t].modulus, 0};
+    table.of[t / 2] =
+        remainder_pair<Limbs>(system, residues[t], t + 1 < residues.size() ? residues[t + 1] : none);
   }
-};
+  return table;
+}
 
 // Of the first `count` real moduli.
 template <int Limbs>
 constexpr RemainderTable<Limbs> remainder_table(int count) {
-  const ResidueSystem system{count};
-  RemainderTable<Limbs> table;
-  table.count = count;
-  table.product = residue_detail::words_of(residue_detail::product_of_moduli<Limbs>(system, -1));
-  for (int t = 0; t < count; ++t) table.of[t] = OtherModuli<Limbs>(system, t).factor(1 % moduli[t]);
-  return table;
+  std::array<WeightedResidue, most_moduli> residues;
+  for (int t = 0; t < count; ++t) residues[t] = {t, 1};
+  return remainder_table<Limbs, moduli_in_limbs(Limbs)>(ResidueSystem{count},
+                                                        std::span(residues).first(count));
 }
 
 // Slices of a complex operand whose moduli's product three limbs hold: at most so many.
@@ -115,21 +147,19 @@ constexpr int remainder_limbs(const ComplexBasis& basis) { return (residue_bits(
 // Of an entry's parts 0 and 1, from the sums of all slices of the basis.
 template <int Limbs>
 constexpr std::array<RemainderTable<Limbs, most_entry_slices>, 2> part_tables(const ComplexBasis& basis) {
-  const ResidueSystem system{0, basis};
-  std::array<RemainderTable<Limbs, most_entry_slices>, 2> tables;
-  for (auto& table : tables) {
-    table.count = basis.slices();
-    table.product = residue_detail::words_of(residue_detail::product_of_moduli<Limbs>(system, -1));
-  }
+  std::array<std::array<WeightedResidue, most_entry_slices>, 2> residues;
   for (int t = 0; t < basis.count(); ++t) {
-    const OtherModuli<Limbs> others(system, t);
     for (std::int64_t part = 0; part < 2; ++part) {
       const auto weights = basis.part_weights(part, t);
       for (int s = 0; s < (basis.has_root(t) ? 2 : 3); ++s)
-        tables[part].of[basis.first_slice(t) + s] = others.factor(weights[s]);
+        residues[part][basis.first_slice(t) + s] = {t, weights[s]};
     }
   }
-  return tables;
+  const auto table = [&](int part) {
+    return remainder_table<Limbs, most_entry_slices>(ResidueSystem{0, basis},
+                                                     std::span(residues[part]).first(basis.slices()));
+  };
+  return {table(0), table(1)};
 }
 
 // The integer of magnitude below M / 4 with given residues.
@@ -138,35 +168,41 @@ class RemainderSum {
  public:
   static constexpr int words = 2 * Limbs;
 
-  KINTSUGI_HOST_DEVICE constexpr void add(const RemainderFactor<Limbs>& of, std::uint32_t residue) {
-    quotient_ += std::uint64_t{residue} * of.quotient;
-    for (int w = 0; w < words; ++w) word_[w] += std::uint64_t{residue} * of.factor[w];
+  KINTSUGI_HOST_DEVICE constexpr void add(const RemainderPair<Limbs>& of, std::uint32_t multiple) {
+    quotient_ += std::uint64_t{multiple} * of.quotient;
+    for (int w = 0; w < words - 1; ++w) word_[w] += std::uint64_t{multiple} * of.factor[w];
+    top_ += multiple * of.factor[words - 1];
   }
 
-  // Words were not carried: up to 64 products of 8 and 32 bits. The quotient of the sum by M is within a quarter, and
-  // 64 * 2^-24 of the quotients' errors, of the multiple that is taken away.
+  // Words were not carried; the top one needs no more than its own bits, as the number fits.
   template <int Most>
-  KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> number(const RemainderTable<Limbs, Most>& table) const {
-    const std::uint64_t multiple = (quotient_ + (std::uint64_t{1} << 31)) >> 32;
-    ExactNumber<Limbs> result;
-    std::int64_t carry = 0;
-    for (int w = 0; w < words; ++w) {
-      carry += static_cast<std::int64_t>(word_[w] - multiple * table.product[w]);
-      result.magnitude.limb[w / 2] |= static_cast<std::uint64_t>(static_cast<std::uint32_t>(carry))
-                                      << (w % 2 * 32);
+  KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> number(const RemainderTable<Limbs, Most>& table,
+                                                           int exponent) const {
+    static_assert((Most + 1) / 2 <= most_pairs);
+    const std::uint32_t multiple =
+        static_cast<std::uint32_t>(quotient_ >> 32) + (static_cast<std::uint32_t>(quotient_) >> 31);
+    WideInteger<Limbs> sum;
+    std::uint64_t carry = 0;
+    for (int w = 0; w < words - 1; ++w) {
+      carry += word_[w] + std::uint64_t{multiple} * table.minus_product[w];
+      sum.limb[w / 2] |= static_cast<std::uint64_t>(static_cast<std::uint32_t>(carry)) << (w % 2 * 32);
       carry >>= 32;
     }
-    result.negative = carry < 0;
-    if (result.negative) {
-      WideInteger<Limbs> magnitude;
-      magnitude.subtract(result.magnitude);
-      result.magnitude = magnitude;
-    }
-    return result;
+    const std::uint32_t top =
+        top_ + multiple * table.minus_product[words - 1] + static_cast<std::uint32_t>(carry);
+    sum.limb[Limbs - 1] |= static_cast<std::uint64_t>(top) << 32;
+    return signed_number(sum, exponent);
   }
 
  private:
-  std::array<std::uint64_t, words> word_{};
+  // A pair's multiple is below 510 m m': below 2^25, and that of M below 510. So many pairs' products with words stay
+  // below 2^63, and the quotient, each pair's with an error of half a unit, is less than a quarter off.
+  static constexpr std::uint64_t most_pairs = 32;
+  static constexpr std::uint64_t most_multiple = std::uint64_t{510} * 256 * 255;
+  static_assert(most_multiple < 1 << 25 && most_pairs * most_multiple / 2 < 1 << 30);
+
+  std::array<std::uint64_t, words - 1> word_{};
+  std::uint32_t top_ = 0;
   std::uint64_t quotient_ = 0;
 };
 

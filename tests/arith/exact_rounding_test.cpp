@@ -118,6 +118,60 @@ TYPED_TEST(ExactRounding, IsTheNearestNumber) {
   EXPECT_FALSE(std::signbit(rounded<T>(ExactNumber<6>{{}, 5, true})));
 }
 
+template <class T, int Limbs>
+void expect_ordinary(const ExactNumber<Limbs>& x) {
+  const T expected = rounded<T>(x);
+  const T result = rounded_ordinary<T>(x);
+  ASSERT_EQ(result, expected) << "exponent " << x.exponent << ", length " << x.magnitude.length();
+  ASSERT_EQ(std::signbit(result), std::signbit(expected));
+}
+
+// Where the leading bits lie in one limb or in two, and where the result overflows or, as a float, is subnormal.
+template <class T, int Limbs>
+void check_ordinary(std::mt19937_64& random) {
+  using limits = std::numeric_limits<T>;
+  for (int draw = 0; draw < 60000; ++draw) {
+    ExactNumber<Limbs> x;
+    const ExactNumber<6> drawn = draw_number(random, 0);
+    const int length = std::min(drawn.magnitude.length(), 1 + static_cast<int>(random() % (64 * Limbs)));
+    x.magnitude = WideInteger<Limbs>::shifted(drawn.magnitude, length - drawn.magnitude.length());
+    if (random() % 3 == 0) x.magnitude.limb[0] |= 1;
+    x.negative = drawn.negative;
+    const int edges[] = {limits::min_exponent - limits::digits,
+                         limits::min_exponent,
+                         limits::max_exponent,
+                         0,
+                         -most_ordinary_exponent,
+                         most_ordinary_exponent};
+    const int edge = edges[draw % 6] + static_cast<int>(random() % 60) - 30;
+    x.exponent = std::clamp(draw % 3 == 0 ? edge : edge - x.magnitude.length(), -most_ordinary_exponent,
+                            most_ordinary_exponent);
+    ASSERT_NO_FATAL_FAILURE((expect_ordinary<T, Limbs>(x))) << Limbs << " limbs, draw " << draw;
+  }
+  for (const int exponent : {-most_ordinary_exponent, 0, most_ordinary_exponent}) {
+    for (const bool negative : {false, true}) {
+      ExactNumber<Limbs> x{{}, exponent, negative};
+      expect_ordinary<T, Limbs>(x);
+      for (int bit = 0; bit < 64 * Limbs; ++bit) {
+        x.magnitude = WideInteger<Limbs>::shifted(WideInteger<1>{{1}}, bit);
+        expect_ordinary<T, Limbs>(x);
+        x.magnitude.subtract({{1}});
+        expect_ordinary<T, Limbs>(x);
+      }
+      x.magnitude.limb.fill(~std::uint64_t{0});
+      expect_ordinary<T, Limbs>(x);
+    }
+  }
+}
+
+TYPED_TEST(ExactRounding, OfOrdinaryNumbersIsTheSame) {
+  std::mt19937_64 random(7);
+  check_ordinary<TypeParam, 1>(random);
+  check_ordinary<TypeParam, 2>(random);
+  check_ordinary<TypeParam, 3>(random);
+  check_ordinary<TypeParam, 6>(random);
+}
+
 TYPED_TEST(ExactRounding, OfAlphaTimesSumPlusBetaTimesOldEntry) {
   using T = TypeParam;
   std::mt19937_64 random(4);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <vector>
 
 namespace kintsugi::core {
 namespace {
@@ -17,25 +18,70 @@ std::uint32_t residue_of(const ExactNumber<Limbs>& x, int modulus) {
   return static_cast<std::uint32_t>(x.negative && rest != 0 ? static_cast<unsigned>(modulus) - rest : rest);
 }
 
+// The integer that residues stand for, in pairs as kernels take them.
+template <int Limbs, int Most>
+ExactNumber<Limbs> number_of(const RemainderTable<Limbs, Most>& table,
+                             const std::vector<std::uint32_t>& residues) {
+  RemainderSum<Limbs> sum;
+  for (std::size_t t = 0; t < residues.size(); t += 2) {
+    const std::uint32_t second = t + 1 < residues.size() ? residues[t + 1] : 0;
+    const RemainderPair<Limbs>& pair = table.of[t / 2];
+    const std::uint32_t multiple = pair.multiple(residues[t] | second << 8, 0);
+    EXPECT_EQ(pair.multiple(residues[t] << 16 | second << 24, 1), multiple);
+    sum.add(pair, multiple);
+  }
+  return sum.number(table, -7);
+}
+
+template <int Limbs>
+void expect_number(const ExactNumber<Limbs>& found, const ExactNumber<Limbs>& number) {
+  ASSERT_EQ(found.magnitude.limb, number.magnitude.limb);
+  ASSERT_EQ(found.negative, number.negative);
+  ASSERT_EQ(found.exponent, -7);
+}
+
+// The largest integer below a quarter of the product of moduli.
+template <int Limbs>
+WideInteger<Limbs> largest_integer(const ResidueSystem& system) {
+  WideInteger<Limbs> largest{{1}};
+  for (int t = 0; t < system.count(); ++t) {
+    WideInteger<Limbs> next;
+    next.add_multiple(largest, static_cast<std::uint64_t>(system.modulus(t)));
+    largest = next;
+  }
+  largest.subtract({{1}});
+  return WideInteger<Limbs>::shifted(largest, -2);
+}
+
+// Random, of few bits, close to the largest one, close to zero.
+template <int Limbs>
+ExactNumber<Limbs> draw_number(std::mt19937_64& random, const ResidueSystem& system, int bits, int draw) {
+  ExactNumber<Limbs> number{largest_integer<Limbs>(system)};
+  if (draw % 4 != 0) {
+    for (auto& limb : number.magnitude.limb) limb = draw % 4 == 1 ? ~std::uint64_t{0} : random();
+    const int drop = 64 * Limbs - bits + static_cast<int>(draw % 5 == 0 ? random() % 60 : 0);
+    number.magnitude = WideInteger<Limbs>::shifted(number.magnitude, -drop);
+  } else if (draw % 8 == 0) {
+    number.magnitude.subtract({{draw == 0 ? 0 : random() % 8}});
+  } else {
+    number.magnitude = {{random() % 8}};
+  }
+  number.negative = random() % 2 == 0 && number.magnitude.length() != 0;
+  return number;
+}
+
 // Integers up to a quarter of the product are found again from their residues.
 template <int Limbs>
 void check_numbers() {
   std::mt19937_64 random(Limbs);
   for (int count = 1; count <= moduli_in_limbs(Limbs); ++count) {
     const RemainderTable<Limbs> table = remainder_table<Limbs>(count);
-    for (int draw = 0; draw < 200; ++draw) {
-      ExactNumber<Limbs> number;
-      WideInteger<Limbs> limit = WideInteger<Limbs>::shifted(WideInteger<1>{{1}}, residue_bits(count));
-      for (auto& limb : number.magnitude.limb) limb = draw % 4 == 0 ? ~std::uint64_t{0} : random();
-      const int drop = 64 * Limbs - residue_bits(count) + static_cast<int>(draw % 5 == 0 ? random() % 60 : 0);
-      number.magnitude = WideInteger<Limbs>::shifted(number.magnitude, -drop);
-      if (draw == 1) number.magnitude = limit;
-      number.negative = draw % 2 == 0 && number.magnitude.length() != 0;
-      RemainderSum<Limbs> sum;
-      for (int t = 0; t < count; ++t) sum.add(table.of[t], residue_of(number, moduli[t]));
-      const ExactNumber<Limbs> found = sum.number(table);
-      ASSERT_EQ(found.magnitude.limb, number.magnitude.limb) << count << " moduli, draw " << draw;
-      ASSERT_EQ(found.negative, number.negative) << count << " moduli, draw " << draw;
+    for (int draw = 0; draw < 400; ++draw) {
+      const auto number = draw_number<Limbs>(random, ResidueSystem{count}, residue_bits(count), draw);
+      std::vector<std::uint32_t> residues;
+      for (int t = 0; t < count; ++t) residues.push_back(residue_of(number, moduli[t]));
+      ASSERT_NO_FATAL_FAILURE(expect_number(number_of(table, residues), number))
+          << count << " moduli, draw " << draw;
     }
   }
 }
@@ -55,32 +101,25 @@ void check_parts(const ComplexBasis& basis) {
   std::mt19937_64 random(basis.slices());
   const auto tables = part_tables<Limbs>(basis);
   ASSERT_LE(basis.slices(), most_entry_slices);
-  for (int draw = 0; draw < 100; ++draw) {
-    ExactNumber<Limbs> parts[2];
-    for (auto& part : parts) {
-      for (auto& limb : part.magnitude.limb) limb = random();
-      part.magnitude = WideInteger<Limbs>::shifted(
-          part.magnitude, residue_bits(basis) - 64 * Limbs - static_cast<int>(draw % 3));
-      part.negative = random() % 2 == 0;
-    }
-    RemainderSum<Limbs> sums[2];
+  for (int draw = 0; draw < 200; ++draw) {
+    const ExactNumber<Limbs> parts[2]{
+        draw_number<Limbs>(random, ResidueSystem{0, basis}, residue_bits(basis), draw),
+        draw_number<Limbs>(random, ResidueSystem{0, basis}, residue_bits(basis), draw / 4 + draw % 4)};
+    std::vector<std::uint32_t> residues;
     for (int t = 0; t < basis.count(); ++t) {
       const auto m = static_cast<unsigned>(basis.modulus(t));
       const auto root = static_cast<unsigned>(basis.root(t));
       const std::uint32_t re = residue_of(parts[0], basis.modulus(t));
       const std::uint32_t im = residue_of(parts[1], basis.modulus(t));
-      const std::uint32_t stands[3]{basis.has_root(t) ? (re + root * im) % m : re,
-                                    basis.has_root(t) ? (re + (m - root) * im) % m : im, (re + im) % m};
-      // Of a product without a root: the sums of re re', im im' and (re + im)(re' + im') with re' = 1 and im' = 0.
-      const std::uint32_t products[3]{stands[0], basis.has_root(t) ? stands[1] : 0, stands[2]};
-      for (int s = 0; s < (basis.has_root(t) ? 2 : 3); ++s) {
-        for (int p = 0; p < 2; ++p) sums[p].add(tables[p].of[basis.first_slice(t) + s], products[s]);
+      if (basis.has_root(t)) {
+        residues.insert(residues.end(), {(re + root * im) % m, (re + (m - root) * im) % m});
+      } else {  // the sums of re re', im im' and (re + im)(re' + im') with re' = 1 and im' = 0
+        residues.insert(residues.end(), {re, 0, (re + im) % m});
       }
     }
     for (int p = 0; p < 2; ++p) {
-      const ExactNumber<Limbs> found = sums[p].number(tables[p]);
-      ASSERT_EQ(found.magnitude.limb, parts[p].magnitude.limb) << basis.slices() << " slices, part " << p;
-      ASSERT_EQ(found.negative, parts[p].negative);
+      ASSERT_NO_FATAL_FAILURE(expect_number(number_of(tables[p], residues), parts[p]))
+          << basis.slices() << " slices, part " << p << ", draw " << draw;
     }
   }
 }

@@ -48,19 +48,17 @@ class CheckedResidues {
 
   // Parts are results of their own. With beta = 0 an entry that is left open may be written to.
   __device__ void put_block(const Block<T>& block, const Scalars<T>&) const {
-#pragma unroll 1
-    for (int e = 0; e < Block<T>::columns_each; ++e) {
-      if (!block.has(e)) continue;
+    for_each_column(block, source_, [&](int e, const std::uint8_t* residues) {
       Together<T> entries;
       unsigned open_rows = 0;
       if constexpr (is_complex<T>) {
         Real part[parts][rows_each];
 #pragma unroll
-        for (int p = 0; p < parts; ++p) open_rows |= round_parts(block, e, p, part[p]);
+        for (int p = 0; p < parts; ++p) open_rows |= round_parts(block, residues, e, p, part[p]);
 #pragma unroll
         for (int r = 0; r < rows_each; ++r) entries.of[r] = {part[0][r], part[1][r]};
       } else {
-        open_rows = round_parts(block, e, 0, entries.of);
+        open_rows = round_parts(block, residues, e, 0, entries.of);
       }
       block.write(e, entries);
 #pragma unroll 1
@@ -68,7 +66,7 @@ class CheckedResidues {
         const std::int64_t i = block.tile_row() + r;
         if ((open_rows >> r & 1U) != 0 && i < tile_.rows) leave_open(i, block.tile_column(e));
       }
-    }
+    });
   }
 
   __device__ void put(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
@@ -79,9 +77,8 @@ class CheckedResidues {
 #pragma unroll 1
     for (int p = 0; p < parts; ++p) {
       RemainderSum<checked_limbs> sum[1];
-      add_up_part<T, std::uint8_t>(source_, i, j, p, sum);
-      exact[p] = sum[0].number(table_of(source_, p));
-      exact[p].exponent = -(row_scale + column[p].scale);
+      add_up_part<T, std::uint8_t>(source_, residues_at<T>(source_, i, j), p, sum);
+      exact[p] = sum[0].number(table_of(source_, p), -(row_scale + column[p].scale));
       deviations[p] = deviation(i, j, p);
       proved = proved && is_proved(i, j, p, deviations[p]);
     }
@@ -103,15 +100,15 @@ class CheckedResidues {
   }
 
   // Part p of the thread's rows of column e; says which of them do not show what is asked for.
-  __device__ unsigned round_parts(const Block<T>& block, int e, int p, Real (&result)[rows_each]) const {
+  __device__ unsigned round_parts(const Block<T>& block, const std::uint8_t* residues, int e, int p,
+                                  Real (&result)[rows_each]) const {
     const std::int64_t j = block.tile_column(e);
     RemainderSum<checked_limbs> sums[rows_each];
-    add_up_part<T, std::uint32_t>(source_, block.tile_row(), j, p, sums);
+    add_up_part<T, std::uint32_t>(source_, residues, p, sums);
     unsigned open_rows = 0;
 #pragma unroll
     for (int r = 0; r < rows_each; ++r) {
-      Number exact = sums[r].number(table_of(source_, p));
-      exact.exponent = block.exponent(r, e, p);
+      const Number exact = sums[r].number(table_of(source_, p), block.exponent(r, e, p));
       const std::int64_t i = std::min(block.tile_row() + r, tile_.rows - 1);
       if (!shows_part(exact, i, j, p, result[r])) open_rows |= 1U << r;
     }
@@ -120,14 +117,14 @@ class CheckedResidues {
 
   // A result is rounded from the middle; where the ends of what AB may be round alike, so does the middle.
   __device__ bool shows_part(const Number& exact, std::int64_t i, std::int64_t j, int p, Real& result) const {
-    result = rounded<Real>(exact);
+    result = rounded_ordinary<Real>(exact);
     const double deviation = this->deviation(i, j, p);
     if (deviation == 0) return true;
     if (check_.magnitudes != nullptr && is_proved(i, j, p, deviation)) return true;
     if (check_.demand.coefficient > 0 && keeps(check_.demand, exact, deviation)) return true;
     const auto offset = check_detail::integer_above<checked_limbs>(deviation);
-    const Real below = rounded<Real>(check_detail::moved(exact, offset, true));
-    const Real above = rounded<Real>(check_detail::moved(exact, offset, false));
+    const Real below = rounded_ordinary<Real>(check_detail::moved(exact, offset, true));
+    const Real above = rounded_ordinary<Real>(check_detail::moved(exact, offset, false));
     return check_detail::same_bits(below, above);
   }
 

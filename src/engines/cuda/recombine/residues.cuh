@@ -9,39 +9,59 @@
 
 namespace kintsugi::core::cuda {
 
+// Residues of `count` rows of two moduli, each as they lie in a word, by pairs of rows: two residues of a row each half.
+template <int count, class Word>
+__device__ void interleave(Word first, Word second, std::uint32_t (&rows)[divide_up(count, 2)]) {
+  if constexpr (count == 4) {
+    rows[0] = __byte_perm(first, second, 0x5140);
+    rows[1] = __byte_perm(first, second, 0x7362);
+  } else {
+    static_assert(count == 1);
+    rows[0] = first | std::uint32_t{second} << 8;
+  }
+}
+
 // Adds up the residues of `count` rows, which lie in a word.
 template <class Word, int Limbs, int Most, int count>
 __device__ void add_up(const std::uint8_t* residues, std::int64_t group_stride,
                        const RemainderTable<Limbs, Most>& table, RemainderSum<Limbs> (&sums)[count]) {
-  constexpr int together = RemainderTable<Limbs, Most>::together;
   static_assert(sizeof(Word) == count);
+  // So many are read before the first of them is taken, to wait for all at once; rows alone are rare.
+  constexpr int together = count == 1 ? RemainderTable<Limbs, Most>::step : 16;
+  static_assert(together % RemainderTable<Limbs, Most>::step == 0);
+  int first = 0;
 #pragma unroll 1
-  for (int first = 0; first < table.count; first += together) {
-    Word words[together];
+  do {
+    const int left = table.count - first;
+    Word words[together]{};
 #pragma unroll
     for (int t = 0; t < together; ++t) {
-      words[t] = first + t < table.count ? *reinterpret_cast<const Word*>(residues) : Word{0};
+      if (t < left) words[t] = *reinterpret_cast<const Word*>(residues);
       residues += group_stride;
     }
 #pragma unroll
-    for (int t = 0; t < together; ++t) {
+    for (int t = 0; t < together; t += 2) {
+      if (t > 0 && t % RemainderTable<Limbs, Most>::step == 0 && t >= left) break;
+      const RemainderPair<Limbs>& pair = table.of[(first + t) / 2];
+      std::uint32_t rows[divide_up(count, 2)];
+      interleave<count>(words[t], words[t + 1], rows);
 #pragma unroll
-      for (int r = 0; r < count; ++r) sums[r].add(table.of[first + t], words[t] >> 8 * r & 0xffU);
+      for (int r = 0; r < count; ++r) sums[r].add(pair, pair.multiple(rows[r / 2], r % 2));
     }
-  }
+    first += together;
+  } while (Most > together && first < table.count);
 }
 
-// Where the residues of entry (i, j) lie that one of its parts is made of, and their table.
+// Columns of residues that an entry has, and of them a part.
 template <class T, int Limbs>
-__device__ const std::uint8_t* residues_at(const ResiduesOfParts<Limbs>& of, std::int64_t i, std::int64_t j,
-                                           int part) {
-  return of.sums.data + i + (parts_of<T> * j + part) * of.sums.rows;
+__device__ std::int64_t residue_columns(const ResiduesOfParts<Limbs>&) {
+  return parts_of<T>;
 }
 template <class T, int Limbs>
-__device__ const std::uint8_t* residues_at(const ResiduesOfEntries<Limbs>& of, std::int64_t i, std::int64_t j,
-                                           int) {
-  return of.sums.data + i + j * of.sums.rows;
+__device__ std::int64_t residue_columns(const ResiduesOfEntries<Limbs>&) {
+  return 1;
 }
+
 template <int Limbs>
 __device__ const RemainderTable<Limbs>& table_of(const ResiduesOfParts<Limbs>& source, int) {
   return source.of;
@@ -52,11 +72,28 @@ __device__ const RemainderTable<Limbs, most_entry_slices>& table_of(const Residu
   return source.of[part];
 }
 
-// The sums of one part of `count` rows from i on, of column j.
+template <class T, class Source>
+__device__ const std::uint8_t* residues_at(const Source& source, std::int64_t i, std::int64_t j) {
+  return source.sums.data + i + residue_columns<T>(source) * j * source.sums.rows;
+}
+
+// The sums of one part of `count` rows of an entry's column from that entry on.
 template <class T, class Word, class Source, int Limbs, int count>
-__device__ void add_up_part(const Source& source, std::int64_t i, std::int64_t j, int part,
+__device__ void add_up_part(const Source& source, const std::uint8_t* residues, int part,
                             RemainderSum<Limbs> (&sums)[count]) {
-  add_up<Word>(residues_at<T>(source, i, j, part), source.sums.group_stride, table_of(source, part), sums);
+  if (residue_columns<T>(source) > 1) residues += part * source.sums.rows;
+  add_up<Word>(residues, source.sums.group_stride, table_of(source, part), sums);
+}
+
+// Calls visit(e, residues) for the thread's columns: where those of its rows' entries begin.
+template <class T, class Source, class Visit>
+__device__ void for_each_column(const Block<T>& block, const Source& source, const Visit& visit) {
+  const std::uint8_t* residues = residues_at<T>(source, block.tile_row(), block.tile_column(0));
+#pragma unroll 1
+  for (int e = 0; e < Block<T>::columns_each; ++e) {
+    if (block.has(e)) visit(e, residues);
+    residues += block_warps * residue_columns<T>(source) * source.sums.rows;
+  }
 }
 
 template <class T, int Limbs, class Source>
@@ -71,21 +108,19 @@ class Residues {
   }
 
   __device__ void put_block(const Block<T>& block, const Scalars<T>&) const {
-#pragma unroll 1
-    for (int e = 0; e < Block<T>::columns_each; ++e) {
-      if (!block.has(e)) continue;
+    for_each_column(block, source_, [&](int e, const std::uint8_t* residues) {
       Together<T> entries;
       if constexpr (is_complex<T>) {
         RealOf<T> part[parts][rows_each];
 #pragma unroll
-        for (int p = 0; p < parts; ++p) round_part(block, e, p, part[p]);
+        for (int p = 0; p < parts; ++p) round_part(block, residues, e, p, part[p]);
 #pragma unroll
         for (int r = 0; r < rows_each; ++r) entries.of[r] = {part[0][r], part[1][r]};
       } else {
-        round_part(block, e, 0, entries.of);
+        round_part(block, residues, e, 0, entries.of);
       }
       block.write(e, entries);
-    }
+    });
   }
 
   __device__ void put(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
@@ -94,23 +129,21 @@ class Residues {
 #pragma unroll 1
     for (int p = 0; p < parts; ++p) {
       RemainderSum<Limbs> sum[1];
-      add_up_part<T, std::uint8_t>(source_, i, j, p, sum);
-      exact[p] = sum[0].number(table_of(source_, p));
-      exact[p].exponent = -(row_scale + column[p].scale);
+      add_up_part<T, std::uint8_t>(source_, residues_at<T>(source_, i, j), p, sum);
+      exact[p] = sum[0].number(table_of(source_, p), -(row_scale + column[p].scale));
     }
     put_general_entry(exact, scalars.alpha, scalars.beta, entry);
   }
 
  private:
   // Part p of the thread's rows of column e.
-  __device__ void round_part(const Block<T>& block, int e, int p, RealOf<T> (&result)[rows_each]) const {
+  __device__ void round_part(const Block<T>& block, const std::uint8_t* residues, int e, int p,
+                             RealOf<T> (&result)[rows_each]) const {
     RemainderSum<Limbs> sums[rows_each];
-    add_up_part<T, std::uint32_t>(source_, block.tile_row(), block.tile_column(e), p, sums);
+    add_up_part<T, std::uint32_t>(source_, residues, p, sums);
 #pragma unroll
     for (int r = 0; r < rows_each; ++r) {
-      ExactNumber<Limbs> exact = sums[r].number(table_of(source_, p));
-      exact.exponent = block.exponent(r, e, p);
-      result[r] = rounded<RealOf<T>>(exact);
+      result[r] = rounded_ordinary<RealOf<T>>(sums[r].number(table_of(source_, p), block.exponent(r, e, p)));
     }
   }
 

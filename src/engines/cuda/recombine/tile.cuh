@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "arith/complex.hpp"
+#include "arith/exact_rounding.hpp"
 #include "base/embedding.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
 #include "engines/device.hpp"
@@ -97,21 +98,25 @@ class Block {
   // The thread's first row and one of its columns, inside the block.
   __device__ static int row() { return rows_each * lane(); }
   __device__ static int column(int e) { return warp() + block_warps * e; }
-  __device__ bool has(int e) const { return row() < c_.rows && column(e) < c_.columns; }
+  __device__ bool has(int e) const {
+    return row() < static_cast<int>(c_.rows) && column(e) < static_cast<int>(c_.columns);
+  }
   // The same in the tile; the first one where the thread has none.
-  __device__ std::int64_t tile_row() const { return first_row_ + (row() < c_.rows ? row() : 0); }
+  __device__ std::int64_t tile_row() const {
+    return first_row_ + (row() < static_cast<int>(c_.rows) ? row() : 0);
+  }
   __device__ std::int64_t tile_column(int e) const {
-    return first_column_ + (column(e) < c_.columns ? column(e) : 0);
+    return first_column_ + (column(e) < static_cast<int>(c_.columns) ? column(e) : 0);
   }
 
   // All threads together: whether all vectors are finite and have scales that are powers of two in double, products of
-  // two included; exponent() is then known.
+  // two included; exponent() is then known, and that of an ordinary number.
   __device__ bool is_ordinary(const DeviceTile& tile) const {
     static_assert(block_rows + parts * columns <= block_threads);
     const auto thread = static_cast<int>(threadIdx.x);
     bool ordinary = true;
     if (thread < block_rows + parts * columns) {
-      constexpr int largest = 499;
+      constexpr int largest = most_ordinary_exponent / 2;
       const VectorRange& range = range_of(tile, thread);
       const int scale = range.scale;
       scales()[thread] = scale;
@@ -163,8 +168,8 @@ class Block {
   }
 
  private:
-  __device__ static int lane() { return static_cast<int>(threadIdx.x) % warp_size; }
-  __device__ static int warp() { return static_cast<int>(threadIdx.x) / warp_size; }
+  __device__ static int lane() { return static_cast<int>(threadIdx.x % warp_size); }
+  __device__ static int warp() { return static_cast<int>(threadIdx.x / warp_size); }
 
   // Rows, then vectors of columns; the last one again where there are no more.
   __device__ const VectorRange& range_of(const DeviceTile& tile, int number) const {
