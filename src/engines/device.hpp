@@ -156,7 +156,7 @@ struct DeviceRungs {
   // Residues scaled by norms: R of such a rung (arith/residue_scale.hpp), 0 of others, and the exponents' own scale.
   std::int32_t sum_bits[DeviceReport::most_rungs] = {};
   std::int32_t top_exponents[DeviceReport::most_rungs] = {};
-  NormDemand demand;  // that all entries of such a rung are to be proved for
+  NormDemand demand{};  // that all entries of such a rung are to be proved for
 
   bool asks_for_norms() const {
     for (const std::int32_t bits : sum_bits) {

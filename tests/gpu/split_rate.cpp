@@ -1,5 +1,5 @@
 // Not a test: how near splits on a device come to the speed at which it copies.
-//   build/tests/split_rate [--json FILE]
+//   build/tests/split_rate [--json FILE] [SCHEME...]
 // Times are medians of events around many splits, ranges included; bytes are those of the operand, once, and of the slices.
 // Both operands of a product of column-major matrices, A with vectors and B with elements beside each other, are timed in
 // graphs: in one call of split(), and in two.
@@ -225,7 +225,7 @@ nlohmann::json to_json(const std::vector<Row>& rows, double copy, std::uint64_t 
   return result;
 }
 
-int run(const char* json_file) {
+int run(const char* json_file, const std::vector<const char*>& schemes) {
   if (const std::string reason = find_engine("cuda")->unavailable_reason(); !reason.empty()) {
     fmt::print(stderr, "split_rate: {}\n", reason);
     return 1;
@@ -242,7 +242,7 @@ int run(const char* json_file) {
     for (std::size_t i = first; i < rows.size(); ++i) print(rows[i], copy);
     if (json_file != nullptr) std::ofstream(json_file) << to_json(rows, copy, seed).dump(2) << '\n';
   };
-  for (const char* name : {"fp16x3", "bf16x6", "int8x6", "ozaki2:moduli=15", "ozaki2:moduli=15:scale=norm"}) {
+  for (const char* name : schemes) {
     const auto with_pattern = [&](const auto& pattern) {
       for (const std::int64_t n : {256, 512, 1024, 2048, 4096, 8192}) {
         measure_both(name, pattern, n, rows);
@@ -268,10 +268,14 @@ int run(const char* json_file) {
 }  // namespace kintsugi::core
 
 int main(int count, char** words) {
-  const bool json = count == 3 && std::strcmp(words[1], "--json") == 0;
-  if (count != 1 && !json) {
-    fmt::print(stderr, "usage: split_rate [--json FILE]\n");
+  const bool json = count >= 3 && std::strcmp(words[1], "--json") == 0;
+  std::vector<const char*> schemes(words + (json ? 3 : 1), words + count);
+  for (const char* name : schemes) {
+    if (kintsugi::core::find_scheme(name) != nullptr) continue;
+    fmt::print(stderr, "split_rate: \"{}\" is no scheme\nusage: split_rate [--json FILE] [SCHEME...]\n", name);
     return 2;
   }
-  return kintsugi::core::run(json ? words[2] : nullptr);
+  if (schemes.empty())
+    schemes = {"fp16x3", "bf16x6", "int8x6", "ozaki2:moduli=15", "ozaki2:moduli=15:scale=norm"};
+  return kintsugi::core::run(json ? words[2] : nullptr, schemes);
 }

@@ -42,7 +42,7 @@ struct SplitTask {
   SplitRule rule{};              // its format lies below
   Format format{};
   std::int32_t largest_bound = 0;  // of rounded rests that the hardware's arithmetic gives (scaling.hpp)
-  NormDemand demand;  // of norms that are found: vectors that rule its proof out need no slices
+  NormDemand demand{};  // of norms that are found: vectors that rule its proof out need no slices
   bool ranges_known = false;
   const DeviceFit* fit = nullptr;   // in the place of the rule's own
   std::int32_t vector_threads = 0;  // that a vector has to itself, where blocks hold whole ones
