@@ -9,11 +9,6 @@
 //
 // the latter by Cauchy and Schwarz for d_i - m_i and d_j - m_j. Vectors are clipped where that leaves them even, not far
 // above their typical element: what is large there makes r larger than m.
-//
-// What is certain forgives a long sum a coarse split. So a contract of a type asks for more: how far AB and S are typically
-// apart. With q the mean of D^2, and roundings whose squares are g^2 / 12 in the mean and which know nothing of each other,
-//
-//   E |AB - S|^2_ij  <=  k (g_i^2 q_j + g_j^2 q_i) / 12
 #pragma once
 
 #include <algorithm>
@@ -34,17 +29,6 @@ struct VectorNorm {
   double mean = 0;           // M
   double least = 0;          // m
   double spread = 0;         // r^2
-  double square = 0;         // q
-};
-
-// Of |A||B|: what no entry may deviate by, and what none may deviate by typically.
-struct NormDemand {
-  double coefficient = 0;
-  double variance = 0;  // 12 k times the square of the latter
-
-  static constexpr NormDemand of(double coefficient, double typical, std::int64_t length) {
-    return {coefficient, 12 * static_cast<double>(length) * typical * typical};
-  }
 };
 
 // Scales of a vector's D and d. Two binades above the typical exponent products of uniform numbers, of normal deviates and of
@@ -115,60 +99,61 @@ struct NormSums {
     const double spread = static_cast<double>(clipped_squares) * count / (sum * sum) - 1;
     return {typical, bits_of_sum(squares), static_cast<double>(magnitudes) / count,
             sum / count * power_of_two(-scaling.below_largest),
-            clipped == 0 ? std::numeric_limits<double>::infinity() : spread,
-            static_cast<double>(squares) / count};
+            clipped == 0 ? std::numeric_limits<double>::infinity() : spread};
   }
 };
 
-// g / m of a vector whose largest magnitude is scaled to the exponent `top`.
-KINTSUGI_HOST_DEVICE inline double grid_by_least(const VectorNorm& norm, std::int32_t top) {
-  return power_of_two(norm_digits - top) / norm.least;
+namespace norm_detail {
+
+// Whether deviations of so many k m_i m_j are below so much of |A||B|, with some room for what was rounded on the way.
+KINTSUGI_HOST_DEVICE inline bool is_proved(double deviation, double spread, double coefficient) {
+  constexpr double carelessness = 1 + 0x1p-20;
+  return deviation * carelessness <= coefficient * (1 - carelessness * spread);
+}
+
+}  // namespace norm_detail
+
+// Whether a vector whose largest magnitude is scaled to the exponent `top` is not even proved beside one that is like it. No
+// product with it is taken for proved: most are not, and a split need not write what nobody will multiply.
+KINTSUGI_HOST_DEVICE inline bool rules_proof_out(const VectorNorm& norm, std::int32_t top, double coefficient) {
+  const double grid = power_of_two(norm_digits - top) / norm.least;
+  const double deviation = grid * (norm.mean / norm.least) + grid * grid / 4;
+  return !norm_detail::is_proved(deviation, norm.spread, coefficient);
 }
 
 // The worst of an operand's vectors under some scales: maxima, so that no order counts. Of vectors of zeros, whose products
 // are exact, and of those with special values, whose entries are none of these, nothing.
 template <int Rungs>
 struct NormExtremes {
-  double grid[Rungs] = {};  // g / m
+  double grid[Rungs] = {};  // g / m, infinite where a vector rules the proof out
   double mean = 1;          // M / m
   double spread = 0;
-  double square = 1;        // q / m^2
 
   // tops[r]: the exponent that rung r scales the vector's largest magnitude to.
-  KINTSUGI_HOST_DEVICE void add(const VectorNorm& norm, const std::int32_t (&tops)[Rungs]) {
-    for (int r = 0; r < Rungs; ++r) grid[r] = std::max(grid[r], grid_by_least(norm, tops[r]));
+  KINTSUGI_HOST_DEVICE void add(const VectorNorm& norm, const std::int32_t (&tops)[Rungs], double coefficient) {
+    for (int r = 0; r < Rungs; ++r) {
+      const double own = rules_proof_out(norm, tops[r], coefficient)
+                             ? std::numeric_limits<double>::infinity()
+                             : power_of_two(norm_digits - tops[r]) / norm.least;
+      grid[r] = std::max(grid[r], own);
+    }
     mean = std::max(mean, norm.mean / norm.least);
     spread = std::max(spread, norm.spread);
-    square = std::max(square, norm.square / norm.least / norm.least);
   }
   KINTSUGI_HOST_DEVICE void add(const NormExtremes& other) {
     for (int r = 0; r < Rungs; ++r) grid[r] = std::max(grid[r], other.grid[r]);
     mean = std::max(mean, other.mean);
     spread = std::max(spread, other.spread);
-    square = std::max(square, other.square);
   }
 };
 
-// Whether all pairs of vectors keep the demand.
+// Whether |AB - S| <= coefficient |A||B| for all pairs of vectors.
 template <int Rungs>
 KINTSUGI_HOST_DEVICE bool proves(const NormExtremes<Rungs>& a, const NormExtremes<Rungs>& b, int rung,
-                                 const NormDemand& demand) {
-  constexpr double carelessness = 1 + 0x1p-20;  // of what was rounded on the way
-  const double grid_a = a.grid[rung];
-  const double grid_b = b.grid[rung];
-  const double least = 1 - carelessness * (a.spread + b.spread) / 2;  // |A||B| by k m_i m_j
-  const double deviation = (grid_a * b.mean + grid_b * a.mean) / 2 + grid_a * grid_b / 4;
-  const double variance = grid_a * grid_a * b.square + grid_b * grid_b * a.square;
-  return least > 0 && deviation * carelessness <= demand.coefficient * least &&
-         variance * carelessness <= demand.variance * least * least;
-}
-
-// Whether no product of an operand with this vector is proved, whatever the other operand is: M / m and q / m^2 are no less
-// than 1 there.
-KINTSUGI_HOST_DEVICE inline bool rules_proof_out(const VectorNorm& norm, std::int32_t top,
-                                                 const NormDemand& demand) {
-  const double grid = grid_by_least(norm, top);
-  return grid / 2 > demand.coefficient || grid * grid > demand.variance;
+                                 double coefficient) {
+  const double deviation =
+      (a.grid[rung] * b.mean + b.grid[rung] * a.mean) / 2 + a.grid[rung] * b.grid[rung] / 4;
+  return norm_detail::is_proved(deviation, (a.spread + b.spread) / 2, coefficient);
 }
 
 }  // namespace kintsugi::core

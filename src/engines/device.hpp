@@ -75,7 +75,8 @@ struct DeviceChoice {
   std::int32_t rung = 0;
   RangeSummary a;
   RangeSummary b;
-  DeviceFit fit;  // where it was asked for
+  DeviceFit fit;               // where it was asked for
+  std::uint32_t ruled_out = 0;  // split_by_norms()'s own
 };
 
 // The exponent of a group whose weight is that of the entry's fit.
@@ -156,7 +157,7 @@ struct DeviceRungs {
   // Residues scaled by norms: R of such a rung (arith/residue_scale.hpp), 0 of others, and the exponents' own scale.
   std::int32_t sum_bits[DeviceReport::most_rungs] = {};
   std::int32_t top_exponents[DeviceReport::most_rungs] = {};
-  NormDemand demand{};  // that all entries of such a rung are to be proved for
+  double coefficient = 0;  // of |A||B|, that all entries of such a rung are to be proved for
 
   bool asks_for_norms() const {
     for (const std::int32_t bits : sum_bits) {
@@ -308,9 +309,11 @@ class DeviceEngine {
   // Whether split_by_norms() takes the split.
   virtual bool finds_norms(const DeviceSplit& split) const = 0;
   // Before the choice: find_ranges(), find_norms() and split() of rules that scale by norms, with one read of the operands.
-  // Vectors that alone rule out that the demand is proved (arith/norm_proof.hpp) get no slices.
+  // Where a vector rules out that the coefficient is proved (arith/norm_proof.hpp) nobody will ask for slices: it and what
+  // hears of it get none.
   virtual void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits,
-                              const DeviceScalars& scalars, const NormDemand& demand) const = 0;
+                              const DeviceScalars& scalars, double coefficient,
+                              DeviceChoice* choice) const = 0;
   // Whether multiply() leaves at once where its condition does not hold: products of the vendor's run always.
   virtual bool skips(const Schedule& schedule, FormatId format) const = 0;
   // sums.rows is a multiple of 16, `rows` of them count. `fit`: of joint groups whose exponent is fitted_exponent.

@@ -201,18 +201,23 @@ std::optional<Rung> proved_entries(const Plan& plan, const std::string& accumula
   return proof ? std::optional(proof->rung) : std::nullopt;
 }
 
-// The first has moduli for uniform numbers, normal deviates and most often for phi = 0.5, the next, of four bits more in every
-// integer, for phi = 1 (docs/DEVICES.md has what was found).
+// Moduli that norms prove, in a contract of the type most often: the first as many as entries of the type itself need, which
+// are proved up to phi = 1, the next two more, for phi = 2 (docs/DEVICES.md has what was found).
+//
+// The coefficient k + 8 forgives a long sum a coarse split, which a native product never has: with random signs it typically
+// deviates by 0.15 u |a_i| |b_j|, however long it is. Grids of g <= 2^1.5 |a_i| 2^(-R / 2), whose roundings know nothing of each
+// other, give E |AB - S|^2 <= k (g_i^2 |b_j|^2 + g_j^2 |a_i|^2) / 12 = 4/3 |a_i|^2 |b_j|^2 / 2^R, for any operands: below
+// u / 16 |a_i| |b_j| for R = 2 (digits + 4) + 1. What a tolerance forgives is the caller's wish.
 std::vector<Rung> norm_emulations(const Plan& plan, const std::string& accumulator, int widest) {
   const DeviceEngine* device = plan.engine->device();
   const Contract& contract = plan.contract;
   if (device == nullptr || contract.checked_coefficient == 0) return {};
   const int first = contract.is_of_type()
-                        ? moduli_of(5 - 2 * std::ilogb(contract.typical_deviation), 1)
+                        ? moduli_of(2 * (significant_bits(plan.problem.type, false) + 4) + 1, 1)
                         : moduli_of(5 - 2 * std::ilogb(contract.coefficient), plan.problem.products());
   if (first == 0) return {};
-  std::vector<int> counts{first, first + 1};
-  if (widest > first + 1) counts.push_back(widest);
+  std::vector<int> counts{first, first + 2};
+  if (widest > first + 2) counts.push_back(widest);
   std::vector<Rung> ladder;
   for (const int count : counts) {
     auto rung = offered(plan, *find_scheme(fmt::format("ozaki2:moduli={}:scale=norm", count)), accumulator);

@@ -319,7 +319,6 @@ Plan make_plan(const Problem& problem, const Settings& given, const Allocator& a
   plan.contract.accuracy = accuracy.empty() ? type_name(problem.type) : accuracy;
   plan.contract.coefficient = contract_coefficient(plan.contract.accuracy, problem.products());
   plan.contract.checked_coefficient = checked_coefficient(plan.contract, problem.type);
-  if (plan.contract.is_of_type()) plan.contract.typical_deviation = unit_roundoff(problem.type) / 3;
   if (settings[SettingId::scheme].value.empty()) {
     use_policy(plan, settings);
   } else {

@@ -193,8 +193,8 @@ class DeviceCall {
       result.sum_bits[r] = rung.program.split_a.sum_bits;
       result.top_exponents[r] = rung.program.split_a.top_exponent;
     }
-    const EntryDemand certain{plan_.contract.coefficient, unit_roundoff(plan_.problem.type)};
-    result.demand = NormDemand::of(certain.careful(), plan_.contract.typical_deviation, plan_.problem.products());
+    const EntryDemand demand{plan_.contract.coefficient, unit_roundoff(plan_.problem.type)};
+    result.coefficient = demand.careful();
     result.fits = first().scheme->fits_residuals();
     result.format = first().program.format();
     result.residual_exponent = first().program.split_a.residual_exponent;
@@ -208,7 +208,7 @@ class DeviceCall {
     entry.looked_at = choices.count > 1 || scalars_.on_device() || choices.exponents[0] < Rung::any_span ||
                       plan_.is_checked() || sums_exactly(plan_) || first().program.multiplies_entries();
     if (!entry.looked_at) return;
-    entry.split_ahead = asks_for_norms(plan_) && splits_by_norms(entry, choices.demand, workspace);
+    entry.split_ahead = asks_for_norms(plan_) && splits_by_norms(entry, choices.coefficient, workspace);
     if (!entry.split_ahead) {
       const DeviceSide a = entry.prepared_a == nullptr ? entry.a : DeviceSide{};
       const DeviceSide b = entry.prepared_b == nullptr ? entry.b : DeviceSide{};
@@ -219,7 +219,7 @@ class DeviceCall {
   }
 
   // Splits whole operands for the first rung while their norms are found, if the engine can: most often they prove it.
-  bool splits_by_norms(Entry entry, const NormDemand& demand, Workspace workspace) const {
+  bool splits_by_norms(Entry entry, double coefficient, Workspace workspace) const {
     if (blocking_.m < c_.rows || blocking_.n < c_.columns) return false;
     take_pieces(entry, 0, workspace);
     const Program& program = first().program;
@@ -230,7 +230,7 @@ class DeviceCall {
     plan_split(entry.a, entry.prepared_a, program.split_a, entry.pieces.a, 0, c_.rows, entry, splits);
     const auto can = [&](const DeviceSplit& split) { return engine_.finds_norms(split); };
     if (splits.empty() || !std::all_of(splits.begin(), splits.end(), can)) return false;
-    engine_.split_by_norms(queue_, splits, scalars_, demand);
+    engine_.split_by_norms(queue_, splits, scalars_, coefficient, entry.choice);
     return true;
   }
 

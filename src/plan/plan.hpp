@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,9 +52,6 @@ struct Contract {
   // What a checked entry shows: of a type the contract at k = 1, since a long sum would forgive a coarse split
   // that the native product never has.
   double checked_coefficient = 0;
-  // What norms show besides the coefficient, of a type and for the same reason: how far an entry typically is from the
-  // product, before the last rounding (arith/norm_proof.hpp).
-  double typical_deviation = std::numeric_limits<double>::infinity();
 
   // As accurate as products in FP32, FP64 or double-double, not of a tolerance.
   bool is_of_type() const { return accuracy == "fp32" || accuracy == "fp64" || accuracy == "dd"; }

@@ -70,7 +70,7 @@ TEST_F(DevicePlan, AutoEmulatesWhereThatIsQuicker) {
   EXPECT_EQ(planned_for(1024, 1024, 1024, 1, KINTSUGI_C32), Names{"native"});
   EXPECT_EQ(
       planned_for(4096, 4096, 4096, 1, KINTSUGI_C32),
-      (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=9:scale=norm", "ozaki2:moduli=16", "native"}));
+      (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=10:scale=norm", "ozaki2:moduli=16", "native"}));
 }
 
 // The weights of an inference: their split is not counted where the plan knows that they come prepared.
@@ -137,7 +137,7 @@ TEST_F(DevicePlan, ComplexWeightsCountAsPreparedToo) {
     return schemes(planned(call));
   };
   EXPECT_EQ(planned_for(false), Names{"native"});
-  EXPECT_EQ(planned_for(true), (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=9:scale=norm",
+  EXPECT_EQ(planned_for(true), (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=10:scale=norm",
                                       "ozaki2:moduli=16", "native"}));
 }
 
@@ -210,7 +210,7 @@ TEST_F(DevicePlan, ComplexProductsAreOneEmbeddingUnlessOfResidues) {
   call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_C32;
   call.options.policy = "emulate";
   const json plan = planned(call);
-  EXPECT_EQ(schemes(plan), (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=9:scale=norm",
+  EXPECT_EQ(schemes(plan), (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=10:scale=norm",
                                   "ozaki2:moduli=16", "native"}));
   EXPECT_EQ(plan.at("problem").at("type"), "c32");
   EXPECT_EQ(plan.at("rungs").at(0).at("program").at("products"), 18);
@@ -321,7 +321,7 @@ TEST_F(DevicePlan, Fp64BeginsWithFewModuli) {
   call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_F64;
   call.options.policy = "emulate";
   const json plan = planned(call);
-  EXPECT_EQ(schemes(plan), (Names{"ozaki2:moduli=15:scale=norm", "ozaki2:moduli=16:scale=norm",
+  EXPECT_EQ(schemes(plan), (Names{"ozaki2:moduli=15:scale=norm", "ozaki2:moduli=17:scale=norm",
                                   "ozaki2:moduli=20:scale=norm", "ozaki2:moduli=19", "superaccumulator"}));
   EXPECT_THAT(plan.at("words").dump(), HasSubstr("the norms of A's rows and B's columns prove every entry"));
 }

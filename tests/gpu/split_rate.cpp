@@ -137,10 +137,15 @@ double bytes_of(const Buffers<T>& buffers) {
   return elements * sizeof(T) + static_cast<double>(buffers.slices.bytes());
 }
 
+DeviceChoice* choice() {
+  static const Memory& memory = *new Memory(sizeof(DeviceChoice));  // the driver may be gone before statics are
+  return reinterpret_cast<DeviceChoice*>(memory.data());
+}
+
 // With norms where the rule scales by them.
 void split(const Queue& queue, std::span<const DeviceSplit> splits) {
   if (splits.front().rule->scales == ScaleRule::norm)
-    return engine().split_by_norms(queue, splits, {}, {INFINITY, INFINITY});
+    return engine().split_by_norms(queue, splits, {}, 1, choice());
   engine().split(queue, splits, {});
 }
 

@@ -215,8 +215,8 @@ class CudaEngine final : public Engine, public DeviceEngine {
   }
   bool finds_norms(const DeviceSplit& split) const override { return cuda::finds_norms(split); }
   void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceScalars& scalars,
-                      const NormDemand& demand) const override {
-    cuda::split_by_norms(queue, splits, scalars, demand);
+                      double coefficient, DeviceChoice* choice) const override {
+    cuda::split_by_norms(queue, splits, scalars, coefficient, choice);
   }
   bool skips(const Schedule& schedule, FormatId format) const override {
     return multiplies_bytes(schedule, format);

@@ -61,13 +61,12 @@ __device__ void add_over_warp(NormsOfSide& extremes) {
   for (double& grid : extremes.grid) largest(grid);
   largest(extremes.mean);
   largest(extremes.spread);
-  largest(extremes.square);
 }
 
 // Of one operand's vectors, under the scales of all rungs. Whole in thread 0.
 __device__ NormsOfSide extremes_by_block(const ChoiceTask& task, int side, std::int64_t entry) {
   constexpr int rungs = DeviceReport::most_rungs;
-  __shared__ double of_warp[warps][rungs + 3];
+  __shared__ double of_warp[warps][rungs + 2];
   NormsOfSide extremes;
   const std::int64_t first = entry * task.entry_ranges[side];
   for (std::int64_t v = first + threadIdx.x; v < first + task.vectors[side]; v += choice_threads) {
@@ -77,7 +76,7 @@ __device__ NormsOfSide extremes_by_block(const ChoiceTask& task, int side, std::
     std::int32_t tops[rungs];
     for (int r = 0; r < rungs; ++r)
       tops[r] = norm_top(task.rungs.top_exponents[r], task.rungs.sum_bits[r], norm.bits);
-    extremes.add(norm, tops);
+    extremes.add(norm, tops, task.rungs.coefficient);
   }
   add_over_warp(extremes);
   __syncthreads();  // of_warp is read no more
@@ -86,7 +85,6 @@ __device__ NormsOfSide extremes_by_block(const ChoiceTask& task, int side, std::
     for (int r = 0; r < rungs; ++r) target[r] = extremes.grid[r];
     target[rungs] = extremes.mean;
     target[rungs + 1] = extremes.spread;
-    target[rungs + 2] = extremes.square;
   }
   __syncthreads();
   for (int warp = 1; threadIdx.x == 0 && warp < warps; ++warp) {
@@ -94,7 +92,6 @@ __device__ NormsOfSide extremes_by_block(const ChoiceTask& task, int side, std::
     for (int r = 0; r < rungs; ++r) other.grid[r] = of_warp[warp][r];
     other.mean = of_warp[warp][rungs];
     other.spread = of_warp[warp][rungs + 1];
-    other.square = of_warp[warp][rungs + 2];
     extremes.add(other);
   }
   return extremes;
@@ -118,7 +115,7 @@ __device__ unsigned proved_rungs(const ChoiceTask& task, std::int64_t entry) {
   unsigned proved = 0;
 #pragma unroll
   for (int r = 0; r < DeviceReport::most_rungs; ++r)
-    proved |= proves(a, b, r, task.rungs.demand) ? 1U << r : 0U;
+    proved |= proves(a, b, r, task.rungs.coefficient) ? 1U << r : 0U;
   return proved;
 }
 

@@ -469,9 +469,12 @@ __device__ inline Scaling finish_norm(const SplitTask& task, std::int64_t vector
     task.norms[entry_of_block() * task.entry_ranges + vector] = norm;
   }
   Scaling scaling = scaling_of(ElementKind::residues_by_norms, range, rule, task.largest_bound);
-  scaling.left_out =
-      range.finite() && !is_zero &&
-      rules_proof_out(norm, norm_top(rule.top_exponent, rule.sum_bits, norm.bits), task.demand);
+  volatile std::uint32_t* ruled_out = task.found_norms.ruled_out;
+  const bool counts = range.finite() && !is_zero;
+  if (counts && rules_proof_out(norm, norm_top(rule.top_exponent, rule.sum_bits, norm.bits),
+                                task.found_norms.coefficient))
+    *ruled_out = 1;
+  scaling.left_out = *ruled_out != 0;
   return scaling;
 }
 

@@ -24,6 +24,12 @@ enum class ElementKind : std::uint8_t {
   wide_residues,  // up to 2^93
 };
 
+// Of a split that finds norms: what is to be proved by them, and whether a vector was found that rules it out.
+struct NormFindings {
+  double coefficient = 0;
+  std::uint32_t* ruled_out = nullptr;
+};
+
 // A DeviceSplit without pointers to the host. What has an entry of the batch is that of the launch's first one.
 struct SplitTask {
   DeviceMatrix matrix;
@@ -42,7 +48,7 @@ struct SplitTask {
   SplitRule rule{};              // its format lies below
   Format format{};
   std::int32_t largest_bound = 0;  // of rounded rests that the hardware's arithmetic gives (scaling.hpp)
-  NormDemand demand{};  // of norms that are found: vectors that rule its proof out need no slices
+  NormFindings found_norms;
   bool ranges_known = false;
   const DeviceFit* fit = nullptr;   // in the place of the rule's own
   std::int32_t vector_threads = 0;  // that a vector has to itself, where blocks hold whole ones

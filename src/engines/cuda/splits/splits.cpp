@@ -6,6 +6,7 @@
 
 #include "base/cuda_driver.hpp"
 #include "base/status.hpp"
+#include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/splits/margins_task.hpp"
 #include "engines/cuda/splits/ranges_task.hpp"
@@ -150,14 +151,14 @@ struct SplitCall {
   DeviceCondition condition{};
   std::int64_t served_entries = 1;    // by each split
   Alpha alpha{};                      // of splits before the choice
-  const NormDemand* norms = nullptr;  // of norms that are found, or none
+  NormFindings norms{};
 };
 
 // nullptr: no kernel has this kind of element.
 const KernelOfKind* find_kernel(const DeviceSplit& split, const SplitCall& call) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(split.slices.data) % 16 == 0;
   const ElementKind kind = kind_of(*split.rule);
-  if (call.norms != nullptr) {
+  if (call.norms.ruled_out != nullptr) {
     const bool fits =
         aligned && kind == ElementKind::residues && split.side.matrix.type == EntryType::f64;
     return fits ? &norms_and_residues : nullptr;
@@ -280,7 +281,7 @@ SplitTask task_of(const DeviceSplit& split, Way way, std::int64_t blocks, const 
           .rule = *split.rule,
           .format = *split.rule->format,
           .largest_bound = largest_fitting_bound(*split.rule, *split.rule->format),
-          .demand = call.norms == nullptr ? NormDemand{} : *call.norms,
+          .found_norms = call.norms,
           .ranges_known = split.ranges_known,
           .fit = split.fit,
           .vector_threads =
@@ -363,7 +364,7 @@ bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, con
   const bool by_clusters = both[0].way == Way::columns && both[1].way == Way::rows;
   const bool by_one_kernel = kernel != nullptr && (both[0].way == both[1].way || by_clusters);
   if (!by_one_kernel) {
-    if (call.norms != nullptr || !is_small(splits[0]) || !is_small(splits[1])) return false;
+    if (call.norms.ruled_out != nullptr || !is_small(splits[0]) || !is_small(splits[1])) return false;
     both = {WaySplit{&splits[0], Way::tiles}, WaySplit{&splits[1], Way::tiles}};
   }
   launch_splits(queue, kernel, both, call);
@@ -434,16 +435,17 @@ void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const 
 }
 
 bool finds_norms(const DeviceSplit& split) {
-  const NormDemand any;
-  const SplitCall call{.norms = &any};
+  std::uint32_t ruled_out = 0;
+  const SplitCall call{.norms = {0, &ruled_out}};
   const KernelOfKind* kernel = find_kernel(split, call);
   return kernel != nullptr && split.rule->complex_basis.empty() && way_of(kernel, split).way != Way::tiles;
 }
 
 void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceScalars& scalars,
-                    const NormDemand& demand) {
+                    double coefficient, DeviceChoice* choice) {
   const SplitCall call{.alpha = alpha_of(scalars, splits.front().side, splits.front().side),
-                       .norms = &demand};
+                       .norms = {coefficient, &choice->ruled_out}};
+  clear(queue, &choice->ruled_out, sizeof(choice->ruled_out));
   if (splits.size() == 2 && split_together(queue, splits, call)) return;
   for (const DeviceSplit& one : splits) split_one(queue, one, call);
 }

@@ -15,7 +15,7 @@ void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const 
             const DeviceRungs& rungs, DeviceChoice* choice, DeviceReport* report);
 bool finds_norms(const DeviceSplit& split);
 void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceScalars& scalars,
-                    const NormDemand& demand);
+                    double coefficient, DeviceChoice* choice);
 bool splits_entries(const SplitRule& rule);
 void split(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceCondition& condition);
 
