@@ -168,7 +168,7 @@ TEST(SplitsByNorms, SmallAreThoseOfKnownNorms) {
   Random random(seed);
   int out = 0;
   for (int round = 0; round < 60 && !testing::Test::HasFailure(); ++round) {
-    const std::int64_t length = random.integer(1, round < 40 ? 300 : round < 50 ? 5000 : 27000);
+    const std::int64_t length = random.integer(1, round < 40 ? 300 : round < 50 ? 5000 : 25000);
     Program program = find_scheme(round % 2 == 0 ? "ozaki2:moduli=15:scale=norm"
                                                  : "ozaki2:moduli=9:scale=norm")
                           ->program;
