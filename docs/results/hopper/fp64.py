@@ -135,17 +135,19 @@ def breakdown(results):
     split = micro(results.split_time("ozaki2:moduli=15", n))
     of_16 = results.byte_time("ozaki2", n)
     residues = micro(results.step_time(f"residues f64, 15 moduli, {n} x {n}"))
-    norms = micro(sum_of(map(both_ways, ("ranges, exponents", "norms"))))
+    normed = micro(results.split_time("ozaki2:moduli=15:scale=norm", n))
     looks = micro(sum_of(map(both_ways, ("ranges", "margins"))))
     rounded = micro(results.step_time(f"checked f64, 19 moduli, {n} x {n}, rounded twice"))
-    steps = {"ozaki2:moduli=15": (None, split, micro(of_16, 15 / 16), residues), "fp64": (norms, None, micro(of_16), None),
+    of_15 = micro(of_16, 15 / 16)
+    steps = {"ozaki2:moduli=15": (None, split, of_15, residues), "fp64": (None, normed, of_15, residues),
              "exact": (looks, None, None, rounded)}
     lines = [[name, *breakdown_cells(results, name, n, found)] for name, found in steps.items()]
     body = f"Microseconds at n = {n} of the steps alone, by the programs that measure them in " \
-           f"[./test gpu](gpu/nvidia-h200.json) of {results.gpu_date}, beside the whole call. `fp64` is its rung of 16 " \
-           "moduli, which norms prove before it runs; `exact` has 20 moduli, and its recombination was measured with 19. " \
-           "Products of 15 moduli are 15/16 of those of 16. What has no column is in the rest.\n\n"
-    body += table(["", "ranges, norms, margins", "splits", "products", "recombination", "sum", "whole call", "rest"], lines)
+           f"[./test gpu](gpu/nvidia-h200.json) of {results.gpu_date}, beside the whole call. `fp64` is its rung of 15 " \
+           "moduli, whose split finds norms that prove it before its products run; `exact` has 20 moduli, and its " \
+           "recombination was measured with 19. Products of 15 moduli are 15/16 of those of 16. What has no column is in " \
+           "the rest.\n\n"
+    body += table(["", "ranges, margins", "splits", "products", "recombination", "sum", "whole call", "rest"], lines)
     return section("Steps of a call", "Where does the time of `ozaki2`, `fp64` and `exact` go?", results, ("fp64-sizes",),
                    body)
 
