@@ -113,12 +113,13 @@ std::string describe(const cuda::SmallTileChoice& choice) {
                      choice.swapped ? ", swapped" : "", choice.stages);
 }
 
-// The small tiles among them, with every number of stages up to the way's own.
+// The small tiles among them, with every number of stages that they can have up to the way's own.
 std::vector<TermWay> by_stages(const std::vector<TermWay>& ways) {
   std::vector<TermWay> found;
   for (const TermWay& way : ways) {
     const auto* small = std::get_if<cuda::SmallTileChoice>(&way);
-    for (std::int32_t stages = 1; small != nullptr && stages <= small->stages; ++stages) {
+    if (small == nullptr) continue;
+    for (std::int32_t stages = cuda::small_tiles[small->tile].least_stages(); stages <= small->stages; ++stages) {
       found.push_back(*small);
       std::get<cuda::SmallTileChoice>(found.back()).stages = stages;
     }

@@ -122,7 +122,8 @@ def stages(results):
                               *map(times, gains)])
     body = "Microseconds of the products by small tiles (64 rows; `small_tiles.cuh`), whose number of places in " \
            "shared memory for a block of k is free: with one, copies and products take turns; with two and more, " \
-           "copies run ahead. Of the 128-column tile a multiprocessor has at most two blocks of threads whatever the " \
+           "copies run ahead. Narrower tiles begin a block while the one before it holds its place: two at least. Of the " \
+           "128-column tile a multiprocessor has at most two blocks of threads whatever the " \
            "stages; of narrower ones with few stages it may have more, which overlap too.\n\n"
     body += table(["scheme", "m x n x k", "columns", "1 stage", "2", "3", "4", "gain of 2", "of 3", "of 4"], lines)
     question = "What is gained by copying slices ahead? Paper: h2sgemm sections 3.3.2 and 4.2, where a second buffer gains " \

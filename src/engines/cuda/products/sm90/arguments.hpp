@@ -68,6 +68,8 @@ struct SmallTile {
   constexpr int stage_bytes(int slices) const {
     return slices * (small_tile_rows + columns) * term_block * 2;
   }
+  // Registers hold sums of two blocks of k of narrow tiles: the next is multiplied before the last one's place is free.
+  constexpr int least_stages() const { return columns > 64 ? 1 : 2; }
   constexpr int shared_bytes(int slices, int stages) const { return stages * stage_bytes(slices) + 1024; }
 };
 

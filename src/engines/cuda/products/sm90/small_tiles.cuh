@@ -27,6 +27,7 @@ struct SmallTileConfig {
   static constexpr int a_bytes = small_tile_rows * term_block * 2;  // of a slice
   static constexpr int b_bytes = columns * term_block * 2;
   static constexpr int stage_bytes = Tile.stage_bytes(slices);
+  static constexpr int least_stages = Tile.least_stages();
 };
 
 template <class Config>
@@ -185,7 +186,7 @@ __device__ void multiply_stages(const SmallTileProducts& products, SmallTileShar
                                 const SmallTilePlace& place, const Stages<Config>& stages) {
   StageSums<Config> sums(products, stages);
   float even[Config::sums];
-  if constexpr (Config::columns > 64) {  // registers do not hold sums of two blocks of k
+  if constexpr (Config::least_stages == 1) {
 #pragma unroll 1
     for (int block = 0; block < products.blocks; ++block) {
       sums.template multiply<false>(even, even);

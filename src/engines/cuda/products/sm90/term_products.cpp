@@ -145,6 +145,9 @@ void multiply_in(const SmallTileChoice& choice, const DeviceFusedProduct& given,
   const DeviceFusedProduct product = choice.swapped ? transposed(given) : given;
   const TermKernels& kernels = kernels_of(product);
   const SmallTile& tile = kernels.small_tiles[choice.tile];
+  if (choice.stages < tile.least_stages())
+    fail(Status::internal, "a tile of {} columns was given {} stages, which is less than {}", tile.columns,
+         choice.stages, tile.least_stages());
   SmallTileProducts products;
   products.tile = product.tile;
   products.row_pairs = choice.row_pairs;
