@@ -79,7 +79,8 @@ struct NormSums {
     const double scaled = magnitude * scaling.digits.first * scaling.digits.second;
     // Far below 1 the scaled element itself may have become zero.
     const std::uint32_t above = std::max(norm_detail::ceiling(scaled), magnitude != 0 ? 1U : 0U);
-    const std::uint32_t below = norm_detail::floor(std::min(scaled * scaling.clipped, power_of_two(norm_digits)));
+    const std::uint32_t below =
+        norm_detail::floor(std::min(scaled * scaling.clipped, power_of_two(norm_digits)));
     squares += static_cast<std::uint64_t>(above) * above;
     magnitudes += above;
     clipped += below;
@@ -115,7 +116,8 @@ KINTSUGI_HOST_DEVICE inline bool is_proved(double deviation, double spread, doub
 
 // Whether a vector whose largest magnitude is scaled to the exponent `top` is not even proved beside one that is like it. No
 // product with it is taken for proved: most are not, and a split need not write what nobody will multiply.
-KINTSUGI_HOST_DEVICE inline bool rules_proof_out(const VectorNorm& norm, std::int32_t top, double coefficient) {
+KINTSUGI_HOST_DEVICE inline bool rules_proof_out(const VectorNorm& norm, std::int32_t top,
+                                                 double coefficient) {
   const double grid = power_of_two(norm_digits - top) / norm.least;
   const double deviation = grid * (norm.mean / norm.least) + grid * grid / 4;
   return !norm_detail::is_proved(deviation, norm.spread, coefficient);
@@ -130,7 +132,8 @@ struct NormExtremes {
   double spread = 0;
 
   // tops[r]: the exponent that rung r scales the vector's largest magnitude to.
-  KINTSUGI_HOST_DEVICE void add(const VectorNorm& norm, const std::int32_t (&tops)[Rungs], double coefficient) {
+  KINTSUGI_HOST_DEVICE void add(const VectorNorm& norm, const std::int32_t (&tops)[Rungs],
+                                double coefficient) {
     for (int r = 0; r < Rungs; ++r) {
       const double own = rules_proof_out(norm, tops[r], coefficient)
                              ? std::numeric_limits<double>::infinity()

@@ -75,7 +75,7 @@ struct DeviceChoice {
   std::int32_t rung = 0;
   RangeSummary a;
   RangeSummary b;
-  DeviceFit fit;               // where it was asked for
+  DeviceFit fit;                // where it was asked for
   std::uint32_t ruled_out = 0;  // split_by_norms()'s own
 };
 

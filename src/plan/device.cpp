@@ -137,7 +137,7 @@ class DeviceCall {
     DeviceChoice* choice = nullptr;
     const DevicePrepared::Entry* prepared_a = nullptr;  // whose slices are those of the first rung
     const DevicePrepared::Entry* prepared_b = nullptr;
-    bool looked_at = false;  // ranges and choice are there before the first split
+    bool looked_at = false;    // ranges and choice are there before the first split
     bool split_ahead = false;  // and so are the first rung's slices
     // Of the rung at work.
     BlockPieces pieces;

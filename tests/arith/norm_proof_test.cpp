@@ -110,7 +110,8 @@ Deviation deviation_of(const Side& a, const Side& b) {
       if (magnitude == 0) continue;
       if (magnitudes == 0) return {INFINITY, INFINITY};
       largest = std::max(largest, magnitude / magnitudes);
-      squares += std::pow(static_cast<double>(magnitude), 2) / (square_of(a.vectors[i]) * square_of(b.vectors[j]));
+      squares +=
+          std::pow(static_cast<double>(magnitude), 2) / (square_of(a.vectors[i]) * square_of(b.vectors[j]));
     }
   }
   const auto entries = static_cast<double>(a.vectors.size() * b.vectors.size());
@@ -181,7 +182,7 @@ TEST_F(NormProof, NeedsVectorsThatMeet) {
 // last bits know nothing of each other, which powers of two and vectors of few elements do.
 TEST_F(NormProof, DeviationsTypicallyDependOnMomentsAlone) {
   const std::function<double()> elements[] = {
-      [&] { return uniform(); },  [&] { return std::fabs(uniform()); },
+      [&] { return uniform(); },   [&] { return std::fabs(uniform()); },
       [&] { return spread(0.5); }, [&] { return spread(2); },
       [&] { return spread(4); },   [&] { return random_() % 3 == 0 ? 0 : normal(); },
   };
@@ -206,8 +207,8 @@ TEST_F(NormProof, IsEnoughForTheContracts) {
     int bits;
     int too_few;
   };
-  for (const Case& test : {Case{0, 117, 93}, Case{0.5, 117, 93}, Case{1, 117, 101}, Case{2, 140, 117},
-                           Case{3, 155, 125}}) {
+  for (const Case& test :
+       {Case{0, 117, 93}, Case{0.5, 117, 93}, Case{1, 117, 101}, Case{2, 140, 117}, Case{3, 155, 125}}) {
     const auto element = [&] { return spread(test.phi); };
     const std::vector<Vector> a = draw(100, 4096, element);
     const std::vector<Vector> b = draw(100, 4096, element);

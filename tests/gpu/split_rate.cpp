@@ -138,7 +138,8 @@ double bytes_of(const Buffers<T>& buffers) {
 }
 
 DeviceChoice* choice() {
-  static const Memory& memory = *new Memory(sizeof(DeviceChoice));  // the driver may be gone before statics are
+  static const Memory& memory =
+      *new Memory(sizeof(DeviceChoice));  // the driver may be gone before statics are
   return reinterpret_cast<DeviceChoice*>(memory.data());
 }
 
@@ -237,6 +238,7 @@ int run(const char* json_file, const std::vector<const char*>& schemes) {
   }
   const std::uint64_t seed = std::random_device{}();
   engine();
+  choice();  // while no stream is captured
   const double copy = copy_bandwidth();
   fmt::print("copy: {:.0f} GB/s read and written; seed {}\n", 1e-9 * copy, seed);
   fmt::print("{:27} {:>6} {:18} {:>9} {:>9} {:>9}\n", "scheme", "n", "orientation", "µs", "GB/s", "of copy");
@@ -277,7 +279,8 @@ int main(int count, char** words) {
   std::vector<const char*> schemes(words + (json ? 3 : 1), words + count);
   for (const char* name : schemes) {
     if (kintsugi::core::find_scheme(name) != nullptr) continue;
-    fmt::print(stderr, "split_rate: \"{}\" is no scheme\nusage: split_rate [--json FILE] [SCHEME...]\n", name);
+    fmt::print(stderr, "split_rate: \"{}\" is no scheme\nusage: split_rate [--json FILE] [SCHEME...]\n",
+               name);
     return 2;
   }
   if (schemes.empty())

@@ -119,7 +119,8 @@ std::vector<TermWay> by_stages(const std::vector<TermWay>& ways) {
   for (const TermWay& way : ways) {
     const auto* small = std::get_if<cuda::SmallTileChoice>(&way);
     if (small == nullptr) continue;
-    for (std::int32_t stages = cuda::small_tiles[small->tile].least_stages(); stages <= small->stages; ++stages) {
+    for (std::int32_t stages = cuda::small_tiles[small->tile].least_stages(); stages <= small->stages;
+         ++stages) {
       found.push_back(*small);
       std::get<cuda::SmallTileChoice>(found.back()).stages = stages;
     }

@@ -72,9 +72,9 @@ __device__ void add_over_lanes(MagnitudesAndExponents<T>& sum, unsigned lanes) {
 __device__ inline void add_over_lanes(NormSums& sums, unsigned lanes) {
   for (unsigned lane = 1; lane < 32; lane <<= 1) {
     if ((lanes & lane) == 0) continue;
-    const NormSums other{__shfl_xor_sync(~0U, sums.squares, lane), __shfl_xor_sync(~0U, sums.magnitudes, lane),
-                         __shfl_xor_sync(~0U, sums.clipped, lane),
-                         __shfl_xor_sync(~0U, sums.clipped_squares, lane)};
+    const NormSums other{
+        __shfl_xor_sync(~0U, sums.squares, lane), __shfl_xor_sync(~0U, sums.magnitudes, lane),
+        __shfl_xor_sync(~0U, sums.clipped, lane), __shfl_xor_sync(~0U, sums.clipped_squares, lane)};
     sums.add(other);
   }
 }

@@ -15,7 +15,7 @@ struct Scaling {
   double first = 1;  // 2^scale in two factors; of digits 2^scale times the grid's
   double second = 1;
   std::int32_t scale = 0;
-  bool plain = false;  // otherwise elements go through arith/split_rule.hpp
+  bool plain = false;     // otherwise elements go through arith/split_rule.hpp
   bool left_out = false;  // nobody will ask for the vector's slices
 };
 

@@ -55,7 +55,8 @@ __device__ inline void add_shared(std::uint64_t& target, std::uint64_t number) {
   atomicAdd(reinterpret_cast<unsigned long long*>(&target), number);
 }
 template <class Source>
-__device__ void add_shared(MagnitudesAndExponents<Source>& target, const MagnitudesAndExponents<Source>& sum) {
+__device__ void add_shared(MagnitudesAndExponents<Source>& target,
+                           const MagnitudesAndExponents<Source>& sum) {
   add_shared(static_cast<Magnitudes<Source>&>(target), static_cast<const Magnitudes<Source>&>(sum));
   atomicAdd(&target.elements, sum.elements);
   add_shared(target.exponents, sum.exponents);
@@ -252,8 +253,7 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& o
   using Sum = MagnitudesAndExponents<Source>;
   using Message = typename Exchange<Sum, Shape::width>::Message;
   using NormMessage = typename Exchange<NormSums, Shape::width>::Message;
-  static_assert(std::max(sizeof(Message), sizeof(NormMessage)) ==
-                panel_message_bytes(sizeof(Source)));
+  static_assert(std::max(sizeof(Message), sizeof(NormMessage)) == panel_message_bytes(sizeof(Source)));
   __shared__ Sum of_part[Shape::width];
   __shared__ NormSums norms_of_part[Shape::width];
   __shared__ Mailbox mailbox;

@@ -17,11 +17,11 @@ enum class ElementKind : std::uint8_t {
   fitted,  // the same, by a rule that the entry's fit completes
   bf16,
   tf32,
-  quantised,      // rounded rests of f32 in int8
-  digits,         // of a grid, in int8
-  residues,       // of integers of magnitude up to 2^62
+  quantised,          // rounded rests of f32 in int8
+  digits,             // of a grid, in int8
+  residues,           // of integers of magnitude up to 2^62
   residues_by_norms,  // the same, of norms that the split finds
-  wide_residues,  // up to 2^93
+  wide_residues,      // up to 2^93
 };
 
 // Of a split that finds norms: what is to be proved by them, and whether a vector was found that rules it out.
@@ -34,9 +34,9 @@ struct NormFindings {
 struct SplitTask {
   DeviceMatrix matrix;
   std::int64_t entry = 0;
-  VectorRange* ranges = nullptr;      // of vector `first`
-  std::int64_t entry_ranges = 0;      // from entry to entry
-  VectorNorm* norms = nullptr;        // likewise, where the rule scales by them
+  VectorRange* ranges = nullptr;  // of vector `first`
+  std::int64_t entry_ranges = 0;  // from entry to entry
+  VectorNorm* norms = nullptr;    // likewise, where the rule scales by them
   std::int64_t first = 0;
   std::int64_t vectors = 0;
   std::int64_t padded_vectors = 0;

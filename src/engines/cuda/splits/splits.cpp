@@ -149,8 +149,8 @@ ElementKind kind_of(const SplitRule& rule) {
 // What is the same for all splits of a call.
 struct SplitCall {
   DeviceCondition condition{};
-  std::int64_t served_entries = 1;    // by each split
-  Alpha alpha{};                      // of splits before the choice
+  std::int64_t served_entries = 1;  // by each split
+  Alpha alpha{};                    // of splits before the choice
   NormFindings norms{};
 };
 
@@ -159,8 +159,7 @@ const KernelOfKind* find_kernel(const DeviceSplit& split, const SplitCall& call)
   const bool aligned = reinterpret_cast<std::uintptr_t>(split.slices.data) % 16 == 0;
   const ElementKind kind = kind_of(*split.rule);
   if (call.norms.ruled_out != nullptr) {
-    const bool fits =
-        aligned && kind == ElementKind::residues && split.side.matrix.type == EntryType::f64;
+    const bool fits = aligned && kind == ElementKind::residues && split.side.matrix.type == EntryType::f64;
     return fits ? &norms_and_residues : nullptr;
   }
   if (split.fit != nullptr) {
