@@ -150,18 +150,19 @@ void make_even(Operand<double>& operand, Random& random) {
   }
 }
 
-TEST(SplitsByNorms, SmallAreThoseOfKnownNorms) {
+// Vectors of so many, at most, and of such lengths.
+void expect_splits_by_norms(std::int64_t vectors, std::int64_t longest, int rounds) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
   int out = 0;
-  for (int round = 0; round < 60 && !testing::Test::HasFailure(); ++round) {
-    const std::int64_t length = random.integer(1, round < 40 ? 300 : round < 50 ? 5000 : 25000);
+  for (int round = 0; round < rounds && !testing::Test::HasFailure(); ++round) {
+    const std::int64_t length = random.integer(1, longest);
     Program program =
         find_scheme(round % 2 == 0 ? "ozaki2:moduli=15:scale=norm" : "ozaki2:moduli=9:scale=norm")->program;
     schemes::fit_ozaki2(program, OperandType::f64, length);
     const SplitRule& rule = program.split_a;
     const auto draw_operand = [&] {
-      Operand<double> operand(random.integer(1, round < 40 ? 200 : 9), length,
+      Operand<double> operand(random.integer(1, vectors), length,
                               random.flip() ? Layout::along_k : Layout::across, 0, random.bits());
       if (round % 3 != 0) make_even(operand, random);
       return operand;
@@ -195,8 +196,14 @@ TEST(SplitsByNorms, SmallAreThoseOfKnownNorms) {
     expect_split_by_norms(b, known_b, rules_out[0] || rules_out[1], text);
     out += rules_out[0] || rules_out[1] ? 1 : 0;
   }
-  EXPECT_GT(out, 10) << "seed " << seed;
-  EXPECT_LT(out, 40) << "seed " << seed;
+  EXPECT_GT(out, rounds / 6) << "seed " << seed;
+  EXPECT_LT(out, rounds * 2 / 3) << "seed " << seed;
+}
+
+TEST(SplitsByNorms, SmallAreThoseOfKnownNorms) { expect_splits_by_norms(200, 300, 40); }
+TEST(SplitsByNorms, LongAreThoseOfKnownNorms) {
+  expect_splits_by_norms(9, 5000, 12);
+  expect_splits_by_norms(9, 25000, 12);
 }
 
 TEST(SplitsByNorms, SmallAreLeftOutWhereAlphaIsZero) {

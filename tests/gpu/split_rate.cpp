@@ -138,8 +138,8 @@ double bytes_of(const Buffers<T>& buffers) {
 }
 
 DeviceChoice* choice() {
-  static const Memory& memory =
-      *new Memory(sizeof(DeviceChoice));  // the driver may be gone before statics are
+  // Never freed: the driver may be gone before statics are.
+  static const Memory& memory = *new Memory(sizeof(DeviceChoice));
   return reinterpret_cast<DeviceChoice*>(memory.data());
 }
 
