@@ -115,7 +115,8 @@ KINTSUGI_HOST_DEVICE inline bool is_proved(double deviation, double spread, doub
 }  // namespace norm_detail
 
 // Whether a vector whose largest magnitude is scaled to the exponent `top` is not even proved beside one that is like it. No
-// product with it is taken for proved: most are not, and a split need not write what nobody will multiply.
+// product with it is taken for proved: most are not, and a split need not write what nobody will multiply. Split and choice must
+// say the same, bit for bit: no multiplication and addition become one (-fmad=false).
 KINTSUGI_HOST_DEVICE inline bool rules_proof_out(const VectorNorm& norm, std::int32_t top,
                                                  double coefficient) {
   const double grid = power_of_two(norm_digits - top) / norm.least;

@@ -306,7 +306,7 @@ class DeviceEngine {
   // entries is split where any of their choices is the rung. Rules that scale by norms ask for them.
   virtual void split(const Queue& queue, std::span<const DeviceSplit> splits,
                      const DeviceCondition& condition) const = 0;
-  // Whether split_by_norms() takes the split.
+  // Whether split_by_norms() takes the split, which is of one entry.
   virtual bool finds_norms(const DeviceSplit& split) const = 0;
   // Before the choice: find_ranges(), find_norms() and split() of rules that scale by norms, with one read of the operands.
   // Where a vector rules out that the coefficient is proved (arith/norm_proof.hpp) nobody will ask for slices: it and what

@@ -212,8 +212,10 @@ std::vector<Rung> norm_emulations(const Plan& plan, const std::string& accumulat
   const DeviceEngine* device = plan.engine->device();
   const Contract& contract = plan.contract;
   if (device == nullptr || contract.checked_coefficient == 0) return {};
+  const int digits =
+      significant_bits(contract.accuracy == "fp32" ? OperandType::f32 : plan.problem.type, false);
   const int first = contract.is_of_type()
-                        ? moduli_of(2 * (significant_bits(plan.problem.type, false) + 4) + 1, 1)
+                        ? moduli_of(2 * (digits + 4) + 1, 1)
                         : moduli_of(5 - 2 * std::ilogb(contract.coefficient), plan.problem.products());
   if (first == 0) return {};
   std::vector<int> counts{first, first + 2};

@@ -324,6 +324,9 @@ TEST_F(DevicePlan, Fp64BeginsWithFewModuli) {
   EXPECT_EQ(schemes(plan), (Names{"ozaki2:moduli=15:scale=norm", "ozaki2:moduli=17:scale=norm",
                                   "ozaki2:moduli=20:scale=norm", "ozaki2:moduli=19", "superaccumulator"}));
   EXPECT_THAT(plan.at("words").dump(), HasSubstr("the norms of A's rows and B's columns prove every entry"));
+  // As many moduli as the contract asks for, whatever the operands are.
+  call.options.accuracy = "fp32";
+  EXPECT_EQ(schemes(planned(call)).front(), "ozaki2:moduli=8:scale=norm");
 }
 
 // The moduli of the host's second rung, of exact results its third: integers of 65 and 70 bits, of FP32 36 and 41, and

@@ -19,6 +19,10 @@ __device__ inline int blocks_in_cluster() {
 // All threads arrive, and behind the wait all blocks have begun; what was written before, but for mailboxes that were
 // opened, nobody need see (a release waits for all writes to the device's memory).
 __device__ inline void arrive_at_cluster() { asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory"); }
+// Behind reads, too, of what the others will overwrite once they have waited.
+__device__ inline void arrive_at_cluster_after_reads() {
+  asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+}
 __device__ inline void await_cluster() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 
 // Where messages of all blocks are counted, in shared memory; used once.

@@ -279,7 +279,7 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& o
     norm_scalings[v] = norm_scaling(ranges[v], typical[v]);
   });
   __syncthreads();
-  arrive_at_cluster();  // the messages were read, others may take their place
+  arrive_at_cluster_after_reads();  // other messages may take these ones' place
   NormSums norm_sums[Shape::chunk];
   const NormScaling* const own = norm_scalings + loaded_vector<Shape>();
   visit_part<Shape>(of.length, part, [&](const auto& x) {

@@ -437,7 +437,8 @@ bool finds_norms(const DeviceSplit& split) {
   std::uint32_t ruled_out = 0;
   const SplitCall call{.norms = {0, &ruled_out}};
   const KernelOfKind* kernel = find_kernel(split, call);
-  return kernel != nullptr && split.rule->complex_basis.empty() && way_of(kernel, split).way != Way::tiles;
+  return kernel != nullptr && split.side.entries == 1 && split.rule->complex_basis.empty() &&
+         way_of(kernel, split).way != Way::tiles;
 }
 
 void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceScalars& scalars,
