@@ -49,8 +49,8 @@ struct ByteModulus {
   std::int32_t modulus = 0;
   std::uint32_t inverse = 0;  // 2^32 / modulus, rounded up
   std::int32_t offset = 0;    // a multiple of the modulus, makes sums positive
-  std::uint64_t shift =
-      0;  // of products of sums and the inverse, to quotients that leave small_residue()'s residues
+  // Of products of sums and the inverse, to quotients that leave small_residue()'s residues.
+  std::uint64_t shift = 0;
 };
 
 // Of small_residue(): 128 - modulus, or of small moduli the least that is left of an integer next to zero.
