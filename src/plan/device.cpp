@@ -13,92 +13,12 @@
 #include "plan/device_fused.hpp"
 #include "plan/device_matrix.hpp"
 #include "plan/device_memory.hpp"
+#include "plan/device_pieces.hpp"
 #include "plan/device_prepare.hpp"
 
 namespace kintsugi::core {
 
 namespace {
-
-// Memory of one block's products, piece by piece.
-struct BlockPieces {
-  Slices a;
-  Slices b;
-  Accumulators sums;
-  std::size_t scratch = 0;
-
-  std::size_t bytes() const { return a.bytes() + b.bytes() + sums.bytes() + aligned_size(scratch); }
-};
-
-// Without slices and an engine's products.
-bool sums_exactly(const Plan& plan) {
-  return plan.rungs.front().program.recombination == Recombination::exact_sums;
-}
-
-// The ladder's emulations whose products are an engine's, one after the other.
-std::span<const Rung> product_rungs(const Plan& plan) {
-  const auto multiplies = [](const Rung& rung) {
-    return rung.scheme != nullptr && rung.program.recombination != Recombination::exact_sums;
-  };
-  const auto end = std::find_if_not(plan.rungs.begin(), plan.rungs.end(), multiplies);
-  return {plan.rungs.begin(), end};
-}
-
-bool asks_for_norms(const Plan& plan) { return plan.rungs.front().proved_by_norms; }
-
-// Columns of slices that a column of C has: two for the parts of complex entries that are multiplied as real ones.
-std::int64_t columns_each(const Plan& plan, const Rung& rung) {
-  return rung.program.multiplies_entries() ? 1 : plan.problem.parts();
-}
-
-// Of C's columns, so that no product's columns are more than a tile: those of checked magnitudes are real ones.
-std::int64_t tile_columns(const Plan& plan, const Rung& rung) {
-  return plan.engine->device()->tile() / (rung.checked ? plan.problem.parts() : columns_each(plan, rung));
-}
-
-bool is_error_free(const Plan& plan) {
-  return plan.rungs.front().program.recombination == Recombination::error_free;
-}
-
-// Rows and columns of a tile's sums, `each` for a column of C.
-DeviceTileSize tile_size(const Plan& plan, const Rung& rung, const Blocking& blocking, std::int64_t each) {
-  return {round_up(std::min(blocking.m, plan.engine->device()->tile()), sums_multiple),
-          round_up(each * std::min(blocking.n, tile_columns(plan, rung)), sums_multiple)};
-}
-
-// Of the real product that magnitudes are checked by.
-DeviceTileSize checked_tile_size(const Plan& plan, const Blocking& blocking) {
-  return tile_size(plan, *plan.checked_rung(), blocking, plan.problem.parts());
-}
-
-BlockPieces block_pieces(const Plan& plan, const Rung& rung, const Blocking& blocking) {
-  const Problem& problem = plan.problem;
-  const Program& program = rung.program;
-  const auto slices_of = [&](const SplitRule& rule, std::int64_t vectors) {
-    return make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors,
-                       program.multiplies_entries() ? problem.k : problem.products());
-  };
-  const DeviceTileSize tile = tile_size(plan, rung, blocking, columns_each(plan, rung));
-  const std::size_t scratch =
-      plan.engine->device()->scratch_bytes(program.schedule, program.format().id, tile.rows, tile.columns);
-  return {slices_of(program.split_a, blocking.m),
-          slices_of(program.split_b, columns_each(plan, rung) * blocking.n),
-          make_accumulators(program.sum_type(true), tile.rows, tile.columns, program.schedule.sums()),
-          rung.checked
-              ? std::max(scratch, DeviceChecked::scratch_bytes(plan, checked_tile_size(plan, blocking)))
-              : scratch};
-}
-
-// Of the rung that needs most.
-std::size_t most_piece_bytes(const Plan& plan, const Blocking& blocking) {
-  std::size_t most = 0;
-  for (const Rung& rung : product_rungs(plan))
-    most = std::max(most, block_pieces(plan, rung, blocking).bytes());
-  return most;
-}
-
-std::size_t norm_bytes(const Plan& plan, std::int64_t vectors) {
-  return asks_for_norms(plan) ? array_bytes(vectors, 1, sizeof(VectorNorm)) : 0;
-}
 
 // One call on its way through the queue.
 class DeviceCall {
@@ -481,21 +401,6 @@ void run(const Plan& plan, const Operands& operands, const Queue& queue, Report&
 }
 
 }  // namespace
-
-std::size_t device_workspace_bytes(const Plan& plan, const Blocking& blocking) {
-  const Problem& problem = plan.problem;
-  if (plan.is_native()) return aligned_size(plan.engine->device()->native_scratch_bytes());
-  if (is_fused(plan)) return fused_workspace_bytes(plan, blocking);
-  const std::size_t ranges = array_bytes(problem.m, 1, sizeof(VectorRange)) +
-                             array_bytes(problem.vectors_b(), 1, sizeof(VectorRange)) +
-                             norm_bytes(plan, problem.m) + norm_bytes(plan, problem.vectors_b()) +
-                             aligned_size(sizeof(DeviceChoice));
-  if (sums_exactly(plan)) return ranges;
-  if (is_error_free(plan)) return ranges + device_error_free_bytes(plan, blocking);
-  return ranges + most_piece_bytes(plan, blocking) +
-         (plan.is_checked() ? DeviceChecked::bytes(plan, blocking, checked_tile_size(plan, blocking))
-                            : std::size_t{0});
-}
 
 void execute_on_device(const Plan& plan, const Operands& operands, Report& report) {
   const DeviceEngine& engine = *plan.engine->device();

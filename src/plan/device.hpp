@@ -1,15 +1,10 @@
 // The way of a call whose matrices lie in a device's memory: ranges, choice, split, multiply, recombine as steps in a queue.
 #pragma once
 
-#include <cstddef>
-
 #include "plan/execute.hpp"
 #include "plan/plan.hpp"
 
 namespace kintsugi::core {
-
-// What execution takes of a workspace.
-std::size_t device_workspace_bytes(const Plan& plan, const Blocking& blocking);
 
 // Nothing waits, but for a queue of kind host; what the device finds out goes to operands.device_report.
 void execute_on_device(const Plan& plan, const Operands& operands, Report& report);
