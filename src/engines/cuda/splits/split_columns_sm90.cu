@@ -220,8 +220,21 @@ __device__ void begin(const Exchange<Sums, width>&... exchanges) {
   if (threadIdx.x == 0) (exchanges.mailbox.expect(received_bytes(exchanges)), ...);
 }
 
-// Scalings of the panel's vectors, by exponents or by norms that are known. Elements are on their way before, and all there
-// behind.
+// Of elements that are on their way, and all there behind.
+template <class Shape, class Sum, class Source>
+__device__ void send_first_sums(const PanelPart& of, const Source* part,
+                                const Exchange<Sum, Shape::width>& exchange,
+                                const typename Exchange<Sum, Shape::width>::Message* received) {
+  await_copies();
+  Sum sums[Shape::chunk];
+  visit_part<Shape>(of.length, part, [&](const auto& x) { Sum::add_each(sums, x); });
+  gather<Shape>(sums, exchange);
+  __syncthreads();
+  await_cluster();  // the others' mailboxes are open
+  send(exchange, received);
+}
+
+// Scalings of the panel's vectors, by exponents or by norms that are known.
 template <class Shape, ElementKind kind, class Source>
 __device__ void find_scalings(const SplitTask& task, const PanelPart& of, const Source* part,
                               std::byte* messages, Scaling* scalings) {
@@ -233,13 +246,7 @@ __device__ void find_scalings(const SplitTask& task, const PanelPart& of, const 
   const Exchange<Sum, Shape::width> exchange{of_part, mailbox};
   const auto* received = reinterpret_cast<const Message*>(messages);
   begin(exchange);
-  await_copies();
-  Sum sums[Shape::chunk];
-  visit_part<Shape>(of.length, part, [&](const auto& x) { Sum::add_each(sums, x); });
-  gather<Shape>(sums, exchange);
-  __syncthreads();
-  await_cluster();  // the others' mailboxes are open
-  send(exchange, received);
+  send_first_sums<Shape>(of, part, exchange, received);
   finish_sums(exchange, received, [&](int v, const Sum& sum) {
     const int vector = of.first_vector + v;
     if (vector < task.vectors) scalings[v] = finish_panel_range<kind>(task, vector, sum.range());
@@ -266,13 +273,7 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& o
   const auto* received = reinterpret_cast<const Message*>(messages);
   const auto* received_norms = reinterpret_cast<const NormMessage*>(messages);
   begin(exchange, norm_exchange);
-  await_copies();
-  Sum sums[Shape::chunk];
-  visit_part<Shape>(of.length, part, [&](const auto& x) { Sum::add_each(sums, x); });
-  gather<Shape>(sums, exchange);
-  __syncthreads();
-  await_cluster();  // the others' mailboxes are open
-  send(exchange, received);
+  send_first_sums<Shape>(of, part, exchange, received);
   finish_sums(exchange, received, [&](int v, const Sum& sum) {
     ranges[v] = sum.range();
     typical[v] = sum.typical();
