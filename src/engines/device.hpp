@@ -116,6 +116,14 @@ struct DeviceReport {
   std::int64_t mended = 0;  // entries of C that a check left open
 };
 
+// What choose() adds its entries to.
+struct DeviceReporting {
+  DeviceReport* report = nullptr;
+  bool begins = false;  // the first of the call, and of all its entries: whatever the report was before
+  // Nobody waits for the choice: it may be made while multiply_fused(), the step before it, still runs.
+  bool behind_products = false;
+};
+
 // One operand of one entry of the batch; `ranges` has one for each of its vectors. Ranges, choice and splits take several
 // entries at once, `entry` and those behind it: their ranges lie behind each other, and so do their slices, slices.bytes()
 // apart. In such a step a side may also have one entry, that serves all of the other's.
@@ -299,7 +307,7 @@ class DeviceEngine {
   // One for each entry, into as many choices; the report counts them all.
   virtual void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                       const DeviceScalars& scalars, const DeviceRungs& rungs, DeviceChoice* choice,
-                      DeviceReport* report) const = 0;
+                      const DeviceReporting& reporting) const = 0;
   // Whether complex entries can be split by that rule of residues and recombined; else their parts are real numbers.
   virtual bool takes_entries(const SplitRule& rule) const = 0;
   // One or two of them, in one launch where there is a kernel for both or they are small. An operand that serves several

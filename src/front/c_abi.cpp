@@ -128,11 +128,14 @@ void checked_execute(kintsugi_handle handle, const Plan& plan, const kintsugi_op
   const FloatingEnvironment environment;
   const LogSink log = log_of(handle);
   Report report;
+  const DeviceReport* device_report = nullptr;
   try {
     Operands checked = check_operands(plan.problem, operands);
     provide_device_report(handle, plan);
-    if (handle != nullptr && plan.problem.memory == MemorySpace::device)
+    // A native product's report is the host's.
+    if (handle != nullptr && plan.problem.memory == MemorySpace::device && !plan.is_native())
       checked.device_report = handle->device_report.get();
+    device_report = checked.device_report;
     execute(plan, checked, report);
   } catch (const Error& error) {
     log.write(LogLevel::error, error.what());
@@ -140,7 +143,7 @@ void checked_execute(kintsugi_handle handle, const Plan& plan, const kintsugi_op
   }
   if (handle != nullptr) {
     handle->report = report;
-    handle->reads_device_report = plan.problem.memory == MemorySpace::device;
+    handle->reads_device_report = device_report != nullptr;
   }
   log_execution(log, plan, report);
 }

@@ -135,7 +135,7 @@ class DeviceCall {
       engine_.find_ranges(queue_, a, b, scalars_);
       if (asks_for_norms(plan_)) engine_.find_norms(queue_, a, b, scalars_);
     }
-    engine_.choose(queue_, entry.a, entry.b, scalars_, choices, entry.choice, report_);
+    engine_.choose(queue_, entry.a, entry.b, scalars_, choices, entry.choice, reporting());
   }
 
   // Splits whole operands for the first rung while their norms are found, if the engine can: most often they prove it.
@@ -153,6 +153,8 @@ class DeviceCall {
     engine_.split_by_norms(queue_, splits, scalars_, coefficient, entry.choice);
     return true;
   }
+
+  DeviceReporting reporting() const { return {report_, begins_with_choice(plan_)}; }
 
   const DeviceFit* fit_of(const Entry& entry) const {
     return first().scheme->fits_residuals() ? &entry.choice->fit : nullptr;
@@ -176,7 +178,7 @@ class DeviceCall {
     }
     if (!entry.looked_at) {
       if (report_ != nullptr)
-        engine_.choose(queue_, entry.a, entry.b, scalars_, rungs(), entry.choice, report_);
+        engine_.choose(queue_, entry.a, entry.b, scalars_, rungs(), entry.choice, reporting());
       return;
     }
     if (scalars_.on_device())
@@ -228,7 +230,7 @@ class DeviceCall {
     take_sides(entry, index, workspace);
     engine_.find_ranges(queue_, entry.prepared_a == nullptr ? entry.a : DeviceSide{},
                         entry.prepared_b == nullptr ? entry.b : DeviceSide{}, scalars_);
-    engine_.choose(queue_, entry.a, entry.b, scalars_, rungs(), entry.choice, nullptr);
+    engine_.choose(queue_, entry.a, entry.b, scalars_, rungs(), entry.choice, {});
     entry.looked_at = true;
     multiply_error_free({plan_, blocking_, queue_, entry.a, entry.b, c_, scalars_, entry.choice, report_},
                         workspace);
@@ -407,10 +409,13 @@ void execute_on_device(const Plan& plan, const Operands& operands, Report& repor
   const Problem& problem = plan.problem;
   const Queue queue = operands.queue.kind == QueueKind::host ? plan.queue : operands.queue;
   engine.prepare();
-  if (operands.device_report != nullptr) engine.clear(queue, operands.device_report, sizeof(DeviceReport));
-  if (problem.m == 0 || problem.n == 0 || problem.batch_count == 0) return;
-  report.adapted.k = problem.products();  // of what the device may find
+  const bool empty = problem.m == 0 || problem.n == 0 || problem.batch_count == 0;
   const bool scales = problem.k == 0 || (!problem.device_scalars && operands.alpha.is_zero());
+  const bool written_whole = !empty && !scales && begins_with_choice(plan);
+  if (operands.device_report != nullptr && !written_whole)
+    engine.clear(queue, operands.device_report, sizeof(DeviceReport));
+  if (empty) return;
+  report.adapted.k = problem.products();  // of what the device may find
   if (scales) {
     report.entries_scaled = problem.batch_count;
     DeviceCall(plan, operands, queue, report.blocking).scale_all();

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "plan/candidates.hpp"
+#include "plan/device_pieces.hpp"
 #include "plan/execute.hpp"
 
 namespace kintsugi::core {
@@ -144,16 +145,16 @@ class FusedCall {
     return result;
   }
 
-  void choose(const Entries& entries) const {
+  void choose(const Entries& entries, bool behind_products) const {
     engine_.choose(queue_, a_.at(entries), b_.at(entries), operands_.scalars, rungs(), choices_,
-                   operands_.report);
+                   {operands_.report, begins_with_choice(plan_), behind_products});
   }
 
   void multiply_entries(const Entries& entries) const {
     const bool conditional = plan_.rungs.size() > 1 || operands_.scalars.on_device();
     if (!conditional) {
       multiply_rung(0, entries, {false, false});
-      if (operands_.report != nullptr) choose(entries);
+      if (operands_.report != nullptr) choose(entries, true);
       return;
     }
     const int first = look_at(entries);
@@ -166,13 +167,13 @@ class FusedCall {
   int look_at(const Entries& entries) const {
     if (covers_all(plan_, blocking_) && !operands_.scalars.on_device()) {
       const FusedMemory slices = split(0, entries, {0, 0}, blocking_, {false, false}, true, true);
-      choose(entries);
+      choose(entries, false);
       multiply(0, entries, slices, {0, 0}, blocking_, true);
       return 1;
     }
     engine_.find_ranges(queue_, a_.prepared == nullptr ? a_.at(entries) : DeviceSide{},
                         b_.prepared == nullptr ? b_.at(entries) : DeviceSide{}, operands_.scalars);
-    choose(entries);
+    choose(entries, false);
     return 0;
   }
 

@@ -40,6 +40,10 @@ std::int64_t tile_columns(const Plan& plan, const Rung& rung) {
   return plan.engine->device()->tile() / (rung.checked ? plan.problem.parts() : columns_each(plan, rung));
 }
 
+bool begins_with_choice(const Plan& plan) {
+  return plan.problem.batch_count == 1 && !plan.is_native() && !is_error_free(plan);
+}
+
 bool is_error_free(const Plan& plan) {
   return plan.rungs.front().program.recombination == Recombination::error_free;
 }

@@ -25,6 +25,8 @@ struct BlockPieces {
 bool sums_exactly(const Plan& plan);
 bool is_error_free(const Plan& plan);
 bool asks_for_norms(const Plan& plan);
+// Whether nothing is added to the report before its one choice, that of the call's one entry.
+bool begins_with_choice(const Plan& plan);
 
 // The ladder's emulations whose products are an engine's, one after the other.
 std::span<const Rung> product_rungs(const Plan& plan);

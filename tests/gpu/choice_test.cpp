@@ -62,7 +62,7 @@ TEST(Choice, IsThatOfTheSummaries) {
     const DeviceArray<DeviceChoice> choice(1);
     const bool with_report = random.flip();
     device_engine().choose({}, {a, 0, ranges_a.data()}, {b, 0, ranges_b.data()}, {}, rungs, choice.data(),
-                           with_report ? report.data() : nullptr);
+                           {with_report ? report.data() : nullptr});
     const DeviceChoice got = choice.host()[0];
     const RangeSummary summary_a = summarize(ranges[0]);
     const RangeSummary summary_b = summarize(ranges[1]);
@@ -117,7 +117,7 @@ TEST(Choice, AlphaZeroReadsNothing) {
     device_engine().copy_to_device({}, device.ranges.data(), std::vector<VectorRange>(5).data(),
                                    5 * sizeof(VectorRange));
     if (test.zero) device_engine().find_ranges({}, side, side, scalars);
-    device_engine().choose({}, side, side, scalars, {{10}, {10}, 1}, choice.data(), report.data());
+    device_engine().choose({}, side, side, scalars, {{10}, {10}, 1}, choice.data(), {report.data()});
     EXPECT_EQ(choice.host()[0].rung, test.zero ? DeviceChoice::scaled : 0);
     EXPECT_EQ(report.host()[0].scaled, test.zero ? 1 : 0);
     EXPECT_EQ(report.host()[0].entries[0], test.zero ? 0 : 1);
@@ -135,7 +135,7 @@ TEST(Choice, AlphaZeroReadsNothing) {
   const DeviceSide nothing{{.rows = 5, .columns = 9}, 0, device.ranges.data()};
   const DeviceArray<DeviceChoice> choice(1);
   device_engine().find_ranges({}, nothing, nothing, zero);
-  device_engine().choose({}, nothing, nothing, zero, {{10}, {10}, 1}, choice.data(), nullptr);
+  device_engine().choose({}, nothing, nothing, zero, {{10}, {10}, 1}, choice.data(), {});
   EXPECT_EQ(choice.host()[0].rung, DeviceChoice::scaled);
 }
 

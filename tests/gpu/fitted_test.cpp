@@ -34,7 +34,7 @@ TEST(DeviceFit, SmallIsThatOfTheHost) {
       side_a.matrix.rows = side_b.matrix.rows = 1;
       side_a.ranges = a.data();
       side_b.ranges = b.data();
-      device_engine().choose({}, side_a, side_b, {}, rungs, choice.data(), report.data());
+      device_engine().choose({}, side_a, side_b, {}, rungs, choice.data(), {report.data()});
       const DeviceChoice got = choice.host()[0];
       const DeviceReport counts = report.host()[0];
       EXPECT_EQ(got.rung, largest <= 15 ? 0 : DeviceChoice::none);

@@ -200,7 +200,7 @@ void expect_splits_by_norms(std::int64_t vectors, std::int64_t longest, int roun
     expect_split_by_norms(b, known_b, rules_out[0] || rules_out[1], text);
     if (!rules_out[0] && !rules_out[1]) continue;
     // Slices that may be missing are never multiplied.
-    device_engine().choose({}, splits[0].side, splits[1].side, {}, rungs, choice.data(), nullptr);
+    device_engine().choose({}, splits[0].side, splits[1].side, {}, rungs, choice.data(), {});
     EXPECT_NE(choice.host()[0].rung, 0) << text;
     ++out;
   }
@@ -288,7 +288,7 @@ TEST(Choice, IsWhatNormsProve) {
     const DeviceMatrix b{.rows = static_cast<std::int64_t>(ranges[1].size()), .columns = 1};
     const DeviceArray<DeviceChoice> choice(1);
     device_engine().choose({}, {a, 0, ranges_a.data(), 1, norms_a.data()},
-                           {b, 0, ranges_b.data(), 1, norms_b.data()}, {}, rungs, choice.data(), nullptr);
+                           {b, 0, ranges_b.data(), 1, norms_b.data()}, {}, rungs, choice.data(), {});
     const Extremes of_a = extremes_of(ranges[0], norms[0], rungs);
     const Extremes of_b = extremes_of(ranges[1], norms[1], rungs);
     const std::int32_t span = std::max(summarize(ranges[0]).largest_span, summarize(ranges[1]).largest_span);

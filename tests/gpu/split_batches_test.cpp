@@ -209,7 +209,7 @@ TEST(SplitBatches, RangesAndChoicesAreTheHosts) {
     const DeviceArray<DeviceReport> report(std::vector<DeviceReport>(1));
     const DeviceRungs rungs{{20, 60}, {1 << 20, 100}, 2};
     device_engine().find_ranges({}, a.side(), b.side(), {});
-    device_engine().choose({}, a.side(), b.side(), {}, rungs, choice.data(), report.data());
+    device_engine().choose({}, a.side(), b.side(), {}, rungs, choice.data(), {report.data()});
     const std::vector<DeviceChoice> choices = choice.host();
     std::int64_t counted[3] = {};  // the rungs, then none
     for (std::int64_t e = 0; e < number; ++e) {

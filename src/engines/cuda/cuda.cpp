@@ -206,8 +206,9 @@ class CudaEngine final : public Engine, public DeviceEngine {
     cuda::find_norms(queue, a, b, scalars);
   }
   void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
-              const DeviceRungs& rungs, DeviceChoice* choice, DeviceReport* report) const override {
-    cuda::choose(queue, a, b, scalars, rungs, choice, report);
+              const DeviceRungs& rungs, DeviceChoice* choice,
+              const DeviceReporting& reporting) const override {
+    cuda::choose(queue, a, b, scalars, rungs, choice, reporting);
   }
   void split(const Queue& queue, std::span<const DeviceSplit> splits,
              const DeviceCondition& condition) const override {

@@ -3,12 +3,24 @@
 
 namespace kintsugi::core::cuda {
 
-// Of a kernel that was named with awaits_others: every thread calls it before it touches the device's memory. The next such
-// kernel may take multiprocessors as they get free from then on, where it waits for this one.
-__device__ inline void await_others() {
+// The next kernel that was named with awaits_others may take multiprocessors as they get free from then on.
+__device__ inline void let_next_begin() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;\ngriddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
+}
+
+// All that was launched before has ended, and what it wrote is there.
+__device__ inline void await_previous() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Of a kernel that was named with awaits_others: every thread calls it before it touches the device's memory.
+__device__ inline void await_others() {
+  let_next_begin();
+  await_previous();
 }
 
 }  // namespace kintsugi::core::cuda

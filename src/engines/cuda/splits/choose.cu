@@ -126,9 +126,20 @@ __device__ DeviceFit fit_of(const DeviceRungs& rungs, const DeviceChoice& choice
   return fit;
 }
 
+__device__ void report(const DeviceReporting& reporting, const DeviceChoice& choice, bool fits) {
+  DeviceReport& report = *reporting.report;
+  if (reporting.begins) report = {};
+  add_to_report(report, choice);
+  if (!fits) return;
+  count(report.fitted);
+  report.fit = choice.fit.residual;
+}
+
 template <bool by_norms>
 __device__ void choose(const ChoiceTask& task) {
-  await_others();
+  const DeviceReporting& reporting = task.reporting;
+  let_next_begin();
+  if (!reporting.behind_products) await_previous();
   DeviceChoice choice;
   if (is_zero(task.alpha)) {
     choice.rung = DeviceChoice::scaled;
@@ -142,11 +153,8 @@ __device__ void choose(const ChoiceTask& task) {
   const bool fits = task.rungs.fits && choice.rung >= 0;
   if (fits) choice.fit = fit_of(task.rungs, choice);
   task.choice[blockIdx.x] = choice;
-  if (task.report == nullptr) return;
-  add_to_report(*task.report, choice);
-  if (!fits) return;
-  count(task.report->fitted);
-  task.report->fit = choice.fit.residual;
+  if (reporting.report != nullptr) report(reporting, choice, fits);
+  if (reporting.behind_products) await_previous();  // as whatever comes next does by way of this kernel
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ struct ChoiceTask {
   Alpha alpha;
   DeviceRungs rungs;
   DeviceChoice* choice = nullptr;
-  DeviceReport* report = nullptr;
+  DeviceReporting reporting;
 };
 
 inline constexpr std::int64_t ranges_vectors = 16;  // of a block

@@ -415,7 +415,7 @@ void find_margins(const Queue& queue, const DeviceMargins& a, const DeviceMargin
 }
 
 void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
-            const DeviceRungs& rungs, DeviceChoice* choice, DeviceReport* report) {
+            const DeviceRungs& rungs, DeviceChoice* choice, const DeviceReporting& reporting) {
   static const KernelName by_ranges{"choose", "choose_rung", awaits_others};
   static const KernelName by_norms{"choose", "choose_rung_by_norms", awaits_others};
   const auto entry_ranges = [](const DeviceSide& side) {
@@ -428,7 +428,7 @@ void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const 
                         alpha_of(scalars, a, b),
                         rungs,
                         choice,
-                        report};
+                        reporting};
   launch(rungs.asks_for_norms() ? by_norms : by_ranges, {std::max(a.entries, b.entries)}, choice_threads, 0,
          queue, task);
 }

@@ -12,7 +12,7 @@ void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b, co
 void find_margins(const Queue& queue, const DeviceMargins& a, const DeviceMargins& b,
                   const DeviceCondition& condition);
 void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
-            const DeviceRungs& rungs, DeviceChoice* choice, DeviceReport* report);
+            const DeviceRungs& rungs, DeviceChoice* choice, const DeviceReporting& reporting);
 bool finds_norms(const DeviceSplit& split);
 void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceScalars& scalars,
                     double coefficient, DeviceChoice* choice);

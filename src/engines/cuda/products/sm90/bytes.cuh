@@ -297,8 +297,11 @@ __device__ void multiply_byte_slices(const TensorMap& a, const TensorMap& b, con
   const std::uint32_t tiles = aligned_tiles(memory);
   begin_cluster(shared);
   if (!holds(products.condition)) return;
-  divide_work<Config>([&] { produce<Config>(a, b, products, shared, tiles); },
-                      [&] { consume<Config>(products, shared, tiles); });
+  divide_work<Config>(
+      [&] {
+        if (threadIdx.x == 0) produce<Config>(a, b, products, shared, tiles);
+      },
+      [&] { consume<Config>(products, shared, tiles); });
 }
 
 }  // namespace kintsugi::core::cuda

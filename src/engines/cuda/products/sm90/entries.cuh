@@ -16,17 +16,6 @@ __device__ inline int sum_row(int thread, int i) {
 }
 __device__ inline int sum_column(int thread, int i) { return i / 4 * 8 + thread % 4 * 2 + i % 2; }
 
-// Rows and columns of C that a block of threads computes.
-struct TileEntries {
-  MatrixView<float> c;
-  const VectorRange* row_ranges;
-  const VectorRange* column_ranges;
-  std::int64_t first_row;  // in c
-  std::int64_t first_column;
-  int rows;
-  int columns;
-};
-
 // Whether all entries have the same slices and ranges.
 struct SharedSides {
   bool a;
@@ -43,17 +32,6 @@ struct Stretch {
   }
 };
 
-__device__ inline TileEntries entries_of(const DeviceTile& tile, const SharedSides& shared, int entry,
-                                         const Stretch& rows, const Stretch& columns) {
-  return {view_of<float>(tile.c, tile.entry + entry),
-          tile.a.ranges + (shared.a ? 0 : entry * tile.a.matrix.rows) + tile.first_row + rows.first,
-          tile.b.ranges + (shared.b ? 0 : entry * tile.b.matrix.rows) + tile.first_column + columns.first,
-          tile.first_row + rows.first,
-          tile.first_column + columns.first,
-          rows.of(tile.rows),
-          columns.of(tile.columns)};
-}
-
 // Scales of vectors with NaN or infinities, whose entries are made one by one.
 inline constexpr int special_scale = std::numeric_limits<int>::min();
 
@@ -61,123 +39,200 @@ __device__ inline int scale_of(const VectorRange& range) {
   return range.finite() ? range.scale : special_scale;
 }
 
-// Scales of `Rows` rows, then of columns, into shared memory; by all threads together. Whether FP32 does for
-// alpha * sum * 2^-(row's + column's): where the product with alpha and both with powers of two are normal numbers, only
-// the first one rounds. Slices are multiples of 2^-24 below 2^16, low ones with 2^-12 beside them where they are
-// rescaled: sums are zero or between 2^-60 and 2^(32 + 26), if no more than 2^26 products are added.
-template <int Rows, int Columns>
-__device__ bool read_scales(const TileEntries& entries, int* scales, float alpha, int thread, int threads) {
-  const int exponent = static_cast<int>(__float_as_uint(alpha) >> 23 & 0xff) - 127;
-  const int most = (126 - 60 + exponent) / 2;
-  const int least = -((127 - 58 - exponent - 1) / 2);
-  bool narrow = -40 <= exponent && exponent <= 40;
-  for (int i = thread; i < Rows + Columns; i += threads) {
-    int scale = 0;
-    if (i < Rows) {
-      if (i < entries.rows) scale = scale_of(entries.row_ranges[i]);
-    } else if (i - Rows < entries.columns) {
-      scale = scale_of(entries.column_ranges[i - Rows]);
-    }
-    scales[i] = scale;
-    narrow = narrow && least <= scale && scale <= most;
-  }
-  return narrow;
-}
+// What sums of a tile of Rows x Columns need to become entries of C, in shared memory: some warps find it while they are
+// added.
+template <int Rows, int Columns, int Finders>
+struct TileEnd {
+  static constexpr int finders = Finders;  // warps
 
-// A thread's entries, two rows of pairs of columns: visit(row, column, pair of sums, entry) for all that are there.
-template <int Count, class Visit>
-__device__ void for_each_pair(const TileEntries& entries, const float (&sums)[Count], int row, int thread,
-                              const Visit& visit) {
-  const int column = sum_column(thread, 0);
-  const std::int64_t step = 8 * entries.c.column_stride;
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    const int i = row + sum_row(thread, 2 * r);
-    if (i >= entries.rows) continue;
-    float* entry = &entries.c(entries.first_row + i, entries.first_column + column);
-#pragma unroll
-    for (int s = 0; s < Count / 4; ++s, entry += step) visit(r, column + 8 * s, &sums[4 * s + 2 * r], entry);
+  alignas(sizeof(int2)) int scales[Rows + Columns];  // of rows, then of columns
+  float* first;                                      // entry of the tile
+  std::int64_t first_row;                            // in C
+  std::int64_t first_column;
+  int rows;  // that are there
+  int columns;
+  int entry;  // of the batch
+  float alpha;
+  float beta;
+  bool narrow[Finders];  // as each found its vectors and scalars
+
+  // Whether FP32 does for alpha * sum * 2^-(row's + column's), of slices of fp16.
+  __device__ bool is_narrow() const {
+    bool all = true;
+    for (const bool one : narrow) all = all && one;
+    return all;
   }
-}
+
+  // By all finders together. Narrow: beta is 0, and where the product with alpha and both with powers of two are normal
+  // numbers, only the first one rounds. Slices of fp16 are multiples of 2^-24 below 2^16, low ones with 2^-12 beside them
+  // where they are rescaled: sums are zero or between 2^-60 and 2^(32 + 26), if no more than 2^26 products are added.
+  __device__ void find(const DeviceTile& tile, const SharedSides& shared, int of_entry,
+                       const Stretch& tile_rows, const Stretch& tile_columns, int thread) {
+    const Scalars<float> scalars(tile.scalars);
+    const int rows_there = tile_rows.of(tile.rows);
+    const int columns_there = tile_columns.of(tile.columns);
+    const VectorRange* of_rows =
+        tile.a.ranges + (shared.a ? 0 : of_entry * tile.a.matrix.rows) + tile.first_row + tile_rows.first;
+    const VectorRange* of_columns = tile.b.ranges + (shared.b ? 0 : of_entry * tile.b.matrix.rows) +
+                                    tile.first_column + tile_columns.first;
+    const int exponent = static_cast<int>(__float_as_uint(scalars.alpha) >> 23 & 0xff) - 127;
+    const int most = (126 - 60 + exponent) / 2;
+    const int least = -((127 - 58 - exponent - 1) / 2);
+    bool fits = -40 <= exponent && exponent <= 40 && scalars.beta == 0.0F;
+#pragma unroll 1
+    for (int i = thread; i < Rows + Columns; i += 32 * Finders) {
+      const bool of_row = i < Rows;
+      const int v = of_row ? i : i - Rows;
+      int scale = 0;
+      if (v < (of_row ? rows_there : columns_there)) scale = scale_of((of_row ? of_rows : of_columns)[v]);
+      scales[i] = scale;
+      fits = fits && least <= scale && scale <= most;
+    }
+    fits = __all_sync(~0U, fits ? 1 : 0) != 0;
+    if (thread % 32 == 0) narrow[thread / 32] = fits;
+    if (thread == 0) {
+      first_row = tile.first_row + tile_rows.first;
+      first_column = tile.first_column + tile_columns.first;
+      first = &view_of<float>(tile.c, tile.entry + of_entry)(first_row, first_column);
+      rows = rows_there;
+      columns = columns_there;
+      entry = of_entry;
+      alpha = scalars.alpha;
+      beta = scalars.beta;
+    }
+  }
+};
 
 __device__ inline float float_power_of_two(int exponent) { return __int_as_float((127 + exponent) << 23); }
 
 // C = alpha sum 2^-scales, of scales for which FP32 does.
-template <int Rows, int Count>
-__device__ void put_narrow(const TileEntries& entries, const int* scales, float alpha,
-                           const float (&sums)[Count], int row, int thread) {
-  const float factors[2] = {alpha * float_power_of_two(-scales[row + sum_row(thread, 0)]),
-                            alpha * float_power_of_two(-scales[row + sum_row(thread, 2)])};
-  for_each_pair(entries, sums, row, thread, [&](int r, int j, const float* pair, float* entry) {
-#pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      if (j + e < entries.columns)
-        entry[e * entries.c.column_stride] = pair[e] * factors[r] * float_power_of_two(-scales[Rows + j + e]);
-    }
-  });
-}
+class NarrowEntry {
+ public:
+  static constexpr bool reads = false;
+
+  __device__ NarrowEntry(float alpha, const int (&row_scales)[2])
+      : factors_{alpha * float_power_of_two(-row_scales[0]), alpha * float_power_of_two(-row_scales[1])} {}
+
+  __device__ bool is_put(int, int) const { return true; }
+  __device__ float value(float sum, int r, int column_scale, float) const {
+    return sum * factors_[r] * float_power_of_two(-column_scale);
+  }
+
+ private:
+  float factors_[2];
+};
 
 // The same with any scalars and scales as epilogue() has it: exact in double but for the addition and the last rounding.
-// What has a special vector is left as it was.
-template <int Rows, int Count>
-__device__ void put_any(const TileEntries& entries, const int* scales, const Scalars<float>& scalars,
-                        const float (&sums)[Count], int row, int thread) {
-  const int row_scales[2] = {scales[row + sum_row(thread, 0)], scales[row + sum_row(thread, 2)]};
-  for_each_pair(entries, sums, row, thread, [&](int r, int j, const float* pair, float* entry) {
+// What has a special vector is left as it was. `Reads`: beta is not 0.
+template <bool Reads>
+class AnyEntry {
+ public:
+  static constexpr bool reads = Reads;
+
+  __device__ AnyEntry(float alpha, float beta, const int (&row_scales)[2])
+      : alpha_(alpha), beta_(beta), row_scales_{row_scales[0], row_scales[1]} {}
+
+  __device__ bool is_put(int r, int column_scale) const {
+    return row_scales_[r] != special_scale && column_scale != special_scale;
+  }
+  __device__ float value(float sum, int r, int column_scale, float old) const {
+    const double unscaled = static_cast<double>(sum) * power_of_two(-(row_scales_[r] + column_scale));
+    return epilogue(unscaled, alpha_, beta_, Reads ? &old : nullptr);
+  }
+
+ private:
+  float alpha_;
+  float beta_;
+  int row_scales_[2];
+};
+
+// To C, which no shared memory is: loads of scales need not wait for it, as the compiler would have it.
+__device__ inline void store_entry(float* entry, float value) {
+  asm volatile("st.global.f32 [%0], %1;" ::"l"(entry), "f"(value));
+}
+
+// A thread's entries, some at once: what is read of them is on its way together. `Whole`: all of the tile's are there.
+template <bool Whole, int Rows, int Columns, int Finders, class Entry, int Count>
+__device__ void put_sums(const TileEnd<Rows, Columns, Finders>& end, const DeviceMatrix& c,
+                         const Entry& entry, const float (&sums)[Count], int row, int thread) {
+  constexpr int at_once = Entry::reads ? 2 : 4;  // pairs of columns, in two rows each
+  const int column = sum_column(thread, 0);
+  const int rows[2] = {row + sum_row(thread, 0), row + sum_row(thread, 2)};
+  const std::int64_t row_step = 8 * c.row_stride;
+  const std::int64_t column_step = c.column_stride;
+  float* first = end.first + rows[0] * c.row_stride + column * column_step;
+  const auto is_there = [&](int r, int j) { return Whole || (rows[r] < end.rows && j < end.columns); };
+  const auto for_each_of_pair = [](const auto& visit) {
 #pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      const int column_scale = scales[Rows + j + e];
-      if (j + e >= entries.columns || row_scales[r] == special_scale || column_scale == special_scale)
-        continue;
-      float& target = entry[e * entries.c.column_stride];
-      const double sum = static_cast<double>(pair[e]) * power_of_two(-(row_scales[r] + column_scale));
-      target = epilogue(sum, scalars.alpha, scalars.beta, scalars.beta == 0.0F ? nullptr : &target);
+    for (int i = 0; i < 4; ++i) visit(i / 2, i % 2);
+  };
+#pragma unroll
+  for (int begin = 0; begin < Count / 4; begin += at_once) {
+    float old[at_once][2][2] = {};
+    float* pair = first;
+#pragma unroll
+    for (int p = 0; Entry::reads && p < at_once; ++p, pair += 8 * column_step) {
+      for_each_of_pair([&](int r, int e) {
+        if (is_there(r, column + 8 * (begin + p) + e)) old[p][r][e] = pair[r * row_step + e * column_step];
+      });
     }
-  });
+#pragma unroll
+    for (int p = 0; p < at_once; ++p, first += 8 * column_step) {
+      const int j = column + 8 * (begin + p);
+      const int2 scales = *reinterpret_cast<const int2*>(&end.scales[Rows + j]);
+      for_each_of_pair([&](int r, int e) {
+        const int scale = e == 0 ? scales.x : scales.y;
+        if (is_there(r, j + e) && entry.is_put(r, scale)) {
+          store_entry(first + r * row_step + e * column_step,
+                      entry.value(sums[4 * (begin + p) + 2 * r + e], r, scale, old[p][r][e]));
+        }
+      });
+    }
+  }
 }
 
 // Entries of special vectors.
-template <int Rows>
-__device__ void put_special(const DeviceSide& a, const DeviceSide& b, const TileEntries& entries,
-                            const int* scales, const Scalars<float>& scalars, int thread, int threads) {
+template <int Rows, int Columns, int Finders>
+__device__ void put_special(const TileEnd<Rows, Columns, Finders>& end, const DeviceTile& tile, int thread,
+                            int threads) {
+  DeviceSide a = tile.a;
+  DeviceSide b = tile.b;
+  a.entry += end.entry;
+  b.entry += end.entry;
 #pragma unroll 1
-  for (int e = thread; e < entries.rows * entries.columns; e += threads) {
-    const int i = e % entries.rows;
-    const int j = e / entries.rows;
-    if (scales[i] != special_scale && scales[Rows + j] != special_scale) continue;
-    float& entry = entries.c(entries.first_row + i, entries.first_column + j);
-    entry = special_entry<float>(operand_view<float>(a), operand_view<float>(b), entries.first_row + i,
-                                 entries.first_column + j, scalars.alpha, scalars.beta,
-                                 scalars.beta == 0.0F ? nullptr : &entry);
+  for (int e = thread; e < end.rows * end.columns; e += threads) {
+    const int i = e % end.rows;
+    const int j = e / end.rows;
+    if (end.scales[i] != special_scale && end.scales[Rows + j] != special_scale) continue;
+    float& entry = end.first[i * tile.c.row_stride + j * tile.c.column_stride];
+    entry =
+        special_entry<float>(operand_view<float>(a), operand_view<float>(b), end.first_row + i,
+                             end.first_column + j, end.alpha, end.beta, end.beta == 0.0F ? nullptr : &entry);
   }
 }
 
-// Who puts a tile's entries: so many threads that meet at that barrier, this one among them.
-struct TileThreads {
-  int thread;
-  int threads;
-  int barrier;
-};
-
-// C of a tile of `Rows` rows, by all of them together: each has sums of the 64 rows from `row` on. FP32 may do for sums of
-// fp16's slices.
-template <int Rows, int Columns, bool MayBeNarrow, int Count>
-__device__ void put_entries(const float (&sums)[Count], const DeviceTile& tile, int entry,
-                            const TileEntries& entries, int* scales, int row, const TileThreads& all) {
+// C of a tile, by all `threads` that have its sums, this one those of the 64 rows from `row` on.
+template <bool OfFp16, int Rows, int Columns, int Finders, int Count>
+__device__ void put_entries(const float (&sums)[Count], const DeviceTile& tile,
+                            const TileEnd<Rows, Columns, Finders>& end, int row, int thread, int threads) {
   static_assert(Count == Columns / 2);
-  const Scalars<float> scalars(tile.scalars);
-  const int thread = all.thread % 128;
-  const bool narrow = read_scales<Rows, Columns>(entries, scales, scalars.alpha, all.thread, all.threads);
-  if (all_of(MayBeNarrow && narrow && scalars.beta == 0.0F, all.barrier, all.threads)) {
-    put_narrow<Rows>(entries, scales, scalars.alpha, sums, row, thread);
+  const int of_group = thread % warpgroup;
+  const int row_scales[2] = {end.scales[row + sum_row(of_group, 0)], end.scales[row + sum_row(of_group, 2)]};
+  if (OfFp16 && end.is_narrow()) {
+    const NarrowEntry entry(end.alpha, row_scales);
+    if (end.rows == Rows && end.columns == Columns) {
+      put_sums<true>(end, tile.c, entry, sums, row, of_group);
+    } else {
+      put_sums<false>(end, tile.c, entry, sums, row, of_group);
+    }
     return;
   }
-  put_any<Rows>(entries, scales, scalars, sums, row, thread);
-  DeviceSide a = tile.a;
-  DeviceSide b = tile.b;
-  a.entry += entry;
-  b.entry += entry;
-  put_special<Rows>(a, b, entries, scales, scalars, all.thread, all.threads);
+  if (end.beta == 0.0F) {
+    put_sums<false>(end, tile.c, AnyEntry<false>(end.alpha, end.beta, row_scales), sums, row, of_group);
+  } else {
+    put_sums<false>(end, tile.c, AnyEntry<true>(end.alpha, end.beta, row_scales), sums, row, of_group);
+  }
+  put_special(end, tile, thread, threads);
 }
 
 }  // namespace kintsugi::core::cuda

@@ -34,6 +34,9 @@ class Barrier {
                  "r"(bytes)
                  : "memory");
   }
+  __device__ void arrive() {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(&state_)) : "memory");
+  }
   // At the same barrier of that block of the cluster. Releases nothing beyond the block (that would wait for all
   // writes to the device's memory): what was read by then may be overwritten, no more.
   __device__ void arrive_in(unsigned block) {
@@ -70,6 +73,13 @@ __device__ inline void copy_tile_to_all(std::uint32_t target, const TensorMap& m
 // The same in all threads of a warp, for the compiler too.
 __device__ inline int uniform(int value) { return __shfl_sync(~0U, value, 0); }
 
+// threadIdx.x, read anew: no register keeps it while others hold sums.
+__device__ inline int thread_number() {
+  int number;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(number));
+  return number;
+}
+
 __device__ inline int block_in_cluster() {
   int rank;
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -87,7 +97,8 @@ __device__ inline std::uint32_t aligned_tiles(const void* memory) {
   return (shared_address(memory) + 1023) / 1024 * 1024;
 }
 
-// Barriers of both blocks of threads are there, and what kernels before this one wrote.
+// Barriers of both blocks of threads are there, and what kernels before this one wrote: for those behind it too, as soon as
+// they begin.
 template <class Shared>
 __device__ void begin_cluster(Shared& shared) {
   if (threadIdx.x == 0) {
@@ -95,15 +106,16 @@ __device__ void begin_cluster(Shared& shared) {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   synchronise_cluster();
-  await_others();
+  await_previous();
+  let_next_begin();
 }
 
-// One thread of the first warpgroup produces, the others consume, with the registers that each needs.
+// The first warpgroup produces, the others consume, with the registers that each needs.
 template <class Config, class Produce, class Consume>
 __device__ void divide_work(const Produce& produce, const Consume& consume) {
   if (threadIdx.x < warpgroup) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Config::producer_registers));
-    if (threadIdx.x == 0) produce();
+    produce();
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Config::consumer_registers));
     consume();

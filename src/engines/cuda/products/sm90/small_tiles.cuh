@@ -34,7 +34,7 @@ template <class Config>
 struct SmallTileShared {
   Barrier full[most_stages];
   Barrier free[most_stages];  // of both blocks of threads
-  int scales[small_tile_rows + Config::columns];
+  TileEnd<small_tile_rows, Config::columns, Config::threads / 32> end;
 
   __device__ void initialise() {
     for (int stage = 0; stage < most_stages; ++stage) {
@@ -184,6 +184,12 @@ class StageSums {
 template <class Config>
 __device__ void multiply_stages(const SmallTileProducts& products, SmallTileShared<Config>& shared,
                                 const SmallTilePlace& place, const Stages<Config>& stages) {
+  const int thread = static_cast<int>(threadIdx.x);
+  // While the first slices are on their way.
+  shared.end.find(products.tile, {products.shares_a, products.shares_b}, place.entry,
+                  {std::int64_t{place.row} * small_tile_rows, small_tile_rows},
+                  {std::int64_t{place.column} * Config::columns, Config::columns}, thread);
+  meet(1, Config::threads);
   StageSums<Config> sums(products, stages);
   float even[Config::sums];
   if constexpr (Config::least_stages == 1) {
@@ -208,12 +214,8 @@ __device__ void multiply_stages(const SmallTileProducts& products, SmallTileShar
       sums.template add<0>(even);
     }
   }
-  const TileEntries entries = entries_of(products.tile, {products.shares_a, products.shares_b}, place.entry,
-                                         {std::int64_t{place.row} * small_tile_rows, small_tile_rows},
-                                         {std::int64_t{place.column} * Config::columns, Config::columns});
-  put_entries<small_tile_rows, Config::columns, Config::format == FormatId::fp16>(
-      sums.sums, products.tile, place.entry, entries, shared.scales, 0,
-      {static_cast<int>(threadIdx.x), Config::threads, 1});
+  put_entries<Config::format == FormatId::fp16>(sums.sums, products.tile, shared.end, 0, thread,
+                                                Config::threads);
 }
 
 template <class Config>

@@ -80,9 +80,13 @@ template <class Config>
 struct TermShared {
   Barrier full[Config::places];
   Barrier free[Config::places];  // of both blocks of threads
-  int scales[block_tile_rows + Config::columns];
+  TileEnd<block_tile_rows, Config::columns, warpgroup / 32 - 1> end;
+  Barrier end_known;
+  Barrier end_read;
 
   __device__ void initialise() {
+    end_known.initialise(end.finders);
+    end_read.initialise(consumers * warpgroup / 32);
     for (int place = 0; place < Config::places; ++place) {
       full[place].initialise(1);
       free[place].initialise(consumers * blocks_of_cluster);
@@ -140,6 +144,7 @@ __device__ inline int first_slice(bool shared, const TilePlace& place, int slice
 
 // Whether the piece's entry is on another rung.
 __device__ inline bool is_left_out(const TermProducts& products, const Piece& piece) {
+  if (products.tile.condition.choice == nullptr) return false;
   return !holds(products.tile.condition, products.walk.place(piece).entry);
 }
 
@@ -215,8 +220,7 @@ __device__ void add_term(float (&sums)[Config::sums], const Left& a, TileDescrip
 
 // The consumers' products follow each other: while those of one are computed the other adds its sums up, and the matrix
 // unit has always something to do. Mixed they would end together, and it would wait for both.
-inline constexpr int all_consumers = 1;  // numbers of the block's barriers; 0 is that of all threads
-inline constexpr int first_turn = 2;
+inline constexpr int first_turn = 1;  // numbers of the block's barriers; 0 is that of all threads
 inline constexpr int first_warpgroup = first_turn + consumers;
 
 __device__ inline void await_turn(int consumer) { meet(first_turn + consumer, consumers * warpgroup); }
@@ -333,36 +337,42 @@ __device__ void take_over(float (&sums)[Config::sums], const TermProducts& produ
   }
 }
 
-// The consumers of a block of threads together: C of their tile.
+// Warps beside the thread that produces: what the consumers need at the end of every tile, before they are there.
 template <class Config>
-__device__ void put_tile(const float (&sums)[Config::sums], const TermProducts& products, const Piece& piece,
-                         TermShared<Config>& shared, int consumer, int thread) {
-  constexpr int threads = consumers * warpgroup;
-  const TilePlace place = products.walk.place(piece);
-  const std::int64_t row = std::int64_t{place.row * blocks_of_cluster + block_in_cluster()} * block_tile_rows;
-  const TileEntries entries =
-      entries_of(products.tile, {products.shares_a, products.shares_b}, place.entry, {row, block_tile_rows},
-                 {std::int64_t{place.column} * Config::columns, Config::columns});
-  meet(all_consumers, threads);  // nobody reads the last tile's scales any more
-  put_entries<block_tile_rows, Config::columns, Config::format == FormatId::fp16>(
-      sums, products.tile, place.entry, entries, shared.scales, consumer * 64,
-      {consumer * warpgroup + thread, threads, all_consumers});
+__device__ void find_ends(const TermProducts& products, TermShared<Config>& shared) {
+  const int thread = static_cast<int>(threadIdx.x) - 32;
+  Pieces pieces(products.walk, cluster_number());
+  Piece piece;
+  unsigned parity = 0;
+  while (pieces.next(piece)) {
+    if (is_left_out(products, piece) || products.walk.hands_over(piece)) continue;
+    const TilePlace place = products.walk.place(piece);
+    const std::int64_t row =
+        std::int64_t{place.row * blocks_of_cluster + block_in_cluster()} * block_tile_rows;
+    shared.end_read.wait(parity ^ 1);
+    shared.end.find(products.tile, {products.shares_a, products.shares_b}, place.entry,
+                    {row, block_tile_rows}, {std::int64_t{place.column} * Config::columns, Config::columns},
+                    thread);
+    __syncwarp();
+    if (thread % 32 == 0) shared.end_known.arrive();
+    parity ^= 1;
+  }
 }
 
 template <class Config>
 __device__ void consume(const TermProducts& products, TermShared<Config>& shared, std::uint32_t tiles) {
   const int consumer = uniform(static_cast<int>(threadIdx.x) / warpgroup - 1);
-  const int thread = static_cast<int>(threadIdx.x) % warpgroup;
   Turns<Config> turns(shared, tiles);
   Pieces pieces(products.walk, cluster_number());
   Piece piece;
+  unsigned end_parity = 0;
   float sums[Config::sums];
   float inside[Config::sums];
   if (consumer == consumers - 1) pass_turn(consumer);
   while (pieces.next(piece)) {
     if (is_left_out(products, piece)) continue;
     if (products.walk.continues(piece)) {
-      take_over<Config>(sums, products, piece, consumer, thread);
+      take_over<Config>(sums, products, piece, consumer, thread_number() % warpgroup);
     } else {
 #pragma unroll
       for (float& sum : sums) sum = 0;
@@ -375,9 +385,14 @@ __device__ void consume(const TermProducts& products, TermShared<Config>& shared
       turns.next();
     }
     if (products.walk.hands_over(piece)) {
-      hand_over<Config>(sums, products, piece, consumer, thread);
+      hand_over<Config>(sums, products, piece, consumer, thread_number() % warpgroup);
     } else {
-      put_tile<Config>(sums, products, piece, shared, consumer, thread);
+      shared.end_known.wait(end_parity);
+      put_entries<Config::format == FormatId::fp16>(sums, products.tile, shared.end, consumer * 64,
+                                                    thread_number() - warpgroup, consumers * warpgroup);
+      __syncwarp();
+      if (thread_number() % 32 == 0) shared.end_read.arrive();
+      end_parity ^= 1;
     }
   }
 }
@@ -388,8 +403,15 @@ __device__ void multiply_terms(const TensorMap& a, const TensorMap& b, const Ter
   __shared__ TermShared<Config> shared;
   const std::uint32_t tiles = aligned_tiles(memory);
   begin_cluster(shared);
-  divide_work<Config>([&] { produce<Config>(a, b, products, shared, tiles); },
-                      [&] { consume<Config>(products, shared, tiles); });
+  divide_work<Config>(
+      [&] {
+        if (threadIdx.x == 0) {
+          produce<Config>(a, b, products, shared, tiles);
+        } else if (threadIdx.x >= 32) {
+          find_ends(products, shared);
+        }
+      },
+      [&] { consume<Config>(products, shared, tiles); });
 }
 
 }  // namespace kintsugi::core::cuda

@@ -64,10 +64,10 @@ struct Walk {
     return piece.part + 1 < parts_of(piece);
   }
   KINTSUGI_HOST_DEVICE constexpr std::int32_t first_block(const Piece& piece) const {
-    return piece.part * blocks / parts_of(piece);
+    return piece.part == 0 ? 0 : piece.part * blocks / parts;
   }
   KINTSUGI_HOST_DEVICE constexpr std::int32_t end_block(const Piece& piece) const {
-    return (piece.part + 1) * blocks / parts_of(piece);
+    return hands_over(piece) ? (piece.part + 1) * blocks / parts : blocks;
   }
 };
 
