@@ -21,6 +21,12 @@ struct VectorRange {
   // by it, the largest magnitude lies in [63.5, 127), so that none rounds to the 128 that int8 does not have.
   std::int32_t raised = std::numeric_limits<std::int32_t>::min();
   std::uint32_t flags = all_zero;  // all_zero: no finite non-zero entry
+  // How many finite elements are not zero, and how far below `largest` their exponents lie, all together, where a
+  // device looked for that.
+  std::int32_t elements = 0;
+  std::int32_t depth = unknown_depth;
+
+  static constexpr std::int32_t unknown_depth = std::numeric_limits<std::int32_t>::max();
 
   constexpr bool finite() const { return (flags & ~static_cast<std::uint32_t>(all_zero)) == 0; }
   // Binades between the largest and the smallest magnitude; 0 when there is none.

@@ -166,6 +166,7 @@ struct DeviceRungs {
   std::int32_t sum_bits[DeviceReport::most_rungs] = {};
   std::int32_t top_exponents[DeviceReport::most_rungs] = {};
   double coefficient = 0;  // of |A||B|, that all entries of such a rung are to be proved for
+  std::int32_t depths[DeviceReport::most_rungs] = {};  // are_within_depth() takes a rung too
 
   bool asks_for_norms() const {
     for (const std::int32_t bits : sum_bits) {

@@ -232,6 +232,21 @@ double relative_of(const Program& program, const ErrorBound& bound, std::int64_t
          bound.floor_both / products / (least_a * least_b);
 }
 
+// The same where elements lie `depth` binades below the largest ones, those of both vectors of a pair added up, on average:
+// n such pairs have a sum of magnitudes of n 2^(both tops - depth) at least, where no element is 2^(top + 1).
+double relative_at_depth(const Program& program, const ErrorBound& bound, std::int64_t k, int depth) {
+  const int top_a = program.split_a.top_exponent;
+  const int top_b = program.split_b.top_exponent;
+  return bound.relative + bound.floor_a * two_to(1 + depth - top_a) +
+         bound.floor_b * two_to(1 + depth - top_b) +
+         bound.floor_both / static_cast<double>(std::max<std::int64_t>(k, 1)) * two_to(depth - top_a - top_b);
+}
+
+double with_last_rounding(const Program& program, OperandType type, double before) {
+  const bool fp32_sum = program.format().floating && program.schedule.sums() == 1;
+  return fp32_sum && type == OperandType::f32 ? before : before + unit_roundoff(type) * (1 + before);
+}
+
 }  // namespace
 
 int window_span(const SplitRule& rule) {
@@ -306,9 +321,18 @@ double split_loss(const Program& program) {
 
 double relative_bound(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,
                       int span_a, int span_b) {
-  const double before = relative_of(program, bound, k, span_a, span_b);
-  const bool fp32_sum = program.format().floating && program.schedule.sums() == 1;
-  return fp32_sum && type == OperandType::f32 ? before : before + unit_roundoff(type) * (1 + before);
+  return with_last_rounding(program, type, relative_of(program, bound, k, span_a, span_b));
+}
+
+double bound_at_depth(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,
+                      int depth) {
+  return with_last_rounding(program, type, relative_at_depth(program, bound, k, depth));
+}
+
+double split_loss_at_depth(const Program& program, int depth) {
+  const ErrorBound bound =
+      split_bound(program, split_error(program.split_a, false), split_error(program.split_b, false));
+  return relative_at_depth(program, bound, 1, depth);
 }
 
 }  // namespace kintsugi::core

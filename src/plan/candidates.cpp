@@ -26,6 +26,34 @@ struct Proved {
   double coefficient;
 };
 
+bool rescales(const Schedule& schedule) {
+  return std::any_of(schedule.terms.begin(), schedule.terms.end(),
+                     [](const Term& term) { return term.rescales; });
+}
+
+double split_limit(const Contract& contract) {
+  return contract.accuracy == "fp32" ? 9 * 0x1p-24 : 9 * 0x1p-53;
+}
+
+// The largest depth at which it is proved to meet the contract, whatever single elements span. A long sum may not forgive a
+// coarse split, as in prove(); but what elements lose to floors is no part of themselves: beside |A||B| it adds up in no
+// order, and is typically less than u / sqrt(k) where it may be 9 u.
+int proved_depth(const Plan& plan, const Rung& rung) {
+  const bool is_found = plan.engine->device() != nullptr && plan.problem.type == OperandType::f32;
+  if (!is_found || rung.program.recombination != Recombination::weighted || !rung.program.format().floating)
+    return 0;
+  const Contract& contract = plan.contract;
+  const std::int64_t k = plan.problem.products();
+  const ErrorBound bound = error_bound(rung.program, rung.accumulator, k, false, false);
+  const auto is_proved = [&](int depth) {
+    if (bound_at_depth(rung.program, bound, plan.problem.type, k, depth) > contract.coefficient) return false;
+    return !contract.is_of_type() || split_loss_at_depth(rung.program, depth) <= 2 * split_limit(contract);
+  };
+  int depth = 0;
+  while (depth < 100 && is_proved(depth + 1)) ++depth;
+  return depth;
+}
+
 // The widest span at which the program is proved to meet the contract; nothing: not even at 0. What stands for
 // FP32 (FP64) must also keep its bits in every single product (9 u, the contract at k = 1): a long sum would forgive a
 // coarse split that the native product never has.
@@ -35,8 +63,7 @@ std::optional<Proved> prove(const Rung& rung, const Contract& contract, OperandT
   if (program.recombination == Recombination::error_free) return std::nullopt;
   Proved proved{rung, 0};
   if (!program.split_a.scale_vectors || !program.split_b.scale_vectors) return std::nullopt;
-  const double unit = contract.accuracy == "fp32" ? 0x1p-24 : 0x1p-53;
-  if (contract.is_of_type() && split_loss(program) > 9 * unit) return std::nullopt;
+  if (contract.is_of_type() && split_loss(program) > split_limit(contract)) return std::nullopt;
   const ErrorBound bound = error_bound(program, rung.accumulator, k, true, true);
   int span = std::min(window_span(program.split_a), window_span(program.split_b));
   while (span >= 0 && relative_bound(program, bound, type, k, span, span) > contract.coefficient) --span;
@@ -176,8 +203,10 @@ std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumul
   for (const Scheme* scheme : all_schemes()) {
     const auto rung = offered(plan, with_window(*scheme, plan.problem.type), accumulator);
     if (!rung || !(all || wins(plan, rung->program))) continue;
-    if (const auto proof = prove(*rung, plan.contract, plan.problem.type, plan.problem.products()))
+    if (auto proof = prove(*rung, plan.contract, plan.problem.type, plan.problem.products())) {
+      proof->rung.largest_depth = proved_depth(plan, *rung);
       proved.push_back(*proof);
+    }
   }
   // At equal cost the more accurate one goes first.
   const auto rank = [&](const Proved& p) {
@@ -192,6 +221,23 @@ std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumul
   }
   shorten(ladder, *plan.engine, DeviceReport::most_rungs - (native_follows ? 1 : 0), native_follows);
   return ladder;
+}
+
+std::optional<Rung> quickest_at_depth(const Plan& plan, const std::string& accumulator) {
+  constexpr int least_depth = 8;  // of elements like uniform numbers and normal deviates, and somewhat deeper
+  std::optional<Rung> quickest;
+  for (const Scheme* scheme : all_schemes()) {
+    const auto rung = offered(plan, with_window(*scheme, plan.problem.type), accumulator);
+    if (!rung || !is_fused(plan, *rung) || rescales(rung->program.schedule)) continue;
+    auto proof = prove(*rung, plan.contract, plan.problem.type, plan.problem.products());
+    if (!proof) continue;
+    proof->rung.largest_depth = proved_depth(plan, *rung);
+    if (proof->rung.largest_depth < least_depth) continue;
+    if (!quickest ||
+        relative_cost(*plan.engine, rung->program) < relative_cost(*plan.engine, quickest->program))
+      quickest = proof->rung;
+  }
+  return quickest;
 }
 
 std::optional<Rung> proved_entries(const Plan& plan, const std::string& accumulator) {

@@ -34,6 +34,10 @@ std::optional<Rung> offered(const Plan& plan, const Scheme& scheme, const std::s
 std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumulator, bool all,
                                     bool native_follows);
 
+// What a device computes in one step without rescaling its sums on the way, which takes longer: proved for operands whose
+// elements lie at a moderate depth, where rescaled sums hold wider spans.
+std::optional<Rung> quickest_at_depth(const Plan& plan, const std::string& accumulator);
+
 // Complex products by residues of entries, where they are proved to meet the contract.
 std::optional<Rung> proved_entries(const Plan& plan, const std::string& accumulator);
 

@@ -162,7 +162,11 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
        native_coefficient(problem.type, problem.products()));
 }
 
-// Of emulations that cost the same the widest, and of those alone that a device computes in one step where there are any:
+bool cost_alike(const Plan& plan, const Rung& x, const Rung& y) {
+  return relative_cost(*plan.engine, x.program) == relative_cost(*plan.engine, y.program);
+}
+
+// Of emulations that cost the same the widest, and before it one that is quicker for most operands; of those alone that a device computes in one step where there are any:
 // its kernels leave at once where the entry is on another rung. A stream cannot skip other products, so that of these there
 // is one rung, the first, in blocks that the engine likes; it runs always. Complex operands are split as entries into
 // residues, and for other formats element by element, which takes longer than all products.
@@ -176,17 +180,28 @@ std::vector<Rung> device_emulations(const Plan& plan, const std::string& accumul
   std::vector<Rung> others;
   for (const Rung& rung : proved_emulations(plan, accumulator, true, true)) {
     std::vector<Rung>& ladder = is_fused(plan, rung) ? fused : others;
-    if (!ladder.empty() &&
-        relative_cost(*plan.engine, rung.program) == relative_cost(*plan.engine, ladder.back().program))
-      ladder.pop_back();
+    if (!ladder.empty() && cost_alike(plan, rung, ladder.back())) ladder.pop_back();
     ladder.push_back(rung);
   }
-  if (!fused.empty() || others.empty()) return fused;
-  return {in_larger_blocks(plan, others.front())};
+  if (fused.empty())
+    return others.empty() ? fused : std::vector<Rung>{in_larger_blocks(plan, others.front())};
+  if (plan.problem.prepared_a || plan.problem.prepared_b) return fused;
+  auto quickest = quickest_at_depth(plan, accumulator);
+  if (quickest && quickest->scheme != fused.front().scheme && cost_alike(plan, *quickest, fused.front())) {
+    quickest->quick = true;
+    fused.insert(fused.begin(), *quickest);
+    if (fused.size() == DeviceReport::most_rungs) fused.pop_back();
+  }
+  return fused;
 }
 
-// A rung that is left out costs what a launch does: a short product, in microseconds, has one alone.
-constexpr double short_product = 100;
+// A rung that is left out costs what launches do: a short product, in microseconds, has one alone, which takes wide spans,
+// and one of moderate length two.
+void leave_out_for_time(std::vector<Rung>& ladder, double microseconds) {
+  const std::size_t most = microseconds < 100 ? 1 : microseconds < 300 ? 2 : ladder.size();
+  if (most == 1 && ladder.front().quick) ladder.erase(ladder.begin());
+  ladder.resize(std::min(most, ladder.size()));
+}
 
 // Takes the ladder where emulation is expected to be quicker than the native product by more than measurements differ.
 // Where a device was never measured it is not.
@@ -200,10 +215,10 @@ void use_quicker_emulations(Plan& plan, std::vector<Rung> ladder) {
        problem.batch_count, problem.prepared_a, problem.prepared_b});
   if (!times) return;
   if (times->emulated >= 0.95 * times->native) {
-    plan.emulation_elsewhere = ladder.front();
+    plan.emulation_elsewhere = ladder[ladder.front().quick ? 1 : 0];
     return;
   }
-  if (times->emulated < short_product) ladder.resize(1);
+  leave_out_for_time(ladder, times->emulated);
   plan.rungs = std::move(ladder);
 }
 

@@ -139,7 +139,9 @@ class FusedCall {
     DeviceRungs result;
     result.count = static_cast<int>(plan_.rungs.size());
     for (int r = 0; r < result.count; ++r) {
-      result.spans[r] = plan_.rungs[static_cast<std::size_t>(r)].largest_span;
+      const Rung& rung = plan_.rungs[static_cast<std::size_t>(r)];
+      result.spans[r] = rung.largest_span;
+      result.depths[r] = rung.largest_depth;
       result.exponents[r] = Rung::any_span;
     }
     return result;

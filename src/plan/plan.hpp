@@ -32,6 +32,11 @@ struct Rung {
   // On a device, instead of spans: taken where norms prove every entry of the product (arith/norm_proof.hpp).
   bool proved_by_norms = false;
 
+  // On a device, besides spans: taken where elements lie no deeper either (are_within_depth() of splits/ranges.hpp).
+  std::int32_t largest_depth = 0;
+  // Before one of equal cost that takes wider spans: prepared operands have that one's slices.
+  bool quick = false;
+
   // On a device: of operands that the program is not fitted to.
   std::int32_t largest_exponent = any_span;
 
@@ -87,7 +92,9 @@ struct Plan {
   bool is_checked() const { return checked_rung() != nullptr; }
 
   // By which a device splits what is prepared.
-  const Rung& prepared_rung() const { return emulation_elsewhere ? *emulation_elsewhere : rungs.front(); }
+  const Rung& prepared_rung() const {
+    return emulation_elsewhere ? *emulation_elsewhere : rungs[rungs.front().quick ? 1 : 0];
+  }
 
   // The rung that splits with the widest window; nullptr for a native plan.
   const Rung* widest_emulation() const;

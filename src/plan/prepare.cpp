@@ -100,7 +100,7 @@ bool has_slices_of(const Plan& plan, const Prepared& prepared) {
   };
   if (const DevicePrepared* part = prepared.device.get()) {
     return !part->entries.empty() && part->entries.front().slices.data != nullptr &&
-           splits_by(part->rule, plan.rungs.front());
+           splits_by(part->rule, plan.prepared_rung());
   }
   return std::ranges::all_of(prepared.entries, [&](const Prepared::Entry& entry) {
     return entry.slices.data != nullptr &&

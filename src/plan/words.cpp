@@ -100,8 +100,13 @@ std::string rung_words(const Plan& plan, const Rung& rung) {
   }
   if (rung.proved_by_norms) words += " Taken where the norms of A's rows and B's columns prove every entry.";
   if (rung.largest_span != Rung::any_span) {
-    words += fmt::format(" Taken when every row of A and column of B spans at most {} binades.",
-                         rung.largest_span);
+    words +=
+        fmt::format(" Taken when every row of A and column of B spans at most {} binades", rung.largest_span);
+    words += rung.largest_depth == 0 ? "."
+                                     : fmt::format(
+                                           ", or the elements of two that meet lie at most {} below "
+                                           "their largest ones on average.",
+                                           rung.largest_depth);
   }
   return words;
 }

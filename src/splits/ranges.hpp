@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "arith/range.hpp"
@@ -21,7 +22,23 @@ struct RangeSummary {
   std::int32_t largest = 0;  // exponents over all vectors; 0 and 0 when the operand is zero
   std::int32_t smallest = 0;
   bool finite = true;
+  // Of all vectors that are not zero: the fewest elements and the largest depth.
+  std::int32_t least_elements = std::numeric_limits<std::int32_t>::max();
+  std::int32_t largest_depth = 0;
 };
+
+// Whether elements of any two vectors that meet lie `depth` binades below their largest on average, those of both added up;
+// vectors have k elements. A number e_p such means is no more than log2(2^e_p) does not exceed log2 of the mean of 2^e_p: so
+// the product's sum of magnitudes is no less than the number of pairs times 2^(both largest exponents - depth), however
+// wide a span single elements make.
+KINTSUGI_HOST_DEVICE constexpr bool are_within_depth(const RangeSummary& a, const RangeSummary& b,
+                                                     std::int64_t k, std::int32_t depth) {
+  if (a.largest_depth == VectorRange::unknown_depth || b.largest_depth == VectorRange::unknown_depth)
+    return false;
+  // A pair has two elements that are not zero. At least so many do not miss each other.
+  const std::int64_t pairs = std::int64_t{a.least_elements} + b.least_elements - k;
+  return pairs > 0 && std::int64_t{a.largest_depth} + b.largest_depth <= depth * pairs;
+}
 
 RangeSummary summarize(std::span<const VectorRange> ranges);
 

@@ -65,8 +65,9 @@ TEST_F(DevicePlan, AutoEmulatesWhereThatIsQuicker) {
   EXPECT_EQ(planned_for(64, 8192, 8192, 1), Names{"native"}) << "its split alone takes as long";
   EXPECT_EQ(planned_for(128, 128, 128, 64), Names{"native"});
   EXPECT_EQ(planned_for(1024, 1024, 1024, 1), (Names{"fp16x3-wide", "native"})) << "launches count";
-  EXPECT_EQ(planned_for(4096, 4096, 4096, 1), (Names{"fp16x3-wide", "bf16x6", "native"}));
-  EXPECT_EQ(planned_for(512, 512, 512, 64), (Names{"fp16x3-wide", "bf16x6", "native"}));
+  EXPECT_EQ(planned_for(4096, 4096, 4096, 1), (Names{"fp16x3", "fp16x3-wide", "bf16x6", "native"}));
+  EXPECT_EQ(planned_for(2048, 2048, 2048, 1), (Names{"fp16x3", "fp16x3-wide", "native"})) << "launches count";
+  EXPECT_EQ(planned_for(512, 512, 512, 64), (Names{"fp16x3", "fp16x3-wide", "native"}));
   EXPECT_EQ(planned_for(1024, 1024, 1024, 1, KINTSUGI_C32), Names{"native"});
   EXPECT_EQ(
       planned_for(4096, 4096, 4096, 1, KINTSUGI_C32),
@@ -169,19 +170,24 @@ TEST_F(DevicePlan, ThreadsWithoutAContextCanPlan) {
   }).join();
 }
 
-// The widest windows of programs that cost the same, and the plain product for what is beyond them.
+// What is quickest for operands of moderate depth, the widest windows of programs that cost the same, and the plain product
+// for what is beyond them. Prepared operands have the slices of a wide one.
 TEST_F(DevicePlan, EmulateIsALadderOfOwnProductsAndThePlainOne) {
   Call call(64, 64, 4096, stream_);
   call.options.policy = "emulate";
   const json plan = planned(call);
-  EXPECT_EQ(schemes(plan), (Names{"fp16x3-wide", "bf16x6", "native"}));
-  const json& rung = plan.at("rungs").at(0);
-  EXPECT_EQ(rung.at("accumulator"), "h200");
-  EXPECT_EQ(plan.at("rungs").at(1).at("accumulator"), "h200");
-  EXPECT_GT(plan.at("rungs").at(1).at("largest_span"), 90);
-  EXPECT_EQ(rung.at("largest_span"), 28);
-  EXPECT_LE(rung.at("bound_in_window").at("relative"), plan.at("contract").at("coefficient"));
+  EXPECT_EQ(schemes(plan), (Names{"fp16x3", "fp16x3-wide", "bf16x6", "native"}));
+  const json& rungs = plan.at("rungs");
+  for (const int r : {0, 1, 2}) EXPECT_EQ(rungs.at(r).at("accumulator"), "h200");
+  EXPECT_EQ(rungs.at(0).at("largest_span"), 16);
+  EXPECT_EQ(rungs.at(0).at("largest_depth"), 16);
+  EXPECT_EQ(rungs.at(1).at("largest_span"), 28);
+  EXPECT_GT(rungs.at(2).at("largest_span"), 90);
+  for (const int r : {0, 1})
+    EXPECT_LE(rungs.at(r).at("bound_in_window").at("relative"), plan.at("contract").at("coefficient"));
   EXPECT_THAT(plan.at("words").dump(), HasSubstr("plain FP32 product"));
+  call.problem.prepared_b = 1;
+  EXPECT_EQ(schemes(planned(call)), (Names{"fp16x3-wide", "bf16x6", "native"}));
 }
 
 // Only Hopper has kernels of our own that let sums go every 64.

@@ -28,7 +28,7 @@ TYPED_TEST(RangesOf, AreTheHosts) {
 
 bool same(const RangeSummary& a, const RangeSummary& b) {
   return a.largest_span == b.largest_span && a.largest == b.largest && a.smallest == b.smallest &&
-         a.finite == b.finite;
+         a.finite == b.finite && a.least_elements == b.least_elements && a.largest_depth == b.largest_depth;
 }
 
 VectorRange draw_range(Random& random, std::int64_t widest) {
@@ -39,6 +39,9 @@ VectorRange draw_range(Random& random, std::int64_t widest) {
   range.largest = static_cast<std::int32_t>(random.integer(-100, 100));
   range.smallest = range.largest - static_cast<std::int32_t>(random.integer(0, widest));
   range.raised = range.largest;
+  range.elements = static_cast<std::int32_t>(random.integer(900, 1000));
+  range.depth = random.integer(0, 2000) == 0 ? VectorRange::unknown_depth
+                                             : static_cast<std::int32_t>(random.integer(0, widest) * 100);
   return range;
 }
 
@@ -47,7 +50,9 @@ TEST(Choice, IsThatOfTheSummaries) {
   Random random(seed);
   DeviceReport expected;
   const DeviceArray<DeviceReport> report(std::vector<DeviceReport>{expected});
-  const DeviceRungs rungs{{5, 16, 40, 90}, {1 << 20, 95, 60, 99}, 4};
+  DeviceRungs rungs{{5, 16, 40, 90}, {1 << 20, 95, 60, 99}, 4};
+  const std::int64_t k = 1000;
+  std::ranges::copy(std::array{0, 4, 9, 15}, rungs.depths);
   for (int round = 0; round < 60; ++round) {
     std::array<std::vector<VectorRange>, 2> ranges;
     for (auto& side : ranges) {
@@ -57,8 +62,8 @@ TEST(Choice, IsThatOfTheSummaries) {
     }
     const DeviceArray<VectorRange> ranges_a(ranges[0]);
     const DeviceArray<VectorRange> ranges_b(ranges[1]);
-    const DeviceMatrix a{.rows = static_cast<std::int64_t>(ranges[0].size()), .columns = 1};
-    const DeviceMatrix b{.rows = static_cast<std::int64_t>(ranges[1].size()), .columns = 1};
+    const DeviceMatrix a{.rows = static_cast<std::int64_t>(ranges[0].size()), .columns = k};
+    const DeviceMatrix b{.rows = static_cast<std::int64_t>(ranges[1].size()), .columns = k};
     const DeviceArray<DeviceChoice> choice(1);
     const bool with_report = random.flip();
     device_engine().choose({}, {a, 0, ranges_a.data()}, {b, 0, ranges_b.data()}, {}, rungs, choice.data(),
@@ -69,7 +74,11 @@ TEST(Choice, IsThatOfTheSummaries) {
     const std::int32_t span = std::max(summary_a.largest_span, summary_b.largest_span);
     std::int32_t rung = 0;
     const std::int32_t exponent = std::max(summary_a.largest, summary_b.largest);
-    while (rung < rungs.count && (rungs.spans[rung] < span || rungs.exponents[rung] < exponent)) ++rung;
+    const auto takes = [&](std::int32_t r) {
+      return rungs.exponents[r] >= exponent &&
+             (rungs.spans[r] >= span || are_within_depth(summary_a, summary_b, k, rungs.depths[r]));
+    };
+    while (rung < rungs.count && !takes(rung)) ++rung;
     if (rung == rungs.count) rung = DeviceChoice::none;
     ASSERT_EQ(got.rung, rung) << "span " << span << ", exponent " << exponent << ", seed " << seed
                               << ", round " << round;

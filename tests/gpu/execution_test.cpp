@@ -220,6 +220,38 @@ TEST(DeviceLadder, SmallTakesTheRungThatTheDataAskFor) {
   }
 }
 
+// Uniform numbers span as many binades as there are of them allow, yet lie in the upper ones; half of them may be zeros on
+// one side, but where both sides have zeros nobody knows which meet.
+TEST(DeviceLadder, SmallElementsThatLieHighAreQuick) {
+  for (const int sides : {0, 1, 2}) {
+    for (const bool narrow : {true, false}) {
+      GemmCase test{.m = 100, .n = 90, .k = 2000, .policy = "emulate"};
+      const Handle handle;
+      GemmDataOf<float> data(test);
+      for (std::int64_t p = 0; p < test.k; ++p) {
+        for (std::int64_t i = 0; i < test.m; ++i) {
+          if (sides > 0 && (i + p) % 2 == 0) data.a()(i, p) = 0;
+        }
+        for (std::int64_t j = 0; j < test.n; ++j) {
+          if (sides > 1 && j * p % 3 == 0) data.b()(p, j) = 0;
+        }
+      }
+      // One small number a vector makes no difference but to spans.
+      if (!narrow) {
+        for (std::int64_t i = 0; i < test.m; ++i) data.a()(i, 1001 - i % 2) = 0x1p-60F;
+      }
+      DeviceGemm<float>(data).run_well(handle);
+      const json report = handle.report();
+      const bool quick = sides < 2;
+      EXPECT_EQ(report["rungs"][0]["scheme"], quick    ? "fp16x3"
+                                              : narrow ? "fp16x3-wide"
+                                                       : "bf16x6")
+          << sides << report;
+      expect_accurate(data, static_cast<double>(test.k) + 8);
+    }
+  }
+}
+
 TEST(DeviceLadder, SmallReportsSpecialValuesAndWhatItRefuses) {
   GemmCase test{.m = 9, .n = 8, .k = 7, .batch = 3, .scheme = "h2sgemm"};
   const Handle handle;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <complex>
 #include <limits>
 #include <random>
@@ -245,11 +246,31 @@ std::int64_t slice_vectors(const View& view, const SplitRule& rule) {
   return view.rows;
 }
 
+// Elements and depths as their definitions have them.
+template <class View>
+void find_depths(const View& view, std::vector<VectorRange>& ranges) {
+  for (std::size_t v = 0; v < ranges.size(); ++v) {
+    VectorRange& range = ranges[v];
+    std::int64_t depth = 0;
+    bool normal = true;
+    for (std::int64_t p = 0; p < view.columns; ++p) {
+      const auto x = view(static_cast<std::int64_t>(v), p);
+      if (x == 0 || !std::isfinite(x)) continue;
+      ++range.elements;
+      normal = normal && std::isnormal(x);
+      depth += range.largest - std::ilogb(x);
+    }
+    range.depth = normal ? static_cast<std::int32_t>(depth) : VectorRange::unknown_depth;
+    if (!normal) range.elements = 0;
+  }
+}
+
 template <class View>
 HostSplit split_on_host(const View& view, const SplitRule& rule) {
   HostSplit result;
   result.ranges.resize(static_cast<std::size_t>(view.rows));
   find_ranges(view, rule, result.ranges, 4);
+  find_depths(view, result.ranges);
   Slices slices = slices_of(rule, slice_vectors(view, rule), slice_length(view, rule));
   result.slices.assign(slices.bytes(), std::byte{DeviceArray<std::byte>::poison});
   slices.data = result.slices.data();
@@ -257,9 +278,12 @@ HostSplit split_on_host(const View& view, const SplitRule& rule) {
   return result;
 }
 
-inline bool same(const VectorRange& a, const VectorRange& b, bool scales) {
-  return a.largest == b.largest && a.smallest == b.smallest && a.raised == b.raised && a.flags == b.flags &&
-         (!scales || a.scale == b.scale);
+// Not every kernel looks for depths.
+inline bool same(const VectorRange& device, const VectorRange& host, bool scales) {
+  return device.largest == host.largest && device.smallest == host.smallest && device.raised == host.raised &&
+         device.flags == host.flags && (!scales || device.scale == host.scale) &&
+         (device.depth == VectorRange::unknown_depth ||
+          (device.elements == host.elements && device.depth == host.depth));
 }
 
 inline void expect_same_ranges(const std::vector<VectorRange>& device, const std::vector<VectorRange>& host,
@@ -267,8 +291,9 @@ inline void expect_same_ranges(const std::vector<VectorRange>& device, const std
   for (std::size_t v = 0; v < host.size(); ++v) {
     if (same(device[v], host[v], scales)) continue;
     const auto show = [](const VectorRange& range) {
-      return fmt::format("scale {}, exponents {} ... {} raised {}, flags {}", range.scale, range.smallest,
-                         range.largest, range.raised, range.flags);
+      return fmt::format("scale {}, exponents {} ... {} raised {}, flags {}, {} elements to depth {}",
+                         range.scale, range.smallest, range.largest, range.raised, range.flags,
+                         range.elements, range.depth);
     };
     ADD_FAILURE() << text << ": range of vector " << v << ": " << show(device[v])
                   << "; host: " << show(host[v]);

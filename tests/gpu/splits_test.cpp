@@ -95,6 +95,34 @@ TEST(Splits, LargeOperandsAreTheHosts) {
   }
 }
 
+// What decides between fp16x3 and wider ones, however an operand is read.
+TEST(Splits, SmallDepthsAreKnown) {
+  Random random(fresh_seed());
+  for (const char* name : {"fp16x3", "fp16x3-wide", "bf16x6"}) {
+    const SplitRule& rule = find_scheme(name)->program.split_a;
+    for (const Layout layout : layouts) {
+      for (const std::int64_t length : {1, 70, 3000}) {
+        const Operand<float> operand(40, length, layout, 0, random.bits());
+        const DeviceOperand<float> device(operand, rule, 0);
+        const DeviceSplit split = device.split();
+        for (const bool while_split : {true, false}) {
+          if (while_split) {
+            device_engine().split({}, {&split, 1}, {});
+          } else {
+            device_engine().find_ranges({}, split.side, {}, {});
+          }
+          const std::vector<VectorRange> ranges = device.ranges.host();
+          std::vector<VectorRange> host = split_on_host(operand.view(), rule).ranges;
+          for (std::size_t v = 0; v < host.size(); ++v) {
+            ASSERT_EQ(ranges[v].elements, host[v].elements) << name << ", " << name_of(layout) << ", " << v;
+            ASSERT_EQ(ranges[v].depth, host[v].depth) << name << ", " << name_of(layout) << ", " << v;
+          }
+        }
+      }
+    }
+  }
+}
+
 // Each FP32 exponent with significands at the edges of every rounding, as vectors of one element and as one vector.
 TEST(Splits, EveryExponentIsTheHosts) {
   std::vector<float> values;

@@ -5,9 +5,11 @@
 
 #include <cmath>
 #include <numeric>
+#include <random>
 
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
+#include "lab/random.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/gemm_case.hpp"
 #include "tests/support/scheme_bound.hpp"
@@ -197,6 +199,70 @@ TEST(Contract, IsProvedFromSmallLengthsOn) {
       }
     }
   }
+}
+
+// What depth says of magnitudes, of pairs that only those know whose elements are not zero: against all of them.
+TEST(Depth, BoundsMagnitudesFromBelow) {
+  lab::Random random(std::random_device{}());
+  const Program& program = find_scheme("fp16x3")->program;
+  const int top = program.split_a.top_exponent;
+  int proved = 0;
+  for (int round = 0; round < 3000; ++round) {
+    const std::int64_t k = random.integer(1, 60);
+    const std::int64_t widest = random.integer(0, 40);
+    const std::int64_t zeros = random.integer(0, 3);
+    std::vector<double> vectors[2];
+    RangeSummary summaries[2];
+    for (int side = 0; side < 2; ++side) {
+      VectorRange range;
+      for (std::int64_t p = 0; p < k; ++p) {
+        const bool zero = random.integer(0, 9) < zeros;
+        vectors[side].push_back(
+            zero ? 0 : std::ldexp(1 + random.unit(), -static_cast<int>(random.integer(0, widest))));
+        extend(range, vectors[side].back());
+      }
+      range.depth = 0;
+      for (double& x : vectors[side]) {
+        if (x == 0) continue;
+        ++range.elements;
+        range.depth += range.largest - std::ilogb(x);
+        x = std::ldexp(x, top - range.largest);  // as it is scaled
+      }
+      summaries[side] = summarize({&range, 1});
+    }
+    int depth = 0;
+    while (depth < 100 && !are_within_depth(summaries[0], summaries[1], k, depth)) ++depth;
+    if (depth == 100) continue;
+    ++proved;
+    const ErrorBound bound = error_bound(program, Accumulator::h200, k, false, false);
+    double magnitudes = 0;
+    double floors = 0;
+    for (std::int64_t p = 0; p < k; ++p) {
+      const double a = vectors[0][static_cast<std::size_t>(p)];
+      const double b = vectors[1][static_cast<std::size_t>(p)];
+      if (a == 0 || b == 0) continue;  // loses nothing
+      magnitudes += a * b;
+      floors += bound.floor_a * b + bound.floor_b * a + bound.floor_both / static_cast<double>(k);
+    }
+    EXPECT_LE(bound.relative * magnitudes + floors,
+              bound_at_depth(program, bound, OperandType::f32, k, depth) * magnitudes)
+        << "k = " << k << ", depth " << depth;
+  }
+  EXPECT_GT(proved, 1000);
+}
+
+TEST(Depth, IsNotKnownOfEverything) {
+  const RangeSummary deep{.least_elements = 100, .largest_depth = 800};
+  const RangeSummary high{.least_elements = 100, .largest_depth = 0};
+  EXPECT_TRUE(are_within_depth(deep, high, 100, 8));
+  EXPECT_FALSE(are_within_depth(deep, high, 100, 7));
+  EXPECT_FALSE(are_within_depth(deep, high, 150, 8)) << "half as many pairs";
+  EXPECT_TRUE(are_within_depth(deep, high, 150, 16));
+  EXPECT_FALSE(are_within_depth(high, high, 200, 100)) << "none need meet";
+  const RangeSummary unknown{.least_elements = 100, .largest_depth = VectorRange::unknown_depth};
+  EXPECT_FALSE(are_within_depth(high, unknown, 100, 1 << 30));
+  EXPECT_FALSE(are_within_depth(unknown, high, 100, 1 << 30));
+  EXPECT_TRUE(are_within_depth(summarize({}), deep, 100, 8)) << "zeros lose nothing";
 }
 
 }  // namespace

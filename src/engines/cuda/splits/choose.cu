@@ -18,21 +18,25 @@ struct Extremes {
   std::int32_t largest = INT_MIN;
   std::int32_t smallest = INT_MAX;
   bool finite = true;
+  std::int32_t elements = INT_MAX;
+  std::int32_t depth = 0;
 
   __device__ void add(const VectorRange& range) {
     finite = finite && range.finite();
     if ((range.flags & VectorRange::all_zero) != 0) return;
-    add(Extremes{range.span(), range.largest, range.smallest, true});
+    add(Extremes{range.span(), range.largest, range.smallest, true, range.elements, range.depth});
   }
   __device__ void add(const Extremes& other) {
     span = max(span, other.span);
     largest = max(largest, other.largest);
     smallest = min(smallest, other.smallest);
     finite = finite && other.finite;
+    elements = min(elements, other.elements);
+    depth = max(depth, other.depth);
   }
   __device__ RangeSummary summary() const {
     if (largest == INT_MIN) return {0, 0, 0, finite};
-    return {span, largest, smallest, finite};
+    return {span, largest, smallest, finite, elements, depth};
   }
 };
 
@@ -41,8 +45,9 @@ __device__ RangeSummary summarize_by_block(const VectorRange* ranges, std::int64
   __shared__ Extremes of_warp[warps];
   Extremes extremes;
   for (std::int64_t v = threadIdx.x; v < vectors; v += choice_threads) extremes.add(ranges[v]);
-  extremes = {__reduce_max_sync(~0U, extremes.span), __reduce_max_sync(~0U, extremes.largest),
-              __reduce_min_sync(~0U, extremes.smallest), __all_sync(~0U, extremes.finite) != 0};
+  extremes = {__reduce_max_sync(~0U, extremes.span),     __reduce_max_sync(~0U, extremes.largest),
+              __reduce_min_sync(~0U, extremes.smallest), __all_sync(~0U, extremes.finite) != 0,
+              __reduce_min_sync(~0U, extremes.elements), __reduce_max_sync(~0U, extremes.depth)};
   __syncthreads();  // of_warp is read no more
   if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = extremes;
   __syncthreads();
@@ -99,12 +104,13 @@ __device__ NormsOfSide extremes_by_block(const ChoiceTask& task, int side, std::
 
 // `proved`: the rungs, a bit each, whose norms prove all entries.
 __device__ std::int32_t first_rung(const DeviceRungs& rungs, const RangeSummary& a, const RangeSummary& b,
-                                   unsigned proved) {
+                                   std::int64_t k, unsigned proved) {
   const std::int32_t span = max(a.largest_span, b.largest_span);
   const std::int32_t exponent = max(a.largest, b.largest);
   for (int rung = 0; rung < rungs.count; ++rung) {
     const bool takes = rungs.sum_bits[rung] == 0 || (proved >> rung & 1U) != 0;
-    if (takes && span <= rungs.spans[rung] && exponent <= rungs.exponents[rung]) return rung;
+    const bool holds = span <= rungs.spans[rung] || are_within_depth(a, b, k, rungs.depths[rung]);
+    if (takes && holds && exponent <= rungs.exponents[rung]) return rung;
   }
   return DeviceChoice::none;
 }
@@ -147,7 +153,8 @@ __device__ void choose(const ChoiceTask& task) {
     const std::int64_t entry = blockIdx.x;
     choice.a = summarize_by_block(task.ranges[0] + entry * task.entry_ranges[0], task.vectors[0]);
     choice.b = summarize_by_block(task.ranges[1] + entry * task.entry_ranges[1], task.vectors[1]);
-    choice.rung = first_rung(task.rungs, choice.a, choice.b, by_norms ? proved_rungs(task, entry) : 0);
+    choice.rung =
+        first_rung(task.rungs, choice.a, choice.b, task.length, by_norms ? proved_rungs(task, entry) : 0);
   }
   if (threadIdx.x != 0) return;
   const bool fits = task.rungs.fits && choice.rung >= 0;

@@ -25,6 +25,10 @@ struct MagnitudesAndExponents : Magnitudes<T> {
 #pragma unroll
     for (int i = 0; i < count; ++i) add_exponent(x[i]);
   }
+  __device__ void add(T x) {
+    Magnitudes<T>::add(x);
+    add_exponent(x);
+  }
   // Element i of `x` to sums[i], of vectors beside each other.
   template <int count>
   __device__ static void add_each(MagnitudesAndExponents (&sums)[count], const T (&x)[count]) {
@@ -44,6 +48,18 @@ struct MagnitudesAndExponents : Magnitudes<T> {
     exponents += other.exponents;
   }
 
+  // With the number of elements and their depth, as far as 32 bits count it; subnormal ones lie deeper than is counted.
+  __device__ VectorRange range() const {
+    VectorRange result = Magnitudes<T>::range();
+    constexpr std::uint64_t most = std::uint64_t{1} << 31;
+    const std::uint64_t depth = std::uint64_t{elements} * (this->largest >> (digits - 1)) - exponents;
+    const bool normal = this->below + 1 >= Bits{1} << (digits - 1);
+    if (elements >= most || depth >= most || !normal) return result;
+    result.elements = static_cast<std::int32_t>(elements);
+    result.depth = static_cast<std::int32_t>(depth);
+    return result;
+  }
+
   __device__ std::int32_t typical() const {
     constexpr int least = std::numeric_limits<T>::min_exponent - 2;  // subnormal numbers count as this
     return elements == 0 ? 0 : static_cast<std::int32_t>(exponents / elements) + least;
@@ -58,6 +74,12 @@ struct MagnitudesAndExponents : Magnitudes<T> {
   }
 };
 static_assert(sizeof(MagnitudesAndExponents<double>) == 32);
+
+// What a vector's range is found from: with its depth where that decides on a rung.
+template <ElementKind kind, class T>
+using RangeSum =
+    std::conditional_t<sizeof(T) == 4 && (kind == ElementKind::fp16 || kind == ElementKind::bf16),
+                       MagnitudesAndExponents<T>, Magnitudes<T>>;
 
 // Of threads whose numbers differ in the bits of `lanes` alone.
 template <class T>

@@ -15,12 +15,12 @@ template <class T>
 struct RangeOfVector {
   const RangesTask& task;
 
-  __device__ Magnitudes<T> begin(std::int64_t) const { return {}; }
-  __device__ static void add_over_lanes(Magnitudes<T>& magnitudes, unsigned lanes) {
-    cuda::add_over_lanes(magnitudes, lanes);
-  }
-  __device__ void end(std::int64_t vector, const Magnitudes<T>& magnitudes) const {
-    task.ranges[entry_of_block() * task.matrix.vectors() + vector] = magnitudes.range();
+  using Sum = RangeSum<ElementKind::fp16, T>;
+
+  __device__ Sum begin(std::int64_t) const { return {}; }
+  __device__ static void add_over_lanes(Sum& sum, unsigned lanes) { cuda::add_over_lanes(sum, lanes); }
+  __device__ void end(std::int64_t vector, const Sum& sum) const {
+    task.ranges[entry_of_block() * task.matrix.vectors() + vector] = sum.range();
   }
 };
 
@@ -34,7 +34,7 @@ struct RangeAndExponentOfVector {
     cuda::add_over_lanes(sum, lanes);
   }
   __device__ void end(std::int64_t vector, const MagnitudesAndExponents<T>& sum) const {
-    RangeOfVector<T>{task}.end(vector, sum);
+    task.ranges[entry_of_block() * task.matrix.vectors() + vector] = sum.range();
     task.norms[entry_of_block() * task.matrix.vectors() + vector].typical = sum.typical();
   }
 };

@@ -27,6 +27,7 @@ struct ChoiceTask {
   const VectorRange* ranges[2] = {};
   const VectorNorm* norms[2] = {};
   std::int64_t vectors[2] = {};
+  std::int64_t length = 0;            // of each vector
   std::int64_t entry_ranges[2] = {};  // from entry to entry; 0: all have the same
   Alpha alpha;
   DeviceRungs rungs;

@@ -61,11 +61,11 @@ __device__ Sum whole_sum(const SplitTask& task, int thread, Sum sum) {
 template <ElementKind kind, class Source>
 __device__ void find_scaling(const SplitTask& task, int vector, int thread, const Source* row,
                              Scaling& scaling) {
-  Magnitudes<Source> magnitudes;
+  RangeSum<kind, Source> sum;
   const bool inside = vector < task.vectors;
-  if (inside) visit_vector(task, thread, row, [&](const auto& x) { magnitudes.add(x); });
-  magnitudes = whole_sum(task, thread, magnitudes);
-  if (inside && thread == 0) scaling = finish_range(task, kind, vector, magnitudes.range());
+  if (inside) visit_vector(task, thread, row, [&](const auto& x) { sum.add(x); });
+  sum = whole_sum(task, thread, sum);
+  if (inside && thread == 0) scaling = finish_range(task, kind, vector, sum.range());
 }
 
 // The same by norms that are found here.

@@ -238,9 +238,9 @@ __device__ void send_first_sums(const PanelPart& of, const Source* part,
 template <class Shape, ElementKind kind, class Source>
 __device__ void find_scalings(const SplitTask& task, const PanelPart& of, const Source* part,
                               std::byte* messages, Scaling* scalings) {
-  using Sum = Magnitudes<Source>;
+  using Sum = RangeSum<kind, Source>;
   using Message = typename Exchange<Sum, Shape::width>::Message;
-  static_assert(sizeof(Message) == panel_message_bytes(sizeof(Source)));
+  static_assert(sizeof(Message) <= panel_message_bytes);
   __shared__ Sum of_part[Shape::width];
   __shared__ Mailbox mailbox;
   const Exchange<Sum, Shape::width> exchange{of_part, mailbox};
@@ -260,7 +260,7 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& o
   using Sum = MagnitudesAndExponents<Source>;
   using Message = typename Exchange<Sum, Shape::width>::Message;
   using NormMessage = typename Exchange<NormSums, Shape::width>::Message;
-  static_assert(std::max(sizeof(Message), sizeof(NormMessage)) == panel_message_bytes(sizeof(Source)));
+  static_assert(sizeof(Message) <= panel_message_bytes && sizeof(NormMessage) <= panel_message_bytes);
   __shared__ Sum of_part[Shape::width];
   __shared__ NormSums norms_of_part[Shape::width];
   __shared__ Mailbox mailbox;

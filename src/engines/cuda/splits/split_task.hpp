@@ -82,15 +82,15 @@ inline constexpr std::int64_t panel_group = 8;  // elements of a vector that a t
 // meet all banks.
 inline constexpr std::int64_t panel_gap = 4;
 
-// What a block says at once of its part of a vector: magnitudes, where norms are found with exponents, and sums of norms.
-constexpr std::int64_t panel_message_bytes(std::int64_t element_bytes) { return 4 * element_bytes; }
+// What a block says at once of its part of a vector: magnitudes, with exponents or without, and sums of norms.
+inline constexpr std::int64_t panel_message_bytes = 32;
 
 // Bytes of a block's part of a panel, and of what all blocks of the cluster say of their parts' vectors.
 constexpr std::int64_t panel_part_bytes(std::int64_t element_bytes, std::int64_t vector_stride,
                                         std::int64_t blocks) {
   const std::int64_t width = panel_bytes / element_bytes;
   return vector_stride / (blocks * panel_group) * (panel_group * width + panel_gap) * element_bytes +
-         width * blocks * panel_message_bytes(element_bytes);
+         width * blocks * panel_message_bytes;
 }
 
 }  // namespace kintsugi::core::cuda

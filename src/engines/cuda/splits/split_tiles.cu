@@ -1,6 +1,7 @@
 // Splits of any operand: a block reads its vectors twice, tile by tile.
 #include "engines/cuda/common/order.cuh"
 #include "engines/cuda/splits/elements.cuh"
+#include "engines/cuda/splits/norm_sums.cuh"
 #include "engines/cuda/splits/operands.cuh"
 
 namespace kintsugi::core::cuda {
@@ -46,17 +47,17 @@ __device__ void load_tile(const SplitTask& task, std::int64_t first_vector, std:
 template <class Source, ElementKind kind>
 __device__ VectorRange find_range(const SplitTask& task, std::int64_t first_vector, Tile<Source>& tile) {
   const int v = threadIdx.x / lanes_of_vector;
-  Magnitudes<Source> magnitudes;
+  RangeSum<kind, Source> sum;
   for (std::int64_t begin = 0; begin < task.length; begin += tile_length) {
     load_tile<Source, kind>(task, first_vector, begin, tile);
     __syncthreads();
 #pragma unroll
     for (int p = threadIdx.x % lanes_of_vector; p < tile_length; p += lanes_of_vector)
-      magnitudes.add(tile.element[v][p]);
+      sum.add(tile.element[v][p]);
     __syncthreads();
   }
-  add_over_lanes(magnitudes, lanes_of_vector - 1);
-  return magnitudes.range();
+  add_over_lanes(sum, lanes_of_vector - 1);
+  return sum.range();
 }
 
 template <class Source, ElementKind kind>

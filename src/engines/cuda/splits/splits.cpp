@@ -424,6 +424,7 @@ void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const 
   const ChoiceTask task{{a.ranges, b.ranges},
                         {a.norms, b.norms},
                         {a.matrix.vectors(), b.matrix.vectors()},
+                        a.matrix.length(),
                         {entry_ranges(a), entry_ranges(b)},
                         alpha_of(scalars, a, b),
                         rungs,
