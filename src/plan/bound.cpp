@@ -329,10 +329,4 @@ double bound_at_depth(const Program& program, const ErrorBound& bound, OperandTy
   return with_last_rounding(program, type, relative_at_depth(program, bound, k, depth));
 }
 
-double split_loss_at_depth(const Program& program, int depth) {
-  const ErrorBound bound =
-      split_bound(program, split_error(program.split_a, false), split_error(program.split_b, false));
-  return relative_at_depth(program, bound, 1, depth);
-}
-
 }  // namespace kintsugi::core

@@ -61,10 +61,9 @@ double relative_bound(const Program& program, const ErrorBound& bound, OperandTy
                       int span_a, int span_b);
 
 // The same of `bound` outside of both windows, for operands that are within that depth (are_within_depth() of
-// splits/ranges.hpp), whatever they span; and what a single product of such elements loses on average.
+// splits/ranges.hpp), whatever they span.
 double bound_at_depth(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,
                       int depth);
-double split_loss_at_depth(const Program& program, int depth);
 
 // The unit roundoff u of the type: of the last rounding.
 constexpr double unit_roundoff(OperandType type) {

@@ -196,11 +196,13 @@ std::vector<Rung> device_emulations(const Plan& plan, const std::string& accumul
 }
 
 // A rung that is left out costs what launches do: a short product, in microseconds, has one alone, which takes wide spans,
-// and one of moderate length two.
+// and one of moderate length but one more, which takes the widest.
 void leave_out_for_time(std::vector<Rung>& ladder, double microseconds) {
-  const std::size_t most = microseconds < 100 ? 1 : microseconds < 300 ? 2 : ladder.size();
-  if (most == 1 && ladder.front().quick) ladder.erase(ladder.begin());
-  ladder.resize(std::min(most, ladder.size()));
+  if (microseconds < 100) {
+    ladder = {ladder[ladder.front().quick ? 1 : 0]};
+  } else if (microseconds < 300 && ladder.size() > 2) {
+    ladder = {ladder.front(), ladder.back()};
+  }
 }
 
 // Takes the ladder where emulation is expected to be quicker than the native product by more than measurements differ.

@@ -210,8 +210,8 @@ class FusedCall {
     if (side.has(rule)) return side.prepared_entry(entries.first).slices.block(first, vectors);
     Slices slices = memory;
     slices.vectors = vectors;
-    splits.push_back(
-        {side.at(entries, rule), first, &rule, slices, ranges_known && side.prepared == nullptr});
+    splits.push_back({side.at(entries, rule), first, &rule, slices, ranges_known && side.prepared == nullptr,
+                      nullptr, plan_.rungs.front().quick});
     return slices;
   }
 

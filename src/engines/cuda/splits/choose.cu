@@ -43,8 +43,17 @@ struct Extremes {
 // Whole in thread 0.
 __device__ RangeSummary summarize_by_block(const VectorRange* ranges, std::int64_t vectors) {
   __shared__ Extremes of_warp[warps];
+  constexpr int at_once = 4;  // on their way together
   Extremes extremes;
-  for (std::int64_t v = threadIdx.x; v < vectors; v += choice_threads) extremes.add(ranges[v]);
+  for (std::int64_t v = threadIdx.x; v < vectors; v += at_once * choice_threads) {
+    VectorRange some[at_once];
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) {
+      if (v + i * choice_threads < vectors) some[i] = ranges[v + i * choice_threads];
+    }
+#pragma unroll
+    for (const VectorRange& range : some) extremes.add(range);
+  }
   extremes = {__reduce_max_sync(~0U, extremes.span),     __reduce_max_sync(~0U, extremes.largest),
               __reduce_min_sync(~0U, extremes.smallest), __all_sync(~0U, extremes.finite) != 0,
               __reduce_min_sync(~0U, extremes.elements), __reduce_max_sync(~0U, extremes.depth)};

@@ -17,7 +17,7 @@ struct MagnitudesAndExponents : Magnitudes<T> {
   static constexpr int digits = std::numeric_limits<T>::digits;
 
   std::uint32_t elements = 0;
-  std::uint64_t exponents = 0;
+  std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t> exponents = 0;
 
   template <int count>
   __device__ void add(const T (&x)[count]) {
@@ -48,13 +48,13 @@ struct MagnitudesAndExponents : Magnitudes<T> {
     exponents += other.exponents;
   }
 
-  // With the number of elements and their depth, as far as 32 bits count it; subnormal ones lie deeper than is counted.
+  // With the number of elements and their depth, as far as 32 bits count them; subnormal ones lie deeper than is counted.
   __device__ VectorRange range() const {
     VectorRange result = Magnitudes<T>::range();
-    constexpr std::uint64_t most = std::uint64_t{1} << 31;
+    constexpr std::uint32_t most_elements = 1U << 24;
     const std::uint64_t depth = std::uint64_t{elements} * (this->largest >> (digits - 1)) - exponents;
-    const bool normal = this->below + 1 >= Bits{1} << (digits - 1);
-    if (elements >= most || depth >= most || !normal) return result;
+    const bool normal = elements == 0 || this->below + 1 >= Bits{1} << (digits - 1);
+    if (elements > most_elements || depth >= VectorRange::unknown_depth || !normal) return result;
     result.elements = static_cast<std::int32_t>(elements);
     result.depth = static_cast<std::int32_t>(depth);
     return result;
@@ -75,11 +75,14 @@ struct MagnitudesAndExponents : Magnitudes<T> {
 };
 static_assert(sizeof(MagnitudesAndExponents<double>) == 32);
 
-// What a vector's range is found from: with its depth where that decides on a rung.
-template <ElementKind kind, class T>
-using RangeSum =
-    std::conditional_t<sizeof(T) == 4 && (kind == ElementKind::fp16 || kind == ElementKind::bf16),
-                       MagnitudesAndExponents<T>, Magnitudes<T>>;
+// visit(sum) of what a vector's range is found from: with its depth where that decides on a rung.
+template <ElementKind kind, class T, class Visit>
+__device__ void with_sum_of_range(const SplitTask& task, const Visit& visit) {
+  if constexpr (kind == ElementKind::fp16 && sizeof(T) == 4) {
+    if (task.finds_depth) return visit(MagnitudesAndExponents<T>());
+  }
+  visit(Magnitudes<T>());
+}
 
 // Of threads whose numbers differ in the bits of `lanes` alone.
 template <class T>

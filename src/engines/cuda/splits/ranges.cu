@@ -15,7 +15,7 @@ template <class T>
 struct RangeOfVector {
   const RangesTask& task;
 
-  using Sum = RangeSum<ElementKind::fp16, T>;
+  using Sum = std::conditional_t<sizeof(T) == 4, MagnitudesAndExponents<T>, Magnitudes<T>>;
 
   __device__ Sum begin(std::int64_t) const { return {}; }
   __device__ static void add_over_lanes(Sum& sum, unsigned lanes) { cuda::add_over_lanes(sum, lanes); }

@@ -54,11 +54,12 @@ __device__ void add_shared(Magnitudes<Source>& target, const Magnitudes<Source>&
 __device__ inline void add_shared(std::uint64_t& target, std::uint64_t number) {
   atomicAdd(reinterpret_cast<unsigned long long*>(&target), number);
 }
+__device__ inline void add_shared(std::uint32_t& target, std::uint32_t number) { atomicAdd(&target, number); }
 template <class Source>
 __device__ void add_shared(MagnitudesAndExponents<Source>& target,
                            const MagnitudesAndExponents<Source>& sum) {
   add_shared(static_cast<Magnitudes<Source>&>(target), static_cast<const Magnitudes<Source>&>(sum));
-  atomicAdd(&target.elements, sum.elements);
+  add_shared(target.elements, sum.elements);
   add_shared(target.exponents, sum.exponents);
 }
 __device__ inline void add_shared(NormSums& target, const NormSums& sums) {
@@ -234,11 +235,10 @@ __device__ void send_first_sums(const PanelPart& of, const Source* part,
   send(exchange, received);
 }
 
-// Scalings of the panel's vectors, by exponents or by norms that are known.
-template <class Shape, ElementKind kind, class Source>
+// Scalings of the panel's vectors, by exponents or by norms that are known, of ranges that `Sum` finds.
+template <class Shape, ElementKind kind, class Sum, class Source>
 __device__ void find_scalings(const SplitTask& task, const PanelPart& of, const Source* part,
                               std::byte* messages, Scaling* scalings) {
-  using Sum = RangeSum<kind, Source>;
   using Message = typename Exchange<Sum, Shape::width>::Message;
   static_assert(sizeof(Message) <= panel_message_bytes);
   __shared__ Sum of_part[Shape::width];
@@ -313,7 +313,9 @@ __device__ void split_columns(const SplitTask& task, std::int64_t block) {
   if constexpr (kind == ElementKind::residues_by_norms) {
     find_scalings_by_norms<Shape>(task, of, part, messages, scalings);
   } else {
-    find_scalings<Shape, kind>(task, of, part, messages, scalings);
+    with_sum_of_range<kind, Source>(task, [&](auto sum) {
+      find_scalings<Shape, kind, decltype(sum)>(task, of, part, messages, scalings);
+    });
   }
   __syncthreads();
   write_part<Shape, kind>(task, of, part, scalings);

@@ -50,6 +50,7 @@ struct SplitTask {
   std::int32_t largest_bound = 0;  // of rounded rests that the hardware's arithmetic gives (scaling.hpp)
   NormFindings found_norms;
   bool ranges_known = false;
+  bool finds_depth = false;  // with them
   const DeviceFit* fit = nullptr;   // in the place of the rule's own
   std::int32_t vector_threads = 0;  // that a vector has to itself, where blocks hold whole ones
   std::int64_t blocks = 0;          // of threads

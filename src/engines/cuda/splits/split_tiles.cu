@@ -44,10 +44,10 @@ __device__ void load_tile(const SplitTask& task, std::int64_t first_vector, std:
 }
 
 // Of the vector of this thread, whole in each of its threads.
-template <class Source, ElementKind kind>
+template <class Source, ElementKind kind, class Sum>
 __device__ VectorRange find_range(const SplitTask& task, std::int64_t first_vector, Tile<Source>& tile) {
   const int v = threadIdx.x / lanes_of_vector;
-  RangeSum<kind, Source> sum;
+  Sum sum;
   for (std::int64_t begin = 0; begin < task.length; begin += tile_length) {
     load_tile<Source, kind>(task, first_vector, begin, tile);
     __syncthreads();
@@ -84,7 +84,10 @@ __device__ void split_tiles(const SplitTasks& tasks) {
   const int v = threadIdx.x / lanes_of_vector;
   const std::int64_t vector = first_vector + v;
   VectorRange found;
-  if (!task.ranges_known) found = find_range<Source, kind>(task, first_vector, tile);
+  if (!task.ranges_known) {
+    with_sum_of_range<kind, Source>(
+        task, [&](auto sum) { found = find_range<Source, kind, decltype(sum)>(task, first_vector, tile); });
+  }
   if (threadIdx.x % lanes_of_vector == 0 && vector < task.vectors)
     scalings[v] = finish_range(task, kind, vector, found);
   __syncthreads();

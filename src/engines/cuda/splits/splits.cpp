@@ -282,6 +282,7 @@ SplitTask task_of(const DeviceSplit& split, Way way, std::int64_t blocks, const 
           .largest_bound = largest_fitting_bound(*split.rule, *split.rule->format),
           .found_norms = call.norms,
           .ranges_known = split.ranges_known,
+          .finds_depth = split.finds_depth,
           .fit = split.fit,
           .vector_threads =
               way == Way::rows ? static_cast<std::int32_t>(threads_of_vector(slices.vector_stride())) : 0,

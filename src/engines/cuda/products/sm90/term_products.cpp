@@ -198,8 +198,8 @@ constexpr double bytes_of_copy = 4.26e6;  // per microsecond, read and written
 
 // What is not prepared of both operands.
 double split_time(const DeviceShape& shape) {
-  constexpr double start = 7;
-  constexpr double start_of_one = 11;  // which is a short side as a rule, of few blocks of threads
+  constexpr double start = 5;
+  constexpr double start_of_one = 6;  // which is a short side as a rule, of few blocks of threads
   constexpr double rate = 0.55;        // of the copy
   if (shape.prepared_a && shape.prepared_b) return 0;
   const double elements = (shape.prepared_a ? 0 : product_of(shape.m, shape.k)) +
@@ -224,7 +224,7 @@ double native_time(const DeviceShape& shape) {
 }  // namespace
 
 DeviceTimes expected_term_times(const DeviceShape& shape) {
-  constexpr double others = 6.5;  // choice, a second rung's split and products, the plain product
+  constexpr double others = 5;  // choice, and what is left out
   // The chip at its power limit, against tiles that were measured alone, where products are as long as this.
   constexpr double throttled = 0.35;
   constexpr double long_product = 60;

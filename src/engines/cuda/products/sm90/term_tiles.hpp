@@ -17,7 +17,7 @@ struct TermChoice {
 };
 
 // Microseconds of a kernel, until its first slices are there and from its last entries on.
-inline constexpr double launch_time = 2.8;
+inline constexpr double launch_time = 1.4;
 
 // A tile, for rows, columns and inner indices of each of `entries` products; how many clusters the device holds.
 constexpr TermChoice choose_walk(const TermTile& tile, std::size_t number, std::int64_t rows,
