@@ -87,6 +87,8 @@ inline constexpr int fitted_exponent = std::numeric_limits<std::int16_t>::min();
 struct DeviceCondition {
   const DeviceChoice* choice = nullptr;
   std::int32_t rung = 0;
+  // Of steps behind multiply_fused(): the choice was made before that began, so that a step that leaves need not wait.
+  bool known = false;
 };
 
 // Slices of products without an error, summed over the blocks of C that had a number of their own.

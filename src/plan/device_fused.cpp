@@ -200,7 +200,7 @@ class FusedCall {
   }
 
   DeviceCondition on_rung(bool conditional, std::int32_t rung) const {
-    return {conditional ? choices_ : nullptr, rung};
+    return {conditional ? choices_ : nullptr, rung, conditional && rung > 0};
   }
 
   // A prepared operand's slices, or those that are to be made.
@@ -264,7 +264,7 @@ class FusedCall {
     if (plan_.rungs.back().scheme != nullptr) return;
     const auto native = static_cast<std::int32_t>(plan_.rungs.size()) - 1;
     engine_.multiply_plainly(queue_, tile_of(a_.at(entries), b_.at(entries), entries, {0, 0},
-                                             {plan_.problem.m, plan_.problem.n}, {choices_, native}));
+                                             {plan_.problem.m, plan_.problem.n}, on_rung(true, native)));
   }
 
   const Plan& plan_;

@@ -178,7 +178,9 @@ __device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int6
 
 template <class T>
 __device__ void multiply_tile(const DeviceTile& tile) {
-  await_others();
+  let_next_begin();
+  if (tile.condition.known && !holds(tile.condition, blockIdx.y)) return leave_in_order();
+  await_previous();
   if (!holds(tile.condition, blockIdx.y)) return;
   constexpr int side = plain_tile<T>;
   const std::int64_t blocks = divide_up(tile.rows, side);

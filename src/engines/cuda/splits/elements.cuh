@@ -362,7 +362,8 @@ __device__ void write_residues(const SplitTask& task, const Scaling& scaling, co
 template <ElementKind kind>
 class VectorWriter {
   static constexpr bool floating = is_floating(kind);
-  static constexpr ElementKind arithmetic = kind == ElementKind::fitted ? ElementKind::fp16 : kind;
+  static constexpr ElementKind arithmetic =
+      kind == ElementKind::fitted || kind == ElementKind::fp16_with_depth ? ElementKind::fp16 : kind;
 
  public:
   __device__ VectorWriter(const SplitTask& task, const Scaling& scaling, std::int64_t vector)

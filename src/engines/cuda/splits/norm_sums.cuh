@@ -75,14 +75,10 @@ struct MagnitudesAndExponents : Magnitudes<T> {
 };
 static_assert(sizeof(MagnitudesAndExponents<double>) == 32);
 
-// visit(sum) of what a vector's range is found from: with its depth where that decides on a rung.
-template <ElementKind kind, class T, class Visit>
-__device__ void with_sum_of_range(const SplitTask& task, const Visit& visit) {
-  if constexpr (kind == ElementKind::fp16 && sizeof(T) == 4) {
-    if (task.finds_depth) return visit(MagnitudesAndExponents<T>());
-  }
-  visit(Magnitudes<T>());
-}
+// What a vector's range is found from.
+template <ElementKind kind, class T>
+using RangeSum =
+    std::conditional_t<kind == ElementKind::fp16_with_depth, MagnitudesAndExponents<T>, Magnitudes<T>>;
 
 // Of threads whose numbers differ in the bits of `lanes` alone.
 template <class T>

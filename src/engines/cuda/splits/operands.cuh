@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/embedding.hpp"
+#include "engines/cuda/common/order.cuh"
 #include "engines/cuda/splits/alpha.cuh"
 #include "engines/cuda/splits/magnitudes.hpp"
 #include "engines/cuda/splits/split_task.hpp"
@@ -21,6 +22,17 @@ __device__ inline bool is_left_out(const SplitTasks& tasks) {
   for (std::int64_t entry = threadIdx.x; entry < tasks.served_entries; entry += blockDim.x)
     taken = taken || condition.choice[entry].rung == condition.rung;
   return __syncthreads_or(taken ? 1 : 0) == 0;
+}
+
+// Whether there is something to split; then all is there that came before.
+__device__ inline bool begins(const SplitTasks& tasks) {
+  let_next_begin();
+  if (tasks.condition.known && is_left_out(tasks)) {
+    leave_in_order();
+    return false;
+  }
+  await_previous();
+  return tasks.condition.known || !is_left_out(tasks);
 }
 
 // The entry of the batch. Where k is 0 there need not be any.

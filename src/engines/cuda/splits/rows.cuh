@@ -57,12 +57,11 @@ __device__ Sum whole_sum(const SplitTask& task, int thread, Sum sum) {
   return sum;
 }
 
-// The scaling of vector v of the block, by its first thread, of ranges that `Sum` finds; of a vector of padding nothing. All
-// threads together.
-template <ElementKind kind, class Sum, class Source>
+// The scaling of vector v of the block, by its first thread; of a vector of padding nothing. All threads together.
+template <ElementKind kind, class Source>
 __device__ void find_scaling(const SplitTask& task, int vector, int thread, const Source* row,
                              Scaling& scaling) {
-  Sum sum;
+  RangeSum<kind, Source> sum;
   const bool inside = vector < task.vectors;
   if (inside) visit_vector(task, thread, row, [&](const auto& x) { sum.add(x); });
   sum = whole_sum(task, thread, sum);
@@ -126,9 +125,7 @@ __device__ void split_rows(const SplitTask& task, std::int64_t block) {
     __shared__ NormScaling norm_scalings[rows_threads / 32];
     rows::find_scaling_by_norms(task, vector, thread, row, scalings[v], norm_scalings[v]);
   } else {
-    with_sum_of_range<kind, Source>(task, [&](auto sum) {
-      rows::find_scaling<kind, decltype(sum)>(task, vector, thread, row, scalings[v]);
-    });
+    rows::find_scaling<kind>(task, vector, thread, row, scalings[v]);
   }
   __syncthreads();
   if (inside) {

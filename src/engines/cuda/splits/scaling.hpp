@@ -20,8 +20,8 @@ struct Scaling {
 };
 
 KINTSUGI_HOST_DEVICE constexpr bool is_floating(ElementKind kind) {
-  return kind == ElementKind::fp16 || kind == ElementKind::fitted || kind == ElementKind::bf16 ||
-         kind == ElementKind::tf32;
+  return kind == ElementKind::fp16 || kind == ElementKind::fp16_with_depth || kind == ElementKind::fitted ||
+         kind == ElementKind::bf16 || kind == ElementKind::tf32;
 }
 
 // Whether no rest of a vector, all rests at most 2^bound in magnitude, overflows the format or FP32.

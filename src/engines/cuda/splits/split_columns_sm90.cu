@@ -235,12 +235,13 @@ __device__ void send_first_sums(const PanelPart& of, const Source* part,
   send(exchange, received);
 }
 
-// Scalings of the panel's vectors, by exponents or by norms that are known, of ranges that `Sum` finds.
-template <class Shape, ElementKind kind, class Sum, class Source>
+// Scalings of the panel's vectors, by exponents or by norms that are known.
+template <class Shape, ElementKind kind, class Source>
 __device__ void find_scalings(const SplitTask& task, const PanelPart& of, const Source* part,
                               std::byte* messages, Scaling* scalings) {
+  using Sum = RangeSum<kind, Source>;
   using Message = typename Exchange<Sum, Shape::width>::Message;
-  static_assert(sizeof(Message) <= panel_message_bytes);
+  static_assert(sizeof(Message) == panel_message_bytes(sizeof(Source), kind));
   __shared__ Sum of_part[Shape::width];
   __shared__ Mailbox mailbox;
   const Exchange<Sum, Shape::width> exchange{of_part, mailbox};
@@ -260,7 +261,8 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& o
   using Sum = MagnitudesAndExponents<Source>;
   using Message = typename Exchange<Sum, Shape::width>::Message;
   using NormMessage = typename Exchange<NormSums, Shape::width>::Message;
-  static_assert(sizeof(Message) <= panel_message_bytes && sizeof(NormMessage) <= panel_message_bytes);
+  static_assert(std::max(sizeof(Message), sizeof(NormMessage)) ==
+                panel_message_bytes(sizeof(Source), ElementKind::residues_by_norms));
   __shared__ Sum of_part[Shape::width];
   __shared__ NormSums norms_of_part[Shape::width];
   __shared__ Mailbox mailbox;
@@ -313,9 +315,7 @@ __device__ void split_columns(const SplitTask& task, std::int64_t block) {
   if constexpr (kind == ElementKind::residues_by_norms) {
     find_scalings_by_norms<Shape>(task, of, part, messages, scalings);
   } else {
-    with_sum_of_range<kind, Source>(task, [&](auto sum) {
-      find_scalings<Shape, kind, decltype(sum)>(task, of, part, messages, scalings);
-    });
+    find_scalings<Shape, kind>(task, of, part, messages, scalings);
   }
   __syncthreads();
   write_part<Shape, kind>(task, of, part, scalings);
@@ -324,8 +324,7 @@ __device__ void split_columns(const SplitTask& task, std::int64_t block) {
 // All blocks of a cluster belong to one task: the blocks of each are whole clusters.
 template <class Source, ElementKind kind>
 __device__ void split_either_way(const SplitTasks& tasks) {
-  await_others();
-  if (is_left_out(tasks)) return;
+  if (!begins(tasks)) return;
   std::int64_t block = blockIdx.x;
   const SplitTask& task = task_of_block(tasks, block);
   if (task.vector_threads != 0) {
@@ -346,6 +345,7 @@ __device__ void split_either_way(const SplitTasks& tasks) {
   }
 
 KINTSUGI_SPLIT_COLUMNS(float, fp16)
+KINTSUGI_SPLIT_COLUMNS(float, fp16_with_depth)
 KINTSUGI_SPLIT_COLUMNS(float, bf16)
 KINTSUGI_SPLIT_COLUMNS(float, tf32)
 KINTSUGI_SPLIT_COLUMNS(float, quantised)

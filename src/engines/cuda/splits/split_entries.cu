@@ -101,8 +101,7 @@ __device__ void write_entries(const SplitTask& task, const Scaling& scaling, std
 
 template <class Source, class Digits>
 __device__ void split_entries(const SplitTasks& tasks, ElementKind kind) {
-  await_others();
-  if (is_left_out(tasks)) return;
+  if (!begins(tasks)) return;
   __shared__ Tile<Source> tile;
   __shared__ Scaling scalings[tile_vectors];
   std::int64_t block = blockIdx.x;

@@ -1,5 +1,4 @@
 // Splits of vectors whose elements lie beside each other, of any device.
-#include "engines/cuda/common/order.cuh"
 #include "engines/cuda/splits/rows.cuh"
 
 namespace kintsugi::core::cuda {
@@ -8,14 +7,14 @@ namespace kintsugi::core::cuda {
 #define KINTSUGI_SPLIT_ROWS(Source, kind, blocks)                              \
   extern "C" __global__ void __launch_bounds__(rows_threads, blocks)           \
       split_rows_##Source##_##kind(const __grid_constant__ SplitTasks tasks) { \
-    await_others();                                                            \
-    if (is_left_out(tasks)) return;                                            \
+    if (!begins(tasks)) return;                                                \
     std::int64_t block = blockIdx.x;                                           \
     const SplitTask& task = task_of_block(tasks, block);                       \
     split_rows<Source, ElementKind::kind>(task, block);                        \
   }
 
 KINTSUGI_SPLIT_ROWS(float, fp16, 4)
+KINTSUGI_SPLIT_ROWS(float, fp16_with_depth, 4)
 KINTSUGI_SPLIT_ROWS(float, bf16, 4)
 KINTSUGI_SPLIT_ROWS(float, tf32, 4)
 KINTSUGI_SPLIT_ROWS(float, quantised, 4)

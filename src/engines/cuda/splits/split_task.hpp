@@ -13,8 +13,9 @@ namespace kintsugi::core::cuda {
 // How a kernel computes slices: in the hardware's own arithmetic, or as arith/split_rule.hpp has it.
 enum class ElementKind : std::uint8_t {
   any,
-  fp16,    // rounded rests of f32
-  fitted,  // the same, by a rule that the entry's fit completes
+  fp16,             // rounded rests of f32
+  fp16_with_depth,  // the same, of vectors whose depth is found with their range
+  fitted,           // by a rule that the entry's fit completes
   bf16,
   tf32,
   quantised,          // rounded rests of f32 in int8
@@ -50,7 +51,6 @@ struct SplitTask {
   std::int32_t largest_bound = 0;  // of rounded rests that the hardware's arithmetic gives (scaling.hpp)
   NormFindings found_norms;
   bool ranges_known = false;
-  bool finds_depth = false;  // with them
   const DeviceFit* fit = nullptr;   // in the place of the rule's own
   std::int32_t vector_threads = 0;  // that a vector has to itself, where blocks hold whole ones
   std::int64_t blocks = 0;          // of threads
@@ -83,15 +83,17 @@ inline constexpr std::int64_t panel_group = 8;  // elements of a vector that a t
 // meet all banks.
 inline constexpr std::int64_t panel_gap = 4;
 
-// What a block says at once of its part of a vector: magnitudes, with exponents or without, and sums of norms.
-inline constexpr std::int64_t panel_message_bytes = 32;
+// What a block says at once of its part of a vector: magnitudes, of FP32 numbers without exponents, or sums of norms.
+constexpr std::int64_t panel_message_bytes(std::int64_t element_bytes, ElementKind kind) {
+  return element_bytes == 4 && kind != ElementKind::fp16_with_depth ? 16 : 32;
+}
 
 // Bytes of a block's part of a panel, and of what all blocks of the cluster say of their parts' vectors.
 constexpr std::int64_t panel_part_bytes(std::int64_t element_bytes, std::int64_t vector_stride,
-                                        std::int64_t blocks) {
+                                        std::int64_t blocks, ElementKind kind) {
   const std::int64_t width = panel_bytes / element_bytes;
   return vector_stride / (blocks * panel_group) * (panel_group * width + panel_gap) * element_bytes +
-         width * blocks * panel_message_bytes;
+         width * blocks * panel_message_bytes(element_bytes, kind);
 }
 
 }  // namespace kintsugi::core::cuda

@@ -44,10 +44,10 @@ __device__ void load_tile(const SplitTask& task, std::int64_t first_vector, std:
 }
 
 // Of the vector of this thread, whole in each of its threads.
-template <class Source, ElementKind kind, class Sum>
+template <class Source, ElementKind kind>
 __device__ VectorRange find_range(const SplitTask& task, std::int64_t first_vector, Tile<Source>& tile) {
   const int v = threadIdx.x / lanes_of_vector;
-  Sum sum;
+  RangeSum<kind, Source> sum;
   for (std::int64_t begin = 0; begin < task.length; begin += tile_length) {
     load_tile<Source, kind>(task, first_vector, begin, tile);
     __syncthreads();
@@ -74,8 +74,7 @@ __device__ void write_tile(const SplitTask& task, const Scaling& scaling, std::i
 
 template <class Source, ElementKind kind>
 __device__ void split_tiles(const SplitTasks& tasks) {
-  await_others();
-  if (is_left_out(tasks)) return;
+  if (!begins(tasks)) return;
   __shared__ Tile<Source> tile;
   __shared__ Scaling scalings[tile_vectors];
   std::int64_t block = blockIdx.x;
@@ -84,10 +83,7 @@ __device__ void split_tiles(const SplitTasks& tasks) {
   const int v = threadIdx.x / lanes_of_vector;
   const std::int64_t vector = first_vector + v;
   VectorRange found;
-  if (!task.ranges_known) {
-    with_sum_of_range<kind, Source>(
-        task, [&](auto sum) { found = find_range<Source, kind, decltype(sum)>(task, first_vector, tile); });
-  }
+  if (!task.ranges_known) found = find_range<Source, kind>(task, first_vector, tile);
   if (threadIdx.x % lanes_of_vector == 0 && vector < task.vectors)
     scalings[v] = finish_range(task, kind, vector, found);
   __syncthreads();
@@ -110,6 +106,7 @@ __device__ void split_tiles(const SplitTasks& tasks) {
 
 KINTSUGI_SPLIT_TILES(double, any)
 KINTSUGI_SPLIT_TILES(float, fp16)
+KINTSUGI_SPLIT_TILES(float, fp16_with_depth)
 KINTSUGI_SPLIT_TILES(float, fitted)
 KINTSUGI_SPLIT_TILES(float, bf16)
 KINTSUGI_SPLIT_TILES(float, tf32)

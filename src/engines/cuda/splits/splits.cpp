@@ -80,8 +80,9 @@ struct KernelOfKind {
     }                                                                                                   \
   }
 
-const std::array<KernelOfKind, 9> kernels{{
+const std::array<KernelOfKind, 10> kernels{{
     KINTSUGI_KERNELS_OF_KIND(f32, float, fp16),
+    KINTSUGI_KERNELS_OF_KIND(f32, float, fp16_with_depth),
     KINTSUGI_KERNELS_OF_KIND(f32, float, bf16),
     KINTSUGI_KERNELS_OF_KIND(f32, float, tf32),
     KINTSUGI_KERNELS_OF_KIND(f32, float, quantised),
@@ -157,7 +158,8 @@ struct SplitCall {
 // nullptr: no kernel has this kind of element.
 const KernelOfKind* find_kernel(const DeviceSplit& split, const SplitCall& call) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(split.slices.data) % 16 == 0;
-  const ElementKind kind = kind_of(*split.rule);
+  ElementKind kind = kind_of(*split.rule);
+  if (split.finds_depth && kind == ElementKind::fp16) kind = ElementKind::fp16_with_depth;
   if (call.norms.ruled_out != nullptr) {
     const bool fits = aligned && kind == ElementKind::residues && split.side.matrix.type == EntryType::f64;
     return fits ? &norms_and_residues : nullptr;
@@ -189,7 +191,7 @@ std::int64_t threads_of_vector(std::int64_t stride) {
 
 // Of a block of a cluster of so many.
 std::int64_t columns_bytes(const KernelOfKind& kernel, std::int64_t stride, std::int64_t cluster) {
-  return panel_part_bytes(element_bytes(kernel), stride, cluster);
+  return panel_part_bytes(element_bytes(kernel), stride, cluster, kernel.kind);
 }
 
 // A split on its way through the operand.
@@ -282,7 +284,6 @@ SplitTask task_of(const DeviceSplit& split, Way way, std::int64_t blocks, const 
           .largest_bound = largest_fitting_bound(*split.rule, *split.rule->format),
           .found_norms = call.norms,
           .ranges_known = split.ranges_known,
-          .finds_depth = split.finds_depth,
           .fit = split.fit,
           .vector_threads =
               way == Way::rows ? static_cast<std::int32_t>(threads_of_vector(slices.vector_stride())) : 0,

@@ -225,6 +225,8 @@ __device__ void multiply_small_tile(const TensorMap& a, const TensorMap& b,
   __shared__ SmallTileShared<Config> shared;
   const SmallTilePlace place(products);
   const Stages<Config> stages(shared, aligned_tiles(memory), products.stages);
+  const DeviceCondition& condition = products.tile.condition;
+  if (condition.known && !holds(condition, place.entry)) return leave_in_order();
   begin_cluster(shared);
   if (holds(products.tile.condition, place.entry)) {
     if (threadIdx.x < Config::threads) {

@@ -402,6 +402,8 @@ __device__ void multiply_terms(const TensorMap& a, const TensorMap& b, const Ter
   extern __shared__ unsigned char memory[];
   __shared__ TermShared<Config> shared;
   const std::uint32_t tiles = aligned_tiles(memory);
+  const DeviceCondition& condition = products.tile.condition;
+  if (condition.known && products.walk.entries == 1 && !holds(condition)) return leave_in_order();
   begin_cluster(shared);
   divide_work<Config>(
       [&] {
