@@ -146,7 +146,9 @@ struct DeviceSplit {
   Slices slices;
   bool ranges_known = false;
   const DeviceFit* fit = nullptr;  // in the place of the rule's own
-  bool finds_depth = false;        // of FP32 vectors whose slices are fp16, with ranges that are not known
+  // Few operands are expected to ask for this rung: it is to be left quickly, if need be at the cost of taking longer.
+  bool rarely = false;
+  bool finds_depth = false;  // of FP32 vectors whose slices are fp16, with ranges that are not known
 };
 
 // Margins (arith/rounding_margin.hpp) of one operand's vectors, scaled to 2^top_exponent as SplitRule says.

@@ -203,6 +203,15 @@ class FusedCall {
     return {conditional ? choices_ : nullptr, rung, conditional && rung > 0};
   }
 
+  // What a step costs that is left out counts beside products that take a millisecond or two.
+  bool leaves_quickly() const {
+    constexpr double few = 4e11;
+    const Problem& problem = plan_.problem;
+    return 2.0 * static_cast<double>(problem.m) * static_cast<double>(problem.n) *
+               static_cast<double>(problem.k) * static_cast<double>(problem.batch_count) <
+           few;
+  }
+
   // A prepared operand's slices, or those that are to be made.
   Slices plan_split(const FusedSide& side, const SplitRule& rule, const Slices& memory,
                     const Entries& entries, std::int64_t first, std::int64_t vectors, bool ranges_known,
@@ -211,7 +220,7 @@ class FusedCall {
     Slices slices = memory;
     slices.vectors = vectors;
     splits.push_back({side.at(entries, rule), first, &rule, slices, ranges_known && side.prepared == nullptr,
-                      nullptr, plan_.rungs.front().quick});
+                      nullptr, false, !ranges_known && plan_.rungs.front().quick});
     return slices;
   }
 
@@ -231,6 +240,7 @@ class FusedCall {
       slices.b = plan_split(b_, rung.program.split_b, slices.b, entries, corner.column, size.n,
                             looks.ranges_known, splits);
     }
+    for (DeviceSplit& one : splits) one.rarely = r > 0 && leaves_quickly();
     if (!splits.empty()) engine_.split(queue_, splits, on_rung(looks.conditional, r));
     return slices;
   }

@@ -96,8 +96,10 @@ TEST(DeviceTerms, BitsDoNotDependOnTilesAndParts) {
 TEST(DeviceTerms, EntriesOfABatchTakeTheirOwnRungs) {
   GemmCase test{.m = 150, .n = 140, .k = 500, .batch = 4, .policy = "emulate"};
   GemmDataOf<float> data(test);
-  data.a(1)(3, 7) = 0x1p-60F;   // bf16x6
-  data.a(2)(3, 7) = 0x1p-125F;  // beyond its window too
+  for (std::int64_t p = 1; p < test.k; ++p) {
+    data.a(1)(3, p) = 0x1p-60F;   // bf16x6
+    data.a(2)(3, p) = 0x1p-125F;  // beyond its window too
+  }
   const Handle handle;
   DeviceGemm<float>(data).run_well(handle);
   const json report = handle.report();

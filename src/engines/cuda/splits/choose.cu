@@ -40,16 +40,20 @@ struct Extremes {
   }
 };
 
-// Whole in thread 0.
-__device__ RangeSummary summarize_by_block(const VectorRange* ranges, std::int64_t vectors) {
-  __shared__ Extremes of_warp[warps];
+// Half of the threads look at either operand. Whole in thread 0.
+__device__ void summarize_by_block(const ChoiceTask& task, std::int64_t entry, DeviceChoice& choice) {
+  constexpr int threads = choice_threads / 2;
   constexpr int at_once = 4;  // on their way together
+  __shared__ Extremes of_warp[warps];
+  const int side = static_cast<int>(threadIdx.x) / threads;
+  const VectorRange* ranges = task.ranges[side] + entry * task.entry_ranges[side];
+  const std::int64_t vectors = task.vectors[side];
   Extremes extremes;
-  for (std::int64_t v = threadIdx.x; v < vectors; v += at_once * choice_threads) {
+  for (std::int64_t v = threadIdx.x % threads; v < vectors; v += at_once * threads) {
     VectorRange some[at_once];
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
-      if (v + i * choice_threads < vectors) some[i] = ranges[v + i * choice_threads];
+      if (v + i * threads < vectors) some[i] = ranges[v + i * threads];
     }
 #pragma unroll
     for (const VectorRange& range : some) extremes.add(range);
@@ -57,13 +61,17 @@ __device__ RangeSummary summarize_by_block(const VectorRange* ranges, std::int64
   extremes = {__reduce_max_sync(~0U, extremes.span),     __reduce_max_sync(~0U, extremes.largest),
               __reduce_min_sync(~0U, extremes.smallest), __all_sync(~0U, extremes.finite) != 0,
               __reduce_min_sync(~0U, extremes.elements), __reduce_max_sync(~0U, extremes.depth)};
-  __syncthreads();  // of_warp is read no more
   if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = extremes;
   __syncthreads();
-  if (threadIdx.x == 0) {
-    for (int warp = 1; warp < warps; ++warp) extremes.add(of_warp[warp]);
-  }
-  return extremes.summary();
+  if (threadIdx.x != 0) return;
+  const auto summary_of = [&](int first_warp) {
+    Extremes all;
+#pragma unroll
+    for (int warp = 0; warp < warps / 2; ++warp) all.add(of_warp[first_warp + warp]);
+    return all.summary();
+  };
+  choice.a = summary_of(0);
+  choice.b = summary_of(warps / 2);
 }
 
 using NormsOfSide = NormExtremes<DeviceReport::most_rungs>;
@@ -160,8 +168,7 @@ __device__ void choose(const ChoiceTask& task) {
     choice.rung = DeviceChoice::scaled;
   } else {
     const std::int64_t entry = blockIdx.x;
-    choice.a = summarize_by_block(task.ranges[0] + entry * task.entry_ranges[0], task.vectors[0]);
-    choice.b = summarize_by_block(task.ranges[1] + entry * task.entry_ranges[1], task.vectors[1]);
+    summarize_by_block(task, entry, choice);
     choice.rung =
         first_rung(task.rungs, choice.a, choice.b, task.length, by_norms ? proved_rungs(task, entry) : 0);
   }

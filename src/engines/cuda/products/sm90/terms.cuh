@@ -148,6 +148,14 @@ __device__ inline bool is_left_out(const TermProducts& products, const Piece& pi
   return !holds(products.tile.condition, products.walk.place(piece).entry);
 }
 
+// Whether all entries are on other rungs; by all threads together.
+__device__ inline bool are_left_out(const DeviceCondition& condition, int entries) {
+  bool taken = false;
+  for (int entry = static_cast<int>(threadIdx.x); entry < entries; entry += term_threads)
+    taken = taken || holds(condition, entry);
+  return __syncthreads_or(taken ? 1 : 0) == 0;
+}
+
 // A block of k of one slice. Half of the columns' tile is copied by either block of threads, to both.
 template <class Config>
 __device__ void copy_slice(const TensorMap& a, const TensorMap& b, const TermProducts& products,
@@ -402,8 +410,8 @@ __device__ void multiply_terms(const TensorMap& a, const TensorMap& b, const Ter
   extern __shared__ unsigned char memory[];
   __shared__ TermShared<Config> shared;
   const std::uint32_t tiles = aligned_tiles(memory);
-  const DeviceCondition& condition = products.tile.condition;
-  if (condition.known && products.walk.entries == 1 && !holds(condition)) return leave_in_order();
+  if (products.tile.condition.known && are_left_out(products.tile.condition, products.walk.entries))
+    return leave_in_order();
   begin_cluster(shared);
   divide_work<Config>(
       [&] {
