@@ -207,7 +207,7 @@ struct WaySplit {
       case Way::tiles: return tile_threads;
       case Way::rows: return std::max(threads_of_vector(stride()), least_rows_threads);
       case Way::columns:
-        return columns_bytes(*kernel, stride(), cluster) > 34 * 1024 ? cluster_threads : cluster_threads / 2;
+        return columns_bytes(*kernel, stride(), cluster) > 36 * 1024 ? cluster_threads : cluster_threads / 2;
     }
     return 0;
   }
