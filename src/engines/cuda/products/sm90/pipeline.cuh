@@ -133,16 +133,4 @@ __device__ inline void arrive_at(int barrier, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
-// Whether it is true for all of them.
-__device__ inline bool all_of(bool value, int barrier, int threads) {
-  int all;
-  asm volatile(
-      "{\n.reg .pred mine, all;\nsetp.ne.b32 mine, %1, 0;\nbarrier.cta.red.and.pred all, %2, %3, mine;\n"
-      "selp.b32 %0, 1, 0, all;\n}"
-      : "=r"(all)
-      : "r"(static_cast<int>(value)), "r"(barrier), "r"(threads)
-      : "memory");
-  return all != 0;
-}
-
 }  // namespace kintsugi::core::cuda
