@@ -102,7 +102,7 @@ struct DeviceSliceCounts {
   std::int32_t most_products = 0;
 };
 
-// What kintsugi_report() says of a call on a device, in device memory; added to by choose().
+// What kintsugi_report() says of a call on a device, in device memory; added to by choose(), or written whole.
 struct DeviceReport {
   static constexpr int most_rungs = 4;
 

@@ -195,14 +195,26 @@ std::vector<Rung> device_emulations(const Plan& plan, const std::string& accumul
   return fused;
 }
 
+const Rung& wide_rung(const std::vector<Rung>& ladder) { return ladder[ladder.front().quick ? 1 : 0]; }
+
 // A rung that is left out costs what launches do: a short product, in microseconds, has one alone, which takes wide spans,
 // and one of moderate length but one more, which takes the widest.
 void leave_out_for_time(std::vector<Rung>& ladder, double microseconds) {
   if (microseconds < 100) {
-    ladder = {ladder[ladder.front().quick ? 1 : 0]};
+    ladder = {wide_rung(ladder)};
   } else if (microseconds < 300 && ladder.size() > 2) {
     ladder = {ladder.front(), ladder.back()};
   }
+}
+
+// Depths are looked for where the first rung is taken by them; then they count for all.
+void use_ladder(Plan& plan, std::vector<Rung> ladder, const Rung& wide) {
+  if (ladder.front().quick) {
+    plan.prepared_by = wide;
+  } else {
+    for (Rung& rung : ladder) rung.largest_depth = 0;
+  }
+  plan.rungs = std::move(ladder);
 }
 
 // Takes the ladder where emulation is expected to be quicker than the native product by more than measurements differ.
@@ -210,18 +222,19 @@ void leave_out_for_time(std::vector<Rung>& ladder, double microseconds) {
 void use_quicker_emulations(Plan& plan, std::vector<Rung> ladder) {
   const Problem& problem = plan.problem;
   if (ladder.empty() || std::min({problem.m, problem.n, problem.k, problem.batch_count}) == 0) return;
-  const Program& program = ladder.front().program;
-  if (!is_fused(plan, ladder.front()) && !program.multiplies_entries()) return;
+  const Rung wide = wide_rung(ladder);
+  const Program& program = wide.program;
+  if (!is_fused(plan, wide) && !program.multiplies_entries()) return;
   const auto times = plan.engine->device()->expected_times(
       {program.schedule, program.format().id, problem.complex, problem.m, problem.n, problem.k,
        problem.batch_count, problem.prepared_a, problem.prepared_b});
   if (!times) return;
   if (times->emulated >= 0.95 * times->native) {
-    plan.emulation_elsewhere = ladder[ladder.front().quick ? 1 : 0];
+    plan.prepared_by = wide;
     return;
   }
   leave_out_for_time(ladder, times->emulated);
-  plan.rungs = std::move(ladder);
+  use_ladder(plan, std::move(ladder), wide);
 }
 
 // Behind the emulations comes the engine's own plain product, for operands that no window holds.
@@ -232,8 +245,9 @@ void use_device_policy(Plan& plan, const Settings& settings, bool native_proved)
     std::vector<Rung> ladder = device_emulations(plan, settings[SettingId::accumulator].value);
     if (policy == "auto") {
       use_quicker_emulations(plan, std::move(ladder));
-    } else {
-      plan.rungs = std::move(ladder);
+    } else if (!ladder.empty()) {
+      const Rung wide = wide_rung(ladder);
+      use_ladder(plan, std::move(ladder), wide);
     }
   }
   plan.rungs.push_back({nullptr, Accumulator::fp32, Rung::any_span});

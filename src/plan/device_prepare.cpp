@@ -71,11 +71,13 @@ void split_entries(const Plan& plan, Side side, std::int64_t count, DevicePrepar
   if (by_norms) first.norms = reinterpret_cast<VectorNorm*>(memory.take(norm_bytes));
   const DeviceSide operand{matrix, 0, first.ranges, count, first.norms};
   const DeviceEngine& engine = *plan.engine->device();
-  if (by_norms || !can_split(plan)) engine.find_ranges(plan.queue, operand, {}, {});
+  // With depths, which a call without the prepared operand may find.
+  const bool by_ranges = by_norms || matrix.type == EntryType::f32;
+  if (by_ranges || !can_split(plan)) engine.find_ranges(plan.queue, operand, {}, {});
   if (by_norms) engine.find_norms(plan.queue, operand, {}, {});
   if (can_split(plan)) {
     first.slices.data = memory.take(slice_bytes);
-    const DeviceSplit split{operand, 0, &prepared.rule, first.slices, by_norms};
+    const DeviceSplit split{operand, 0, &prepared.rule, first.slices, by_ranges};
     engine.split(plan.queue, {&split, 1}, {});
   }
   for (std::int64_t index = 0; index < count; ++index) {

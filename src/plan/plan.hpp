@@ -75,9 +75,9 @@ struct Plan {
   Contract contract;
   const Engine* engine = nullptr;
   std::vector<Rung> rungs;
-  // Of a native plan on a device under auto: the first rung of those for other shapes of an operand. Whoever prepares it
-  // may not know them yet.
-  std::optional<Rung> emulation_elsewhere;
+  // By which a device splits what is prepared, where that is not the first rung: under auto a native plan has the one for
+  // other shapes of an operand, which who prepares it may not know yet, and one whose first rung is quick the next.
+  std::optional<Rung> prepared_by;
   Blocking blocking;
   std::size_t workspace_bytes = 0;
   int threads = 1;
@@ -91,10 +91,7 @@ struct Plan {
   const Rung* checked_rung() const;
   bool is_checked() const { return checked_rung() != nullptr; }
 
-  // By which a device splits what is prepared.
-  const Rung& prepared_rung() const {
-    return emulation_elsewhere ? *emulation_elsewhere : rungs[rungs.front().quick ? 1 : 0];
-  }
+  const Rung& prepared_rung() const { return prepared_by ? *prepared_by : rungs.front(); }
 
   // The rung that splits with the widest window; nullptr for a native plan.
   const Rung* widest_emulation() const;

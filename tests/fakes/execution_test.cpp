@@ -122,7 +122,8 @@ TEST_F(Execution, WhatIsPreparedUnderAutoIsWhatAutoTakes) {
   one.make_plan();
   fake_cuda_forget();
   const Prepared weights(one, KINTSUGI_B);
-  EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr(" split_rows_float_fp16 ")));
+  EXPECT_THAT(events_with("cuLaunchKernel"),
+              ElementsAre(HasSubstr(" find_ranges "), HasSubstr(" split_rows_float_fp16 ")));
   one.operands.prepared_b = weights.get();
   one.run();
   EXPECT_THAT(events_with("cuLaunchKernel"), IsEmpty()) << "one row is the vendor's all the same";
@@ -138,6 +139,25 @@ TEST_F(Execution, WhatIsPreparedUnderAutoIsWhatAutoTakes) {
   fake_cuda_forget();
   ASSERT_EQ(kintsugi_gemm(nullptr, &many.problem, &many.options, &many.operands), KINTSUGI_SUCCESS);
   EXPECT_EQ(events_with("cublasGemm").size(), 1U);
+}
+
+// Of any length, prepared by a plan that does not know of it: slices of the rung that prepared operands have under auto.
+TEST_F(Execution, WhatIsPreparedUnderAutoIsNeverTheQuickRungs) {
+  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  const Stream stream;
+  for (const std::int64_t n : {1024, 2048, 4096}) {
+    Call call(n, n, n, stream);
+    call.make_plan();
+    const Prepared weights(call, KINTSUGI_B);
+    call.operands.prepared_b = weights.get();
+    fake_cuda_forget();
+    ASSERT_EQ(kintsugi_gemm(nullptr, &call.problem, &call.options, &call.operands), KINTSUGI_SUCCESS)
+        << kintsugi_last_error();
+    EXPECT_EQ(events_with("cuLaunchKernel fp16_rescaled_terms_").size(), 1U) << n;
+    EXPECT_EQ(events_with("cuLaunchKernel fp16_terms_").size(), 0U) << n;
+    EXPECT_EQ(events_with("cuLaunchKernel split_").size(), n == 1024 ? 1U : 2U)
+        << "of the other operand, " << n;
+  }
 }
 
 // Slices of another scheme would have to be made again, so that the call takes the time of one without them.
@@ -293,7 +313,8 @@ TEST_F(Execution, PreparedBatchesAreOneLaunch) {
   fake_cuda_forget();
   const Prepared weights(call, KINTSUGI_B);
   call.operands.prepared_b = weights.get();
-  EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr("x5x1 ")));
+  EXPECT_THAT(events_with("cuLaunchKernel"),
+              ElementsAre(HasSubstr(" find_ranges 6x5x1 "), HasSubstr("x5x1 ")));
   fake_cuda_forget();
   ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
   EXPECT_THAT(events_with("cuLaunchKernel"),

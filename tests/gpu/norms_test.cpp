@@ -47,6 +47,7 @@ struct OperandOnBoth {
                 layouts[static_cast<std::size_t>(random.integer(0, 2))], 0, random.bits()),
         device(operand, rule(), 0), norms(device.ranges.host().size()), ranges(norms.host().size()) {
     find_ranges(operand.view(), rule(), ranges, 1);
+    find_depths(operand.view(), ranges);
   }
 
   static const SplitRule& rule() {

@@ -20,6 +20,7 @@ __device__ inline void await_previous() {
 // Of a block that has nothing to do, and knows without waiting: but for one they make room. What comes behind the kernel
 // still comes behind all that was before it.
 __device__ inline void leave_in_order() {
+  let_next_begin();
   if (blockIdx.x == 0 && blockIdx.y == 0) await_previous();
 }
 

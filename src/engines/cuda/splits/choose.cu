@@ -40,6 +40,17 @@ struct Extremes {
   }
 };
 
+// Not from the first cache, whose lines may be of an earlier call where nobody waited for this one.
+__device__ VectorRange read_range(const VectorRange* range) {
+  constexpr int words = sizeof(VectorRange) / sizeof(int);
+  int word[words];
+#pragma unroll
+  for (int w = 0; w < words; ++w) word[w] = __ldcg(reinterpret_cast<const int*>(range) + w);
+  VectorRange result;
+  memcpy(&result, word, sizeof result);
+  return result;
+}
+
 // Half of the threads look at either operand. Whole in thread 0.
 __device__ void summarize_by_block(const ChoiceTask& task, std::int64_t entry, DeviceChoice& choice) {
   constexpr int threads = choice_threads / 2;
@@ -53,7 +64,7 @@ __device__ void summarize_by_block(const ChoiceTask& task, std::int64_t entry, D
     VectorRange some[at_once];
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
-      if (v + i * threads < vectors) some[i] = ranges[v + i * threads];
+      if (v + i * threads < vectors) some[i] = read_range(ranges + v + i * threads);
     }
 #pragma unroll
     for (const VectorRange& range : some) extremes.add(range);

@@ -17,10 +17,13 @@ __device__ inline bool is_left_out(const SplitTasks& tasks) {
   if (is_zero(tasks.alpha)) return true;
   const DeviceCondition& condition = tasks.condition;
   if (condition.choice == nullptr) return false;
-  if (tasks.served_entries == 1) return condition.choice[entry_of_block()].rung != condition.rung;
+  const auto is_other = [&](std::int64_t entry) {
+    return __ldcg(&condition.choice[entry].rung) != condition.rung;  // as holds() reads it
+  };
+  if (tasks.served_entries == 1) return is_other(entry_of_block());
   bool taken = false;
   for (std::int64_t entry = threadIdx.x; entry < tasks.served_entries; entry += blockDim.x)
-    taken = taken || condition.choice[entry].rung == condition.rung;
+    taken = taken || !is_other(entry);
   return __syncthreads_or(taken ? 1 : 0) == 0;
 }
 

@@ -200,7 +200,7 @@ constexpr double bytes_of_copy = 4.26e6;  // per microsecond, read and written
 double split_time(const DeviceShape& shape) {
   constexpr double start = 5;
   constexpr double start_of_one = 6;  // which is a short side as a rule, of few blocks of threads
-  constexpr double rate = 0.55;        // of the copy
+  constexpr double rate = 0.55;       // of the copy
   if (shape.prepared_a && shape.prepared_b) return 0;
   const double elements = (shape.prepared_a ? 0 : product_of(shape.m, shape.k)) +
                           (shape.prepared_b ? 0 : product_of(shape.k, shape.n));
