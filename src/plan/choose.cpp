@@ -166,10 +166,11 @@ bool cost_alike(const Plan& plan, const Rung& x, const Rung& y) {
   return relative_cost(*plan.engine, x.program) == relative_cost(*plan.engine, y.program);
 }
 
-// Of emulations that cost the same the widest, and before it one that is quicker for most operands; of those alone that a device computes in one step where there are any:
-// its kernels leave at once where the entry is on another rung. A stream cannot skip other products, so that of these there
-// is one rung, the first, in blocks that the engine likes; it runs always. Complex operands are split as entries into
-// residues, and for other formats element by element, which takes longer than all products.
+// Of emulations that cost the same the widest, and before it one that is quicker for most operands; of those alone that a
+// device computes in one step where there are any: its kernels leave at once where the entry is on another rung. A stream
+// cannot skip other products, so that of these there is one rung, the first, in blocks that the engine likes; it runs
+// always. Complex operands are split as entries into residues, and for other formats element by element, which takes longer
+// than all products.
 std::vector<Rung> device_emulations(const Plan& plan, const std::string& accumulator) {
   if (const auto by_entries = proved_entries(plan, accumulator)) {
     std::vector<Rung> ladder = norm_emulations(plan, accumulator);
@@ -195,6 +196,7 @@ std::vector<Rung> device_emulations(const Plan& plan, const std::string& accumul
   return fused;
 }
 
+// The first that is no quick one: it takes wide spans.
 const Rung& wide_rung(const std::vector<Rung>& ladder) { return ladder[ladder.front().quick ? 1 : 0]; }
 
 // A rung that is left out costs what launches do: a short product, in microseconds, has one alone, which takes wide spans,
