@@ -187,7 +187,11 @@ TEST_F(DevicePlan, EmulateIsALadderOfOwnProductsAndThePlainOne) {
     EXPECT_LE(rungs.at(r).at("bound_in_window").at("relative"), plan.at("contract").at("coefficient"));
   EXPECT_THAT(plan.at("words").dump(), HasSubstr("plain FP32 product"));
   call.problem.prepared_b = 1;
-  EXPECT_EQ(schemes(planned(call)), (Names{"fp16x3-wide", "bf16x6", "native"}));
+  const json prepared = planned(call);
+  EXPECT_EQ(schemes(prepared), (Names{"fp16x3-wide", "bf16x6", "native"}));
+  for (const json& rung : prepared.at("rungs"))
+    EXPECT_TRUE(rung.at("largest_depth").is_null())
+        << "nobody looks for depths: they may not count in blocks either";
 }
 
 // Only Hopper has kernels of our own that let sums go every 64.
