@@ -151,8 +151,25 @@ __device__ inline void store_entry(float* entry, float value) {
   asm volatile("st.global.f32 [%0], %1;" ::"l"(entry), "f"(value));
 }
 
-// A thread's entries, some at once: what is read of them is on its way together. `Whole`: all of the tile's are there.
-template <bool Whole, int Rows, int Columns, int Finders, class Entry, int Count>
+// Two beside each other: of a row whose entries are, so that four threads write 32 bytes at once.
+__device__ inline void store_pair(float* first, float x, float y) {
+  asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(first), "f"(x), "f"(y));
+}
+
+// How a thread's entries of a tile leave: one by one, if they are there; all of them are; in pairs.
+enum class Leaving : std::uint8_t { singly, whole, in_pairs };
+
+// Of an entry that has no exceptions.
+template <int Rows, int Columns, int Finders>
+__device__ Leaving leaving(const TileEnd<Rows, Columns, Finders>& end, const DeviceMatrix& c) {
+  if (end.rows != Rows || end.columns != Columns) return Leaving::singly;
+  const bool pairs = c.column_stride == 1 && c.row_stride % 2 == 0 &&
+                     reinterpret_cast<std::uintptr_t>(end.first) % sizeof(float2) == 0;
+  return pairs ? Leaving::in_pairs : Leaving::whole;
+}
+
+// A thread's entries, some at once: what is read of them is on its way together.
+template <Leaving How, int Rows, int Columns, int Finders, class Entry, int Count>
 __device__ void put_sums(const TileEnd<Rows, Columns, Finders>& end, const DeviceMatrix& c,
                          const Entry& entry, const float (&sums)[Count], int row, int thread) {
   constexpr int at_once = Entry::reads ? 2 : 4;  // pairs of columns, in two rows each
@@ -161,7 +178,7 @@ __device__ void put_sums(const TileEnd<Rows, Columns, Finders>& end, const Devic
   const std::int64_t row_step = 8 * c.row_stride;
   const std::int64_t column_step = c.column_stride;
   float* first = end.first + rows[0] * c.row_stride + column * column_step;
-  const auto is_there = [&](int r, int j) { return Whole || (rows[r] < end.rows && j < end.columns); };
+  const auto is_there = [&](int r, int j) { return How != Leaving::singly || (rows[r] < end.rows && j < end.columns); };
   const auto for_each_of_pair = [](const auto& visit) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) visit(i / 2, i % 2);
@@ -180,11 +197,18 @@ __device__ void put_sums(const TileEnd<Rows, Columns, Finders>& end, const Devic
     for (int p = 0; p < at_once; ++p, first += 8 * column_step) {
       const int j = column + 8 * (begin + p);
       const int2 scales = *reinterpret_cast<const int2*>(&end.scales[Rows + j]);
+      const auto value = [&](int r, int e) {
+        return entry.value(sums[4 * (begin + p) + 2 * r + e], r, e == 0 ? scales.x : scales.y, old[p][r][e]);
+      };
+      if constexpr (How == Leaving::in_pairs) {
+        store_pair(first, value(0, 0), value(0, 1));
+        store_pair(first + row_step, value(1, 0), value(1, 1));
+        continue;
+      }
       for_each_of_pair([&](int r, int e) {
         const int scale = e == 0 ? scales.x : scales.y;
         if (is_there(r, j + e) && entry.is_put(r, scale)) {
-          store_entry(first + r * row_step + e * column_step,
-                      entry.value(sums[4 * (begin + p) + 2 * r + e], r, scale, old[p][r][e]));
+          store_entry(first + r * row_step + e * column_step, value(r, e));
         }
       });
     }
@@ -220,17 +244,16 @@ __device__ void put_entries(const float (&sums)[Count], const DeviceTile& tile,
   const int row_scales[2] = {end.scales[row + sum_row(of_group, 0)], end.scales[row + sum_row(of_group, 2)]};
   if (OfFp16 && end.is_narrow()) {
     const NarrowEntry entry(end.alpha, row_scales);
-    if (end.rows == Rows && end.columns == Columns) {
-      put_sums<true>(end, tile.c, entry, sums, row, of_group);
-    } else {
-      put_sums<false>(end, tile.c, entry, sums, row, of_group);
+    switch (leaving(end, tile.c)) {
+      case Leaving::in_pairs: return put_sums<Leaving::in_pairs>(end, tile.c, entry, sums, row, of_group);
+      case Leaving::whole: return put_sums<Leaving::whole>(end, tile.c, entry, sums, row, of_group);
+      case Leaving::singly: return put_sums<Leaving::singly>(end, tile.c, entry, sums, row, of_group);
     }
-    return;
   }
   if (end.beta == 0.0F) {
-    put_sums<false>(end, tile.c, AnyEntry<false>(end.alpha, end.beta, row_scales), sums, row, of_group);
+    put_sums<Leaving::singly>(end, tile.c, AnyEntry<false>(end.alpha, end.beta, row_scales), sums, row, of_group);
   } else {
-    put_sums<false>(end, tile.c, AnyEntry<true>(end.alpha, end.beta, row_scales), sums, row, of_group);
+    put_sums<Leaving::singly>(end, tile.c, AnyEntry<true>(end.alpha, end.beta, row_scales), sums, row, of_group);
   }
   put_special(end, tile, thread, threads);
 }
