@@ -51,6 +51,21 @@ TEST(DeviceTerms, BitsAreThoseOfTheModel) {
   }
 }
 
+// Entries of a row leave in pairs where pairs lie at even places.
+TEST(DeviceTerms, RowsLieAtAnyPlace) {
+  for (const std::string scheme : schemes) {
+    for (const std::int64_t pad : {0, 1, 2}) {
+      const GemmCase test{
+          .m = 320, .n = 320, .k = 70, .layout = KINTSUGI_ROW_MAJOR, .pad_c = pad, .scheme = scheme};
+      const auto bits = modelled_bits(test);
+      for (const std::size_t offset : {0, 1, 2}) {
+        SCOPED_TRACE(describe(test) + " offset " + std::to_string(offset));
+        ASSERT_EQ(device_bits<float>(test, {.offset = offset}), bits);
+      }
+    }
+  }
+}
+
 // Rows and columns from (row, column) on of the product that `whole` describes, as a product of its own.
 std::vector<std::uint32_t> part_bits(const GemmCase& whole, GemmDataOf<float>& data, std::int64_t row,
                                      std::int64_t m, std::int64_t column, std::int64_t n) {

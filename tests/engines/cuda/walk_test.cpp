@@ -156,6 +156,7 @@ TEST(SmallTiles, ShortSidesAreTheirColumns) {
   };
   for (const auto& [m, n, columns, measured] : {std::tuple{16, 4096, 32, 21.8},
                                                 {32, 16384, 32, 252.0},
+                                                {64, 4096, 64, 23.4},
                                                 {64, 8192, 64, 71.1},
                                                 {64, 16384, 64, 292.7}}) {
     const SmallTileChoice choice = best(m, n, n);
@@ -164,7 +165,7 @@ TEST(SmallTiles, ShortSidesAreTheirColumns) {
     EXPECT_NEAR(choice.microseconds, measured, 0.15 * measured);
   }
   EXPECT_EQ(small_tiles[best(128, 8192, 8192).tile].columns, 64);
-  EXPECT_EQ(small_tiles[best(512, 512, 512).tile].columns, 32);
+  EXPECT_EQ(small_tiles[best(512, 512, 512).tile].columns, 64);
 }
 
 TEST(Walk, FewTilesAreOneWave) {

@@ -178,7 +178,9 @@ __device__ void put_sums(const TileEnd<Rows, Columns, Finders>& end, const Devic
   const std::int64_t row_step = 8 * c.row_stride;
   const std::int64_t column_step = c.column_stride;
   float* first = end.first + rows[0] * c.row_stride + column * column_step;
-  const auto is_there = [&](int r, int j) { return How != Leaving::singly || (rows[r] < end.rows && j < end.columns); };
+  const auto is_there = [&](int r, int j) {
+    return How != Leaving::singly || (rows[r] < end.rows && j < end.columns);
+  };
   const auto for_each_of_pair = [](const auto& visit) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) visit(i / 2, i % 2);
@@ -251,9 +253,11 @@ __device__ void put_entries(const float (&sums)[Count], const DeviceTile& tile,
     }
   }
   if (end.beta == 0.0F) {
-    put_sums<Leaving::singly>(end, tile.c, AnyEntry<false>(end.alpha, end.beta, row_scales), sums, row, of_group);
+    put_sums<Leaving::singly>(end, tile.c, AnyEntry<false>(end.alpha, end.beta, row_scales), sums, row,
+                              of_group);
   } else {
-    put_sums<Leaving::singly>(end, tile.c, AnyEntry<true>(end.alpha, end.beta, row_scales), sums, row, of_group);
+    put_sums<Leaving::singly>(end, tile.c, AnyEntry<true>(end.alpha, end.beta, row_scales), sums, row,
+                              of_group);
   }
   put_special(end, tile, thread, threads);
 }

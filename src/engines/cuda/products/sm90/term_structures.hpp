@@ -36,7 +36,7 @@ inline constexpr std::array six_term_tiles{TermTile{128, {3, 2, 2}, false, 1.82F
                                            TermTile{64, {4, 3, 2}, false, 1.2F, 0.6F}};
 
 // For two slices of fp16.
-inline constexpr std::array small_tiles{SmallTile{32, 0.29F, 0.3F}, SmallTile{64, 0.37F, 0.36F},
+inline constexpr std::array small_tiles{SmallTile{32, 0.29F, 0.3F}, SmallTile{64, 0.33F, 0.36F},
                                         SmallTile{128, 0.75F, 0.75F}};
 
 }  // namespace kintsugi::core::cuda

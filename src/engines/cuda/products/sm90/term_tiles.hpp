@@ -51,7 +51,8 @@ constexpr SmallTileChoice choose_small_tile(const SmallTile& tile, std::size_t n
       227 << 10;                    // of a block of threads at most; a multiprocessor has 1 KB more
   constexpr double tile_time = 1;   // microseconds besides the blocks of k
   constexpr double memory = 4.1e6;  // bytes a microsecond
-  constexpr double cache = 8.5e6;   // likewise, of what all blocks of threads load
+  // Likewise, of what all blocks of threads load: boxes of sixteen columns are slow.
+  const double cache = tile.columns > 32 ? 8.5e6 : 6.4e6;
   const std::int64_t blocks = divide_up(k, term_block);
   const std::int64_t side = slices * term_block * 2;  // bytes of a vector's block
   const double operands = static_cast<double>(entries * (rows + columns) * blocks * side);
