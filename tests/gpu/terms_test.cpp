@@ -66,6 +66,25 @@ TEST(DeviceTerms, RowsLieAtAnyPlace) {
   }
 }
 
+// Tens of thousands of short vectors.
+TEST(DeviceTerms, BatchesOfManyEntriesKeepTheBits) {
+  for (const std::string scheme : {"fp16x3", "bf16x6"}) {
+    for (const kintsugi_op op_b : {KINTSUGI_OP_N, KINTSUGI_OP_T}) {
+      const GemmCase test{.m = 500,
+                          .n = 33,
+                          .k = 100,
+                          .op_b = op_b,
+                          .layout = KINTSUGI_ROW_MAJOR,
+                          .pad_a = 1,
+                          .batch = 80,
+                          .distribution = "phi:2",
+                          .scheme = scheme};
+      SCOPED_TRACE(describe(test));
+      EXPECT_TRUE(device_bits<float>(test) == modelled_bits(test));
+    }
+  }
+}
+
 // Rows and columns from (row, column) on of the product that `whole` describes, as a product of its own.
 std::vector<std::uint32_t> part_bits(const GemmCase& whole, GemmDataOf<float>& data, std::int64_t row,
                                      std::int64_t m, std::int64_t column, std::int64_t n) {

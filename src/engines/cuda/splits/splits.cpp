@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 
 #include "base/cuda_driver.hpp"
 #include "base/status.hpp"
@@ -11,8 +10,7 @@
 #include "engines/cuda/splits/margins_task.hpp"
 #include "engines/cuda/splits/ranges_task.hpp"
 #include "engines/cuda/splits/scaling.hpp"
-#include "engines/cuda/splits/split_task.hpp"
-#include "formats/formats.hpp"
+#include "engines/cuda/splits/ways.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -61,210 +59,15 @@ void find_of_sides(const KernelName& kernel, const Queue& queue, const DeviceSid
     launch_ranges(kernel, queue, side, {{}, 0, nullptr, side.entries}, alpha);
 }
 
-// The kernels that there are, one of each way through an operand for each kind of element.
-enum class Way : std::uint8_t { tiles, rows, columns };
-
-struct KernelOfKind {
-  EntryType type;
-  ElementKind kind;
-  KernelName rows;
-  KernelName columns;
-  KernelName tiles;
-};
-
-#define KINTSUGI_KERNELS_OF_KIND(type, Source, kind)                                                    \
-  {                                                                                                     \
-    EntryType::type, ElementKind::kind, {"split_rows", "split_rows_" #Source "_" #kind, awaits_others}, \
-        {"split_columns_sm90", "split_columns_" #Source "_" #kind, awaits_others}, {                    \
-      "split_tiles", "split_tiles_" #Source "_" #kind, awaits_others                                    \
-    }                                                                                                   \
-  }
-
-const std::array<KernelOfKind, 10> kernels{{
-    KINTSUGI_KERNELS_OF_KIND(f32, float, fp16),
-    KINTSUGI_KERNELS_OF_KIND(f32, float, fp16_with_depth),
-    KINTSUGI_KERNELS_OF_KIND(f32, float, bf16),
-    KINTSUGI_KERNELS_OF_KIND(f32, float, tf32),
-    KINTSUGI_KERNELS_OF_KIND(f32, float, quantised),
-    KINTSUGI_KERNELS_OF_KIND(f32, float, digits),
-    KINTSUGI_KERNELS_OF_KIND(f32, float, residues),
-    KINTSUGI_KERNELS_OF_KIND(f64, double, digits),
-    KINTSUGI_KERNELS_OF_KIND(f64, double, residues),
-    KINTSUGI_KERNELS_OF_KIND(f64, double, wide_residues),
-}};
-
-// Norms are of whole vectors, before the first of them is scaled: no tiles.
-const KernelOfKind norms_and_residues{
-    EntryType::f64,
-    ElementKind::residues_by_norms,
-    {"split_rows", "split_rows_double_residues_by_norms", awaits_others},
-    {"split_columns_sm90", "split_columns_double_residues_by_norms", awaits_others},
-    {"", ""}};
-
-// Small beside its products, and so by tiles alone.
-const KernelOfKind fitted_kernel{EntryType::f32,
-                                 ElementKind::fitted,
-                                 {"", ""},
-                                 {"", ""},
-                                 {"split_tiles", "split_tiles_float_fitted", awaits_others}};
-
-const KernelName any_kernel{"split_tiles", "split_tiles_double_any", awaits_others};
-
-// Integers that no element of a scaled vector can overflow.
-ElementKind integer_kind(const SplitRule& rule) {
-  if (!rule.scale_vectors) return ElementKind::any;
-  switch (rule.kind) {
-    case SplitKind::hi_lo: {
-      const bool nearest =
-          rule.first_rounding == Rounding::nearest_even && rule.residual_rounding == Rounding::nearest_even;
-      const bool fits = rule.top_exponent <= int8.max_exponent && rule.residual_exponent >= 0 &&
-                        rule.residual_exponent <= int8.significand_bits && rule.slices <= 8;
-      return nearest && fits ? ElementKind::quantised : ElementKind::any;
-    }
-    case SplitKind::fixed:
-      return rule.top_exponent == int8.max_exponent && rule.residual_exponent == 8 && rule.slices <= 8
-                 ? ElementKind::digits
-                 : ElementKind::any;
-    case SplitKind::residues:
-      return rule.integer_bits() <= 62   ? ElementKind::residues
-             : rule.integer_bits() <= 93 ? ElementKind::wide_residues
-                                         : ElementKind::any;
-    default: return ElementKind::any;
-  }
-}
-
-ElementKind kind_of(const SplitRule& rule) {
-  const bool rests_grow = rule.residual_exponent >= 0 && rule.residual_exponent <= 100;
-  const ElementKind floating =
-      rule.kind == SplitKind::hi_lo && rests_grow ? ElementKind::fp16 : ElementKind::any;
-  if (floating == ElementKind::any && rule.format->floating) return ElementKind::any;
-  switch (rule.format->id) {
-    case FormatId::fp16: return ElementKind::fp16;
-    case FormatId::bf16: return ElementKind::bf16;
-    case FormatId::tf32: return ElementKind::tf32;
-    case FormatId::int8: return integer_kind(rule);
-    default: return ElementKind::any;
-  }
-}
-
 // What is the same for all splits of a call.
 struct SplitCall {
   DeviceCondition condition{};
   std::int64_t served_entries = 1;  // by each split
   Alpha alpha{};                    // of splits before the choice
   NormFindings norms{};
+
+  bool finds_norms() const { return norms.ruled_out != nullptr; }
 };
-
-// nullptr: no kernel has this kind of element.
-const KernelOfKind* find_kernel(const DeviceSplit& split, const SplitCall& call) {
-  const bool aligned = reinterpret_cast<std::uintptr_t>(split.slices.data) % 16 == 0;
-  ElementKind kind = kind_of(*split.rule);
-  if (split.finds_depth && kind == ElementKind::fp16) kind = ElementKind::fp16_with_depth;
-  if (call.norms.ruled_out != nullptr) {
-    const bool fits = aligned && kind == ElementKind::residues && split.side.matrix.type == EntryType::f64;
-    return fits ? &norms_and_residues : nullptr;
-  }
-  if (split.fit != nullptr) {
-    const bool fits = aligned && kind == ElementKind::fp16 && split.side.matrix.type == EntryType::f32;
-    return fits ? &fitted_kernel : nullptr;
-  }
-  for (const KernelOfKind& kernel : kernels) {
-    if (aligned && kernel.kind == kind && kernel.type == split.side.matrix.type) return &kernel;
-  }
-  return nullptr;
-}
-
-bool has_clusters() {
-  const Device device = current_device();
-  return device_attribute(compute_capability_major, device) == 9 &&
-         device_attribute(compute_capability_minor, device) == 0;
-}
-
-std::int64_t element_bytes(const KernelOfKind& kernel) { return kernel.type == EntryType::f32 ? 4 : 8; }
-
-// Rows: 16 to 32 elements a thread where there are enough; with twice or half as many, it is slower (n = 4096: 40.5 and
-// 39.7 us instead of 38.3).
-std::int64_t threads_of_vector(std::int64_t stride) {
-  const auto wanted = static_cast<std::uint64_t>(divide_up(stride, 32));
-  return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::bit_ceil(wanted)), 32, rows_threads);
-}
-
-// Of a block of a cluster of so many.
-std::int64_t columns_bytes(const KernelOfKind& kernel, std::int64_t stride, std::int64_t cluster) {
-  return panel_part_bytes(element_bytes(kernel), stride, cluster, kernel.kind);
-}
-
-// A split on its way through the operand.
-struct WaySplit {
-  const DeviceSplit* split;
-  Way way;
-  std::int64_t cluster = 0;  // blocks of one, where they have clusters
-
-  std::int64_t stride() const { return split->slices.vector_stride(); }
-  // Of a block by itself, whatever the other operand needs.
-  std::int64_t least_threads(const KernelOfKind* kernel) const {
-    switch (way) {
-      case Way::tiles: return tile_threads;
-      case Way::rows: return std::max(threads_of_vector(stride()), least_rows_threads);
-      case Way::columns:
-        return columns_bytes(*kernel, stride(), cluster) > 36 * 1024 ? cluster_threads : cluster_threads / 2;
-    }
-    return 0;
-  }
-  std::int64_t shared_bytes(const KernelOfKind& kernel, std::int64_t threads) const {
-    switch (way) {
-      case Way::tiles: return 0;
-      case Way::rows: return threads / threads_of_vector(stride()) * stride() * element_bytes(kernel);
-      case Way::columns: return columns_bytes(kernel, stride(), cluster);
-    }
-    return 0;
-  }
-  std::int64_t blocks(const KernelOfKind* kernel, std::int64_t threads) const {
-    const std::int64_t vectors = split->slices.padded_vectors();
-    switch (way) {
-      case Way::tiles: return vectors / tile_vectors;
-      case Way::rows: return vectors / (threads / threads_of_vector(stride()));
-      case Way::columns: return vectors / (panel_bytes / element_bytes(*kernel)) * cluster;
-    }
-    return 0;
-  }
-};
-
-// How many blocks hold a panel: as few as leave room for two others on a multiprocessor and fill the device; more than eight
-// only for that room, as they take 2 us longer to begin. 0: no cluster can.
-std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split, std::int64_t most_bytes) {
-  constexpr std::int64_t enough_blocks = 512;
-  const std::int64_t stride = split.slices.vector_stride();
-  const std::int64_t panels =
-      split.slices.padded_vectors() / (panel_bytes / element_bytes(kernel)) * split.side.entries;
-  std::int64_t chosen = 0;
-  bool has_room = false;
-  for (std::int64_t blocks = 1; blocks <= largest_cluster && stride % (blocks * panel_group) == 0;
-       blocks *= 2) {
-    const std::int64_t bytes = columns_bytes(kernel, stride, blocks);
-    if (bytes > most_bytes) continue;
-    if (has_room && (panels * chosen >= enough_blocks || blocks > portable_cluster)) break;
-    chosen = blocks;
-    has_room = 3 * bytes <= most_bytes;
-  }
-  return chosen;
-}
-
-// One read of the operand where a block or a cluster can hold a vector.
-WaySplit way_of(const KernelOfKind* kernel, const DeviceSplit& split) {
-  const DeviceMatrix& matrix = split.side.matrix;
-  if (kernel == nullptr || kernel->kind == ElementKind::fitted) return {&split, Way::tiles};
-  // By far the fewest blocks of threads, and no clusters: a thousand of those take 3 us to begin and leave.
-  if (split.rarely) return {&split, Way::tiles};
-  // Less than this beside it is static.
-  const std::int64_t most = device_attribute(shared_bytes_of_block, current_device()) - 6 * 1024;
-  const WaySplit rows{&split, Way::rows};
-  if (matrix.column_stride == 1 && rows.shared_bytes(*kernel, rows.least_threads(kernel)) <= most)
-    return rows;
-  const std::int64_t cluster =
-      matrix.row_stride == 1 && has_clusters() ? choose_cluster(*kernel, split, most) : 0;
-  return cluster > 0 ? WaySplit{&split, Way::columns, cluster} : WaySplit{&split, Way::tiles};
-}
 
 SplitTask task_of(const DeviceSplit& split, Way way, std::int64_t blocks, const SplitCall& call) {
   const Slices& slices = split.slices;
@@ -290,16 +93,6 @@ SplitTask task_of(const DeviceSplit& split, Way way, std::int64_t blocks, const 
           .vector_threads =
               way == Way::rows ? static_cast<std::int32_t>(threads_of_vector(slices.vector_stride())) : 0,
           .blocks = blocks};
-}
-
-const KernelName& kernel_name(const KernelOfKind* kernel, Way way) {
-  if (kernel == nullptr) return any_kernel;
-  switch (way) {
-    case Way::tiles: return kernel->tiles;
-    case Way::rows: return kernel->rows;
-    case Way::columns: break;
-  }
-  return kernel->columns;
 }
 
 void launch_entries(const Queue& queue, const KernelName& kernel, const Extent& grid, std::int64_t threads,
@@ -340,7 +133,7 @@ void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<con
 }
 
 void split_one(const Queue& queue, const DeviceSplit& split, const SplitCall& call) {
-  const KernelOfKind* kernel = find_kernel(split, call);
+  const KernelOfKind* kernel = find_kernel(split, call.finds_norms());
   const WaySplit one = way_of(kernel, split);
   launch_splits(queue, kernel, {&one, 1}, call);
 }
@@ -358,8 +151,8 @@ bool is_small(const DeviceSplit& split) {
 // Both operands in one launch: where one kernel does both, and else, if they are small, by tiles, as any operand can.
 bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, const SplitCall& call) {
   if (splits[0].side.entries != splits[1].side.entries) return false;
-  const KernelOfKind* kernel = find_kernel(splits[0], call);
-  if (kernel != find_kernel(splits[1], call)) kernel = nullptr;
+  const KernelOfKind* kernel = find_kernel(splits[0], call.finds_norms());
+  if (kernel != find_kernel(splits[1], call.finds_norms())) kernel = nullptr;
   std::array both{way_of(kernel, splits[0]), way_of(kernel, splits[1])};
   if (both[1].way == Way::columns) std::swap(both[0], both[1]);
   if (both[1].way == Way::columns)
@@ -367,7 +160,7 @@ bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, con
   const bool by_clusters = both[0].way == Way::columns && both[1].way == Way::rows;
   const bool by_one_kernel = kernel != nullptr && (both[0].way == both[1].way || by_clusters);
   if (!by_one_kernel) {
-    if (call.norms.ruled_out != nullptr || !is_small(splits[0]) || !is_small(splits[1])) return false;
+    if (call.finds_norms() || !is_small(splits[0]) || !is_small(splits[1])) return false;
     both = {WaySplit{&splits[0], Way::tiles}, WaySplit{&splits[1], Way::tiles}};
   }
   launch_splits(queue, kernel, both, call);
@@ -439,9 +232,7 @@ void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const 
 }
 
 bool finds_norms(const DeviceSplit& split) {
-  std::uint32_t ruled_out = 0;
-  const SplitCall call{.norms = {0, &ruled_out}};
-  const KernelOfKind* kernel = find_kernel(split, call);
+  const KernelOfKind* kernel = find_kernel(split, true);
   return kernel != nullptr && split.side.entries == 1 && split.rule->complex_basis.empty() &&
          way_of(kernel, split).way != Way::tiles;
 }
