@@ -52,7 +52,7 @@ TEST(DeviceTerms, BitsAreThoseOfTheModel) {
 }
 
 // Entries of a row leave in pairs where pairs lie at even places.
-TEST(DeviceTerms, RowsLieAtAnyPlace) {
+TEST(DeviceTerms, SmallRowsLieAtAnyPlace) {
   for (const std::string scheme : schemes) {
     for (const std::int64_t pad : {0, 1, 2}) {
       const GemmCase test{
