@@ -144,6 +144,10 @@ TEST(DevicePrepared, SmallKeepTheBits) {
           borrow);
       expect_prepared_bits<float>(
           {.m = 70, .n = 131, .k = 99, .op_a = KINTSUGI_OP_T, .batch = batch, .policy = "emulate"}, borrow);
+      // Taken by depth: so many uniform numbers span more than the first rung is proved for.
+      expect_prepared_bits<float>(
+          {.m = 300, .n = 131, .k = 2000, .op_a = KINTSUGI_OP_T, .batch = batch, .policy = "emulate"},
+          borrow);
       expect_prepared_bits<double>(
           {.m = 33, .n = 31, .k = 99, .layout = KINTSUGI_ROW_MAJOR, .batch = batch, .policy = "native"},
           borrow);

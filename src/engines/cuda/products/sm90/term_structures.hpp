@@ -25,18 +25,19 @@ inline constexpr Structure<6> six_terms{
 
 // Low slices are free before high ones, so that they do with fewer places. Where the sums are rescaled, more of the
 // matrix unit's time is lost on waiting, and reading A's high slices from registers wins some of it back (n = 8192:
-// 206 TFLOP/s instead of 199); there is no room for that beside sums that are not, nor a gain.
-inline constexpr TermTile narrow_tile{64, {5, 4, 0}, false, 0.73F, 0.6F};
-inline constexpr TermTile middle_tile{128, {4, 3, 0}, false, 0.91F, 2.7F};
-inline constexpr std::array joined_tiles{TermTile{192, {3, 2, 0}, false, 1.34F, 3.7F}, middle_tile,
-                                         narrow_tile};
-inline constexpr std::array rescaled_tiles{TermTile{192, {3, 2, 0}, true, 1.46F, 3.7F}, middle_tile,
-                                           narrow_tile};
+// 206 TFLOP/s instead of 199); there is no room for that beside sums that are not, nor a gain. Narrower tiles and small
+// ones gain nothing by it, and small ones lose a twentieth.
+inline constexpr std::array joined_tiles{TermTile{192, {3, 2, 0}, false, 1.34F, 3.7F},
+                                         TermTile{128, {4, 3, 0}, false, 0.91F, 2.7F},
+                                         TermTile{64, {5, 4, 0}, false, 0.73F, 0.6F}};
+inline constexpr std::array rescaled_tiles{TermTile{192, {3, 2, 0}, true, 1.44F, 5.4F},
+                                           TermTile{128, {4, 3, 0}, false, 1.1F, 2.3F},
+                                           TermTile{64, {5, 4, 0}, false, 0.8F, 0.9F}};
 inline constexpr std::array six_term_tiles{TermTile{128, {3, 2, 2}, false, 1.82F, 2.7F},
                                            TermTile{64, {4, 3, 2}, false, 1.2F, 0.6F}};
 
 // For two slices of fp16.
-inline constexpr std::array small_tiles{SmallTile{32, 0.29F, 0.3F}, SmallTile{64, 0.33F, 0.36F},
-                                        SmallTile{128, 0.75F, 0.75F}};
+inline constexpr std::array small_tiles{SmallTile{32, 0.28F, 0.3F}, SmallTile{64, 0.32F, 0.36F},
+                                        SmallTile{128, 0.82F, 0.66F}};
 
 }  // namespace kintsugi::core::cuda

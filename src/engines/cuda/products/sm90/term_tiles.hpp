@@ -52,7 +52,7 @@ constexpr SmallTileChoice choose_small_tile(const SmallTile& tile, std::size_t n
   constexpr double tile_time = 1;   // microseconds besides the blocks of k
   constexpr double memory = 4.1e6;  // bytes a microsecond
   // Likewise, of what all blocks of threads load: boxes of sixteen columns are slow.
-  const double cache = tile.columns > 32 ? 8.5e6 : 6.4e6;
+  const double cache = tile.columns > 32 ? 9e6 : 6.4e6;
   const std::int64_t blocks = divide_up(k, term_block);
   const std::int64_t side = slices * term_block * 2;  // bytes of a vector's block
   const double operands = static_cast<double>(entries * (rows + columns) * blocks * side);
@@ -69,8 +69,8 @@ constexpr SmallTileChoice choose_small_tile(const SmallTile& tile, std::size_t n
   const auto each = static_cast<double>(divide_up(tiles, multiprocessors));
   const double loaded = static_cast<double>(tiles * blocks * side) *
                         (small_tile_rows + tile.columns / static_cast<double>(blocks_of_cluster));
-  const double computed =
-      static_cast<double>(blocks) * std::max<double>(tile.alone_time, each * tile.block_time);
+  const double block_time = each > 1 ? each * tile.block_time : tile.alone_time;
+  const double computed = static_cast<double>(blocks) * block_time;
   choice.microseconds =
       launch_time + each * tile_time + std::max({computed, operands / memory, loaded / cache});
   return choice;
