@@ -223,6 +223,32 @@ TEST(DeviceLadder, SmallTakesTheRungThatTheDataAskFor) {
   }
 }
 
+// However many vectors there are, whichever way they lie.
+TEST(DeviceLadder, LaterRungsHaveTheBitsOfTheirSchemes) {
+  const GemmCase shapes[] = {{.m = 13000, .n = 40, .k = 70},
+                             {.m = 40, .n = 13000, .k = 70},
+                             {.m = 3400, .n = 50, .k = 4100},
+                             {.m = 300, .n = 200, .k = 300, .batch = 40},
+                             {.m = 50, .n = 1700, .k = 4100, .op_a = KINTSUGI_OP_T, .op_b = KINTSUGI_OP_T}};
+  for (GemmCase test : shapes) {
+    for (const char* distribution : {"graded-inner:60", "graded-inner:25"}) {
+      test.distribution = distribution;
+      test.scheme.clear();
+      test.policy = "emulate";
+      SCOPED_TRACE(describe(test));
+      const Handle handle;
+      GemmDataOf<float> data(test);
+      DeviceGemm<float>(data).run_well(handle);
+      const json rungs = handle.report()["rungs"];
+      ASSERT_EQ(rungs.size(), 1U) << rungs;
+      EXPECT_NE(rungs[0]["scheme"], "fp16x3");
+      test.scheme = rungs[0]["scheme"];
+      test.policy.clear();
+      EXPECT_EQ(bits_of(data.result()), device_bits<float>(test)) << rungs;
+    }
+  }
+}
+
 // Uniform numbers span as many binades as there are of them allow, yet lie in the upper ones; half of them may be zeros on
 // one side, but where both sides have zeros nobody knows which meet.
 TEST(DeviceLadder, SmallElementsThatLieHighAreQuick) {

@@ -59,6 +59,17 @@ TYPED_TEST(SplitsOf, EverySmallSizeIsTheHosts) {
   }
 }
 
+// So many that a block has panels to itself.
+TYPED_TEST(SplitsOf, ManySmallVectorsAreTheHosts) {
+  Random random(fresh_seed());
+  const std::vector<NamedRule> rules = rules_of<TypeParam>();
+  for (const Layout layout : layouts) {
+    const NamedRule& rule = rules[static_cast<std::size_t>(random.bits() % rules.size())];
+    check_split<TypeParam>(rule, random.integer(8200, 8400), random.integer(1, 40), layout, 0, random.bits());
+    if (this->HasFailure()) return;
+  }
+}
+
 // From what a block or cluster holds to what neither does: 57,000 floats and 27,000.
 TYPED_TEST(SplitsOf, LongVectorsAreTheHosts) {
   Random random(fresh_seed());

@@ -11,6 +11,8 @@ namespace kintsugi::core::cuda {
 namespace {
 
 constexpr int warps = choice_threads / 32;
+constexpr int words = sizeof(VectorRange) / sizeof(int);
+static_assert(sizeof(VectorRange) % sizeof(int) == 0);
 
 // summarize(), before it knows whether there was a vector that is not zero.
 struct Extremes {
@@ -40,34 +42,53 @@ struct Extremes {
   }
 };
 
-// Not from the first cache, whose lines may be of an earlier call where nobody waited for this one.
-__device__ VectorRange read_range(const VectorRange* range) {
-  constexpr int words = sizeof(VectorRange) / sizeof(int);
-  int word[words];
+constexpr int beside = 64;  // ranges that a warp reads together
+constexpr int at_once = 4;  // times, on their way at the same time
+using RangeWords = int[beside * words / 32];
+
+// Of that many ranges or fewer, words beside each other by lanes beside each other: a range has more bytes than one access,
+// and each by a lane of its own would fetch every sector once for each word. Not from the first cache, whose lines may be of
+// an earlier call where nobody waited for this one.
+__device__ void load_ranges(const VectorRange* ranges, std::int64_t count, RangeWords& loaded) {
+  const int* source = reinterpret_cast<const int*>(ranges);
+  const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
-  for (int w = 0; w < words; ++w) word[w] = __ldcg(reinterpret_cast<const int*>(range) + w);
-  VectorRange result;
-  memcpy(&result, word, sizeof result);
-  return result;
+  for (int i = 0; i < beside * words / 32; ++i) {
+    if (lane + 32 * i < count * words) loaded[i] = __ldcg(source + lane + 32 * i);
+  }
 }
 
-// Half of the threads look at either operand. Whole in thread 0.
+// The same, by way of the warp's own place in shared memory.
+__device__ void add_ranges(const RangeWords& loaded, std::int64_t count, int (&place)[beside * words],
+                           Extremes& extremes) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  __syncwarp();
+#pragma unroll
+  for (int i = 0; i < beside * words / 32; ++i) place[lane + 32 * i] = loaded[i];
+  __syncwarp();
+  for (int v = lane; v < beside && v < count; v += 32) {
+    VectorRange range;
+    memcpy(&range, place + v * words, sizeof range);
+    extremes.add(range);
+  }
+}
+
+// Half of the warps look at either operand. Whole in thread 0.
 __device__ void summarize_by_block(const ChoiceTask& task, std::int64_t entry, DeviceChoice& choice) {
-  constexpr int threads = choice_threads / 2;
-  constexpr int at_once = 4;  // on their way together
+  constexpr std::int64_t step = warps / 2 * beside;
   __shared__ Extremes of_warp[warps];
-  const int side = static_cast<int>(threadIdx.x) / threads;
+  __shared__ int places[warps][beside * words];
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int side = warp / (warps / 2);
   const VectorRange* ranges = task.ranges[side] + entry * task.entry_ranges[side];
   const std::int64_t vectors = task.vectors[side];
   Extremes extremes;
-  for (std::int64_t v = threadIdx.x % threads; v < vectors; v += at_once * threads) {
-    VectorRange some[at_once];
+  for (std::int64_t v = warp % (warps / 2) * beside; v < vectors; v += at_once * step) {
+    RangeWords loaded[at_once] = {};
 #pragma unroll
-    for (int i = 0; i < at_once; ++i) {
-      if (v + i * threads < vectors) some[i] = read_range(ranges + v + i * threads);
-    }
+    for (int i = 0; i < at_once; ++i) load_ranges(ranges + v + i * step, vectors - v - i * step, loaded[i]);
 #pragma unroll
-    for (const VectorRange& range : some) extremes.add(range);
+    for (int i = 0; i < at_once; ++i) add_ranges(loaded[i], vectors - v - i * step, places[warp], extremes);
   }
   extremes = {__reduce_max_sync(~0U, extremes.span),     __reduce_max_sync(~0U, extremes.largest),
               __reduce_min_sync(~0U, extremes.smallest), __all_sync(~0U, extremes.finite) != 0,

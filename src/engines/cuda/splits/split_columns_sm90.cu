@@ -134,12 +134,13 @@ __device__ unsigned received_bytes(const Exchange<Sum, width>&) {
 }
 
 // Threads beside each other tell one block each of the same vector; what is received is one message of every vector by each
-// block.
+// block. A block that has whole vectors is told nothing.
 template <class Sum, int width>
 __device__ void send(const Exchange<Sum, width>& exchange,
                      const typename Exchange<Sum, width>::Message* received) {
   using Message = typename Exchange<Sum, width>::Message;
   const int blocks = blocks_in_cluster();
+  if (blocks == 1) return;
   const int sender = block_in_cluster();
   for (int i = static_cast<int>(threadIdx.x); i < width * blocks; i += static_cast<int>(blockDim.x)) {
     const int v = i / blocks;
@@ -154,11 +155,11 @@ __device__ void finish_sums(const Exchange<Sum, width>& exchange,
                             const typename Exchange<Sum, width>::Message* received, const Finish& finish) {
   const int blocks = blocks_in_cluster();
   const int parts = width * blocks;
-  exchange.mailbox.wait();
+  if (blocks > 1) exchange.mailbox.wait();
   // Whole warps.
   for (int i = static_cast<int>(threadIdx.x); i < max(parts, 32); i += static_cast<int>(blockDim.x)) {
     Sum sum;
-    if (i < parts) sum = received[i].sum;
+    if (i < parts) sum = blocks > 1 ? received[i].sum : exchange.of_part[i];
     add_over_lanes(sum, blocks - 1U);
     if (i < parts && i % blocks == 0) finish(i / blocks, sum);
   }
