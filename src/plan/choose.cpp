@@ -9,7 +9,6 @@
 #include "engines/registry.hpp"
 #include "plan/bound.hpp"
 #include "plan/candidates.hpp"
-#include "plan/device_fused.hpp"
 #include "plan/device_matrix.hpp"
 #include "plan/plan.hpp"
 
@@ -201,9 +200,9 @@ std::vector<Rung> device_emulations(const Plan& plan, const std::string& accumul
 const Rung& wide_rung(const std::vector<Rung>& ladder) { return ladder[ladder.front().quick ? 1 : 0]; }
 
 // A rung that is left out costs what launches do: a short product, in microseconds, has one alone, which takes wide spans,
-// and so have small ones of a batch; one of moderate length has but one more, which takes the widest.
-void leave_out_for_time(std::vector<Rung>& ladder, const Problem& problem, double microseconds) {
-  if (microseconds < 100 || has_small_entries(problem)) {
+// and one of moderate length but one more, which takes the widest.
+void leave_out_for_time(std::vector<Rung>& ladder, double microseconds) {
+  if (microseconds < 100) {
     ladder = {wide_rung(ladder)};
   } else if (microseconds < 300 && ladder.size() > 2) {
     ladder = {ladder.front(), ladder.back()};
@@ -236,7 +235,7 @@ void use_quicker_emulations(Plan& plan, std::vector<Rung> ladder) {
     plan.prepared_by = wide;
     return;
   }
-  leave_out_for_time(ladder, problem, times->emulated);
+  leave_out_for_time(ladder, times->emulated);
   use_ladder(plan, std::move(ladder), wide);
 }
 

@@ -12,9 +12,6 @@ namespace kintsugi::core {
 // Whether all emulations of a plan are.
 bool is_fused(const Plan& plan);
 
-// A batch of entries so small that a step which is left out takes a tenth of their time unless it has few blocks of threads.
-bool has_small_entries(const Problem& problem);
-
 struct FusedOperands {
   DeviceMatrix a;
   DeviceMatrix b;
