@@ -11,7 +11,9 @@ namespace {
 
 std::string rate_text(const Json& rate) { return fmt::format("{:.4g}", 1e-9 * rate.get<double>()); }
 
-std::string seconds_text(const Json& seconds) { return time_text(seconds.get<double>()); }
+std::string seconds_text(const Json& seconds) {
+  return seconds.is_null() ? "-" : time_text(seconds.get<double>());
+}
 
 std::string workspace_text(const Json& bytes) {
   return bytes.is_null() ? "-" : bytes_text(bytes.get<double>());
@@ -33,6 +35,12 @@ std::string shape_cell(const Json& row) {
   return cell(problem, "m") + " x " + cell(problem, "n") + " x " + cell(problem, "k");
 }
 
+// Of a clock that did not tick there is none.
+std::string ratio_text(const Json& ratios, const std::string& baseline) {
+  const auto found = ratios.find(baseline);
+  return found == ratios.end() ? "-" : fmt::format("{:.3g}", found->get<double>());
+}
+
 void print_host_table(const Bench& bench, const Json& rows) {
   std::vector<std::string> heads{"m x n x k", "candidate", "quickest", "median", "processor", "GFLOP/s"};
   for (const auto& baseline : bench.baselines) heads.push_back("x " + baseline + " (processor)");
@@ -48,8 +56,8 @@ void print_host_table(const Bench& bench, const Json& rows) {
                                    seconds_text(time.at("processor")),
                                    rate_text(row.at("rate"))};
     for (const auto& baseline : bench.baselines)
-      cells.push_back(fmt::format("{:.3g} ({:.3g})", row.at("ratios").at(baseline).get<double>(),
-                                  row.at("processor_ratios").at(baseline).get<double>()));
+      cells.push_back(ratio_text(row.at("ratios"), baseline) + " (" +
+                      ratio_text(row.at("processor_ratios"), baseline) + ")");
     cells.push_back(workspace_text(row.at("workspace_bytes")));
     cells.push_back(check_text(row.at("check")));
     table.add(cells);
@@ -81,8 +89,7 @@ void print_device_table(const Bench& bench, const Json& rows) {
     const Json& time = row.at("time");
     std::vector<std::string> cells{shape_cell(row), name_text(row), seconds_text(time.at("median")),
                                    spread_text(time), number_text(row.at("rate"), 1e-12)};
-    for (const auto& baseline : bench.baselines)
-      cells.push_back(fmt::format("{:.3g}", row.at("ratios").at(baseline).get<double>()));
+    for (const auto& baseline : bench.baselines) cells.push_back(ratio_text(row.at("ratios"), baseline));
     cells.insert(cells.end(), {percent_text(row.at("of_ceiling")), number_text(row.at("bandwidth"), 1e-9),
                                number_text(row.at("power_watts"), 1), number_text(row.at("clock_mhz"), 1),
                                workspace_text(row.at("workspace_bytes")), check_text(row.at("check"))});

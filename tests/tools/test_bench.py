@@ -71,6 +71,12 @@ def operations(row):
     return 2 * row["computed"]["m"] * row["computed"]["n"] * row["problem"]["k"] * row["problem"]["batch"]
 
 
+def test_short_runs_have_a_processor_time(program):
+    for _ in range(10):
+        text = program.ok("bench", "fp16x3", "--shapes", "1,2", "--repeat", "1", "--threads", "1").stdout
+        assert len(re.findall(r" [0-9.e+-]+ \([0-9.e+-]+\) ", text)) == 4, text
+
+
 def test_ratios_are_those_of_the_rates(rows):
     measured = rows("fp16x3", "--baselines", "native,long-double", *TINY)
     rates = {row["name"]: row["rate"] for row in measured}

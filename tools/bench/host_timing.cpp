@@ -32,7 +32,9 @@ Round time_on_host(const std::function<void()>& run) {
     const auto start = std::chrono::steady_clock::now();
     run();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    quickest.processor_seconds = std::min(*quickest.processor_seconds, processor_seconds() - before);
+    // One in a million is not positive, where a thread has changed its processor.
+    const double used = processor_seconds() - before;
+    if (used > 0) quickest.processor_seconds = std::min(*quickest.processor_seconds, used);
     quickest.seconds = std::min(quickest.seconds, seconds);
     sum += seconds;
   }

@@ -1,6 +1,7 @@
 #include "bench/run.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <memory>
@@ -83,8 +84,8 @@ struct Timed {
     std::vector<double> all;
     for (const Round& round : rounds) all.push_back(round.processor_seconds.value());
     const double least = sorted(all).front();
-    return least > 0 ? std::optional(least)
-                     : std::nullopt;  // a clock of coarse ticks says nothing of short runs
+    return std::isfinite(least) ? std::optional(least)
+                                : std::nullopt;  // a clock of coarse ticks says nothing of short runs
   }
   // Two for each product of elements, eight of complex ones.
   double operations() const {
