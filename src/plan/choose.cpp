@@ -209,11 +209,10 @@ void leave_out_for_time(std::vector<Rung>& ladder, double microseconds) {
   }
 }
 
-// Depths are looked for where the first rung is taken by them; then they count for all.
-void use_ladder(Plan& plan, std::vector<Rung> ladder, const Rung& wide) {
-  if (ladder.front().quick) {
-    plan.prepared_by = wide;
-  } else {
+// Where depths are looked for they count for all rungs, else for none.
+void use_ladder(Plan& plan, std::vector<Rung> ladder, const Rung& wide, bool by_depth) {
+  if (ladder.front().quick) plan.prepared_by = wide;
+  if (!by_depth) {
     for (Rung& rung : ladder) rung.largest_depth = 0;
   }
   plan.rungs = std::move(ladder);
@@ -236,7 +235,9 @@ void use_quicker_emulations(Plan& plan, std::vector<Rung> ladder) {
     return;
   }
   leave_out_for_time(ladder, times->emulated);
-  use_ladder(plan, std::move(ladder), wide);
+  // The plain product, which takes what one rung does not, is slower than the native one, by far where a side is short.
+  const bool by_depth = ladder.front().quick || ladder.size() == 1;
+  use_ladder(plan, std::move(ladder), wide, by_depth);
 }
 
 // Behind the emulations comes the engine's own plain product, for operands that no window holds.
@@ -249,7 +250,8 @@ void use_device_policy(Plan& plan, const Settings& settings, bool native_proved)
       use_quicker_emulations(plan, std::move(ladder));
     } else if (!ladder.empty()) {
       const Rung wide = wide_rung(ladder);
-      use_ladder(plan, std::move(ladder), wide);
+      const bool by_depth = ladder.front().quick;
+      use_ladder(plan, std::move(ladder), wide, by_depth);
     }
   }
   plan.rungs.push_back({nullptr, Accumulator::fp32, Rung::any_span});

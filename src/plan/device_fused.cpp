@@ -220,7 +220,7 @@ class FusedCall {
     Slices slices = memory;
     slices.vectors = vectors;
     splits.push_back({side.at(entries, rule), first, &rule, slices, ranges_known && side.prepared == nullptr,
-                      nullptr, false, !ranges_known && plan_.rungs.front().quick});
+                      nullptr, false, !ranges_known && plan_.rungs.front().largest_depth > 0});
     return slices;
   }
 

@@ -133,8 +133,8 @@ TEST_F(Execution, WhatIsPreparedUnderAutoIsWhatAutoTakes) {
   ASSERT_EQ(kintsugi_gemm(nullptr, &many.problem, &many.options, &many.operands), KINTSUGI_SUCCESS)
       << kintsugi_last_error();
   EXPECT_THAT(events_with("cuLaunchKernel"),
-              ElementsAre(HasSubstr(" split_"), HasSubstr(" choose_rung "),
-                          HasSubstr(" fp16_rescaled_small_tiles_"), HasSubstr(" plain_f32 ")));
+              ElementsAre(HasSubstr("_fp16_with_depth "), HasSubstr(" choose_rung "),
+                          HasSubstr(" fp16_rescaled_small_tiles_"), HasSubstr(" plain_f32_64 ")));
   many.operands.prepared_b = nullptr;
   fake_cuda_forget();
   ASSERT_EQ(kintsugi_gemm(nullptr, &many.problem, &many.options, &many.operands), KINTSUGI_SUCCESS);
@@ -153,8 +153,8 @@ TEST_F(Execution, WhatIsPreparedUnderAutoIsNeverTheQuickRungs) {
     fake_cuda_forget();
     ASSERT_EQ(kintsugi_gemm(nullptr, &call.problem, &call.options, &call.operands), KINTSUGI_SUCCESS)
         << kintsugi_last_error();
-    EXPECT_EQ(events_with("cuLaunchKernel fp16_rescaled_terms_").size(), 1U) << n;
-    EXPECT_EQ(events_with("cuLaunchKernel fp16_terms_").size(), 0U) << n;
+    EXPECT_EQ(events_with("cuLaunchKernel fp16_rescaled_").size(), 1U) << n;
+    EXPECT_EQ(events_with("cuLaunchKernel fp16_").size(), 1U) << n;
     EXPECT_EQ(events_with("cuLaunchKernel split_").size(), n == 1024 ? 1U : 2U)
         << "of the other operand, " << n;
   }

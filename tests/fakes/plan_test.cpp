@@ -74,6 +74,19 @@ TEST_F(DevicePlan, AutoEmulatesWhereThatIsQuicker) {
       (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=10:scale=norm", "ozaki2:moduli=16", "native"}));
 }
 
+// One rung shall take what it can: the plain product behind it is slower than the native one.
+TEST_F(DevicePlan, AutoLooksForDepthsWhereThereIsOneRung) {
+  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  Call square(1024, 1024, 1024, stream_);
+  Call prepared(32, 4096, 4096, stream_);
+  prepared.problem.prepared_b = 1;
+  for (Call* call : {&square, &prepared}) {
+    const json plan = planned(*call);
+    ASSERT_EQ(schemes(plan), (Names{"fp16x3-wide", "native"}));
+    EXPECT_GT(plan.at("rungs").at(0).at("largest_depth"), 20);
+  }
+}
+
 // The weights of an inference: their split is not counted where the plan knows that they come prepared.
 TEST_F(DevicePlan, AutoCountsNoSplitOfWhatIsPrepared) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");

@@ -329,8 +329,10 @@ int run(const char* file) {
   time_looks(table, 4096);
   time_leaving(table, 4096, 0);
   time_leaving(table, 4096, 251);
-  time_plain<float>(table, 4096);
-  time_plain<double>(table, 4096);
+  for (const std::int64_t n : {512, 1024, 4096}) {
+    time_plain<float>(table, n);
+    time_plain<double>(table, n);
+  }
   if (file != nullptr) std::ofstream(file) << table.json().dump(2) << '\n';
   return 0;
 }

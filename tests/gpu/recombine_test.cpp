@@ -214,26 +214,41 @@ T sequential_entry(const core::OperandView<T>& a, const core::OperandView<T>& b,
   }
 }
 
-TYPED_TEST(Recombine, PlainProductsAreSequentialSums) {
-  using T = TypeParam;
-  for (int draw = 0; draw < 60; ++draw) {
-    const std::int64_t most = draw % 10 == 0 ? 300 : 140;
-    TestTile<T> tile(this->random, draw_size(this->random, 1, most), draw_size(this->random, 1, most),
-                     draw_size(this->random, 1, 100), draw % 3 == 0);
-    std::vector<T> expected = tile.c.values();
-    const core::OperandView<T> a = tile.a.view();
-    const core::OperandView<T> b = tile.b.view();
-    const auto c = tile.c.view(expected).block(tile.first_row, tile.first_column, tile.rows, tile.columns);
-    for (std::int64_t j = 0; tile.condition.holds() && j < tile.columns; ++j) {
-      for (std::int64_t i = 0; i < tile.rows; ++i) {
-        const T sum = sequential_entry<T>(a, b, tile.first_row + i, tile.first_column + j);
-        const T product = core::times(tile.scalars.alpha, sum);
-        c(i, j) = tile.scalars.beta == T(0) ? product : product + core::times(tile.scalars.beta, c(i, j));
-      }
+template <class T>
+void check_plain(Random& random, std::int64_t rows, std::int64_t columns, std::int64_t length, bool special,
+                 const std::string& where) {
+  TestTile<T> tile(random, rows, columns, length, special);
+  std::vector<T> expected = tile.c.values();
+  const core::OperandView<T> a = tile.a.view();
+  const core::OperandView<T> b = tile.b.view();
+  const auto c = tile.c.view(expected).block(tile.first_row, tile.first_column, tile.rows, tile.columns);
+  for (std::int64_t j = 0; tile.condition.holds() && j < tile.columns; ++j) {
+    for (std::int64_t i = 0; i < tile.rows; ++i) {
+      const T sum = sequential_entry<T>(a, b, tile.first_row + i, tile.first_column + j);
+      const T product = core::times(tile.scalars.alpha, sum);
+      c(i, j) = tile.scalars.beta == T(0) ? product : product + core::times(tile.scalars.beta, c(i, j));
     }
-    device_engine().multiply_plainly({}, tile.on_device());
-    tile.c.expect(expected, fmt::format("draw {}, {}", draw, tile.text()));
-    if (testing::Test::HasFailure()) return;
+  }
+  device_engine().multiply_plainly({}, tile.on_device());
+  tile.c.expect(expected, fmt::format("{}, {}", where, tile.text()));
+}
+
+TYPED_TEST(Recombine, PlainProductsAreSequentialSums) {
+  for (int draw = 0; draw < 60 && !testing::Test::HasFailure(); ++draw) {
+    const std::int64_t most = draw % 10 == 0 ? 300 : 140;
+    check_plain<TypeParam>(this->random, draw_size(this->random, 1, most), draw_size(this->random, 1, most),
+                           draw_size(this->random, 1, 200), draw % 3 == 0, fmt::format("draw {}", draw));
+  }
+}
+
+// Of 64 and of 128 rows and columns, where a device has no more than 168 multiprocessors.
+TYPED_TEST(Recombine, PlainProductsOfLargerTiles) {
+  for (const std::int64_t size : {750, 1450}) {
+    for (const bool special : {false, true}) {
+      check_plain<TypeParam>(this->random, draw_size(this->random, size, size + 50),
+                             draw_size(this->random, size, size + 50), draw_size(this->random, 1, 40),
+                             special, "larger tiles");
+    }
   }
 }
 

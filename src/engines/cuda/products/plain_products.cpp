@@ -1,25 +1,58 @@
+#include <algorithm>
 #include <array>
+#include <span>
 
+#include "base/cuda_driver.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/products/plain_tiles.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 
 namespace kintsugi::core::cuda {
 
+namespace {
+
+struct PlainKernels {
+  std::span<const PlainTile> tiles;
+  std::array<KernelName, 3> kernels;  // of the tiles
+};
+
+#define KINTSUGI_PLAIN(name) \
+  KernelName { "plain_products", name, awaits_others }
+const std::array<PlainKernels, 4> of_types{
+    {{plain_tiles_f32,
+      {KINTSUGI_PLAIN("plain_f32_128"), KINTSUGI_PLAIN("plain_f32_64"), KINTSUGI_PLAIN("plain_f32_32")}},
+     {plain_tiles_f64,
+      {KINTSUGI_PLAIN("plain_f64_128"), KINTSUGI_PLAIN("plain_f64_64"), KINTSUGI_PLAIN("plain_f64_32")}},
+     {plain_tiles_c32, {KINTSUGI_PLAIN("plain_c32_64"), KINTSUGI_PLAIN("plain_c32_32"), KINTSUGI_PLAIN("")}},
+     {plain_tiles_c64,
+      {KINTSUGI_PLAIN("plain_c64_64"), KINTSUGI_PLAIN("plain_c64_32"), KINTSUGI_PLAIN("")}}}};
+#undef KINTSUGI_PLAIN
+
+std::int64_t blocks_of(const DeviceTile& tile, const PlainTile& of) {
+  return divide_up(tile.rows, of.side) * divide_up(tile.columns, of.side);
+}
+
+const PlainTile& quickest(const DeviceTile& tile, std::span<const PlainTile> tiles) {
+  const std::int64_t multiprocessors = device_attribute(multiprocessor_count, current_device());
+  return *std::ranges::min_element(tiles, {}, [&](const PlainTile& of) {
+    const std::int64_t waves = divide_up(blocks_of(tile, of) * tile.entries, multiprocessors * of.at_once);
+    return static_cast<double>(waves) * double{of.time};
+  });
+}
+
+}  // namespace
+
 void multiply_plainly(const Queue& queue, const DeviceTile& tile) {
-  static const std::array<KernelName, 4> kernels{KernelName{"plain_products", "plain_f32", awaits_others},
-                                                 KernelName{"plain_products", "plain_f64", awaits_others},
-                                                 KernelName{"plain_products", "plain_c32", awaits_others},
-                                                 KernelName{"plain_products", "plain_c64", awaits_others}};
-  const std::int64_t side = tile.c.complex() ? plain_tile<std::complex<float>> : plain_tile<float>;
-  const std::int64_t blocks = divide_up(tile.rows, side) * divide_up(tile.columns, side);
+  const PlainKernels& kernels = of_types[static_cast<std::size_t>(tile.c.type)];
+  const PlainTile& chosen = quickest(tile, kernels.tiles);
+  const KernelName& kernel = kernels.kernels[static_cast<std::size_t>(&chosen - kernels.tiles.data())];
   for_each_launch(tile.entries, [&](std::int64_t first, std::int64_t entries) {
     DeviceTile part = tile;
     part.entry += first;
     part.a.entry += first;
     part.b.entry += first;
     if (part.condition.choice != nullptr) part.condition.choice += first;
-    launch(kernels[static_cast<std::size_t>(tile.c.type)], {blocks, entries}, plain_threads, 0, queue, part);
+    launch(kernel, {blocks_of(tile, chosen), entries}, plain_threads, 0, queue, part);
   });
 }
 

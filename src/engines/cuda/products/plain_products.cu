@@ -1,5 +1,6 @@
 // Plain products: every sum in ascending k by fused multiply-add in the entries' own arithmetic.
 #include <limits>
+#include <type_traits>
 
 #include "engines/cuda/common/order.cuh"
 #include "engines/cuda/products/plain_tiles.hpp"
@@ -34,53 +35,56 @@ __device__ T nan_entry() {
 }
 
 // A step of k: `depth` inner indices of a tile's vectors. Padded, for writes along k.
-template <class T>
+template <class T, int Tile>
 struct Step {
-  static constexpr int together = plain_together<T>;  // entries of a vector access
-  static constexpr int tile = plain_tile<T>;
+  static constexpr int tile = Tile;
+  static constexpr int depth = plain_depth<T>(Tile);
+  static constexpr int together =
+      std::min(16 / static_cast<int>(sizeof(T)), Tile / plain_side);  // entries of a vector access
 
-  alignas(16) unsigned char bytes[plain_depth * (tile + together) * sizeof(T)];
+  alignas(16) unsigned char bytes[depth * (tile + together) * sizeof(T)];
 
   __device__ T* at(int p, int vector) { return reinterpret_cast<T*>(bytes) + p * (tile + together) + vector; }
 };
 
 // What a thread brings of every step: lanes lie along whatever lies beside each other in memory.
-template <class T>
+template <class T, int Tile>
 class Loader {
  public:
-  static constexpr int tile = plain_tile<T>;
-  static constexpr int count = tile * plain_depth / plain_threads;
+  static constexpr int tile = Tile;
+  static constexpr int depth = plain_depth<T>(Tile);
+  static constexpr int count = tile * depth / plain_threads;
 
   __device__ Loader(const DeviceSide& side, std::int64_t first, std::int64_t vectors)
       : left_(side.matrix.columns), conjugated_(side.matrix.conjugated) {
     const MatrixView<const T> view = view_of<const T>(side.matrix, side.entry + blockIdx.y);
     const auto thread = static_cast<int>(threadIdx.x);
     const bool along_k = view.column_stride < view.row_stride;
-    vector_ = along_k ? thread / plain_depth : thread % tile;
-    p_ = along_k ? thread % plain_depth : thread / tile;
-    vector_step_ = along_k ? plain_threads / plain_depth : 0;
+    vector_ = along_k ? thread / depth : thread % tile;
+    p_ = along_k ? thread % depth : thread / tile;
+    vector_step_ = along_k ? plain_threads / depth : 0;
     p_step_ = along_k ? 0 : plain_threads / tile;
     vectors_left_ = static_cast<int>(std::min<std::int64_t>(vectors, tile)) - vector_;
-    k_step_ = plain_depth * view.column_stride;
+    k_step_ = depth * view.column_stride;
     step_ = vector_step_ * view.row_stride + p_step_ * view.column_stride;
     source_ = view.data + (first + vector_) * view.row_stride + p_ * view.column_stride;
   }
 
   // The next step; zeros where there is nothing.
   __device__ void load() {
-    const int depth = static_cast<int>(std::min<std::int64_t>(left_, plain_depth)) - p_;
+    const int there_along_k = static_cast<int>(std::min<std::int64_t>(left_, depth)) - p_;
 #pragma unroll
     for (int e = 0; e < count; ++e) {
-      const bool there = e * vector_step_ < vectors_left_ && e * p_step_ < depth;
+      const bool there = e * vector_step_ < vectors_left_ && e * p_step_ < there_along_k;
       element_[e] = there ? source_[e * step_] : T(0);
       if constexpr (is_complex<T>) {
         if (conjugated_) element_[e] = {element_[e].real(), -element_[e].imag()};
       }
     }
     source_ += k_step_;
-    left_ -= plain_depth;
+    left_ -= depth;
   }
-  __device__ void store(Step<T>& step) const {
+  __device__ void store(Step<T, Tile>& step) const {
 #pragma unroll
     for (int e = 0; e < count; ++e) *step.at(p_ + e * p_step_, vector_ + e * vector_step_) = element_[e];
   }
@@ -97,20 +101,20 @@ class Loader {
 };
 
 // The sums of one thread: `each` rows and columns, in runs that are read together and lie a lane apart.
-template <class T>
+template <class T, int Tile>
 class Sums {
  public:
-  static constexpr int each = plain_tile<T> / plain_side;
+  static constexpr int each = Tile / plain_side;
+  static constexpr int together = Step<T, Tile>::together;
 
   // The entry of the tile that is number r of the thread's rows or columns.
   __device__ static int place(int thread, int r) {
-    constexpr int together = plain_together<T>;
     return (r / together * plain_side + thread) * together + r % together;
   }
   __device__ static int row_thread() { return static_cast<int>(threadIdx.x) % plain_side; }
   __device__ static int column_thread() { return static_cast<int>(threadIdx.x) / plain_side; }
 
-  __device__ void add(Step<T>& a, Step<T>& b, int p) {
+  __device__ void add(Step<T, Tile>& a, Step<T, Tile>& b, int p) {
     T x[each];
     T y[each];
     read(a, p, row_thread(), x);
@@ -138,36 +142,39 @@ class Sums {
   }
 
  private:
-  __device__ static void read(Step<T>& step, int p, int thread, T (&values)[each]) {
-    constexpr int together = plain_together<T>;
+  static_assert(together * sizeof(T) == sizeof(int4) || together * sizeof(T) == sizeof(int2));
+  using Run = std::conditional_t<together * sizeof(T) == sizeof(int4), int4, int2>;
+
+  __device__ static void read(Step<T, Tile>& step, int p, int thread, T (&values)[each]) {
 #pragma unroll
     for (int r = 0; r < each; r += together) {
-      const int4 all = *reinterpret_cast<const int4*>(step.at(p, place(thread, r)));
-      memcpy(&values[r], &all, sizeof all);
+      const Run run = *reinterpret_cast<const Run*>(step.at(p, place(thread, r)));
+      memcpy(&values[r], &run, sizeof run);
     }
   }
 
   T sum_[each][each] = {};
 };
 
-template <class T>
+template <class T, int Tile>
 __device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int64_t first_column,
-                       Sums<T>& sums) {
-  __shared__ Step<T> step_a, step_b;
-  Loader<T> a(tile.a, tile.first_row + first_row, tile.rows - first_row);
-  Loader<T> b(tile.b, tile.first_column + first_column, tile.columns - first_column);
+                       Sums<T, Tile>& sums) {
+  __shared__ Step<T, Tile> step_a, step_b;
+  Loader<T, Tile> a(tile.a, tile.first_row + first_row, tile.rows - first_row);
+  Loader<T, Tile> b(tile.b, tile.first_column + first_column, tile.columns - first_column);
+  constexpr int depth = plain_depth<T>(Tile);
   const std::int64_t k = tile.a.matrix.columns;
   a.load();
   b.load();
-  for (std::int64_t first = 0; first < k; first += plain_depth) {
+  for (std::int64_t first = 0; first < k; first += depth) {
     a.store(step_a);
     b.store(step_b);
     __syncthreads();
     a.load();
     b.load();
-    if (k - first >= plain_depth) {
+    if (k - first >= depth) {
 #pragma unroll
-      for (int p = 0; p < plain_depth; ++p) sums.add(step_a, step_b, p);
+      for (int p = 0; p < depth; ++p) sums.add(step_a, step_b, p);
     } else {  // no zeros more than there are products: they would make +0 of a sum that is -0
 #pragma unroll 1
       for (int p = 0; p < k - first; ++p) sums.add(step_a, step_b, p);
@@ -176,13 +183,13 @@ __device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int6
   }
 }
 
-template <class T>
+template <class T, int Tile>
 __device__ void multiply_tile(const DeviceTile& tile) {
   let_next_begin();
   if (tile.condition.known && !holds(tile.condition, blockIdx.y)) return leave_in_order();
   await_previous();
   if (!holds(tile.condition, blockIdx.y)) return;
-  constexpr int side = plain_tile<T>;
+  constexpr int side = Tile;
   const std::int64_t blocks = divide_up(tile.rows, side);
   const std::int64_t first_row = blockIdx.x % blocks * side;
   const std::int64_t first_column = blockIdx.x / blocks * side;
@@ -196,7 +203,7 @@ __device__ void multiply_tile(const DeviceTile& tile) {
     }
     return;
   }
-  Sums<T> sums;
+  Sums<T, Tile> sums;
   sum_up(tile, first_row, first_column, sums);
   sums.write(c, Scalars<T>(tile.scalars));
 }
@@ -210,15 +217,21 @@ constexpr int blocks_f32 = 1;
 constexpr int blocks_f32 = 2;
 #endif
 
-#define KINTSUGI_PLAIN(name, T, blocks)                               \
+#define KINTSUGI_PLAIN(name, T, tile, blocks)                         \
   extern "C" __global__ void __launch_bounds__(plain_threads, blocks) \
-      name(const __grid_constant__ DeviceTile tile) {                 \
-    multiply_tile<T>(tile);                                           \
+      name(const __grid_constant__ DeviceTile device_tile) {          \
+    multiply_tile<T, tile>(device_tile);                              \
   }
-KINTSUGI_PLAIN(plain_f32, float, blocks_f32)
-KINTSUGI_PLAIN(plain_f64, double, 1)
-KINTSUGI_PLAIN(plain_c32, Complex<float>, 2)
-KINTSUGI_PLAIN(plain_c64, Complex<double>, 1)
+KINTSUGI_PLAIN(plain_f32_128, float, 128, blocks_f32)
+KINTSUGI_PLAIN(plain_f32_64, float, 64, 2)
+KINTSUGI_PLAIN(plain_f32_32, float, 32, 2)
+KINTSUGI_PLAIN(plain_f64_128, double, 128, 1)
+KINTSUGI_PLAIN(plain_f64_64, double, 64, 2)
+KINTSUGI_PLAIN(plain_f64_32, double, 32, 2)
+KINTSUGI_PLAIN(plain_c32_64, Complex<float>, 64, 2)
+KINTSUGI_PLAIN(plain_c32_32, Complex<float>, 32, 2)
+KINTSUGI_PLAIN(plain_c64_64, Complex<double>, 64, 1)
+KINTSUGI_PLAIN(plain_c64_32, Complex<double>, 32, 2)
 #undef KINTSUGI_PLAIN
 
 }  // namespace kintsugi::core::cuda

@@ -1,20 +1,34 @@
 // The tiles of plain products.
 #pragma once
 
+#include <array>
+
 #include "base/embedding.hpp"
 
 namespace kintsugi::core::cuda {
 
 inline constexpr int plain_side = 16;  // threads along a tile's rows and columns
 inline constexpr int plain_threads = plain_side * plain_side;
-inline constexpr int plain_depth = 16;  // inner indices of a step
 
-// Rows and columns of C; complex entries need twice the registers each.
-template <class T>
-inline constexpr int plain_tile = is_complex<T> ? 64 : 128;
+// Wide ones do more with what they read, narrow ones are for C that has few wide ones.
+struct PlainTile {
+  int side;     // rows and columns of C
+  int at_once;  // blocks of threads of a multiprocessor
+  float time;   // of as many tiles as a device has at once, in units of the narrowest
+};
 
-// Entries of 16 bytes.
+// Of real entries as measured on an H200; complex ones, which need twice the registers each, as FP64's of twice the side.
+inline constexpr std::array plain_tiles_f32{PlainTile{128, 2, 5.4F}, PlainTile{64, 2, 1.85F},
+                                            PlainTile{32, 2, 1}};
+inline constexpr std::array plain_tiles_f64{PlainTile{128, 1, 2.7F}, PlainTile{64, 2, 1.8F},
+                                            PlainTile{32, 2, 1}};
+inline constexpr std::array plain_tiles_c32{PlainTile{64, 2, 2.7F}, PlainTile{32, 2, 1}};
+inline constexpr std::array plain_tiles_c64{PlainTile{64, 1, 1.5F}, PlainTile{32, 2, 1}};
+
+// Inner indices of a step: a thread brings as many elements whatever the tile.
 template <class T>
-inline constexpr int plain_together = 16 / static_cast<int>(sizeof(T));
+constexpr int plain_depth(int tile) {
+  return 16 * (is_complex<T> ? 64 : 128) / tile;
+}
 
 }  // namespace kintsugi::core::cuda
