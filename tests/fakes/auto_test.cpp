@@ -1,0 +1,122 @@
+// Plans under the policy auto, of a device that was measured: what is expected to be quicker.
+#include <array>
+#include <thread>
+
+#include "fakes/device_plan.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+TEST_F(DevicePlan, AutoAndNativeAreTheVendorsProduct) {
+  for (const char* policy : {"auto", "native"}) {
+    Call call(64, 64, 4096, stream_);
+    call.options.policy = policy;
+    const json plan = planned(call);
+    EXPECT_EQ(schemes(plan), Names{"native"});
+    EXPECT_EQ(plan.at("engine"), "cuda");
+    EXPECT_EQ(plan.at("problem").at("memory"), "device");
+  }
+}
+
+// What was measured on this device decides.
+TEST_F(DevicePlan, AutoEmulatesWhereThatIsQuicker) {
+  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  const auto planned_for = [&](std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch,
+                               kintsugi_type type = KINTSUGI_F32) {
+    Call call(m, n, k, stream_);
+    call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = type;
+    call.problem.batch_count = batch;
+    call.problem.stride_a = m * k;
+    call.problem.stride_b = k * n;
+    call.problem.stride_c = m * n;
+    return schemes(planned(call));
+  };
+  EXPECT_EQ(planned_for(512, 512, 512, 1), Names{"native"});
+  EXPECT_EQ(planned_for(64, 8192, 8192, 1), Names{"native"}) << "its split alone takes as long";
+  EXPECT_EQ(planned_for(128, 128, 128, 64), Names{"native"});
+  EXPECT_EQ(planned_for(1024, 1024, 1024, 1), (Names{"fp16x3-wide", "native"})) << "launches count";
+  EXPECT_EQ(planned_for(4096, 4096, 4096, 1), (Names{"fp16x3", "fp16x3-wide", "bf16x6", "native"}));
+  EXPECT_EQ(planned_for(2048, 2048, 2048, 1), (Names{"fp16x3", "bf16x6", "native"})) << "launches count";
+  EXPECT_EQ(planned_for(512, 512, 512, 64), (Names{"fp16x3", "bf16x6", "native"}));
+  EXPECT_EQ(planned_for(1024, 1024, 1024, 1, KINTSUGI_C32), Names{"native"});
+  EXPECT_EQ(
+      planned_for(4096, 4096, 4096, 1, KINTSUGI_C32),
+      (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=10:scale=norm", "ozaki2:moduli=16", "native"}));
+}
+
+// One rung shall take what it can: the plain product behind it is slower than the native one.
+TEST_F(DevicePlan, AutoLooksForDepthsWhereThereIsOneRung) {
+  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  Call square(1024, 1024, 1024, stream_);
+  Call prepared(32, 4096, 4096, stream_);
+  prepared.problem.prepared_b = 1;
+  for (Call* call : {&square, &prepared}) {
+    const json plan = planned(*call);
+    ASSERT_EQ(schemes(plan), (Names{"fp16x3-wide", "native"}));
+    EXPECT_GT(plan.at("rungs").at(0).at("largest_depth"), 20);
+  }
+}
+
+// The weights of an inference: their split is not counted where the plan knows that they come prepared.
+TEST_F(DevicePlan, AutoCountsNoSplitOfWhatIsPrepared) {
+  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  const auto first_rung = [&](std::int64_t rows, std::int64_t n, bool transposed, bool prepared) {
+    Call call(transposed ? n : rows, transposed ? rows : n, n, stream_);
+    (transposed ? call.problem.prepared_a : call.problem.prepared_b) = prepared ? 1 : 0;
+    return schemes(planned(call)).front();
+  };
+  for (const bool transposed : {false, true}) {
+    for (const std::int64_t n : {4096, 8192}) {
+      EXPECT_EQ(first_rung(8, n, transposed, true), "native") << "two slices are as many bytes as an FP32";
+      for (const std::int64_t rows : {16, 32, 64, 128}) {
+        SCOPED_TRACE(testing::Message() << rows << " rows, weights of " << n);
+        EXPECT_EQ(first_rung(rows, n, transposed, false), "native");
+        EXPECT_EQ(first_rung(rows, n, transposed, true), "fp16x3-wide");
+      }
+    }
+  }
+}
+
+TEST_F(DevicePlan, ComplexWeightsCountAsPreparedToo) {
+  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  const auto planned_for = [&](bool prepared) {
+    Call call(512, 4096, 4096, stream_);
+    call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_C32;
+    call.problem.prepared_b = prepared ? 1 : 0;
+    return schemes(planned(call));
+  };
+  EXPECT_EQ(planned_for(false), Names{"native"});
+  EXPECT_EQ(planned_for(true), (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=10:scale=norm",
+                                      "ozaki2:moduli=16", "native"}));
+}
+
+// No time can be expected of them, and nothing is there to be computed.
+TEST_F(DevicePlan, EmptyProblemsArePlanned) {
+  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  for (const kintsugi_type type : {KINTSUGI_F32, KINTSUGI_C32, KINTSUGI_F64}) {
+    for (int empty = 0; empty < 4; ++empty) {
+      Call call(512, 512, 4096, stream_);
+      call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = type;
+      kintsugi_problem& problem = call.problem;
+      *std::array{&problem.m, &problem.n, &problem.k, &problem.batch_count}[static_cast<std::size_t>(empty)] =
+          0;
+      EXPECT_EQ(schemes(planned(call)), Names{"native"}) << "type " << type << ", case " << empty;
+    }
+  }
+  Call many(1, 1, 64, stream_);
+  many.problem.batch_count = std::int64_t{1} << 32;
+  many.problem.stride_c = 1;
+  EXPECT_EQ(schemes(planned(many)), Names{"native"});
+}
+
+// A thread that has not worked on a device before.
+TEST_F(DevicePlan, ThreadsWithoutAContextCanPlan) {
+  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  std::thread([&] {
+    Call call(1024, 1024, 1024, stream_);
+    EXPECT_EQ(schemes(planned(call)), (Names{"fp16x3-wide", "native"}));
+  }).join();
+}
+
+}  // namespace
+}  // namespace kintsugi::test

@@ -1,0 +1,40 @@
+// Plans of problems in device memory, over the fakes, as their descriptions have them.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "fakes/device_call.hpp"
+#include "tests/support/c_objects.hpp"
+
+namespace kintsugi::test {
+
+class DevicePlan : public OverFakes {
+ protected:
+  json describe(const Call& call) {
+    return Handle::text(
+        [&](char* b, size_t c, size_t* n) { return kintsugi_plan_describe(call.plan, b, c, n); });
+  }
+  json planned(Call& call) {
+    call.make_plan();
+    return call.plan == nullptr ? json() : describe(call);
+  }
+  static std::vector<std::string> schemes(const json& plan) {
+    std::vector<std::string> names;
+    for (const json& rung : plan.at("rungs")) names.push_back(rung.at("scheme"));
+    return names;
+  }
+  void expect_refused(Call& call, kintsugi_status status, const std::string& reason) {
+    EXPECT_EQ(kintsugi_plan_create(nullptr, &call.problem, &call.options, &call.plan), status);
+    EXPECT_THAT(kintsugi_last_error(), testing::HasSubstr(reason));
+  }
+
+  const Stream stream_;
+};
+
+using Names = std::vector<std::string>;
+
+}  // namespace kintsugi::test
