@@ -214,8 +214,9 @@ T sequential_entry(const core::OperandView<T>& a, const core::OperandView<T>& b,
   }
 }
 
+// Whether the tile was computed, not left out.
 template <class T>
-void check_plain(Random& random, std::int64_t rows, std::int64_t columns, std::int64_t length, bool special,
+bool check_plain(Random& random, std::int64_t rows, std::int64_t columns, std::int64_t length, bool special,
                  const std::string& where) {
   TestTile<T> tile(random, rows, columns, length, special);
   std::vector<T> expected = tile.c.values();
@@ -231,6 +232,7 @@ void check_plain(Random& random, std::int64_t rows, std::int64_t columns, std::i
   }
   device_engine().multiply_plainly({}, tile.on_device());
   tile.c.expect(expected, fmt::format("{}, {}", where, tile.text()));
+  return tile.condition.holds();
 }
 
 TYPED_TEST(Recombine, PlainProductsAreSequentialSums) {
@@ -241,13 +243,14 @@ TYPED_TEST(Recombine, PlainProductsAreSequentialSums) {
   }
 }
 
-// Of 64 and of 128 rows and columns, where a device has no more than 168 multiprocessors.
+// Of 64 and of 128 rows and columns on an H200, over several steps of k.
 TYPED_TEST(Recombine, PlainProductsOfLargerTiles) {
   for (const std::int64_t size : {750, 1450}) {
-    for (const bool special : {false, true}) {
-      check_plain<TypeParam>(this->random, draw_size(this->random, size, size + 50),
-                             draw_size(this->random, size, size + 50), draw_size(this->random, 1, 40),
-                             special, "larger tiles");
+    bool computed = false;
+    while (!computed && !testing::Test::HasFailure()) {
+      computed = check_plain<TypeParam>(this->random, draw_size(this->random, size, size + 50),
+                                        draw_size(this->random, size, size + 50),
+                                        draw_size(this->random, 33, 40), size == 750, "larger tiles");
     }
   }
 }

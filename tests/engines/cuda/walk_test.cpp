@@ -120,6 +120,32 @@ TEST(Walk, TilesFitTheProduct) {
   EXPECT_EQ(columns(16384), 192);
 }
 
+// Where sums are rescaled tiles have times of their own: what was the quickest way of all at each size.
+TEST(Walk, RescaledTilesHaveTimesOfTheirOwn) {
+  const auto quickest_walk = [](std::int64_t n) {
+    TermChoice best;
+    for (std::size_t tile = 0; tile < rescaled_tiles.size(); ++tile) {
+      const TermChoice choice = choose_walk(rescaled_tiles[tile], tile, n, n, 1, n, 66);
+      if (tile == 0 || choice.microseconds < best.microseconds) best = choice;
+    }
+    return best;
+  };
+  const auto time_of = [](const SmallTile& tile, std::int64_t n) {
+    return choose_small_tile(tile, 0, false, n, n, 1, n, 2, 132).microseconds;
+  };
+  const auto quickest_small_tile = [&](std::int64_t n) {
+    return std::ranges::min(small_tiles, {}, [&](const SmallTile& tile) { return time_of(tile, n); });
+  };
+  for (const std::int64_t n : {512, 1024}) {
+    EXPECT_EQ(quickest_small_tile(n).columns, 64);
+    EXPECT_LT(time_of(quickest_small_tile(n), n), quickest_walk(n).microseconds) << n;
+  }
+  for (const auto& [n, columns] : {std::pair{2048, 128}, std::pair{4096, 192}}) {
+    EXPECT_EQ(rescaled_tiles[quickest_walk(n).tile].columns, columns);
+    EXPECT_LT(quickest_walk(n).microseconds, time_of(quickest_small_tile(n), n)) << n;
+  }
+}
+
 // All of C, whichever way it is divided, and no more shared memory than there is.
 TEST(SmallTiles, CoverTheProduct) {
   for (const SmallTile& tile : small_tiles) {
