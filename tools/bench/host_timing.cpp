@@ -32,7 +32,7 @@ Round time_on_host(const std::function<void()>& run) {
     const auto start = std::chrono::steady_clock::now();
     run();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    // One in a million is not positive, where a thread has changed its processor.
+    // Now and then this clock stands still, or goes back.
     const double used = processor_seconds() - before;
     if (used > 0) quickest.processor_seconds = std::min(*quickest.processor_seconds, used);
     quickest.seconds = std::min(quickest.seconds, seconds);
