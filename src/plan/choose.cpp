@@ -184,8 +184,12 @@ std::vector<Rung> device_emulations(const Plan& plan, const std::string& accumul
     if (!ladder.empty() && cost_alike(plan, rung, ladder.back())) ladder.pop_back();
     ladder.push_back(rung);
   }
-  if (fused.empty())
-    return others.empty() ? fused : std::vector<Rung>{in_larger_blocks(plan, others.front())};
+  if (fused.empty()) {
+    if (others.empty()) return {};
+    Rung only = in_larger_blocks(plan, others.front());
+    only.largest_depth = 0;  // its splits do not look for depths
+    return {only};
+  }
   if (plan.problem.prepared_a || plan.problem.prepared_b) return fused;
   auto quickest = quickest_at_depth(plan, accumulator);
   if (quickest && quickest->scheme != fused.front().scheme && cost_alike(plan, *quickest, fused.front())) {
@@ -209,12 +213,8 @@ void leave_out_for_time(std::vector<Rung>& ladder, double microseconds) {
   }
 }
 
-// Where depths are looked for they count for all rungs, else for none.
-void use_ladder(Plan& plan, std::vector<Rung> ladder, const Rung& wide, bool by_depth) {
+void use_ladder(Plan& plan, std::vector<Rung> ladder, const Rung& wide) {
   if (ladder.front().quick) plan.prepared_by = wide;
-  if (!by_depth) {
-    for (Rung& rung : ladder) rung.largest_depth = 0;
-  }
   plan.rungs = std::move(ladder);
 }
 
@@ -235,9 +235,7 @@ void use_quicker_emulations(Plan& plan, std::vector<Rung> ladder) {
     return;
   }
   leave_out_for_time(ladder, times->emulated);
-  // The plain product, which takes what one rung does not, is slower than the native one, by far where a side is short.
-  const bool by_depth = ladder.front().quick || ladder.size() == 1;
-  use_ladder(plan, std::move(ladder), wide, by_depth);
+  use_ladder(plan, std::move(ladder), wide);
 }
 
 // Behind the emulations comes the engine's own plain product, for operands that no window holds.
@@ -250,8 +248,7 @@ void use_device_policy(Plan& plan, const Settings& settings, bool native_proved)
       use_quicker_emulations(plan, std::move(ladder));
     } else if (!ladder.empty()) {
       const Rung wide = wide_rung(ladder);
-      const bool by_depth = ladder.front().quick;
-      use_ladder(plan, std::move(ladder), wide, by_depth);
+      use_ladder(plan, std::move(ladder), wide);
     }
   }
   plan.rungs.push_back({nullptr, Accumulator::fp32, Rung::any_span});

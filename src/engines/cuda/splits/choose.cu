@@ -88,7 +88,9 @@ __device__ void summarize_by_block(const ChoiceTask& task, std::int64_t entry, D
 #pragma unroll
     for (int i = 0; i < at_once; ++i) load_ranges(ranges + v + i * step, vectors - v - i * step, loaded[i]);
 #pragma unroll
-    for (int i = 0; i < at_once; ++i) add_ranges(loaded[i], vectors - v - i * step, places[warp], extremes);
+    for (int i = 0; i < at_once; ++i) {
+      if (v + i * step < vectors) add_ranges(loaded[i], vectors - v - i * step, places[warp], extremes);
+    }
   }
   extremes = {__reduce_max_sync(~0U, extremes.span),     __reduce_max_sync(~0U, extremes.largest),
               __reduce_min_sync(~0U, extremes.smallest), __all_sync(~0U, extremes.finite) != 0,

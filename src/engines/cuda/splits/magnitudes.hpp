@@ -35,8 +35,9 @@ struct Magnitudes {
     below = lesser(below, magnitude - 1);
   }
 
+  // Whether all are finite.
   template <int count>
-  KINTSUGI_HOST_DEVICE constexpr void add(const T (&x)[count]) {
+  KINTSUGI_HOST_DEVICE constexpr bool add(const T (&x)[count]) {
     Bits top = largest;
     Bits bottom = below;
     for (int i = 0; i < count; ++i) {
@@ -47,14 +48,15 @@ struct Magnitudes {
     if (top < infinity) {
       largest = top;
       below = bottom;
-      return;
+      return true;
     }
     for (int i = 0; i < count; ++i) add(x[i]);
+    return false;
   }
 
-  // Element i of `x` to magnitudes[i], of vectors beside each other.
+  // Element i of `x` to magnitudes[i], of vectors beside each other. Whether all are finite.
   template <int count>
-  KINTSUGI_HOST_DEVICE static constexpr void add_each(Magnitudes (&magnitudes)[count], const T (&x)[count]) {
+  KINTSUGI_HOST_DEVICE static constexpr bool add_each(Magnitudes (&magnitudes)[count], const T (&x)[count]) {
     Bits bits[count] = {};
     Bits top = 0;
     for (int i = 0; i < count; ++i) {
@@ -63,12 +65,13 @@ struct Magnitudes {
     }
     if (top >= infinity) {
       for (int i = 0; i < count; ++i) magnitudes[i].add(x[i]);
-      return;
+      return false;
     }
     for (int i = 0; i < count; ++i) {
       magnitudes[i].largest = greater(magnitudes[i].largest, bits[i]);
       magnitudes[i].below = lesser(magnitudes[i].below, bits[i] - 1);
     }
+    return true;
   }
 
   KINTSUGI_HOST_DEVICE constexpr void add(const Magnitudes& other) {

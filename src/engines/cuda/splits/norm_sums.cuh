@@ -21,13 +21,13 @@ struct MagnitudesAndExponents : Magnitudes<T> {
 
   template <int count>
   __device__ void add(const T (&x)[count]) {
-    Magnitudes<T>::add(x);
+    const bool finite = Magnitudes<T>::add(x);
 #pragma unroll
-    for (int i = 0; i < count; ++i) add_exponent(x[i]);
+    for (int i = 0; i < count; ++i) add_exponent(x[i], finite);
   }
   __device__ void add(T x) {
     Magnitudes<T>::add(x);
-    add_exponent(x);
+    add_exponent(x, false);
   }
   // Element i of `x` to sums[i], of vectors beside each other.
   template <int count>
@@ -35,11 +35,11 @@ struct MagnitudesAndExponents : Magnitudes<T> {
     Magnitudes<T> of[count];
 #pragma unroll
     for (int i = 0; i < count; ++i) of[i] = sums[i];
-    Magnitudes<T>::add_each(of, x);
+    const bool finite = Magnitudes<T>::add_each(of, x);
 #pragma unroll
     for (int i = 0; i < count; ++i) {
       static_cast<Magnitudes<T>&>(sums[i]) = of[i];
-      sums[i].add_exponent(x[i]);
+      sums[i].add_exponent(x[i], finite);
     }
   }
   __device__ void add(const MagnitudesAndExponents& other) {
@@ -66,11 +66,12 @@ struct MagnitudesAndExponents : Magnitudes<T> {
   }
 
  private:
-  __device__ void add_exponent(T x) {
+  // Of a zero the exponent is none, too: where all are finite, two shifts do.
+  __device__ void add_exponent(T x, bool finite) {
     const Bits magnitude = std::bit_cast<Bits>(x) & Magnitudes<T>::without_sign;
-    const bool counts = magnitude - 1 < Magnitudes<T>::infinity - 1;  // neither zero nor special
-    exponents += counts ? magnitude >> (digits - 1) : 0;
-    elements += counts ? 1 : 0;
+    if (!finite && magnitude >= Magnitudes<T>::infinity) return;
+    exponents += magnitude >> (digits - 1);
+    elements += static_cast<std::uint32_t>((magnitude + Magnitudes<T>::without_sign) >> (8 * sizeof(T) - 1));
   }
 };
 static_assert(sizeof(MagnitudesAndExponents<double>) == 32);
