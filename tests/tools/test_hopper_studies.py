@@ -27,6 +27,15 @@ if "SLOW" in os.environ:
 if "markidis" in words and "WRONG" in os.environ:
     sys.exit("kintsugi: markidis: the largest error is 7 times what its bound allows")
 flag = lambda name: words[words.index(name) + 1]
+if words[0] == "accuracy":
+    errors = lambda error: dict(max_componentwise=error, frobenius_relative=2 * error)
+    rows = [dict(problem=dict(m=8, n=8, k=int(k), type="fp32"), scheme=scheme, distribution=name, errors=errors(1e-8),
+                 bound=dict(in_window=name != "phi:4", held=True, largest_ratio=0.25),
+                 baseline=dict(errors=errors(4e-8)))
+            for scheme in flag("--schemes").split(",") for name in flag("--distributions").split(",")
+            for k in flag("--k").split(",")]
+    json.dump(dict(rows=rows), open(flag("-o"), "w"))
+    sys.exit()
 case, = [case for case in json.load(open({str(RECORDED)!r}))["cases"] if case["name"].startswith("kintsugi bench fp16x3")]
 document = json.loads(case["output"])
 template = document["rows"][0]
@@ -197,6 +206,38 @@ def test_verdicts_follow_the_figures(recorded, tmp_path):
     file.unlink()
     page = write(recorded, tmp_path)[0]
     assert "Not measured: sgemm-sizes" in page and claim not in page
+
+
+def test_errors_are_those_over_native(bundle, tmp_path):
+    data = tmp_path / "data"
+    assert studies("--run", "sgemm", "--bundle", bundle, "--json", data).returncode == 0
+    file = data / "sgemm-errors.json"
+    document = json.loads(file.read_text())
+    page = write(data, tmp_path)[0]
+    cells = {"`type1`": "0.25, 0.25", "`phi:4`": "0.25, 0.25 *"}  # outside of the window
+    for name, cell in cells.items():
+        assert page.count(f"| {name} | " + " | ".join([cell] * 8) + " |") == 2
+    claims = ("within its scheme's bound", "`fp16x3-wide` errs no more", "So does `fp16x3`")
+    assert [verdict_of(page, claim) for claim in claims] == 3 * ["**agrees**"]
+
+    def with_error(scheme, name, k, measure, error):
+        changed = json.loads(json.dumps(document))
+        for row in changed["rows"]:
+            if (row["scheme"], row["distribution"], row["problem"]["k"]) == (scheme, name, k):
+                row["errors"][measure] = error
+                row["bound"]["held"] = error < 1e-6
+        file.write_text(json.dumps(changed))
+        return write(data, tmp_path)[0]
+
+    page = with_error("fp16x3-wide", "uniform", 256, "frobenius_relative", 1.6e-7)
+    assert [verdict_of(page, claim) for claim in claims] == ["**agrees**", "**disagrees**", "**agrees**"]
+    assert "59 of 60 products; not uniform at k = 256 (2.00)" in page and "| 0.25, 2 |" in page
+    page = with_error("fp16x3", "phi:2", 64, "max_componentwise", 1e-5)
+    assert [verdict_of(page, claim) for claim in claims] == ["**disagrees**", "**agrees**", "**disagrees**"]
+    page = with_error("fp16x3", "phi:4", 64, "max_componentwise", 1e-5)  # no claim, outside of the window
+    assert [verdict_of(page, claim) for claim in claims] == 3 * ["**agrees**"]
+    page = with_error("fp16x3-wide", "uniform", 16, "max_componentwise", 1.2e-7)  # nor below k = 64
+    assert [verdict_of(page, claim) for claim in claims] == 3 * ["**agrees**"]
 
 
 @pytest.mark.skipif(not list((RESULTS / "hopper").glob("*.json")), reason="nothing is recorded yet")

@@ -47,6 +47,10 @@ PHIS = ("0.5", "1", "2", "4")
 PAPER_PHIS = ("0.1", "1", "2")  # of dgemm-tc
 PAPER_SIZES = (1024, 2048, 4096, 7168, 10240)
 PAPER_MODES = ("ozaki-fp16", "ozaki-fp16:mode=cr", "ozaki-fp64")
+ERRING = ("uniform", "uniform01", "phi:0.5", "phi:1", "phi:2", "phi:4", "type1", "type2", "type3", "type4", "graded:40",
+          "span:16")
+INNER = (1, 4, 16, 64, 256, 1024, 4096, 16384)  # k of those, at m = n = ERRING_SIDE
+ERRING_SIDE = 256
 SGEMM_LIMITS = ("280000000", "140000000")
 FP64_LIMITS = ("1200000000", "600000000")  # half of what ozaki2 takes at n = 8192, and a quarter
 
@@ -83,6 +87,10 @@ SGEMM = [
       for limit in SGEMM_LIMITS),
     bench("sgemm", "sgemm-16384", "fp16x3 fp16x3-wide", "16384", 40, baselines="native,fp16", repeat=1),
     bench("sgemm", "sgemm-32768", "fp16x3", "32768", 60, repeat=1),
+    Case("sgemm", "sgemm-errors",
+         ("kintsugi", "accuracy", "--engines", "cuda", "--schemes", "fp16x3,fp16x3-wide", "--distributions",
+          ",".join(ERRING), "--m", str(ERRING_SIDE), "--n", str(ERRING_SIDE), "--k", ",".join(map(str, INNER)),
+          "--max-entries", str(ERRING_SIDE**2)), 120),
     Case("sgemm", "sgemm-stages", ("term_rate", "--stages", *map(shape_text, STAGED)), 90),
 ]
 FP64 = [
