@@ -208,6 +208,27 @@ def test_verdicts_follow_the_figures(recorded, tmp_path):
     assert "Not measured: sgemm-sizes" in page and claim not in page
 
 
+def test_what_is_slower_than_native_is_said(bundle, tmp_path):
+    data = tmp_path / "data"
+    assert studies("--run", "sgemm", "--bundle", bundle, "--json", data).returncode == 0
+    short, spread = "`auto` is slower than native nowhere here", "whatever operands span"
+    page = write(data, tmp_path)[0]
+    assert verdict_of(page, short) == verdict_of(page, spread) == "**agrees**"
+    assert verdict_of(page, "Of 64 products of 512 x 512 x 512") == "**agrees**"
+    for name, claim, other in (("sgemm-short", short, spread), ("sgemm-phi-4", spread, short)):
+        file = data / f"{name}.json"
+        kept = file.read_text()
+        document = json.loads(kept)
+        row = [row for row in document["rows"] if row["name"] == "auto"][1]
+        row["ratios"]["native"] = 0.5
+        file.write_text(json.dumps(document))
+        page = write(data, tmp_path)[0]
+        assert verdict_of(page, claim) == "**disagrees**" and verdict_of(page, other) == "**agrees**"
+        size = " x ".join(str(row["problem"][side]) for side in "mnk")
+        assert f"at least 0.50; slower: {size} of {name} (0.50)" in page
+        file.write_text(kept)
+
+
 def test_errors_are_those_over_native(bundle, tmp_path):
     data = tmp_path / "data"
     assert studies("--run", "sgemm", "--bundle", bundle, "--json", data).returncode == 0

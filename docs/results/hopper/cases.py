@@ -51,6 +51,12 @@ ERRING = ("uniform", "uniform01", "phi:0.5", "phi:1", "phi:2", "phi:4", "type1",
           "span:16")
 INNER = (1, 4, 16, 64, 256, 1024, 4096, 16384)  # k of those, at m = n = ERRING_SIDE
 ERRING_SIDE = 256
+FEW_ROWS = (16, 32, 64, 128)  # beside weights of so many rows and columns, prepared or not
+WEIGHTS = (4096, 8192, 16384)
+BATCH = 64
+BATCHED = (128, 256, 512)
+SPREAD = ("1", "2", "4")  # phi, and sizes
+SPREAD_SIZES = (512, 1024, 1536, 2048, 4096)
 SGEMM_LIMITS = ("280000000", "140000000")
 FP64_LIMITS = ("1200000000", "600000000")  # half of what ozaki2 takes at n = 8192, and a quarter
 
@@ -67,6 +73,10 @@ def skewed(n):
 def stretched():
     """m = n = 4096 with other k, k = 4096 with other m = n."""
     return [(4096, 4096, k) for k in LENGTHS if k != 4096] + [(n, n, 4096) for n in LENGTHS[:-1]]
+
+
+def beside_weights(weights):
+    return [(rows, weights, weights) for rows in FEW_ROWS]
 
 
 def moduli_name(moduli):
@@ -87,6 +97,12 @@ SGEMM = [
       for limit in SGEMM_LIMITS),
     bench("sgemm", "sgemm-16384", "fp16x3 fp16x3-wide", "16384", 40, baselines="native,fp16", repeat=1),
     bench("sgemm", "sgemm-32768", "fp16x3", "32768", 60, repeat=1),
+    bench("sgemm", "sgemm-prepared", "fp16x3 fp16x3-wide auto",
+          ",".join(shape_text(shape) for weights in WEIGHTS for shape in beside_weights(weights)), 40, "--prepare", "b"),
+    bench("sgemm", "sgemm-short", "fp16x3 auto", ",".join(map(shape_text, beside_weights(WEIGHTS[0]))), 20),
+    bench("sgemm", "sgemm-batched", "fp16x3 fp16x3-wide auto", squares(BATCHED), 20, "--batch", str(BATCH)),
+    *(bench("sgemm", f"sgemm-phi-{phi}", "auto", squares(SPREAD_SIZES), 20, "--distribution", f"phi:{phi}")
+      for phi in SPREAD),
     Case("sgemm", "sgemm-errors",
          ("kintsugi", "accuracy", "--engines", "cuda", "--schemes", "fp16x3,fp16x3-wide", "--distributions",
           ",".join(ERRING), "--m", str(ERRING_SIDE), "--n", str(ERRING_SIDE), "--k", ",".join(map(str, INNER)),

@@ -1,8 +1,7 @@
 """The page about FP32 products."""
 
-import math
-
-from hopper.cases import BLOCKS, ERRING, ERRING_SIDE, INNER, LENGTHS, SGEMM_LIMITS, SIZES, SKEWED, STAGED, TILED, skewed
+from hopper.cases import BLOCKS, LENGTHS, SGEMM_LIMITS, SIZES, SKEWED, STAGED, TILED, skewed
+from hopper.few_and_wide import errors, short, spread
 from hopper.results import NATIVE, NOISE, cube, size_of, value_of
 from hopper.speed import auto_claim, known, rates, state, workspace_claim, workspace_table
 from hopper.text import (EMPTY, Claim, claims, head, listed, mean, microseconds, number, over, percent, pictures, section,
@@ -312,71 +311,6 @@ def growth_claims(results):
                      found(lambda x: (4096, 4096, x), LENGTHS[1:]), form, lambda rates: min(rates) >= 0.8 * max(rates))]
 
 
-# ---------------------------------------------------------------- errors
-
-MEASURES = ("max_componentwise", "frobenius_relative")
-
-
-def error_rows(results, scheme):
-    """{(distribution, k): row}"""
-    return {(row["distribution"], row["problem"]["k"]): row for row in results.rows("sgemm-errors")
-            if row["scheme"] == scheme}
-
-
-def by_native(row):
-    """The errors over those of cuBLAS's product, by measure; 1 where neither has any."""
-    ours, natives = row["errors"], row["baseline"]["errors"]
-    return [1.0 if ours[name] == natives[name] == 0 else ours[name] / natives[name] if natives[name] else math.inf
-            for name in MEASURES]
-
-
-def errors(results):
-    body = f"All entries of C, {ERRING_SIDE} x {ERRING_SIDE}, against the exact product: the largest |C - AB| / |A||B| of an " \
-           "entry and the Frobenius error, both over cuBLAS's SGEMM's. A star: the rows of A or columns of B span more " \
-           "binades than the scheme's window, whose bound says nothing there.\n\n"
-    for scheme in ("fp16x3", "fp16x3-wide"):
-        rows = error_rows(results, scheme)
-        body += table([scheme, *(f"k = {k}" for k in INNER)],
-                      [[f"`{name}`", *(error_cell(rows.get((name, k))) for k in INNER)] for name in ERRING]) + "\n"
-    body += claims(error_claims(results))
-    question = "Do three fp16 products err less than cuBLAS's SGEMM, whatever the operands? Papers: fp16-emulation-study " \
-               "(Types 1 to 4), h2sgemm section 4, le-gemm section 5.5."
-    return section("Errors", question, results, ("sgemm-errors",), body)
-
-
-def error_cell(row):
-    if row is None:
-        return EMPTY
-    return listed(by_native(row), lambda ratio: number(ratio, 2)) + ("" if row["bound"]["in_window"] else " *")
-
-
-def error_claims(results):
-    wide, joined = error_rows(results, "fp16x3-wide"), error_rows(results, "fp16x3")
-    inside = [row["bound"] for row in (*wide.values(), *joined.values()) if row["bound"]["in_window"]]
-    bounded = Claim("Every entry of operands inside the window is within its scheme's bound", "our promise")
-    if inside:
-        bounded.here = f"{sum(bound['held'] for bound in inside)} of {len(inside)} products; at most " \
-                       f"{percent(max(bound['largest_ratio'] for bound in inside))} of the bound"
-        bounded.holds = all(bound["held"] for bound in inside)
-    mild = ("phi:0.5", "phi:1", "phi:2")
-    return [bounded,
-            no_worse("`fp16x3-wide` errs no more than SGEMM from k = 64 up", wide, lambda key, row: True),
-            no_worse("So does `fp16x3` where rows are inside its window, and up to phi = 2", joined,
-                     lambda key, row: row["bound"]["in_window"] or key[0] in mild)]
-
-
-def no_worse(text, rows, applies):
-    claim = Claim(text, "our aim (agrees: both errors at most SGEMM's)")
-    ratios = {key: max(by_native(row)) for key, row in rows.items() if key[1] >= SHORT and applies(key, row)}
-    if ratios:
-        worse = sorted((key for key in ratios if ratios[key] > 1), key=lambda key: -ratios[key])
-        claim.here = f"{len(ratios) - len(worse)} of {len(ratios)} products"
-        claim.here += "".join(f"{'; not' if i == 0 else ','} {name} at k = {k} ({times(ratios[name, k])})"
-                              for i, (name, k) in enumerate(worse))
-        claim.holds = not worse
-    return claim
-
-
 # ---------------------------------------------------------------- workspace
 
 def workspace(results):
@@ -391,4 +325,4 @@ def workspace(results):
 
 def page(results):
     return wrapped(head(TITLE, PART, results) + "".join(
-        part(results) for part in (sizes, steps, stages, plain, blocks, tiles, shapes, errors, workspace)).rstrip("\n") + "\n")
+        part(results) for part in (sizes, steps, stages, plain, blocks, tiles, shapes, short, spread, errors, workspace)).rstrip("\n") + "\n")

@@ -1,0 +1,169 @@
+"""Of the page about FP32 products: short sides, batches, operands of many binades, and errors."""
+
+import math
+
+from hopper.cases import (BATCH, BATCHED, ERRING, ERRING_SIDE, FEW_ROWS, INNER, SPREAD, SPREAD_SIZES, WEIGHTS,
+                          beside_weights)
+from hopper.results import NATIVE, NOISE, cube, size_of, value_of
+from hopper.text import EMPTY, Claim, claims, listed, microseconds, number, over, percent, section, table, tera, times
+
+# ---------------------------------------------------------------- short sides and batches
+
+def timed(results, case, names, shapes):
+    """Microseconds, with the ratio to native in brackets."""
+    def cell(name, shape):
+        row = results.row(case, name, shape)
+        if row is None:
+            return EMPTY
+        return microseconds(row["time"]["median"]) + ("" if name == NATIVE else f" ({times(row['ratios'][NATIVE])})")
+    return [[size_of(shape), *(cell(name, shape) for name in names)] for shape in shapes]
+
+
+def of_copy(results, shape):
+    """What the slices of prepared weights make of the copy's bandwidth: four bytes an element."""
+    _, n, k = shape
+    seconds = value_of(results.row("sgemm-prepared", "fp16x3", shape), "time", "median")
+    return over(None if seconds is None else 4 * n * k / seconds, results.ceiling("sgemm", "copy"))
+
+
+def short(results):
+    names = (NATIVE, "fp16x3", "fp16x3-wide", "auto")
+    prepared = [shape for weights in WEIGHTS for shape in beside_weights(weights)]
+    lines = timed(results, "sgemm-prepared", names, prepared)
+    body = "Microseconds, in brackets the ratio to native. B prepared, split before and not timed, and what its slices, read by " \
+           "`fp16x3`, make of the copy's bandwidth:\n\n"
+    body += table(["m x n x k", *names, "fp16x3 of the copy"],
+                  [[*line, percent(of_copy(results, shape))] for line, shape in zip(lines, prepared)])
+    unprepared = (NATIVE, "fp16x3", "auto")
+    body += "\nNothing prepared:\n\n"
+    body += table(["m x n x k", *unprepared], timed(results, "sgemm-short", unprepared, beside_weights(WEIGHTS[0])))
+    body += f"\n{BATCH} products in one call:\n\n"
+    body += table(["m x n x k", *names], timed(results, "sgemm-batched", names, map(cube, BATCHED)))
+    body += "\n" + claims(short_claims(results))
+    question = "What do few rows beside weights, and many small products, gain?"
+    return section("Short sides and batches", question, results, ("sgemm-prepared", "sgemm-short", "sgemm-batched"), body)
+
+
+def short_claims(results):
+    def by_weights(value):
+        found = [value(weights) for weights in WEIGHTS]
+        return None if None in found else found
+
+    def gain(rows):
+        return by_weights(lambda weights: results.ratio("sgemm-prepared", "fp16x3", (rows, weights, weights)))
+
+    sizes = listed(WEIGHTS, str)
+    found = [Claim.of("Slices of prepared weights are read at 75 % of the copy's bandwidth and more, up to 64 rows",
+                      "our aim", by_weights(lambda weights: least_of_copy(results, weights)),
+                      lambda shares: f"{listed(shares, percent)} at least, at n = k = {sizes}",
+                      lambda shares: min(shares) >= 0.75)]
+    for rows, aim in ((32, 2), (64, 2.3), (128, 3.5)):
+        found.append(Claim.of(f"Of {rows} rows beside prepared weights `fp16x3` makes {aim} times what native does", "our aim",
+                              gain(rows), lambda ratios: f"{listed(ratios)} at n = k = {sizes}",
+                              lambda ratios, aim=aim: min(ratios) >= aim))
+    found.append(Claim.of(f"Of {BATCH} products of 512 x 512 x 512 in one call 3 times", "our aim",
+                          results.ratio("sgemm-batched", "fp16x3", cube(512)), times, lambda ratio: ratio >= 3))
+    shapes = {"sgemm-prepared": [shape for weights in WEIGHTS for shape in beside_weights(weights)],
+              "sgemm-short": beside_weights(WEIGHTS[0]), "sgemm-batched": list(map(cube, BATCHED))}
+    return [*found, never_slower(results, "`auto` is slower than native nowhere here beyond noise (5 %)", shapes)]
+
+
+def least_of_copy(results, weights):
+    shares = [of_copy(results, (rows, weights, weights)) for rows in FEW_ROWS if rows <= 64]
+    return None if None in shares else min(shares)
+
+
+def never_slower(results, text, shapes):
+    """Of shapes by case."""
+    ratios = {(case, shape): results.ratio(case, "auto", shape) for case in shapes for shape in shapes[case]}
+    claim = Claim(text, "our promise")
+    if None not in ratios.values():
+        slower = sorted((ratio, case, shape) for (case, shape), ratio in ratios.items() if ratio < 1 - NOISE)
+        claim.here = f"at least {times(min(ratios.values()))}"
+        claim.here += "".join(f"{'; slower:' if i == 0 else ','} {size_of(shape)} of {case} ({times(ratio)})"
+                              for i, (ratio, case, shape) in enumerate(slower))
+        claim.holds = not slower
+    return claim
+
+
+def spread(results):
+    cases = [f"sgemm-phi-{phi}" for phi in SPREAD]
+    def cell(case, n):
+        row = results.row(case, "auto", cube(n))
+        return EMPTY if row is None else f"{tera(row['rate'])} ({times(row['ratios'][NATIVE])}, {row['scheme']})"
+    body = "TFLOP/s of `auto`, in brackets the ratio to native and what was taken; `native` there is the engine's own plain " \
+           "product, where a ladder was left at its end.\n\n"
+    body += table(["n", *(f"phi = {phi}" for phi in SPREAD)],
+                  [[n, *(cell(case, n) for case in cases)] for n in SPREAD_SIZES])
+    reason = "A ladder of short products has few rungs, for launches cost what they gain; what lies deeper is multiplied " \
+             "plainly, since a stream cannot skip the vendor's product."
+    claim = never_slower(results, "`auto` is slower than native nowhere beyond noise (5 %), whatever operands span",
+                         {case: list(map(cube, SPREAD_SIZES)) for case in cases})
+    claim.reason = reason
+    return section("Operands of many binades", "What does `auto` take of (rand - 0.5) exp(phi randn)?", results, cases,
+                   body + "\n" + claims([claim]))
+
+
+# ---------------------------------------------------------------- errors
+
+MEASURES = ("max_componentwise", "frobenius_relative")
+
+
+def error_rows(results, scheme):
+    """{(distribution, k): row}"""
+    return {(row["distribution"], row["problem"]["k"]): row for row in results.rows("sgemm-errors")
+            if row["scheme"] == scheme}
+
+
+def by_native(row):
+    """The errors over those of cuBLAS's product, by measure; 1 where neither has any."""
+    ours, natives = row["errors"], row["baseline"]["errors"]
+    return [1.0 if ours[name] == natives[name] == 0 else ours[name] / natives[name] if natives[name] else math.inf
+            for name in MEASURES]
+
+
+def errors(results):
+    body = f"All entries of C, {ERRING_SIDE} x {ERRING_SIDE}, against the exact product: the largest |C - AB| / |A||B| of an " \
+           "entry and the Frobenius error, both over cuBLAS's SGEMM's. A star: the rows of A or columns of B span more " \
+           "binades than the scheme's window, whose bound says nothing there.\n\n"
+    for scheme in ("fp16x3", "fp16x3-wide"):
+        rows = error_rows(results, scheme)
+        body += table([scheme, *(f"k = {k}" for k in INNER)],
+                      [[f"`{name}`", *(error_cell(rows.get((name, k))) for k in INNER)] for name in ERRING]) + "\n"
+    body += claims(error_claims(results))
+    question = "Do three fp16 products err less than cuBLAS's SGEMM, whatever the operands? Papers: fp16-emulation-study " \
+               "(Types 1 to 4), h2sgemm section 4, le-gemm section 5.5."
+    return section("Errors", question, results, ("sgemm-errors",), body)
+
+
+def error_cell(row):
+    if row is None:
+        return EMPTY
+    return listed(by_native(row), lambda ratio: number(ratio, 2)) + ("" if row["bound"]["in_window"] else " *")
+
+
+def error_claims(results):
+    wide, joined = error_rows(results, "fp16x3-wide"), error_rows(results, "fp16x3")
+    inside = [row["bound"] for row in (*wide.values(), *joined.values()) if row["bound"]["in_window"]]
+    bounded = Claim("Every entry of operands inside the window is within its scheme's bound", "our promise")
+    if inside:
+        bounded.here = f"{sum(bound['held'] for bound in inside)} of {len(inside)} products; at most " \
+                       f"{percent(max(bound['largest_ratio'] for bound in inside))} of the bound"
+        bounded.holds = all(bound["held"] for bound in inside)
+    mild = ("phi:0.5", "phi:1", "phi:2")
+    return [bounded,
+            no_worse("`fp16x3-wide` errs no more than SGEMM from k = 64 up", wide, lambda key, row: True),
+            no_worse("So does `fp16x3` where rows are inside its window, and up to phi = 2", joined,
+                     lambda key, row: row["bound"]["in_window"] or key[0] in mild)]
+
+
+def no_worse(text, rows, applies):
+    claim = Claim(text, "our aim (agrees: both errors at most SGEMM's)")
+    ratios = {key: max(by_native(row)) for key, row in rows.items() if key[1] >= 64 and applies(key, row)}
+    if ratios:
+        worse = sorted((key for key in ratios if ratios[key] > 1), key=lambda key: -ratios[key])
+        claim.here = f"{len(ratios) - len(worse)} of {len(ratios)} products"
+        claim.here += "".join(f"{'; not' if i == 0 else ','} {name} at k = {k} ({times(ratios[name, k])})"
+                              for i, (name, k) in enumerate(worse))
+        claim.holds = not worse
+    return claim
