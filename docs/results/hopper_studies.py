@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The studies of speed on Hopper: runs their commands on a machine with a GPU, and writes docs/results/hopper-sgemm.md
+"""The studies of speed and errors on Hopper: runs their commands on a machine with a GPU, and writes docs/results/hopper-sgemm.md
 and hopper-fp64.md from what they left."""
 
 import argparse
@@ -110,8 +110,8 @@ def parse_words():
                         help="folder made by scripts/gpu_bundle [build/gpu]")
     parser.add_argument("--json", type=pathlib.Path, default=DATA, metavar="FOLDER",
                         help="of the commands' files [docs/results/hopper]")
-    parser.add_argument("--seconds", type=float, default=150,
-                        help="for all that is run; what takes longer is stopped or left out [150]")
+    parser.add_argument("--seconds", type=float, default=300,
+                        help="for all that is run; what takes longer is stopped or left out [300]")
     parser.add_argument("--program", type=pathlib.Path,
                         help="kintsugi, which draws the pictures; without it those that are there stay")
     parser.add_argument("--pages", type=pathlib.Path, default=HERE, metavar="FOLDER", help="for the pages [docs/results]")

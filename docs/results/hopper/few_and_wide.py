@@ -5,19 +5,11 @@ import math
 from hopper.cases import (BATCH, BATCHED, ERRING, ERRING_SIDE, FEW_ROWS, INNER, SPREAD, SPREAD_SIZES, WEIGHTS,
                           beside_weights)
 from hopper.results import NATIVE, NOISE, cube, size_of, value_of
-from hopper.text import EMPTY, Claim, claims, listed, microseconds, number, over, percent, section, table, tera, times
+from hopper.speed import rate_of, rates, time_of
+from hopper.text import EMPTY, Claim, claims, listed, number, over, percent, section, table, times
+
 
 # ---------------------------------------------------------------- short sides and batches
-
-def timed(results, case, names, shapes):
-    """Microseconds, with the ratio to native in brackets."""
-    def cell(name, shape):
-        row = results.row(case, name, shape)
-        if row is None:
-            return EMPTY
-        return microseconds(row["time"]["median"]) + ("" if name == NATIVE else f" ({times(row['ratios'][NATIVE])})")
-    return [[size_of(shape), *(cell(name, shape) for name in names)] for shape in shapes]
-
 
 def of_copy(results, shape):
     """What the slices of prepared weights make of the copy's bandwidth: four bytes an element."""
@@ -29,19 +21,21 @@ def of_copy(results, shape):
 def short(results):
     names = (NATIVE, "fp16x3", "fp16x3-wide", "auto")
     prepared = [shape for weights in WEIGHTS for shape in beside_weights(weights)]
-    lines = timed(results, "sgemm-prepared", names, prepared)
-    body = "Microseconds, in brackets the ratio to native. B prepared, split before and not timed, and what its slices, read by " \
-           "`fp16x3`, make of the copy's bandwidth:\n\n"
+    lines = rates(results, "sgemm-prepared", names, prepared, time_of)
+    body = "Microseconds, in brackets the ratio to native. B prepared, split before and not timed, and what its " \
+           "slices, read by `fp16x3`, make of the copy's bandwidth:\n\n"
     body += table(["m x n x k", *names, "fp16x3 of the copy"],
                   [[*line, percent(of_copy(results, shape))] for line, shape in zip(lines, prepared)])
     unprepared = (NATIVE, "fp16x3", "auto")
     body += "\nNothing prepared:\n\n"
-    body += table(["m x n x k", *unprepared], timed(results, "sgemm-short", unprepared, beside_weights(WEIGHTS[0])))
+    body += table(["m x n x k", *unprepared],
+                  rates(results, "sgemm-short", unprepared, beside_weights(WEIGHTS[0]), time_of))
     body += f"\n{BATCH} products in one call:\n\n"
-    body += table(["m x n x k", *names], timed(results, "sgemm-batched", names, map(cube, BATCHED)))
+    body += table(["m x n x k", *names], rates(results, "sgemm-batched", names, map(cube, BATCHED), time_of))
     body += "\n" + claims(short_claims(results))
     question = "What do few rows beside weights, and many small products, gain?"
-    return section("Short sides and batches", question, results, ("sgemm-prepared", "sgemm-short", "sgemm-batched"), body)
+    return section("Short sides and batches", question, results,
+                   ("sgemm-prepared", "sgemm-short", "sgemm-batched"), body)
 
 
 def short_claims(results):
@@ -58,8 +52,8 @@ def short_claims(results):
                       lambda shares: f"{listed(shares, percent)} at least, at n = k = {sizes}",
                       lambda shares: min(shares) >= 0.75)]
     for rows, aim in ((32, 2), (64, 2.3), (128, 3.5)):
-        found.append(Claim.of(f"Of {rows} rows beside prepared weights `fp16x3` makes {aim} times what native does", "our aim",
-                              gain(rows), lambda ratios: f"{listed(ratios)} at n = k = {sizes}",
+        found.append(Claim.of(f"Of {rows} rows beside prepared weights `fp16x3` makes {aim} times what native does",
+                              "our aim", gain(rows), lambda ratios: f"{listed(ratios)} at n = k = {sizes}",
                               lambda ratios, aim=aim: min(ratios) >= aim))
     found.append(Claim.of(f"Of {BATCH} products of 512 x 512 x 512 in one call 3 times", "our aim",
                           results.ratio("sgemm-batched", "fp16x3", cube(512)), times, lambda ratio: ratio >= 3))
@@ -87,19 +81,19 @@ def never_slower(results, text, shapes):
 
 
 def spread(results):
-    cases = [f"sgemm-phi-{phi}" for phi in SPREAD]
     def cell(case, n):
         row = results.row(case, "auto", cube(n))
-        return EMPTY if row is None else f"{tera(row['rate'])} ({times(row['ratios'][NATIVE])}, {row['scheme']})"
-    body = "TFLOP/s of `auto`, in brackets the ratio to native and what was taken; `native` there is the engine's own plain " \
-           "product, where a ladder was left at its end.\n\n"
+        return EMPTY if row is None else f"{rate_of(row)} ({times(row['ratios'][NATIVE])}, {row['scheme']})"
+
+    cases = [f"sgemm-phi-{phi}" for phi in SPREAD]
+    body = "TFLOP/s of `auto`, in brackets the ratio to native and what was taken; `native` there is the engine's own " \
+           "plain product, where a ladder was left at its end.\n\n"
     body += table(["n", *(f"phi = {phi}" for phi in SPREAD)],
                   [[n, *(cell(case, n) for case in cases)] for n in SPREAD_SIZES])
-    reason = "A ladder of short products has few rungs, for launches cost what they gain; what lies deeper is multiplied " \
-             "plainly, since a stream cannot skip the vendor's product."
     claim = never_slower(results, "`auto` is slower than native nowhere beyond noise (5 %), whatever operands span",
                          {case: list(map(cube, SPREAD_SIZES)) for case in cases})
-    claim.reason = reason
+    claim.reason = "A ladder of short products has few rungs, for launches cost what they gain; what lies deeper is " \
+                   "multiplied plainly, since a stream cannot skip the vendor's product."
     return section("Operands of many binades", "What does `auto` take of (rand - 0.5) exp(phi randn)?", results, cases,
                    body + "\n" + claims([claim]))
 
@@ -123,16 +117,16 @@ def by_native(row):
 
 
 def errors(results):
-    body = f"All entries of C, {ERRING_SIDE} x {ERRING_SIDE}, against the exact product: the largest |C - AB| / |A||B| of an " \
-           "entry and the Frobenius error, both over cuBLAS's SGEMM's. A star: the rows of A or columns of B span more " \
-           "binades than the scheme's window, whose bound says nothing there.\n\n"
+    body = f"All entries of C, {ERRING_SIDE} x {ERRING_SIDE}, against the exact product: the largest |C - AB| / |A||B| " \
+           "of an entry and the Frobenius error, both over cuBLAS's SGEMM's. A star: the rows of A or columns of B span " \
+           "more binades than the scheme's window, whose bound says nothing there.\n\n"
     for scheme in ("fp16x3", "fp16x3-wide"):
         rows = error_rows(results, scheme)
         body += table([scheme, *(f"k = {k}" for k in INNER)],
                       [[f"`{name}`", *(error_cell(rows.get((name, k))) for k in INNER)] for name in ERRING]) + "\n"
     body += claims(error_claims(results))
-    question = "Do three fp16 products err less than cuBLAS's SGEMM, whatever the operands? Papers: fp16-emulation-study " \
-               "(Types 1 to 4), h2sgemm section 4, le-gemm section 5.5."
+    question = "Do three fp16 products err less than cuBLAS's SGEMM, whatever the operands? Papers: " \
+               "fp16-emulation-study (Types 1 to 4), h2sgemm section 4, le-gemm section 5.5."
     return section("Errors", question, results, ("sgemm-errors",), body)
 
 

@@ -1,18 +1,29 @@
 """What both pages say of speed: rates by size, power, the policy auto, limits on workspace."""
 
 from hopper.results import NATIVE, NOISE, cube, size_of, value_of
-from hopper.text import EMPTY, Claim, number, over, percent, table, tera, times
+from hopper.text import EMPTY, Claim, microseconds, number, over, percent, table, tera, times
 
 
 def known(values):
     return [value for value in values if value is not None]
 
 
-def rates(results, cases, names, shapes):
-    """Rates, with the ratio to native in brackets."""
+def rate_of(row):
+    return tera(row["rate"])
+
+
+def time_of(row):
+    return microseconds(row["time"]["median"])
+
+
+def rates(results, cases, names, shapes, form=rate_of):
+    """Of every row what `form` gives, with the ratio to native in brackets."""
     def cell(name, shape):
-        ratio = results.ratio(cases, name, shape)
-        return tera(results.rate(cases, name, shape)) + ("" if ratio is None or name == NATIVE else f" ({times(ratio)})")
+        row = results.row(cases, name, shape)
+        if row is None:
+            return EMPTY
+        ratio = None if name == NATIVE else row["ratios"].get(NATIVE)
+        return form(row) + ("" if ratio is None else f" ({times(ratio)})")
     return [[size_of(shape), *(cell(name, shape) for name in names)] for shape in shapes]
 
 
