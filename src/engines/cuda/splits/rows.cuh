@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engines/cuda/splits/elements.cuh"
+#include "engines/cuda/splits/finish_range.cuh"
 #include "engines/cuda/splits/norm_sums.cuh"
 #include "engines/cuda/splits/operands.cuh"
 

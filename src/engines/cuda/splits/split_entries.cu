@@ -2,6 +2,7 @@
 #include "engines/cuda/common/order.cuh"
 #include "engines/cuda/splits/complex_elements.hpp"
 #include "engines/cuda/splits/elements.cuh"
+#include "engines/cuda/splits/finish_range.cuh"
 
 namespace kintsugi::core::cuda {
 

@@ -1,6 +1,7 @@
 // Splits of any operand: a block reads its vectors twice, tile by tile.
 #include "engines/cuda/common/order.cuh"
 #include "engines/cuda/splits/elements.cuh"
+#include "engines/cuda/splits/finish_range.cuh"
 #include "engines/cuda/splits/norm_sums.cuh"
 #include "engines/cuda/splits/operands.cuh"
 
