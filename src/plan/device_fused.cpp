@@ -165,12 +165,23 @@ class FusedCall {
     multiply_otherwise(entries);
   }
 
+  // One emulation, which most operands take: its products need not wait for the choice, where what is behind it would write
+  // all of C anew.
+  bool multiplies_before_choice() const {
+    return emulations(plan_).size() == 1 && looks_while_splitting() && operands_.scalars.beta == 0.0;
+  }
+  bool looks_while_splitting() const {
+    return covers_all(plan_, blocking_) && !operands_.scalars.on_device();
+  }
+
   // Ranges and choices; the first rung's products where its slices were made beside them. The first rung that is left.
   int look_at(const Entries& entries) const {
-    if (covers_all(plan_, blocking_) && !operands_.scalars.on_device()) {
+    if (looks_while_splitting()) {
+      const bool before = multiplies_before_choice();
       const FusedMemory slices = split(0, entries, {0, 0}, blocking_, {false, false}, true, true);
-      choose(entries, false);
-      multiply(0, entries, slices, {0, 0}, blocking_, true);
+      if (!before) choose(entries, false);
+      multiply(0, entries, slices, {0, 0}, blocking_, !before);
+      if (before) choose(entries, true);
       return 1;
     }
     engine_.find_ranges(queue_, a_.prepared == nullptr ? a_.at(entries) : DeviceSide{},
@@ -200,7 +211,7 @@ class FusedCall {
   }
 
   DeviceCondition on_rung(bool conditional, std::int32_t rung) const {
-    return {conditional ? choices_ : nullptr, rung, conditional && rung > 0};
+    return {conditional ? choices_ : nullptr, rung, conditional && rung > 0 && !multiplies_before_choice()};
   }
 
   // Of many small entries, a step that is left out takes a tenth of their time unless it has few blocks of threads.

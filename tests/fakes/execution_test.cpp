@@ -129,12 +129,20 @@ TEST_F(Execution, WhatIsPreparedUnderAutoIsWhatAutoTakes) {
   EXPECT_THAT(events_with("cuLaunchKernel"), IsEmpty()) << "one row is the vendor's all the same";
   Call many(128, 4096, 4096, stream);
   many.operands.prepared_b = weights.get();
+  many.beta = 0;
   fake_cuda_forget();
   ASSERT_EQ(kintsugi_gemm(nullptr, &many.problem, &many.options, &many.operands), KINTSUGI_SUCCESS)
       << kintsugi_last_error();
   EXPECT_THAT(events_with("cuLaunchKernel"),
+              ElementsAre(HasSubstr("_fp16_with_depth "), HasSubstr(" fp16_rescaled_small_tiles_"),
+                          HasSubstr(" choose_rung "), HasSubstr(" plain_f32_64 ")));
+  many.beta = 0.5;
+  fake_cuda_forget();
+  ASSERT_EQ(kintsugi_gemm(nullptr, &many.problem, &many.options, &many.operands), KINTSUGI_SUCCESS);
+  EXPECT_THAT(events_with("cuLaunchKernel"),
               ElementsAre(HasSubstr("_fp16_with_depth "), HasSubstr(" choose_rung "),
-                          HasSubstr(" fp16_rescaled_small_tiles_"), HasSubstr(" plain_f32_64 ")));
+                          HasSubstr(" fp16_rescaled_small_tiles_"), HasSubstr(" plain_f32_64 ")))
+      << "C is read, so that it is not written before the choice";
   many.operands.prepared_b = nullptr;
   fake_cuda_forget();
   ASSERT_EQ(kintsugi_gemm(nullptr, &many.problem, &many.options, &many.operands), KINTSUGI_SUCCESS);

@@ -281,6 +281,41 @@ TEST(DeviceLadder, SmallElementsThatLieHighAreQuick) {
   }
 }
 
+// Under auto a short product is multiplied before its choice is made, where nothing of C is read: it is written anew if the
+// operands are on no rung.
+TEST(DeviceLadder, OneRungOfAutoGivesWay) {
+  for (const double beta : {0.0, 0.5}) {
+    GemmCase test{.m = 1000, .n = 1010, .k = 700, .beta = beta, .policy = "auto"};
+    SCOPED_TRACE(describe(test));
+    const Handle handle;
+    GemmDataOf<float> uniform(test);
+    DeviceGemm<float>(uniform).run_well(handle);
+    const json report = handle.report();
+    if (report["rungs"].empty()) GTEST_SKIP() << "native is expected to be quicker here";
+    const std::string scheme = report["rungs"][0]["scheme"];
+    EXPECT_EQ(scheme, "fp16x3-wide");
+    GemmCase named = test;
+    named.policy.clear();
+    named.scheme = scheme;
+    EXPECT_EQ(bits_of(uniform.result()), device_bits<float>(named));
+
+    test.distribution = "graded-inner:60";
+    GemmDataOf<float> deep(test);
+    GemmDataOf<float> before(test);
+    DeviceGemm<float>(deep).run_well(handle);
+    EXPECT_EQ(handle.report()["rungs"][0]["scheme"], "native");
+    for (std::int64_t s = 0; s < 3000; ++s) {
+      const std::int64_t i = 7 * s % test.m;
+      const std::int64_t j = 13 * s % test.n;
+      float sum = 0;
+      for (std::int64_t p = 0; p < test.k; ++p) sum = std::fma(deep.a()(i, p), deep.b()(p, j), sum);
+      const float expected =
+          beta == 0 ? sum : sum + static_cast<float>(beta) * static_cast<float>(before.c()(i, j));
+      ASSERT_EQ(deep.c()(i, j), expected) << i << ", " << j;
+    }
+  }
+}
+
 TEST(DeviceLadder, SmallReportsSpecialValuesAndWhatItRefuses) {
   GemmCase test{.m = 9, .n = 8, .k = 7, .batch = 3, .scheme = "h2sgemm"};
   const Handle handle;
