@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The studies of speed and errors on Hopper: runs their commands on a machine with a GPU, and writes docs/results/hopper-sgemm.md
-and hopper-fp64.md from what they left."""
+"""The studies of speed and errors on Hopper: runs their commands on a machine with a GPU, and writes
+docs/results/hopper-sgemm.md and hopper-fp64.md from what they left."""
 
 import argparse
 import importlib.machinery

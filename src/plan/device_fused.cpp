@@ -210,6 +210,7 @@ class FusedCall {
     }
   }
 
+  // Steps behind products know the choice if it was made ahead of these.
   DeviceCondition on_rung(bool conditional, std::int32_t rung) const {
     return {conditional ? choices_ : nullptr, rung, conditional && rung > 0 && !multiplies_before_choice()};
   }

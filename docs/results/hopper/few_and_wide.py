@@ -102,10 +102,11 @@ def spread(results):
 
 NAMED = 5  # of the products that disagree, the worst first
 MEASURES = ("max_componentwise", "frobenius_relative")
-WHY_WORSE = "Where SGEMM errs less: matrix units truncate, so that of elements of one sign a block of 64 loses 3 x 2^-24 of " \
-            "its sum, whatever k is, and SGEMM's errors cancel in part; of few tiles cuBLAS splits k, which makes its sums " \
-            "shorter; and where one product outweighs the others (phi = 4), a split counts, which SGEMM has not. Beyond the " \
-            "window (stars) `auto` takes another rung.\n\n"
+WHY_WORSE = "Where SGEMM errs less: matrix units truncate, so that of elements of one sign a block of 64 loses 3 x 2^-24 " \
+            "of its sum, whatever k is, and SGEMM's errors cancel in part; of few tiles cuBLAS seems to split k, since " \
+            "its error hardly grows with it; and where one product outweighs the others (phi = 4), a split counts, " \
+            "which SGEMM has not. Beyond the window (stars) `auto` takes a scheme only where the elements' depth " \
+            "proves it.\n\n"
 
 
 def error_rows(results, side, scheme):

@@ -43,6 +43,11 @@ class Results:
         return [self.documents[name] for name, case in CASES.items()
                 if case.part == part and name in self.documents and "ceilings" in self.documents[name]]
 
+    def commits(self, part):
+        """Of kintsugi, that left the documents of that part."""
+        return sorted({self.documents[name]["commit"] for name, case in CASES.items()
+                       if case.part == part and "commit" in self.documents.get(name, {})})
+
     def ceiling(self, part, name):
         for document in self.heads(part):
             if document["ceilings"] is not None:

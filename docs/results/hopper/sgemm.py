@@ -324,5 +324,5 @@ def workspace(results):
 
 
 def page(results):
-    return wrapped(head(TITLE, PART, results) + "".join(
-        part(results) for part in (sizes, steps, stages, plain, blocks, tiles, shapes, short, spread, errors, workspace)).rstrip("\n") + "\n")
+    parts = (sizes, steps, stages, plain, blocks, tiles, shapes, short, spread, errors, workspace)
+    return wrapped(head(TITLE, PART, results) + "".join(part(results) for part in parts).rstrip("\n") + "\n")

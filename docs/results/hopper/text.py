@@ -105,12 +105,11 @@ def head(title, part, results):
     if not documents:
         return text + "Nothing of it was measured.\n\n"
     first = documents[0]
-    commits = ", ".join(sorted({document["commit"] for document in documents}))
     device = first["device"]
     engine = next(row["engine_details"] for row in first["rows"] if row["engine"] == "cuda")
     text += (f"{device['name']}, at most {number(device['power_limit_watts'], 4)} W and "
              f"{number(device['clock_limit_mhz'], 4)} MHz; {'; '.join(engine.split('; ')[1:])}; Kintsugi "
-             f"{first['version']}, commit {commits}.\n\nOperands and C lie in the device's memory; every result is "
+             f"{first['version']}, commit {', '.join(results.commits(part))}.\n\nOperands and C lie in the device's memory; every result is "
              "held against the exact product before it is timed. A rate is 2mnk (complex: 8mnk) over the median of "
              "rounds, ranges, splits and recombination included; W and MHz are those of the last round. Rates of one "
              f"command compare; from one to another the chip's temperature changes them by some hundredths. {EMPTY}: "
