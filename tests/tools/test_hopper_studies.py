@@ -241,6 +241,9 @@ def test_errors_are_those_over_native(bundle, tmp_path):
     claims = ("within its scheme's bound", "from k = 64 up, at m = n = 2048", "So does `fp16x3`, at 2048")
     assert [verdict_of(page, claim) for claim in claims] == 3 * ["**agrees**"]
 
+    file.write_text(json.dumps(document | {"commit": "0123456789ab"}))
+    assert "commit 0123456789ab, " in write(data, tmp_path)[0], "the page is of every version that it has figures of"
+
     def with_error(scheme, name, k, measure, error):
         changed = json.loads(json.dumps(document))
         for row in changed["rows"]:
