@@ -135,6 +135,7 @@ struct DeviceSide {
   VectorRange* ranges = nullptr;
   std::int64_t entries = 1;
   VectorNorm* norms = nullptr;  // one for each vector too, where scales or a choice depend on them
+  const RangeSummary* summaries = nullptr;  // of each entry's ranges, where summarize() was called before
 };
 
 // Splits vectors first ... first + slices.vectors - 1, padding included. Ranges that are not known are found in the
@@ -310,6 +311,8 @@ class DeviceEngine {
   // Norms of all vectors, of ranges and typical exponents that are known.
   virtual void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                           const DeviceScalars& scalars) const = 0;
+  // Of the ranges of each entry of a side: choices read no others then.
+  virtual void summarize(const Queue& queue, const DeviceSide& side, RangeSummary* summaries) const = 0;
   // One for each entry, into as many choices; the report counts them all.
   virtual void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                       const DeviceScalars& scalars, const DeviceRungs& rungs, DeviceChoice* choice,

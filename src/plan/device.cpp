@@ -91,7 +91,7 @@ class DeviceCall {
                       ? reinterpret_cast<VectorNorm*>(workspace.take(norm_bytes(plan_, matrix.vectors())))
                       : nullptr;
     if (prepared == nullptr) return {matrix, entry, ranges, 1, norms};
-    return {matrix, entry, prepared->ranges, 1, prepared->norms};
+    return {matrix, entry, prepared->ranges, 1, prepared->norms, prepared->summary};
   }
 
   void take_sides(Entry& entry, std::int64_t index, Workspace& workspace) const {

@@ -77,7 +77,10 @@ struct FusedSide {
   bool has(const SplitRule& rule) const { return prepared != nullptr && prepared->rule == rule; }
   // With exponents and flags, whatever rule the scales beside them are of.
   DeviceSide at(const Entries& entries) const {
-    return with(prepared != nullptr ? prepared_entry(entries.first).ranges : ranges, entries);
+    if (prepared == nullptr) return with(ranges, entries);
+    DeviceSide side = with(prepared_entry(entries.first).ranges, entries);
+    side.summaries = prepared_entry(entries.first).summary;
+    return side;
   }
   // With the scales of that rule. What was prepared by another keeps its own for later calls.
   DeviceSide at(const Entries& entries, const SplitRule& rule) const {

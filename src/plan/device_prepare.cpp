@@ -63,12 +63,15 @@ void split_entries(const Plan& plan, Side side, std::int64_t count, DevicePrepar
   const std::size_t range_bytes = array_bytes(count * matrix.vectors(), 1, sizeof(VectorRange));
   const bool by_norms = prepared.rule.scales == ScaleRule::norm;
   const std::size_t norm_bytes = by_norms ? array_bytes(count * matrix.vectors(), 1, sizeof(VectorNorm)) : 0;
+  const std::size_t summary_bytes = array_bytes(count, 1, sizeof(RangeSummary));
   const std::size_t slice_bytes = static_cast<std::size_t>(count) * slices.bytes();
-  prepared.memory =
-      allocate_on_device(plan, range_bytes + norm_bytes + slice_bytes, "slices of a prepared operand");
+  prepared.memory = allocate_on_device(plan, range_bytes + norm_bytes + summary_bytes + slice_bytes,
+                                       "slices of a prepared operand");
   Workspace memory(prepared.memory.pointer(), prepared.memory.bytes());
-  DevicePrepared::Entry first{reinterpret_cast<VectorRange*>(memory.take(range_bytes)), nullptr, slices};
+  DevicePrepared::Entry first{.ranges = reinterpret_cast<VectorRange*>(memory.take(range_bytes)),
+                              .slices = slices};
   if (by_norms) first.norms = reinterpret_cast<VectorNorm*>(memory.take(norm_bytes));
+  first.summary = reinterpret_cast<RangeSummary*>(memory.take(summary_bytes));
   const DeviceSide operand{matrix, 0, first.ranges, count, first.norms};
   const DeviceEngine& engine = *plan.engine->device();
   // With depths, which a call without the prepared operand may find.
@@ -80,10 +83,12 @@ void split_entries(const Plan& plan, Side side, std::int64_t count, DevicePrepar
     const DeviceSplit split{operand, 0, &prepared.rule, first.slices, by_ranges};
     engine.split(plan.queue, {&split, 1}, {});
   }
+  engine.summarize(plan.queue, operand, first.summary);
   for (std::int64_t index = 0; index < count; ++index) {
     DevicePrepared::Entry entry = first;
     entry.ranges += index * matrix.vectors();
     if (by_norms) entry.norms += index * matrix.vectors();
+    entry.summary += index;
     if (entry.slices.data != nullptr) entry.slices.data += static_cast<std::size_t>(index) * slices.bytes();
     prepared.entries.push_back(entry);
   }

@@ -17,7 +17,8 @@ struct DevicePrepared {
   struct Entry {
     VectorRange* ranges = nullptr;
     VectorNorm* norms = nullptr;  // where the rule scales by them
-    Slices slices;                // without data: none
+    RangeSummary* summary = nullptr;
+    Slices slices;  // without data: none
   };
 
   explicit DevicePrepared(const DeviceEngine& of) : engine(&of) {}

@@ -45,6 +45,13 @@ VectorRange draw_range(Random& random, std::int64_t widest) {
   return range;
 }
 
+// The ranges are read no more.
+void know(DeviceSide& side, RangeSummary* summaries) {
+  device_engine().summarize({}, side, summaries);
+  side.summaries = summaries;
+  side.ranges = nullptr;
+}
+
 TEST(Choice, IsThatOfTheSummaries) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
@@ -66,7 +73,13 @@ TEST(Choice, IsThatOfTheSummaries) {
     const DeviceMatrix b{.rows = static_cast<std::int64_t>(ranges[1].size()), .columns = k};
     const DeviceArray<DeviceChoice> choice(1);
     const bool with_report = random.flip();
-    device_engine().choose({}, {a, 0, ranges_a.data()}, {b, 0, ranges_b.data()}, {}, rungs, choice.data(),
+    DeviceSide side_a{a, 0, ranges_a.data()};
+    DeviceSide side_b{b, 0, ranges_b.data()};
+    const DeviceArray<RangeSummary> summaries(2);
+    const std::array known{random.flip(), random.flip()};
+    if (known[0]) know(side_a, summaries.data());
+    if (known[1]) know(side_b, summaries.data() + 1);
+    device_engine().choose({}, side_a, side_b, {}, rungs, choice.data(),
                            {with_report ? report.data() : nullptr});
     const DeviceChoice got = choice.host()[0];
     const RangeSummary summary_a = summarize(ranges[0]);
@@ -97,6 +110,40 @@ TEST(Choice, IsThatOfTheSummaries) {
   EXPECT_EQ(got.special, expected.special);
   EXPECT_EQ(got.largest_span_a, expected.largest_span_a);
   EXPECT_EQ(got.largest_span_b, expected.largest_span_b);
+}
+
+// Entries have summaries of their own, or all that of the one operand that serves them.
+TEST(Choice, EntriesHaveTheirOwnSummaries) {
+  const std::uint64_t seed = fresh_seed();
+  Random random(seed);
+  constexpr std::size_t entries = 5;
+  constexpr std::size_t vectors = 70;
+  std::vector<VectorRange> own(entries * vectors);
+  for (std::size_t v = 0; v < own.size(); ++v) own[v] = draw_range(random, 3 + 9 * (v / vectors));
+  std::vector<VectorRange> shared(vectors);
+  for (VectorRange& range : shared) range = draw_range(random, 20);
+  const DeviceArray<VectorRange> own_ranges(own);
+  const DeviceArray<VectorRange> shared_ranges(shared);
+  const DeviceMatrix matrix{.rows = vectors, .columns = 1000};
+  const DeviceRungs rungs{{10, 25, 40}, {200, 200, 200}, 3};
+  const RangeSummary of_shared = summarize(shared);
+  for (const bool own_known : {false, true}) {
+    for (const bool shared_known : {false, true}) {
+      const DeviceArray<RangeSummary> summaries(entries + 1);
+      const DeviceArray<DeviceChoice> choices(entries);
+      DeviceSide a{matrix, 0, own_ranges.data(), entries};
+      DeviceSide b{matrix, 0, shared_ranges.data()};
+      if (own_known) know(a, summaries.data());
+      if (shared_known) know(b, summaries.data() + entries);
+      device_engine().choose({}, a, b, {}, rungs, choices.data(), {});
+      const std::vector<DeviceChoice> got = choices.host();
+      for (std::size_t entry = 0; entry < entries; ++entry) {
+        const RangeSummary of_own = summarize(std::span(own).subspan(entry * vectors, vectors));
+        EXPECT_TRUE(same(got[entry].a, of_own) && same(got[entry].b, of_shared))
+            << entry << ", " << own_known << shared_known << ", seed " << seed;
+      }
+    }
+  }
 }
 
 // alpha of every type, on the device and on the host: with 0 neither operand need be there.

@@ -205,6 +205,9 @@ class CudaEngine final : public Engine, public DeviceEngine {
                   const DeviceScalars& scalars) const override {
     cuda::find_norms(queue, a, b, scalars);
   }
+  void summarize(const Queue& queue, const DeviceSide& side, RangeSummary* summaries) const override {
+    cuda::summarize(queue, side, summaries);
+  }
   void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
               const DeviceRungs& rungs, DeviceChoice* choice,
               const DeviceReporting& reporting) const override {

@@ -73,17 +73,17 @@ __device__ void add_ranges(const RangeWords& loaded, std::int64_t count, int (&p
   }
 }
 
-// Half of the warps look at either operand. Whole in thread 0.
-__device__ void summarize_by_block(const ChoiceTask& task, std::int64_t entry, DeviceChoice& choice) {
-  constexpr std::int64_t step = warps / 2 * beside;
+// Of one operand or two: as many warps look at each, and have its ranges. Whole in thread 0.
+template <int sides>
+__device__ void summarize_by_block(const VectorRange* ranges, std::int64_t vectors,
+                                   RangeSummary (&summaries)[sides]) {
+  constexpr int of_side = warps / sides;
+  constexpr std::int64_t step = of_side * beside;
   __shared__ Extremes of_warp[warps];
   __shared__ int places[warps][beside * words];
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int side = warp / (warps / 2);
-  const VectorRange* ranges = task.ranges[side] + entry * task.entry_ranges[side];
-  const std::int64_t vectors = task.vectors[side];
   Extremes extremes;
-  for (std::int64_t v = warp % (warps / 2) * beside; v < vectors; v += at_once * step) {
+  for (std::int64_t v = warp % of_side * beside; v < vectors; v += at_once * step) {
     RangeWords loaded[at_once] = {};
 #pragma unroll
     for (int i = 0; i < at_once; ++i) load_ranges(ranges + v + i * step, vectors - v - i * step, loaded[i]);
@@ -98,14 +98,40 @@ __device__ void summarize_by_block(const ChoiceTask& task, std::int64_t entry, D
   if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = extremes;
   __syncthreads();
   if (threadIdx.x != 0) return;
-  const auto summary_of = [&](int first_warp) {
+#pragma unroll
+  for (int side = 0; side < sides; ++side) {
     Extremes all;
 #pragma unroll
-    for (int warp = 0; warp < warps / 2; ++warp) all.add(of_warp[first_warp + warp]);
-    return all.summary();
-  };
-  choice.a = summary_of(0);
-  choice.b = summary_of(warps / 2);
+    for (int i = 0; i < of_side; ++i) all.add(of_warp[side * of_side + i]);
+    summaries[side] = all.summary();
+  }
+}
+
+// As load_ranges() does.
+__device__ RangeSummary load(const RangeSummary* source) {
+  int loaded[sizeof(RangeSummary) / sizeof(int)];
+  for (int i = 0; i < static_cast<int>(sizeof loaded / sizeof(int)); ++i)
+    loaded[i] = __ldcg(reinterpret_cast<const int*>(source) + i);
+  RangeSummary summary;
+  memcpy(&summary, loaded, sizeof summary);
+  return summary;
+}
+
+// Whole in thread 0.
+__device__ void summarize_sides(const ChoiceTask& task, std::int64_t entry, DeviceChoice& choice) {
+  const auto entry_of = [&](int side) { return task.is_shared[side] ? 0 : entry; };
+  RangeSummary known[2];
+#pragma unroll
+  for (int side = 0; side < 2; ++side) {
+    if (threadIdx.x == 0 && task.summaries[side] != nullptr)
+      known[side] = load(task.summaries[side] + entry_of(side));
+  }
+  const int own = static_cast<int>(threadIdx.x) / (choice_threads / 2);
+  RangeSummary found[2];
+  summarize_by_block(task.ranges[own] + entry_of(own) * task.vectors[own],
+                     task.summaries[own] == nullptr ? task.vectors[own] : 0, found);
+  choice.a = task.summaries[0] == nullptr ? found[0] : known[0];
+  choice.b = task.summaries[1] == nullptr ? found[1] : known[1];
 }
 
 using NormsOfSide = NormExtremes<DeviceReport::most_rungs>;
@@ -124,7 +150,7 @@ __device__ NormsOfSide extremes_by_block(const ChoiceTask& task, int side, std::
   constexpr int rungs = DeviceReport::most_rungs;
   __shared__ double of_warp[warps][rungs + 2];
   NormsOfSide extremes;
-  const std::int64_t first = entry * task.entry_ranges[side];
+  const std::int64_t first = task.is_shared[side] ? 0 : entry * task.vectors[side];
   for (std::int64_t v = first + threadIdx.x; v < first + task.vectors[side]; v += choice_threads) {
     const VectorRange& range = task.ranges[side][v];
     if (!range.finite() || (range.flags & VectorRange::all_zero) != 0) continue;
@@ -202,7 +228,7 @@ __device__ void choose(const ChoiceTask& task) {
     choice.rung = DeviceChoice::scaled;
   } else {
     const std::int64_t entry = blockIdx.x;
-    summarize_by_block(task, entry, choice);
+    summarize_sides(task, entry, choice);
     choice.rung =
         first_rung(task.rungs, choice.a, choice.b, task.length, by_norms ? proved_rungs(task, entry) : 0);
   }
@@ -215,6 +241,13 @@ __device__ void choose(const ChoiceTask& task) {
 }
 
 }  // namespace
+
+extern "C" __global__ void __launch_bounds__(choice_threads)
+    summarize_ranges(const __grid_constant__ SummaryTask task) {
+  RangeSummary summary[1];
+  summarize_by_block(task.ranges + blockIdx.x * task.vectors, task.vectors, summary);
+  if (threadIdx.x == 0) task.summaries[blockIdx.x] = summary[0];
+}
 
 extern "C" __global__ void __launch_bounds__(choice_threads)
     choose_rung(const __grid_constant__ ChoiceTask task) {

@@ -23,12 +23,20 @@ struct RangesTasks {
 };
 
 // A block of threads for each entry.
+struct SummaryTask {
+  const VectorRange* ranges = nullptr;
+  std::int64_t vectors = 0;
+  RangeSummary* summaries = nullptr;
+};
+
+// A block of threads for each entry.
 struct ChoiceTask {
   const VectorRange* ranges[2] = {};
   const VectorNorm* norms[2] = {};
+  const RangeSummary* summaries[2] = {};  // nullptr: they are not known
   std::int64_t vectors[2] = {};
-  std::int64_t length = 0;            // of each vector
-  std::int64_t entry_ranges[2] = {};  // from entry to entry; 0: all have the same
+  std::int64_t length = 0;  // of each vector
+  bool is_shared[2] = {};   // all entries have the same ranges
   Alpha alpha;
   DeviceRungs rungs;
   DeviceChoice* choice = nullptr;

@@ -211,18 +211,22 @@ void find_margins(const Queue& queue, const DeviceMargins& a, const DeviceMargin
   launch(kernel, {tasks.task[0].blocks + tasks.task[1].blocks}, ranges_threads, 0, queue, tasks);
 }
 
+void summarize(const Queue& queue, const DeviceSide& side, RangeSummary* summaries) {
+  static const KernelName kernel{"choose", "summarize_ranges"};
+  launch(kernel, {side.entries}, choice_threads, 0, queue,
+         SummaryTask{side.ranges, side.matrix.vectors(), summaries});
+}
+
 void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
             const DeviceRungs& rungs, DeviceChoice* choice, const DeviceReporting& reporting) {
   static const KernelName by_ranges{"choose", "choose_rung", awaits_others};
   static const KernelName by_norms{"choose", "choose_rung_by_norms", awaits_others};
-  const auto entry_ranges = [](const DeviceSide& side) {
-    return side.entries == 1 ? 0 : side.matrix.vectors();
-  };
   const ChoiceTask task{{a.ranges, b.ranges},
                         {a.norms, b.norms},
+                        {a.summaries, b.summaries},
                         {a.matrix.vectors(), b.matrix.vectors()},
                         a.matrix.length(),
-                        {entry_ranges(a), entry_ranges(b)},
+                        {a.entries == 1, b.entries == 1},
                         alpha_of(scalars, a, b),
                         rungs,
                         choice,

@@ -11,6 +11,7 @@ void find_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b, c
 void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars);
 void find_margins(const Queue& queue, const DeviceMargins& a, const DeviceMargins& b,
                   const DeviceCondition& condition);
+void summarize(const Queue& queue, const DeviceSide& side, RangeSummary* summaries);
 void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
             const DeviceRungs& rungs, DeviceChoice* choice, const DeviceReporting& reporting);
 bool finds_norms(const DeviceSplit& split);
