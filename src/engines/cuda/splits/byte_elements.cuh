@@ -1,4 +1,4 @@
-// The same of one byte each: quantised, digits, residues.
+// Slices of one byte each of a few elements of one vector: quantised, digits, residues.
 #pragma once
 
 #include "engines/cuda/splits/any_element.cuh"

@@ -3,6 +3,7 @@
 // lie the other way, in clusters of their own: then its blocks are those of rows.cuh.
 #include "engines/cuda/common/order.cuh"
 #include "engines/cuda/splits/cluster.cuh"
+#include "engines/cuda/splits/finish_range.cuh"
 #include "engines/cuda/splits/norm_sums.cuh"
 #include "engines/cuda/splits/rows.cuh"
 
