@@ -204,9 +204,10 @@ std::vector<Rung> device_emulations(const Plan& plan, const std::string& accumul
 const Rung& wide_rung(const std::vector<Rung>& ladder) { return ladder[ladder.front().quick ? 1 : 0]; }
 
 // A rung that is left out costs what launches do: a short product, in microseconds, has one alone, which takes wide spans,
-// and one of moderate length but one more, which takes the widest.
-void leave_out_for_time(std::vector<Rung>& ladder, double microseconds) {
-  if (microseconds < 100) {
+// and one of moderate length but one more, which takes the widest. Beside prepared operands that one would split them
+// again, by thousands of blocks of threads, which take up to 10 us to leave.
+void leave_out_for_time(std::vector<Rung>& ladder, double microseconds, bool prepared) {
+  if (microseconds < (prepared ? 200 : 100)) {
     ladder = {wide_rung(ladder)};
   } else if (microseconds < 300 && ladder.size() > 2) {
     ladder = {ladder.front(), ladder.back()};
@@ -234,7 +235,7 @@ void use_quicker_emulations(Plan& plan, std::vector<Rung> ladder) {
     plan.prepared_by = wide;
     return;
   }
-  leave_out_for_time(ladder, times->emulated);
+  leave_out_for_time(ladder, times->emulated, problem.prepared_a || problem.prepared_b);
   use_ladder(plan, std::move(ladder), wide);
 }
 

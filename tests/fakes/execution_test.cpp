@@ -169,6 +169,22 @@ TEST_F(Execution, WhatIsPreparedUnderAutoIsNeverTheQuickRungs) {
   }
 }
 
+// Weights would be split again on another rung, which takes longer to leave than the rest of a short call.
+TEST_F(Execution, ShortProductsBesideWeightsHaveOneEmulation) {
+  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  const Stream stream;
+  for (const std::int64_t rows : {32, 128, 192}) {
+    Call call(rows, 8192, 8192, stream);
+    call.make_plan();
+    const Prepared weights(call, KINTSUGI_B);
+    call.operands.prepared_b = weights.get();
+    fake_cuda_forget();
+    ASSERT_EQ(kintsugi_gemm(nullptr, &call.problem, &call.options, &call.operands), KINTSUGI_SUCCESS)
+        << kintsugi_last_error();
+    EXPECT_EQ(events_with("cuLaunchKernel split_columns_float_bf16 ").size(), rows <= 128 ? 0U : 1U) << rows;
+  }
+}
+
 // Slices of another scheme would have to be made again, so that the call takes the time of one without them.
 TEST_F(Execution, AutoDoesNotCountOnSlicesOfOtherSchemes) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
