@@ -203,11 +203,17 @@ std::vector<Rung> device_emulations(const Plan& plan, const std::string& accumul
 // The first that is no quick one: it takes wide spans.
 const Rung& wide_rung(const std::vector<Rung>& ladder) { return ladder[ladder.front().quick ? 1 : 0]; }
 
+// Few vectors beside a prepared operand, which a rung that it was not prepared for would split again: by thousands of blocks
+// of threads, which take up to a tenth of the time of the product to leave.
+bool is_short_beside_prepared(const Problem& problem) {
+  constexpr std::int64_t few = 128;
+  return (problem.prepared_b && problem.m <= few) || (problem.prepared_a && problem.n <= few);
+}
+
 // A rung that is left out costs what launches do: a short product, in microseconds, has one alone, which takes wide spans,
-// and one of moderate length but one more, which takes the widest. Beside prepared operands that one would split them
-// again, by thousands of blocks of threads, which take up to 10 us to leave.
-void leave_out_for_time(std::vector<Rung>& ladder, double microseconds, bool prepared) {
-  if (microseconds < (prepared ? 200 : 100)) {
+// and one of moderate length but one more, which takes the widest.
+void leave_out_for_time(std::vector<Rung>& ladder, double microseconds, const Problem& problem) {
+  if (microseconds < 100 || is_short_beside_prepared(problem)) {
     ladder = {wide_rung(ladder)};
   } else if (microseconds < 300 && ladder.size() > 2) {
     ladder = {ladder.front(), ladder.back()};
@@ -235,7 +241,7 @@ void use_quicker_emulations(Plan& plan, std::vector<Rung> ladder) {
     plan.prepared_by = wide;
     return;
   }
-  leave_out_for_time(ladder, times->emulated, problem.prepared_a || problem.prepared_b);
+  leave_out_for_time(ladder, times->emulated, problem);
   use_ladder(plan, std::move(ladder), wide);
 }
 

@@ -130,6 +130,17 @@ TEST(FakeDriver, LargeSharedMemoryIsAskedFor) {
   EXPECT_THROW(core::cuda::launch(kernel, {}, 128, 300 * 1024, queue, 1), core::Error);
 }
 
+TEST(FakeDriver, SharedMemoryIsPreferredOnceADevice) {
+  if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
+  device().prepare();
+  const core::cuda::KernelName kernel{"choose", "choose_rung"};
+  const core::Queue queue{core::QueueKind::cuda, nullptr};
+  fake_cuda_forget();
+  for (int launch = 0; launch < 3; ++launch) core::cuda::launch(kernel, {}, 128, 0, queue, 1);
+  const std::vector<std::string> all = events();
+  EXPECT_EQ(std::count(all.begin(), all.end(), "cuKernelSetAttribute choose_rung 9 100"), 1);
+}
+
 TEST(FakeDriver, WaitingIsRefusedWhileAStreamIsCaptured) {
   device().prepare();
   core::cuda::Stream stream = nullptr;

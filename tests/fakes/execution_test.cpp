@@ -169,19 +169,23 @@ TEST_F(Execution, WhatIsPreparedUnderAutoIsNeverTheQuickRungs) {
   }
 }
 
-// Weights would be split again on another rung, which takes longer to leave than the rest of a short call.
-TEST_F(Execution, ShortProductsBesideWeightsHaveOneEmulation) {
+// On another rung, weights would be split again.
+TEST_F(Execution, FewVectorsBesideWeightsHaveOneEmulation) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const Stream stream;
-  for (const std::int64_t rows : {32, 128, 192}) {
-    Call call(rows, 8192, 8192, stream);
-    call.make_plan();
-    const Prepared weights(call, KINTSUGI_B);
-    call.operands.prepared_b = weights.get();
-    fake_cuda_forget();
-    ASSERT_EQ(kintsugi_gemm(nullptr, &call.problem, &call.options, &call.operands), KINTSUGI_SUCCESS)
-        << kintsugi_last_error();
-    EXPECT_EQ(events_with("cuLaunchKernel split_columns_float_bf16 ").size(), rows <= 128 ? 0U : 1U) << rows;
+  for (const std::int64_t few : {32, 128, 129}) {
+    for (const bool prepares_b : {true, false}) {
+      Call call(prepares_b ? few : 8192, prepares_b ? 8192 : few, 8192, stream);
+      call.make_plan();
+      const Prepared weights(call, prepares_b ? KINTSUGI_B : KINTSUGI_A);
+      (prepares_b ? call.operands.prepared_b : call.operands.prepared_a) = weights.get();
+      fake_cuda_forget();
+      ASSERT_EQ(kintsugi_gemm(nullptr, &call.problem, &call.options, &call.operands), KINTSUGI_SUCCESS)
+          << kintsugi_last_error();
+      EXPECT_EQ(events_with("cuLaunchKernel bf16_").size(), few <= 128 ? 0U : 1U)
+          << few << ", B: " << prepares_b;
+      EXPECT_EQ(events_with("cuLaunchKernel plain_f32_").size(), 1U) << few << ", B: " << prepares_b;
+    }
   }
 }
 

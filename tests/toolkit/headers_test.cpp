@@ -111,6 +111,7 @@ static_assert(shared_bytes_of_block == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER
 static_assert(compute_capability_major == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 static_assert(compute_capability_minor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 static_assert(function_dynamic_shared_bytes == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+static_assert(function_preferred_shared == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT);
 static_assert(function_large_clusters == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED);
 static_assert(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute) &&
               sizeof(LaunchConfig) == sizeof(CUlaunchConfig));

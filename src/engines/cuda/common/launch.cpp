@@ -39,6 +39,13 @@ void KernelName::allow_shared_bytes(std::int64_t bytes) const {
 
 void KernelName::allow_large_clusters() const { set_attribute(get(), function_large_clusters, 1, name_); }
 
+// A thread that launches while another asks may be too early for what is a wish.
+void KernelName::prefer_shared_memory() const {
+  constexpr int percent = 100;
+  if (prefers_shared_.at(static_cast<std::size_t>(current_device())).exchange(true)) return;
+  set_attribute(get(), function_preferred_shared, percent, name_);
+}
+
 void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t threads,
                      std::int64_t shared_bytes, const Queue& queue, void** arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
@@ -46,6 +53,7 @@ void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t 
   if (grid.x > 0x7fffffff || grid.y > most || grid.z > most)
     fail(Status::not_supported, "a grid of {} x {} x {} blocks is more than a device takes", grid.x, grid.y,
          grid.z);
+  kernel.prefer_shared_memory();
   if (shared_bytes > 48 * 1024) kernel.allow_shared_bytes(shared_bytes);
   const auto size = [](std::int64_t value) { return static_cast<unsigned>(value); };
   if (grid.cluster > portable_cluster) kernel.allow_large_clusters();
