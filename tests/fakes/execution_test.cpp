@@ -128,7 +128,7 @@ TEST_F(Execution, WhatIsPreparedUnderAutoIsWhatAutoTakes) {
   one.operands.prepared_b = weights.get();
   one.run();
   EXPECT_THAT(events_with("cuLaunchKernel"), IsEmpty()) << "one row is the vendor's all the same";
-  Call many(128, 4096, 4096, stream);
+  Call many(64, 4096, 4096, stream);
   many.operands.prepared_b = weights.get();
   many.beta = 0;
   fake_cuda_forget();
@@ -136,13 +136,13 @@ TEST_F(Execution, WhatIsPreparedUnderAutoIsWhatAutoTakes) {
       << kintsugi_last_error();
   EXPECT_THAT(events_with("cuLaunchKernel"),
               ElementsAre(HasSubstr("_fp16_with_depth "), HasSubstr(" fp16_rescaled_small_tiles_"),
-                          HasSubstr(" choose_rung "), HasSubstr(" plain_f32_64 ")));
+                          HasSubstr(" choose_rung "), HasSubstr(" plain_f32_32 ")));
   many.beta = 0.5;
   fake_cuda_forget();
   ASSERT_EQ(kintsugi_gemm(nullptr, &many.problem, &many.options, &many.operands), KINTSUGI_SUCCESS);
   EXPECT_THAT(events_with("cuLaunchKernel"),
               ElementsAre(HasSubstr("_fp16_with_depth "), HasSubstr(" choose_rung "),
-                          HasSubstr(" fp16_rescaled_small_tiles_"), HasSubstr(" plain_f32_64 ")))
+                          HasSubstr(" fp16_rescaled_small_tiles_"), HasSubstr(" plain_f32_32 ")))
       << "C is read, so that it is not written before the choice";
   many.operands.prepared_b = nullptr;
   fake_cuda_forget();
@@ -193,9 +193,9 @@ TEST_F(Execution, FewVectorsBesideWeightsHaveOneEmulation) {
 TEST_F(Execution, AutoDoesNotCountOnSlicesOfOtherSchemes) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const Stream stream;
-  Call call(128, 4096, 4096, stream);
+  Call call(64, 4096, 4096, stream);
   for (const char* scheme : {"fp16x3", "bf16x6"}) {
-    Call other(128, 4096, 4096, stream);
+    Call other(64, 4096, 4096, stream);
     other.options.scheme = scheme;
     other.make_plan();
     const Prepared weights(other, KINTSUGI_B);
