@@ -311,7 +311,7 @@ class DeviceEngine {
   // Norms of all vectors, of ranges and typical exponents that are known.
   virtual void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                           const DeviceScalars& scalars) const = 0;
-  // Of the ranges of each entry of a side: choices read no others then.
+  // Of the ranges of each entry of a side: choices that go by ranges alone read these in their place.
   virtual void summarize(const Queue& queue, const DeviceSide& side, RangeSummary* summaries) const = 0;
   // One for each entry, into as many choices; the report counts them all.
   virtual void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b,

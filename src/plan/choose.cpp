@@ -203,10 +203,11 @@ std::vector<Rung> device_emulations(const Plan& plan, const std::string& accumul
 // The first that is no quick one: it takes wide spans.
 const Rung& wide_rung(const std::vector<Rung>& ladder) { return ladder[ladder.front().quick ? 1 : 0]; }
 
-// Few vectors beside a prepared operand, which a rung that it was not prepared for would split again: by thousands of blocks
-// of threads, which take up to a tenth of the time of the product to leave.
+// Few real vectors beside a prepared operand, which a rung that it was not prepared for would split again: by thousands of
+// blocks of threads, which take up to a tenth of the time of the product to leave. Those of a batch leave quickly.
 bool is_short_beside_prepared(const Problem& problem) {
   constexpr std::int64_t few = 128;
+  if (problem.complex || problem.batch_count > 1) return false;
   return (problem.prepared_b && problem.m <= few) || (problem.prepared_a && problem.n <= few);
 }
 

@@ -32,6 +32,10 @@ TEST_F(DevicePlan, AutoEmulatesWhereThatIsQuicker) {
     return schemes(planned(call));
   };
   EXPECT_EQ(planned_for(512, 512, 512, 1), Names{"native"});
+  EXPECT_EQ(planned_for(640, 640, 640, 1), Names{"native"});
+  for (const std::int64_t n : {704, 896, 960})
+    EXPECT_EQ(planned_for(n, n, n, 1), (Names{"fp16x3-wide", "native"})) << n;
+  EXPECT_EQ(planned_for(128, 4096, 4096, 1), (Names{"fp16x3-wide", "native"}));
   EXPECT_EQ(planned_for(64, 8192, 8192, 1), Names{"native"}) << "its split alone takes as long";
   EXPECT_EQ(planned_for(128, 128, 128, 64), Names{"native"});
   EXPECT_EQ(planned_for(1024, 1024, 1024, 1), (Names{"fp16x3-wide", "native"})) << "launches count";
@@ -79,15 +83,17 @@ TEST_F(DevicePlan, AutoCountsNoSplitOfWhatIsPrepared) {
 
 TEST_F(DevicePlan, ComplexWeightsCountAsPreparedToo) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
-  const auto planned_for = [&](bool prepared) {
-    Call call(512, 4096, 4096, stream_);
+  const auto planned_for = [&](std::int64_t m, std::int64_t n, bool prepared) {
+    Call call(m, n, n, stream_);
     call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_C32;
     call.problem.prepared_b = prepared ? 1 : 0;
     return schemes(planned(call));
   };
-  EXPECT_EQ(planned_for(false), Names{"native"});
-  EXPECT_EQ(planned_for(true), (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=10:scale=norm",
-                                      "ozaki2:moduli=16", "native"}));
+  const Names ladder{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=10:scale=norm", "ozaki2:moduli=16",
+                     "native"};
+  EXPECT_EQ(planned_for(512, 4096, false), Names{"native"});
+  EXPECT_EQ(planned_for(512, 4096, true), ladder);
+  EXPECT_EQ(planned_for(128, 8192, true), ladder) << "few of them too";
 }
 
 // No time can be expected of them, and nothing is there to be computed.

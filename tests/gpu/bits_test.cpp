@@ -71,7 +71,9 @@ TEST(DeviceBits, AreThoseOfAnyWorkspaceLimit) {
       device.fetch();
       EXPECT_EQ(bits_of(other.result()), bits)
           << scheme << " with " << limited.workspace_limit << " of " << unlimited;
-      if (scheme.empty()) EXPECT_EQ(handle.report()["rungs"][0]["scheme"], "fp16x3");
+      if (scheme.empty()) {
+        EXPECT_EQ(handle.report()["rungs"][0]["scheme"], "fp16x3");
+      }
     }
   }
 }

@@ -131,16 +131,21 @@ TEST(Choice, EntriesHaveTheirOwnSummaries) {
     for (const bool shared_known : {false, true}) {
       const DeviceArray<RangeSummary> summaries(entries + 1);
       const DeviceArray<DeviceChoice> choices(entries);
-      DeviceSide a{matrix, 0, own_ranges.data(), entries};
-      DeviceSide b{matrix, 0, shared_ranges.data()};
-      if (own_known) know(a, summaries.data());
-      if (shared_known) know(b, summaries.data() + entries);
-      device_engine().choose({}, a, b, {}, rungs, choices.data(), {});
-      const std::vector<DeviceChoice> got = choices.host();
-      for (std::size_t entry = 0; entry < entries; ++entry) {
-        const RangeSummary of_own = summarize(std::span(own).subspan(entry * vectors, vectors));
-        EXPECT_TRUE(same(got[entry].a, of_own) && same(got[entry].b, of_shared))
-            << entry << ", " << own_known << shared_known << ", seed " << seed;
+      DeviceSide with_own{matrix, 0, own_ranges.data(), entries};
+      DeviceSide with_shared{matrix, 0, shared_ranges.data()};
+      if (own_known) know(with_own, summaries.data());
+      if (shared_known) know(with_shared, summaries.data() + entries);
+      for (const bool b_is_shared : {true, false}) {
+        const DeviceSide& a = b_is_shared ? with_own : with_shared;
+        const DeviceSide& b = b_is_shared ? with_shared : with_own;
+        device_engine().choose({}, a, b, {}, rungs, choices.data(), {});
+        const std::vector<DeviceChoice> got = choices.host();
+        for (std::size_t entry = 0; entry < entries; ++entry) {
+          const RangeSummary of_own = summarize(std::span(own).subspan(entry * vectors, vectors));
+          EXPECT_TRUE(same(got[entry].a, b_is_shared ? of_own : of_shared) &&
+                      same(got[entry].b, b_is_shared ? of_shared : of_own))
+              << entry << ", " << own_known << shared_known << b_is_shared << ", seed " << seed;
+        }
       }
     }
   }

@@ -172,6 +172,49 @@ TEST(DevicePrepared, SmallKeepTheBits) {
   }
 }
 
+// Entries whose operands span more than the first rung holds, of A, of B, of neither: each on its own rung, prepared or not.
+TEST(DevicePrepared, SmallEntriesHaveRungsOfTheirOwn) {
+  const GemmCase test{.m = 70, .n = 90, .k = 200, .batch = 4, .policy = "emulate"};
+  SCOPED_TRACE(describe(test));
+  GemmDataOf<float> data(test);
+  for (std::int64_t p = 0; p < test.k; p += 2) {
+    data.a(1)(3, p) *= 0x1p-60F;
+    data.b(2)(p, 7) *= 0x1p-50F;
+    data.b(3)(p, 7) *= 0x1p-120F;
+  }
+  const auto run = [&](const auto& execute) {
+    GemmDataOf<float> fresh(test);
+    fresh.raw_a() = data.raw_a();
+    fresh.raw_b() = data.raw_b();
+    DeviceGemm<float> device(fresh);
+    const Handle handle;
+    const Planned planned(device.problem(), device.options(), handle);
+    kintsugi_operands operands = device.operands();
+    execute(handle, planned.plan, operands);
+    device.fetch();
+    return std::pair(bits_of(fresh.result()), handle.report()["rungs"]);
+  };
+  const auto plainly = [](kintsugi_handle handle, kintsugi_plan plan, const kintsugi_operands& operands) {
+    ASSERT_EQ(kintsugi_plan_execute(handle, plan, &operands), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  };
+  const auto [bits, rungs] = run(plainly);
+  EXPECT_EQ(std::ranges::count_if(rungs, [](const json& rung) { return rung["entries"] > 0; }), 3) << rungs;
+  for (const int which : {1, 2, 3}) {
+    const auto prepared = run([&](kintsugi_handle handle, kintsugi_plan plan, kintsugi_operands operands) {
+      kintsugi_prepared a = nullptr, b = nullptr;
+      ASSERT_EQ(kintsugi_prepare(nullptr, plan, KINTSUGI_A, operands.a, &a), KINTSUGI_SUCCESS);
+      ASSERT_EQ(kintsugi_prepare(nullptr, plan, KINTSUGI_B, operands.b, &b), KINTSUGI_SUCCESS);
+      operands.prepared_a = (which & 1) != 0 ? a : nullptr;
+      operands.prepared_b = (which & 2) != 0 ? b : nullptr;
+      plainly(handle, plan, operands);
+      kintsugi_prepared_destroy(a);
+      kintsugi_prepared_destroy(b);
+    });
+    EXPECT_TRUE(prepared.first == bits) << "prepared: " << which;
+    EXPECT_EQ(prepared.second, rungs) << "prepared: " << which;
+  }
+}
+
 // Slices keep the scales that they were made with, whatever rung or scheme splits their operand again in between.
 TEST(DevicePrepared, SmallScalesOutliveOtherSplits) {
   for (const auto& [scheme, other_scheme] : {std::pair("", ""), std::pair("fp16x3", "bf16x6")}) {

@@ -39,11 +39,13 @@ void KernelName::allow_shared_bytes(std::int64_t bytes) const {
 
 void KernelName::allow_large_clusters() const { set_attribute(get(), function_large_clusters, 1, name_); }
 
-// A thread that launches while another asks may be too early for what is a wish.
+// A wish, so that a driver that refuses it fails no launch.
 void KernelName::prefer_shared_memory() const {
   constexpr int percent = 100;
-  if (prefers_shared_.at(static_cast<std::size_t>(current_device())).exchange(true)) return;
-  set_attribute(get(), function_preferred_shared, percent, name_);
+  std::atomic<bool>& asked = asked_for_shared_.at(static_cast<std::size_t>(current_device()));
+  if (asked.load(std::memory_order_relaxed)) return;
+  driver().kernel_set_attribute(function_preferred_shared, percent, get(), current_device());
+  asked.store(true, std::memory_order_relaxed);
 }
 
 void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t threads,

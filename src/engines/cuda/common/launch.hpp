@@ -39,8 +39,8 @@ class KernelName {
   void allow_shared_bytes(std::int64_t bytes) const;
   // More than eight blocks in a cluster likewise.
   void allow_large_clusters() const;
-  // Of each device once. A multiprocessor that has to divide its memory anew between shared memory and cache waits until it
-  // is idle; so all kernels ask for the same, and those of a call find what the one before them had.
+  // Of each device once. A multiprocessor has to be idle before its memory is divided anew between shared memory and cache;
+  // so all kernels ask for the same, and within a call nothing is divided anew.
   void prefer_shared_memory() const;
 
  private:
@@ -51,7 +51,7 @@ class KernelName {
   mutable Kernel kernel_ = nullptr;
   mutable std::mutex mutex_{};
   mutable std::array<std::int64_t, most_devices> shared_bytes_{};  // that were asked for
-  mutable std::array<std::atomic<bool>, most_devices> prefers_shared_{};
+  mutable std::array<std::atomic<bool>, most_devices> asked_for_shared_{};
 };
 
 inline constexpr bool awaits_others = true;

@@ -107,14 +107,23 @@ __device__ void summarize_by_block(const VectorRange* ranges, std::int64_t vecto
   }
 }
 
+constexpr int summary_words = sizeof(RangeSummary) / sizeof(int);
+static_assert(sizeof(RangeSummary) % sizeof(int) == 0);
+
 // As load_ranges() does.
 __device__ RangeSummary load(const RangeSummary* source) {
-  int loaded[sizeof(RangeSummary) / sizeof(int)];
-  for (int i = 0; i < static_cast<int>(sizeof loaded / sizeof(int)); ++i)
-    loaded[i] = __ldcg(reinterpret_cast<const int*>(source) + i);
+  int loaded[summary_words];
+  for (int i = 0; i < summary_words; ++i) loaded[i] = __ldcg(reinterpret_cast<const int*>(source) + i);
   RangeSummary summary;
   memcpy(&summary, loaded, sizeof summary);
   return summary;
+}
+
+// All its words, with what is between its parts.
+__device__ void store(RangeSummary* target, const RangeSummary& summary) {
+  int stored[summary_words];
+  memcpy(stored, &summary, sizeof summary);
+  for (int i = 0; i < summary_words; ++i) reinterpret_cast<int*>(target)[i] = stored[i];
 }
 
 // Whole in thread 0.
@@ -246,7 +255,7 @@ extern "C" __global__ void __launch_bounds__(choice_threads)
     summarize_ranges(const __grid_constant__ SummaryTask task) {
   RangeSummary summary[1];
   summarize_by_block(task.ranges + blockIdx.x * task.vectors, task.vectors, summary);
-  if (threadIdx.x == 0) task.summaries[blockIdx.x] = summary[0];
+  if (threadIdx.x == 0) store(task.summaries + blockIdx.x, summary[0]);
 }
 
 extern "C" __global__ void __launch_bounds__(choice_threads)

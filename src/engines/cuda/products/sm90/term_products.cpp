@@ -196,8 +196,7 @@ double product_of(std::int64_t x, std::int64_t y) { return static_cast<double>(x
 
 constexpr double bytes_of_copy = 4.26e6;  // per microsecond, read and written
 
-// By the constants of this and what follows a call is expected to take 0.94 to 1.2 times as long as it does for 65 of 70 shapes,
-// alone, prepared and in a batch, and up to 1.4 for the others (docs/results/LOG.md).
+// What is not prepared of both operands.
 double split_time(const DeviceShape& shape) {
   constexpr double start = 6;
   constexpr double start_of_one = 5;
@@ -228,6 +227,8 @@ double native_time(const DeviceShape& shape) {
 
 }  // namespace
 
+// Of 70 shapes that were measured, alone, prepared and in a batch, 65 are expected to take 0.94 to 1.2 times as long as they do,
+// and the others up to 1.4 (docs/results/LOG.md).
 DeviceTimes expected_term_times(const DeviceShape& shape) {
   constexpr double others = 3;  // choice, and what is left out
   // The chip at its power limit, against tiles that were measured alone, where products are as long as this.
