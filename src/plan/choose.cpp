@@ -204,7 +204,8 @@ std::vector<Rung> device_emulations(const Plan& plan, const std::string& accumul
 const Rung& wide_rung(const std::vector<Rung>& ladder) { return ladder[ladder.front().quick ? 1 : 0]; }
 
 // Few real vectors beside a prepared operand, which a rung that it was not prepared for would split again: by thousands of
-// blocks of threads, which take up to a tenth of the time of the product to leave. Those of a batch leave quickly.
+// blocks of threads, which take up to a tenth of the time of the product to leave. A batch, whose entries one such step serves
+// together, was not measured.
 bool is_short_beside_prepared(const Problem& problem) {
   constexpr std::int64_t few = 128;
   if (problem.complex || problem.batch_count > 1) return false;

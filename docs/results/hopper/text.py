@@ -109,11 +109,11 @@ def head(title, part, results):
     engine = next(row["engine_details"] for row in first["rows"] if row["engine"] == "cuda")
     text += (f"{device['name']}, at most {number(device['power_limit_watts'], 4)} W and "
              f"{number(device['clock_limit_mhz'], 4)} MHz; {'; '.join(engine.split('; ')[1:])}; Kintsugi "
-             f"{first['version']}, commit {', '.join(results.commits(part))}.\n\nOperands and C lie in the device's memory; every result is "
-             "held against the exact product before it is timed. A rate is 2mnk (complex: 8mnk) over the median of "
-             "rounds, ranges, splits and recombination included; W and MHz are those of the last round. Rates of one "
-             f"command compare; from one to another the chip's temperature changes them by some hundredths. {EMPTY}: "
-             "not measured.\n\n")
+             f"{first['version']}, commit {', '.join(results.commits(part))}.\n\n"
+             "Operands and C lie in the device's memory; every result is held against the exact product before it is "
+             "timed. A rate is 2mnk (complex: 8mnk) over the median of rounds, ranges, splits and recombination included; "
+             "W and MHz are those of the last round. Rates of one command compare; from one to another the chip's "
+             f"temperature changes them by some hundredths. {EMPTY}: not measured.\n\n")
     ceilings = next((document["ceilings"] for document in documents if document["ceilings"]), None)
     if ceilings is None:
         return text

@@ -208,8 +208,8 @@ double split_time(const DeviceShape& shape) {
   return (shape.prepared_a || shape.prepared_b ? start_of_one : start) + bytes / (rate * bytes_of_copy);
 }
 
-// The vendor's product at best: between sizes that suit it, it takes up to 1.4 times as long. Beside short sides it reads far
-// less than memory gives.
+// The vendor's product at best: between sizes that suit it, it takes up to twice as long. Beside short sides it reads far less
+// than memory gives.
 double native_time(const DeviceShape& shape) {
   constexpr double launch = 2.5;  // a kernel that has nothing to do, behind one that is not ours
   constexpr double ends = 6;      // with the first operands' way and the last entries'
