@@ -30,7 +30,9 @@ KINTSUGI_CUDA_DRIVER(KINTSUGI_FAKE)
 
 namespace {
 
-constexpr int most_shared_bytes = 227 * 1024;  // of a block, on an H200
+constexpr unsigned most_shared_bytes = 227 * 1024;  // of a block, on an H200
+constexpr unsigned usual_shared_bytes =
+    48 * 1024;  // of one that asks for nothing, its own static memory included
 
 // Numbers of CUresult.
 constexpr Result invalid_value = 1;
@@ -48,6 +50,12 @@ struct FatBinary {
   std::uint64_t bytes = 0;  // behind the header
 };
 
+struct FakeKernel {
+  std::string name;
+  unsigned static_bytes = 0;                   // of shared memory
+  std::map<Device, unsigned> dynamic_bytes{};  // that were asked for
+};
+
 struct State {
   std::mutex mutex;
   std::string events;
@@ -59,7 +67,7 @@ struct State {
   std::set<void*> streams;
   std::set<void*> capturing;
   std::vector<std::unique_ptr<std::string>> libraries;  // what ptxas said when they were made
-  std::vector<std::unique_ptr<std::string>> kernels;
+  std::vector<std::unique_ptr<FakeKernel>> kernels;
   Context current = nullptr;
 };
 
@@ -323,21 +331,44 @@ Result library_load(Library* library, const void* image, int*, void**, unsigned,
   *library = reinterpret_cast<Library>(state().libraries.back().get());
   return 0;
 }
+// "Used 78 registers, used 1 barriers, 1072 bytes smem", of the entry function that begins there.
+unsigned static_shared_bytes(const std::string& log, std::size_t entry) {
+  const std::size_t used = log.find(": Used ", entry);
+  const std::string line = log.substr(used, log.find('\n', used) - used);
+  const std::size_t unit = line.find(" bytes smem");
+  if (unit == std::string::npos) return 0;
+  return static_cast<unsigned>(std::stoul(line.substr(line.rfind(' ', unit - 1) + 1)));
+}
+
 // Names of kernels are not to be read in the machine code, which is compressed.
 Result library_kernel(Kernel* kernel, Library library, const char* name) {
-  const std::string entry = fmt::format("entry function '{}'", name);
-  if (reinterpret_cast<std::string*>(library)->find(entry) == std::string::npos) return not_found;
+  const std::string& log = *reinterpret_cast<std::string*>(library);
+  const std::size_t entry = log.find(fmt::format("entry function '{}'", name));
+  if (entry == std::string::npos) return not_found;
   const std::lock_guard lock(state().mutex);
-  state().kernels.push_back(std::make_unique<std::string>(name));
+  state().kernels.push_back(std::make_unique<FakeKernel>(name, static_shared_bytes(log, entry)));
   *kernel = reinterpret_cast<Kernel>(state().kernels.back().get());
   return 0;
 }
-Result kernel_set_attribute(int attribute, int value, Kernel kernel, Device) {
-  note("cuKernelSetAttribute {} {} {}", *reinterpret_cast<std::string*>(kernel), attribute, value);
-  return attribute == function_dynamic_shared_bytes && value > most_shared_bytes ? invalid_value : 0;
+Result kernel_set_attribute(int attribute, int value, Kernel handle, Device device) {
+  FakeKernel& kernel = *reinterpret_cast<FakeKernel*>(handle);
+  note("cuKernelSetAttribute {} {} {}", kernel.name, attribute, value);
+  if (attribute != function_dynamic_shared_bytes) return 0;
+  const auto bytes = static_cast<unsigned>(value);
+  if (kernel.static_bytes + bytes > most_shared_bytes) return invalid_value;
+  const std::lock_guard lock(state().mutex);
+  kernel.dynamic_bytes[device] = bytes;
+  return 0;
+}
+bool has_shared_memory(const FakeKernel& kernel, unsigned dynamic_bytes) {
+  const std::lock_guard lock(state().mutex);
+  const auto asked = kernel.dynamic_bytes.find(device_number(0));
+  return asked != kernel.dynamic_bytes.end() ? dynamic_bytes <= asked->second
+                                             : kernel.static_bytes + dynamic_bytes <= usual_shared_bytes;
 }
 // Of all kernels only the one that clears does anything.
-Result launch_kernel(const LaunchConfig* config, Kernel kernel, void** arguments, void**) {
+Result launch_kernel(const LaunchConfig* config, Kernel handle, void** arguments, void**) {
+  const FakeKernel& kernel = *reinterpret_cast<FakeKernel*>(handle);
   const auto& [grid, block, shared_bytes, stream, attributes, attribute_count] = *config;
   std::string more;
   for (unsigned i = 0; i < attribute_count; ++i) {
@@ -347,10 +378,10 @@ Result launch_kernel(const LaunchConfig* config, Kernel kernel, void** arguments
     if (blocks < 1 || blocks > 16 || grid[0] % static_cast<unsigned>(blocks) != 0) return invalid_value;
     more += fmt::format(" cluster={}", blocks);
   }
-  const std::string& name = *reinterpret_cast<std::string*>(kernel);
-  note("cuLaunchKernel {} {}x{}x{} threads={} shared={} stream={}{}", name, grid[0], grid[1], grid[2],
+  if (!has_shared_memory(kernel, shared_bytes)) return invalid_value;
+  note("cuLaunchKernel {} {}x{}x{} threads={} shared={} stream={}{}", kernel.name, grid[0], grid[1], grid[2],
        block[0] * block[1] * block[2], shared_bytes, stream, more);
-  if (name == "clear_bytes") {
+  if (kernel.name == "clear_bytes") {
     std::memset(pointer(*static_cast<Address*>(arguments[0])), 0,
                 static_cast<std::size_t>(*static_cast<std::int32_t*>(arguments[1])));
   }

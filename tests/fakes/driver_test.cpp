@@ -130,6 +130,16 @@ TEST(FakeDriver, LargeSharedMemoryIsAskedFor) {
   EXPECT_THROW(core::cuda::launch(kernel, {}, 128, 300 * 1024, queue, 1), core::Error);
 }
 
+// A kernel's own static shared memory, 1072 bytes here, counts too.
+TEST(FakeDriver, SharedMemoryBesideStaticOneIsAskedFor) {
+  if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
+  device().prepare();
+  const core::cuda::KernelName kernel{"split_columns_sm90", "split_columns_float_fp16_with_depth"};
+  const core::Queue queue{core::QueueKind::cuda, nullptr};
+  for (const std::int64_t bytes : {1024, 47 * 1024, 48 * 1024 - 640, 48 * 1024, 48 * 1024 - 640})
+    EXPECT_NO_THROW(core::cuda::launch(kernel, {}, 128, bytes, queue, 1)) << bytes;
+}
+
 TEST(FakeDriver, SharedMemoryIsPreferredOnceADevice) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
   device().prepare();

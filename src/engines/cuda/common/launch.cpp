@@ -56,7 +56,7 @@ void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t 
     fail(Status::not_supported, "a grid of {} x {} x {} blocks is more than a device takes", grid.x, grid.y,
          grid.z);
   kernel.prefer_shared_memory();
-  if (shared_bytes > 48 * 1024) kernel.allow_shared_bytes(shared_bytes);
+  if (shared_bytes > 0) kernel.allow_shared_bytes(shared_bytes);
   const auto size = [](std::int64_t value) { return static_cast<unsigned>(value); };
   if (grid.cluster > portable_cluster) kernel.allow_large_clusters();
   std::array<LaunchAttribute, 2> attributes;

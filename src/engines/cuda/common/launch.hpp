@@ -35,7 +35,8 @@ class KernelName {
   Kernel get() const;
   const char* name() const { return name_; }
   bool awaits_others() const { return awaits_others_; }
-  // More than 48 KB of dynamic shared memory have to be asked for, of each device; threads may ask for different sizes.
+  // Dynamic shared memory that makes more than 48 KB with the kernel's static one has to be asked for, of each device;
+  // threads may ask for different sizes.
   void allow_shared_bytes(std::int64_t bytes) const;
   // More than eight blocks in a cluster likewise.
   void allow_large_clusters() const;
