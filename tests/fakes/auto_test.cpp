@@ -71,8 +71,8 @@ TEST_F(DevicePlan, AutoCountsNoSplitOfWhatIsPrepared) {
   };
   for (const bool transposed : {false, true}) {
     for (const std::int64_t n : {4096, 8192}) {
-      EXPECT_EQ(first_rung(4, n, transposed, true), "native") << "two slices are as many bytes as an FP32";
-      for (const std::int64_t rows : {8, 16, 32, 64, 128}) {
+      EXPECT_EQ(first_rung(1, n, transposed, true), "native") << "two slices are as many bytes as an FP32";
+      for (const std::int64_t rows : {2, 4, 8, 16, 32, 64, 128}) {
         SCOPED_TRACE(testing::Message() << rows << " rows, weights of " << n);
         EXPECT_EQ(first_rung(rows, n, transposed, false) == "native", rows < 128);
         EXPECT_EQ(first_rung(rows, n, transposed, true), "fp16x3-wide");

@@ -266,11 +266,12 @@ TEST(DeviceLadder, SmallTakesTheRungThatTheDataAskFor) {
   }
 }
 
-// However many vectors there are, whichever way they lie.
+// However many vectors there are, whichever way they lie; blocks of threads of the fourth have 48 KB of shared memory.
 TEST(DeviceLadder, LaterRungsHaveTheBitsOfTheirSchemes) {
   const GemmCase shapes[] = {{.m = 13000, .n = 40, .k = 70},
                              {.m = 40, .n = 13000, .k = 70},
                              {.m = 3400, .n = 50, .k = 4100},
+                             {.m = 2100, .n = 30, .k = 2816},
                              {.m = 300, .n = 200, .k = 300, .batch = 40},
                              {.m = 50, .n = 1700, .k = 4100, .op_a = KINTSUGI_OP_T, .op_b = KINTSUGI_OP_T}};
   for (GemmCase test : shapes) {

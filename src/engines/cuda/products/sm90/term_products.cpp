@@ -215,7 +215,7 @@ double native_time(const DeviceShape& shape) {
   constexpr double ends = 6;      // with the first operands' way and the last entries'
   const std::int64_t side = std::min(shape.m, shape.n);
   const bool is_short = 16 <= side && side <= 128;
-  const bool is_shorter = 8 <= side && side < 16;
+  const bool is_shorter = 2 <= side && side < 16;
   const double multiplied = is_short ? 48e6 : 52e6;  // and added, per microsecond
   const double read = is_short ? 1.9e6 : is_shorter ? 2.3e6 : bytes_of_copy;
   const double result = product_of(shape.m, shape.n);
