@@ -87,20 +87,6 @@ TEST_F(Execution, TermsOnHopperAreOneLaunch) {
                           StartsWith("cuLaunchKernel fp16_rescaled_small_tiles_32 78x1x1 threads=160 ")));
 }
 
-// Blocks of threads hold more or less of a vector, and their shared memory lies on either side of what is to be had unasked.
-TEST_F(Execution, EveryLengthIsLaunched) {
-  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
-  const Stream stream;
-  Call call(2048, 2048, 8192, stream);
-  for (const char* scheme : {"", "fp16x3-wide", "bf16x6"}) {
-    call.options.scheme = *scheme != '\0' ? scheme : nullptr;
-    for (call.problem.k = 64; call.problem.k <= 8192; call.problem.k += 64) {
-      ASSERT_EQ(kintsugi_gemm(nullptr, &call.problem, &call.options, &call.operands), KINTSUGI_SUCCESS)
-          << kintsugi_last_error() << ", k = " << call.problem.k;
-    }
-  }
-}
-
 // Without clusters one operand after the other, in kernels of any device.
 TEST_F(Execution, WithoutClustersOperandsThatLieUnlikeAreTwoLaunches) {
   const Steered older("FAKE_CUDA_CAPABILITY", "8.0");

@@ -121,6 +121,20 @@ TEST_F(SplitLaunches, SharedMemoryOfAKernelOnlyGrows) {
   EXPECT_EQ(asked(8192), 0U) << "as much was allowed before";
 }
 
+// Blocks of threads hold more or less of a vector, and their shared memory lies on either side of what is to be had unasked.
+TEST_F(SplitLaunches, AreThereOfEveryLength) {
+  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  const Stream stream;
+  Call call(2048, 2048, 8192, stream);
+  for (const char* scheme : {"", "fp16x3-wide", "bf16x6"}) {
+    call.options.scheme = *scheme != '\0' ? scheme : nullptr;
+    for (call.problem.k = 64; call.problem.k <= 8192; call.problem.k += 64) {
+      ASSERT_EQ(kintsugi_gemm(nullptr, &call.problem, &call.options, &call.operands), KINTSUGI_SUCCESS)
+          << kintsugi_last_error() << ", k = " << call.problem.k;
+    }
+  }
+}
+
 // Where parts are larger than a third of a multiprocessor's memory anyway, and where both operands' panels share a launch.
 TEST_F(SplitLaunches, ClustersOfLongVectorsAndOfBothOperands) {
   const std::array one{split(side(false, 1024, 32768, 1))};

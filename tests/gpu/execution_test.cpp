@@ -199,7 +199,12 @@ TEST(DevicePrepared, SmallEntriesHaveRungsOfTheirOwn) {
     ASSERT_EQ(kintsugi_plan_execute(handle, plan, &operands), KINTSUGI_SUCCESS) << kintsugi_last_error();
   };
   const auto [bits, rungs] = run(plainly);
-  EXPECT_EQ(rungs.size(), 4U) << rungs;
+  std::vector<std::string> schemes;
+  for (const json& rung : rungs) {
+    schemes.push_back(rung["scheme"]);
+    EXPECT_EQ(rung["entries"], 1) << rungs;
+  }
+  EXPECT_EQ(schemes, (std::vector<std::string>{"fp16x3", "fp16x3-wide", "bf16x6", "native"}));
   for (const int which : {1, 2, 3}) {
     const auto prepared = run([&](kintsugi_handle handle, kintsugi_plan plan, kintsugi_operands operands) {
       kintsugi_prepared a = nullptr, b = nullptr;
