@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import ctypes
 import json
 import pathlib
@@ -29,6 +30,11 @@ class KintsugiError(Exception):
     def __init__(self, status: str, message: str):
         super().__init__(message)
         self.status = status
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without __init__, whose arguments are not `args`: also a subclass with other arguments comes back
+        whole."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__
 
 
 class Problem(ctypes.Structure):
