@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from kintsugi import _torch
+
 # kintsugi_type of each element type; the library itself says which of them it multiplies.
 TYPES = {np.dtype(np.float32): 0, np.dtype(np.float64): 1, np.dtype(np.complex64): 2, np.dtype(np.complex128): 3}
 # Of pairs, which numpy has no type for (matmul_dd).
@@ -15,9 +17,12 @@ DOUBLE_DOUBLE = 4
 
 
 def as_array(x: Any, name: str) -> np.ndarray:
-    """x as an array without a copy where possible: arrays, DLPack on the CPU (torch and others), nested lists."""
+    """x as an array without a copy where possible: arrays, stored tensors of torch, DLPack on the CPU, nested
+    lists."""
     if isinstance(x, np.ndarray):
         return x
+    if _torch.is_tensor(x):
+        return _torch.as_array(x, name)
     if hasattr(x, "__dlpack__"):
         return np.from_dlpack(x)
     array = np.asarray(x)
@@ -33,6 +38,18 @@ def common_type(dtypes: list[np.dtype]) -> np.dtype:
         names = ", ".join(str(kind) for kind in TYPES)
         raise TypeError(f"kintsugi multiplies {names}; the operands are {', '.join(str(kind) for kind in dtypes)}")
     return dtype
+
+
+def check_writable(out: np.ndarray) -> None:
+    """Raises ValueError unless every element has a place of its own: strides, in order of size, step over all
+    that the smaller ones span. That refuses some interleaved views too, which only as_strided makes."""
+    if not out.flags.writeable:
+        raise ValueError("out is read-only")
+    span = out.itemsize
+    for stride, length in sorted((abs(stride), length) for stride, length in zip(out.strides, out.shape) if length > 1):
+        if stride < span and out.size > 0:
+            raise ValueError(f"elements of out share memory: its shape is {out.shape} and its strides {out.strides} bytes")
+        span += stride * (length - 1)
 
 
 @dataclasses.dataclass

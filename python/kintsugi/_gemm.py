@@ -8,9 +8,10 @@ from typing import Any, Callable, ContextManager, Iterator, Literal
 
 import numpy as np
 
-from kintsugi import _abi
+from kintsugi import _abi, _torch
 from kintsugi._abi import KintsugiError, library, this_thread
-from kintsugi._arrays import DOUBLE_DOUBLE, TYPES, Matrices, as_array, blas_matrices, common_type, readable
+from kintsugi._arrays import (DOUBLE_DOUBLE, TYPES, Matrices, as_array, blas_matrices, check_writable, common_type,
+                              readable)
 from kintsugi._tensors import Allocator, Tensors, common_tensors, geometry
 
 
@@ -108,7 +109,7 @@ class _Operand:
 
 def _scalar(value: Any, name: str, dtype: np.dtype) -> np.ndarray:
     """alpha or beta in the type of the product."""
-    given = np.asarray(value)
+    given = np.asarray(_torch.as_stored(value, name))
     if given.shape != () or given.dtype.kind not in "biufc":
         raise TypeError(f"{name} = {value!r} is no number")
     if given.dtype.kind == "c" and dtype.kind != "c":
@@ -120,8 +121,14 @@ def _scalar(value: Any, name: str, dtype: np.dtype) -> np.ndarray:
     return scalar
 
 
+def _memory_of(out: Any) -> np.ndarray | None:
+    """None: it is neither an array nor a tensor of torch."""
+    return as_array(out, "out") if isinstance(out, np.ndarray) or _torch.is_tensor(out) else None
+
+
 class _Call:
-    """One product: its operands, problem and result, ready to be planned and run."""
+    """One product of arrays: its operands, problem and result, ready to be planned and run. torch's tensors
+    are stored ones."""
 
     memory = _abi.HOST
     allocator: Allocator | None = None  # None: the library's own
@@ -136,6 +143,8 @@ class _Call:
         self.dtype = common_type([self.a.dtype, self.b.dtype])
         self.alpha = _scalar(alpha, "alpha", self.dtype)
         self.beta = _scalar(beta, "beta", self.dtype)
+        if out is None and self.beta != 0:
+            raise ValueError(f"beta = {self.beta} scales the old entries of out, and no out is given")
         self.given = out
         self._choose_result(out)
         self.matrices_a, self.matrices_b = self._matrices(self.a), self._matrices(self.b)
@@ -161,21 +170,32 @@ class _Call:
         rows = () if self.a.is_vector else self.shape[-2:-1]
         return self.batch + rows + (() if self.b.is_vector else self.shape[-1:])
 
-    def _choose_result(self, out: np.ndarray | None) -> None:
-        if out is None:
-            if self.beta != 0:
-                raise ValueError(f"beta = {self.beta} scales the old entries of out, and no out is given")
-            self.result = blas_matrices(np.empty(self.shape, self.dtype))
-            return
-        if not isinstance(out, np.ndarray) or out.dtype != self.dtype or out.shape != self._result_shape():
-            found = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+    def _empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+        """For a result: a tensor where an operand is one."""
+        if any(_torch.is_tensor(side.given) for side in (self.a, self.b)):
+            return _torch.empty(shape, dtype, "cpu")
+        return np.empty(shape, dtype)
+
+    def _new_result(self) -> Any:
+        return self._empty(self._result_shape(), self.dtype)
+
+    def _elements(self, out: Any) -> np.ndarray:
+        """The elements of a result, in its memory."""
+        array = _memory_of(out)
+        if array is None or array.dtype != self.dtype or array.shape != self._result_shape():
+            found = type(out).__name__ if array is None else f"{array.dtype} {array.shape}"
             raise ValueError(f"out is {found}; this product needs an array, {self.dtype} {self._result_shape()}")
-        if not out.flags.writeable:
-            raise ValueError("out is read-only")
-        target = out.reshape(self.shape) if (self.a.is_vector or self.b.is_vector) else out
-        shared = any(side.array is not None and np.may_share_memory(out, side.array) for side in (self.a, self.b))
-        direct = None if shared or not np.may_share_memory(target, out) else blas_matrices(target)
-        self.result = direct or blas_matrices(np.array(target, order="C"))
+        return array
+
+    def _choose_result(self, out: Any) -> None:
+        self._target = self._new_result() if out is None else out
+        self._target_array = array = self._elements(self._target)
+        check_writable(array)
+        shaped = array.reshape(self.shape) if (self.a.is_vector or self.b.is_vector) else array
+        shared = any(side.array is not None and np.may_share_memory(array, side.array) for side in (self.a, self.b))
+        direct = None if shared or not np.may_share_memory(shaped, array) else blas_matrices(shaped)
+        self.result = direct or blas_matrices(np.array(shaped, order="C"))
+        self._is_direct = direct is not None
 
     def _describe_problem(self, m: int, n: int, k: int) -> None:
         row_major = self.result.row_major
@@ -224,14 +244,22 @@ class _Call:
                                  prepared_a=prepared[0], prepared_b=prepared[1])
         return operands, tables
 
+    def _queue(self) -> _abi.Queue:
+        return _abi.Queue()
+
     def run(self, plan: _abi.Owned) -> Any:
+        """The result: what was given as out, or a new one."""
+        _torch.note_write(self.given)
         operands, _alive = self._operands()
-        _abi.check(library.kintsugi_plan_execute(this_thread.handle.pointer, plan.pointer, ctypes.byref(operands)))
-        if self.given is None:
-            return self.result.array.reshape(self._result_shape())[()]
-        if not np.shares_memory(self.result.array, self.given):
-            self.given[...] = self.result.array.reshape(self._result_shape())
-        return self.given
+        operands.queue = self._queue()
+        with _errors_of(self.allocator):
+            _abi.check(library.kintsugi_plan_execute(this_thread.handle.pointer, plan.pointer, ctypes.byref(operands)))
+        return self._finish()
+
+    def _finish(self) -> Any:
+        if not self._is_direct:
+            self._target_array[...] = self.result.array.reshape(self._result_shape())
+        return self._target[()] if isinstance(self._target, np.ndarray) else self._target
 
 
 class _PairCall(_Call):
@@ -241,18 +269,20 @@ class _PairCall(_Call):
     def _operand(self, given: Any, side: str) -> _Operand:
         if isinstance(given, Prepared):
             raise TypeError(f"{side} is a prepared operand; double-double ones are not prepared")
-        return _Operand(_as_pairs(as_array(given, side), side), side, as_array)
+        return _Operand(given, side, lambda x, name: _as_pairs(as_array(x, name), name))
 
     def _type(self) -> int:
         return DOUBLE_DOUBLE
 
-    def _choose_result(self, out: Any) -> None:
-        if out is not None:
-            if not isinstance(out, np.ndarray) or out.dtype != np.float64 or not _holds_pairs(out):
-                raise ValueError("out must be a float64 array whose last axis has the two words of double-double "
-                                 "numbers beside each other")
-            self.given = out.view(np.complex128)[..., 0]
-        super()._choose_result(self.given)
+    def _new_result(self) -> Any:
+        return self._empty(self._result_shape() + (2,), np.dtype(np.float64))
+
+    def _elements(self, out: Any) -> np.ndarray:
+        words = _memory_of(out)
+        if words is None or words.dtype != np.float64 or not _holds_pairs(words):
+            raise ValueError("out must be a float64 array whose last axis has the two words of double-double numbers "
+                             "beside each other")
+        return super()._elements(words.view(np.complex128)[..., 0])
 
 
 def _holds_pairs(array: np.ndarray) -> bool:
@@ -300,8 +330,8 @@ class _DeviceCall(_Call):
         return self.tensors.current()
 
     def _operand(self, given: Any, side: str) -> _Operand:
-        plain = given if isinstance(given, Prepared) else self.tensors.plain(given, side)
-        return _Operand(plain, side, lambda tensor, name: geometry(tensor))
+        own = given if isinstance(given, Prepared) else self.tensors.own(given)
+        return _Operand(own, side, lambda tensor, name: geometry(tensor))
 
     def _read(self, operand: _Operand) -> Matrices:
         array = operand.broadcast(self.batch)
@@ -313,17 +343,11 @@ class _DeviceCall(_Call):
 
     def _choose_result(self, out: Any) -> None:
         shape = self._result_shape()
-        if out is None:
-            if self.beta != 0:
-                raise ValueError(f"beta = {self.beta} scales the old entries of out, and no out is given")
-            self._target = self.tensors.empty(shape, self.dtype)
-        else:
-            self._target = self.tensors.plain(out, "out")
+        self._target = self.tensors.empty(shape, self.dtype) if out is None else self.tensors.own(out)
         array = geometry(self._target)
         if array.dtype != self.dtype or array.shape != shape:
             raise ValueError(f"out is {array.dtype} {array.shape}; this product needs a tensor, {self.dtype} {shape}")
-        if not array.flags.writeable:
-            raise ValueError("out is read-only")
+        check_writable(array)
         rows = np.newaxis if self.a.is_vector else slice(None)
         columns = np.newaxis if self.b.is_vector else slice(None)
         shared = any(side.array is not None and np.may_share_memory(array, side.array) for side in (self.a, self.b))
@@ -331,11 +355,10 @@ class _DeviceCall(_Call):
         self.result = direct or self._dense(self._target, self.shape, self.shape)
         self._result_copy = None if direct is not None else self._copies[-1]
 
-    def run(self, plan: _abi.Owned) -> Any:
-        operands, _alive = self._operands()
-        operands.queue = _on_stream(self.tensors)
-        with _errors_of(self.allocator):
-            _abi.check(library.kintsugi_plan_execute(this_thread.handle.pointer, plan.pointer, ctypes.byref(operands)))
+    def _queue(self) -> _abi.Queue:
+        return _on_stream(self.tensors)
+
+    def _finish(self) -> Any:
         if self._result_copy is not None:
             self.tensors.assign(self._target, self._result_copy.reshape(self._result_shape()))
         self.tensors.finish()
@@ -350,10 +373,11 @@ def _strided(array: np.ndarray, dtype: np.dtype) -> Matrices | None:
 
 
 def _make_call(a: Any, b: Any, alpha: Any, beta: Any, out: Any) -> _Call:
-    given = {name: x for name, x in (("a", a), ("b", b), ("out", out))
-             if x is not None and not isinstance(x, Prepared)}
-    tensors = common_tensors(given)
-    return _Call(a, b, alpha, beta, out) if tensors is None else _DeviceCall(tensors, a, b, alpha, beta, out)
+    stored = {name: _torch.as_stored(x, name) for name, x in (("a", a), ("b", b), ("out", out))}
+    tensors = common_tensors({name: x for name, x in stored.items() if x is not None and not isinstance(x, Prepared)})
+    if tensors is None:
+        return _Call(**stored, alpha=alpha, beta=beta)
+    return _DeviceCall(tensors, **stored, alpha=alpha, beta=beta)
 
 
 def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str | None = None,
@@ -362,9 +386,9 @@ def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str |
     """alpha * a @ b + beta * out.
 
     Args:
-        a: (..., m, k), or (k,) for one row; an array, a nested list, a CPU tensor with DLPack, or a Prepared; or all
-            operands are on one CUDA device: tensors of torch or CuPy, in whose current stream the product is put, or
-            arrays of any library with DLPack, of which it is complete when this returns.
+        a: (..., m, k), or (k,) for one row; on the CPU an array, a nested list, a tensor of torch, whatever has
+            DLPack, or a Prepared; or all operands are on one CUDA device: tensors of torch or CuPy, in whose current
+            stream the product is put, or arrays of any library with DLPack, of which it is complete when this returns.
         b: (..., k, n), or (k,) for one column. Leading dimensions are a batch and broadcast as numpy's.
         accuracy: "fp32", "fp64", "dd", "exact" or a tolerance such as 1e-10, relative to (|a| @ |b|); None: the
             type's own.
@@ -378,24 +402,26 @@ def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str |
 
     Returns:
         The result, (..., m, n) without the dimension that a vector does not have; out itself where it was given.
-        Of tensors it is one of the same library, or a DeviceArray (with __dlpack__) where that takes none. Inputs
-        whose rows or columns have unit stride (C or Fortran order, transposes, slices of them) are not copied.
+        Of tensors it is one of the same library, or a DeviceArray (with __dlpack__) where that takes none; on the CPU
+        one of torch where a or b is. Inputs whose rows or columns have unit stride (C or Fortran order, transposes,
+        slices of them) are not copied; lazy conjugates and negatives of torch are.
 
     Raises:
         KintsugiError: what the library refuses, with its message; out is untouched.
-        TypeError: an element type that it does not multiply.
+        TypeError: an element type that it does not multiply, or a tensor that requires a gradient.
         ValueError: shapes that do not fit, or an out that cannot take the result.
     """
     call = _make_call(a, b, alpha, beta, out)
     with call.current():
         this_thread.plan = call.plan(accuracy, scheme, engine, policy, threads, workspace_limit)
-        return call.run(this_thread.plan)
+        result = call.run(this_thread.plan)
+    return result if out is None else _torch.give_back(out, result)
 
 
 def matmul_dd(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str | None = None,
               engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None, alpha: Any = 1,
               beta: Any = 0, out: Any = None, threads: int | None = None,
-              workspace_limit: int | None = None) -> np.ndarray:
+              workspace_limit: int | None = None) -> Any:
     """alpha * a @ b + beta * out of double-double numbers, some 106 significant bits in two float64 words.
 
     Args:
@@ -409,17 +435,17 @@ def matmul_dd(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: st
         scheme, engine, policy, threads, workspace_limit: as of matmul().
 
     Returns:
-        (..., m, n, 2): hi, the number rounded to float64, and lo, what that leaves; out itself where it was given.
+        (..., m, n, 2): hi, the number rounded to float64, and lo, what that leaves; out itself where it was given. A
+        tensor of torch where a or b is one.
 
     Raises:
         KintsugiError, TypeError, ValueError: as matmul().
     """
-    call = _PairCall(a, b, _pair_scalar(alpha, "alpha"), _pair_scalar(beta, "beta"), out)
+    call = _PairCall(*(_torch.as_stored(x, name) for name, x in (("a", a), ("b", b))), _pair_scalar(alpha, "alpha"),
+                     _pair_scalar(beta, "beta"), _torch.as_stored(out, "out"))
     this_thread.plan = call.plan(accuracy, scheme, engine, policy, threads, workspace_limit)
     result = call.run(this_thread.plan)
-    if out is not None:
-        return out
-    return np.array(result).reshape(-1).view(np.float64).reshape(np.shape(result) + (2,))
+    return result if out is None else _torch.give_back(out, result)
 
 
 def explain(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str | None = None,
@@ -452,8 +478,11 @@ def prepare(x: Any, *, side: Literal["a", "b"], accuracy: str | float | None = N
     """
     if side not in ("a", "b"):
         raise ValueError(f"side is {side!r}, neither 'a' nor 'b'")
+    x = _torch.as_stored(x, side)
     tensors = common_tensors({side: x})
-    array = as_array(x, side) if tensors is None else geometry(tensors.plain(x, side))
+    # Kept until it was read: it may be the only reference to a copy.
+    source = as_array(x, side) if tensors is None else tensors.own(x)
+    array = source if tensors is None else geometry(source)
     if array.ndim < 2:
         raise ValueError(f"{side} has the shape {array.shape}; a matrix has two dimensions")
     dtype = common_type([array.dtype])
@@ -462,14 +491,14 @@ def prepare(x: Any, *, side: Literal["a", "b"], accuracy: str | float | None = N
     if matrices is None and tensors is None:
         matrices = readable(np.ascontiguousarray(array), dtype)
     elif matrices is None:
-        copy = tensors.copy_of(tensors.plain(x, side), array.shape, array.shape, dtype)
+        copy = tensors.copy_of(source, array.shape, array.shape, dtype)
         matrices = blas_matrices(geometry(copy))
     rows, columns = array.shape[-2:]
     m, n, k = (rows, 1, columns) if side == "a" else (1, columns, rows)
     kind = TYPES[dtype]
-    problem = _abi.Problem(struct_size=ctypes.sizeof(_abi.Problem), m=m, n=n, k=k, lda=max(k, 1), ldb=1, ldc=n,
+    problem = _abi.Problem(struct_size=ctypes.sizeof(_abi.Problem), m=m, n=n, k=k, lda=max(k, 1), ldb=1, ldc=max(n, 1),
                            batch_count=matrices.offsets.size, type_a=kind, type_b=kind, type_c=kind, type_scalar=kind,
-                           stride_c=m * n, layout=_abi.ROW_MAJOR,
+                           stride_c=max(m * n, 1), layout=_abi.ROW_MAJOR,
                            memory=(_Call if tensors is None else _DeviceCall).memory)
     op = _abi.OP_N if matrices.row_major else _abi.OP_T
     if side == "a":

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import sys
 from typing import Any, ContextManager, Union
 
 import numpy as np
 
-from kintsugi import _abi, _dlpack
+from kintsugi import _abi, _dlpack, _torch
 
 
 class _Memory:
@@ -86,7 +87,8 @@ class _LibrarysTensors:
         """Whether x may stand beside tensors of device `number`."""
         return self.owns(x) or (number is not None and _dlpack.device_of(x) == number)
 
-    def _own(self, tensor: Any) -> Any:
+    def own(self, tensor: Any) -> Any:
+        """The tensor as one of the library."""
         if self.owns(tensor):
             return tensor
         self._has_guests = True
@@ -102,26 +104,18 @@ class _LibrarysTensors:
 
 
 class TorchTensors(_LibrarysTensors):
-    """torch's tensors."""
+    """torch's tensors, as _torch.as_stored() gives them."""
 
     name = "torch"
 
     def __init__(self, tensor: Any):
-        super().__init__(importlib.import_module("torch"), tensor)
-        self._torch = self._library
+        super().__init__(sys.modules["torch"], tensor)
 
     def owns(self, tensor: Any) -> bool:
-        return getattr(tensor, "is_cuda", False) and tensor.device == self.device
-
-    def plain(self, tensor: Any, name: str) -> Any:
-        """The tensor as its memory has it: conjugation and sign done."""
-        tensor = self._own(tensor)
-        if tensor.requires_grad and self._torch.is_grad_enabled():
-            raise TypeError(f"{name} requires a gradient, which kintsugi does not compute; {name}.detach() has none")
-        return tensor.detach().resolve_conj().resolve_neg()
+        return _torch.is_tensor(tensor) and tensor.is_cuda and tensor.device == self.device
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-        return self._torch.empty(shape, dtype=getattr(self._torch, dtype.name), device=self.device)
+        return _torch.empty(shape, dtype, self.device)
 
     def copy_of(self, tensor: Any, shape: tuple[int, ...], broadcast: tuple[int, ...], dtype: np.dtype) -> Any:
         """Dense, reshaped, then broadcast."""
@@ -133,13 +127,13 @@ class TorchTensors(_LibrarysTensors):
         target.copy_(source)
 
     def stream(self) -> int:
-        return self._torch.cuda.current_stream(self.device).cuda_stream
+        return self._library.cuda.current_stream(self.device).cuda_stream
 
     def finish(self) -> None:
-        self.wait_for_guests(self._torch.cuda.current_stream(self.device))
+        self.wait_for_guests(self._library.cuda.current_stream(self.device))
 
     def current(self) -> ContextManager[Any]:
-        return self._torch.cuda.device(self.device)
+        return self._library.cuda.device(self.device)
 
 
 class CupyTensors(_LibrarysTensors):
@@ -154,9 +148,9 @@ class CupyTensors(_LibrarysTensors):
     def owns(self, tensor: Any) -> bool:
         return isinstance(tensor, self._cupy.ndarray) and tensor.device == self.device
 
-    def plain(self, tensor: Any, name: str) -> Any:
+    def own(self, tensor: Any) -> Any:
         with self.current():
-            return self._own(tensor)
+            return super().own(tensor)
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
         with self.current():
@@ -198,7 +192,7 @@ class DlpackTensors:
     def takes(self, x: Any, number: int | None) -> bool:
         return _dlpack.device_of(x) == self._number
 
-    def plain(self, tensor: Any, name: str) -> _dlpack.DeviceArray:
+    def own(self, tensor: Any) -> _dlpack.DeviceArray:
         return _dlpack.take(tensor, _dlpack.DEFAULT_STREAM)
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> _dlpack.DeviceArray:
@@ -241,8 +235,8 @@ Tensors = Union[TorchTensors, CupyTensors, DlpackTensors]
 
 
 def _tensors_of(x: Any) -> Tensors | None:
-    if getattr(x, "is_cuda", False):
-        return TorchTensors(x)
+    if _torch.is_tensor(x):
+        return TorchTensors(x) if x.is_cuda else None
     if type(x).__module__.partition(".")[0] == "cupy" and hasattr(x, "__cuda_array_interface__"):
         return CupyTensors(x)
     return None if _dlpack.device_of(x) is None else DlpackTensors(x)

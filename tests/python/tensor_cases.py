@@ -1,134 +1,22 @@
 """Products of tensors, with a torch and other libraries whose device is the host: all of the package's way but the
 device itself. Run by test_package.py with the Python that the package is installed in."""
 
-import contextlib
 import ctypes
 import gc
 import sys
 import types
-import weakref
 
 import kintsugi
 import numpy as np
 import pytest
+import torch_imitation
 from kintsugi import _abi, _dlpack, _gemm, _tensors
-
-
-class Tensor:
-    """What the package uses of a torch tensor, over a numpy array."""
-
-    is_cuda = True
-    device = "cuda:0"
-
-    def __init__(self, array, requires_grad=False, conjugated=False):
-        self.array, self.requires_grad, self.conjugated = array, requires_grad, conjugated
-
-    @property
-    def __cuda_array_interface__(self):
-        assert not self.requires_grad and not self.conjugated, "torch has none then"
-        return {**self.array.__array_interface__, "version": 3, "stream": 1}
-
-    def __dlpack_device__(self):
-        return _dlpack.CUDA, int(self.device.partition(":")[2])
-
-    def __dlpack__(self, **_):
-        raise AssertionError("torch's own tensors are not converted")
-
-    def detach(self):
-        return Tensor(self.array, conjugated=self.conjugated)
-
-    def resolve_conj(self):
-        return Tensor(self.array.conj().copy()) if self.conjugated else self
-
-    def resolve_neg(self):
-        return self
-
-    def reshape(self, shape):
-        return Tensor(self.array.reshape(shape))
-
-    def expand(self, shape):
-        return Tensor(np.broadcast_to(self.array, shape))
-
-    def copy_(self, source):
-        self.array[...] = source.array
-
-
-def empty(shape, dtype, device):
-    """Aligned as an allocator of device memory aligns."""
-    if room is not None and np.dtype(dtype) == np.uint8 and int(np.prod(shape)) > room:
-        raise MemoryError(f"torch has no {shape} left")
-    count = int(np.prod(shape, dtype=int))
-    memory = np.empty(count * np.dtype(dtype).itemsize + 256, np.uint8)
-    first = -memory.ctypes.data % 256
-    used = memory[first : first + count * np.dtype(dtype).itemsize]
-    allocated.append(used.nbytes)
-    tensor = Tensor(used.view(dtype).reshape(shape))
-    alive.add(tensor)
-    return tensor
-
-
-allocated = []
-alive = weakref.WeakSet()
-room = None  # bytes of a workspace that torch would give; None: any
-waits = []
-
-
-def torchs_from_dlpack(foreign):
-    """As torch's: on its current stream."""
-    return Tensor(as_numpy(foreign.__dlpack__(stream=0x1234)))
+from torch_imitation import Tensor, alive, allocated, as_numpy, waits
 
 
 @pytest.fixture(autouse=True)
 def torch(monkeypatch):
-    stream = types.SimpleNamespace(cuda_stream=0x1234, synchronize=lambda: waits.append(0x1234))
-    cuda = types.SimpleNamespace(current_stream=lambda device: stream,
-                                 device=lambda device: contextlib.nullcontext())
-    module = types.SimpleNamespace(empty=empty, cuda=cuda, from_dlpack=torchs_from_dlpack, is_grad_enabled=lambda: True, float32=np.float32,
-                                   float64=np.float64, complex64=np.complex64, complex128=np.complex128, uint8=np.uint8)
-    monkeypatch.setitem(sys.modules, "torch", module)
-    monkeypatch.setattr(_gemm._DeviceCall, "memory", _abi.HOST)
-    monkeypatch.setattr(_gemm, "_on_stream", lambda tensors: _abi.Queue())
-    monkeypatch.setattr(_dlpack, "_driver", HostDriver())
-    allocated.clear()
-    waits.clear()
-    return module
-
-
-class HostDriver:
-    """Memory of the host for _dlpack.Driver's."""
-
-    def __init__(self):
-        self.memory = {}
-
-    @contextlib.contextmanager
-    def device(self, number):
-        assert number == 0
-        yield
-
-    def allocate(self, size):
-        memory = (ctypes.c_char * size)()
-        self.memory[ctypes.addressof(memory)] = memory
-        return ctypes.addressof(memory)
-
-    def free(self, device, address):
-        del self.memory[address]
-
-
-class OnHost:
-    """numpy takes what says that it is on the host."""
-
-    def __init__(self, capsule):
-        self.capsule = capsule
-
-    def __dlpack_device__(self):
-        return 1, 0
-
-    def __dlpack__(self, **_):
-        return self.capsule
-
-
-def as_numpy(capsule):
-    return np.from_dlpack(OnHost(capsule))
+    return torch_imitation.install(monkeypatch)
 
 
 class Foreign:
@@ -216,14 +104,14 @@ def test_what_torch_has_no_room_for_is_done_in_smaller_blocks(monkeypatch):
     a = values(512, 512, dtype=np.float32)
     expected = kintsugi.matmul(a, a, scheme="fp16x3", engine="cpu")
     whole = kintsugi.last_plan()["workspace_bytes"]
-    monkeypatch.setitem(globals(), "room", whole // 2)
+    monkeypatch.setattr(torch_imitation, "room", whole // 2)
     result = kintsugi.matmul(Tensor(a), Tensor(a), scheme="fp16x3", engine="cpu")
     assert (result.array == expected).all() and max(allocated) <= max(whole // 2, a.nbytes)
 
 
 def test_without_any_room_torchs_error_is_the_cause(monkeypatch):
     a = Tensor(values(64, 64, dtype=np.float32))
-    monkeypatch.setitem(globals(), "room", 0)
+    monkeypatch.setattr(torch_imitation, "room", 0)
     with pytest.raises(kintsugi.KintsugiError, match="allocator has no") as caught:
         kintsugi.matmul(a, a, scheme="fp16x3", engine="cpu")
     assert caught.value.status == "out_of_memory"
@@ -252,12 +140,6 @@ def test_out_may_be_an_operand():
     tensor = Tensor(a)
     kintsugi.matmul(tensor, tensor, out=tensor, accuracy="exact")
     assert (a == expected).all()
-
-
-def test_conjugation_is_done_first():
-    a, b = values(3, 4, dtype=np.complex128), values(4, 2, dtype=np.complex128)
-    result = kintsugi.matmul(Tensor(a, conjugated=True), Tensor(b), accuracy="exact")
-    assert (result.array == kintsugi.matmul(a.conj(), b, accuracy="exact")).all()
 
 
 def test_prepared_tensors(monkeypatch):
@@ -289,8 +171,7 @@ def test_what_does_not_go_together_is_refused():
     tensor, array = Tensor(values(2, 2)), values(2, 2)
     with pytest.raises(TypeError, match=r"a is a torch tensor on cuda:0 and b is not: a ndarray"):
         kintsugi.matmul(tensor, array)
-    elsewhere = Tensor(array)
-    elsewhere.device = "cuda:1"
+    elsewhere = Tensor(array, device="cuda:1")
     with pytest.raises(TypeError, match=r"b is not: a Tensor on cuda:1"):
         kintsugi.matmul(tensor, elsewhere)
     with pytest.raises(TypeError, match=r"a\.detach\(\)"):
@@ -355,6 +236,22 @@ def test_operands_prepared_by_dlpack(monkeypatch):
     result = kintsugi.matmul(prepared, Foreign(b), scheme="fp16x3", engine="cpu")
     expected = kintsugi.matmul(a, b, scheme="fp16x3", engine="cpu")
     assert (as_numpy(host_capsule(result)) == expected).all()
+
+
+def test_what_dlpack_lends_is_given_back_when_it_was_read():
+    """Arrays that their library makes for the call alone, and overwrites when they come back."""
+
+    class Lent(Foreign):
+        def __dlpack__(self, stream=None):
+            return torch_imitation.passing(self.array).__dlpack__()
+
+    a, b = values(64, 64), values(64, 64, seed=2)
+    expected = kintsugi.matmul(a, b, accuracy="exact")
+    prepared = kintsugi.prepare(Lent(a), side="a", accuracy="exact")
+    prepared.on_device = False  # as little as the arrays here
+    for left in (Lent(a), prepared):
+        result = kintsugi.matmul(left, Lent(b), accuracy="exact")
+        assert (as_numpy(host_capsule(result)) == expected).all()
 
 
 @pytest.mark.parametrize("order", [1, -1])

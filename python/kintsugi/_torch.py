@@ -1,0 +1,54 @@
+"""torch's tensors, wherever they are. torch is not imported before one of them comes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+
+def is_tensor(x: Any) -> bool:
+    return isinstance(x, getattr(sys.modules.get("torch"), "Tensor", ()))
+
+
+def _is_lazy(tensor: Any) -> bool:
+    """Whether the elements are the conjugates or negatives of what the memory has: x.conj(),
+    x.conj().imag."""
+    return tensor.is_conj() or tensor.is_neg()
+
+
+def as_stored(x: Any, name: str) -> Any:
+    """A tensor without autograd whose memory has x's elements: x's own memory, or a copy where x is lazy,
+    since DLPack and addresses do not tell of that. What is no tensor comes back as it is."""
+    if not is_tensor(x):
+        return x
+    if x.requires_grad and sys.modules["torch"].is_grad_enabled():
+        raise TypeError(f"{name} requires a gradient, which kintsugi does not compute; {name}.detach() has none")
+    return x.detach().resolve_conj().resolve_neg()
+
+
+def note_write(tensor: Any) -> None:
+    """Tells autograd that the tensor's memory is about to change, as torch's own functions do: a gradient
+    that needs the old elements is then an error. Nothing is written, since the view is empty."""
+    if is_tensor(tensor):
+        tensor[None][:0].zero_()
+
+
+def give_back(out: Any, stored: Any) -> Any:
+    """out, with the elements that were written into as_stored(out)."""
+    if is_tensor(out) and _is_lazy(out):
+        out.detach().copy_(stored)
+    return out
+
+
+def as_array(tensor: Any, name: str) -> np.ndarray:
+    """The memory of a stored tensor on the CPU."""
+    if tensor.device.type != "cpu":
+        raise TypeError(f"{name} is a torch tensor on {tensor.device}; kintsugi takes those on cpu and cuda")
+    return tensor.numpy()
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype, device: Any) -> Any:
+    torch = sys.modules["torch"]
+    return torch.empty(shape, dtype=getattr(torch, dtype.name), device=device)
