@@ -1,73 +1,25 @@
-"""Products of torch's and CuPy's tensors on a GPU, and of arrays by DLPack; for a machine that has one, with the package
-installed or on PYTHONPATH:
+"""Products of torch's and CuPy's tensors on a GPU, and of arrays by DLPack; for a machine that has one, with
+the package installed or on PYTHONPATH. Lazy views of torch are multiplied in lazy_cases.py, there on a GPU
+too:
 
-    python3 -m pytest tests/python/gpu_cases.py
+    python3 -m pytest tests/python/gpu_cases.py tests/python/lazy_cases.py
+
+VIEW_SEEDS=0:100000 runs more random products than the usual hundreds.
 """
 
 import ctypes
 import gc
+import os
 import threading
 
 import kintsugi
 import numpy as np
 import pytest
 from kintsugi import _dlpack
+from libraries import Cupy, Torch
+from random_views import check_random_product
 
-
-class Torch:
-    name = "torch"
-
-    def __init__(self):
-        self.module = pytest.importorskip("torch")
-        if not self.module.cuda.is_available():
-            pytest.skip("torch sees no GPU")
-
-    def tensor(self, array):
-        return self.module.from_numpy(np.ascontiguousarray(array)).cuda()
-
-    def array(self, tensor):
-        return tensor.cpu().numpy()
-
-    def owns(self, tensor):
-        return isinstance(tensor, self.module.Tensor) and tensor.is_cuda
-
-    def stream(self):
-        return self.module.cuda.Stream()
-
-    def inside(self, stream):
-        return self.module.cuda.stream(stream)
-
-    def synchronize(self):
-        self.module.cuda.synchronize()
-
-
-class Cupy:
-    name = "cupy"
-
-    def __init__(self):
-        self.module = pytest.importorskip("cupy")
-        try:
-            self.module.zeros(1)
-        except self.module.cuda.runtime.CUDARuntimeError as error:
-            pytest.skip(str(error))
-
-    def tensor(self, array):
-        return self.module.asarray(array)
-
-    def array(self, tensor):
-        return self.module.asnumpy(tensor)
-
-    def owns(self, tensor):
-        return isinstance(tensor, self.module.ndarray)
-
-    def stream(self):
-        return self.module.cuda.Stream(non_blocking=True)
-
-    def inside(self, stream):
-        return stream
-
-    def synchronize(self):
-        self.module.cuda.Device().synchronize()
+FIRST, LAST = (int(part) for part in os.environ.get("VIEW_SEEDS", "0:300").split(":"))
 
 
 @pytest.fixture(params=[Torch, Cupy], ids=["torch", "cupy"])
@@ -105,6 +57,11 @@ def check(xp, result, a, b):
 def test_native(xp, shapes, dtype):
     a, b = values(*shapes[0], dtype=dtype), values(*shapes[1], dtype=dtype, seed=2)
     check(xp, kintsugi.matmul(xp.tensor(a), xp.tensor(b), policy="native"), a, b)
+
+
+@pytest.mark.parametrize("seed", range(FIRST, LAST))
+def test_a_random_product(xp, seed):
+    check_random_product(seed, xp)
 
 
 @pytest.mark.parametrize("scheme", ["fp16x3", "fp16x3-wide", "bf16x9"])
@@ -179,6 +136,20 @@ def test_prepared(xp):
     assert (xp.array(with_it) == xp.array(without)).all()
     with pytest.raises(ValueError, match="do not meet"):
         kintsugi.matmul(prepared, b)
+
+
+@pytest.mark.parametrize("options", [{"scheme": "fp16x3"}, {"policy": "native"}, {"accuracy": "exact"}])
+@pytest.mark.parametrize("side", ["a", "b"])
+def test_a_prepared_operand_may_change_and_go(xp, side, options):
+    a, b = values(300, 300), values(300, 300, seed=2)
+    tensor = xp.tensor(a)
+    prepared = kintsugi.prepare(tensor, side=side, **options)
+    tensor.fill(float("nan")) if hasattr(tensor, "fill") else tensor.fill_(float("nan"))
+    del tensor
+    others = [xp.tensor(values(300, 300, seed=seed)) for seed in range(3, 9)]
+    result = kintsugi.matmul(*((prepared, xp.tensor(b)) if side == "a" else (xp.tensor(b), prepared)), **options)
+    del prepared, others  # while the product may run
+    check(xp, result, *((a, b) if side == "a" else (b, a)))
 
 
 def test_weights_prepared_under_auto(xp):
@@ -363,6 +334,51 @@ def test_torch_and_cupy_meet():
     a, b = values(65, 130), values(130, 33, seed=2)
     check(torch, kintsugi.matmul(torch.tensor(a), cupy.tensor(b), scheme="fp16x3"), a, b)
     check(cupy, kintsugi.matmul(cupy.tensor(a), torch.tensor(b), scheme="fp16x3"), a, b)
+
+
+LAZY = {"conjugate": (lambda torch, x: x.conj(), lambda x: x.conj()),
+        "negative": (lambda torch, x: torch._neg_view(x), lambda x: -x),
+        "both": (lambda torch, x: torch._neg_view(x).conj(), lambda x: -x.conj()),
+        "imaginary part": (lambda torch, x: x.conj().imag, lambda x: -x.imag)}
+
+
+@pytest.mark.parametrize("view", LAZY)
+def test_lazy_views_of_torch_beside_other_libraries(view):
+    """CuPy's product with torch's lazy operand and lazy out; torch's product with lazy ones beside CuPy's
+    array and beside one by DLPack alone."""
+    torch, cupy = Torch(), Cupy()
+    lazy, stored = LAZY[view]
+    a, b, c = (values(40, 40, dtype=np.complex64, seed=seed) for seed in (1, 2, 3))
+    other = np.ascontiguousarray(stored(a))
+    for left in (cupy.tensor(other), torch.tensor(other), Stranger(cupy.tensor(other))):
+        whole = torch.tensor(c)
+        out = lazy(torch.module, whole)
+        right = lazy(torch.module, torch.tensor(b))
+        assert kintsugi.matmul(left, right, beta=2, out=out, accuracy="exact") is out
+        expected = np.ascontiguousarray(stored(c))
+        kintsugi.matmul(other, np.ascontiguousarray(stored(b)), beta=2, out=expected, accuracy="exact")
+        assert (out.resolve_conj().resolve_neg().cpu().numpy() == expected).all()
+        if view == "imaginary part":
+            assert (torch.array(whole).real == c.real).all()
+
+
+def test_lazy_views_in_a_stream_that_is_busy():
+    """Copies of lazy views, and what is written back, are in the current stream."""
+    xp = Torch()
+    a = values(512, 512, dtype=np.complex64)
+    base = xp.tensor(a)
+    xp.synchronize()
+    with xp.inside(xp.stream()):
+        busy = base * 0
+        for _ in range(50):
+            busy = busy @ base
+        late = (base + busy * 0).conj()
+        out = xp.module.empty_like(base).conj()
+        prepared = kintsugi.prepare(late, side="a", policy="native")
+        kintsugi.matmul(prepared, late, out=out, policy="native")
+        result = out + 0
+    xp.synchronize()
+    check(xp, result, a.conj(), a.conj())
 
 
 def test_what_dlpack_would_have_to_copy_is_refused(xp):

@@ -48,7 +48,8 @@ def test_the_wheel_has_the_library_and_is_the_platforms(wheel):
     assert {"kintsugi/__init__.py", "kintsugi/py.typed", "kintsugi/libkintsugi.so"} <= set(names)
 
 
-@pytest.mark.parametrize("cases", ["matmul_cases.py", "tensor_cases.py"])
+@pytest.mark.parametrize("cases", ["matmul_cases.py", "tensor_cases.py", "lazy_cases.py", "error_cases.py", "view_cases.py",
+                                   "prepared_cases.py"])
 def test_cases(python, tmp_path, cases):
     run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", HERE / cases, cwd=tmp_path)
 
