@@ -94,6 +94,8 @@ Json schedule_json(const Schedule& schedule) {
           {"groups", schedule.groups},
           {"k_block", schedule.k_block},
           {"k_step", schedule.k_step},
+          {"k_segment", schedule.k_segment},
+          {"k_short", schedule.k_short},
           {"joint", schedule.joint},
           {"rescale_exponent", schedule.rescale_exponent},
           {"group_exponents", exponents}};

@@ -107,7 +107,7 @@ class FusedCall {
         b_(operands.b, with_slices(operands.prepared_b), take_ranges(plan.problem.n, workspace)),
         choices_(reinterpret_cast<DeviceChoice*>(
             workspace.take(array_bytes(entries_at_once(plan, blocking), 1, sizeof(DeviceChoice))))),
-        scratch_(workspace.take(engine_.fused_scratch_bytes())),
+        scratch_(workspace.take(engine_.fused_scratch_bytes(plan.problem.k))),
         slices_(workspace.take(static_cast<std::size_t>(entries_at_once(plan, blocking)) *
                                largest_slices(plan, blocking))) {}
 
@@ -318,7 +318,7 @@ std::size_t fused_workspace_bytes(const Plan& plan, const Blocking& blocking) {
   return array_bytes(entries * plan.problem.m, 1, sizeof(VectorRange)) +
          array_bytes(entries * plan.problem.n, 1, sizeof(VectorRange)) +
          array_bytes(entries, 1, sizeof(DeviceChoice)) +
-         aligned_size(plan.engine->device()->fused_scratch_bytes()) +
+         aligned_size(plan.engine->device()->fused_scratch_bytes(plan.problem.k)) +
          static_cast<std::size_t>(entries) * largest_slices(plan, blocking);
 }
 

@@ -21,14 +21,18 @@ std::vector<double> term_ratios(const Schedule& schedule, std::span<const double
   return ratios;
 }
 
-// Roundings in fp32 of sums outside the engine, each of all that was added before.
-std::int64_t outside_roundings(const Schedule& schedule, Accumulator accumulator, std::int64_t blocks) {
+// Roundings in fp32 that a block's sum passes through outside the engine, each of all that was added before: in its
+// segment, then in the sum of segments. cuBLAS adds to one sum from beginning to end.
+std::int64_t outside_roundings(const Schedule& schedule, Accumulator accumulator, std::int64_t k) {
+  const std::int64_t segment = accumulator == Accumulator::cublas ? k : schedule.segment_length(k);
+  const std::int64_t blocks = divide_up(segment, schedule.block_length(k));
+  const std::int64_t later_segments = divide_up(k, segment) - 1;
   std::array<std::int64_t, max_groups> terms{};
   for (const Term& term : schedule.terms) ++terms[schedule.joint ? 0 : term.group];
   const std::int64_t joined = schedule.joint ? schedule.groups : 1;
   const std::int64_t parts =
       accumulator == Accumulator::cublas ? *std::max_element(terms.begin(), terms.end()) : joined;
-  return schedule.joint ? blocks * parts - 1 : (blocks - 1) * parts;
+  return later_segments + (schedule.joint ? blocks * parts - 1 : (blocks - 1) * parts);
 }
 
 // Exact as long as no group's accumulator can wrap within a block: all of its terms are summed there.
@@ -64,7 +68,7 @@ double accumulation_bound(const Schedule& schedule, std::span<const double> rati
     inside += run * magnitude;
   }
   const double all = std::accumulate(held.begin(), held.end(), 0.0);
-  const auto roundings = static_cast<double>(outside_roundings(schedule, accumulator, divide_up(k, block)));
+  const auto roundings = static_cast<double>(outside_roundings(schedule, accumulator, k));
   const double outside = roundings * 0x1p-24 * all;
   const double first_order = inside + outside;
   return std::expm1(first_order);

@@ -2,9 +2,12 @@
 // partial sums leave the engine.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
+
+#include "base/view.hpp"
 
 namespace kintsugi::core {
 
@@ -26,7 +29,11 @@ struct Term {
 // starts at zero; the terms are added in order, each over the whole block, or, when k_step is not
 // 0, alternating after every k_step indices. At the end of the block the accumulators leave the
 // engine and are added, in fp32 to nearest (integers: exactly, in 64 bits), to the group's sum outside it. With
-// k_block = 0 they only leave. Where `joint` is set, all groups leave into one sum, one after the
+// k_block = 0 they only leave. Up to k = k_short blocks are half as long: a matrix unit that truncates loses less in shorter
+// blocks, and so few products that their accuracy is that of a block. Where k_segment is not 0, k is cut into segments of at most about that length
+// (Schedule::segment_length): every segment has a sum of its own outside the engine, and these are added in ascending order.
+// One chain of fp32 additions over all blocks would lose about sqrt(blocks) units in the last place where all elements
+// have one sign. Where `joint` is set, all groups leave into one sum, one after the
 // other, each multiplied by its 2^group_exponents[g] on the way: terms are then added entry by entry
 // instead of matrix by matrix.
 template <int TermCount>
@@ -38,6 +45,8 @@ struct Structure {
   std::int32_t k_block;
   std::int32_t k_step;
   bool joint = false;
+  std::int32_t k_segment = 0;
+  std::int32_t k_short = 0;
 
   friend constexpr bool operator==(const Structure&, const Structure&) = default;
 };
@@ -53,6 +62,8 @@ struct Schedule {
   std::int64_t k_block = 0;
   std::int64_t k_step = 0;
   bool joint = false;
+  std::int64_t k_segment = 0;
+  std::int64_t k_short = 0;
   // Floating slices whose elements are integers and whose sums within a block are exact: the sums are added
   // outside as 64-bit integers.
   bool integer_sums = false;
@@ -65,7 +76,20 @@ struct Schedule {
   int sums() const { return joint ? 1 : groups; }
   int sum_exponent(int sum) const { return joint ? 0 : group_exponents[static_cast<std::size_t>(sum)]; }
 
-  std::int64_t block_length(std::int64_t k) const { return k_block == 0 || k_block > k ? k : k_block; }
+  // The block that a product of k inner indices has, however short it is; 0: all of k.
+  std::int64_t nominal_block(std::int64_t k) const { return k <= k_short ? k_block / 2 : k_block; }
+  std::int64_t block_length(std::int64_t k) const {
+    const std::int64_t block = nominal_block(k);
+    return block == 0 || block > k ? k : block;
+  }
+
+  // Length of every segment but the last: segments are nearly equal, and multiples of whole blocks. The unit of 64 makes
+  // the length the same for k and for k padded to a multiple of 64.
+  std::int64_t segment_length(std::int64_t k) const {
+    if (k_segment == 0 || k <= k_segment) return k;
+    const std::int64_t unit = std::max<std::int64_t>(64, k_block);
+    return round_up(divide_up(k, divide_up(k, k_segment)), unit);
+  }
 };
 
 template <int TermCount>
@@ -78,6 +102,8 @@ constexpr Schedule make_schedule(const Structure<TermCount>& structure, int resc
           .k_block = structure.k_block,
           .k_step = structure.k_step,
           .joint = structure.joint,
+          .k_segment = structure.k_segment,
+          .k_short = structure.k_short,
           .rescale_exponent = rescale_exponent,
           .group_exponents = group_exponents};
 }

@@ -136,7 +136,7 @@ bool measure(const char* scheme, const Pattern<float>& pattern, const Size& size
   constexpr double enough = 200.0 * (1 << 20);
   for (double bytes = 0; bytes < enough || products.size() < 2; bytes += products.back()->bytes())
     products.push_back(std::make_unique<Product>(pattern, program, size));
-  const Memory scratch(cuda::term_scratch_bytes());
+  const Memory scratch(cuda::term_scratch_bytes(size.k));
   const double work =
       2e-12 * static_cast<double>(size.m * size.n) * static_cast<double>(size.k * size.entries);
   const auto all_ways = cuda::term_ways(**products.front());

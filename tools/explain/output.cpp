@@ -35,9 +35,9 @@ void print_facts(const Explanation& explanation) {
 }
 
 std::string k_block_text(const SchemeRow& row) {
-  if (row.program.is_null()) return "-";
-  const int block = row.program.at("schedule").at("k_block").get<int>();
-  return block == 0 ? "all" : std::to_string(block);
+  const Json block = row.k_block();
+  if (block.is_null()) return "-";
+  return block == 0 ? "all" : std::to_string(block.get<std::int64_t>());
 }
 
 std::string kept_share(const SchemeRow& row) {

@@ -141,6 +141,7 @@ SchemeRow SchemeRows<T>::row(const std::string& scheme) {
   if (scheme == "native" || run.plan.is_null()) return row;
   const Json& rung = run.plan.at("rungs").at(0);
   row.program = rung.at("program");
+  row.k = a_.columns;
   row.accumulator = cell(rung, "accumulator");
   Json coefficients = rung.at("bound_in_window");
   // What a scheme that fits itself to the operands made of its program.
@@ -164,12 +165,19 @@ SchemeRow SchemeRows<T>::row(const std::string& scheme) {
 template class SchemeRows<float>;
 template class SchemeRows<double>;
 
+Json SchemeRow::k_block() const {
+  if (program.is_null()) return nullptr;
+  const Json& schedule = program.at("schedule");
+  const auto block = schedule.at("k_block").get<std::int64_t>();
+  return k <= schedule.at("k_short").get<std::int64_t>() ? block / 2 : block;
+}
+
 Json row_document(const SchemeRow& row) {
   Json document = {
       {"scheme", row.scheme},
       {"refusal", row.refusal},
       {"products", row.products()},
-      {"k_block", row.program.is_null() ? Json() : row.program.at("schedule").at("k_block")},
+      {"k_block", row.k_block()},
       {"accumulator", row.accumulator.empty() ? Json() : Json(row.accumulator)},
       {"retained_bits", {{"a", retained_document(row.retained_a)}, {"b", retained_document(row.retained_b)}}},
       {"in_window", row.in_window ? Json(*row.in_window) : Json()},

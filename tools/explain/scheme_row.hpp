@@ -25,6 +25,7 @@ struct SchemeRow {
   std::string scheme;
   std::string refusal;  // "" where it ran
   Json program;         // of the plan; null for native and where there is no plan
+  std::int64_t k = 0;   // inner length
   std::string accumulator;
   std::optional<lab::RetainedCounts> retained_a;  // nothing for native
   std::optional<lab::RetainedCounts> retained_b;
@@ -38,6 +39,8 @@ struct SchemeRow {
   std::optional<int> proved_span;
 
   int products() const { return program.is_null() ? 0 : program.at("products").get<int>(); }
+  // Inner indices after which sums leave the engine, 0: all; null where there is no program.
+  Json k_block() const;
 };
 
 template <class T>

@@ -72,19 +72,30 @@ class EntrySchedule {
 
   void run(const DecodedTile<Model>& a, std::int64_t i, const DecodedTile<Model>& b, std::int64_t j,
            std::array<Outside, max_groups>& outside) const {
+    const std::int64_t segment = schedule_.segment_length(k_);
+    add_segment(a, i, b, j, 0, std::min(segment, k_), outside);
+    for (std::int64_t begin = segment; begin < k_; begin += segment) {
+      std::array<Outside, max_groups> sums{};
+      add_segment(a, i, b, j, begin, std::min(segment, k_ - begin), sums);
+      for (int s = 0; s < schedule_.sums(); ++s) outside[s] += sums[s];
+    }
+  }
+
+ private:
+  void add_segment(const DecodedTile<Model>& a, std::int64_t i, const DecodedTile<Model>& b, std::int64_t j,
+                   std::int64_t first, std::int64_t segment, std::array<Outside, max_groups>& outside) const {
     const std::int64_t block = schedule_.block_length(k_);
-    for (std::int64_t begin = 0; begin < k_; begin += block) {
-      const std::int64_t length = std::min(block, k_ - begin);
+    for (std::int64_t begin = first; begin < first + segment; begin += block) {
+      const std::int64_t length = std::min(block, first + segment - begin);
       const std::int64_t step = schedule_.k_step == 0 ? length : schedule_.k_step;
       std::array<Sum, max_groups> inside{};
       for (std::int64_t offset = 0; offset < length; offset += step) {
         add_terms(a, i, b, j, begin + offset, std::min(step, length - offset), inside);
       }
-      leave(inside, begin == 0, outside);
+      leave(inside, begin == first, outside);
     }
   }
 
- private:
   void add_terms(const DecodedTile<Model>& a, std::int64_t i, const DecodedTile<Model>& b, std::int64_t j,
                  std::int64_t begin, std::int64_t length, std::array<Sum, max_groups>& inside) const {
     for (const Term& term : schedule_.terms) {

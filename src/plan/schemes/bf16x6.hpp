@@ -2,11 +2,12 @@
 //
 //   a' = 2^s_i a  with max_p |a'_ip| in [2^40, 2^41)      likewise the columns of B
 //   a0 = RNbf16(a'), a_s = RNbf16((a' - a0 - ...) 2^(8 s))  every slice 2^8 above its place
-//   for every block of 64 inner indices:
+//   for every block of 64 inner indices (k <= 1024: 32):
 //     acc = a0 b2 + a1 b1 + a2 b0
 //     acc = 2^-8 acc + a0 b1 + a1 b0
 //     acc = 2^-8 acc + a0 b0
-//     sum = sum + acc                                     fp32, outside the engine
+//     sum = sum + acc                                     fp32, outside the engine; a new sum for every
+//                                                         8192 indices, added in order
 //   C = 2^-(s_i + t_j) sum
 //
 // Scaling keeps FLT_MAX from rounding up to infinity and subnormals from being lost; 2^40 leaves
@@ -28,6 +29,8 @@ inline constexpr Structure<6> bf16x6_structure{
     .groups = 1,
     .k_block = 64,
     .k_step = 0,
+    .k_segment = 8192,
+    .k_short = 1024,
 };
 
 inline constexpr Scheme bf16x6{
@@ -35,7 +38,7 @@ inline constexpr Scheme bf16x6{
     .summary = "three bf16 slices of scaled rows and columns, 6 products, blocks of 64 summed outside",
     .operands = OperandType::f32,
     .program = {bf16x6_split, bf16x6_split, make_schedule(bf16x6_structure, -8)},
-    .bound = "(3 * 2^-25 + accumulation over blocks of 64) |A||B|",
+    .bound = "(3 * 2^-25 + accumulation over blocks of 64 or 32) |A||B|",
     .window =
         "every row of A and column of B spans at most about 100 binades, by k: beyond, products underflow in "
         "fp32",

@@ -31,8 +31,8 @@ TEST(ByteTiles, EveryTileOfEveryModulusOnce) {
           EXPECT_LE(walk.clusters, clusters);
           std::set<std::tuple<int, int, int>> places;
           for (int cluster = 0; cluster < walk.clusters; ++cluster) {
-            Pieces pieces(walk, cluster);
-            for (Piece piece; pieces.next(piece);) {
+            WholeTiles tiles(walk);
+            for (Piece piece; tiles.next(cluster, piece);) {
               const TilePlace place = walk.place(piece);
               EXPECT_LT(std::int64_t{place.row} * tile.rows(), rows);
               EXPECT_LT(std::int64_t{place.column} * tile.columns(), columns);

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -23,8 +25,8 @@ Tile tile_of(const Walk& walk, const Piece& piece) {
 std::vector<std::vector<Piece>> pieces_of(const Walk& walk) {
   std::vector<std::vector<Piece>> all(static_cast<std::size_t>(walk.clusters));
   for (int cluster = 0; cluster < walk.clusters; ++cluster) {
-    Pieces pieces(walk, cluster);
-    for (Piece piece; pieces.next(piece);) all[cluster].push_back(piece);
+    Pieces pieces(walk);
+    for (Piece piece; pieces.next(cluster, piece);) all[cluster].push_back(piece);
   }
   return all;
 }
@@ -53,6 +55,31 @@ std::int64_t time_of(const Walk& walk) {
   for (std::size_t c = 0; c < all.size(); ++c)
     EXPECT_EQ(next[c], all[c].size()) << "cluster " << c << " waits for ever";
   return *std::max_element(clock.begin(), clock.end());
+}
+
+// Whether all clusters end where the device holds so many at a time: they begin in the order of their numbers, and one that
+// waits for another one's part keeps its place.
+bool ends_with_resident(const Walk& walk, int resident) {
+  const auto all = pieces_of(walk);
+  std::set<std::pair<Tile, int>> done;
+  std::map<int, std::size_t> running;  // clusters, and how many of their pieces are done
+  for (int begun = 0;;) {
+    while (begun < walk.clusters && static_cast<int>(running.size()) < resident) running[begun++] = 0;
+    if (running.empty()) return true;
+    bool moved = false;
+    for (auto cluster = running.begin(); cluster != running.end();) {
+      const std::vector<Piece>& pieces = all[static_cast<std::size_t>(cluster->first)];
+      for (std::size_t& next = cluster->second; next < pieces.size(); ++next, moved = true) {
+        const Piece& piece = pieces[next];
+        if (walk.continues(piece) && !done.contains({tile_of(walk, piece), piece.part - 1})) break;
+        done.insert({tile_of(walk, piece), piece.part});
+      }
+      const bool ended = cluster->second == pieces.size();
+      moved = moved || ended;
+      cluster = ended ? running.erase(cluster) : std::next(cluster);
+    }
+    if (!moved) return false;
+  }
 }
 
 void expect_every_block_once(const Walk& walk) {
@@ -90,6 +117,8 @@ TEST(Walk, EveryBlockOfEveryTileOnce) {
             const Walk walk = make_walk(rows, columns, entries, blocks, clusters);
             expect_every_block_once(walk);
             time_of(walk);
+            for (const int resident : {1, 2, 3, 33})
+              EXPECT_TRUE(ends_with_resident(walk, resident)) << resident;
           }
         }
       }
@@ -105,6 +134,21 @@ TEST(Walk, PartsShortenTheLastWave) {
   EXPECT_LE(time_of(walk), 5 * 64 + 64 / 3 + 1);
   EXPECT_EQ(make_walk(32, 43, 1, 128, 66).parts, 1) << "20.85 waves are nearly whole";
   EXPECT_EQ(make_walk(33, 44, 1, 132, 66).left(), 0);
+}
+
+// Every shape of a last wave that is cut, on any part of the device.
+TEST(Walk, EndsHoweverFewClustersAreResident) {
+  int cut = 0;
+  for (int left = 1; left < 66; ++left) {
+    for (const int waves : {1, 2, 3, 5}) {
+      const Walk walk = make_walk(waves * 66 + left, 1, 1, 64, 66);
+      cut += walk.parts > 1 ? 1 : 0;
+      expect_every_block_once(walk);
+      for (int resident = 1; resident <= 66; ++resident)
+        ASSERT_TRUE(ends_with_resident(walk, resident)) << left << " tiles left, " << resident << " resident";
+    }
+  }
+  EXPECT_GT(cut, 100);
 }
 
 // Few tiles are narrow ones, many are wide.

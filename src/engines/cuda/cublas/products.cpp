@@ -141,7 +141,7 @@ double weight_of_term(const Schedule& schedule, std::size_t t) {
 
 // Indices of k that leave at once, the padding with them: int8 products take multiples of four alone.
 std::int64_t block_of(const Schedule& schedule, const Slices& slices) {
-  return schedule.k_block == 0 ? slices.vector_stride() : std::min(schedule.k_block, slices.vector_stride());
+  return schedule.block_length(slices.vector_stride());
 }
 
 std::byte* vectors_from(const Slices& slices, int slice, std::int64_t p) {

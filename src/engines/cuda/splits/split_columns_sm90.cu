@@ -1,5 +1,5 @@
 // Splits of vectors that lie beside each other, element by element: the blocks of a cluster, of any power of two up to
-// sixteen, hold a panel of vectors, a part of k each, read it once and write it transposed. The other operand's vectors may
+// eight, hold a panel of vectors, a part of k each, read it once and write it transposed. The other operand's vectors may
 // lie the other way, in clusters of their own: then its blocks are those of rows.cuh.
 #include "engines/cuda/common/order.cuh"
 #include "engines/cuda/splits/cluster.cuh"

@@ -74,7 +74,7 @@ inline constexpr std::int64_t rows_threads = 256;
 inline constexpr std::int64_t least_rows_threads = 128;
 
 // Of the kernels whose clusters hold panels: 64 bytes of each element's line.
-inline constexpr std::int64_t largest_cluster = 16;   // which the H200 takes
+inline constexpr std::int64_t largest_cluster = 8;    // which every device with clusters takes
 inline constexpr std::int64_t cluster_threads = 256;  // of a block, at most
 inline constexpr std::int64_t panel_bytes = 64;
 inline constexpr std::int64_t panel_group = 8;  // elements of a vector that a thread writes at once

@@ -22,10 +22,18 @@ std::int64_t columns_bytes(const KernelOfKind& kernel, std::int64_t stride, std:
   return panel_part_bytes(element_bytes(kernel), stride, cluster, kernel.kind);
 }
 
-// How many blocks hold a panel: as few as leave room for two others on a multiprocessor and fill the device; more than eight
-// only for that room, as they take 2 us longer to begin. 0: no cluster can.
+// SMs that a cluster takes, whose blocks are as many on one as its shared memory and the kernels' launch bounds allow.
+std::int64_t sms_of_cluster(std::int64_t blocks, std::int64_t bytes, std::int64_t most_bytes) {
+  constexpr std::int64_t most_blocks_of_sm = 3;
+  return divide_up(blocks, std::min(most_blocks_of_sm, most_bytes / bytes));
+}
+
+// How many blocks hold a panel: as few as leave room for two others on an SM and fill the device. 0: no cluster can. The
+// device places a cluster only in SMs of one GPC that are free at the same time. A launch that asks for more of them than a
+// green context, a MIG slice or other kernels leave waits for ever, so clusters are small.
 std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split, std::int64_t most_bytes) {
   constexpr std::int64_t enough_blocks = 512;
+  constexpr std::int64_t most_sms = 4;
   const std::int64_t stride = split.slices.vector_stride();
   const std::int64_t panels =
       split.slices.padded_vectors() / (panel_bytes / element_bytes(kernel)) * split.side.entries;
@@ -34,8 +42,8 @@ std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split
   for (std::int64_t blocks = 1; blocks <= largest_cluster && stride % (blocks * panel_group) == 0;
        blocks *= 2) {
     const std::int64_t bytes = columns_bytes(kernel, stride, blocks);
-    if (bytes > most_bytes) continue;
-    if (has_room && (panels * chosen >= enough_blocks || blocks > portable_cluster)) break;
+    if (bytes > most_bytes || sms_of_cluster(blocks, bytes, most_bytes) > most_sms) continue;
+    if (has_room && panels * chosen >= enough_blocks) break;
     chosen = blocks;
     has_room = 3 * bytes <= most_bytes;
   }

@@ -13,9 +13,13 @@ struct alignas(64) TensorMap {
   std::uint64_t words[16];
 };
 
-// What a cluster of two blocks of threads computes at once, and in how many inner indices a block of k.
+// What a cluster of two blocks of threads computes at once, and in how many inner indices a block of k, of which a pipeline
+// stage holds one.
 inline constexpr int term_tile_rows = 256;
 inline constexpr int term_block = 64;
+// Schedule::k_segment and k_short of all structures that have kernels.
+inline constexpr int term_segment = 8192;
+inline constexpr int term_short = 1024;
 inline constexpr int term_threads = 384;
 inline constexpr int blocks_of_cluster = 2;  // of threads
 // Columns of a tile, and places in shared memory for every slice, each of half of the tile's rows and all columns. Wide
@@ -46,8 +50,14 @@ struct TermProducts {
   Walk walk;
   bool shares_a = false;  // all entries have the same slices
   bool shares_b = false;
-  float* partial_sums = nullptr;         // those that one cluster hands to the next
-  std::uint32_t* parts_added = nullptr;  // of every tile that has parts; 0 before the launch
+  std::int32_t segment_blocks = 0;  // blocks of k in a segment (Schedule::segment_length)
+  bool halves_blocks = false;       // sums leave after every half of a block (Schedule::block_length)
+  float* partial_sums = nullptr;    // those that one cluster hands to the next
+  // Sums of earlier segments: of the tiles that have parts, then of the tile that each cluster works on. Where k is one
+  // segment there are none.
+  float* segment_sums = nullptr;
+  std::uint32_t* parts_added = nullptr;     // of every tile that has parts; 0 before the launch
+  std::uint32_t* clusters_begun = nullptr;  // where tiles have parts; 0 before the launch
   float rescale = 1;
 };
 
@@ -70,14 +80,18 @@ struct SmallTile {
   }
   // Registers hold sums of two blocks of k of narrow tiles: the next is multiplied before the last one's place is free.
   constexpr int least_stages() const { return columns > 64 ? 1 : 2; }
+  // Wide tiles are for products whose k is one segment: a thread has no registers for another 64 sums.
+  constexpr bool adds_segments() const { return columns <= 64; }
   constexpr int shared_bytes(int slices, int stages) const { return stages * stage_bytes(slices) + 1024; }
 };
 
 struct SmallTileProducts {
   DeviceTile tile;  // as of TermProducts
   std::int32_t row_pairs = 0;
-  std::int32_t columns = 0;  // of tiles
-  std::int32_t blocks = 0;   // of k
+  std::int32_t columns = 0;         // of tiles
+  std::int32_t blocks = 0;          // of k
+  std::int32_t segment_blocks = 0;  // as of TermProducts
+  bool halves_blocks = false;
   std::int32_t stages = 0;
   bool shares_a = false;
   bool shares_b = false;

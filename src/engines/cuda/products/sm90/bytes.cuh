@@ -98,9 +98,9 @@ __device__ void produce(const TensorMap& a, const TensorMap& b, const ByteProduc
                         ByteShared<Config>& shared, std::uint32_t tiles) {
   constexpr ByteTile tile = Config::tile;
   Ring<Config> ring(shared, tiles);
-  Pieces pieces(products.walk, cluster_number());
+  WholeTiles tiles_of_cluster(products.walk);
   Piece piece;
-  while (pieces.next(piece)) {
+  while (tiles_of_cluster.next(cluster_number(), piece)) {
     const TilePlace place = products.walk.place(piece);
     const int row = place.row * tile.rows();
     const int column = place.column * tile.columns();
@@ -267,10 +267,10 @@ __device__ void consume(const ByteProducts& products, ByteShared<Config>& shared
   const int consumer = uniform(static_cast<int>(threadIdx.x) / warpgroup - 1);
   const int thread = static_cast<int>(threadIdx.x) % warpgroup;
   Ring<Config> ring(shared, tiles);
-  Pieces pieces(products.walk, cluster_number());
+  WholeTiles tiles_of_cluster(products.walk);
   Piece piece;
   ByteSums<Config> sums;
-  while (pieces.next(piece)) {
+  while (tiles_of_cluster.next(cluster_number(), piece)) {
     const TilePlace place = products.walk.place(piece);
     const int group = products.group(place);
     const int blocks = products.blocks(group);

@@ -92,6 +92,24 @@ __device__ inline void synchronise_cluster() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
+// Numbers this cluster among those that have begun, which `begun` counts; by all threads together. `number` is in shared
+// memory. A cluster that waits only for lower numbers waits for clusters that are resident or have ended, which the
+// numbers of blockIdx do not promise.
+__device__ inline void number_cluster(int& number, std::uint32_t* begun) {
+  if (threadIdx.x == 0 && block_in_cluster() == 0) {
+    const std::uint32_t next = atomicAdd(begun, 1U);
+#pragma unroll
+    for (int block = 0; block < blocks_of_cluster; ++block) {
+      asm volatile(
+          "{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, %0, %1;\n"
+          "st.shared::cluster.u32 [remote], %2;\n}" ::"r"(shared_address(&number)),
+          "r"(block), "r"(next)
+          : "memory");
+    }
+  }
+  synchronise_cluster();
+}
+
 // Where a kernel's tiles begin in dynamic shared memory: 128-byte swizzle asks for it.
 __device__ inline std::uint32_t aligned_tiles(const void* memory) {
   return (shared_address(memory) + 1023) / 1024 * 1024;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include "engines/cuda/products/sm90/entries.cuh"
 #include "engines/cuda/products/sm90/term_structures.hpp"
@@ -28,6 +29,7 @@ struct SmallTileConfig {
   static constexpr int b_bytes = columns * term_block * 2;
   static constexpr int stage_bytes = Tile.stage_bytes(slices);
   static constexpr int least_stages = Tile.least_stages();
+  static constexpr bool adds_segments = Tile.adds_segments();
 };
 
 template <class Config>
@@ -117,8 +119,8 @@ __device__ void fill_stages(const TensorMap& a, const TensorMap& b, const SmallT
   }
 }
 
-// Terms from T on, of a block of k, on their way; `meanwhile` is done behind the first that are.
-template <class Config, int T = 0, class Meanwhile>
+// Terms from T on, of one part of a block of k, on their way; `meanwhile` is done behind the first that are.
+template <class Config, class Part, int T = 0, class Meanwhile>
 __device__ __forceinline__ void multiply_stage(float (&sums)[Config::sums], const Stages<Config>& stages,
                                                bool swapped, float rescale, const Meanwhile& meanwhile) {
   if constexpr (T < Config::terms) {
@@ -133,53 +135,145 @@ __device__ __forceinline__ void multiply_stage(float (&sums)[Config::sums], cons
       settle(sums);
       begin_products();
     }
-    const TileDescriptor a(stages.a(swapped ? term.b : term.a));
-    const TileDescriptor b(stages.b(swapped ? term.a : term.b));
+    constexpr int offset = Part::first_step * step_bytes;
+    const TileDescriptor a = TileDescriptor(stages.a(swapped ? term.b : term.a)) + offset;
+    const TileDescriptor b = TileDescriptor(stages.b(swapped ? term.a : term.b)) + offset;
 #pragma unroll
-    for (int i = 0; i < term_block / 16; ++i)
-      multiply_slices<Config::format, Config::columns>(sums, a + i * 32, b + i * 32, T > 0 || i > 0);
-    multiply_stage<Config, T + 1>(sums, stages, swapped, rescale, meanwhile);
+    for (int i = 0; i < Part::steps; ++i) {
+      multiply_slices<Config::format, Config::columns>(sums, a + i * step_bytes, b + i * step_bytes,
+                                                       T > 0 || i > 0);
+    }
+    multiply_stage<Config, Part, T + 1>(sums, stages, swapped, rescale, meanwhile);
   } else {
     commit_products();
     if constexpr (!Config::rescales) meanwhile();
   }
 }
 
-// Products of a block of k, while those of the one before it end and are added.
+// Sums of a segment of k (Schedule::k_segment): those of one part of a block of k are multiplied while those of the part
+// before end and are added.
 template <class Config>
 class StageSums {
  public:
+  using Sums = float[Config::sums];
+
   __device__ StageSums(const SmallTileProducts& products, const Stages<Config>& stages)
       : products_(products), next_(stages), under_way_(stages) {}
 
-  // Begins a block of k and adds the one before it, if `Follows`.
-  template <bool Follows>
-  __device__ __forceinline__ void multiply(float (&inside)[Config::sums], float (&before)[Config::sums]) {
-    next_.wait_until_full();
-    begin_products();
-    multiply_stage<Config>(inside, next_, products_.swapped, products_.rescale, [&] {
-      if constexpr (Follows) add<1>(before);
-    });
-    next_.next();
+  // So many blocks of k, at least one.
+  __device__ __forceinline__ void add_blocks(int blocks) {
+    if (products_.halves_blocks) {
+      add_halved_blocks(blocks);
+    } else {
+      add_whole_blocks(blocks);
+    }
   }
-  // Of the block whose products are the oldest, where `Younger` blocks' are on their way behind them.
-  template <int Younger>
-  __device__ __forceinline__ void add(float (&inside)[Config::sums]) {
+
+  Sums sums = {};
+
+ private:
+  using Whole = SumPart<1, 0>;
+  using First = SumPart<2, 0>;
+  using Second = SumPart<2, 1>;
+  struct None {};
+
+  // Begins a part of the next block of k, and adds the part before it, if there is one.
+  template <class Part, class Before>
+  __device__ __forceinline__ void multiply(Sums& inside, Sums& before) {
+    if constexpr (Part::begins_block) next_.wait_until_full();
+    begin_products();
+    multiply_stage<Config, Part>(inside, next_, products_.swapped, products_.rescale, [&] {
+      if constexpr (!std::is_same_v<Before, None>) add<Before, 1>(before);
+    });
+    if constexpr (Part::ends_block) next_.next();
+  }
+  // That part of the oldest block under way, where `Younger` parts are on their way behind it.
+  template <class Part, int Younger>
+  __device__ __forceinline__ void add(Sums& inside) {
     wait_for_products<Younger>();
     settle(inside);
-    under_way_.release();
-    under_way_.next();
+    if constexpr (Part::ends_block) {
+      under_way_.release();
+      under_way_.next();
+    }
 #pragma unroll
     for (int i = 0; i < Config::sums; ++i) sums[i] += inside[i];
   }
+  template <class Part>
+  __device__ __forceinline__ void multiply_and_add(Sums& inside) {
+    multiply<Part, None>(inside, inside);
+    add<Part, 0>(inside);
+  }
 
-  float sums[Config::sums] = {};
+  __device__ __forceinline__ void add_whole_blocks(int blocks) {
+    Sums even;
+    if constexpr (Config::least_stages == 1) {
+#pragma unroll 1
+      for (int block = 0; block < blocks; ++block) multiply_and_add<Whole>(even);
+    } else {
+      Sums odd;
+      multiply<Whole, None>(even, odd);
+      int block = 1;
+#pragma unroll 1
+      for (; block + 1 < blocks; block += 2) {
+        multiply<Whole, Whole>(odd, even);
+        multiply<Whole, Whole>(even, odd);
+      }
+      if (block >= blocks) return add<Whole, 0>(even);
+      multiply<Whole, Whole>(odd, even);
+      add<Whole, 0>(odd);
+    }
+  }
 
- private:
+  __device__ __forceinline__ void add_halved_blocks(int blocks) {
+    Sums first;
+    if constexpr (Config::least_stages == 1) {
+#pragma unroll 1
+      for (int block = 0; block < blocks; ++block) {
+        multiply_and_add<First>(first);
+        multiply_and_add<Second>(first);
+      }
+    } else {
+      Sums second;
+      multiply<First, None>(first, second);
+      int block = 1;
+#pragma unroll 1
+      for (; block < blocks; ++block) {
+        multiply<Second, First>(second, first);
+        multiply<First, Second>(first, second);
+      }
+      // Never true. ptxas of CUDA 13.0 serialises the loop's products unless some path out of it waits for `first` alone.
+      if (block > blocks) return add<First, 0>(first);
+      multiply<Second, First>(second, first);
+      add<Second, 0>(second);
+    }
+  }
+
   const SmallTileProducts& products_;
   Stages<Config> next_;
   Stages<Config> under_way_;
 };
+
+// The sums of all segments of k, added in their order. Where registers have no room for a second set of sums, k is one
+// segment.
+template <class Config>
+__device__ void add_segments(StageSums<Config>& sums, const SmallTileProducts& products) {
+  if constexpr (!Config::adds_segments) {
+    sums.add_blocks(products.blocks);
+  } else {
+    float all[Config::sums] = {};
+#pragma unroll 1
+    for (int block = 0; block < products.blocks; block += products.segment_blocks) {
+#pragma unroll
+      for (float& sum : sums.sums) sum = 0;
+      sums.add_blocks(min(products.blocks - block, products.segment_blocks));
+#pragma unroll
+      for (int i = 0; i < Config::sums; ++i) all[i] += sums.sums[i];
+    }
+#pragma unroll
+    for (int i = 0; i < Config::sums; ++i) sums.sums[i] = all[i];
+  }
+}
 
 template <class Config>
 __device__ void multiply_stages(const SmallTileProducts& products, SmallTileShared<Config>& shared,
@@ -191,29 +285,7 @@ __device__ void multiply_stages(const SmallTileProducts& products, SmallTileShar
                   {std::int64_t{place.column} * Config::columns, Config::columns}, thread);
   meet(1, Config::threads);
   StageSums<Config> sums(products, stages);
-  float even[Config::sums];
-  if constexpr (Config::least_stages == 1) {
-#pragma unroll 1
-    for (int block = 0; block < products.blocks; ++block) {
-      sums.template multiply<false>(even, even);
-      sums.template add<0>(even);
-    }
-  } else {
-    float odd[Config::sums];
-    sums.template multiply<false>(even, odd);
-    int block = 1;
-#pragma unroll 1
-    for (; block + 1 < products.blocks; block += 2) {
-      sums.template multiply<true>(odd, even);
-      sums.template multiply<true>(even, odd);
-    }
-    if (block < products.blocks) {
-      sums.template multiply<true>(odd, even);
-      sums.template add<0>(odd);
-    } else {
-      sums.template add<0>(even);
-    }
-  }
+  add_segments(sums, products);
   put_entries<Config::format == FormatId::fp16>(sums.sums, products.tile, shared.end, 0, thread,
                                                 Config::threads);
 }

@@ -15,10 +15,14 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Partial sums, and behind them how many parts have been added.
+// Scratch memory: partial sums; how many parts have been added to each, and how many clusters have begun; sums of earlier
+// segments, of as many tiles with parts and of every cluster's tile.
 constexpr std::size_t partial_bytes =
     std::size_t{most_clusters} * term_tile_rows * most_tile_columns * sizeof(float);
-constexpr std::size_t counter_bytes = std::size_t{most_clusters} * counters_of_tile * sizeof(std::uint32_t);
+constexpr std::size_t part_counters = std::size_t{most_clusters} * counters_of_tile;
+constexpr std::size_t counter_bytes = (part_counters + 1) * sizeof(std::uint32_t);
+constexpr std::size_t segment_offset = aligned_size(partial_bytes) + aligned_size(counter_bytes);
+constexpr std::size_t segment_bytes = 2 * partial_bytes;
 
 // What there are kernels for.
 struct TermKernels {
@@ -62,7 +66,10 @@ const std::array<TermKernels, 3> all_kernels{
 #undef KINTSUGI_SMALL_KERNEL
 
 const TermKernels* find_kernels(const Schedule& schedule, FormatId format) {
-  if (schedule.k_block != term_block || schedule.k_step != 0 || schedule.joint) return nullptr;
+  if (schedule.k_block != term_block || schedule.k_segment != term_segment || schedule.k_step != 0 ||
+      schedule.joint) {
+    return nullptr;
+  }
   for (const TermKernels& kernels : all_kernels) {
     if (kernels.format == format && std::ranges::equal(kernels.terms, schedule.terms)) return &kernels;
   }
@@ -107,6 +114,14 @@ float rescale_of(const DeviceFusedProduct& product) {
   return std::ldexp(1.0F, product.schedule->rescale_exponent);
 }
 
+bool halves_blocks(const DeviceFusedProduct& product) {
+  return product.schedule->block_length(product.a.vector_stride()) < term_block;
+}
+
+std::int32_t segment_blocks_of(const DeviceFusedProduct& product) {
+  return static_cast<std::int32_t>(product.schedule->segment_length(product.a.vector_stride()) / term_block);
+}
+
 void multiply_in(const TermChoice& choice, const DeviceFusedProduct& product, const Queue& queue,
                  std::byte* scratch) {
   const TermKernels& kernels = kernels_of(product);
@@ -116,8 +131,12 @@ void multiply_in(const TermChoice& choice, const DeviceFusedProduct& product, co
   products.walk = choice.walk;
   products.shares_a = product.shares_a;
   products.shares_b = product.shares_b;
+  products.segment_blocks = segment_blocks_of(product);
+  products.halves_blocks = halves_blocks(product);
   products.partial_sums = reinterpret_cast<float*>(scratch);
   products.parts_added = reinterpret_cast<std::uint32_t*>(scratch + aligned_size(partial_bytes));
+  products.clusters_begun = products.parts_added + part_counters;
+  products.segment_sums = reinterpret_cast<float*>(scratch + segment_offset);
   products.rescale = rescale_of(product);
   if (products.walk.parts > 1) clear(queue, products.parts_added, counter_bytes);
   launch(kernels.kernels[choice.tile], {blocks_of_cluster * std::int64_t{products.walk.clusters}},
@@ -153,6 +172,8 @@ void multiply_in(const SmallTileChoice& choice, const DeviceFusedProduct& given,
   products.row_pairs = choice.row_pairs;
   products.columns = choice.columns;
   products.blocks = static_cast<std::int32_t>(product.a.vector_stride() / term_block);
+  products.segment_blocks = segment_blocks_of(product);
+  products.halves_blocks = halves_blocks(product);
   products.stages = choice.stages;
   products.shares_a = product.shares_a;
   products.shares_b = product.shares_b;
@@ -172,7 +193,9 @@ bool has_term_products(const Schedule& schedule, FormatId format, EntryType type
   return type == EntryType::f32 && find_kernels(schedule, format) != nullptr;
 }
 
-std::size_t term_scratch_bytes() { return aligned_size(partial_bytes) + aligned_size(counter_bytes); }
+std::size_t term_scratch_bytes(std::int64_t k) {
+  return segment_offset + (k > term_segment ? aligned_size(segment_bytes) : 0);
+}
 
 std::vector<TermWay> term_ways(const DeviceFusedProduct& product) {
   return ways_of(kernels_of(product),

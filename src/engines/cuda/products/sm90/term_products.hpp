@@ -14,7 +14,7 @@ namespace kintsugi::core::cuda {
 bool has_term_products(const Schedule& schedule, FormatId format, EntryType type);
 
 // For the sums that one cluster hands to another.
-std::size_t term_scratch_bytes();
+std::size_t term_scratch_bytes(std::int64_t k);
 
 // One way to compute a product, with the same bits as any other: tiles of clusters in waves, or small ones.
 using TermWay = std::variant<TermChoice, SmallTileChoice>;
@@ -23,7 +23,7 @@ using TermWay = std::variant<TermChoice, SmallTileChoice>;
 std::vector<TermWay> term_ways(const DeviceFusedProduct& product);
 
 // C = alpha * sum + beta * C, in that way, or the one that is expected to be the quickest. `scratch` has
-// term_scratch_bytes().
+// term_scratch_bytes() of its inner length.
 void multiply_terms(const Queue& queue, const DeviceFusedProduct& product, const TermWay& way,
                     std::byte* scratch);
 void multiply_terms(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch);

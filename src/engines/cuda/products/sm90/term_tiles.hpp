@@ -29,8 +29,7 @@ constexpr TermChoice choose_walk(const TermTile& tile, std::size_t number, std::
   const Walk walk = make_walk(count(rows, term_tile_rows), count(columns, tile.columns),
                               static_cast<std::int32_t>(entries), count(k, term_block), clusters);
   const int waves = walk.waves + (walk.left() > 0 ? 1 : 0);
-  const double all =
-      static_cast<double>(std::int64_t{walk.waves} * walk.blocks + blocks_of_left(walk, walk.parts));
+  const double all = static_cast<double>(std::int64_t{walk.waves} * walk.blocks + blocks_of_left(walk));
   return {number, walk, launch_time + all * tile.block_time + waves * double{tile.tile_time}};
 }
 

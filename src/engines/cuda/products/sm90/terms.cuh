@@ -1,5 +1,5 @@
 // Products of slices, all terms of a sum in one pass: every tile of slices is loaded once for all its terms, sums leave the
-// tensor cores after every block of 64 and are added in registers, and become entries of C at the end. Two blocks of
+// tensor cores after every 64 or 32 inner indices and are added in registers, and become entries of C at the end. Two blocks of
 // threads in a cluster share the columns' slices; in each one thread copies tiles to shared memory, two warpgroups
 // multiply 64 rows each.
 #pragma once
@@ -83,8 +83,10 @@ struct TermShared {
   TileEnd<block_tile_rows, Config::columns, warpgroup / 32 - 1> end;
   Barrier end_known;
   Barrier end_read;
+  int cluster;  // its number, which consumers have no register for
 
   __device__ void initialise() {
+    cluster = cluster_number();
     end_known.initialise(end.finders);
     end_read.initialise(consumers * warpgroup / 32);
     for (int place = 0; place < Config::places; ++place) {
@@ -179,9 +181,9 @@ __device__ void produce(const TensorMap& a, const TensorMap& b, const TermProduc
                         TermShared<Config>& shared, std::uint32_t tiles) {
   const int rank = block_in_cluster();
   Turns<Config> turns(shared, tiles);
-  Pieces pieces(products.walk, cluster_number());
+  Pieces pieces(products.walk);
   Piece piece;
-  while (pieces.next(piece)) {
+  while (pieces.next(shared.cluster, piece)) {
     if (is_left_out(products, piece)) continue;
     const TilePlace place = products.walk.place(piece);
     const int end = products.walk.end_block(piece);
@@ -196,34 +198,34 @@ __device__ void produce(const TensorMap& a, const TensorMap& b, const TermProduc
 // Where a warpgroup's rows of A begin in a tile, in bytes.
 __device__ inline std::uint32_t rows_offset(int consumer) { return consumer * 64 * block_k * 2; }
 
-// A's rows of a warpgroup over a block of k, in registers or where they lie.
-template <bool InRegisters>
+// A's rows of a warpgroup over `Steps` instructions from the `First` on, in registers or where they lie.
+template <bool InRegisters, int First, int Steps>
 struct Rows {
   TileDescriptor tile;
 
-  __device__ explicit Rows(std::uint32_t address) : tile(address) {}
+  __device__ explicit Rows(std::uint32_t address) : tile(TileDescriptor(address) + First * step_bytes) {}
   __device__ void load() {}
-  __device__ TileDescriptor step(int i) const { return tile + i * 32; }
+  __device__ TileDescriptor step(int i) const { return tile + i * step_bytes; }
 };
-template <>
-struct Rows<true> {
+template <int First, int Steps>
+struct Rows<true, First, Steps> {
   std::uint32_t address;
-  std::uint32_t steps[block_k / 16][4];
+  std::uint32_t steps[Steps][4];
 
   __device__ explicit Rows(std::uint32_t address) : address(address) {}
   __device__ void load() {
 #pragma unroll
-    for (int i = 0; i < block_k / 16; ++i) load_rows(steps[i], address, i);
+    for (int i = 0; i < Steps; ++i) load_rows(steps[i], address, First + i);
   }
   __device__ const std::uint32_t (&step(int i) const)[4] { return steps[i]; }
 };
 
-// One term over a block of 64: four instructions.
-template <class Config, class Left>
+// One term over the inner indices of one sum.
+template <class Config, class Part, class Left>
 __device__ void add_term(float (&sums)[Config::sums], const Left& a, TileDescriptor b, bool first) {
 #pragma unroll
-  for (int i = 0; i < block_k / 16; ++i)
-    multiply_slices<Config::format, Config::columns>(sums, a.step(i), b + i * 32, i > 0 || !first);
+  for (int i = 0; i < Part::steps; ++i)
+    multiply_slices<Config::format, Config::columns>(sums, a.step(i), b + i * step_bytes, i > 0 || !first);
 }
 
 // The consumers' products follow each other: while those of one are computed the other adds its sums up, and the matrix
@@ -237,11 +239,11 @@ __device__ inline void pass_turn(int consumer) {
 }
 
 // The first slice of A, which most terms read, may be in registers.
-template <class Config, int Slice>
-using RowsOf = Rows<Slice == 0 && Config::tile.high_in_registers>;
+template <class Config, class Part>
+using HighRows = Rows<Config::tile.high_in_registers, Part::first_step, Part::steps>;
 
 // Of the matrix unit's work before this term: it is waited for where the sums are to change.
-template <class Config, int T>
+template <class Config, class Part, int T>
 __device__ void begin_segment(float (&sums)[Config::sums], const Turns<Config>& turns, int consumer,
                               float rescale) {
   commit_products();
@@ -249,7 +251,7 @@ __device__ void begin_segment(float (&sums)[Config::sums], const Turns<Config>& 
     pass_turn(consumer);
     wait_for_products<0>();
     settle(sums);
-    turns.template release_before<T>();
+    if constexpr (Part::ends_block) turns.template release_before<T>();
 #pragma unroll
     for (float& sum : sums) sum *= rescale;
     settle(sums);
@@ -258,67 +260,101 @@ __device__ void begin_segment(float (&sums)[Config::sums], const Turns<Config>& 
   }
 }
 
-// Terms from T on.
-template <class Config, int T>
-__device__ void add_terms(float (&sums)[Config::sums], const RowsOf<Config, 0>& a0,
+// Terms from T on, of one sum.
+template <class Config, class Part, int T>
+__device__ void add_terms(float (&sums)[Config::sums], const HighRows<Config, Part>& a0,
                           const Turns<Config>& turns, int consumer, float rescale) {
   if constexpr (T < Config::terms) {
     constexpr Term term = Config::structure.terms[T];
     if constexpr (T > 0 && Config::begins_segment(T))
-      begin_segment<Config, T>(sums, turns, consumer, rescale);
-    const TileDescriptor b(turns.b(term.b));
+      begin_segment<Config, Part, T>(sums, turns, consumer, rescale);
+    const TileDescriptor b = TileDescriptor(turns.b(term.b)) + Part::first_step * step_bytes;
     if constexpr (term.a == 0) {
-      add_term<Config>(sums, a0, b, T == 0);
+      add_term<Config, Part>(sums, a0, b, T == 0);
     } else {
-      add_term<Config>(sums, Rows<false>(turns.a(term.a) + rows_offset(consumer)), b, T == 0);
+      const Rows<false, Part::first_step, Part::steps> a(turns.a(term.a) + rows_offset(consumer));
+      add_term<Config, Part>(sums, a, b, T == 0);
     }
-    add_terms<Config, T + 1>(sums, a0, turns, consumer, rescale);
+    add_terms<Config, Part, T + 1>(sums, a0, turns, consumer, rescale);
   }
 }
 
-// The sums of one block of k, whose slices become free as soon as may be.
-template <class Config>
-__device__ void multiply_block(float (&sums)[Config::sums], const Turns<Config>& turns, int consumer,
-                               float rescale) {
+// One sum of a block of k. With the last one the block's slices become free as soon as may be.
+template <class Config, class Part>
+__device__ void multiply_part(float (&sums)[Config::sums], const Turns<Config>& turns, int consumer,
+                              float rescale) {
   constexpr int last = Config::terms - 1;
-  RowsOf<Config, 0> a0(turns.a(0) + rows_offset(consumer));
-  turns.wait_until_full(0);
+  HighRows<Config, Part> a0(turns.a(0) + rows_offset(consumer));
+  if constexpr (Part::begins_block) turns.wait_until_full(0);
   a0.load();
-  for_each_slice<Config, 1>([&](auto slice) { turns.wait_until_full(slice); });
+  if constexpr (Part::begins_block)
+    for_each_slice<Config, 1>([&](auto slice) { turns.wait_until_full(slice); });
   await_turn(consumer);
   begin_products();
-  add_terms<Config, 0>(sums, a0, turns, consumer, rescale);
+  add_terms<Config, Part, 0>(sums, a0, turns, consumer, rescale);
   commit_products();
   pass_turn(consumer);
-  if constexpr (!Config::structure.terms[last].rescales) {
+  if constexpr (Part::ends_block && !Config::structure.terms[last].rescales) {
     wait_for_products<1>();
     turns.template release_before<last>();
   }
   wait_for_products<0>();
   settle(sums);
-  turns.template release_before<Config::terms>();
+  if constexpr (Part::ends_block) turns.template release_before<Config::terms>();
+}
+
+// A block of k, whose products leave the matrix unit as so many sums, from the one of that index on.
+template <class Config, int Count, int Index = 0>
+__device__ void add_block(float (&sums)[Config::sums], float (&inside)[Config::sums],
+                          const Turns<Config>& turns, int consumer, float rescale) {
+  if constexpr (Index < Count) {
+    multiply_part<Config, SumPart<Count, Index>>(inside, turns, consumer, rescale);
+#pragma unroll
+    for (int i = 0; i < Config::sums; ++i) sums[i] += inside[i];
+    add_block<Config, Count, Index + 1>(sums, inside, turns, consumer, rescale);
+  }
 }
 
 // Sums that one cluster hands to the next, as the threads of a warpgroup have them, and how many parts have been added.
 template <class Config>
-__device__ float4* handed_sums(const TermProducts& products, const Piece& piece, int consumer) {
+__device__ float4* sums_of_tile(float* memory, int tile, int consumer) {
   const std::int64_t place =
-      (std::int64_t{products.walk.shared(piece)} * blocks_of_cluster + block_in_cluster()) * consumers +
-      consumer;
-  return reinterpret_cast<float4*>(products.partial_sums) + place * (Config::sums / 4 * warpgroup);
+      (std::int64_t{tile} * blocks_of_cluster + block_in_cluster()) * consumers + consumer;
+  return reinterpret_cast<float4*>(memory) + place * (Config::sums / 4 * warpgroup);
+}
+template <class Config>
+__device__ float4* handed_sums(const TermProducts& products, const Piece& piece, int consumer) {
+  return sums_of_tile<Config>(products.partial_sums, products.walk.shared(piece), consumer);
 }
 __device__ inline std::uint32_t* parts_added(const TermProducts& products, const Piece& piece, int consumer) {
   return products.parts_added +
          (products.walk.shared(piece) * blocks_of_cluster + block_in_cluster()) * consumers + consumer;
 }
 
+template <int Count>
+__device__ void store_sums(float4* memory, const float (&sums)[Count], int thread) {
+#pragma unroll
+  for (int i = 0; i < Count / 4; ++i)
+    memory[i * warpgroup + thread] = {sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]};
+}
+
+// use(sum, stored sum) for each.
+template <int Count, class Use>
+__device__ void read_sums(const float4* memory, float (&sums)[Count], int thread, const Use& use) {
+#pragma unroll
+  for (int i = 0; i < Count / 4; ++i) {
+    const float4 four = __ldcg(memory + i * warpgroup + thread);
+    use(sums[4 * i], four.x);
+    use(sums[4 * i + 1], four.y);
+    use(sums[4 * i + 2], four.z);
+    use(sums[4 * i + 3], four.w);
+  }
+}
+
 template <class Config>
 __device__ void hand_over(const float (&sums)[Config::sums], const TermProducts& products, const Piece& piece,
                           int consumer, int thread) {
-  float4* memory = handed_sums<Config>(products, piece, consumer);
-#pragma unroll
-  for (int i = 0; i < Config::sums / 4; ++i)
-    memory[i * warpgroup + thread] = {sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]};
+  store_sums(handed_sums<Config>(products, piece, consumer), sums, thread);
   __threadfence();
   meet(first_warpgroup + consumer, warpgroup);
   if (thread == 0)
@@ -327,6 +363,7 @@ __device__ void hand_over(const float (&sums)[Config::sums], const TermProducts&
                  : "memory");
 }
 
+// The part before this one is the work of a cluster that began before this one did (Walk), so that the wait ends.
 template <class Config>
 __device__ void take_over(float (&sums)[Config::sums], const TermProducts& products, const Piece& piece,
                           int consumer, int thread) {
@@ -334,14 +371,56 @@ __device__ void take_over(float (&sums)[Config::sums], const TermProducts& produ
   int added = 0;
   while (added < piece.part)
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(added) : "l"(parts) : "memory");
-  const float4* memory = handed_sums<Config>(products, piece, consumer);
+  read_sums(handed_sums<Config>(products, piece, consumer), sums, thread,
+            [](float& sum, float handed) { sum = handed; });
+}
+
+// Sums of the segments of k before the present one stay in memory: registers have no room for them. Those of a tile that has
+// parts go from cluster to cluster with it.
+template <class Config>
+__device__ float4* earlier_segments(const TermProducts& products, const Piece& piece, int cluster,
+                                    int consumer) {
+  const int shared = products.walk.shared(piece);
+  return sums_of_tile<Config>(products.segment_sums, shared < 0 ? most_clusters + cluster : shared, consumer);
+}
+
+template <class Config>
+__device__ void add_earlier_segments(float (&sums)[Config::sums], const float4* earlier, int thread) {
+  read_sums(earlier, sums, thread, [](float& sum, float before) { sum = before + sum; });
+}
+
+// At the end of a segment that is not the last: its sums join those of the earlier ones, and the next begins.
+template <class Config>
+__device__ void end_segment(float (&sums)[Config::sums], float4* earlier, bool is_first, int thread) {
+  if (!is_first) add_earlier_segments<Config>(sums, earlier, thread);
+  store_sums(earlier, sums, thread);
 #pragma unroll
-  for (int i = 0; i < Config::sums / 4; ++i) {
-    const float4 four = __ldcg(memory + i * warpgroup + thread);
-    sums[4 * i] = four.x;
-    sums[4 * i + 1] = four.y;
-    sums[4 * i + 2] = four.z;
-    sums[4 * i + 3] = four.w;
+  for (float& sum : sums) sum = 0;
+}
+
+// All blocks of a piece, on top of the sums that are there.
+template <class Config>
+__device__ void add_blocks(float (&sums)[Config::sums], const TermProducts& products, const Piece& piece,
+                           Turns<Config>& turns, const int& cluster, int consumer) {
+  float inside[Config::sums];
+  int block = products.walk.first_block(piece);
+#pragma unroll 1
+  while (block < products.walk.end_block(piece)) {
+    const int rest_of_segment = products.segment_blocks - block % products.segment_blocks;
+    const int stop = min(products.walk.end_block(piece), block + rest_of_segment);
+    if (products.halves_blocks) {
+#pragma unroll 1
+      for (; block < stop; ++block, turns.next())
+        add_block<Config, 2>(sums, inside, turns, consumer, products.rescale);
+    } else {
+#pragma unroll 1
+      for (; block < stop; ++block, turns.next())
+        add_block<Config, 1>(sums, inside, turns, consumer, products.rescale);
+    }
+    if (block % products.segment_blocks == 0 && block < products.walk.blocks) {
+      end_segment<Config>(sums, earlier_segments<Config>(products, piece, cluster, consumer),
+                          block == products.segment_blocks, thread_number() % warpgroup);
+    }
   }
 }
 
@@ -349,10 +428,10 @@ __device__ void take_over(float (&sums)[Config::sums], const TermProducts& produ
 template <class Config>
 __device__ void find_ends(const TermProducts& products, TermShared<Config>& shared) {
   const int thread = static_cast<int>(threadIdx.x) - 32;
-  Pieces pieces(products.walk, cluster_number());
+  Pieces pieces(products.walk);
   Piece piece;
   unsigned parity = 0;
-  while (pieces.next(piece)) {
+  while (pieces.next(shared.cluster, piece)) {
     if (is_left_out(products, piece) || products.walk.hands_over(piece)) continue;
     const TilePlace place = products.walk.place(piece);
     const std::int64_t row =
@@ -371,13 +450,12 @@ template <class Config>
 __device__ void consume(const TermProducts& products, TermShared<Config>& shared, std::uint32_t tiles) {
   const int consumer = uniform(static_cast<int>(threadIdx.x) / warpgroup - 1);
   Turns<Config> turns(shared, tiles);
-  Pieces pieces(products.walk, cluster_number());
+  Pieces pieces(products.walk);
   Piece piece;
   unsigned end_parity = 0;
   float sums[Config::sums];
-  float inside[Config::sums];
   if (consumer == consumers - 1) pass_turn(consumer);
-  while (pieces.next(piece)) {
+  while (pieces.next(shared.cluster, piece)) {
     if (is_left_out(products, piece)) continue;
     if (products.walk.continues(piece)) {
       take_over<Config>(sums, products, piece, consumer, thread_number() % warpgroup);
@@ -385,16 +463,15 @@ __device__ void consume(const TermProducts& products, TermShared<Config>& shared
 #pragma unroll
       for (float& sum : sums) sum = 0;
     }
-#pragma unroll 1
-    for (int left = products.walk.end_block(piece) - products.walk.first_block(piece); left > 0; --left) {
-      multiply_block<Config>(inside, turns, consumer, products.rescale);
-#pragma unroll
-      for (int i = 0; i < Config::sums; ++i) sums[i] += inside[i];
-      turns.next();
-    }
+    add_blocks<Config>(sums, products, piece, turns, shared.cluster, consumer);
     if (products.walk.hands_over(piece)) {
       hand_over<Config>(sums, products, piece, consumer, thread_number() % warpgroup);
     } else {
+      if (products.segment_blocks < products.walk.blocks) {
+        add_earlier_segments<Config>(sums,
+                                     earlier_segments<Config>(products, piece, shared.cluster, consumer),
+                                     thread_number() % warpgroup);
+      }
       shared.end_known.wait(end_parity);
       put_entries<Config::format == FormatId::fp16>(sums, products.tile, shared.end, consumer * 64,
                                                     thread_number() - warpgroup, consumers * warpgroup);
@@ -413,6 +490,7 @@ __device__ void multiply_terms(const TensorMap& a, const TensorMap& b, const Ter
   if (products.tile.condition.known && are_left_out(products.tile.condition, products.walk.entries))
     return leave_in_order();
   begin_cluster(shared);
+  if (products.walk.parts > 1) number_cluster(shared.cluster, products.clusters_begun);
   divide_work<Config>(
       [&] {
         if (threadIdx.x == 0) {

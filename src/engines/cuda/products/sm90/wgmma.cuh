@@ -44,6 +44,18 @@ __device__ inline void load_rows(std::uint32_t (&registers)[4], std::uint32_t ti
                : "memory");
 }
 
+// Bytes from one instruction's inner indices to the next one's, in a tile's row.
+inline constexpr int step_bytes = 32;
+
+// The Index-th of Count parts of a block of k, each of which has a sum that leaves the matrix unit.
+template <int Count, int Index>
+struct SumPart {
+  static constexpr int steps = term_block / 16 / Count;  // instructions of a term
+  static constexpr int first_step = Index * steps;
+  static constexpr bool begins_block = Index == 0;
+  static constexpr bool ends_block = Index + 1 == Count;
+};
+
 __device__ inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ inline void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 // Until at most so many groups are not done.
