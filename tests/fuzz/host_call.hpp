@@ -73,6 +73,18 @@ class HostCall {
     return result_;
   }
 
+  // After run() by a plan: the same execution with a C of its own. Any number of threads may do so at once.
+  HostResult run_again() const {
+    const HostMemory c(data_.c().bytes);
+    kintsugi_operands operands = operands_;
+    operands.c = c.data() + data_.c().place.first;
+    HostResult result;
+    result.status = kintsugi_plan_execute(nullptr, plan_, &operands);
+    if (result.status != KINTSUGI_SUCCESS) result.error = kintsugi_last_error();
+    result.c.assign(c.data(), c.data() + data_.c().bytes.size());
+    return result;
+  }
+
  private:
   static kintsugi_options options_of(const FuzzCase& test) {
     kintsugi_options options = KINTSUGI_OPTIONS_INIT;

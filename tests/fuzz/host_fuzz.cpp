@@ -6,12 +6,13 @@
 //   build/tests/host_fuzz --case 'type=f64 m=3 ...'    one case, as a failure prints it
 #include <chrono>
 #include <cstdio>
-#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "tests/fuzz/choices.hpp"
 #include "tests/fuzz/host_call.hpp"
 #include "tests/support/fuzz_judge.hpp"
+#include "tests/support/fuzz_same.hpp"
 
 namespace kintsugi::test {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 using nlohmann::json;
 
 const char* const usage =
-    "usage: host_fuzz [--cases N] [--seconds S] [--seed N] [--json] [--case LINE] [--help]\n\n"
+    "usage: host_fuzz [--cases N] [--seconds S] [--seed N] [--json] [--with LINE] [--case LINE] [--help]\n\n"
     "Multiplies random matrices through the C ABI and judges every element by what was promised. Failures "
     "print the case\n"
     "as a line for --case. Ends with status 1 when there was one.\n\n"
@@ -27,43 +28,8 @@ const char* const usage =
     "  --seconds S  stop after so many seconds, whichever comes first\n"
     "  --seed N     seed of the cases (default 1)\n"
     "  --json       print the figures as JSON\n"
+    "  --with LINE  give all cases these members, such as 'type=f64 policy=emulate'\n"
     "  --case LINE  run this case alone, and say what came of it\n";
-
-std::string description(const std::function<kintsugi_status(char*, std::size_t, std::size_t*)>& call) {
-  std::size_t needed = 0;
-  call(nullptr, 0, &needed);
-  std::string text(needed, ' ');
-  call(text.data(), text.size(), nullptr);
-  text.pop_back();
-  return text;
-}
-
-// All schemes and engines of this library, and some schemes with other parameters than their own.
-FuzzChoices choices_of_library() {
-  FuzzChoices choices;
-  const json schemes = json::parse(description(kintsugi_describe_schemes));
-  std::map<std::string, std::vector<std::string>*> lists = {
-      {"fp32", &choices.schemes_fp32}, {"fp64", &choices.schemes_fp64}, {"dd", &choices.schemes_dd}};
-  for (const json& scheme : schemes.at("schemes")) {
-    for (const json& type : scheme.at("operands")) lists.at(type)->push_back(scheme.at("name"));
-  }
-  const auto with_parameters = {"h2sgemm:sb=6",        "split-n:a=3:b=3",     "quantensor:slices=3",
-                                "ozaki-int8:slices=2", "ozaki-int8:slices=8", "int52:words=2",
-                                "ozaki-fp16:slices=4", "ozaki2:moduli=9",     "ozaki2:moduli=22",
-                                "ozaki2:scale=norm",   "ozaki2:scale=product"};
-  for (const std::string name : with_parameters) {
-    for (auto& [type, list] : lists) {
-      const std::string plain = name.substr(0, name.find(':'));
-      if (type != "dd" && std::find(list->begin(), list->end(), plain) != list->end()) list->push_back(name);
-    }
-  }
-  const json engines = json::parse(description(kintsugi_describe_engines));
-  for (const json& engine : engines.at("engines")) {
-    const std::string name = engine.at("name");
-    if (engine.at("available") && name != "cuda") choices.engines.push_back(name);
-  }
-  return choices;
-}
 
 struct Figures {
   std::int64_t cases = 0;
@@ -99,27 +65,6 @@ bool may_fail(const FuzzCase& test, kintsugi_status status) {
   }
 }
 
-// Elements of C whose parts differ, NaN of any kind being the same.
-template <class T>
-bool same_elements(const FuzzData<T>& data, const std::vector<std::byte>& one,
-                   const std::vector<std::byte>& other) {
-  using Word = fuzz::WordOf<PartOf<T>>;
-  for (std::int64_t item = 0; item < data.test().batch; ++item) {
-    for (std::int64_t j = 0; j < data.test().n; ++j) {
-      for (std::int64_t i = 0; i < data.test().m; ++i) {
-        Word x[sizeof(T) / sizeof(Word)], y[sizeof(T) / sizeof(Word)];
-        const T first = data.c(one.data(), item, i, j), second = data.c(other.data(), item, i, j);
-        std::memcpy(x, &first, sizeof(T)), std::memcpy(y, &second, sizeof(T));
-        for (std::size_t w = 0; w < std::size(x); ++w) {
-          if (std::memcmp(&x[w], &y[w], sizeof(Word)) != 0 && !(std::isnan(x[w]) && std::isnan(y[w])))
-            return false;
-        }
-      }
-    }
-  }
-  return true;
-}
-
 // The bits of an emulation do not depend on threads, limits, workspaces or preparation.
 template <class T>
 std::string differs_from_plain_call(const FuzzData<T>& data, const HostResult& result) {
@@ -137,7 +82,9 @@ std::string differs_from_plain_call(const FuzzData<T>& data, const HostResult& r
   HostCall<T> call(same);
   const HostResult other = call.run();
   if (other.status != KINTSUGI_SUCCESS) return "one thread without limits: " + other.error;
-  return same_elements(data, result.c, other.c) ? "" : "other bits than with one thread and without limits";
+  return same_elements(data, result.c.data(), other.c.data())
+             ? ""
+             : "other bits than with one thread and without limits";
 }
 
 template <class T>
@@ -153,7 +100,7 @@ std::string verdict_of(const FuzzCase& test, Figures& figures) {
                : std::string(kintsugi_status_name(result.status)) + ": " + result.error;
   Promise promise = promise_of(test);
   if (promise.kind == Promise::Kind::scheme && !result.plan.empty())
-    promise.bound = bound_of(json::parse(result.plan), json::parse(result.report));
+    promise.bound = bound_of(json::parse(result.plan), json::parse(result.report), test.batch);
   FuzzJudge<T> judge(data, promise, result.c.data());
   const std::string verdict = judge.verdict();
   ++figures.kinds[name_of(promise.kind)];
@@ -177,7 +124,7 @@ struct Request {
   double seconds = std::numeric_limits<double>::infinity();
   std::uint64_t seed = 1;
   bool as_json = false;
-  std::string line;
+  std::string line, with;
 };
 
 Request read_request(int count, char** words) {
@@ -198,6 +145,8 @@ Request read_request(int count, char** words) {
       request.seed = std::stoull(value);
     else if (word == "--case")
       request.line = value;
+    else if (word == "--with")
+      request.with = value;
     else
       throw std::invalid_argument("unknown option '" + word + "'; --help tells");
   }
@@ -208,14 +157,17 @@ int run_all(const Request& request) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
-  const FuzzChoices choices = choices_of_library();
+  FuzzChoices choices = choices_of_library();
+  if (request.with.find("type=") != std::string::npos) choices.types = {read_case(request.with).type};
   Figures figures;
   if (!request.line.empty()) {
     if (run(read_case(request.line), figures).empty()) std::printf("no violation\n");
   } else {
     for (std::int64_t number = 0;
          number < request.cases && seconds() < request.seconds && figures.violations < 20; ++number)
-      run(CaseGenerator(choices, request.seed, static_cast<std::uint64_t>(number)).draw(), figures);
+      run(read_case(request.with,
+                    CaseGenerator(choices, request.seed, static_cast<std::uint64_t>(number)).draw()),
+          figures);
   }
   const json summary = figures.to_json(request.seed, seconds());
   if (request.as_json) {

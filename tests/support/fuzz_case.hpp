@@ -86,8 +86,8 @@ inline std::string to_text(const FuzzCase& test) {
   return line;
 }
 
-inline FuzzCase read_case(const std::string& line) {
-  FuzzCase test;
+// The members that the line does not name stay as they are.
+inline FuzzCase read_case(const std::string& line, FuzzCase test = {}) {
   std::istringstream words(line);
   for (std::string word; words >> word;) {
     const std::size_t equals = word.find('=');
@@ -272,7 +272,7 @@ class CaseGenerator {
   }
 
   void draw_call(FuzzCase& test) {
-    test.threads = random_.integer(1, choices_.most_threads);
+    test.threads = chance(0.6) ? 1 : random_.integer(1, choices_.most_threads);
     test.via = any_of({"gemm", "plan"});
     if (chance(0.15)) test.workspace = "exact";
     if (chance(0.15)) test.limit = std::int64_t{1} << random_.integer(8, 26);

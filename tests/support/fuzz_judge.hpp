@@ -54,9 +54,10 @@ inline Promise promise_of(const FuzzCase& test) {
 }
 
 // The bound of a named scheme, of the plan's description and the report of its execution.
-inline nlohmann::json bound_of(const nlohmann::json& plan, const nlohmann::json& report) {
+// A program that was fitted to the data is reported of one batch item alone.
+inline nlohmann::json bound_of(const nlohmann::json& plan, const nlohmann::json& report, std::int64_t batch) {
   nlohmann::json adapted = report.value("adapted", nlohmann::json());
-  if (!adapted.is_null()) return adapted;
+  if (!adapted.is_null()) return batch == 1 ? adapted : nlohmann::json();
   const nlohmann::json& rung = plan.at("rungs").at(0);
   if (!rung.contains("bound_in_window")) return {};
   return {{"split_a", rung.at("program").at("split_a")},
@@ -251,7 +252,7 @@ class FuzzJudge {
     } else if ((multiplies && !is_finite_product(i, j)) || (adds && !is_finite_old(i, j))) {
       judge_class(i, j, computed, multiplies, adds);
     } else {
-      judge_finite(i, j, computed);
+      judge_finite(i, j, computed, multiplies ? scalars_of(data_.alpha()) : Scalars{Scalar(0), 0});
     }
   }
 
@@ -312,11 +313,13 @@ class FuzzJudge {
       if (promise_.kind == Promise::Kind::native)
         underflow += (1 + factor) * static_cast<double>(matrices_->k + 2) * smallest;
     }
-    // alpha times the sum and beta times C are rounded, of complex ones two products and their sum each; then the result.
+    // alpha times the sum and beta times C are rounded, of complex ones two products and their sum each; then the
+    // result. A norm may have overflowed.
     const double scalars = plain ? 0 : parts == 2 ? 3 * unit : unit;
     const double error = before + scalars * (exact.absolute + before);
-    return (error + unit * (std::fabs(exact.value) + error)) * (1 + 0x1p-20) + underflow +
-           (plain ? 0 : 2 * smallest);
+    const double bound = (error + unit * (std::fabs(exact.value) + error)) * (1 + 0x1p-20) + underflow +
+                         (plain ? 0 : 2 * smallest);
+    return std::isfinite(bound) ? std::optional(bound) : std::nullopt;
   }
 
   double sum_without_scalars(std::int64_t i, std::int64_t j) const {
@@ -325,15 +328,16 @@ class FuzzJudge {
     return sum;
   }
 
-  void judge_finite(std::int64_t i, std::int64_t j, const Part& computed) {
-    const Scalars alpha = scalars_of(data_.alpha()), beta = scalars_of(data_.beta());
+  void judge_finite(std::int64_t i, std::int64_t j, const Part& computed, const Scalars& alpha) {
+    const Scalars beta = scalars_of(data_.beta());
     const auto exact = reference(i, j, alpha, beta);
     if (promise_.kind == Promise::Kind::exact) {
+      // alpha = 0: the sign of a zero is that of beta C.
       const Part expected = exact.rounded();
+      const bool any_zero = std::is_same_v<Part, core::DoubleDouble> || alpha.re == Scalar(0);
+      const bool same =
+          any_zero ? computed == expected : std::memcmp(&computed, &expected, sizeof(Part)) == 0;
       ++bounded_;
-      const bool same = std::is_same_v<Part, core::DoubleDouble>
-                            ? computed == expected
-                            : std::memcmp(&computed, &expected, sizeof(Part)) == 0;
       if (!same) fail(computed, "exactly " + text(core::leading_part(expected)));
       return;
     }
