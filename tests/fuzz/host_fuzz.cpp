@@ -6,6 +6,7 @@
 //   build/tests/host_fuzz --case 'type=f64 m=3 ...'    one case, as a failure prints it
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -65,6 +66,13 @@ bool may_fail(const FuzzCase& test, kintsugi_status status) {
   }
 }
 
+Promise promise_of_call(const FuzzCase& test, const HostResult& result) {
+  Promise promise = promise_of(test);
+  if (promise.kind == Promise::Kind::scheme && !result.plan.empty())
+    promise.bound = bound_of(json::parse(result.plan), json::parse(result.report), test.batch);
+  return promise;
+}
+
 // The bits of an emulation do not depend on threads, limits, workspaces or preparation.
 template <class T>
 std::string differs_from_plain_call(const FuzzData<T>& data, const HostResult& result) {
@@ -87,20 +95,30 @@ std::string differs_from_plain_call(const FuzzData<T>& data, const HostResult& r
              : "other bits than with one thread and without limits";
 }
 
+// "... the smallest block needs N": so with N the call goes.
+template <class T>
+std::string refused_limit(FuzzCase test, const std::string& message) {
+  const std::size_t at = message.rfind("needs ");
+  const std::int64_t needed = at == std::string::npos ? 0 : std::atoll(message.c_str() + at + 6);
+  if (needed <= test.limit) return "a limit is refused that is not below what is needed: " + message;
+  test.limit = needed;
+  const FuzzData<T> data(test);
+  const HostResult result = HostCall<T>(data).run();
+  if (result.status != KINTSUGI_SUCCESS) return "with the limit that the library asked for: " + result.error;
+  return result.broken;
+}
+
 template <class T>
 std::string verdict_of(const FuzzCase& test, Figures& figures) {
   const FuzzData<T> data(test);
-  HostCall<T> call(data);
-  const HostResult result = call.run();
+  const HostResult result = HostCall<T>(data).run();
   ++figures.statuses[kintsugi_status_name(result.status)];
   if (!result.broken.empty()) return result.broken;
-  if (result.status != KINTSUGI_SUCCESS)
-    return may_fail(test, result.status)
-               ? ""
-               : std::string(kintsugi_status_name(result.status)) + ": " + result.error;
-  Promise promise = promise_of(test);
-  if (promise.kind == Promise::Kind::scheme && !result.plan.empty())
-    promise.bound = bound_of(json::parse(result.plan), json::parse(result.report), test.batch);
+  if (result.status != KINTSUGI_SUCCESS && !may_fail(test, result.status))
+    return std::string(kintsugi_status_name(result.status)) + ": " + result.error;
+  if (result.status == KINTSUGI_WORKSPACE_TOO_SMALL) return refused_limit<T>(test, result.error);
+  if (result.status != KINTSUGI_SUCCESS) return "";
+  const Promise promise = promise_of_call(test, result);
   FuzzJudge<T> judge(data, promise, result.c.data());
   const std::string verdict = judge.verdict();
   ++figures.kinds[name_of(promise.kind)];
@@ -108,6 +126,36 @@ std::string verdict_of(const FuzzCase& test, Figures& figures) {
   double& worst = figures.worst[name_of(promise.kind)];
   worst = std::max(worst, judge.worst_ratio());
   return verdict.empty() ? differs_from_plain_call(data, result) : verdict;
+}
+
+// Whether the judge sees what is wrong with a result that was right before `spoil` changed its image.
+template <class T>
+bool sees(const char* line, const std::function<void(std::byte* first)>& spoil) {
+  const FuzzCase test = read_case(line);
+  const FuzzData<T> data(test);
+  HostResult result = HostCall<T>(data).run();
+  const Promise promise = promise_of_call(test, result);
+  if (!FuzzJudge<T>(data, promise, result.c.data()).verdict().empty())
+    return true;  // said by the cases themselves
+  spoil(result.c.data() + data.c().place.first);
+  return !FuzzJudge<T>(data, promise, result.c.data()).verdict().empty();
+}
+
+// Intended failures: an error of twice the contract, a last place of `exact`, a class, a byte beside C.
+bool sees_what_is_wrong() {
+  const auto scaled = []<class Real>(std::byte* first, Real factor) {
+    Real value;
+    std::memcpy(&value, first, sizeof value);
+    value *= factor;
+    std::memcpy(first, &value, sizeof value);
+  };
+  const std::string positive = "m=3 n=4 k=20 values_a=uniform01 values_b=uniform01 ";
+  return sees<float>(positive.c_str(), [&](std::byte* first) { scaled(first, 1 + 60 * 0x1p-24F); }) &&
+         sees<double>((positive + "type=f64 accuracy=exact").c_str(),
+                      [&](std::byte* first) { scaled(first, 1 + 0x1p-52); }) &&
+         sees<double>("type=f64 m=2 alpha=inf values_a=uniform01 values_b=uniform01",
+                      [&](std::byte* first) { scaled(first, -1.0); }) &&
+         sees<float>("m=2 n=2 k=2", [](std::byte* first) { first[-1] = std::byte{0}; });
 }
 
 std::string run(const FuzzCase& test, Figures& figures) {
@@ -159,6 +207,7 @@ int run_all(const Request& request) {
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
   FuzzChoices choices = choices_of_library();
   if (request.with.find("type=") != std::string::npos) choices.types = {read_case(request.with).type};
+  if (!sees_what_is_wrong()) throw std::logic_error("a spoilt result passes for a right one");
   Figures figures;
   if (!request.line.empty()) {
     if (run(read_case(request.line), figures).empty()) std::printf("no violation\n");
