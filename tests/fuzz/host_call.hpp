@@ -65,8 +65,10 @@ class HostCall {
     operands_.c = const_cast<void*>(pointers(2, data_.c(), c_));
     problem_ = data_.problem();
     options_ = options_of(data_.test());
-    result_.status =
-        data_.test().via == "gemm" ? kintsugi_gemm(handle_, &problem_, &options_, &operands_) : run_plan();
+    const std::string& via = data_.test().via;
+    result_.status = via == "plan"   ? run_plan()
+                     : via == "blas" ? run_blas()
+                                     : kintsugi_gemm(handle_, &problem_, &options_, &operands_);
     if (result_.status != KINTSUGI_SUCCESS) result_.error = kintsugi_last_error();
     look_around();
     result_.c.assign(c_.data(), c_.data() + data_.c().bytes.size());
@@ -103,6 +105,46 @@ class HostCall {
       tables_[number].push_back(memory.data() + image.place.offset(item, sizeof(T)));
     tables_[number].push_back(nullptr);
     return tables_[number].data();
+  }
+
+  kintsugi_status set_handle() {
+    const FuzzCase& test = data_.test();
+    const std::string limit = std::to_string(test.limit), threads = std::to_string(test.threads);
+    for (const auto& [name, value] : {std::pair("accuracy", test.accuracy),
+                                      {"policy", test.policy},
+                                      {"scheme", test.scheme},
+                                      {"engine", test.engine},
+                                      {"workspace_limit", limit},
+                                      {"threads", threads}}) {
+      const kintsugi_status status = kintsugi_set(handle_, name, value.empty() ? nullptr : value.c_str());
+      if (status != KINTSUGI_SUCCESS) return status;
+    }
+    return KINTSUGI_SUCCESS;
+  }
+
+  kintsugi_status run_blas() {
+    const kintsugi_status status = set_handle();
+    if (status != KINTSUGI_SUCCESS) return status;
+    const kintsugi_problem& p = problem_;
+    const auto call = [&](auto gemm, auto alpha, auto beta, auto element) {
+      using Element = decltype(element);
+      return gemm(handle_, static_cast<kintsugi_layout>(p.layout), static_cast<kintsugi_op>(p.op_a),
+                  static_cast<kintsugi_op>(p.op_b), p.m, p.n, p.k, alpha,
+                  static_cast<const Element*>(operands_.a), p.lda, static_cast<const Element*>(operands_.b),
+                  p.ldb, beta, static_cast<Element*>(operands_.c), p.ldc);
+    };
+    if constexpr (std::is_same_v<T, float>) {
+      return call(kintsugi_sgemm, alpha_, beta_, float());
+    } else if constexpr (std::is_same_v<T, double>) {
+      return call(kintsugi_dgemm, alpha_, beta_, double());
+    } else if constexpr (std::is_same_v<T, std::complex<float>>) {
+      return call(kintsugi_cgemm, &alpha_, &beta_, T());
+    } else if constexpr (std::is_same_v<T, std::complex<double>>) {
+      return call(kintsugi_zgemm, &alpha_, &beta_, T());
+    } else {
+      const auto pair = [](const T& x) { return reinterpret_cast<const kintsugi_dd*>(&x); };
+      return call(kintsugi_ddgemm, pair(alpha_), pair(beta_), kintsugi_dd());
+    }
   }
 
   kintsugi_status run_plan() {

@@ -41,7 +41,8 @@ struct FuzzCase {
   std::int64_t threads = 1;
   std::string prepared_a = "no",
               prepared_b = "no";  // no, copied, borrowed; one: prepared for a batch of one item
-  std::string via = "gemm";       // gemm: one call; plan: made, executed and destroyed
+  std::string via = "gemm";       // gemm: one call; plan: made, executed and destroyed; blas:
+                                  // kintsugi_sgemm and its like, with the settings of the handle
 
   bool operator==(const FuzzCase&) const = default;
 };
@@ -274,6 +275,7 @@ class CaseGenerator {
   void draw_call(FuzzCase& test) {
     test.threads = chance(0.6) ? 1 : random_.integer(1, choices_.most_threads);
     test.via = any_of({"gemm", "plan"});
+    if (test.batch == 1 && test.batches == "strided" && chance(0.2)) test.via = "blas";
     if (chance(0.15)) test.workspace = "exact";
     if (chance(0.15)) test.limit = std::int64_t{1} << random_.integer(8, 26);
     for (std::string* prepared : {&test.prepared_a, &test.prepared_b}) {
