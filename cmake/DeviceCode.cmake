@@ -2,6 +2,8 @@
 # and the driver loads what is wanted of them. nvcc is all that is needed of a toolkit.
 find_program(KINTSUGI_NVCC nvcc HINTS /usr/local/cuda/bin ENV CUDA_PATH PATH_SUFFIXES bin
              DOC "Compiler of the device code; OFF: the engine cuda is built without kernels")
+set(KINTSUGI_DEVICE_IMAGES "" CACHE PATH
+    "Another build folder of these sources, whose compiled device code is taken; empty: it is compiled here")
 option(KINTSUGI_REQUIRE_CUDA "Fail where there is no CUDA toolkit" OFF)
 
 # Machine code for these, and PTX of the first for what comes after them. Of the list only 90 was run on hardware.
@@ -33,6 +35,9 @@ else()
   set(device_code_summary "none, the engine cuda will say so: ${toolkit_missing}; ${toolkit_wanted}")
 endif()
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/device_toolkit.txt CONTENT "@toolkit_version@\n" @ONLY)
+if(KINTSUGI_DEVICE_IMAGES)
+  set(device_code_summary "that of ${KINTSUGI_DEVICE_IMAGES}")
+endif()
 # A notice: ./quickstart and ./test let it through.
 message(NOTICE "Device code: ${device_code_summary}")
 
@@ -55,28 +60,38 @@ function(device_architectures stem result)
   set(${result} ${flags} PARENT_SCOPE)
 endfunction()
 
+# Makes an image of a file of the current source folder: compiles it, or takes what another build folder has compiled.
+function(device_image image source)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/compile_device_code)
+  if(KINTSUGI_DEVICE_IMAGES)
+    cmake_path(RELATIVE_PATH image BASE_DIRECTORY ${PROJECT_BINARY_DIR} OUTPUT_VARIABLE place)
+    set(script ${PROJECT_SOURCE_DIR}/cmake/take_device_code)
+    set(command ${script} ${KINTSUGI_DEVICE_IMAGES}/${place} ${image})
+  else()
+    cmake_path(GET source STEM stem)
+    device_architectures(${stem} architectures)
+    set(spills "") # in a product every one costs; elsewhere the table of kernels shows them
+    if(source MATCHES "/products/")
+      set(spills -Xptxas -warn-spills)
+    endif()
+    set(command ${script} ${image} ${CMAKE_CXX_COMPILER_LAUNCHER} ${device_compiler} ${device_flags} ${spills}
+                ${architectures} -MD -MF ${image}.d -o ${image} ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+  endif()
+  add_custom_command(OUTPUT ${image} COMMAND ${command} DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${source} ${script}
+                     DEPFILE ${image}.d COMMENT "Device code ${source}" VERBATIM COMMAND_EXPAND_LISTS)
+endfunction()
+
 # kintsugi_device_code(TARGET NAME FILE.cu...): compiles the files and adds them to the target with a function
 # `kintsugi::core::cuda::NAME_images()` (base/kernel_image.hpp).
 function(kintsugi_device_code target name)
   set(code "")
   set(table "")
   set(images "")
-  if(device_compiler)
+  if(device_compiler OR KINTSUGI_DEVICE_IMAGES)
     foreach(source IN LISTS ARGN)
       cmake_path(GET source STEM stem)
       set(image ${CMAKE_CURRENT_BINARY_DIR}/${name}_${stem}.fatbin)
-      device_architectures(${stem} architectures)
-      set(spills "") # in a product every one costs; elsewhere the table of kernels shows them
-      if(source MATCHES "/products/")
-        set(spills -Xptxas -warn-spills)
-      endif()
-      add_custom_command(
-        OUTPUT ${image}
-        COMMAND ${PROJECT_SOURCE_DIR}/cmake/compile_device_code ${image} ${CMAKE_CXX_COMPILER_LAUNCHER} ${device_compiler}
-                ${device_flags} ${spills} ${architectures} -MD -MF ${image}.d -o ${image} ${CMAKE_CURRENT_SOURCE_DIR}/${source}
-        DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${source} ${PROJECT_SOURCE_DIR}/cmake/compile_device_code
-        DEPFILE ${image}.d
-        COMMENT "Device code ${source}" VERBATIM COMMAND_EXPAND_LISTS)
+      device_image(${image} ${source})
       list(APPEND images ${image})
       string(APPEND code "asm(\".section .rodata\\n.balign 64\\n.global kintsugi_${name}_${stem}\\n"
                          ".hidden kintsugi_${name}_${stem}\\nkintsugi_${name}_${stem}:\\n.incbin \\\"${image}\\\"\\n"

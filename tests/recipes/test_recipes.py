@@ -19,6 +19,7 @@ import runpy
 import shlex
 import shutil
 import subprocess
+import sys
 
 import numpy
 import pytest
@@ -102,82 +103,90 @@ def test_an_engine_is_a_folder_and_a_line(touched):
     assert touched["engine"] == ["src/engines/engines.def", "src/engines/plain/plain.cpp"]
 
 
-class Program:
-    def __init__(self, path, folder):
-        self.path = path
-        self.folder = folder
-        self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("KINTSUGI_", "XDG_"))}
-        self.environment["HOME"] = str(folder)
-
-    def __call__(self, *words):
-        completed = subprocess.run([self.path, *words], cwd=self.folder, env=self.environment, capture_output=True,
-                                   text=True, timeout=120)
-        assert completed.returncode == 0, f"{words}: {completed.stderr}"
-        return completed.stdout
+def clean_environment(folder):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("KINTSUGI_", "XDG_"))}
+    return {**kept, "HOME": str(folder)}
 
 
-def run(*command):
-    completed = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+def run(*command, **options):
+    completed = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
     assert completed.returncode == 0, f"{command}:\n{completed.stdout[-6000:]}"
+    return completed.stdout
+
+
+class Package:
+    """The Python package around the library of the changed sources, in a process of its own."""
+
+    def __init__(self, library, folder):
+        self.folder = folder
+        self.environment = {**clean_environment(folder), "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        shutil.copytree(SOURCE / "python/kintsugi", folder / "kintsugi", ignore=NOT_COPIED)
+        shutil.copy(library, folder / "kintsugi/libkintsugi.so")
+
+    def __call__(self, expression):
+        """The value of an expression of `kintsugi`, as JSON."""
+        return json.loads(run(sys.executable, "-c", f"import json, kintsugi\nprint(json.dumps({expression}))",
+                              cwd=self.folder, env=self.environment, timeout=120))
+
+    def matmul(self, a, b, scheme, engine):
+        numpy.savez(self.folder / "operands.npz", a=a, b=b)
+        run(sys.executable, "-c", "import kintsugi, numpy\nx = numpy.load('operands.npz')\n"
+            f"numpy.save('c.npy', kintsugi.matmul(x['a'], x['b'], scheme={scheme!r}, engine={engine!r}))",
+            cwd=self.folder, env=self.environment, timeout=120)
+        return numpy.load(self.folder / "c.npy")
 
 
 @pytest.fixture(scope="module")
-def program(tree, touched):
+def package(tree, touched):
     build = tree.parent / "build"
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     compiler = [f"-DCMAKE_CXX_COMPILER={os.environ['TESTED_CXX']}"] if "TESTED_CXX" in os.environ else []
-    # Debug information, optimisation and device code cost more time than they save here.
-    run("cmake", "-S", str(tree), "-B", str(build), *generator, *compiler, "-DKINTSUGI_TESTS=OFF",
+    # The library alone: debug information, optimisation, the program and device code cost more time than they save here.
+    run("cmake", "-S", str(tree), "-B", str(build), *generator, *compiler, "-DKINTSUGI_TESTS=OFF", "-DKINTSUGI_TOOLS=OFF",
         "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0", "-DKINTSUGI_NVCC=OFF")
-    run("cmake", "--build", str(build), "-j", str(min(os.cpu_count() or 1, 2)), "--target", "kintsugi_program")
-    return Program(build / "kintsugi", tree.parent)
+    run("cmake", "--build", str(build), "-j", str(min(os.cpu_count() or 1, 2)), "--target", "kintsugi")
+    return Package(build / "libkintsugi.so", tree.parent)
 
 
-def test_the_new_scheme_is_listed(program):
-    names = [scheme["name"] for scheme in json.loads(program("schemes", "--json"))["schemes"]]
+def test_the_new_scheme_is_listed(package):
+    names = package("[scheme['name'] for scheme in kintsugi.schemes()]")
     assert "fp16x4" in names and "fp16x3" in names
-    assert "fp16x4" in program("schemes")
 
 
-def test_the_new_engine_is_listed_and_multiplies_the_new_format(program):
-    engines = {engine["name"]: engine for engine in json.loads(program("engines", "--json"))["engines"]}
+def test_the_new_engine_is_listed_and_multiplies_the_new_format(package):
+    engines = {engine["name"]: engine for engine in package("kintsugi.engines()")}
     assert engines["plain"]["available"] is True
     assert list(engines) == ["cpu", "reference", "plain", "cuda"]
     for engine in ("cpu", "reference", "plain"):
         assert "fp32" in engines[engine]["accumulators"]["fp8_e3m4"]
-    assert "plain" in program("engines")
 
 
-def componentwise_error(program, scheme, k, engine="plain"):
+def componentwise_error(package, scheme, k, engine="plain"):
     """max |C - AB| / (|A||B|) of 64 x 64 entries; FP32 products are exact in double, their sums nearly."""
-    program("generate", "uniform", f"64x{k}", "-o", "a.npy", "--side", "a")
-    program("generate", "uniform", f"{k}x64", "-o", "b.npy", "--side", "b")
-    program("gemm", "a.npy", "b.npy", "-o", "c.npy", "--scheme", scheme, "--engine", engine)
-    a, b = (numpy.load(program.folder / name).astype(numpy.float64) for name in ("a.npy", "b.npy"))
-    c = numpy.load(program.folder / "c.npy")
+    random = numpy.random.default_rng(k)
+    a, b = (random.uniform(-1, 1, shape).astype(numpy.float32) for shape in ((64, k), (k, 64)))
+    c = package.matmul(a, b, scheme, engine)
     assert c.dtype == numpy.float32
+    a, b = a.astype(numpy.float64), b.astype(numpy.float64)
     return numpy.max(numpy.abs(c - a @ b) / (numpy.abs(a) @ numpy.abs(b)))
 
 
 @pytest.mark.parametrize("k", [1, 7, 64, 300])
-def test_the_new_scheme_on_the_new_engine_keeps_its_bound(program, k):
+def test_the_new_scheme_on_the_new_engine_keeps_its_bound(package, k):
     split = 2.0**-22 * (1 + 2.0**-20)
     accumulation = (k + 1) * 2.0**-24 * 1.01
-    assert componentwise_error(program, "fp16x4", k) <= split + accumulation
+    assert componentwise_error(package, "fp16x4", k) <= split + accumulation
 
 
-def test_the_new_term_counts(program):
+def test_the_new_term_counts(package):
     """At k = 1 the product of the residuals, up to 2^-22, is all that the two schemes differ by."""
-    assert componentwise_error(program, "fp16x4", 1) < 0.75 * componentwise_error(program, "fp16x3", 1)
+    assert componentwise_error(package, "fp16x4", 1) < 0.75 * componentwise_error(package, "fp16x3", 1)
 
 
-def test_the_engines_agree_on_small_integers(program):
+def test_the_engines_agree_on_small_integers(package):
     a = numpy.arange(-40, 40, dtype=numpy.float32).reshape(8, 10)
-    numpy.save(program.folder / "a.npy", a)
-    numpy.save(program.folder / "b.npy", a.T.copy())
     for engine in ("plain", "reference"):
-        program("gemm", "a.npy", "b.npy", "-o", "c.npy", "--scheme", "fp16x4", "--engine", engine)
-        assert (numpy.load(program.folder / "c.npy") == a @ a.T).all()
+        assert (package.matmul(a, a.T, "fp16x4", engine) == a @ a.T).all()
 
 
 # ---------------------------------------------------------------- other pages
@@ -192,7 +201,7 @@ def test_the_snippets_of_the_readme_run(language, tmp_path):
     compiler = [os.environ.get("TESTED_CC", "cc")] if language == "c" else [os.environ.get("TESTED_CXX", "c++"), "-std=c++20"]
     run(*compiler, "-Wall", "-Wextra", "-Werror", str(tmp_path / f"snippet.{language}"), f"-I{SOURCE}/include",
         str(library), f"-Wl,-rpath,{library.parent}", "-o", str(tmp_path / "snippet"))
-    assert Program(tmp_path / "snippet", tmp_path)() == "23 31\n34 46\n"
+    assert run(tmp_path / "snippet", cwd=tmp_path, env=clean_environment(tmp_path)) == "23 31\n34 46\n"
 
 
 def test_the_table_of_rooms_is_that_of_the_layering_test():
