@@ -37,6 +37,22 @@ fi
 """
 
 
+# Writes what gpu_fuzz does. Its stand-in finds as many violations and makes as many calls as it is told.
+GPU_FUZZ = """#!/bin/bash
+words="$*"
+while [ $# -gt 1 ]; do
+  case $1 in --json) file=$2 ;; --seed) seed=$2 ;; esac
+  shift
+done
+[[ $words == *--same-bits* ]] && calls=900 violations=0 || calls=CALLS violations=VIOLATIONS
+cat >"$file" <<JSON
+{"calls": $calls, "refused": 3, "violations": $violations, "seed": $seed, "ending": "done", "classes": [], "device": "x"}
+JSON
+echo "FAILED  bound: $words"
+[ "$violations" = 0 ]
+"""
+
+
 @pytest.fixture
 def bundle(tmp_path):
     folder = tmp_path / "bundle"
@@ -89,6 +105,38 @@ def test_sanitizers_and_timings(bundle, tmp_path):
     assert "a race" in cases["racecheck"]["message"]
     assert cases["some_rate"]["output"] == "3.5 TB/s\n"
     assert [case["passed"] for name, case in cases.items() if name.startswith("kintsugi bench")] == [True, True]
+
+
+@pytest.mark.parametrize("calls, violations, passes", [(20000, 0, True), (20000, 2, False), (9999, 0, False)])
+def test_random_calls_have_to_be_many_and_right(bundle, tmp_path, calls, violations, passes):
+    write_program(bundle / "gpu_fuzz", GPU_FUZZ.replace("CALLS", str(calls)).replace("VIOLATIONS", str(violations)))
+    result = run("--bundle", bundle, "--json", tmp_path / "results", "--parts", "fuzz", "--seed", 5)
+    assert result.returncode == (0 if passes else 1)
+    cases = cases_of(tmp_path / "results")
+    assert [case["passed"] for case in cases.values()] == [passes, True]
+    case = cases["gpu_fuzz --seconds 45"]
+    assert (case["calls"], case["violations"], case["seed"]) == (calls, violations, 5)
+    assert passes or f"after {calls} calls" in case["message"]
+    assert not list((tmp_path / "results").glob("*.fuzz"))
+
+
+def test_random_calls_that_say_nothing_have_failed(bundle, tmp_path):
+    write_program(bundle / "gpu_fuzz", "#!/bin/bash\nexit 0\n")
+    result = run("--bundle", bundle, "--json", tmp_path / "results", "--parts", "fuzz")
+    assert result.returncode == 1
+    assert not any(case["passed"] for case in cases_of(tmp_path / "results").values())
+
+
+def test_random_calls_under_the_sanitizer(bundle, tmp_path):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    write_program(tools / "compute-sanitizer", '#!/bin/bash\nprogram=("${@:5}")\n"${program[@]}"\n[ "$2" != racecheck ]\n')
+    write_program(bundle / "gpu_fuzz", GPU_FUZZ.replace("CALLS", "2000").replace("VIOLATIONS", "0"))
+    result = run("--bundle", bundle, "--json", tmp_path / "results", "--parts", "sanitized-fuzz", path=tools)
+    assert result.returncode == 1
+    cases = cases_of(tmp_path / "results")
+    assert {name: case["passed"] for name, case in cases.items()} == {"memcheck": True, "racecheck": False}
+    assert "--no-vendor" in cases["racecheck"]["message"]
 
 
 def test_a_run_is_resumed_where_it_failed(bundle, tmp_path):

@@ -37,7 +37,12 @@ struct FuzzCase {
   std::uint64_t seed = 1;                                    // of the values
   std::string accuracy, policy, scheme, engine;              // empty: not set
   std::int64_t limit = 0;                                    // workspace limit; 0: none
-  std::string workspace = "own";  // own: the library's; exact: the caller's, of the queried size
+  std::string workspace =
+      "own";  // own: the library's; exact: the caller's, of the queried size; callback: allocated by one
+  // Of calls on a device.
+  std::string memory = "host", scalars = "host";  // host, device: where A, B and C lie; alpha and beta
+  std::string queue = "default";                  // default: the host's; stream: one of its own
+  std::int64_t graph = 0;                         // 1: captured in a graph, which is launched twice
   std::int64_t threads = 1;
   std::string prepared_a = "no",
               prepared_b = "no";  // no, copied, borrowed; one: prepared for a batch of one item
@@ -65,6 +70,8 @@ void visit_fields(Case& test, const Visit& visit) {
   visit("accuracy", test.accuracy), visit("policy", test.policy);
   visit("scheme", test.scheme), visit("engine", test.engine);
   visit("limit", test.limit), visit("workspace", test.workspace), visit("threads", test.threads);
+  visit("memory", test.memory), visit("scalars", test.scalars);
+  visit("queue", test.queue), visit("graph", test.graph);
   visit("prepared_a", test.prepared_a), visit("prepared_b", test.prepared_b), visit("via", test.via);
 }
 

@@ -13,148 +13,14 @@
 #include "lab/bound_check.hpp"
 #include "lab/exact.hpp"
 #include "tests/support/fuzz_data.hpp"
+#include "tests/support/fuzz_embedded.hpp"
+#include "tests/support/fuzz_promise.hpp"
+#include "tests/support/fuzz_rows.hpp"
 #include "tests/verification/special_oracle.hpp"
 
 namespace kintsugi::test {
 
-// What was promised of a call.
-struct Promise {
-  enum class Kind { exact, contract, native, scheme };
-  Kind kind = Kind::contract;
-  double coefficient = 0;  // of |A||B|: contract, native
-  // scheme: {split_a, split_b, bound_in_window, bound_outside_window} of the plan's description; null: nothing.
-  nlohmann::json bound;
-};
-
-// "fp32" is (k + 8) 2^-24 and so on; a number is itself. Parts of complex elements are sums of 2k products.
-inline double contract_coefficient(const FuzzCase& test) {
-  const std::string name = !test.accuracy.empty()      ? test.accuracy
-                           : test.type == "dd"         ? "dd"
-                           : is_single_type(test.type) ? "fp32"
-                                                       : "fp64";
-  const double products = static_cast<double>(test.k) * (is_complex_type(test.type) ? 2 : 1);
-  for (const auto& [contract, unit] : {std::pair("fp32", 0x1p-24), {"fp64", 0x1p-53}, {"dd", 0x1p-104}}) {
-    if (name == contract) return (products + 8) * unit;
-  }
-  return std::strtod(name.c_str(), nullptr);
-}
-
-// Without a named scheme's bound, which the plan has.
-inline Promise promise_of(const FuzzCase& test) {
-  Promise promise;
-  promise.coefficient = contract_coefficient(test);
-  if (test.scheme.starts_with("superaccumulator") || test.accuracy == "exact") {
-    promise.kind = Promise::Kind::exact;
-  } else if (!test.scheme.empty()) {
-    promise.kind = Promise::Kind::scheme;
-  } else if (test.policy == "native") {
-    promise.kind = Promise::Kind::native;
-  }
-  return promise;
-}
-
-// The bound of a named scheme, of the plan's description and the report of its execution.
-// A program that was fitted to the data is reported of one batch item alone.
-inline nlohmann::json bound_of(const nlohmann::json& plan, const nlohmann::json& report, std::int64_t batch) {
-  nlohmann::json adapted = report.value("adapted", nlohmann::json());
-  if (!adapted.is_null()) return batch == 1 ? adapted : nlohmann::json();
-  const nlohmann::json& rung = plan.at("rungs").at(0);
-  if (!rung.contains("bound_in_window")) return {};
-  return {{"split_a", rung.at("program").at("split_a")},
-          {"split_b", rung.at("program").at("split_b")},
-          {"bound_in_window", rung.at("bound_in_window")},
-          {"bound_outside_window", rung.at("bound_outside_window")}};
-}
-
 namespace fuzz {
-
-inline lab::SplitDescription split_of(const nlohmann::json& split) {
-  const auto word = [&](const char* name) -> std::string_view {
-    return split.at(name).get_ref<const std::string&>();
-  };
-  lab::SplitDescription description{word("format"), split.at("slices").get<int>(), word("first_rounding"),
-                                    word("residual_rounding"), split.at("residual_exponent").get<int>()};
-  description.scale_vectors = split.at("scale_vectors").get<bool>();
-  if (description.scale_vectors) description.top_exponent = split.at("top_exponent").get<int>();
-  description.kind = word("kind");
-  return description;
-}
-
-inline lab::BoundCoefficients coefficients_of(const nlohmann::json& bound) {
-  return {bound.at("relative"), bound.at("floor_a"), bound.at("floor_b"), bound.at("floor_both")};
-}
-
-template <class Part>
-using WordOf = std::conditional_t<std::is_same_v<Part, core::DoubleDouble>, double, Part>;
-
-// Unit roundoff and smallest number of a part.
-template <class Part>
-constexpr double unit_of() {
-  return std::is_same_v<Part, core::DoubleDouble> ? 0x1p-106
-         : std::is_same_v<Part, float>            ? 0x1p-24
-                                                  : 0x1p-53;
-}
-template <class Part>
-constexpr double smallest_of() {
-  return std::numeric_limits<WordOf<Part>>::denorm_min();
-}
-
-// What holds one batch item's operands as real matrices: a complex product is the real one of twice the inner length and
-// twice the columns, re c_ij = sum (re a, im a) (re b, -im b), im c_ij = sum (re a, im a) (im b, re b).
-template <class T>
-struct Embedded {
-  using Part = PartOf<T>;
-  static constexpr std::int64_t parts = is_complex_element<T> ? 2 : 1;
-
-  Embedded(const FuzzData<T>& data, std::int64_t item)
-      : k(data.test().k * parts), m(data.test().m), n(data.test().n * parts), a(size(m, k)), b(size(n, k)),
-        c(size(m, n)) {
-    for (std::int64_t i = 0; i < m; ++i) {
-      for (std::int64_t p = 0; p < data.test().k; ++p) put_a(data.a(item, i, p), i, p);
-    }
-    for (std::int64_t j = 0; j < data.test().n; ++j) {
-      for (std::int64_t p = 0; p < data.test().k; ++p) put_b(data.b(item, p, j), j, p);
-    }
-    for (std::int64_t i = 0; i < m; ++i) {
-      for (std::int64_t j = 0; j < data.test().n; ++j) {
-        const T old = data.c(data.c().bytes.data(), item, i, j);
-        for (std::int64_t part = 0; part < parts; ++part)
-          c[index(i, j * parts + part, n)] = part_of(old, part);
-      }
-    }
-  }
-
-  static Part part_of(const T& x, std::int64_t part) {
-    if constexpr (parts == 2) {
-      return part == 0 ? x.real() : x.imag();
-    } else {
-      return x;
-    }
-  }
-  static std::size_t index(std::int64_t v, std::int64_t p, std::int64_t length) {
-    return static_cast<std::size_t>(v * length + p);
-  }
-  const Part* row(std::int64_t i) const { return a.data() + i * k; }
-  const Part* column(std::int64_t j) const { return b.data() + j * k; }
-  const Part& old(std::int64_t i, std::int64_t j) const { return c[index(i, j, n)]; }
-
-  std::int64_t k, m, n;       // of the real product
-  std::vector<Part> a, b, c;  // rows of op(A), columns of op(B), rows of C before, each contiguous
-
- private:
-  static std::size_t size(std::int64_t x, std::int64_t y) { return static_cast<std::size_t>(x * y); }
-  void put_a(const T& x, std::int64_t i, std::int64_t p) {
-    for (std::int64_t part = 0; part < parts; ++part) a[index(i, p * parts + part, k)] = part_of(x, part);
-  }
-  void put_b(const T& y, std::int64_t j, std::int64_t p) {
-    if constexpr (parts == 2) {
-      b[index(2 * j, 2 * p, k)] = y.real(), b[index(2 * j, 2 * p + 1, k)] = -y.imag();
-      b[index(2 * j + 1, 2 * p, k)] = y.imag(), b[index(2 * j + 1, 2 * p + 1, k)] = y.real();
-    } else {
-      b[index(j, p, k)] = y;
-    }
-  }
-};
 
 // Norms that a scheme's bound speaks of; vectors with a special value count as zeros, since their elements of C are
 // judged by class.
@@ -182,9 +48,11 @@ class FuzzJudge {
  public:
   using Part = PartOf<T>;
 
-  // `after`: C's image when the call has ended with success.
-  FuzzJudge(const FuzzData<T>& data, const Promise& promise, const std::byte* after)
-      : data_(data), promise_(promise), after_(after) {}
+  // `after`: C's image when the call has ended with success. Of a batch item that takes more products than
+  // `most_products` a sample of elements is judged, its corners among them.
+  FuzzJudge(const FuzzData<T>& data, const Promise& promise, const std::byte* after,
+            std::int64_t most_products = std::numeric_limits<std::int64_t>::max())
+      : data_(data), promise_(promise), after_(after), most_products_(most_products) {}
 
   // "" or what is wrong with the first wrong element.
   std::string verdict() {
@@ -221,6 +89,7 @@ class FuzzJudge {
     find_norms();
     for (std::int64_t i = 0; i < matrices.m; ++i) {
       for (std::int64_t j = 0; j < matrices.n && failure_.empty(); ++j) {
+        if (!is_in_sample(i, j)) continue;
         const T computed = data_.c(after_, item, i, j / parts);
         judge_part(i, j, fuzz::Embedded<T>::part_of(computed, j % parts));
         if (!failure_.empty())
@@ -229,6 +98,72 @@ class FuzzJudge {
                      ": " + failure_;
       }
     }
+    if (failure_.empty()) judge_rows(item);
+  }
+
+  // One of so many elements is judged.
+  std::int64_t sampling() const {
+    return 1 + std::max<std::int64_t>(matrices_->k, 1) * matrices_->m * matrices_->n / most_products_;
+  }
+  bool is_in_sample(std::int64_t i, std::int64_t j) const {
+    const std::int64_t m = matrices_->m, n = matrices_->n;
+    const bool corner = (i == 0 || i == m - 1) && (j / parts == 0 || j / parts == n / parts - 1);
+    return corner || lab::mix_bits(data_.test().seed ^ lab::mix_bits(static_cast<std::uint64_t>(i * n + j))) %
+                             static_cast<std::uint64_t>(sampling()) ==
+                         0;
+  }
+
+  // Every element of what was sampled, coarsely.
+  void judge_rows(std::int64_t item) {
+    if constexpr (!std::is_same_v<Part, core::DoubleDouble>) {
+      const Scalars alpha = scalars_of(data_.alpha()), beta = scalars_of(data_.beta());
+      const bool finite_scalars =
+          is_finite(alpha.re) && is_finite(alpha.im) && is_finite(beta.re) && is_finite(beta.im);
+      if (sampling() == 1 || !finite_scalars || !is_promised()) return;
+      const fuzz::RowSums<Part> rows(
+          {matrices_->m, matrices_->n, matrices_->k, matrices_->a.data(), matrices_->b.data(),
+           matrices_->c.data(), alpha.re, alpha.im, beta.re, beta.im},
+          data_.test().seed);
+      for (std::int64_t i = 0; i < matrices_->m && failure_.empty(); ++i) {
+        const auto ratio =
+            rows.ratio(i, row_bound(i, std::fabs(alpha.re) + std::fabs(alpha.im)), [&](std::int64_t j) {
+              return static_cast<double>(
+                  fuzz::Embedded<T>::part_of(data_.c(after_, item, i, j / parts), j % parts));
+            });
+        if (ratio && !(*ratio <= 1))
+          failure_ = "item " + std::to_string(item) + " row " + std::to_string(i) + ": its sum is " +
+                     text(*ratio) + " times as far off as is within the bound of all its elements";
+      }
+    }
+  }
+
+  // False where the bound is of other operands.
+  bool is_promised() const {
+    return promise_.kind != Promise::Kind::scheme ||
+           (norms_a_ && !norms_a_->overflows && !norms_b_->overflows);
+  }
+
+  // What allowed() is for the elements of a row on average, with alpha and beta in it.
+  fuzz::ElementBound row_bound(std::int64_t i, double factor) const {
+    constexpr double unit = fuzz::unit_of<Part>();
+    constexpr double smallest = fuzz::smallest_of<Part>();
+    const bool is_scheme = promise_.kind == Promise::Kind::scheme;
+    const double coefficient = is_scheme                               ? coefficients_.relative
+                               : promise_.kind == Promise::Kind::exact ? 0
+                                                                       : promise_.coefficient;
+    const double error = coefficient + 3 * unit * (1 + coefficient);
+    fuzz::ElementBound bound{(error + unit * (1 + error)) * (1 + 0x1p-20), 3 * smallest};
+    if (promise_.kind == Promise::Kind::native || is_scheme)
+      bound.absolute += (1 + factor) * static_cast<double>(matrices_->k + 3) * smallest;
+    const auto v = static_cast<std::size_t>(i);
+    for (std::size_t w = 0; is_scheme && w < norms_b_->ones.size(); ++w) {
+      const auto floors =
+          static_cast<double>(coefficients_.floor_a * norms_a_->unscales[v] * norms_b_->ones[w] +
+                              coefficients_.floor_b * norms_b_->unscales[w] * norms_a_->ones[v] +
+                              coefficients_.floor_both * norms_a_->unscales[v] * norms_b_->unscales[w]);
+      bound.absolute += factor * floors * (1 + 0x1p-18) / static_cast<double>(matrices_->n);
+    }
+    return bound;
   }
 
   void find_norms() {
@@ -426,6 +361,7 @@ class FuzzJudge {
   const FuzzData<T>& data_;
   const Promise& promise_;
   const std::byte* after_;
+  const std::int64_t most_products_;
   const fuzz::Embedded<T>* matrices_ = nullptr;
   std::optional<lab::VectorNorms> norms_a_, norms_b_;
   lab::BoundCoefficients coefficients_;

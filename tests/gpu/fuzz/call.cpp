@@ -1,0 +1,367 @@
+#include "gpu/fuzz/call.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <shared_mutex>
+#include <utility>
+
+#include "gpu/fuzz/memory.hpp"
+#include "tests/support/fuzz_judge.hpp"
+#include "tests/support/fuzz_same.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+using Json = nlohmann::json;
+
+// Real products of one batch item that are summed exactly; larger results are judged by a sample.
+constexpr std::int64_t most_judged_products = 200'000;
+
+// A case that is not made.
+struct LeftOut {};
+
+// A call that the library refused, with the status.
+struct Refusal {
+  kintsugi_status status;
+  std::string message;
+};
+
+void require(kintsugi_status status) {
+  if (status != KINTSUGI_SUCCESS) throw Refusal{status, kintsugi_last_error()};
+}
+
+// Plans and prepared operands that end with the call.
+template <class Object, void (*destroy)(Object)>
+class Owned {
+ public:
+  Owned() = default;
+  ~Owned() { destroy(object_); }
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+  Object get() const { return object_; }
+  Object* out() { return &object_; }
+  void reset() { destroy(std::exchange(object_, nullptr)); }
+
+ private:
+  Object object_ = nullptr;
+};
+using PlanObject = Owned<kintsugi_plan, kintsugi_plan_destroy>;
+using PreparedObject = Owned<kintsugi_prepared, kintsugi_prepared_destroy>;
+
+Json read_json(const std::function<kintsugi_status(char*, std::size_t, std::size_t*)>& describe) {
+  std::string text(32768, '\0');
+  std::size_t needed = 0;
+  require(describe(text.data(), text.size(), &needed));
+  if (needed > text.size()) {
+    text.resize(needed);
+    require(describe(text.data(), text.size(), &needed));
+  }
+  return Json::parse(text.c_str());
+}
+
+// Whether the library may refuse the case so.
+bool may_refuse(const FuzzCase& test, kintsugi_status status) {
+  const bool scheme = !test.scheme.empty();
+  switch (status) {
+    case KINTSUGI_NOT_SUPPORTED: return scheme;
+    case KINTSUGI_CONTRACT_UNREACHABLE: return scheme || (!test.accuracy.empty() && test.accuracy != "exact");
+    // cuBLAS multiplies with any workspace, none included: a limit never fails a native call.
+    case KINTSUGI_WORKSPACE_TOO_SMALL: return test.limit > 0 && test.policy != "native";
+    case KINTSUGI_OUT_OF_MEMORY: return test.workspace == "callback";
+    default: return false;
+  }
+}
+
+// The kind of a judge's verdict.
+std::string kind_of(const std::string& verdict) {
+  const auto has = [&](const char* word) { return verdict.find(word) != std::string::npos; };
+  if (has("beside C's")) return "guard";
+  if (has("exactly")) return "rounding";
+  if (has("unchanged")) return "untouched";
+  return has("within") ? "bound" : "special";
+}
+
+// Schemes whose bound only the report of the execution has: they are fitted to the operands.
+bool is_fitted(const std::string& scheme) {
+  return scheme.starts_with("h2sgemm") || scheme.starts_with("split-n") || scheme.starts_with("ozaki-f");
+}
+
+template <class T>
+class Call {
+ public:
+  Call(const CallContext& context, const FuzzCase& test)
+      : context_(context), test_(test), data_(test), memory_(context.lane, data_) {}
+
+  const FuzzData<T>& data() const { return data_; }
+  const std::byte* c_image() const { return memory_.c_image(); }
+
+  Outcome run() {
+    call_library();
+    outcome_.bits = memory_.hash_of_c();
+    if (refusal_) {
+      look_at_refusal();
+    } else {
+      look_at_memory();
+      judge();
+    }
+    return std::move(outcome_);
+  }
+
+ private:
+  void fault(const std::string& kind, const std::string& detail) {
+    outcome_.faults.push_back({kind, detail});
+  }
+  bool on_device() const { return test_.memory == "device"; }
+  bool has_stream() const { return on_device() && test_.queue == "stream"; }
+  // The execution, not the plan; preparations go to the plan's queue.
+  bool names_queue() const {
+    return test_.prepared_a == "no" && test_.prepared_b == "no" && test_.seed % 3 == 0;
+  }
+  // Most calls have one, and all whose report is read.
+  kintsugi_handle handle() const {
+    return test_.seed % 5 == 0 && !is_fitted(test_.scheme) ? nullptr : context_.handle;
+  }
+  bool is_sabotaged(const char* how) const { return context_.sabotage == how; }
+
+  // Alone where a stream is captured. What waits for the device at its end has ended before another capture begins.
+  void call_library() {
+    const bool captures = test_.graph != 0;
+    const auto alone = captures ? context_.gate.hold_alone() : std::unique_lock<std::shared_mutex>();
+    const auto shared = captures ? std::shared_lock<std::shared_mutex>() : context_.gate.share();
+    context_.inside = true;
+    try {
+      prepare();
+      execute();
+      memory_.fetch();
+      read_report();
+    } catch (const LeftOut&) {
+      memory_.fetch();
+      outcome_.refusal = "left out: a vendor's product";
+    } catch (Refusal& refusal) {
+      memory_.fetch();
+      refusal_ = std::move(refusal);
+    }
+    prepared_a_.reset();
+    prepared_b_.reset();
+    context_.inside = false;
+  }
+
+  kintsugi_problem problem() const {
+    kintsugi_problem problem = data_.problem();
+    if (on_device()) problem.memory = KINTSUGI_DEVICE;
+    if (test_.scalars == "device") problem.pointer_mode = KINTSUGI_SCALARS_ON_DEVICE;
+    problem.prepared_a = test_.prepared_a != "no" ? 1 : 0;
+    problem.prepared_b = test_.prepared_b != "no" ? 1 : 0;
+    return problem;
+  }
+
+  kintsugi_options options() {
+    kintsugi_options options = KINTSUGI_OPTIONS_INIT;
+    const auto text = [](const std::string& value) { return value.empty() ? nullptr : value.c_str(); };
+    options.accuracy = text(test_.accuracy), options.scheme = text(test_.scheme);
+    options.engine = text(test_.engine), options.policy = text(test_.policy);
+    options.workspace_limit = test_.limit;
+    options.threads = static_cast<std::int32_t>(test_.threads);
+    if (has_stream() && !names_queue()) options.queue = context_.lane.queue();
+    if (test_.workspace == "callback") {
+      options.allocate = [](void* user, std::size_t bytes, std::size_t alignment) {
+        return static_cast<CaseMemory*>(user)->allocate(bytes, alignment);
+      };
+      options.deallocate = [](void*, void*, std::size_t) {};
+      options.allocator_user = &memory_;
+    }
+    return options;
+  }
+
+  // Everything that comes before the execution.
+  void prepare() {
+    const kintsugi_problem the_problem = problem();
+    const kintsugi_options the_options = options();
+    require(kintsugi_plan_create(handle(), &the_problem, &the_options, plan_.out()));
+    description_ = read_json([&](char* buffer, std::size_t capacity, std::size_t* needed) {
+      return kintsugi_plan_describe(plan_.get(), buffer, capacity, needed);
+    });
+    outcome_.program = description_.at("rungs").at(0).at("scheme");
+    if (context_.no_vendor && asks_vendor()) throw LeftOut();
+    look_at_workspace_size();
+    prepare_side(KINTSUGI_A, test_.prepared_a, memory_.a(), prepared_a_);
+    prepare_side(KINTSUGI_B, test_.prepared_b, memory_.b(), prepared_b_);
+  }
+
+  // Integer products are a vendor's too where there are none of our own, for which Hopper is asked.
+  bool asks_vendor() const {
+    const auto& rungs = description_.at("rungs");
+    return outcome_.program == "native" ||
+           std::ranges::any_of(rungs, [](const Json& rung) { return rung.at("accumulator") == "cublas"; });
+  }
+
+  void look_at_workspace_size() {
+    std::size_t bytes = 0;
+    require(kintsugi_plan_workspace_size(plan_.get(), &bytes));
+    if (bytes % 256 != 0 || (test_.limit > 0 && bytes > static_cast<std::size_t>(test_.limit)))
+      fault("workspace", "size " + std::to_string(bytes) + " with a limit of " + std::to_string(test_.limit));
+    // A larger one than the lane has is the library's own.
+    if (test_.workspace == "exact") memory_.guard_workspace(bytes);
+  }
+
+  // `one`: by a plan for one item of the batch.
+  void prepare_side(kintsugi_side side, const std::string& how, const void* data, PreparedObject& prepared) {
+    if (how == "no") return;
+    kintsugi_problem the_problem = problem();
+    const kintsugi_options the_options = options();
+    const bool one = how == "one";
+    if (one) {
+      the_problem.batch_count = std::min<std::int64_t>(the_problem.batch_count, 1);
+      the_problem.batch_kind = KINTSUGI_BATCH_STRIDED;
+      data = side == KINTSUGI_A ? memory_.first_a() : memory_.first_b();
+    }
+    PlanObject plan;
+    require(kintsugi_plan_create(handle(), &the_problem, &the_options, plan.out()));
+    // The first item may be borrowed as well as copied.
+    const bool borrow = how == "borrowed" || (one && test_.seed % 2 == 0);
+    require((borrow ? kintsugi_prepare_borrowed : kintsugi_prepare)(handle(), plan.get(), side, data,
+                                                                    prepared.out()));
+  }
+
+  kintsugi_operands operands() {
+    kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
+    operands.alpha = test_.scalars == "device" ? memory_.alpha() : &alpha_;
+    operands.beta = test_.scalars == "device" ? memory_.beta() : &beta_;
+    operands.a = prepared_a_.get() == nullptr ? memory_.a() : nullptr;
+    operands.b = prepared_b_.get() == nullptr ? memory_.b() : nullptr;
+    operands.c = memory_.c();
+    operands.prepared_a = prepared_a_.get();
+    operands.prepared_b = prepared_b_.get();
+    operands.workspace = memory_.workspace();
+    operands.workspace_size = memory_.workspace_size();
+    if (has_stream() && names_queue()) operands.queue = context_.lane.queue();
+    return operands;
+  }
+
+  void execute() {
+    if (test_.graph != 0) return execute_in_graph();
+    const kintsugi_operands the_operands = operands();
+    const kintsugi_problem the_problem = problem();
+    const kintsugi_options the_options = options();
+    const bool gemm = test_.via == "gemm";
+    require(gemm ? kintsugi_gemm(handle(), &the_problem, &the_options, &the_operands)
+                 : kintsugi_plan_execute(handle(), plan_.get(), &the_operands));
+  }
+
+  // The second launch works on the first one's matrices, which are put back before.
+  void execute_in_graph() {
+    std::uint64_t first = 0;
+    const kintsugi_operands the_operands = operands();
+    const auto enqueue = [&] { require(kintsugi_plan_execute(handle(), plan_.get(), &the_operands)); };
+    context_.lane.replay(enqueue, 2, [&](int launch) {
+      if (launch == 0) return;
+      memory_.fetch();
+      first = memory_.hash_of_c() + (is_sabotaged("replay") ? 1 : 0);
+      memory_.put();
+    });
+    memory_.fetch();
+    if (memory_.hash_of_c() != first) fault("bits", "a graph's second launch gave other bits than the first");
+  }
+
+  void look_at_memory() {
+    memory_.sabotage(context_.sabotage);
+    if (const std::string damage = memory_.damage(); !damage.empty()) fault("operand", damage);
+    if (memory_.workspace_damaged()) fault("workspace", "something beside the workspace was written");
+  }
+
+  // What the program was, where the operands had a say in it; whether a batch item was given up.
+  void read_report() {
+    Json report = Json::object();
+    if (is_fitted(test_.scheme)) {
+      report = read_json([&](char* buffer, std::size_t capacity, std::size_t* needed) {
+        return kintsugi_report(context_.handle, buffer, capacity, needed);
+      });
+      if (report.at("entries_unreachable").get<std::int64_t>() > 0) outcome_.refusal = "unreachable items";
+    }
+    if (!test_.scheme.empty()) promise_.bound = bound_of(description_, report, test_.batch);
+  }
+
+  // The vendor's product reads A and B for an alpha of 0 in device memory (kintsugi.h).
+  bool is_judged() const {
+    const bool native = outcome_.program == "native";
+    return context_.judges && outcome_.refusal.empty() &&
+           !(native && test_.scalars == "device" && data_.alpha() == T(0));
+  }
+
+  void judge() {
+    if (!is_judged()) return;
+    FuzzJudge<T> judge(data_, promise_, memory_.c_image(), most_judged_products);
+    const std::string verdict = judge.verdict();
+    outcome_.elements = judge.bounded_elements();
+    if (verdict.empty()) return;
+    const std::string kind = kind_of(verdict);
+    // Complex special values of a vendor's products on a device are the vendor's.
+    const bool vendors = kind == "special" && is_complex_type(test_.type) && outcome_.program == "native" &&
+                         (on_device() || test_.engine == "cuda");
+    outcome_.faults.push_back({vendors ? "vendor's special values" : kind, verdict, !vendors});
+  }
+
+  // C is what it was, and so is everything else.
+  void look_at_refusal() {
+    outcome_.refusal = kintsugi_status_name(refusal_->status);
+    if (!may_refuse(test_, refusal_->status))
+      fault("status", outcome_.refusal + ": " + refusal_->message.substr(0, 200));
+    if (memory_.changed()) fault("refusal", "a refused call wrote to memory: " + refusal_->message);
+  }
+
+  const CallContext& context_;
+  const FuzzCase& test_;
+  FuzzData<T> data_;
+  CaseMemoryOf<T> memory_;
+  T alpha_ = data_.alpha(), beta_ = data_.beta();
+  Promise promise_ = promise_of(test_);
+  PlanObject plan_;
+  PreparedObject prepared_a_, prepared_b_;
+  Json description_;
+  std::optional<Refusal> refusal_;
+  Outcome outcome_;
+};
+
+// The bits of an emulation do not depend on limits and workspaces, streams, graphs and where scalars lie. The plan is that
+// of the same prepared operands, which has a say in the choice of programs.
+FuzzCase plain_call(FuzzCase test) {
+  test.limit = 0, test.workspace = "own", test.graph = 0;
+  test.queue = "default", test.scalars = "host", test.via = "plan";
+  return test;
+}
+
+bool has_fixed_bits(const FuzzCase& test) {
+  return !test.scheme.empty() || test.accuracy == "exact" || test.policy == "emulate";
+}
+
+template <class T>
+Outcome make_call_of(const CallContext& context, const FuzzCase& test) {
+  Call<T> call(context, test);
+  Outcome outcome = call.run();
+  constexpr std::uint64_t one_of = 8;  // calls is made again
+  const FuzzCase plain = plain_call(test);
+  if (!context.judges || !outcome.refusal.empty() || !has_fixed_bits(test) || test.seed % one_of != 0 ||
+      plain == test)
+    return outcome;
+  CallContext context_of_plain{context};
+  context_of_plain.judges = false;
+  context_of_plain.sabotage.clear();
+  Call<T> again(context_of_plain, plain);
+  const Outcome other = again.run();
+  if (!other.faults.empty() || !other.refusal.empty() ||
+      !same_elements(call.data(), call.c_image(), again.c_image()))
+    outcome.faults.push_back({"bits", "other bits than " + to_text(plain) + " " + other.refusal});
+  return outcome;
+}
+
+}  // namespace
+
+Outcome make_call(const CallContext& context, const FuzzCase& test) {
+  return with_type(test.type, [&]<class T>() { return make_call_of<T>(context, test); });
+}
+
+}  // namespace kintsugi::test

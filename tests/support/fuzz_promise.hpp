@@ -1,0 +1,84 @@
+// What a FuzzCase promises: a contract, native arithmetic, or the bound of a scheme that the plan describes.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "lab/bound_check.hpp"
+#include "tests/support/fuzz_case.hpp"
+
+namespace kintsugi::test {
+
+// What was promised of a call.
+struct Promise {
+  enum class Kind { exact, contract, native, scheme };
+  Kind kind = Kind::contract;
+  double coefficient = 0;  // of |A||B|: contract, native
+  // scheme: {split_a, split_b, bound_in_window, bound_outside_window} of the plan's description; null: nothing.
+  nlohmann::json bound;
+};
+
+// "fp32" is (k + 8) 2^-24 and so on; a number is itself. Parts of complex elements are sums of 2k products.
+inline double contract_coefficient(const FuzzCase& test) {
+  const std::string name = !test.accuracy.empty()      ? test.accuracy
+                           : test.type == "dd"         ? "dd"
+                           : is_single_type(test.type) ? "fp32"
+                                                       : "fp64";
+  const double products = static_cast<double>(test.k) * (is_complex_type(test.type) ? 2 : 1);
+  for (const auto& [contract, unit] : {std::pair("fp32", 0x1p-24), {"fp64", 0x1p-53}, {"dd", 0x1p-104}}) {
+    if (name == contract) return (products + 8) * unit;
+  }
+  return std::strtod(name.c_str(), nullptr);
+}
+
+// Without a named scheme's bound, which the plan has.
+inline Promise promise_of(const FuzzCase& test) {
+  Promise promise;
+  promise.coefficient = contract_coefficient(test);
+  if (test.scheme.starts_with("superaccumulator") || test.accuracy == "exact") {
+    promise.kind = Promise::Kind::exact;
+  } else if (!test.scheme.empty()) {
+    promise.kind = Promise::Kind::scheme;
+  } else if (test.policy == "native") {
+    promise.kind = Promise::Kind::native;
+  }
+  return promise;
+}
+
+// The bound of a named scheme, of the plan's description and the report of its execution.
+// A program that was fitted to the data is reported of one batch item alone.
+inline nlohmann::json bound_of(const nlohmann::json& plan, const nlohmann::json& report, std::int64_t batch) {
+  nlohmann::json adapted = report.value("adapted", nlohmann::json());
+  if (!adapted.is_null()) return batch == 1 ? adapted : nlohmann::json();
+  const nlohmann::json& rung = plan.at("rungs").at(0);
+  if (!rung.contains("bound_in_window")) return {};
+  return {{"split_a", rung.at("program").at("split_a")},
+          {"split_b", rung.at("program").at("split_b")},
+          {"bound_in_window", rung.at("bound_in_window")},
+          {"bound_outside_window", rung.at("bound_outside_window")}};
+}
+
+namespace fuzz {
+
+inline lab::SplitDescription split_of(const nlohmann::json& split) {
+  const auto word = [&](const char* name) -> std::string_view {
+    return split.at(name).get_ref<const std::string&>();
+  };
+  lab::SplitDescription description{word("format"), split.at("slices").get<int>(), word("first_rounding"),
+                                    word("residual_rounding"), split.at("residual_exponent").get<int>()};
+  description.scale_vectors = split.at("scale_vectors").get<bool>();
+  if (description.scale_vectors) description.top_exponent = split.at("top_exponent").get<int>();
+  description.kind = word("kind");
+  return description;
+}
+
+inline lab::BoundCoefficients coefficients_of(const nlohmann::json& bound) {
+  return {bound.at("relative"), bound.at("floor_a"), bound.at("floor_b"), bound.at("floor_both")};
+}
+
+}  // namespace fuzz
+}  // namespace kintsugi::test

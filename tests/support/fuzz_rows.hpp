@@ -1,0 +1,130 @@
+// A check of every element of a large C by sums along its rows: sum_j x_j C_ij against alpha a_i (B x) + beta C0 x with
+// random signs x, R. Freivalds' test of a product (1977) with the rounding errors that are allowed. It costs as much as
+// reading the matrices; one element is found to be wrong when its error is larger than what its row may have together.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "lab/random.hpp"
+
+namespace kintsugi::test::fuzz {
+
+// Rows of op(A) and of C before, columns of op(B), each contiguous: a complex product as a real one of twice the inner
+// length and columns, whose parts 2j and 2j + 1 the scalars' imaginary parts join.
+template <class Part>
+struct RealProduct {
+  std::int64_t m, n, k;
+  const Part *a, *b, *c0;
+  double alpha, alpha_im, beta, beta_im;
+};
+
+// |error| of an element may be relative * (|alpha||A||B| + |beta C0|) + absolute.
+struct ElementBound {
+  double relative = 0;
+  double absolute = 0;
+};
+
+template <class Part>
+class RowSums {
+ public:
+  RowSums(const RealProduct<Part>& product, std::uint64_t seed) : p_(product) {
+    for (std::int64_t j = 0; j < p_.n; ++j) {
+      const bool is_finite = !reads_b() || all_finite(p_.b + j * p_.k);
+      const bool flip = (lab::mix_bits(seed + static_cast<std::uint64_t>(j)) & 1) != 0;
+      signs_.push_back(!is_finite ? 0 : flip ? -1 : 1);
+    }
+    // A part that has no share takes the other one with it.
+    for (std::int64_t j = 0; crosses() && j < p_.n; j += 2) {
+      if (signs_[at(j)] == 0 || signs_[at(j + 1)] == 0) signs_[at(j)] = signs_[at(j + 1)] = 0;
+    }
+    multiply_b();
+  }
+
+  // How far row i of C is off, by what it may be off: nothing where the row or a sum on the way is not finite.
+  template <class Computed>
+  std::optional<double> ratio(std::int64_t i, const ElementBound& element, const Computed& computed) const {
+    if (reads_b() && !all_finite(p_.a + i * p_.k)) return {};
+    Sum sum;
+    double magnitude_of_a = 0, plain = 0;
+    for (std::int64_t p = 0; reads_b() && p < p_.k; ++p) {
+      const auto x = static_cast<double>(p_.a[i * p_.k + p]);
+      sum.value += x * products_[at(p)].value;
+      sum.magnitude += std::fabs(x) * products_[at(p)].magnitude;
+      plain += std::fabs(x) * plain_[at(p)];
+      magnitude_of_a += std::fabs(x);
+    }
+    for (std::int64_t j = 0; (p_.beta != 0 || p_.beta_im != 0) && j < p_.n; ++j) {
+      const auto x = static_cast<double>(p_.c0[i * p_.n + j]);
+      if (!std::isfinite(x)) return {};
+      sum.value += x * weight(j, p_.beta, p_.beta_im);
+      sum.magnitude += std::fabs(x) * weight_magnitude(j, p_.beta, p_.beta_im);
+    }
+    constexpr double largest = std::numeric_limits<Part>::max();
+    if (!(sum.magnitude < largest / 4 && plain < largest / 4)) return {};
+    double row = 0;
+    for (std::int64_t j = 0; j < p_.n; ++j) {
+      if (signs_[at(j)] != 0) row += signs_[at(j)] * computed(j);
+    }
+    const auto n = static_cast<double>(p_.n), k = static_cast<double>(p_.k);
+    // What these sums themselves lose: k + 2 n roundings, and underflow.
+    const double own = (k + 2 * n + 16) * 0x1p-52 * sum.magnitude + (n * magnitude_of_a + k + n) * 0x1p-1073;
+    const double allowed = element.relative * sum.magnitude + n * element.absolute + own;
+    if (!std::isfinite(allowed)) return {};
+    const double error = std::fabs(row - sum.value);
+    return std::isnan(error) ? HUGE_VAL : error / allowed;
+  }
+
+ private:
+  struct Sum {
+    double value = 0;
+    double magnitude = 0;
+  };
+
+  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+  bool reads_b() const { return p_.alpha != 0 || p_.alpha_im != 0; }
+  bool crosses() const { return p_.alpha_im != 0 || p_.beta_im != 0; }
+  bool all_finite(const Part* vector) const {
+    for (std::int64_t p = 0; p < p_.k; ++p) {
+      if (!std::isfinite(vector[p])) return false;
+    }
+    return true;
+  }
+
+  // What column j of AB or C0 is multiplied by in the sum of both parts.
+  double weight(std::int64_t j, double re, double im) const {
+    const double own = signs_[at(j)] * re;
+    return im == 0 ? own : own + (j % 2 == 0 ? 1 : -1) * signs_[at(j ^ 1)] * im;
+  }
+  double weight_magnitude(std::int64_t j, double re, double im) const {
+    const double own = std::fabs(signs_[at(j)] * re);
+    return im == 0 ? own : own + std::fabs(signs_[at(j ^ 1)] * im);
+  }
+
+  // B x, with alpha in it.
+  void multiply_b() {
+    products_.resize(at(p_.k));
+    plain_.resize(at(p_.k));
+    for (std::int64_t j = 0; reads_b() && j < p_.n; ++j) {
+      if (signs_[at(j)] == 0) continue;
+      const double factor = weight(j, p_.alpha, p_.alpha_im);
+      const double magnitude = weight_magnitude(j, p_.alpha, p_.alpha_im);
+      for (std::int64_t p = 0; p < p_.k; ++p) {
+        const auto x = static_cast<double>(p_.b[j * p_.k + p]);
+        products_[at(p)].value += factor * x;
+        products_[at(p)].magnitude += magnitude * std::fabs(x);
+        plain_[at(p)] += std::fabs(x);
+      }
+    }
+  }
+
+  RealProduct<Part> p_;
+  std::vector<int> signs_;
+  std::vector<Sum> products_;
+  std::vector<double> plain_;  // without alpha
+};
+
+}  // namespace kintsugi::test::fuzz
