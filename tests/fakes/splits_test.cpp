@@ -135,19 +135,21 @@ TEST_F(SplitLaunches, AreThereOfEveryLength) {
   }
 }
 
-// Where parts are larger than a third of a multiprocessor's memory anyway, and where both operands' panels share a launch.
+// Where parts are half as large as an SM's memory, and where both operands' panels share a launch.
 TEST_F(SplitLaunches, ClustersOfLongVectorsAndOfBothOperands) {
-  const std::array one{split(side(false, 1024, 32768, 1))};
+  const std::array one{split(side(false, 1024, 12288, 1))};
   engine_->split({}, one, {});
-  EXPECT_THAT(launches(), ElementsAre(HasSubstr(" cluster=16")));
+  EXPECT_THAT(launches(), ElementsAre(HasSubstr(" cluster=8")));
   const std::array both{split(side(false, 8192, 2048, 1)), split(side(false, 16, 2048, 1))};
   engine_->split({}, both, {});
   EXPECT_THAT(launches(), ElementsAre(HasSubstr(" cluster=8")));
-  // Of the length no block can hold, nor sixteen: by tiles, without a cluster.
-  const std::array longest{split(side(false, 128, 131072, 1))};
-  engine_->split({}, longest, {});
-  EXPECT_THAT(launches(), ElementsAre(AllOf(StartsWith("cuLaunchKernel split_tiles_float_fp16 "),
-                                            Not(HasSubstr("cluster")))));
+  // A cluster that needs more than four SMs of a GPC may find no place on a share of the device: by tiles, without one.
+  for (const std::int64_t length : {16384, 32768, 131072}) {
+    const std::array longest{split(side(false, 128, length, 1))};
+    engine_->split({}, longest, {});
+    EXPECT_THAT(launches(), ElementsAre(AllOf(StartsWith("cuLaunchKernel split_tiles_float_fp16 "),
+                                              Not(HasSubstr("cluster")))));
+  }
 }
 
 }  // namespace
