@@ -34,9 +34,8 @@ inline constexpr Scheme fp16x3{
     .operands = OperandType::f32,
     .program = {fp16x3_split, fp16x3_split, make_schedule(fp16x3_structure)},
     .bound =
-        "(2^-21 + accumulation over blocks of 64 or 32) |A||B|, which is at most (k + 8) 2^-24 |A||B| from k = 5 "
-        "up on "
-        "an H200; below the window 2^-39 of the vector's maximum per element",
+        "(2^-21 + accumulation over blocks of 64 or 32) |A||B|, which is at most (k + 8) 2^-24 |A||B| "
+        "from k = 5 up on an H200; below the window 2^-39 of the vector's maximum per element",
     .window = "every row of A and column of B spans at most 16 binades",
     .source = "ours; the structure of Ootomo and Yokota (2022) with scaled vectors and one accumulator",
     .parameters = block_parameter,

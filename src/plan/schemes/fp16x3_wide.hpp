@@ -34,9 +34,8 @@ inline constexpr Scheme fp16x3_wide{
     .operands = OperandType::f32,
     .program = {fp16x3_wide_split, fp16x3_wide_split, make_schedule(fp16x3_wide_structure, -12)},
     .bound =
-        "(2^-21 + accumulation over blocks of 64 or 32) |A||B|, which is at most (k + 8) 2^-24 |A||B| from k = 5 "
-        "up on "
-        "an H200; below the window 2^-51 of the vector's maximum per element",
+        "(2^-21 + accumulation over blocks of 64 or 32) |A||B|, which is at most (k + 8) 2^-24 |A||B| "
+        "from k = 5 up on an H200; below the window 2^-51 of the vector's maximum per element",
     .window = "every row of A and column of B spans at most 28 binades",
     .source = "ours; h2sgemm section 3.1 (residuals scaled by 2^12) on scaled vectors",
     .parameters = block_parameter,

@@ -12,8 +12,15 @@ namespace kintsugi::core::cuda {
 inline constexpr Structure<3> joined_terms{
     {Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0}}, 2, 2, 1, term_block, 0, false, term_segment, term_short};
 // fp16x3-wide
-inline constexpr Structure<3> rescaled_terms{
-    {Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0, true}}, 2, 2, 1, term_block, 0, false, term_segment, term_short};
+inline constexpr Structure<3> rescaled_terms{{Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0, true}},
+                                             2,
+                                             2,
+                                             1,
+                                             term_block,
+                                             0,
+                                             false,
+                                             term_segment,
+                                             term_short};
 // bf16x6
 inline constexpr Structure<6> six_terms{
     {Term{0, 2, 0}, Term{1, 1, 0}, Term{2, 0, 0}, Term{0, 1, 0, true}, Term{1, 0, 0}, Term{0, 0, 0, true}},
