@@ -16,12 +16,15 @@
  *    serves one thread at a time.
  *
  * Matrices in device memory (kintsugi_problem.memory = KINTSUGI_DEVICE), on the engine cuda:
- *  - Pointers are those of the device that is current when a plan is made and executed. Batches by pointers take arrays
+ *  - A plan is for the device that is current when it is made, and an execution takes pointers and a stream of
+ *    the context that is current then. A plan for another device and a stream or prepared operand of another
+ *    context are KINTSUGI_INVALID_ARGUMENT, and nothing is put into the stream. Batches by pointers take arrays
  *    of pointers that lie in device memory themselves.
  *  - A call on a queue of kind KINTSUGI_QUEUE_CUDA puts its work into the stream and returns; it never waits for the
- *    device and may be captured in a graph (make the plan before). What only the device knows is read by
- *    kintsugi_report(), which waits. On a queue of kind KINTSUGI_QUEUE_HOST it uses the default stream and returns when C
- *    is there.
+ *    device and may be captured in a graph (make the plan before, in the same context and with the same handle:
+ *    otherwise the call is KINTSUGI_INVALID_ARGUMENT, and the capture goes on). What only the device knows is
+ *    read by kintsugi_report(), which waits. On a queue of kind KINTSUGI_QUEUE_HOST it uses the default stream
+ *    and returns when C is there.
  *  - alpha = 0 in device memory: emulated products do not look at A and B; native ones, which are the vendor's, do, and a
  *    NaN there shows.
  *  - A failure of the device that a call started before is reported by whatever call meets it first.
@@ -271,7 +274,8 @@ KINTSUGI_API kintsugi_status kintsugi_prepare(kintsugi_handle handle, kintsugi_p
 KINTSUGI_API kintsugi_status kintsugi_prepare_borrowed(kintsugi_handle handle, kintsugi_plan plan,
                                                        kintsugi_side side, const void* data,
                                                        kintsugi_prepared* prepared);
-/* Of device memory it waits for the device. */
+/* Of device memory it waits for the device that the operand lies on, whichever is current. Not while a stream of
+ * that context is being captured, which would end the capture. */
 KINTSUGI_API void kintsugi_prepared_destroy(kintsugi_prepared prepared);
 
 /* plan_create, plan_execute and plan_destroy in one. The plan is made for the prepared operands that are given. */
@@ -308,7 +312,8 @@ KINTSUGI_API kintsugi_status kintsugi_ddgemm(kintsugi_handle handle, kintsugi_la
 /* All write JSON by the rules of kintsugi_plan_describe. */
 
 /* What the handle's last execution did: engine, how many batch entries each scheme multiplied, the
- * largest spans found, blocks. After work on device memory it waits for the device; a replayed graph counts. */
+ * largest spans found, blocks. After work on device memory it waits for the device; a replayed
+ * graph counts. Not while a stream of the execution's context is being captured. */
 KINTSUGI_API kintsugi_status kintsugi_report(kintsugi_handle handle, char* buffer, size_t capacity,
                                              size_t* needed);
 

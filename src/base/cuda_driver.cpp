@@ -18,6 +18,10 @@ const char* find_functions(void* library, Driver& driver) {
   if (driver.name == nullptr) return symbol;
   KINTSUGI_CUDA_DRIVER(KINTSUGI_CUDA_FIND)
 #undef KINTSUGI_CUDA_FIND
+#define KINTSUGI_CUDA_FIND_LATER(name, symbol, arguments) \
+  driver.name = reinterpret_cast<Result(*) arguments>(::dlsym(library, symbol));
+  KINTSUGI_CUDA_LATER_DRIVER(KINTSUGI_CUDA_FIND_LATER)
+#undef KINTSUGI_CUDA_FIND_LATER
   return nullptr;
 }
 
@@ -80,7 +84,7 @@ void ensure_context() {
   Context context = nullptr;
   check(driver().context_current(&context), "cuCtxGetCurrent");
   if (context != nullptr) return;
-  check(driver().primary_context_retain(&context, 0), "cuDevicePrimaryCtxRetain");
+  check(driver().primary_context_retain(&context, device_at(0)), "cuDevicePrimaryCtxRetain");
   check(driver().context_set_current(context), "cuCtxSetCurrent");
 }
 
@@ -88,6 +92,30 @@ Device current_device() {
   Device device = 0;
   check(driver().context_device(&device), "cuCtxGetDevice");
   return device;
+}
+
+std::uint64_t current_context_id() {
+  unsigned long long id = 0;
+  check(driver().context_id(nullptr, &id), "cuCtxGetId");
+  return id;
+}
+
+Device device_at(int index) {
+  Device device = 0;
+  check(driver().device_get(&device, index), "cuDeviceGet");
+  return device;
+}
+
+int number_of(Device device) {
+  for (int index = 0; index < driver().devices; ++index) {
+    if (device_at(index) == device) return index;
+  }
+  fail(Status::internal, "the driver does not count its device {}", device);
+}
+
+Device device_in_use() {
+  Device device = 0;
+  return driver().context_device(&device) == 0 ? device : device_at(0);
 }
 
 int device_attribute(int attribute, Device device) {

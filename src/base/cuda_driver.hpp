@@ -13,6 +13,7 @@ using Result = int;             // CUresult; 0 is success
 using Device = int;             // CUdevice
 using Address = std::uint64_t;  // CUdeviceptr
 using Context = struct ContextTag*;
+using GreenContext = struct GreenContextTag*;
 using Stream = void*;  // CUstream, which cudaStream_t is too
 using Event = struct EventTag*;
 using Library = struct LibraryTag*;
@@ -29,10 +30,12 @@ inline constexpr int pci_domain = 50;
 inline constexpr int shared_bytes_of_block = 97;  // that it may ask for
 inline constexpr int compute_capability_major = 75;
 inline constexpr int compute_capability_minor = 76;
+inline constexpr int function_ptx_version = 5;  // __CUDA_ARCH__ / 10 when the kernel was compiled
 inline constexpr int function_dynamic_shared_bytes = 8;
 inline constexpr int function_preferred_shared = 9;  // CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
 inline constexpr int function_large_clusters = 14;   // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 inline constexpr Result error_out_of_memory = 2;
+inline constexpr Result error_capture_implicit = 906;
 
 // CUlaunchConfig and CUlaunchAttribute.
 struct LaunchAttribute {
@@ -75,6 +78,9 @@ inline constexpr int least_driver_version = 12010;
   FUNCTION(primary_context_retain, "cuDevicePrimaryCtxRetain", (Context*, Device))                    \
   FUNCTION(context_current, "cuCtxGetCurrent", (Context*))                                            \
   FUNCTION(context_set_current, "cuCtxSetCurrent", (Context))                                         \
+  FUNCTION(context_push, "cuCtxPushCurrent_v2", (Context))                                            \
+  FUNCTION(context_pop, "cuCtxPopCurrent_v2", (Context*))                                             \
+  FUNCTION(context_id, "cuCtxGetId", (Context, unsigned long long*))                                  \
   FUNCTION(context_device, "cuCtxGetDevice", (Device*))                                               \
   FUNCTION(context_synchronize, "cuCtxSynchronize", ())                                               \
   FUNCTION(memory_allocate, "cuMemAlloc_v2", (Address*, std::size_t))                                 \
@@ -88,6 +94,8 @@ inline constexpr int least_driver_version = 12010;
   FUNCTION(stream_create, "cuStreamCreate", (Stream*, unsigned))                                      \
   FUNCTION(stream_destroy, "cuStreamDestroy_v2", (Stream))                                            \
   FUNCTION(stream_synchronize, "cuStreamSynchronize", (Stream))                                       \
+  FUNCTION(stream_context, "cuStreamGetCtx", (Stream, Context*))                                      \
+  FUNCTION(stream_is_capturing, "cuStreamIsCapturing", (Stream, int*))                                \
   FUNCTION(stream_begin_capture, "cuStreamBeginCapture_v2", (Stream, int))                            \
   FUNCTION(stream_end_capture, "cuStreamEndCapture", (Stream, Graph*))                                \
   FUNCTION(graph_instantiate, "cuGraphInstantiateWithFlags", (GraphExec*, Graph, unsigned long long)) \
@@ -102,6 +110,7 @@ inline constexpr int least_driver_version = 12010;
   FUNCTION(library_load, "cuLibraryLoadData",                                                         \
            (Library*, const void*, int*, void**, unsigned, int*, void**, unsigned))                   \
   FUNCTION(library_kernel, "cuLibraryGetKernel", (Kernel*, Library, const char*))                     \
+  FUNCTION(kernel_attribute, "cuKernelGetAttribute", (int*, int, Kernel, Device))                     \
   FUNCTION(kernel_set_attribute, "cuKernelSetAttribute", (int, int, Kernel, Device))                  \
   FUNCTION(launch_kernel, "cuLaunchKernelEx", (const LaunchConfig*, Kernel, void**, void**))          \
   FUNCTION(tensor_map_encode, "cuTensorMapEncodeTiled",                                               \
@@ -110,9 +119,14 @@ inline constexpr int least_driver_version = 12010;
   FUNCTION(error_name, "cuGetErrorName", (Result, const char**))                                      \
   FUNCTION(error_string, "cuGetErrorString", (Result, const char**))
 
+// Functions that an older driver lacks (nullptr then): from 12.5 on.
+#define KINTSUGI_CUDA_LATER_DRIVER(FUNCTION) \
+  FUNCTION(stream_contexts, "cuStreamGetCtx_v2", (Stream, Context*, GreenContext*))
+
 struct Driver {
 #define KINTSUGI_CUDA_MEMBER(name, symbol, arguments) Result(*name) arguments = nullptr;
   KINTSUGI_CUDA_DRIVER(KINTSUGI_CUDA_MEMBER)
+  KINTSUGI_CUDA_LATER_DRIVER(KINTSUGI_CUDA_MEMBER)
 #undef KINTSUGI_CUDA_MEMBER
 
   std::string reason;     // why no device can be used; empty: one can
@@ -134,8 +148,17 @@ void check(Result result, const char* what);
 // A thread that never spoke to a device works on the first one from then on.
 void ensure_context();
 
-// Of the context that is current.
+// The device of the context that is current, and the context's id, which no other context ever gets.
 Device current_device();
+std::uint64_t current_context_id();
+
+// The device number `index`, of which the first is 0, and the number of a device.
+Device device_at(int index);
+int number_of(Device device);
+
+// The device that calls of this thread work on: the current context's, without one the first. There is at
+// least one.
+Device device_in_use();
 
 // Devices have smaller numbers.
 inline constexpr int most_devices = 128;

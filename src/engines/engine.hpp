@@ -70,6 +70,7 @@ struct NativeCosts {
   double element = 0;  // of A, B or C: its way through memory
 };
 
+class DeviceContexts;
 class DeviceEngine;
 
 class Engine {
@@ -79,6 +80,8 @@ class Engine {
   // Its steps for matrices in a memory of its own (engines/device.hpp); nullptr: it works on the host's, by multiply()
   // and native().
   virtual const DeviceEngine* device() const { return nullptr; }
+  // Where that memory belongs (engines/device_context.hpp); nullptr where device() is.
+  virtual const DeviceContexts* contexts() const { return nullptr; }
 
   virtual std::string_view name() const = 0;
   virtual std::string_view summary() const = 0;
@@ -86,7 +89,8 @@ class Engine {
   // The largest dimension or leading dimension that it takes.
   virtual std::int64_t largest_size() const = 0;
 
-  // Why it cannot run here, with what would help; empty when it can. Cheap after the first call.
+  // Why it cannot run here, with what would help; empty when it can. An engine with devices answers for the
+  // one that the calling thread works on. Cheap after the first call.
   virtual std::string unavailable_reason() const = 0;
 
   // What it needs, each with what was found, in the order in which one needs the other; what cannot be found

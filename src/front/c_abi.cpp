@@ -79,19 +79,19 @@ void log_execution(const LogSink& log, const Plan& plan, const Report& report) n
   }
 }
 
-// With memory for what a device will have to report: an execution may be captured in a graph, and allocates nothing then.
-void provide_device_report(kintsugi_handle handle, const Plan& plan) {
-  if (handle == nullptr || plan.problem.memory != MemorySpace::device || handle->device_report != nullptr)
-    return;
-  handle->device_report = make_device_report(*plan.engine);
-  handle->device_engine = plan.engine;
+// Memory for what a device will have to report, made with the plan, since an execution may be captured in a
+// graph; nullptr: nobody will ask, or the host knows, as of native products.
+std::shared_ptr<const DeviceReportMemory> device_report(kintsugi_handle handle, const Plan& plan,
+                                                        const Queue& queue) {
+  if (handle == nullptr || plan.problem.memory != MemorySpace::device || plan.is_native()) return nullptr;
+  return handle->device_reports.of_caller(*plan.engine, queue);
 }
 
 Plan planned(kintsugi_handle handle, const Problem& problem, const Settings& settings,
              const CheckedOptions& call) {
   check_queue_of(problem, call.queue);
   Plan plan = make_plan(problem, settings, call.allocator, call.queue);
-  provide_device_report(handle, plan);
+  device_report(handle, plan, plan.queue);
   return plan;
 }
 
@@ -128,14 +128,11 @@ void checked_execute(kintsugi_handle handle, const Plan& plan, const kintsugi_op
   const FloatingEnvironment environment;
   const LogSink log = log_of(handle);
   Report report;
-  const DeviceReport* device_report = nullptr;
+  std::shared_ptr<const DeviceReportMemory> on_device;
   try {
     Operands checked = check_operands(plan.problem, operands);
-    provide_device_report(handle, plan);
-    // A native product's report is the host's.
-    if (handle != nullptr && plan.problem.memory == MemorySpace::device && !plan.is_native())
-      checked.device_report = handle->device_report.get();
-    device_report = checked.device_report;
+    on_device = device_report(handle, plan, queue_of(plan, checked));
+    if (on_device != nullptr) checked.device_report = on_device->get();
     execute(plan, checked, report);
   } catch (const Error& error) {
     log.write(LogLevel::error, error.what());
@@ -143,7 +140,7 @@ void checked_execute(kintsugi_handle handle, const Plan& plan, const kintsugi_op
   }
   if (handle != nullptr) {
     handle->report = report;
-    handle->reads_device_report = device_report != nullptr;
+    handle->device_report = on_device;
   }
   log_execution(log, plan, report);
 }
@@ -347,8 +344,7 @@ kintsugi_status kintsugi_report(kintsugi_handle handle, char* buffer, size_t cap
   return guarded([&] {
     check_not_null(handle, "handle");
     Report report = handle->report;
-    if (handle->reads_device_report)
-      read_device_report(*handle->device_engine, handle->device_report.get(), report);
+    if (handle->device_report != nullptr) handle->device_report->read(report);
     write_text(describe_report(report), buffer, capacity, needed);
   });
 }

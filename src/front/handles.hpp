@@ -14,10 +14,9 @@ struct kintsugi_handle_s {
   kintsugi_log log = nullptr;
   void* log_user = nullptr;
   kintsugi::core::Report report;
-  // What the device found out in the last execution there, with the engine; none before the first plan for one.
-  std::shared_ptr<kintsugi::core::DeviceReport> device_report;
-  const kintsugi::core::Engine* device_engine = nullptr;
-  bool reads_device_report = false;  // the last execution wrote it
+  kintsugi::core::DeviceReports device_reports;
+  // What the device found out in the last execution; nullptr: that was none on a device, or a native product.
+  std::shared_ptr<const kintsugi::core::DeviceReportMemory> device_report;
 };
 
 struct kintsugi_plan_s {

@@ -356,6 +356,10 @@ Plan make_plan(const Problem& problem, const Settings& given, const Allocator& a
   plan.threads = threads == 0 ? omp_get_max_threads() : threads;
   check_accumulator_name(settings[SettingId::accumulator].value);
   plan.engine = &choose_engine(problem, settings[SettingId::engine].value);
+  if (plan.engine->device() != nullptr) {
+    plan.engine->device()->prepare();
+    plan.context = plan.engine->contexts()->current();
+  }
   const std::string& accuracy = settings[SettingId::accuracy].value;
   plan.contract.accuracy = accuracy.empty() ? type_name(problem.type) : accuracy;
   plan.contract.coefficient = contract_coefficient(plan.contract.accuracy, problem.products());
@@ -370,7 +374,6 @@ Plan make_plan(const Problem& problem, const Settings& given, const Allocator& a
   // Staged matrices take none of the host's.
   const bool staged = plan.engine->device() != nullptr && problem.memory == MemorySpace::host;
   plan.workspace_bytes = staged ? 0 : workspace_bytes(plan, plan.blocking);
-  if (plan.engine->device() != nullptr) plan.engine->device()->prepare();
   return plan;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/status.hpp"
 #include "plan/bound.hpp"
+#include "plan/device_caller.hpp"
 #include "plan/device_checked.hpp"
 #include "plan/device_error_free.hpp"
 #include "plan/device_fused.hpp"
@@ -407,7 +408,8 @@ void run(const Plan& plan, const Operands& operands, const Queue& queue, Report&
 void execute_on_device(const Plan& plan, const Operands& operands, Report& report) {
   const DeviceEngine& engine = *plan.engine->device();
   const Problem& problem = plan.problem;
-  const Queue queue = operands.queue.kind == QueueKind::host ? plan.queue : operands.queue;
+  const Queue queue = queue_of(plan, operands);
+  check_caller(plan, operands, queue);
   engine.prepare();
   const bool empty = problem.m == 0 || problem.n == 0 || problem.batch_count == 0;
   const bool scales = problem.k == 0 || (!problem.device_scalars && operands.alpha.is_zero());

@@ -1,6 +1,7 @@
 #include "plan/device_memory.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "base/status.hpp"
@@ -8,19 +9,21 @@
 namespace kintsugi::core {
 
 DeviceBlock::DeviceBlock(const Plan& plan, const Queue& queue, std::size_t bytes)
-    : allocator_(plan.allocator), engine_(plan.engine->device()), queue_(queue), bytes_(bytes) {
+    : allocator_(plan.allocator), engine_(plan.engine), queue_(queue), bytes_(bytes) {
   if (bytes == 0) return;
+  context_ = engine_->contexts()->current();
   pointer_ = allocator_.allocate != nullptr ? allocator_.allocate(allocator_.user, bytes, workspace_alignment)
-                                            : engine_->allocate(queue, bytes);
+                                            : engine_->device()->allocate(queue, bytes);
 }
 
 DeviceBlock::DeviceBlock(DeviceBlock&& other) noexcept
-    : allocator_(other.allocator_), engine_(other.engine_), queue_(other.queue_),
+    : allocator_(other.allocator_), engine_(other.engine_), context_(other.context_), queue_(other.queue_),
       pointer_(std::exchange(other.pointer_, nullptr)), bytes_(other.bytes_) {}
 
 DeviceBlock& DeviceBlock::operator=(DeviceBlock&& other) noexcept {
   std::swap(allocator_, other.allocator_);
   std::swap(engine_, other.engine_);
+  std::swap(context_, other.context_);
   std::swap(queue_, other.queue_);
   std::swap(pointer_, other.pointer_);
   std::swap(bytes_, other.bytes_);
@@ -29,10 +32,11 @@ DeviceBlock& DeviceBlock::operator=(DeviceBlock&& other) noexcept {
 
 DeviceBlock::~DeviceBlock() {
   if (pointer_ == nullptr) return;
+  const ContextScope scope(*engine_->contexts(), context_);
   if (allocator_.allocate != nullptr) {
     allocator_.deallocate(allocator_.user, pointer_, bytes_);
-  } else {
-    engine_->deallocate(queue_, pointer_);
+  } else if (scope.entered()) {  // else it went with its context
+    engine_->device()->deallocate(queue_, pointer_);
   }
 }
 
@@ -43,21 +47,6 @@ DeviceBlock allocate_on_device(const Plan& plan, std::size_t bytes, const char* 
   if (block.pointer() == nullptr && bytes > 0)
     fail(Status::out_of_memory, "the device's allocator has no {} bytes for {}", bytes, what);
   return block;
-}
-
-std::shared_ptr<DeviceReport> make_device_report(const Engine& engine) {
-  const DeviceEngine& device = *engine.device();
-  device.prepare();
-  auto* report = reinterpret_cast<DeviceReport*>(device.allocate({}, aligned_size(sizeof(DeviceReport))));
-  if (report == nullptr)
-    fail(Status::out_of_memory, "the device has no {} bytes for a report",
-         aligned_size(sizeof(DeviceReport)));
-  device.clear({}, report, sizeof(DeviceReport));
-  device.synchronize(Queue{});
-  return {report, [&device](DeviceReport* pointer) {
-            device.synchronize_quietly();
-            device.deallocate({}, pointer);
-          }};
 }
 
 namespace {
@@ -115,6 +104,92 @@ void read_device_report(const Engine& engine, const DeviceReport* device, Report
   report.largest_span_b = found.largest_span_b;
   if (found.fitted > 0) report_fit(found.fit, report);
   if (found.slices.blocks > 0) report_slices(found.slices, report);
+}
+
+namespace {
+
+// Reports that no handle has any more.
+class SpareReports {
+ public:
+  void keep(const DeviceContext& context, DeviceReport* memory) noexcept try {
+    const std::lock_guard lock(mutex_);
+    spare_.emplace_back(context, memory);
+  } catch (...) {  // no memory for the list: a few bytes of the device's are lost
+  }
+
+  // nullptr: there is none. Those of contexts that are gone are forgotten.
+  DeviceReport* take(const DeviceContexts& contexts, const DeviceContext& context) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(spare_, [&](const Spare& spare) { return !ContextScope(contexts, spare.first).entered(); });
+    const auto found = std::ranges::find(spare_, context, &Spare::first);
+    if (found == spare_.end()) return nullptr;
+    DeviceReport* memory = found->second;
+    spare_.erase(found);
+    return memory;
+  }
+
+ private:
+  using Spare = std::pair<DeviceContext, DeviceReport*>;
+
+  std::mutex mutex_;
+  std::vector<Spare> spare_;
+};
+
+// Never destroyed: a handle may be one of the program's last objects.
+SpareReports& spare_reports() {
+  static auto* instance = new SpareReports;
+  return *instance;
+}
+
+DeviceReport* allocate_report(const DeviceEngine& device) {
+  auto* memory = reinterpret_cast<DeviceReport*>(device.allocate({}, aligned_size(sizeof(DeviceReport))));
+  if (memory == nullptr)
+    fail(Status::out_of_memory, "the device has no {} bytes for a report",
+         aligned_size(sizeof(DeviceReport)));
+  return memory;
+}
+
+}  // namespace
+
+// Whoever had the memory before may have left work that writes to it.
+DeviceReportMemory::DeviceReportMemory(const Engine& engine)
+    : engine_(&engine), context_(engine.contexts()->current()),
+      memory_(spare_reports().take(*engine.contexts(), context_)) {
+  const DeviceEngine& device = *engine.device();
+  device.synchronize();
+  if (memory_ == nullptr) memory_ = allocate_report(device);
+  device.clear({}, memory_, sizeof(DeviceReport));
+  device.synchronize(Queue{});
+}
+
+DeviceReportMemory::~DeviceReportMemory() { spare_reports().keep(context_, memory_); }
+
+void DeviceReportMemory::read(Report& report) const {
+  const ContextScope scope(*engine_->contexts(), context_);
+  if (!scope.entered()) {
+    fail(Status::device_error,
+         "the context of {} that the last execution ran in is gone, and with it its report",
+         engine_->contexts()->describe(context_.device));
+  }
+  read_device_report(*engine_, memory_, report);
+}
+
+std::shared_ptr<const DeviceReportMemory> DeviceReports::of_caller(const Engine& engine, const Queue& queue) {
+  const DeviceContexts& contexts = *engine.contexts();
+  const DeviceContext current = contexts.current();
+  const auto found =
+      std::ranges::find(reports_, current, [](const auto& report) { return report->context(); });
+  if (found != reports_.end()) return *found;
+  if (contexts.is_captured(queue)) {
+    fail(Status::invalid_argument,
+         "the stream is being captured, and the handle has no report for {} yet, which would be allocated: "
+         "make the "
+         "plan with this handle, before the capture",
+         contexts.describe(current.device));
+  }
+  std::erase_if(reports_,
+                [&](const auto& report) { return !ContextScope(contexts, report->context()).entered(); });
+  return reports_.emplace_back(std::make_shared<DeviceReportMemory>(engine));
 }
 
 }  // namespace kintsugi::core

@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "engines/device.hpp"
+#include "engines/device_context.hpp"
 #include "plan/execute.hpp"
 #include "plan/plan.hpp"
 
@@ -13,7 +15,8 @@ namespace kintsugi::core {
 // Rows and columns of sums in device memory: aligned for any of the vendor's kernels.
 inline constexpr std::int64_t sums_multiple = 16;
 
-// Device memory of the plan's allocator, or else the engine's own; given back in the order of the queue.
+// Device memory of the plan's allocator, or else the engine's own, in the context that was current; given
+// back there, in the order of the queue.
 class DeviceBlock {
  public:
   DeviceBlock() = default;
@@ -31,7 +34,8 @@ class DeviceBlock {
 
  private:
   Allocator allocator_;
-  const DeviceEngine* engine_ = nullptr;
+  const Engine* engine_ = nullptr;
+  DeviceContext context_;
   Queue queue_;
   void* pointer_ = nullptr;
   std::size_t bytes_ = 0;
@@ -40,10 +44,40 @@ class DeviceBlock {
 // Fails with out_of_memory, saying for what.
 DeviceBlock allocate_on_device(const Plan& plan, std::size_t bytes, const char* what);
 
-// In device memory, all zero; freed when the device is done.
-std::shared_ptr<DeviceReport> make_device_report(const Engine& engine);
-
-// Waits for the device and adds what it found out.
+// Waits for the device and adds what it found out. The context of that memory is the calling thread's.
 void read_device_report(const Engine& engine, const DeviceReport* device, Report& report);
+
+// Memory for what a device has to report, in the context that is current when it is made.
+class DeviceReportMemory {
+ public:
+  explicit DeviceReportMemory(const Engine& engine);
+  DeviceReportMemory(const DeviceReportMemory&) = delete;
+  DeviceReportMemory& operator=(const DeviceReportMemory&) = delete;
+  // Neither waits nor frees, since a stream may be under capture: the memory is kept for the context's next
+  // report.
+  ~DeviceReportMemory();
+
+  DeviceReport* get() const { return memory_; }
+  const DeviceContext& context() const { return context_; }
+  // Waits for the device. Fails with device_error where the context is gone.
+  void read(Report& report) const;
+
+ private:
+  const Engine* engine_;
+  DeviceContext context_;
+  DeviceReport* memory_;
+};
+
+// The reports of one handle, one for each context that it served: kernels write into memory of their own
+// context alone.
+class DeviceReports {
+ public:
+  // That of the calling thread's context. It is made when it is first asked for, which fails with
+  // invalid_argument where a capture of the queue's stream would not survive that.
+  std::shared_ptr<const DeviceReportMemory> of_caller(const Engine& engine, const Queue& queue);
+
+ private:
+  std::vector<std::shared_ptr<const DeviceReportMemory>> reports_;
+};
 
 }  // namespace kintsugi::core

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/status.hpp"
+#include "plan/device_caller.hpp"
 #include "plan/device_matrix.hpp"
 
 namespace kintsugi::core {
@@ -96,13 +97,17 @@ void split_entries(const Plan& plan, Side side, std::int64_t count, DevicePrepar
 
 }  // namespace
 
-DevicePrepared::~DevicePrepared() { engine->synchronize_quietly(); }
+DevicePrepared::~DevicePrepared() {
+  const ContextScope scope(*engine->contexts(), context);
+  if (scope.entered()) engine->device()->synchronize_quietly();
+}
 
 Prepared prepare_on_device(const Plan& plan, Side side, const void* data, bool borrow) {
   const Problem& problem = plan.problem;
   const Op op = side == Side::a ? problem.op_a : problem.op_b;
+  check_caller(plan, plan.queue);
   plan.engine->device()->prepare();
-  auto part = std::make_shared<DevicePrepared>(*plan.engine->device());
+  auto part = std::make_shared<DevicePrepared>(*plan.engine);
   part->matrix = device_operand(problem, side, data);
   const bool one_for_all = !part->matrix.pointers && part->matrix.batch_stride == 0;
   const std::int64_t count =

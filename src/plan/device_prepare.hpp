@@ -21,12 +21,13 @@ struct DevicePrepared {
     Slices slices;  // without data: none
   };
 
-  explicit DevicePrepared(const DeviceEngine& of) : engine(&of) {}
+  explicit DevicePrepared(const Engine& of) : engine(&of), context(of.contexts()->current()) {}
   DevicePrepared(const DevicePrepared&) = delete;
   DevicePrepared& operator=(const DevicePrepared&) = delete;
   ~DevicePrepared();  // waits for the device
 
-  const DeviceEngine* engine;
+  const Engine* engine;
+  DeviceContext context;  // where its memory is
   DeviceMatrix matrix;
   std::int64_t count = 0;      // entries of the batch that it holds
   SplitRule rule{};            // of the slices, where there are any

@@ -95,6 +95,11 @@ struct Operands {
   DeviceReport* device_report = nullptr;  // in device memory; what the device found out
 };
 
+// Where an execution on a device runs.
+inline const Queue& queue_of(const Plan& plan, const Operands& operands) {
+  return operands.queue.kind == QueueKind::host ? plan.queue : operands.queue;
+}
+
 // What an execution did. Of fixed size: a call with a workspace allocates nothing.
 struct Report {
   const Engine* engine = nullptr;

@@ -10,6 +10,7 @@
 #include "base/memory.hpp"
 #include "base/queue.hpp"
 #include "base/settings.hpp"
+#include "engines/device_context.hpp"
 #include "engines/engine.hpp"
 #include "plan/problem.hpp"
 #include "plan/program.hpp"
@@ -74,6 +75,7 @@ struct Plan {
   Problem problem;
   Contract contract;
   const Engine* engine = nullptr;
+  DeviceContext context;  // where it was made, of an engine with devices: for that device alone
   std::vector<Rung> rungs;
   // By which a device splits what is prepared, where that is not the first rung: under auto a native plan has the one for
   // other shapes of an operand, which who prepares it may not know yet, and one whose first rung is quick the next.

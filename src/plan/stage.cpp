@@ -7,6 +7,7 @@
 #include "arith/complex.hpp"
 #include "engines/device.hpp"
 #include "plan/candidates.hpp"
+#include "plan/device_caller.hpp"
 #include "plan/device_memory.hpp"
 #include "plan/operand.hpp"
 
@@ -135,6 +136,7 @@ void stage_entry(const Plan& plan, const Operands& operands, std::int64_t index,
 }  // namespace
 
 void stage(const Plan& plan, const Operands& operands, Report& report) {
+  check_caller(plan, plan.queue);
   plan.engine->device()->prepare();
   const Plan on_device = plan_of_entry(plan);
   DeviceBlock device_report(on_device, {}, aligned_size(sizeof(DeviceReport)));

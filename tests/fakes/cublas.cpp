@@ -1,8 +1,10 @@
 // libcublas.so.13 without a device: notes its calls, with all that they were given. fake_cuda.hpp says how it is steered.
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "base/format_text.hpp"
 #include "engines/cuda/cublas/library.hpp"
@@ -16,6 +18,8 @@ using kintsugi::core::cuda::Cublas;
 using kintsugi::core::cuda::DataType;
 
 // Numbers of cublasStatus_t.
+constexpr int not_initialized = 1;
+constexpr int allocation_failed = 3;
 constexpr int invalid_value = 7;
 constexpr int execution_failed = 13;
 
@@ -24,8 +28,17 @@ void note(fmt::format_string<Values...> format, Values&&... values) {
   fake_cuda_note(fmt::format(format, std::forward<Values>(values)...).c_str());
 }
 
+// A handle belongs to the context that it was made in.
+struct FakeHandle {
+  unsigned long long context;
+};
+bool is_elsewhere(BlasHandle handle) {
+  return reinterpret_cast<FakeHandle*>(handle)->context != fake_cuda_context();
+}
+
 // Products since the list of events was empty.
-int product_result() {
+int product_result(BlasHandle handle) {
+  if (is_elsewhere(handle)) return not_initialized;
   const std::string events = fake_cuda_events();
   long count = 0;
   for (std::size_t at = events.find("cublasGemm"); at != std::string::npos;
@@ -35,7 +48,7 @@ int product_result() {
   return failing != nullptr && std::strtol(failing, nullptr, 10) == count ? execution_failed : 0;
 }
 
-// What the one handle is set to. The engine holds a lock from here to the product.
+// What the handles are set to. The engine holds a lock from here to the product.
 void* stream = nullptr;
 bool scalars_on_host = true;
 
@@ -64,8 +77,10 @@ std::string shape(int op_a, int op_b, std::int64_t m, std::int64_t n, std::int64
 
 KINTSUGI_FAKE int cublasCreate_v2(BlasHandle* handle) {
   note("cublasCreate");
-  static char instance;
-  *handle = reinterpret_cast<BlasHandle>(&instance);
+  if (fake_cuda_capturing() != 0) return allocation_failed;
+  static std::vector<std::unique_ptr<FakeHandle>> handles;
+  handles.push_back(std::make_unique<FakeHandle>(fake_cuda_context()));
+  *handle = reinterpret_cast<BlasHandle>(handles.back().get());
   return 0;
 }
 KINTSUGI_FAKE int cublasGetVersion_v2(BlasHandle, int* version) {
@@ -88,16 +103,16 @@ KINTSUGI_FAKE const char* cublasGetStatusName(int status) {
   return status == execution_failed ? "CUBLAS_STATUS_EXECUTION_FAILED" : "CUBLAS_STATUS_OF_THE_FAKE";
 }
 
-KINTSUGI_FAKE int cublasGemmEx_64(BlasHandle, int op_a, int op_b, std::int64_t m, std::int64_t n,
+KINTSUGI_FAKE int cublasGemmEx_64(BlasHandle handle, int op_a, int op_b, std::int64_t m, std::int64_t n,
                                   std::int64_t k, const void* alpha, const void*, DataType type_a,
                                   std::int64_t lda, const void*, DataType, std::int64_t ldb, const void* beta,
                                   void*, DataType type_c, std::int64_t ldc, ComputeType compute, int) {
   note("cublasGemmEx {} lda={} ldb={} ldc={} alpha={} beta={} stream={}",
        shape(op_a, op_b, m, n, k, type_a, type_c, compute), lda, ldb, ldc, scalar(alpha, compute),
        scalar(beta, compute), stream);
-  return product_result();
+  return product_result(handle);
 }
-KINTSUGI_FAKE int cublasGemmStridedBatchedEx_64(BlasHandle, int op_a, int op_b, std::int64_t m,
+KINTSUGI_FAKE int cublasGemmStridedBatchedEx_64(BlasHandle handle, int op_a, int op_b, std::int64_t m,
                                                 std::int64_t n, std::int64_t k, const void* alpha,
                                                 const void*, DataType type_a, std::int64_t lda,
                                                 long long stride_a, const void*, DataType, std::int64_t ldb,
@@ -109,17 +124,18 @@ KINTSUGI_FAKE int cublasGemmStridedBatchedEx_64(BlasHandle, int op_a, int op_b, 
       "stream={}",
       shape(op_a, op_b, m, n, k, type_a, type_c, compute), lda, ldb, ldc, stride_a, stride_b, stride_c, count,
       scalar(alpha, compute), scalar(beta, compute), stream);
-  return product_result();
+  return product_result(handle);
 }
-KINTSUGI_FAKE int cublasGemmBatchedEx_64(BlasHandle, int op_a, int op_b, std::int64_t m, std::int64_t n,
-                                         std::int64_t k, const void* alpha, const void* const*,
-                                         DataType type_a, std::int64_t lda, const void* const*, DataType,
-                                         std::int64_t ldb, const void* beta, void* const*, DataType type_c,
-                                         std::int64_t ldc, std::int64_t count, ComputeType compute, int) {
+KINTSUGI_FAKE int cublasGemmBatchedEx_64(BlasHandle handle, int op_a, int op_b, std::int64_t m,
+                                         std::int64_t n, std::int64_t k, const void* alpha,
+                                         const void* const*, DataType type_a, std::int64_t lda,
+                                         const void* const*, DataType, std::int64_t ldb, const void* beta,
+                                         void* const*, DataType type_c, std::int64_t ldc, std::int64_t count,
+                                         ComputeType compute, int) {
   note("cublasGemmBatchedEx {} lda={} ldb={} ldc={} count={} alpha={} beta={} stream={}",
        shape(op_a, op_b, m, n, k, type_a, type_c, compute), lda, ldb, ldc, count, scalar(alpha, compute),
        scalar(beta, compute), stream);
-  return product_result();
+  return product_result(handle);
 }
 
 KINTSUGI_SAME_TYPE(cublasCreate_v2, create);

@@ -4,13 +4,18 @@
 //   FAKE_CUDA_VERSION=12090        what the driver says of itself (13000)
 //   FAKE_CUDA_INIT=100             what cuInit returns (0)
 //   FAKE_CUDA_DEVICES=0            devices (1)
-//   FAKE_CUDA_CAPABILITY=8.6       of all of them (9.0); then they are others, by other numbers
+//   FAKE_CUDA_CAPABILITY=9.0,8.6   of each, of further ones the last (9.0); then they are others, by other numbers
+//   FAKE_CUDA_NAME=A,B             likewise (NVIDIA Fake)
+//   FAKE_CUDA_PTX_VERSION=80       what kernels that are not of sm_90a alone were compiled for (the device's own)
 //   FAKE_CUDA_FAIL_ALLOCATION=2    the second allocation from now on fails, of whatever kind
 //   FAKE_CUDA_MOST_BYTES=4096      larger allocations fail
 //   FAKE_CUDA_FAIL_LAUNCH=2        the second launch from now on fails
 //   FAKE_CUDA_FAIL_PRODUCT=2       the second product of cuBLAS from now on fails
 //
 // "From now on": since fake_cuda_forget().
+//
+// Contexts are the calling thread's, as the driver's are. Streams and memory belong to one, and are refused where another is
+// current; what waits for a device while a stream is captured is refused and spoils the capture.
 #pragma once
 
 extern "C" {
@@ -23,6 +28,13 @@ void fake_cuda_forget();
 int fake_cuda_allocations();
 // Attributes of devices that were asked for.
 int fake_cuda_questions();
-// The fake cuBLAS's way into the same list.
+// A context of a device, by its ordinal, for cuCtxSetCurrent; green, and a part of `whole`, where that is given. The next one
+// gets the address of one that was destroyed.
+void* fake_cuda_make_context(int device, void* whole);
+void fake_cuda_destroy_context(void* context);
+// For the fake cuBLAS: the id of the context that is current, 0 without one; whether a stream is captured; its way into the
+// same list.
+unsigned long long fake_cuda_context();
+int fake_cuda_capturing();
 void fake_cuda_note(const char* event);
 }

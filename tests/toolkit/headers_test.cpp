@@ -64,6 +64,9 @@ static_assert(!same<int (*)(int), int (*)(int, int)>);
   FUNCTION(primary_context_retain, cuDevicePrimaryCtxRetain) \
   FUNCTION(context_current, cuCtxGetCurrent)                 \
   FUNCTION(context_set_current, cuCtxSetCurrent)             \
+  FUNCTION(context_push, cuCtxPushCurrent_v2)                \
+  FUNCTION(context_pop, cuCtxPopCurrent_v2)                  \
+  FUNCTION(context_id, cuCtxGetId)                           \
   FUNCTION(context_device, cuCtxGetDevice)                   \
   FUNCTION(context_synchronize, cuCtxSynchronize)            \
   FUNCTION(memory_allocate, cuMemAlloc_v2)                   \
@@ -77,6 +80,9 @@ static_assert(!same<int (*)(int), int (*)(int, int)>);
   FUNCTION(stream_create, cuStreamCreate)                    \
   FUNCTION(stream_destroy, cuStreamDestroy_v2)               \
   FUNCTION(stream_synchronize, cuStreamSynchronize)          \
+  FUNCTION(stream_context, cuStreamGetCtx)                   \
+  FUNCTION(stream_contexts, cuStreamGetCtx_v2)               \
+  FUNCTION(stream_is_capturing, cuStreamIsCapturing)         \
   FUNCTION(stream_begin_capture, cuStreamBeginCapture_v2)    \
   FUNCTION(stream_end_capture, cuStreamEndCapture)           \
   FUNCTION(graph_instantiate, cuGraphInstantiateWithFlags)   \
@@ -90,6 +96,7 @@ static_assert(!same<int (*)(int), int (*)(int, int)>);
   FUNCTION(event_destroy, cuEventDestroy_v2)                 \
   FUNCTION(library_load, cuLibraryLoadData)                  \
   FUNCTION(library_kernel, cuLibraryGetKernel)               \
+  FUNCTION(kernel_attribute, cuKernelGetAttribute)           \
   FUNCTION(kernel_set_attribute, cuKernelSetAttribute)       \
   FUNCTION(launch_kernel, cuLaunchKernelEx)                  \
   FUNCTION(tensor_map_encode, cuTensorMapEncodeTiled)        \
@@ -110,6 +117,7 @@ static_assert(l2_cache_bytes == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
 static_assert(shared_bytes_of_block == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
 static_assert(compute_capability_major == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 static_assert(compute_capability_minor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+static_assert(function_ptx_version == CU_FUNC_ATTRIBUTE_PTX_VERSION);
 static_assert(function_dynamic_shared_bytes == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 static_assert(function_preferred_shared == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT);
 static_assert(function_large_clusters == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED);
@@ -124,6 +132,7 @@ static_assert(offsetof(LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream
 static_assert(offsetof(LaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs));
 static_assert(offsetof(LaunchConfig, attribute_count) == offsetof(CUlaunchConfig, numAttrs));
 static_assert(error_out_of_memory == CUDA_ERROR_OUT_OF_MEMORY);
+static_assert(error_capture_implicit == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
 static_assert(tensor_map_bytes == CU_TENSOR_MAP_DATA_TYPE_UINT8);
 static_assert(tensor_map_fp16 == CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
 static_assert(tensor_map_bf16 == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
@@ -138,6 +147,7 @@ TEST(Toolkit, EveryFunctionOfTheDriverWasCompared) {
 #undef KINTSUGI_COMPARED
 #define KINTSUGI_USED(member, symbol, arguments) used.insert(#member " " symbol);
   KINTSUGI_CUDA_DRIVER(KINTSUGI_USED)
+  KINTSUGI_CUDA_LATER_DRIVER(KINTSUGI_USED)
 #undef KINTSUGI_USED
   EXPECT_EQ(compared, used);
 }

@@ -62,7 +62,7 @@ def keep(folder):
         (take_a_function, {}, "NVIDIA driver", "made for CUDA 13.0, has no function cuKernelSetAttribute"),
         (keep, {"FAKE_CUDA_INIT": "100"}, "GPU", "finds no device to use: CUDA_ERROR_NO_DEVICE"),
         (keep, {"FAKE_CUDA_DEVICES": "0"}, "GPU", "the NVIDIA driver counts no device"),
-        (keep, {"FAKE_CUDA_CAPABILITY": "7.5"}, "GPU", "NVIDIA Fake, compute capability 7.5: 8.0 or newer is needed"),
+        (keep, {"FAKE_CUDA_CAPABILITY": "7.5"}, "GPU", "device 0 (NVIDIA Fake, compute capability 7.5): 8.0 or newer is needed"),
         (keep, {"KINTSUGI_CUBLAS": "libabsent.so.9"}, "cuBLAS", "cuBLAS 12 or 13 cannot be opened (libabsent.so.9"),
         (take_a_product, {}, "cuBLAS", "libcublas.so.13 has no function cublasGemmEx_64"),
     ],
@@ -89,11 +89,23 @@ def test_all_is_there(program, fakes):
     cuda = engine(program, environment)
     met = {requirement["name"]: requirement["details"] for requirement in cuda["requirements"] if requirement["met"]}
     assert met["NVIDIA driver"] == "for CUDA 13.0" and met["cuBLAS"] == "libcublas.so.13"
-    assert [r["details"] for r in cuda["requirements"] if r["name"] == "GPU"] == ["NVIDIA Fake, compute capability 8.6"] * 2
+    gpus = [f"device {number} (NVIDIA Fake, compute capability 8.6)" for number in range(2)]
+    assert [r["details"] for r in cuda["requirements"] if r["name"] == "GPU"] == gpus
     assert cuda["available"] == has_device_code(program)
     if cuda["available"]:
         assert cuda["details"] == "NVIDIA Fake, compute capability 8.6; driver for CUDA 13.0; libcublas.so.13"
     assert multiplies_on_the_host(program, environment)
+
+
+def test_every_device_says_what_it_lacks(program, fakes):
+    environment = {"LD_LIBRARY_PATH": str(fakes), "FAKE_CUDA_DEVICES": "2", "FAKE_CUDA_CAPABILITY": "9.0,7.5"}
+    cuda = engine(program, environment)
+    assert cuda["available"] == has_device_code(program)
+    lack = "device 1 (NVIDIA Fake, compute capability 7.5): 8.0 or newer is needed"
+    assert [r["reason"] for r in cuda["requirements"] if r["name"] == "GPU"] == ["", lack]
+    findings = program.ok("doctor", "--json", environment=environment).json()["findings"]
+    gpus = [(finding["status"], finding["advice"]) for finding in findings if finding["name"] == "GPU"]
+    assert gpus == [("ok", ""), ("missing", lack)]
 
 
 def test_a_copy_of_cublas_is_named(program, fakes):

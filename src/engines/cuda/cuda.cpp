@@ -1,11 +1,11 @@
 // The engine cuda: NVIDIA GPUs. Splits, recombinations, plain products and those of 52-bit words are kernels of its own, on
 // Hopper those of some schemes too; other products of slices and native ones are the vendor's.
 #include <array>
-#include <limits>
 
 #include "base/cuda_driver.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/common/clear.hpp"
+#include "engines/cuda/common/contexts.hpp"
 #include "engines/cuda/common/kernel_images.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/cublas/library.hpp"
@@ -27,48 +27,21 @@ using namespace cuda;
 
 Address address(const void* pointer) { return reinterpret_cast<Address>(pointer); }
 
-struct DeviceDescription {
-  std::string name;
-  int major = 0;  // compute capability
-  int minor = 0;
-
-  std::string text() const { return fmt::format("{}, compute capability {}.{}", name, major, minor); }
-};
-
-Device device_at(int index) {
-  Device device = 0;
-  check(driver().device_get(&device, index), "cuDeviceGet");
-  return device;
-}
-
-DeviceDescription describe_device(Device device) {
-  std::array<char, 256> name{};
-  check(driver().device_name(name.data(), static_cast<int>(name.size()), device), "cuDeviceGetName");
-  return {name.data(), device_attribute(compute_capability_major, device),
-          device_attribute(compute_capability_minor, device)};
-}
-
 // The kernels of products/sm90 are for compute capability 9.0 alone.
 bool is_hopper() {
   if (driver().devices == 0) return false;
-  const Device device = device_at(0);
+  const Device device = device_in_use();
   return device_attribute(compute_capability_major, device) == 9 &&
          device_attribute(compute_capability_minor, device) == 0;
 }
 
-// Machine code and PTX begin there (cmake/DeviceCode.cmake).
-constexpr int least_compute_capability = 8;
-
-// The driver counts the most capable device first, so that one tells whether any is good enough.
-void find_devices(std::vector<Requirement>& found) {
-  for (int i = 0; i < driver().devices; ++i) {
-    const DeviceDescription device = describe_device(device_at(i));
-    const bool refused = i == 0 && device.major < least_compute_capability;
-    found.push_back({"GPU", device.text(),
-                     refused
-                         ? fmt::format("{}: {}.0 or newer is needed", device.text(), least_compute_capability)
-                         : std::string()});
-  }
+// What a device lacks; empty: nothing. Machine code and PTX begin at compute capability 8.0
+// (cmake/DeviceCode.cmake).
+std::string device_reason(Device device) {
+  constexpr int least_compute_capability = 8;
+  if (device_attribute(compute_capability_major, device) >= least_compute_capability) return {};
+  return fmt::format("{}: {}.0 or newer is needed", contexts().describe(number_of(device)),
+                     least_compute_capability);
 }
 
 std::vector<Requirement> find_requirements() {
@@ -83,16 +56,18 @@ std::vector<Requirement> find_requirements() {
     found.push_back({"GPU", "a device that the driver offers", driver().reason});
     return found;
   }
-  find_devices(found);
+  for (int i = 0; i < driver().devices; ++i)
+    found.push_back({"GPU", contexts().describe(i), device_reason(device_at(i))});
   found.push_back({"cuBLAS", cublas().file, cublas().reason});
   return found;
 }
 
-std::string first_reason() {
-  for (const Requirement& requirement : find_requirements()) {
-    if (!requirement.reason.empty()) return requirement.reason;
+// Why the engine runs on no device.
+std::string find_common_reason() {
+  for (const std::string& reason : {kernels_missing_reason(), driver().reason}) {
+    if (!reason.empty()) return reason;
   }
-  return {};
+  return cublas().reason;
 }
 
 class CudaEngine final : public Engine, public DeviceEngine {
@@ -105,12 +80,12 @@ class CudaEngine final : public Engine, public DeviceEngine {
   std::int64_t largest_size() const override { return std::int64_t{1} << 40; }
 
   std::string unavailable_reason() const override {
-    static const std::string reason = first_reason();
-    return reason;
+    static const std::string common_reason = find_common_reason();
+    return common_reason.empty() ? device_reason(device_in_use()) : common_reason;
   }
   std::vector<Requirement> requirements() const override { return find_requirements(); }
   std::string details() const override {
-    return fmt::format("{}; driver for CUDA {}; {}", describe_device(device_at(0)).text(),
+    return fmt::format("{}; driver for CUDA {}; {}", describe_device(device_in_use()).text(),
                        driver().version_text(), cublas().file);
   }
 
@@ -138,6 +113,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
   std::size_t scratch_bytes(const Schedule&, FormatId, std::int64_t, int) const override { return 0; }
   bool reduces_sums() const override { return true; }
   const DeviceEngine* device() const override { return this; }
+  const DeviceContexts* contexts() const override { return &cuda::contexts(); }
 
   std::int64_t tile() const override { return 4096; }
   std::int64_t preferred_block() const override { return 1024; }

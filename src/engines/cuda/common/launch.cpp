@@ -22,10 +22,24 @@ void set_attribute(Kernel kernel, int attribute, std::int64_t value, const char*
   check(driver().kernel_set_attribute(attribute, static_cast<int>(value), kernel, current_device()), name);
 }
 
-// Whether kernels may begin before those in front of them have ended.
-bool lets_kernels_overlap() { return device_attribute(compute_capability_major, current_device()) >= 9; }
-
 }  // namespace
+
+// Code that was compiled for less than 9.0 has no grid-dependency wait (common/order.cuh), whatever device it
+// runs on; the driver compiles PTX of 8.0 for Hopper without one too. So the loaded code is asked: its PTX
+// version is the __CUDA_ARCH__ that the source was compiled with, of machine code too (CUfunction_attribute
+// in the driver's reference).
+bool KernelName::may_overlap() const {
+  if (!awaits_others_) return false;
+  constexpr int least_version = 90;
+  const Device device = current_device();
+  std::atomic<int>& version = ptx_versions_.at(static_cast<std::size_t>(device));
+  if (version.load(std::memory_order_relaxed) == 0) {
+    int asked = 0;
+    check(driver().kernel_attribute(&asked, function_ptx_version, get(), device), name_);
+    version.store(asked, std::memory_order_relaxed);
+  }
+  return version.load(std::memory_order_relaxed) >= least_version;
+}
 
 // Never less than before, since another thread may be about to launch what asked for more.
 void KernelName::allow_shared_bytes(std::int64_t bytes) const {
@@ -61,7 +75,7 @@ void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t 
   if (grid.cluster > portable_cluster) kernel.allow_large_clusters();
   std::array<LaunchAttribute, 2> attributes;
   unsigned count = 0;
-  if (kernel.awaits_others() && lets_kernels_overlap()) attributes[count++] = LaunchAttribute::overlapping();
+  if (kernel.may_overlap()) attributes[count++] = LaunchAttribute::overlapping();
   if (grid.cluster > 0)
     attributes[count++] = LaunchAttribute::cluster(static_cast<std::int32_t>(grid.cluster));
   const LaunchConfig config{{size(grid.x), size(grid.y), size(grid.z)},

@@ -28,13 +28,16 @@ std::string kernels_missing_reason();
 // A kernel that is `extern "C"` in src/engines/cuda/**/FILE.cu; loaded when it is first launched. Belongs to no context.
 class KernelName {
  public:
-  // `awaits_others`: it waits by itself for what comes before it (common/order.cuh), and may be launched earlier.
+  // `awaits_others`: its source waits for what comes before it (common/order.cuh), so that it may be launched
+  // earlier where that was compiled.
   constexpr KernelName(const char* file, const char* name, bool awaits_others = false)
       : file_(file), name_(name), awaits_others_(awaits_others) {}
 
   Kernel get() const;
   const char* name() const { return name_; }
-  bool awaits_others() const { return awaits_others_; }
+  // Whether it may begin before the kernels in front of it have ended (programmatic dependent launch) on the
+  // current device.
+  bool may_overlap() const;
   // Dynamic shared memory that makes more than 48 KB with the kernel's static one has to be asked for, of each device;
   // threads may ask for different sizes.
   void allow_shared_bytes(std::int64_t bytes) const;
@@ -53,6 +56,7 @@ class KernelName {
   mutable std::mutex mutex_{};
   mutable std::array<std::int64_t, most_devices> shared_bytes_{};  // that were asked for
   mutable std::array<std::atomic<bool>, most_devices> asked_for_shared_{};
+  mutable std::array<std::atomic<int>, most_devices> ptx_versions_{};  // 0: not asked for yet
 };
 
 inline constexpr bool awaits_others = true;

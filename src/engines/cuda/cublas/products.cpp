@@ -16,13 +16,14 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// One handle a device. Whoever holds the lock has it set up for its queue until it lets go: calls only put work into a
-// stream, so that nobody waits long.
+// One handle a context, which cuBLAS's handles belong to; that of a context that is gone is never asked for
+// again, and may not be destroyed without it. Whoever holds the lock has it set up for its queue until it
+// lets go: calls only put work into a stream, so that nobody waits long.
 class LockedHandle {
  public:
   LockedHandle(const Queue& queue, std::byte* workspace, bool scalars_on_device) : lock_(mutex()) {
-    static std::map<Device, BlasHandle> handles;
-    BlasHandle& handle = handles[current_device()];
+    static std::map<std::uint64_t, BlasHandle> handles;  // by the context's id
+    BlasHandle& handle = handles[current_context_id()];
     if (handle == nullptr) check_blas(cublas().create(&handle), "cublasCreate");
     handle_ = handle;
     if (workspace == nullptr) return;

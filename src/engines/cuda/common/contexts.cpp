@@ -1,0 +1,109 @@
+#include "engines/cuda/common/contexts.hpp"
+
+#include <array>
+
+#include "base/status.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+// The regular context of a stream's work, of the null stream the calling thread's: where that is a green
+// context, the primary one that it is a part of. nullptr: the driver is too old to say.
+Context regular_context(Stream stream) {
+  Context regular = nullptr;
+  GreenContext green = nullptr;
+  if (driver().stream_contexts == nullptr) return nullptr;
+  check(driver().stream_contexts(stream, &regular, &green), "cuStreamGetCtx_v2");
+  return regular;
+}
+
+int device_number_of(Context context) {
+  check(driver().context_push(context), "cuCtxPushCurrent");
+  Device device = 0;
+  const Result result = driver().context_device(&device);
+  driver().context_pop(&context);
+  check(result, "cuCtxGetDevice");
+  return number_of(device);
+}
+
+class CudaContexts final : public DeviceContexts {
+ public:
+  DeviceContext current() const override {
+    ensure_context();
+    Context context = nullptr;
+    check(driver().context_current(&context), "cuCtxGetCurrent");
+    return {context, current_context_id(), number_of(current_device())};
+  }
+
+  bool enter(const DeviceContext& context) const noexcept override {
+    auto* handle = static_cast<Context>(context.handle);
+    unsigned long long id = 0;
+    if (driver().context_id(handle, &id) != 0 || id != context.id) return false;
+    return driver().context_push(handle) == 0;
+  }
+  void leave() const noexcept override {
+    Context left = nullptr;
+    driver().context_pop(&left);
+  }
+
+  bool reaches(const DeviceContext& context) const override {
+    if (context == current()) return true;
+    const Context here = regular_context(nullptr);
+    const ContextScope scope(*this, context);
+    return scope.entered() && here != nullptr && here == regular_context(nullptr);
+  }
+
+  // A green context's stream takes work where its device's primary context is current. Drivers that cannot
+  // tell such a context from an independent one refuse the launch themselves.
+  void check_stream(const Queue& queue) const override {
+    if (queue.stream == nullptr) return;
+    Context mine = nullptr;
+    Context its = nullptr;
+    check(driver().context_current(&mine), "cuCtxGetCurrent");
+    // Where the driver does not tell, the first launch into the stream says what is wrong with it.
+    if (driver().stream_context(queue.stream, &its) != 0 || its == mine) return;
+    const int device = device_number_of(its);
+    if (device != current().device) {
+      fail(Status::invalid_argument, "the stream belongs to {}, and {} is current", describe(device),
+           describe(current().device));
+    }
+    if (regular_context(queue.stream) == regular_context(nullptr)) return;
+    fail(Status::invalid_argument, "the stream belongs to another context of {} than the current one",
+         describe(device));
+  }
+
+  // The null stream waits for all blocking streams of its context, and so may not be used while one of them
+  // is captured.
+  bool is_captured(const Queue& queue) const override {
+    int status = 0;
+    const Result result = driver().stream_is_capturing(queue.stream, &status);
+    if (result == error_capture_implicit) return true;
+    check(result, "cuStreamIsCapturing");
+    return status != 0;
+  }
+
+  std::string describe(int device) const override {
+    return fmt::format("device {} ({})", device, describe_device(device_at(device)).text());
+  }
+};
+
+}  // namespace
+
+std::string DeviceDescription::text() const {
+  return fmt::format("{}, compute capability {}.{}", name, major, minor);
+}
+
+DeviceDescription describe_device(Device device) {
+  std::array<char, 256> name{};
+  check(driver().device_name(name.data(), static_cast<int>(name.size()), device), "cuDeviceGetName");
+  return {name.data(), device_attribute(compute_capability_major, device),
+          device_attribute(compute_capability_minor, device)};
+}
+
+const DeviceContexts& contexts() {
+  static const CudaContexts instance;
+  return instance;
+}
+
+}  // namespace kintsugi::core::cuda

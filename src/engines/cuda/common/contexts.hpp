@@ -1,0 +1,23 @@
+// CUDA's contexts and devices, as the library's objects and messages name them.
+#pragma once
+
+#include <string>
+
+#include "base/cuda_driver.hpp"
+#include "engines/device_context.hpp"
+
+namespace kintsugi::core::cuda {
+
+struct DeviceDescription {
+  std::string name;
+  int major = 0;  // compute capability
+  int minor = 0;
+
+  std::string text() const;  // "NVIDIA H200, compute capability 9.0"
+};
+
+DeviceDescription describe_device(Device device);
+
+const DeviceContexts& contexts();
+
+}  // namespace kintsugi::core::cuda
