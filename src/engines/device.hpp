@@ -231,6 +231,7 @@ struct DeviceBlasProduct {
   std::int64_t batch_stride_a = 0, batch_stride_b = 0, batch_stride_c = 0;
   std::int64_t batch_count = 1;
   DeviceScalars scalars;
+  std::size_t scratch_bytes = 0;
 };
 
 // Products of slices of some entries of a batch, whole rows and columns of them, whose sums become C at once.
@@ -278,7 +279,7 @@ class DeviceEngine {
   virtual std::int64_t tile() const = 0;
   // Indices of k after which sums had better leave, where a scheme lets the caller choose.
   virtual std::int64_t preferred_block() const = 0;
-  // Bytes of scratch for multiply() and native().
+  // Bytes of scratch for multiply(), and the most that native() has use for, a multiple of 256.
   virtual std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t rows,
                                     std::int64_t columns) const = 0;
   virtual std::size_t native_scratch_bytes() const = 0;
@@ -381,7 +382,8 @@ class DeviceEngine {
   // beta C.
   virtual void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t entry,
                      const DeviceScalars& scalars, const DeviceCondition& condition) const = 0;
-  virtual void native(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch) const = 0;
+  // Returns false, with nothing done, where the vendor's library cannot do with so little scratch.
+  virtual bool native(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch) const = 0;
 };
 
 }  // namespace kintsugi::core

@@ -36,8 +36,18 @@ class DeviceCall {
       engine_.scale(queue_, c_, entry, scalars_, {});
   }
 
+  // By the vendor's library where that has such a product and enough scratch, else by the engine's own kernel.
   void multiply_natively(Workspace workspace) const {
-    engine_.native(queue_, blas_product(), workspace.take(engine_.native_scratch_bytes()));
+    const auto product = blas_product();
+    if (product && engine_.native(queue_, *product, workspace.take(product->scratch_bytes))) return;
+    engine_.multiply_plainly(queue_, {.a = {a_},
+                                      .b = {b_},
+                                      .c = c_,
+                                      .rows = c_.rows,
+                                      .columns = c_.columns,
+                                      .scalars = scalars_,
+                                      .condition = {},
+                                      .entries = plan_.problem.batch_count});
   }
 
   void multiply_all(const Workspace& workspace) {
@@ -331,35 +341,47 @@ class DeviceCall {
     engine_.recombine_weighted(queue_, sums, {exponents.data(), static_cast<std::size_t>(sums.groups)}, tile);
   }
 
-  // A row-major C is the column-major C^T = B^T A^T.
-  DeviceBlasProduct blas_product() const {
+  // A row-major C is the column-major C^T = B^T A^T. BLAS may have no such product where an operand was prepared for
+  // other calls: none of a conjugate that is not transposed as well, and none of pointers beside strides.
+  std::optional<DeviceBlasProduct> blas_product() const {
+    const OperandStorage a = storage_of(Side::a, prepared_a_);
+    const OperandStorage b = storage_of(Side::b, prepared_b_);
     const bool swap = plan_.problem.layout == Layout::row_major;
     const DeviceMatrix& left = swap ? b_ : a_;
     const DeviceMatrix& right = swap ? a_ : b_;
-    DeviceBlasProduct product{.type = c_.type,
-                              .m = left.rows,
-                              .n = right.rows,
-                              .k = plan_.problem.k,
-                              .a = left.data,
-                              .b = right.data,
-                              .c = const_cast<void*>(c_.data),
-                              .ldc = plan_.problem.ldc,
-                              .pointers = c_.pointers,
-                              .batch_stride_a = left.batch_stride,
-                              .batch_stride_b = right.batch_stride,
-                              .batch_stride_c = c_.batch_stride,
-                              .batch_count = plan_.problem.batch_count,
-                              .scalars = scalars_};
-    // An operand's rows are vectors along k: those of the left one are rows of the product, those of the right one
-    // columns. Only operands whose unit stride runs along k can be conjugated.
-    const auto op_of = [](const DeviceMatrix& matrix, bool as_it_is) {
-      return as_it_is ? 0 : matrix.conjugated ? 2 : 1;
-    };
-    product.op_a = op_of(left, vectors_are_strided(left));
-    product.op_b = op_of(right, !vectors_are_strided(right));
-    product.lda = leading_dimension(left);
-    product.ldb = leading_dimension(right);
-    return product;
+    const auto op_a = blas_op(left, (swap ? b : a).along_k);
+    const auto op_b = blas_op(right, !(swap ? a : b).along_k);
+    if (!op_a || !op_b || left.pointers != c_.pointers || right.pointers != c_.pointers) return std::nullopt;
+    return DeviceBlasProduct{.type = c_.type,
+                             .op_a = *op_a,
+                             .op_b = *op_b,
+                             .m = left.rows,
+                             .n = right.rows,
+                             .k = plan_.problem.k,
+                             .a = left.data,
+                             .b = right.data,
+                             .c = const_cast<void*>(c_.data),
+                             .lda = (swap ? b : a).ld,
+                             .ldb = (swap ? a : b).ld,
+                             .ldc = plan_.problem.ldc,
+                             .pointers = c_.pointers,
+                             .batch_stride_a = left.batch_stride,
+                             .batch_stride_b = right.batch_stride,
+                             .batch_stride_c = c_.batch_stride,
+                             .batch_count = plan_.problem.batch_count,
+                             .scalars = scalars_,
+                             .scratch_bytes = blocking_.native_scratch_bytes};
+  }
+
+  OperandStorage storage_of(Side side, const DevicePrepared* prepared) const {
+    return prepared != nullptr ? prepared->storage : operand_storage(plan_.problem, side);
+  }
+
+  // Number of the op of an operand of the product that lies in memory as it is, or transposed.
+  static std::optional<int> blas_op(const DeviceMatrix& matrix, bool transposed) {
+    const bool conjugated = matrix.complex() && matrix.conjugated;
+    if (conjugated && !transposed) return std::nullopt;
+    return conjugated ? 2 : transposed ? 1 : 0;
   }
 
   const Plan& plan_;
@@ -379,7 +401,7 @@ DeviceBlock allocate_workspace(const Plan& plan, const Queue& queue, Blocking& b
     DeviceBlock block(plan, queue, workspace_bytes(plan, blocking));
     if (block.pointer() != nullptr || block.bytes() == 0) return block;
     const Blocking smaller = smaller_blocking(blocking, block_multiple(plan));
-    if (smaller.m == blocking.m && smaller.n == blocking.n) {
+    if (smaller == blocking) {
       fail(Status::out_of_memory,
            "the device's allocator has no {} bytes for the smallest block of m = {}, n = {}, k = {}",
            block.bytes(), plan.problem.m, plan.problem.n, plan.problem.k);

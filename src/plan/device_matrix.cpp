@@ -42,12 +42,11 @@ DeviceMatrix device_result(const Problem& problem, const void* data) {
   return matrix_of(problem, data, Op::none, problem.m, problem.n, problem.ldc, problem.stride_c);
 }
 
-bool vectors_are_strided(const DeviceMatrix& matrix) {
-  return matrix.row_stride == 1 && (matrix.column_stride != 1 || matrix.rows <= 1);
-}
-
-std::int64_t leading_dimension(const DeviceMatrix& matrix) {
-  return vectors_are_strided(matrix) ? matrix.column_stride : matrix.row_stride;
+OperandStorage operand_storage(const Problem& problem, Side side) {
+  const bool is_a = side == Side::a;
+  const bool transposed = (is_a ? problem.op_a : problem.op_b) != Op::none;
+  const bool rows_contiguous = (problem.layout == Layout::row_major) != transposed;  // of op(A) or op(B)
+  return {rows_contiguous == is_a, is_a ? problem.lda : problem.ldb};
 }
 
 }  // namespace kintsugi::core

@@ -14,10 +14,13 @@ EntryType entry_type(const Problem& problem);
 DeviceMatrix device_operand(const Problem& problem, Side side, const void* data);
 DeviceMatrix device_result(const Problem& problem, const void* data);
 
-// Whether the unit stride runs from vector to vector, not along k. Where both strides are 1, the one of more than one
-// element is the unit's.
-bool vectors_are_strided(const DeviceMatrix& matrix);
+// How an operand lies in memory: whether its contiguous elements lie along k, and its leading dimension. Strides do not
+// say so: where both are 1, either way has the same elements, but BLAS conjugates in one of them alone.
+struct OperandStorage {
+  bool along_k = false;
+  std::int64_t ld = 0;
+};
 
-std::int64_t leading_dimension(const DeviceMatrix& matrix);
+OperandStorage operand_storage(const Problem& problem, Side side);
 
 }  // namespace kintsugi::core

@@ -5,7 +5,6 @@
 
 #include "base/status.hpp"
 #include "plan/device_caller.hpp"
-#include "plan/device_matrix.hpp"
 
 namespace kintsugi::core {
 
@@ -42,7 +41,7 @@ void copy_original(const Plan& plan, std::int64_t count, DevicePrepared& prepare
         static_cast<std::size_t>(elements) * bytes);
   }
   matrix.data = prepared.copy.pointer();
-  matrix.batch_stride = count == 1 ? 0 : elements;
+  matrix.batch_stride = elements;
 }
 
 // Whether slices do not depend on the other operand.
@@ -109,11 +108,13 @@ Prepared prepare_on_device(const Plan& plan, Side side, const void* data, bool b
   plan.engine->device()->prepare();
   auto part = std::make_shared<DevicePrepared>(*plan.engine);
   part->matrix = device_operand(problem, side, data);
+  part->storage = operand_storage(problem, side);
   const bool one_for_all = !part->matrix.pointers && part->matrix.batch_stride == 0;
   const std::int64_t count =
       one_for_all ? std::min<std::int64_t>(problem.batch_count, 1) : problem.batch_count;
   part->count = count;
   if (!borrow) copy_original(plan, count, *part);
+  if (count == 1) part->matrix.batch_stride = 0;  // whatever the stride of the one item's own batch was
   const Rung& rung = plan.prepared_rung();
   const bool has_slices = rung.scheme != nullptr && rung.program.split_a.slices > 0;
   if (has_slices && problem.k > 0) split_entries(plan, side, count, *part);

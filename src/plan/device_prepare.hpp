@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "plan/device_matrix.hpp"
 #include "plan/device_memory.hpp"
 #include "plan/execute.hpp"
 #include "plan/plan.hpp"
@@ -29,7 +30,8 @@ struct DevicePrepared {
   const Engine* engine;
   DeviceContext context;  // where its memory is
   DeviceMatrix matrix;
-  std::int64_t count = 0;      // entries of the batch that it holds
+  OperandStorage storage;
+  std::int64_t count = 0;      // entries of the batch that it holds; one serves any batch
   SplitRule rule{};            // of the slices, where there are any
   std::vector<Entry> entries;  // of the batch, behind each other in memory; none for native products alone
   DeviceBlock copy;            // empty where the original is borrowed

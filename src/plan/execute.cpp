@@ -250,7 +250,7 @@ Block allocate_workspace(const Plan& plan, Blocking& blocking) {
     Block block(plan.allocator, workspace_bytes(plan, blocking));
     if (block.pointer() != nullptr || block.bytes() == 0) return block;
     const Blocking smaller = smaller_blocking(blocking, block_multiple(plan));
-    if (smaller.m == blocking.m && smaller.n == blocking.n) {
+    if (smaller == blocking) {
       fail(Status::out_of_memory,
            "the allocator has no {} bytes for the smallest block of m = {}, n = {}, k = {}", block.bytes(),
            plan.problem.m, plan.problem.n, plan.problem.k);
@@ -301,6 +301,12 @@ void check_prepared(const Plan& plan, const Prepared* prepared, Side side) {
          "of length {} in a batch of {}",
          name, entry_type_name(prepared->type, prepared->complex), prepared->vectors, prepared->k, count,
          entry_type_name(problem.type, problem.complex), vectors, problem.k, problem.batch_count);
+  }
+  if (prepared->device != nullptr && prepared->device->matrix.pointers && count != problem.batch_count) {
+    fail(Status::invalid_argument,
+         "{} was prepared from a table of one pointer, which cannot serve a batch of {}: prepare it by "
+         "strides",
+         name, problem.batch_count);
   }
 }
 

@@ -67,6 +67,10 @@ struct Contract {
 struct Blocking {
   std::int64_t m = 0;
   std::int64_t n = 0;
+  // Workspace of a device's native product, which has no blocks: its speed depends on it, and nothing else.
+  std::size_t native_scratch_bytes = 0;
+
+  bool operator==(const Blocking&) const = default;
 };
 
 struct Plan {

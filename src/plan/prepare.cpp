@@ -19,11 +19,28 @@ Block allocate(const Plan& plan, std::size_t bytes) {
   return block;
 }
 
+// Strides of a dense copy that are 1 where the original's are, and nowhere else: an engine that goes by them multiplies
+// the copy as it does the original.
 template <class T>
-MatrixView<const T> copy_operand(const MatrixView<const T>& source, void* target) {
+MatrixView<T> like(const MatrixView<const T>& source) {
+  const auto other = [](std::int64_t stride, std::int64_t length) {
+    return stride == 1 ? 1 : std::max<std::int64_t>(length, 2);
+  };
   const bool unit_along_vectors = source.row_stride == 1;
-  const MatrixView<T> copy{static_cast<T*>(target), source.rows, source.columns,
-                           unit_along_vectors ? 1 : source.columns, unit_along_vectors ? source.rows : 1};
+  return {nullptr, source.rows, source.columns,
+          unit_along_vectors ? 1 : other(source.row_stride, source.columns),
+          unit_along_vectors ? other(source.column_stride, source.rows) : 1};
+}
+
+template <class T>
+std::size_t bytes_of(const MatrixView<T>& view) {
+  if (view.rows == 0 || view.columns == 0) return 0;
+  const std::int64_t last = (view.rows - 1) * view.row_stride + (view.columns - 1) * view.column_stride;
+  return array_bytes(last + 1, 1, sizeof(T));
+}
+
+template <class T>
+MatrixView<const T> copy_operand(const MatrixView<const T>& source, MatrixView<T> copy) {
   for (std::int64_t v = 0; v < source.rows; ++v) {
     for (std::int64_t p = 0; p < source.columns; ++p) copy(v, p) = source(v, p);
   }
@@ -61,8 +78,10 @@ Prepared::Entry prepare_entry(const Plan& plan, Side side, const void* data, std
                                                 : view_of_b<T>(problem, data, nullptr, index);
   const MatrixView<const T>& matrix = entries_of(source);
   Prepared::Entry entry;
-  entry.copy = allocate(plan, array_bytes(matrix.rows, matrix.columns, sizeof(T)));
-  const MatrixView<const T> copy = copy_operand(matrix, entry.copy.pointer());
+  MatrixView<T> target = like(matrix);
+  entry.copy = allocate(plan, bytes_of(target));
+  target.data = static_cast<T*>(entry.copy.pointer());
+  const MatrixView<const T> copy = copy_operand(matrix, target);
   entry.vector_stride = copy.row_stride;
   entry.element_stride = copy.column_stride;
   split_entry(plan, side, operand_view<T>(copy, side, is_conjugated(source)), entry);

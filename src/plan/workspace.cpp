@@ -92,16 +92,21 @@ std::int64_t block_multiple(const Plan& plan) {
 }
 
 Blocking smaller_blocking(const Blocking& blocking, std::int64_t multiple) {
+  if (blocking.native_scratch_bytes > 0)
+    return {blocking.m, blocking.n,
+            blocking.native_scratch_bytes / 2 / workspace_alignment * workspace_alignment};
   if (blocking.m >= blocking.n && blocking.m > multiple) return {half(blocking.m, multiple), blocking.n};
   if (blocking.n > multiple) return {blocking.m, half(blocking.n, multiple)};
   return blocking;
 }
 
 Blocking fit_blocking(const Plan& plan, std::size_t limit) {
+  const DeviceEngine* device = plan.engine->device();
   Blocking blocking{plan.problem.m, plan.problem.n};
+  if (device != nullptr && plan.is_native()) blocking.native_scratch_bytes = device->native_scratch_bytes();
   while (limit != 0 && workspace_bytes(plan, blocking) > limit) {
     const Blocking smaller = smaller_blocking(blocking, block_multiple(plan));
-    if (smaller.m == blocking.m && smaller.n == blocking.n) {
+    if (smaller == blocking) {
       fail(Status::workspace_too_small,
            "a workspace limit of {} bytes is too small for m = {}, n = {}, k = {}: the smallest block needs "
            "{}",

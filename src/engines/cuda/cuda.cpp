@@ -270,8 +270,8 @@ class CudaEngine final : public Engine, public DeviceEngine {
              const DeviceCondition& condition) const override {
     cuda::scale(queue, c, entry, scalars, condition);
   }
-  void native(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch) const override {
-    cuda::native(queue, product, scratch);
+  bool native(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch) const override {
+    return cuda::native(queue, product, scratch);
   }
 
   // What is in the host's memory is staged by the plan, never handed to these.

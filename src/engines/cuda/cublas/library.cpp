@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <cstdlib>
+#include <string_view>
 #include <vector>
 
 #include "base/settings.hpp"
@@ -44,7 +46,7 @@ const char* find_functions(void* library, Cublas& blas) {
         find(library, blas.set_stream, "cublasSetStream_v2"),
         find(library, blas.set_workspace, "cublasSetWorkspace_v2"),
         find(library, blas.set_pointer_mode, "cublasSetPointerMode_v2"),
-        find(library, blas.gemm, "cublasGemmEx_64"),
+        find(library, blas.math_mode, "cublasGetMathMode"), find(library, blas.gemm, "cublasGemmEx_64"),
         find(library, blas.gemm_strided, "cublasGemmStridedBatchedEx_64"),
         find(library, blas.gemm_pointers, "cublasGemmBatchedEx_64"),
         find(library, blas.status_name, "cublasGetStatusName")}) {
@@ -53,8 +55,18 @@ const char* find_functions(void* library, Cublas& blas) {
   return nullptr;
 }
 
+bool enables_emulation(const char* variable) {
+  const auto lock = lock_environment();
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0' && std::string_view(value) != "0";
+}
+bool enables_emulation_of_fp32() { return enables_emulation("CUBLAS_EMULATE_SINGLE_PRECISION"); }
+bool enables_emulation_of_fp64() { return enables_emulation("CUBLAS_EMULATE_DOUBLE_PRECISION"); }
+
 Cublas open_cublas() {
   Cublas blas;
+  blas.emulates_fp32 = enables_emulation_of_fp32();
+  blas.emulates_fp64 = enables_emulation_of_fp64();
   void* library = open_library(blas.file);
   if (library == nullptr) {
     const char* error = ::dlerror();
@@ -76,9 +88,24 @@ const Cublas& cublas() {
   return library;
 }
 
+ComputeType native_compute_type(BlasHandle handle, bool wide) {
+  // Bits of cublasMath_t: CUBLAS_FP32_EMULATED_BF16X9_MATH, CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH.
+  constexpr int bf16x9_math = 4;
+  constexpr int fixed_point_math = 8;
+  const Cublas& blas = cublas();
+  int mode = 0;
+  check_blas(blas.math_mode(handle, &mode), "cublasGetMathMode");
+  const bool enabled =
+      wide ? blas.emulates_fp64 || (mode & fixed_point_math) != 0 || enables_emulation_of_fp64()
+           : blas.emulates_fp32 || (mode & bf16x9_math) != 0 || enables_emulation_of_fp32();
+  int version = 0;
+  if (enabled) check_blas(blas.version(handle, &version), "cublasGetVersion");
+  if (wide) return version >= 130100 ? ComputeType::f64_pedantic : ComputeType::f64;
+  return version >= 120900 ? ComputeType::f32_pedantic : ComputeType::f32;
+}
+
 void check_blas(int status, const char* what) {
   if (status == 0) return;
-  constexpr int allocation_failed = 3;
   const char* name = cublas().status_name(status);
   fail(status == allocation_failed ? Status::out_of_memory : Status::device_error, "{}: {}", what,
        name != nullptr ? name : "an unknown status");

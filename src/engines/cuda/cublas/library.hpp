@@ -9,7 +9,14 @@ namespace kintsugi::core::cuda {
 
 // Numbers of cudaDataType_t, cublasComputeType_t, cublasOperation_t and cublasGemmAlgo_t.
 enum class DataType : int { f32 = 0, f64 = 1, f16 = 2, i8 = 3, c32 = 4, c64 = 5, i32 = 10, bf16 = 14 };
-enum class ComputeType : int { f32 = 68, f64 = 70, i32 = 72, f32_by_tf32 = 77 };
+enum class ComputeType : int {
+  f32 = 68,
+  f32_pedantic = 69,
+  f64 = 70,
+  f64_pedantic = 71,
+  i32 = 72,
+  f32_by_tf32 = 77
+};
 inline constexpr int default_algorithm = -1;
 
 using BlasHandle = struct BlasHandleTag*;
@@ -20,6 +27,7 @@ struct Cublas {
   int (*set_stream)(BlasHandle, void*) = nullptr;
   int (*set_workspace)(BlasHandle, void*, std::size_t) = nullptr;
   int (*set_pointer_mode)(BlasHandle, int) = nullptr;
+  int (*math_mode)(BlasHandle, int*) = nullptr;
   int (*gemm)(BlasHandle, int, int, std::int64_t, std::int64_t, std::int64_t, const void*, const void*,
               DataType, std::int64_t, const void*, DataType, std::int64_t, const void*, void*, DataType,
               std::int64_t, ComputeType, int) = nullptr;
@@ -35,10 +43,22 @@ struct Cublas {
 
   std::string reason;  // why it cannot be used; empty: it can
   std::string file;    // that was opened
+  // Whether variables let it emulate FP32 and FP64 when it was opened, which may be when it reads them.
+  bool emulates_fp32 = false;
+  bool emulates_fp64 = false;
 };
 
 // A copy that the program has loaded already, else the newest that the system finds.
 const Cublas& cublas();
+
+// The compute type of FP32 or FP64 (`wide`) that is native arithmetic on that handle: the default one, unless cuBLAS
+// may emulate that. It can since 12.9 (FP32) and 13.1 (FP64), and does where CUBLAS_EMULATE_SINGLE_PRECISION,
+// CUBLAS_EMULATE_DOUBLE_PRECISION or the handle's math mode let it. Pedantic types "ensure standard arithmetic"
+// (cublas_api.h), but are up to 15 % slower (H200).
+ComputeType native_compute_type(BlasHandle handle, bool wide);
+
+// Numbers of cublasStatus_t.
+inline constexpr int allocation_failed = 3;
 
 // Fails with device_error.
 void check_blas(int status, const char* what);

@@ -21,14 +21,17 @@ namespace {
 // lets go: calls only put work into a stream, so that nobody waits long.
 class LockedHandle {
  public:
-  LockedHandle(const Queue& queue, std::byte* workspace, bool scalars_on_device) : lock_(mutex()) {
+  LockedHandle() : lock_(mutex()) {
     static std::map<std::uint64_t, BlasHandle> handles;  // by the context's id
     BlasHandle& handle = handles[current_context_id()];
     if (handle == nullptr) check_blas(cublas().create(&handle), "cublasCreate");
     handle_ = handle;
-    if (workspace == nullptr) return;
+  }
+  // A workspace of no bytes is set too: cuBLAS would else take memory of its own pool.
+  LockedHandle(const Queue& queue, std::byte* workspace, std::size_t bytes, bool scalars_on_device)
+      : LockedHandle() {
     check_blas(cublas().set_stream(handle_, queue.stream), "cublasSetStream");  // resets the workspace
-    check_blas(cublas().set_workspace(handle_, workspace, vendor_workspace_bytes), "cublasSetWorkspace");
+    check_blas(cublas().set_workspace(handle_, bytes > 0 ? workspace : nullptr, bytes), "cublasSetWorkspace");
     check_blas(cublas().set_pointer_mode(handle_, scalars_on_device ? 1 : 0), "cublasSetPointerMode");
   }
 
@@ -50,13 +53,15 @@ struct SliceType {
   DataType sums = DataType::f32;
 };
 
-SliceType type_of(const Format& format) {
+// cuBLAS emulates products of FP32 and FP64 data alone, so that slices of the other formats need no other type. TF32
+// slices lie in FP32; their compute type is TF32's own, and no emulation's.
+SliceType type_of(const Format& format, BlasHandle handle) {
   switch (format.id) {
     case FormatId::fp16: return {DataType::f16, ComputeType::f32};
     case FormatId::bf16: return {DataType::bf16, ComputeType::f32};
     case FormatId::tf32:
       return {DataType::f32, ComputeType::f32_by_tf32};  // the slices are tf32's values: nothing is lost
-    case FormatId::fp64: return {DataType::f64, ComputeType::f64, DataType::f64};
+    case FormatId::fp64: return {DataType::f64, native_compute_type(handle, true), DataType::f64};
     case FormatId::int8: return {DataType::i8, ComputeType::i32, DataType::i32};
     default: fail(Status::internal, "cuBLAS does not multiply {}", format.name);
   }
@@ -71,7 +76,8 @@ class HostFactor {
 
   const void* pointer() const {
     if (type_ == ComputeType::i32) return &integer_;
-    return type_ == ComputeType::f64 ? static_cast<const void*>(&wide_) : &narrow_;
+    const bool wide = type_ == ComputeType::f64 || type_ == ComputeType::f64_pedantic;
+    return wide ? static_cast<const void*>(&wide_) : &narrow_;
   }
 
  private:
@@ -95,7 +101,8 @@ struct TermCall {
 class TermProducts {
  public:
   TermProducts(const Queue& queue, const Slices& a, const Slices& b, std::int64_t rows, std::byte* scratch)
-      : handle_(queue, scratch, false), a_(a), b_(b), type_(type_of(*a.format)), rows_(rows) {}
+      : handle_(queue, scratch, vendor_workspace_bytes, false), a_(a), b_(b),
+        type_(type_of(*a.format, handle_.get())), rows_(rows) {}
 
   void add(const TermCall& call) const {
     const HostFactor weight(type_.compute, call.weight);
@@ -210,19 +217,16 @@ void multiply_without_error(const Queue& queue, const Schedule& schedule, const 
   }
 }
 
-struct EntryTypes {
-  DataType data;
-  ComputeType compute;
-};
+bool is_wide(EntryType type) { return type == EntryType::f64 || type == EntryType::c64; }
 
-EntryTypes types_of(EntryType type) {
+DataType data_type(EntryType type) {
   switch (type) {
-    case EntryType::f32: return {DataType::f32, ComputeType::f32};
-    case EntryType::f64: return {DataType::f64, ComputeType::f64};
-    case EntryType::c32: return {DataType::c32, ComputeType::f32};
+    case EntryType::f32: return DataType::f32;
+    case EntryType::f64: return DataType::f64;
+    case EntryType::c32: return DataType::c32;
     case EntryType::c64: break;
   }
-  return {DataType::c64, ComputeType::f64};
+  return DataType::c64;
 }
 
 // A scalar of the call in the type that the product takes, aligned as cuDoubleComplex is: cuBLAS 13.1 reads it by aligned
@@ -232,15 +236,43 @@ class HostScalar {
   HostScalar(EntryType type, std::complex<double> value) : type_(type), wide_(value), narrow_(value) {}
 
   // The real part comes first.
-  const void* pointer() const {
-    return type_ == EntryType::f32 || type_ == EntryType::c32 ? static_cast<const void*>(&narrow_) : &wide_;
-  }
+  const void* pointer() const { return is_wide(type_) ? static_cast<const void*>(&wide_) : &narrow_; }
 
  private:
   EntryType type_;
   alignas(16) std::complex<double> wide_;
   alignas(16) std::complex<float> narrow_;
 };
+
+struct NativeCall {
+  int status;
+  const char* function;
+};
+
+NativeCall call_native(const DeviceBlasProduct& p, BlasHandle handle) {
+  const DataType data = data_type(p.type);
+  const ComputeType compute = native_compute_type(handle, is_wide(p.type));
+  const HostScalar host_alpha(p.type, p.scalars.alpha);
+  const HostScalar host_beta(p.type, p.scalars.beta);
+  const void* alpha = p.scalars.on_device() ? p.scalars.device_alpha : host_alpha.pointer();
+  const void* beta = p.scalars.on_device() ? p.scalars.device_beta : host_beta.pointer();
+  if (p.pointers) {
+    return {cublas().gemm_pointers(
+                handle, p.op_a, p.op_b, p.m, p.n, p.k, alpha, static_cast<const void* const*>(p.a), data,
+                p.lda, static_cast<const void* const*>(p.b), data, p.ldb, beta,
+                static_cast<void* const*>(p.c), data, p.ldc, p.batch_count, compute, default_algorithm),
+            "cublasGemmBatchedEx"};
+  }
+  if (p.batch_count > 1) {
+    return {cublas().gemm_strided(handle, p.op_a, p.op_b, p.m, p.n, p.k, alpha, p.a, data, p.lda,
+                                  p.batch_stride_a, p.b, data, p.ldb, p.batch_stride_b, beta, p.c, data,
+                                  p.ldc, p.batch_stride_c, p.batch_count, compute, default_algorithm),
+            "cublasGemmStridedBatchedEx"};
+  }
+  return {cublas().gemm(handle, p.op_a, p.op_b, p.m, p.n, p.k, alpha, p.a, data, p.lda, p.b, data, p.ldb,
+                        beta, p.c, data, p.ldc, compute, default_algorithm),
+          "cublasGemmEx"};
+}
 
 }  // namespace
 
@@ -259,31 +291,17 @@ void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, con
   multiply_integers(queue, schedule, a, b, sums, scratch);
 }
 
-void native(const Queue& queue, const DeviceBlasProduct& p, std::byte* scratch) {
-  const LockedHandle handle(queue, scratch, p.scalars.on_device());
-  const auto [data, compute] = types_of(p.type);
-  const HostScalar host_alpha(p.type, p.scalars.alpha);
-  const HostScalar host_beta(p.type, p.scalars.beta);
-  const void* alpha = p.scalars.on_device() ? p.scalars.device_alpha : host_alpha.pointer();
-  const void* beta = p.scalars.on_device() ? p.scalars.device_beta : host_beta.pointer();
-  if (p.pointers) {
-    check_blas(cublas().gemm_pointers(
-                   handle.get(), p.op_a, p.op_b, p.m, p.n, p.k, alpha, static_cast<const void* const*>(p.a),
-                   data, p.lda, static_cast<const void* const*>(p.b), data, p.ldb, beta,
-                   static_cast<void* const*>(p.c), data, p.ldc, p.batch_count, compute, default_algorithm),
-               "cublasGemmBatchedEx");
-  } else if (p.batch_count > 1) {
-    check_blas(cublas().gemm_strided(handle.get(), p.op_a, p.op_b, p.m, p.n, p.k, alpha, p.a, data, p.lda,
-                                     p.batch_stride_a, p.b, data, p.ldb, p.batch_stride_b, beta, p.c, data,
-                                     p.ldc, p.batch_stride_c, p.batch_count, compute, default_algorithm),
-               "cublasGemmStridedBatchedEx");
-  } else {
-    check_blas(cublas().gemm(handle.get(), p.op_a, p.op_b, p.m, p.n, p.k, alpha, p.a, data, p.lda, p.b, data,
-                             p.ldb, beta, p.c, data, p.ldc, compute, default_algorithm),
-               "cublasGemmEx");
-  }
+bool native(const Queue& queue, const DeviceBlasProduct& p, std::byte* scratch) {
+  const LockedHandle handle(queue, scratch, p.scratch_bytes, p.scalars.on_device());
+  const auto [status, function] = call_native(p, handle.get());
+  // "Workspace size equal to or larger than 16KiB is enough to prevent CUBLAS_STATUS_ALLOC_FAILED error" (reference of
+  // cublasSetWorkspace).
+  constexpr std::size_t enough = 16384;
+  if (status == allocation_failed && p.scratch_bytes < enough) return false;
+  check_blas(status, function);
+  return true;
 }
 
-void prepare_blas() { const LockedHandle handle({}, nullptr, false); }
+void prepare_blas() { const LockedHandle handle; }
 
 }  // namespace kintsugi::core::cuda

@@ -15,7 +15,7 @@ std::size_t multiply_scratch_bytes(const Schedule& schedule, FormatId format, st
                                    std::int64_t columns);
 void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
               const Accumulators& sums, std::byte* scratch, const DeviceFit* fit);
-void native(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch);
+bool native(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch);
 
 // Makes the handle of the current device, which allocates.
 void prepare_blas();

@@ -1,0 +1,239 @@
+// Native products on a device: the fake cuBLAS multiplies what it is given.
+#include <complex>
+#include <limits>
+
+#include "fakes/device_call.hpp"
+#include "tests/support/integer_case.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+template <class T>
+class NativeProducts : public OverFakes {};
+using Elements = testing::Types<float, double, std::complex<float>, std::complex<double>>;
+TYPED_TEST_SUITE(NativeProducts, Elements);
+
+TYPED_TEST(NativeProducts, AreWhatTheCallerAskedFor) {
+  const Steered multiplies("FAKE_CUDA_MULTIPLY", "1");
+  const Stream stream;
+  Place device;
+  device.memory = KINTSUGI_DEVICE;
+  device.queue = {KINTSUGI_QUEUE_CUDA, 0, stream.get()};
+  int computed = 0, others = 0, refused = 0;
+  for (std::uint64_t seed = 0; seed < 3000 && !testing::Test::HasFailure(); ++seed) {
+    IntegerCase<TypeParam> test(seed);
+    SCOPED_TRACE(fmt::format("seed {}: {}", seed, test.text()));
+    const std::vector<TypeParam> expected = test.expected();
+    fake_cuda_forget();
+    const kintsugi_status status = test.run(device);
+    if (test.is_refused_on_device()) {
+      EXPECT_EQ(status, KINTSUGI_INVALID_ARGUMENT);
+      EXPECT_THAT(kintsugi_last_error(), HasSubstr("a table of one pointer"));
+      ++refused;
+      continue;
+    }
+    ASSERT_EQ(status, KINTSUGI_SUCCESS) << kintsugi_last_error();
+    EXPECT_EQ(events_with("cublasGemm").size(), test.is_of_blas() ? 1U : 0U);
+    EXPECT_EQ(events_with("cuLaunchKernel plain_").size(), test.is_of_blas() ? 0U : 1U);
+    if (test.is_of_blas()) {
+      EXPECT_TRUE(same_values(test.result(), expected)) << fake_cuda_events();
+    }
+    ++(test.is_of_blas() ? computed : others);
+  }
+  EXPECT_GT(computed, 1500);
+  EXPECT_GT(others, 300);
+  EXPECT_GT(refused, 30);
+}
+
+class NativeConjugates : public OverFakes {};
+
+// A column of A^H and of B^H, both strides 1.
+TEST_F(NativeConjugates, OfALeadingDimensionOfOneAreKept) {
+  const Steered multiplies("FAKE_CUDA_MULTIPLY", "1");
+  const Stream stream;
+  Call call(1, 16, 1, stream);
+  call.options.policy = "native";
+  call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_C32;
+  call.problem.op_a = call.problem.op_b = KINTSUGI_OP_C;
+  call.problem.lda = 1;
+  call.problem.ldb = 16;
+  const std::complex<float> a(1, 2), one(1), zero;
+  const std::vector<std::complex<float>> b(16, {3, 5});
+  std::vector<std::complex<float>> c(16);
+  call.operands = {sizeof call.operands, &one, &a, b.data(), &zero, c.data()};
+  call.make_plan();
+  call.run();
+  EXPECT_EQ(c, std::vector<std::complex<float>>(16, std::conj(a) * std::conj(b[0])));
+}
+
+// ---------------------------------------------------------------- the vendor's workspace
+
+class NativeWorkspace : public OverFakes {};
+
+// A limit costs speed, never the call.
+TEST_F(NativeWorkspace, FitsEveryLimit) {
+  const Steered multiplies("FAKE_CUDA_MULTIPLY", "1");
+  const Stream stream;
+  for (const std::int64_t limit :
+       {1L, 255L, 256L, 1000L, 20'000L, 1L << 20, (32L << 20) - 1, 32L << 20, 0L}) {
+    Call call(65, 25, 7, stream);
+    call.options.policy = "native";
+    call.options.workspace_limit = limit;
+    ASSERT_NO_FATAL_FAILURE(call.run_in_workspace());
+    const std::size_t most = limit == 0 ? std::size_t{32} << 20 : static_cast<std::size_t>(limit);
+    EXPECT_LE(call.operands.workspace_size, most);
+    EXPECT_EQ(events_with("cublasSetWorkspace").back(),
+              fmt::format("cublasSetWorkspace {}", call.operands.workspace_size));
+    EXPECT_EQ(call.c, std::vector<float>(65 * 25, 2 * 7 + 0.5F * 7)) << limit;
+  }
+}
+
+TEST_F(NativeWorkspace, IsSmallerWhereMemoryIsShort) {
+  const Steered multiplies("FAKE_CUDA_MULTIPLY", "1");
+  const Stream stream;
+  for (const char* most : {"1000000", "0"}) {
+    Call call(65, 25, 7, stream);
+    call.options.policy = "native";
+    ASSERT_NO_FATAL_FAILURE(call.make_plan());
+    const Steered steered("FAKE_CUDA_MOST_BYTES", most);
+    ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+    EXPECT_EQ(call.c, std::vector<float>(65 * 25, 2 * 7 + 0.5F * 7)) << most;
+  }
+}
+
+// Less than 16 KiB may be too little for it, says its documentation.
+TEST_F(NativeWorkspace, TooSmallForTheVendorIsOneOfOurKernels) {
+  const Steered demanding("FAKE_CUDA_LEAST_WORKSPACE", "16384");
+  const Stream stream;
+  for (const kintsugi_type type : {KINTSUGI_F32, KINTSUGI_F64, KINTSUGI_C32, KINTSUGI_C64}) {
+    Call call(2, 2, 1, stream);
+    call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = type;
+    call.options.policy = "native";
+    call.options.workspace_limit = 256;
+    const std::complex<double> zero;
+    call.operands.alpha = call.operands.beta = &zero;
+    call.problem.pointer_mode = KINTSUGI_SCALARS_ON_DEVICE;
+    ASSERT_NO_FATAL_FAILURE(call.make_plan());
+    call.run();
+    EXPECT_EQ(events_with("cublasGemm").size(), 1U);
+    EXPECT_EQ(events_with("cuLaunchKernel plain_").size(), 1U) << type;
+    call.options.workspace_limit = 16384;
+    ASSERT_NO_FATAL_FAILURE(call.make_plan());
+    call.run();
+    EXPECT_EQ(events_with("cublasGemm").size(), 1U);
+    EXPECT_THAT(events_with("cuLaunchKernel"), IsEmpty()) << type;
+  }
+}
+
+// What cuBLAS picks for products of floating slices may depend on its workspace, and so may their bits.
+TEST_F(NativeWorkspace, OfSlicesIsTheSameUnderEveryLimit) {
+  const Stream stream;
+  Call call(9000, 300, 64, stream);
+  call.options.scheme = "fp16x3";
+  call.options.accumulator = "cublas";
+  call.run_in_workspace();
+  const auto products = events_with("cublasGemm");
+  const std::size_t whole = call.operands.workspace_size;
+  call.options.workspace_limit = static_cast<std::int64_t>(whole) - 1;
+  call.run_in_workspace();
+  EXPECT_LT(call.operands.workspace_size, whole);
+  EXPECT_THAT(events_with("cublasSetWorkspace"), testing::Each("cublasSetWorkspace 33554432"));
+  EXPECT_EQ(events_with("cublasGemm").size(), products.size());
+  call.options.workspace_limit = std::int64_t{1} << 20;
+  kintsugi_plan plan = nullptr;
+  EXPECT_EQ(kintsugi_plan_create(nullptr, &call.problem, &call.options, &plan), KINTSUGI_WORKSPACE_TOO_SMALL);
+  EXPECT_THAT(kintsugi_last_error(), HasSubstr("a workspace limit of 1048576 bytes is too small"));
+}
+
+// ---------------------------------------------------------------- emulation by the vendor
+
+class NativeArithmetic : public OverFakes {
+ protected:
+  // Bits of an element that an emulation of few bits loses.
+  template <class T>
+  static T fine() {
+    return T(1) + std::numeric_limits<T>::epsilon();
+  }
+
+  // What cuBLAS is asked for, and its result.
+  template <class T>
+  static std::pair<std::string, T> multiply(const Stream& stream) {
+    Call call(1, 1, 1, stream);
+    call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = type_of<T>();
+    call.options.policy = "native";
+    const T a = fine<T>(), one = 1, zero = 0;
+    T c = 0;
+    call.operands.a = &a;
+    call.operands.b = call.operands.alpha = &one;
+    call.operands.beta = &zero;
+    call.operands.c = &c;
+    call.make_plan();
+    call.run();
+    const auto products = events_with("cublasGemm");
+    const std::string product = products.size() == 1 ? products.front() : "";
+    return {product.substr(0, product.find(" lda")), c};
+  }
+
+  const Steered multiplies_{"FAKE_CUDA_MULTIPLY", "1"};
+  const Stream stream_;
+};
+
+TEST_F(NativeArithmetic, IsTheDefaultWhereNothingEmulates) {
+  EXPECT_THAT(multiply<float>(stream_).first, HasSubstr("compute=68"));
+  EXPECT_THAT(multiply<double>(stream_).first, HasSubstr("compute=70"));
+  const Steered none("CUBLAS_EMULATE_DOUBLE_PRECISION", "0");
+  EXPECT_THAT(multiply<double>(stream_).first, HasSubstr("compute=70"));
+}
+
+TEST_F(NativeArithmetic, IsAskedForWhereAVariableEnablesEmulation) {
+  {
+    const Steered emulated("CUBLAS_EMULATE_DOUBLE_PRECISION", "1");
+    const auto [product, c] = multiply<double>(stream_);
+    EXPECT_THAT(product, HasSubstr("compute=71"));
+    EXPECT_EQ(c, fine<double>());
+    EXPECT_THAT(multiply<float>(stream_).first, HasSubstr("compute=68")) << "of FP64 alone";
+  }
+  const Steered emulated("CUBLAS_EMULATE_SINGLE_PRECISION", "1");
+  const auto [product, c] = multiply<float>(stream_);
+  EXPECT_THAT(product, HasSubstr("compute=69"));
+  EXPECT_EQ(c, fine<float>());
+  EXPECT_THAT(multiply<double>(stream_).first, HasSubstr("compute=70")) << "of FP32 alone";
+}
+
+TEST_F(NativeArithmetic, IsAskedForWhereTheMathModeEnablesEmulation) {
+  {
+    const Steered fixed_point("FAKE_CUDA_MATH_MODE", "8");
+    EXPECT_THAT(multiply<double>(stream_).first, HasSubstr("compute=71"));
+    EXPECT_THAT(multiply<float>(stream_).first, HasSubstr("compute=68"));
+  }
+  const Steered bf16x9("FAKE_CUDA_MATH_MODE", "4");
+  EXPECT_THAT(multiply<double>(stream_).first, HasSubstr("compute=70"));
+  EXPECT_THAT(multiply<float>(stream_).first, HasSubstr("compute=69"));
+}
+
+// Sums of ozaki-fp64 are integers in FP64, which an emulation of fewer bits would not keep.
+TEST_F(NativeArithmetic, OfFp64SlicesIsAskedForToo) {
+  const Steered emulated("CUBLAS_EMULATE_DOUBLE_PRECISION", "1");
+  const std::vector<double> ones(40 * 40, 1);
+  const double one = 1, zero = 0;
+  std::vector<double> c(40 * 40);
+  Call call(40, 40, 40, stream_);
+  call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_F64;
+  call.options.scheme = "ozaki-fp64";
+  call.operands.a = call.operands.b = ones.data();
+  call.operands.c = c.data();
+  call.operands.alpha = &one;
+  call.operands.beta = &zero;
+  call.make_plan();
+  call.run();
+  const auto products = events_with("cublasGemm");
+  EXPECT_THAT(products, Not(IsEmpty()));
+  EXPECT_THAT(products, testing::Each(AllOf(HasSubstr(" type=1 result=1 compute=71 "))));
+}
+
+}  // namespace
+}  // namespace kintsugi::test
