@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <complex>
 #include <limits>
 
 #include "arith/complex.hpp"
@@ -19,9 +20,9 @@ namespace kintsugi::core {
 
 namespace {
 
-// Rows and columns of C that are looked at together, and elements that a thread is worth.
+// Rows and columns of C that are looked at together, and numbers of a run that a thread takes.
 constexpr std::int64_t tile = 128;
-constexpr std::int64_t worth_a_thread = 1 << 16;
+constexpr std::int64_t run = 1 << 14;
 
 template <class T>
 const MatrixView<const T>& elements_of(const MatrixView<const T>& view) {
@@ -102,21 +103,16 @@ class TileCheck {
   TileCheck(const NativeCheck<T>& check, const UnderflowLimits& limits)
       : check_(check), limits_(limits), least_(static_cast<Real>(limits.sum)) {}
 
-  // Whether all these native results stand: as large as they have to be, or by all of their operands.
+  // Whether all these native results stand by the operands of all.
   bool stand(const MatrixView<T>& results) {
-    const auto all = [lines = lines_of(results)](const auto& are) {
-      bool yes = true;
-      for (std::int64_t l = 0; yes && l < lines.count; ++l) yes = are(lines.line(l), lines.length);
-      return yes;
-    };
-    const auto are_large = [&](const Real* x, std::int64_t count) { return all_from(x, count, least_); };
-    const auto are_finite = [](const Real* x, std::int64_t count) {
-      return zero_or_from(x, count, std::numeric_limits<Real>::denorm_min());
-    };
-    return all(are_large) || (all(are_finite) && are_harmless(range_of_all(rows_), range_of_all(columns_)));
+    const auto lines = lines_of(results);
+    bool finite = true;
+    for (std::int64_t l = 0; finite && l < lines.count; ++l)
+      finite = range_of(lines.line(l), lines.length).finite();
+    return finite && are_harmless(range_of_all(rows_), range_of_all(columns_));
   }
 
-  // Whether one does, by its own row and column.
+  // Whether one does, by its size or by its own row and column.
   bool stands(const T& x, std::int64_t i, std::int64_t j) {
     bool is_large = true;
     bool all_finite = true;
@@ -151,7 +147,7 @@ class TileCheck {
   ValueRange range_of_all(const std::array<ValueRange, tile>& ranges) {
     look_at_operands();
     ValueRange all;
-    for (const ValueRange& range : ranges) all = joined(all, range);
+    for (const ValueRange& range : ranges) all += range;
     return all;
   }
 
@@ -170,33 +166,84 @@ class TileCheck {
   std::array<ValueRange, tile> columns_;
 };
 
-// How many threads the walk over so many numbers in so many pieces is worth.
-int workers_of(std::int64_t pieces, std::int64_t numbers, int threads) {
-  return workers_for(std::min(pieces, numbers / worth_a_thread), threads);
+// Adds up what visit(p) returns for p = 0 ... pieces - 1 in parallel, each of which is worth a thread.
+template <class Sum, class Visit>
+Sum sum_of_pieces(std::int64_t pieces, int threads, const Visit& visit) {
+  Sum sum{};
+  const int workers = workers_for(pieces, threads);
+  if (workers == 1) {
+    for (std::int64_t p = 0; p < pieces; ++p) sum += visit(p);
+    return sum;
+  }
+#pragma omp parallel for num_threads(workers) schedule(dynamic)
+  for (std::int64_t p = 0; p < pieces; ++p) {
+    const FloatingEnvironment environment;
+    const Sum part = visit(p);
+#pragma omp critical
+    sum += part;
+  }
+  return sum;
 }
 
-// Calls visit(i, j, rows, columns) for every tile, and adds up what it returns.
+// The sum of visit(x, count) over runs of numbers that make up a matrix.
+template <class Sum, class T, class Visit>
+Sum sum_of_runs(const MatrixView<T>& matrix, int threads, const Visit& visit) {
+  const auto lines = lines_of(matrix);
+  const std::int64_t runs = divide_up(lines.length, run);
+  const std::int64_t together = std::max(run / lines.length, std::int64_t{1});  // short lines
+  return sum_of_pieces<Sum>(runs * divide_up(lines.count, together), threads, [&](std::int64_t piece) {
+    Sum sum{};
+    const std::int64_t first = piece % runs * run;
+    const std::int64_t line = piece / runs * together;
+    for (std::int64_t l = line; l < std::min(line + together, lines.count); ++l)
+      sum += visit(lines.line(l) + first, std::min(run, lines.length - first));
+    return sum;
+  });
+}
+
+// The sum of visit(i, j, rows, columns) over all tiles.
 template <class Visit>
-std::int64_t for_each_tile(std::int64_t rows, std::int64_t columns, int threads, const Visit& visit) {
+std::int64_t sum_of_tiles(std::int64_t rows, std::int64_t columns, int threads, const Visit& visit) {
   const std::int64_t tile_rows = divide_up(rows, tile);
-  const std::int64_t tiles = tile_rows * divide_up(columns, tile);
-  const auto visit_tile = [&](std::int64_t t) {
+  return sum_of_pieces<std::int64_t>(tile_rows * divide_up(columns, tile), threads, [&](std::int64_t t) {
     const std::int64_t i = t % tile_rows * tile;
     const std::int64_t j = t / tile_rows * tile;
     return visit(i, j, std::min(tile, rows - i), std::min(tile, columns - j));
-  };
-  std::int64_t sum = 0;
-  const int workers = workers_of(tiles, rows * columns, threads);
-  if (workers == 1) {
-    for (std::int64_t t = 0; t < tiles; ++t) sum += visit_tile(t);
-    return sum;
+  });
+}
+
+template <class T>
+ValueRange range_of_matrix(const MatrixView<T>& matrix, int threads) {
+  return sum_of_runs<ValueRange>(matrix, threads,
+                                 [](const auto* x, std::int64_t count) { return range_of(x, count); });
+}
+
+// Whether all elements are as large as they have to be.
+template <class T>
+bool are_large(const MatrixView<T>& results, const UnderflowLimits& limits, int threads) {
+  const auto least = static_cast<RealOf<T>>(limits.sum);
+  return sum_of_runs<int>(results, threads, [&](const auto* x, std::int64_t count) {
+           return all_from(x, count, least) ? 0 : 1;
+         }) == 0;
+}
+
+// Every element times a real factor, rounded once.
+template <class T>
+void scale(const MatrixView<T>& c, RealOf<T> factor, int threads) {
+  if (factor == 1) return;
+  sum_of_runs<int>(c, threads, [&](auto* x, std::int64_t count) {
+    for (std::int64_t l = 0; l < count; ++l) x[l] *= factor;
+    return 0;
+  });
+}
+
+template <class T>
+bool is_real(const T& x) {
+  if constexpr (is_complex<T>) {
+    return x.imag() == 0;
+  } else {
+    return true;
   }
-#pragma omp parallel for num_threads(workers) schedule(dynamic) reduction(+ : sum)
-  for (std::int64_t t = 0; t < tiles; ++t) {
-    const FloatingEnvironment environment;
-    sum += visit_tile(t);
-  }
-  return sum;
 }
 
 template <class T>
@@ -204,7 +251,6 @@ std::int64_t finish_tile(const NativeCheck<T>& check, const UnderflowLimits& lim
                          const MatrixView<T>& sums, T factor) {
   TileCheck<T> elements(check, limits);
   const bool all_stand = elements.stand(sums);
-  if (all_stand && factor == T(1) && sums.data == check.c.data) return 0;
   std::int64_t again = 0;
   for (std::int64_t j = 0; j < sums.columns; ++j) {
     for (std::int64_t i = 0; i < sums.rows; ++i) {
@@ -237,41 +283,6 @@ std::int64_t finish_totals_of_tile(const NativeCheck<T>& check, const UnderflowL
   return again;
 }
 
-// Every element of C is zero or finite with a magnitude of at least `least`.
-template <class T>
-bool are_zero_or_from(const MatrixView<T>& c, double least, int threads) {
-  using Real = RealOf<T>;
-  return for_each_tile(c.rows, c.columns, threads,
-                       [&](std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t columns) {
-                         const auto lines = lines_of(c.block(i, j, rows, columns));
-                         bool all = true;
-                         for (std::int64_t l = 0; all && l < lines.count; ++l)
-                           all = zero_or_from(lines.line(l), lines.length, static_cast<Real>(least));
-                         return std::int64_t{all ? 0 : 1};
-                       }) == 0;
-}
-
-template <class T>
-ValueRange range_of_matrix(const MatrixView<const T>& matrix, int threads) {
-  const auto lines = lines_of(matrix);
-  const int workers = workers_of(lines.count, matrix.rows * matrix.columns, threads);
-  const auto range_of_part = [&](int worker) {
-    ValueRange range;
-    for (std::int64_t l = worker; l < lines.count; l += workers)
-      range = joined(range, range_of(lines.line(l), lines.length));
-    return range;
-  };
-  if (workers == 1) return range_of_part(0);
-  ValueRange all;
-#pragma omp declare reduction(join:ValueRange : omp_out = joined(omp_out, omp_in)) initializer(omp_priv = {})
-#pragma omp parallel for num_threads(workers) reduction(join : all)
-  for (int worker = 0; worker < workers; ++worker) {
-    const FloatingEnvironment environment;
-    all = joined(all, range_of_part(worker));
-  }
-  return all;
-}
-
 template <class T>
 ValueRange range_of_scalar(const T& x) {
   return range_of(reinterpret_cast<const RealOf<T>*>(&x), parts_of<T>);
@@ -282,11 +293,15 @@ ValueRange range_of_scalar(const T& x) {
 template <class T>
 std::int64_t finish_native_sums(const NativeCheck<T>& check, const MatrixView<T>& sums, T factor) {
   const UnderflowLimits limits = limits_of(check);
-  return for_each_tile(check.c.rows, check.c.columns, check.threads,
-                       [&](std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t columns) {
-                         return finish_tile(check.block(i, j, rows, columns), limits,
-                                            sums.block(i, j, rows, columns), factor);
-                       });
+  if (is_real(factor) && sums.data == check.c.data && are_large(sums, limits, check.threads)) {
+    scale(check.c, std::real(factor), check.threads);
+    return 0;
+  }
+  return sum_of_tiles(check.c.rows, check.c.columns, check.threads,
+                      [&](std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t columns) {
+                        return finish_tile(check.block(i, j, rows, columns), limits,
+                                           sums.block(i, j, rows, columns), factor);
+                      });
 }
 
 template <class T>
@@ -296,16 +311,17 @@ bool can_add_natively(const NativeCheck<T>& check) {
   const double beta = std::abs(static_cast<double>(check.beta));
   const bool short_sums = 2 * products * std::numeric_limits<T>::epsilon() <= 1;
   return short_sums && beta > 0 && std::isfinite(beta) &&
-         are_zero_or_from(check.c, 8 * limits.sum / beta, check.threads);
+         range_of_matrix(check.c, check.threads).zero_or_from(8 * limits.sum / beta);
 }
 
 template <class T>
 std::int64_t finish_native_totals(const NativeCheck<T>& check) {
   const UnderflowLimits limits = limits_of(check);
-  return for_each_tile(check.c.rows, check.c.columns, check.threads,
-                       [&](std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t columns) {
-                         return finish_totals_of_tile(check.block(i, j, rows, columns), limits);
-                       });
+  if (are_large(check.c, limits, check.threads)) return 0;
+  return sum_of_tiles(check.c.rows, check.c.columns, check.threads,
+                      [&](std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t columns) {
+                        return finish_totals_of_tile(check.block(i, j, rows, columns), limits);
+                      });
 }
 
 template <class T>
@@ -327,8 +343,7 @@ bool is_harmless_natively(const NativeCheck<T>& check) {
     if (alpha.least * least < limits.product || alpha.largest * largest > most) return false;
   }
   if constexpr (is_complex<T>) {  // beta times an infinite part makes NaN of the other one in some libraries
-    if (check.beta != T(0) && check.beta != T(1))
-      return are_zero_or_from(check.c, std::numeric_limits<Real>::denorm_min(), check.threads);
+    if (check.beta != T(0) && check.beta != T(1)) return range_of_matrix(check.c, check.threads).finite();
   }
   return true;
 }

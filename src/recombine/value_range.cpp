@@ -64,30 +64,16 @@ template <class T>
   }
 }
 
-// The sign bit says of a pattern that it lies outside of `low` ... the largest finite one.
-template <class T>
-[[gnu::always_inline]] inline Pattern<T> outside(Pattern<T> magnitude, Pattern<T> low) {
-  const Pattern<T> finite = pattern_of(std::numeric_limits<T>::infinity()) - 1 - low;
-  const Pattern<T> above = magnitude - low;
-  return above | (finite - above);
-}
-
 template <class T>
 [[gnu::always_inline]] inline bool from(const T* x, std::int64_t count, T least) {
-  Pattern<T> any = 0;
-  for (std::int64_t l = 0; l < count; ++l)
-    any |= outside<T>(pattern_of(x[l]) & all_but_sign<T>, pattern_of(least));
-  return any >= 0;
-}
-
-template <class T>
-[[gnu::always_inline]] inline bool zero_or(const T* x, std::int64_t count, T least) {
-  Pattern<T> any = 0;
+  Pattern<T> smallest = all_but_sign<T>;
+  Pattern<T> largest = 0;
   for (std::int64_t l = 0; l < count; ++l) {
     const Pattern<T> magnitude = pattern_of(x[l]) & all_but_sign<T>;
-    any |= outside<T>(magnitude, pattern_of(least)) & -magnitude;
+    smallest = magnitude < smallest ? magnitude : smallest;
+    largest = magnitude > largest ? magnitude : largest;
   }
-  return any >= 0;
+  return smallest >= pattern_of(least) && largest <= pattern_of(std::numeric_limits<T>::max());
 }
 
 KINTSUGI_VECTORISED ValueRange range_f32(const float* x, std::int64_t count) { return range(x, count); }
@@ -104,13 +90,6 @@ KINTSUGI_VECTORISED bool from_f32(const float* x, std::int64_t count, float leas
 KINTSUGI_VECTORISED bool from_f64(const double* x, std::int64_t count, double least) {
   return from(x, count, least);
 }
-KINTSUGI_VECTORISED bool zero_or_f32(const float* x, std::int64_t count, float least) {
-  return zero_or(x, count, least);
-}
-KINTSUGI_VECTORISED bool zero_or_f64(const double* x, std::int64_t count, double least) {
-  return zero_or(x, count, least);
-}
-
 void extend_lanes(const float* x, std::int64_t count, Lanes<float>& ranges) { extend_f32(x, count, ranges); }
 void extend_lanes(const double* x, std::int64_t count, Lanes<double>& ranges) {
   extend_f64(x, count, ranges);
@@ -127,8 +106,7 @@ void find_ranges_across(const MatrixView<const T>& matrix, ValueRange* ranges) {
     for (std::int64_t p = 0; p < matrix.columns; ++p)
       extend_lanes(reinterpret_cast<const Real*>(&matrix(first, p)), parts * count, found);
     for (std::int64_t l = 0; l < parts * count; ++l)
-      ranges[first + l / parts] =
-          joined(ranges[first + l / parts], as_range<Real>(found.below[l], found.largest[l]));
+      ranges[first + l / parts] += as_range<Real>(found.below[l], found.largest[l]);
   }
 }
 
@@ -152,7 +130,5 @@ ValueRange range_of(const float* x, std::int64_t count) { return range_f32(x, co
 ValueRange range_of(const double* x, std::int64_t count) { return range_f64(x, count); }
 bool all_from(const float* x, std::int64_t count, float least) { return from_f32(x, count, least); }
 bool all_from(const double* x, std::int64_t count, double least) { return from_f64(x, count, least); }
-bool zero_or_from(const float* x, std::int64_t count, float least) { return zero_or_f32(x, count, least); }
-bool zero_or_from(const double* x, std::int64_t count, double least) { return zero_or_f64(x, count, least); }
 
 }  // namespace kintsugi::core

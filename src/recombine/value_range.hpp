@@ -15,13 +15,16 @@ struct ValueRange {
   double largest = 0;
 
   bool finite() const { return largest <= std::numeric_limits<double>::max(); }
-};
+  // That of both; what is not finite stays so.
+  ValueRange& operator+=(const ValueRange& other) {
+    if (other.least < least) least = other.least;
+    if (finite() && !(other.largest <= largest)) largest = other.largest;
+    return *this;
+  }
 
-// Of both; what is not finite stays so.
-inline ValueRange joined(const ValueRange& x, const ValueRange& y) {
-  return {x.least < y.least ? x.least : y.least,
-          x.largest >= y.largest || !x.finite() ? x.largest : y.largest};
-}
+  // Every number is zero or finite with a magnitude of at least that.
+  bool zero_or_from(double magnitude) const { return finite() && least >= magnitude; }
+};
 
 // Of `count` numbers beside each other.
 ValueRange range_of(const float* x, std::int64_t count);
@@ -34,10 +37,6 @@ void find_ranges_of_rows(const MatrixView<const T>& matrix, ValueRange* ranges);
 // Whether all magnitudes are finite and at least `least`, which is above 0.
 bool all_from(const float* x, std::int64_t count, float least);
 bool all_from(const double* x, std::int64_t count, double least);
-
-// The same, but for zeros.
-bool zero_or_from(const float* x, std::int64_t count, float least);
-bool zero_or_from(const double* x, std::int64_t count, double least);
 
 // A matrix as lines of numbers beside each other, of complex elements their parts; one line where there are no gaps.
 template <class Real>
