@@ -251,6 +251,10 @@ std::int64_t finish_tile(const NativeCheck<T>& check, const UnderflowLimits& lim
                          const MatrixView<T>& sums, T factor) {
   TileCheck<T> elements(check, limits);
   const bool all_stand = elements.stand(sums);
+  if (all_stand && is_real(factor) && sums.data == check.c.data) {
+    scale(check.c, std::real(factor), 1);
+    return 0;
+  }
   std::int64_t again = 0;
   for (std::int64_t j = 0; j < sums.columns; ++j) {
     for (std::int64_t i = 0; i < sums.rows; ++i) {
@@ -293,9 +297,13 @@ ValueRange range_of_scalar(const T& x) {
 template <class T>
 std::int64_t finish_native_sums(const NativeCheck<T>& check, const MatrixView<T>& sums, T factor) {
   const UnderflowLimits limits = limits_of(check);
-  if (is_real(factor) && sums.data == check.c.data && are_large(sums, limits, check.threads)) {
-    scale(check.c, std::real(factor), check.threads);
-    return 0;
+  if (is_real(factor) && sums.data == check.c.data) {
+    NativeCheck<T> unscaled = check;
+    unscaled.alpha = T(1);
+    if (are_large(sums, limits, check.threads) || is_harmless_natively(unscaled)) {
+      scale(check.c, std::real(factor), check.threads);
+      return 0;
+    }
   }
   return sum_of_tiles(check.c.rows, check.c.columns, check.threads,
                       [&](std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t columns) {
