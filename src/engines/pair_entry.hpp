@@ -9,14 +9,15 @@
 
 namespace kintsugi::core {
 
-// C(i, j) = alpha sum + beta C(i, j). What is not finite is looked at again: error-free transformations make NaN of
-// infinities.
+// C(i, j) = alpha sum + beta C(i, j). What is not finite is looked at again, since error-free transformations make NaN of
+// infinities, and so is what underflow may have spoiled.
 inline void finish_pair_entry(const NativeProduct<DoubleDouble>& task, std::int64_t i, std::int64_t j,
                               const DoubleDouble& sum) {
   DoubleDouble& entry = task.c(i, j);
   const DoubleDouble* old = task.beta == DoubleDouble(0) ? nullptr : &entry;
   DoubleDouble result = pair_epilogue(sum, task.alpha, task.beta, old);
-  if (!is_finite(result.hi))
+  if (!is_finite(result.hi) ||
+      may_underflow(task.a, task.b.transposed(), i, j, sum, task.alpha, task.beta, old))
     result = pair_entry_beyond_range(task.a, task.b.transposed(), i, j, task.alpha, task.beta, old);
   entry = result;
 }

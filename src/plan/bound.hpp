@@ -79,9 +79,10 @@ constexpr double contract_unit(OperandType type) {
 // Inner products rounded to nearest lose at most k u |a||b|, in any order, fused or not, without a
 // second-order term (Jeannerod and Rump, Improved error bounds for inner products in floating-point
 // arithmetic, 2013). A part of a complex entry is such a product of length 2 k. Of double-double: arith/pair_sum.hpp.
+// One unit more is what underflow may cost an element that stands (arith/underflow.hpp).
 constexpr double native_coefficient(OperandType type, std::int64_t k) {
-  if (type == OperandType::dd) return (3 * static_cast<double>(k) + 14) * unit_roundoff(type);
-  return static_cast<double>(k) * unit_roundoff(type);
+  if (type == OperandType::dd) return (3 * static_cast<double>(k) + 15) * unit_roundoff(type);
+  return (static_cast<double>(k) + 1) * unit_roundoff(type);
 }
 
 // (k + 8) units, the coefficient of (|A||B|)_ij of the contracts fp32, fp64 and dd.

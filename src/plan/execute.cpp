@@ -8,6 +8,7 @@
 #include "plan/checked.hpp"
 #include "plan/device.hpp"
 #include "plan/device_prepare.hpp"
+#include "plan/native.hpp"
 #include "plan/residue_scales.hpp"
 #include "plan/stage.hpp"
 #include "recombine/exact_sums.hpp"
@@ -26,16 +27,6 @@ void scale_result(const MatrixView<T>& c, T beta) {
   for (std::int64_t j = 0; j < c.columns; ++j) {
     for (std::int64_t i = 0; i < c.rows; ++i) c(i, j) = beta == T(0) ? T(0) : scaled_entry(beta, c(i, j));
   }
-}
-
-template <class T>
-void multiply_natively(const Plan& plan, const Operands& operands, std::int64_t entry) {
-  const Problem& problem = plan.problem;
-  const OperandView<T> a = view_of_a<T>(problem, operands.a, operands.prepared_a, entry);
-  const OperandView<T> b = view_of_b<T>(problem, operands.b, operands.prepared_b, entry);
-  plan.engine->native(NativeProduct<T>{
-      entries_of(a), entries_of(b).transposed(), view_of_c<T>(problem, operands.c, entry),
-      scalar<T>(operands.alpha), scalar<T>(operands.beta), plan.threads, is_conjugated(a), is_conjugated(b)});
 }
 
 // Ranges of a side; the exponents do not depend on the rung, the scales are set with it.
@@ -198,7 +189,8 @@ void multiply_entry(const Plan& plan, const Operands& operands, std::int64_t ent
   const Rung& rung = plan.rungs[choice.rung];
   if (rung.scheme == nullptr) {
     add_to_report(report, plan, choice);
-    return multiply_natively<T>(plan, operands, entry);
+    report.mended_entries += multiply_natively<T>(plan, operands, entry);
+    return;
   }
   const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, entry);
   if (rung.checked) {
@@ -321,7 +313,7 @@ void scale_results(const Plan& plan, const Operands& operands) {
 template <class T>
 void multiply_all_natively(const Plan& plan, const Operands& operands, Report& report) {
   for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
-    multiply_natively<T>(plan, operands, entry);
+    report.mended_entries += multiply_natively<T>(plan, operands, entry);
     ++report.entries[0];
   }
 }

@@ -205,8 +205,9 @@ class TestCondition {
 template <class T>
 class TestSide {
  public:
-  TestSide(Random& random, std::int64_t vectors, std::int64_t k, bool right, bool special)
-      : matrix_(random, vectors, k, 8), right_(right), conjugated_(core::is_complex<T> && random() % 2 == 0) {
+  TestSide(Random& random, std::int64_t vectors, std::int64_t k, bool right, bool special, int spread = 8)
+      : matrix_(random, vectors, k, spread), right_(right),
+        conjugated_(core::is_complex<T> && random() % 2 == 0) {
     if (special && k > 0) {
       for (int s = 0; s < 3; ++s)
         put_special(random, draw_size(random, 0, vectors - 1), draw_size(random, 0, k - 1));
@@ -300,11 +301,12 @@ class TestTile {
       : TestTile(random, draw_size(random, 1, most), draw_size(random, 1, most), draw_size(random, 1, 40),
                  special) {}
   TestTile(Random& random, std::int64_t rows_of_tile, std::int64_t columns_of_tile, std::int64_t k,
-           bool special)
+           bool special, int spread = 8)
       : rows(rows_of_tile), columns(columns_of_tile),
         first_row(random() % 2 == 0 ? 0 : draw_size(random, 1, 40)),
         first_column(random() % 2 == 0 ? 0 : draw_size(random, 1, 40)),
-        a(random, first_row + rows, k, false, special), b(random, first_column + columns, k, true, special),
+        a(random, first_row + rows, k, false, special, spread),
+        b(random, first_column + columns, k, true, special, spread),
         c(random, first_row + rows + draw_size(random, 0, 5),
           first_column + columns + draw_size(random, 0, 5), 20),
         scalars(random), condition(random) {}

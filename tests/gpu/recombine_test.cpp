@@ -1,7 +1,10 @@
 // Recombinations, scaling and plain products on the device: the bits of the host's functions.
 #include <cmath>
 
+#include "arith/complex.hpp"
+#include "arith/epilogue.hpp"
 #include "arith/remainder.hpp"
+#include "arith/underflow.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 #include "gpu/recombine_case.hpp"
 #include "plan/program.hpp"
@@ -214,11 +217,65 @@ T sequential_entry(const core::OperandView<T>& a, const core::OperandView<T>& b,
   }
 }
 
+// Sums of FP32 products in FP64, one after the other.
+template <class View>
+double wide_sum(const View& a, const View& b, std::int64_t i, std::int64_t v) {
+  double sum = 0;
+  for (std::int64_t p = 0; p < a.columns; ++p) sum += double{a(i, p)} * double{b(v, p)};
+  return sum;
+}
+
+// The element as the kernel computes it again where FP32 arithmetic may have lost something to underflow or overflow.
+template <class T>
+T wide_entry(TestTile<T>& tile, std::int64_t i, std::int64_t j, const T* old) {
+  const core::OperandView<T> a = tile.a.view();
+  const core::OperandView<T> b = tile.b.view();
+  const T alpha = tile.scalars.alpha;
+  const T beta = tile.scalars.beta;
+  if constexpr (core::is_complex<T>) {
+    const core::Complex<double> sum(wide_sum(a, b, i, 2 * j), wide_sum(a, b, i, 2 * j + 1));
+    return core::epilogue(sum, alpha, beta, old);
+  } else {
+    return core::epilogue(wide_sum(a, b, i, j), alpha, beta, old);
+  }
+}
+
+// Whether every part of a sum is as large as arith/underflow.hpp asks for, and finite.
+template <class T>
+bool stands(const T& sum, std::int64_t products) {
+  const auto least = static_cast<float>(core::underflow_limits<float>(products).sum);
+  const auto part_stands = [&](double x) { return std::abs(x) >= least && std::isfinite(x); };
+  if constexpr (core::is_complex<T>) {
+    return part_stands(sum.real()) && part_stands(sum.imag());
+  } else {
+    return part_stands(sum);
+  }
+}
+
+bool is_harmless(const core::VectorRange& row, const core::VectorRange& column, std::int64_t products) {
+  if (!row.finite() || !column.finite()) return false;
+  if (((row.flags | column.flags) & core::VectorRange::all_zero) != 0) return true;
+  return std::ldexp(1, row.smallest + column.smallest) >= core::underflow_limits<float>(products).product &&
+         std::ldexp(static_cast<double>(products), row.largest + column.largest + 2) <=
+             double{std::numeric_limits<float>::max()};
+}
+
+// What a kernel computes again of a tile.
+template <class T>
+bool is_again(TestTile<T>& tile, const T& sum, std::int64_t i, std::int64_t j) {
+  if constexpr (!std::is_same_v<core::RealOf<T>, float>) return false;
+  const std::int64_t products = tile.a.view().columns;
+  if (stands(sum, products)) return false;
+  return tile.scalars.beta != T(0) ||
+         !is_harmless(tile.a.ranges()[static_cast<std::size_t>(i)],
+                      tile.b.ranges()[static_cast<std::size_t>(core::parts_of<T> * j)], products);
+}
+
 // Whether the tile was computed, not left out.
 template <class T>
 bool check_plain(Random& random, std::int64_t rows, std::int64_t columns, std::int64_t length, bool special,
-                 const std::string& where) {
-  TestTile<T> tile(random, rows, columns, length, special);
+                 const std::string& where, int spread = 8) {
+  TestTile<T> tile(random, rows, columns, length, special, spread);
   std::vector<T> expected = tile.c.values();
   const core::OperandView<T> a = tile.a.view();
   const core::OperandView<T> b = tile.b.view();
@@ -226,6 +283,11 @@ bool check_plain(Random& random, std::int64_t rows, std::int64_t columns, std::i
   for (std::int64_t j = 0; tile.condition.holds() && j < tile.columns; ++j) {
     for (std::int64_t i = 0; i < tile.rows; ++i) {
       const T sum = sequential_entry<T>(a, b, tile.first_row + i, tile.first_column + j);
+      if (is_again(tile, sum, tile.first_row + i, tile.first_column + j)) {
+        c(i, j) = wide_entry(tile, tile.first_row + i, tile.first_column + j,
+                             tile.scalars.beta == T(0) ? nullptr : &c(i, j));
+        continue;
+      }
       const T product = core::times(tile.scalars.alpha, sum);
       c(i, j) = tile.scalars.beta == T(0) ? product : product + core::times(tile.scalars.beta, c(i, j));
     }
@@ -240,6 +302,17 @@ TYPED_TEST(Recombine, PlainProductsAreSequentialSums) {
     const std::int64_t most = draw % 10 == 0 ? 300 : 140;
     check_plain<TypeParam>(this->random, draw_size(this->random, 1, most), draw_size(this->random, 1, most),
                            draw_size(this->random, 1, 200), draw % 3 == 0, fmt::format("draw {}", draw));
+  }
+}
+
+// Elements of FP32 that underflow or overflow on the way are computed again, among others that are not.
+TYPED_TEST(Recombine, PlainProductsOfAnyExponents) {
+  for (const int spread : {70, 100}) {
+    for (int draw = 0; draw < 30 && !testing::Test::HasFailure(); ++draw) {
+      check_plain<TypeParam>(this->random, draw_size(this->random, 1, 140), draw_size(this->random, 1, 140),
+                             draw_size(this->random, 1, 30), draw % 3 == 0,
+                             fmt::format("spread {} draw {}", spread, draw), spread);
+    }
   }
 }
 

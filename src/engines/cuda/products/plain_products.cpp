@@ -40,6 +40,12 @@ const PlainTile& quickest(const DeviceTile& tile, std::span<const PlainTile> til
   });
 }
 
+// To the batch item `count` places further on; ranges of one that serves all items stay.
+void move_on(DeviceSide& side, std::int64_t count) {
+  side.entry += count;
+  if (side.ranges != nullptr && side.entries > 1) side.ranges += count * side.matrix.vectors();
+}
+
 }  // namespace
 
 void multiply_plainly(const Queue& queue, const DeviceTile& tile) {
@@ -49,8 +55,8 @@ void multiply_plainly(const Queue& queue, const DeviceTile& tile) {
   for_each_launch(tile.entries, [&](std::int64_t first, std::int64_t entries) {
     DeviceTile part = tile;
     part.entry += first;
-    part.a.entry += first;
-    part.b.entry += first;
+    move_on(part.a, first);
+    move_on(part.b, first);
     if (part.condition.choice != nullptr) part.condition.choice += first;
     launch(kernel, {blocks_of(tile, chosen), entries}, plain_threads, 0, queue, part);
   });

@@ -2,6 +2,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "arith/epilogue.hpp"
+#include "arith/underflow.hpp"
 #include "engines/cuda/common/order.cuh"
 #include "engines/cuda/products/plain_tiles.hpp"
 #include "engines/cuda/recombine/tile.cuh"
@@ -22,6 +24,51 @@ template <class T>
 __device__ void add_product(Complex<T>& sum, const Complex<T>& x, const Complex<T>& y) {
   sum = {fused(x.imag(), -y.imag(), fused(x.real(), y.real(), sum.real())),
          fused(x.imag(), y.real(), fused(x.real(), y.imag(), sum.imag()))};
+}
+
+// Whether an FP32 sum, each part of it, shows by its size that underflow cost nothing that counts (arith/underflow.hpp), and
+// did not overflow. FP64's are no candidate of a contract.
+__device__ bool stands(float sum, float least) {
+  return fabsf(sum) >= least && fabsf(sum) <= std::numeric_limits<float>::max();
+}
+__device__ bool stands(const Complex<float>& sum, float least) {
+  return stands(sum.real(), least) && stands(sum.imag(), least);
+}
+__device__ bool stands(double, float) { return true; }
+__device__ bool stands(const Complex<double>&, float) { return true; }
+
+// Whether products of a row and a column lose nothing to underflow and overflow nowhere, by their ranges.
+__device__ bool is_harmless(const VectorRange& row, const VectorRange& column, std::int64_t products) {
+  if (!row.finite() || !column.finite()) return false;
+  if (((row.flags | column.flags) & VectorRange::all_zero) != 0) return true;
+  const double least = power_of_two(row.smallest) * power_of_two(column.smallest);
+  const double largest = power_of_two(row.largest + 1) * power_of_two(column.largest + 1);
+  return least >= underflow_limits<float>(products).product &&
+         largest * static_cast<double>(products) <= double{std::numeric_limits<float>::max()};
+}
+
+// Of the batch item that a thread block works on; nullptr where they are not known.
+__device__ const VectorRange* ranges_of(const DeviceSide& side, std::int64_t vectors) {
+  return side.ranges == nullptr ? nullptr : side.ranges + (side.entries == 1 ? 0 : blockIdx.y * vectors);
+}
+
+// Element (i, j) of C in FP64, where products of FP32 numbers are exact and neither they nor their sums underflow or
+// overflow. NaN and infinities give what IEEE 754 says.
+template <class T>
+__device__ T computed_again(const OperandView<T>& a, const OperandView<T>& b, std::int64_t i, std::int64_t j,
+                            const Scalars<T>& scalars, const T* old) {
+  double sum[parts_of<T>] = {};
+#pragma unroll 1
+  for (std::int64_t p = 0; p < a.columns; ++p) {
+    const double x = a(i, p);
+#pragma unroll
+    for (int part = 0; part < parts_of<T>; ++part) sum[part] += x * double{b(parts_of<T> * j + part, p)};
+  }
+  if constexpr (is_complex<T>) {
+    return epilogue(Complex<double>(sum[0], sum[1]), scalars.alpha, scalars.beta, old);
+  } else {
+    return epilogue(sum[0], scalars.alpha, scalars.beta, old);
+  }
 }
 
 template <class T>
@@ -126,7 +173,9 @@ class Sums {
     }
   }
 
-  __device__ void write(const MatrixView<T>& c, const Scalars<T>& scalars) const {
+  // Returns a bit for each of the thread's elements whose sum does not stand; with beta != 0 it leaves these as they are.
+  __device__ std::uint64_t write(const MatrixView<T>& c, const Scalars<T>& scalars, float least) const {
+    std::uint64_t left = 0;
 #pragma unroll
     for (int s = 0; s < each; ++s) {
 #pragma unroll
@@ -134,14 +183,20 @@ class Sums {
         const int i = place(row_thread(), r);
         const int j = place(column_thread(), s);
         if (i >= c.rows || j >= c.columns) continue;
+        if (!stands(sum_[s][r], least)) {
+          left |= std::uint64_t{1} << (s * each + r);
+          if (scalars.beta != T(0)) continue;
+        }
         const T product = times(scalars.alpha, sum_[s][r]);
         T& entry = c(i, j);
         entry = scalars.beta == T(0) ? product : product + times(scalars.beta, entry);
       }
     }
+    return left;
   }
 
  private:
+  static_assert(each * each <= 64);
   static_assert(together * sizeof(T) == sizeof(int4) || together * sizeof(T) == sizeof(int2));
   using Run = std::conditional_t<together * sizeof(T) == sizeof(int4), int4, int2>;
 
@@ -183,6 +238,33 @@ __device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int6
   }
 }
 
+// The elements of which a thread left bits, once its sums are done with: (row, column) is where the tile begins.
+template <class T, int Tile>
+__device__ void write_again(const DeviceTile& tile, std::int64_t row, std::int64_t column,
+                            const MatrixView<T>& c, const Scalars<T>& scalars, std::uint64_t left) {
+  using TileSums = Sums<T, Tile>;
+  DeviceSide a = tile.a;
+  DeviceSide b = tile.b;
+  a.entry += blockIdx.y;
+  b.entry += blockIdx.y;
+  const OperandView<T> view_a = operand_view<T>(a);
+  const OperandView<T> view_b = operand_view<T>(b);
+  const VectorRange* rows = ranges_of(tile.a, view_a.rows);
+  const VectorRange* columns = ranges_of(tile.b, view_b.rows);
+  const bool stand_if_harmless = rows != nullptr && columns != nullptr && scalars.beta == T(0);
+#pragma unroll 1
+  for (; left != 0; left &= left - 1) {
+    const int e = __ffsll(static_cast<long long>(left)) - 1;
+    const int i = TileSums::place(TileSums::row_thread(), e % TileSums::each);
+    const int j = TileSums::place(TileSums::column_thread(), e / TileSums::each);
+    if (stand_if_harmless && is_harmless(rows[row + i], columns[parts_of<T> * (column + j)], view_a.columns))
+      continue;
+    T& entry = c(i, j);
+    entry = computed_again<T>(view_a, view_b, row + i, column + j, scalars,
+                              scalars.beta == T(0) ? nullptr : &entry);
+  }
+}
+
 template <class T, int Tile>
 __device__ void multiply_tile(const DeviceTile& tile) {
   let_next_begin();
@@ -205,7 +287,12 @@ __device__ void multiply_tile(const DeviceTile& tile) {
   }
   Sums<T, Tile> sums;
   sum_up(tile, first_row, first_column, sums);
-  sums.write(c, Scalars<T>(tile.scalars));
+  const Scalars<T> scalars(tile.scalars);
+  const auto least = static_cast<float>(underflow_limits<RealOf<T>>(parts_of<T> * tile.a.matrix.columns).sum);
+  const std::uint64_t left = sums.write(c, scalars, least);
+  if constexpr (std::is_same_v<RealOf<T>, float>)
+    write_again<T, Tile>(tile, tile.first_row + first_row, tile.first_column + first_column, c, scalars,
+                         left);
 }
 
 }  // namespace
