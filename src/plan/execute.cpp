@@ -29,13 +29,22 @@ void scale_result(const MatrixView<T>& c, T beta) {
 }
 
 template <class T>
-void multiply_natively(const Plan& plan, const Operands& operands, std::int64_t entry) {
+void multiply_natively(const Plan& plan, const Rung& rung, const Blocking& blocking, const Operands& operands,
+                       std::int64_t entry, Workspace& workspace) {
   const Problem& problem = plan.problem;
+  const std::size_t scratch = native_scratch_bytes(plan, rung, blocking);
   const OperandView<T> a = view_of_a<T>(problem, operands.a, operands.prepared_a, entry);
   const OperandView<T> b = view_of_b<T>(problem, operands.b, operands.prepared_b, entry);
-  plan.engine->native(NativeProduct<T>{
-      entries_of(a), entries_of(b).transposed(), view_of_c<T>(problem, operands.c, entry),
-      scalar<T>(operands.alpha), scalar<T>(operands.beta), plan.threads, is_conjugated(a), is_conjugated(b)});
+  plan.engine->native(NativeProduct<T>{entries_of(a),
+                                       entries_of(b).transposed(),
+                                       view_of_c<T>(problem, operands.c, entry),
+                                       scalar<T>(operands.alpha),
+                                       scalar<T>(operands.beta),
+                                       plan.threads,
+                                       is_conjugated(a),
+                                       is_conjugated(b),
+                                       rung.fixed_order,
+                                       {workspace.take(scratch), scratch}});
 }
 
 // Ranges of a side; the exponents do not depend on the rung, the scales are set with it.
@@ -190,15 +199,19 @@ void report_slices(Report& report, const Plan& plan, const EntryChoice<T>& choic
   report.adapted = {rung.scheme, rung.accumulator, plan.problem.products(), program};
 }
 
-// One batch entry under a plan with an emulation in its ladder.
+// One batch entry; a plan without an emulation in its ladder looks at no ranges.
 template <class T>
 void multiply_entry(const Plan& plan, const Operands& operands, std::int64_t entry, Workspace workspace,
                     Report& report) {
+  if (plan.is_native()) {
+    ++report.entries[0];
+    return multiply_natively<T>(plan, plan.rungs[0], report.blocking, operands, entry, workspace);
+  }
   EntryChoice<T> choice = look_at_entry<T>(plan, operands, entry, workspace);
   const Rung& rung = plan.rungs[choice.rung];
   if (rung.scheme == nullptr) {
     add_to_report(report, plan, choice);
-    return multiply_natively<T>(plan, operands, entry);
+    return multiply_natively<T>(plan, rung, report.blocking, operands, entry, workspace);
   }
   const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, entry);
   if (rung.checked) {
@@ -311,19 +324,10 @@ void scale_results(const Plan& plan, const Operands& operands) {
   }
 }
 
-// A plan without any emulation in its ladder.
-template <class T>
-void multiply_all_natively(const Plan& plan, const Operands& operands, Report& report) {
-  for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
-    multiply_natively<T>(plan, operands, entry);
-    ++report.entries[0];
-  }
-}
-
 template <class T>
 void multiply_all(const Plan& plan, const Operands& operands, Report& report) {
   Block memory;
-  const bool own = operands.workspace == nullptr;
+  const bool own = operands.workspace == nullptr || plan.workspace_bytes == 0;
   if (own) {
     memory = allocate_workspace(plan, report.blocking);
   } else {
@@ -355,10 +359,7 @@ void execute(const Plan& plan, const Operands& operands, Report& report) {
     return with_entry_type(problem, [&]<class T>() { scale_results<T>(plan, operands); });
   }
   if (plan.engine->device() != nullptr) return stage(plan, operands, report);
-  with_entry_type(problem, [&]<class T>() {
-    if (plan.widest_emulation() != nullptr) return multiply_all<T>(plan, operands, report);
-    multiply_all_natively<T>(plan, operands, report);
-  });
+  with_entry_type(problem, [&]<class T>() { multiply_all<T>(plan, operands, report); });
 }
 
 }  // namespace kintsugi::core
