@@ -33,13 +33,16 @@ constexpr std::int64_t tile = 128;     // rows of C, and columns of its embeddin
 constexpr std::int64_t k_block = 256;  // products
 constexpr std::int64_t tile_elements = tile * tile;
 
+// Elements from a vector to the next. A power of two would leave few sets of the cache to many vectors.
+constexpr std::int64_t stride_of(std::int64_t length) { return length + 16; }
+
 // Scratch of one worker.
 template <class Real>
 struct TileMemory {
   static constexpr bool has_errors = std::is_same_v<Real, double>;
 
   static std::size_t operand_bytes(std::int64_t k) {
-    return array_bytes(tile, std::min(k, k_block), sizeof(Real));
+    return array_bytes(tile, stride_of(std::min(k, k_block)), sizeof(Real));
   }
   static std::size_t bytes(std::int64_t k) {
     return 2 * operand_bytes(k) + array_bytes(tile, tile, sizeof(Real)) +
@@ -74,18 +77,39 @@ void store_parts(const std::complex<Real>& x, bool right, bool conjugated, std::
   target[stride + 1] = x.real();
 }
 
+// So many vectors are copied at a time where the elements of different vectors are contiguous.
+constexpr std::int64_t group = 16;
+
+template <std::int64_t Count, class T>
+void pack_across(const T* source, std::int64_t step, std::int64_t length, bool right, bool conjugated,
+                 std::int64_t stride, RealOf<T>* target) {
+  const std::int64_t vector_stride = right ? parts_of<T> * stride : stride;
+  for (std::int64_t p = 0; p < length; ++p) {
+    for (std::int64_t v = 0; v < Count; ++v)
+      store_parts(source[p * step + v], right, conjugated, stride,
+                  target + v * vector_stride + p * parts_of<T>);
+  }
+}
+
 // Copies vectors x length elements; a vector of op(B) that is complex gives two.
 template <class T>
 void pack(const MatrixView<const T>& vectors, bool right, bool conjugated, RealOf<T>* target) {
-  const std::int64_t stride = parts_of<T> * vectors.columns;
+  const std::int64_t length = vectors.columns;
+  const std::int64_t stride = stride_of(parts_of<T> * length);
   const std::int64_t vector_stride = right ? parts_of<T> * stride : stride;
-  // Where the elements of different vectors are contiguous, 16 vectors at a time: so many lines of the cache are written.
-  const std::int64_t group = vectors.column_stride == 1 ? 1 : 16;
-  for (std::int64_t first = 0; first < vectors.rows; first += group) {
-    const std::int64_t last = std::min(first + group, vectors.rows);
-    for (std::int64_t p = 0; p < vectors.columns; ++p) {
-      for (std::int64_t v = first; v < last; ++v)
-        store_parts(vectors(v, p), right, conjugated, stride, target + v * vector_stride + p * parts_of<T>);
+  const bool across = vectors.row_stride == 1 && vectors.column_stride != 1;
+  std::int64_t v = 0;
+  for (; across && v + group <= vectors.rows; v += group)
+    pack_across<group>(&vectors(v, 0), vectors.column_stride, length, right, conjugated, stride,
+                       target + v * vector_stride);
+  for (; v < vectors.rows; ++v) {
+    if (!across) {
+      for (std::int64_t p = 0; p < length; ++p)
+        store_parts((&vectors(v, 0))[p], right, conjugated, stride,
+                    target + v * vector_stride + p * parts_of<T>);
+    } else {
+      pack_across<1>(&vectors(v, 0), vectors.column_stride, length, right, conjugated, stride,
+                     target + v * vector_stride);
     }
   }
 }
@@ -97,12 +121,13 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t length
   const int m = static_cast<int>(rows);
   const int n = static_cast<int>(columns);
   const int k = static_cast<int>(length);
+  const int ld = static_cast<int>(stride_of(length));
   const Real one = 1;
   const Real zero = 0;
   if constexpr (std::is_same_v<Real, float>) {
-    openblas().sgemm("T", "N", &m, &n, &k, &one, memory.a, &k, memory.b, &k, &zero, memory.products, &m);
+    openblas().sgemm("T", "N", &m, &n, &k, &one, memory.a, &ld, memory.b, &ld, &zero, memory.products, &m);
   } else {
-    openblas().dgemm("T", "N", &m, &n, &k, &one, memory.a, &k, memory.b, &k, &zero, memory.products, &m);
+    openblas().dgemm("T", "N", &m, &n, &k, &one, memory.a, &ld, memory.b, &ld, &zero, memory.products, &m);
   }
 }
 

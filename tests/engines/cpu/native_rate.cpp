@@ -9,6 +9,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/embedding.hpp"
 #include "engines/cpu/native_tiles.hpp"
 #include "engines/registry.hpp"
 #include "lab/random.hpp"
