@@ -16,13 +16,10 @@ namespace {
 
 bool has_cpu() { return core::find_engine("cpu")->unavailable_reason().empty(); }
 
-// The same values whatever the case's layout: a case generates by index. One element of A takes every emulation out.
+// One element of A that no emulation takes beside the others.
 template <class T>
 void widen(GemmDataOf<T>& data, std::int64_t batch) {
-  for (std::int64_t t = 0; t < batch; ++t) {
-    data.a(t)(0, 0) = static_cast<core::RealOf<T>>(0x1p-120F);
-    data.a(t)(data.test().m - 1, 0) = 1;
-  }
+  for (std::int64_t t = 0; t < batch; ++t) data.a(t)(0, 0) = static_cast<core::RealOf<T>>(0x1p-120F);
 }
 
 template <class T>
@@ -51,7 +48,7 @@ TYPED_TEST(FixedOrder, BitsDependOnShapeAndOperandsAlone) {
   using T = TypeParam;
   std::mt19937 random(25);
   for (const auto& [m, n, k] :
-       {std::tuple{24, 24, 90}, {1, 200, 300}, {150, 1, 700}, {131, 65, 257}, {200, 300, 40}, {5, 7, 1}}) {
+       {std::tuple{24, 24, 90}, {1, 200, 300}, {150, 1, 700}, {131, 65, 257}, {200, 300, 40}, {5, 7, 2}}) {
     GemmCase plain{.m = m,
                    .n = n,
                    .k = k,
