@@ -43,6 +43,9 @@ struct NativeProduct {
   int threads = 1;
   bool conjugate_a = false;
   bool conjugate_b = false;
+  // Bits must depend on shape and operands alone: not on strides, threads or scratch.
+  bool fixed_order = false;
+  std::span<std::byte> scratch = {};  // Engine::fixed_order_bytes() of a block of C at least
 };
 
 // Something of the machine, or of how the library was built, that an engine cannot do without.
@@ -122,6 +125,14 @@ class Engine {
   // Whether it fuses the first step of the Chinese remainder to products of residues: their sums leave it
   // as SumType::residue.
   virtual bool reduces_sums() const = 0;
+
+  // Whether native products of f32, f64 and complex matrices are in a fixed order, asked for or not.
+  virtual bool native_order_is_fixed() const { return false; }
+  // Bytes of scratch that a native product in a fixed order takes: of m rows and n columns of reals (of a complex matrix's
+  // embedding), sums of k products.
+  virtual std::size_t fixed_order_bytes(std::size_t, std::int64_t, std::int64_t, std::int64_t, int) const {
+    return 0;
+  }
 
   virtual void multiply(const Multiplication& multiplication) const = 0;
 

@@ -261,6 +261,8 @@ void use_device_policy(Plan& plan, const Settings& settings, bool native_proved)
     }
   }
   plan.rungs.push_back({nullptr, Accumulator::fp32, Rung::any_span});
+  plan.rungs.back().fixed_order =
+      plan.rungs.size() > 1;  // behind emulations an own kernel, else the vendor library's
 }
 
 // Whether residues are quicker than the native double-double product: their products are, and splits and recombination
@@ -271,6 +273,14 @@ bool beats_native_pairs(const Plan& plan, const std::vector<Rung>& ladder) {
   const Problem& problem = plan.problem;
   if (problem.type != OperandType::dd || std::min({problem.m, problem.n, problem.k}) < least) return false;
   return relative_cost(*plan.engine, ladder.front().program) < plan.engine->native_pair_time();
+}
+
+// The host's native product: under the policy emulate by a program with a fixed order, else the quickest. Double-double
+// products and the reference engine's have one order.
+Rung native_rung(const Plan& plan, bool emulate) {
+  Rung rung{nullptr, Accumulator::fp32, Rung::any_span};
+  rung.fixed_order = emulate || plan.problem.type == OperandType::dd || plan.engine->native_order_is_fixed();
+  return rung;
 }
 
 void use_policy(Plan& plan, const Settings& settings) {
@@ -290,7 +300,7 @@ void use_policy(Plan& plan, const Settings& settings) {
     plan.rungs = proved_emulations(plan, settings[SettingId::accumulator].value,
                                    policy == "emulate" || !native_proved, native_proved);
   }
-  if (native_proved) plan.rungs.push_back({nullptr, Accumulator::fp32, Rung::any_span});
+  if (native_proved) plan.rungs.push_back(native_rung(plan, policy == "emulate"));
   if (plan.rungs.empty()) fail_unreachable(plan, policy);
 }
 

@@ -118,14 +118,20 @@ Json scheme_json(const Scheme& scheme, const Program& program) {
 
 Json rung_json(const Rung& rung) {
   if (rung.scheme == nullptr)
-    return {{"scheme", "native"},       {"accumulator", nullptr},   {"largest_span", nullptr},
-            {"largest_depth", nullptr}, {"proved_by_norms", false}, {"checked", false}};
+    return {{"scheme", "native"},
+            {"accumulator", nullptr},
+            {"largest_span", nullptr},
+            {"largest_depth", nullptr},
+            {"proved_by_norms", false},
+            {"checked", false},
+            {"fixed_order", rung.fixed_order}};
   return {{"scheme", rung.scheme->name},
           {"accumulator", accumulator_name(rung.accumulator)},
           {"largest_span", rung.largest_span == Rung::any_span ? Json() : Json(rung.largest_span)},
           {"largest_depth", rung.largest_depth == 0 ? Json() : Json(rung.largest_depth)},
           {"proved_by_norms", rung.proved_by_norms},
-          {"checked", rung.checked}};
+          {"checked", rung.checked},
+          {"fixed_order", rung.accumulator != Accumulator::cublas}};
 }
 
 Json bound_json(const ErrorBound& bound) {

@@ -181,15 +181,21 @@ void report_slices(Report& report, const Plan& plan, const EntryChoice<T>& choic
   report.adapted = {rung.scheme, rung.accumulator, plan.problem.products(), program};
 }
 
-// One batch entry under a plan with an emulation in its ladder.
+// One batch entry; a plan without an emulation in its ladder looks at no ranges.
 template <class T>
 void multiply_entry(const Plan& plan, const Operands& operands, std::int64_t entry, Workspace workspace,
                     Report& report) {
+  if (plan.is_native()) {
+    ++report.entries[0];
+    report.mended_entries +=
+        multiply_natively<T>(plan, plan.rungs[0], report.blocking, operands, entry, workspace);
+    return;
+  }
   EntryChoice<T> choice = look_at_entry<T>(plan, operands, entry, workspace);
   const Rung& rung = plan.rungs[choice.rung];
   if (rung.scheme == nullptr) {
     add_to_report(report, plan, choice);
-    report.mended_entries += multiply_natively<T>(plan, operands, entry);
+    report.mended_entries += multiply_natively<T>(plan, rung, report.blocking, operands, entry, workspace);
     return;
   }
   const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, entry);
@@ -309,19 +315,10 @@ void scale_results(const Plan& plan, const Operands& operands) {
   }
 }
 
-// A plan without any emulation in its ladder.
-template <class T>
-void multiply_all_natively(const Plan& plan, const Operands& operands, Report& report) {
-  for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
-    report.mended_entries += multiply_natively<T>(plan, operands, entry);
-    ++report.entries[0];
-  }
-}
-
 template <class T>
 void multiply_all(const Plan& plan, const Operands& operands, Report& report) {
   Block memory;
-  const bool own = operands.workspace == nullptr;
+  const bool own = operands.workspace == nullptr || plan.workspace_bytes == 0;
   if (own) {
     memory = allocate_workspace(plan, report.blocking);
   } else {
@@ -353,10 +350,7 @@ void execute(const Plan& plan, const Operands& operands, Report& report) {
     return with_entry_type(problem, [&]<class T>() { scale_results<T>(plan, operands); });
   }
   if (plan.engine->device() != nullptr) return stage(plan, operands, report);
-  with_entry_type(problem, [&]<class T>() {
-    if (plan.widest_emulation() != nullptr) return multiply_all<T>(plan, operands, report);
-    multiply_all_natively<T>(plan, operands, report);
-  });
+  with_entry_type(problem, [&]<class T>() { multiply_all<T>(plan, operands, report); });
 }
 
 }  // namespace kintsugi::core

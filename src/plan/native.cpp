@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "plan/operand.hpp"
 #include "recombine/native_check.hpp"
@@ -13,13 +14,15 @@ namespace {
 template <class T>
 class NativeRun {
  public:
-  NativeRun(const Plan& plan, const Operands& operands, std::int64_t item)
-      : plan_(plan), check_{view_of_a<T>(plan.problem, operands.a, operands.prepared_a, item),
-                            view_of_b<T>(plan.problem, operands.b, operands.prepared_b, item),
-                            scalar<T>(operands.alpha),
-                            scalar<T>(operands.beta),
-                            view_of_c<T>(plan.problem, operands.c, item),
-                            plan.threads} {}
+  NativeRun(const Plan& plan, const Rung& rung, std::span<std::byte> scratch, const Operands& operands,
+            std::int64_t item)
+      : plan_(plan), fixed_order_(rung.fixed_order),
+        scratch_(scratch), check_{view_of_a<T>(plan.problem, operands.a, operands.prepared_a, item),
+                                  view_of_b<T>(plan.problem, operands.b, operands.prepared_b, item),
+                                  scalar<T>(operands.alpha),
+                                  scalar<T>(operands.beta),
+                                  view_of_c<T>(plan.problem, operands.c, item),
+                                  plan.threads} {}
 
   // The ways differ in what they look at beside the product: the operands before it, or C after it, whichever has fewer
   // elements; with beta != 0 C before it as well, since the product overwrites what an element would need to be computed
@@ -50,7 +53,8 @@ class NativeRun {
 
   void multiply(const NativeCheck<T>& part, const T& alpha, const T& beta, const MatrixView<T>& c) const {
     plan_.engine->native(NativeProduct<T>{entries_of(part.a), entries_of(part.b).transposed(), c, alpha, beta,
-                                          plan_.threads, is_conjugated(part.a), is_conjugated(part.b)});
+                                          plan_.threads, is_conjugated(part.a), is_conjugated(part.b),
+                                          fixed_order_, scratch_});
   }
 
   bool multiply_if_harmless() const {
@@ -83,13 +87,16 @@ class NativeRun {
   }
 
   const Plan& plan_;
+  bool fixed_order_;
+  std::span<std::byte> scratch_;
   NativeCheck<T> check_;
 };
 
 }  // namespace
 
 template <class T>
-std::int64_t multiply_natively(const Plan& plan, const Operands& operands, std::int64_t item) {
+std::int64_t multiply_natively(const Plan& plan, const Rung& rung, const Blocking& blocking,
+                               const Operands& operands, std::int64_t item, Workspace& workspace) {
   if constexpr (is_double_double<
                     T>) {  // of which the engines look at every sum themselves (engines/pair_entry.hpp)
     const Problem& problem = plan.problem;
@@ -100,14 +107,19 @@ std::int64_t multiply_natively(const Plan& plan, const Operands& operands, std::
                          scalar<T>(operands.beta), plan.threads});
     return 0;
   } else {
-    return NativeRun<T>(plan, operands, item).run();
+    const std::size_t scratch = native_scratch_bytes(plan, rung, blocking);
+    return NativeRun<T>(plan, rung, {workspace.take(scratch), scratch}, operands, item).run();
   }
 }
 
-template std::int64_t multiply_natively<float>(const Plan&, const Operands&, std::int64_t);
-template std::int64_t multiply_natively<double>(const Plan&, const Operands&, std::int64_t);
-template std::int64_t multiply_natively<DoubleDouble>(const Plan&, const Operands&, std::int64_t);
-template std::int64_t multiply_natively<std::complex<float>>(const Plan&, const Operands&, std::int64_t);
-template std::int64_t multiply_natively<std::complex<double>>(const Plan&, const Operands&, std::int64_t);
+#define KINTSUGI_NATIVELY(T)                                                                             \
+  template std::int64_t multiply_natively<T>(const Plan&, const Rung&, const Blocking&, const Operands&, \
+                                             std::int64_t, Workspace&);
+KINTSUGI_NATIVELY(float)
+KINTSUGI_NATIVELY(double)
+KINTSUGI_NATIVELY(DoubleDouble)
+KINTSUGI_NATIVELY(std::complex<float>)
+KINTSUGI_NATIVELY(std::complex<double>)
+#undef KINTSUGI_NATIVELY
 
 }  // namespace kintsugi::core

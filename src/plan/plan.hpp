@@ -38,6 +38,9 @@ struct Rung {
   // Before one of equal cost that takes wider spans: prepared operands have that one's slices.
   bool quick = false;
 
+  // The native product in an order that depends on shape and operands alone, by a program of ours; else the vendor library's.
+  bool fixed_order = false;
+
   // On a device: of operands that the program is not fitted to.
   std::int32_t largest_exponent = any_span;
 
@@ -107,6 +110,9 @@ struct Plan {
 // contract_unreachable or workspace_too_small, values in the message.
 Plan make_plan(const Problem& problem, const Settings& settings, const Allocator& allocator,
                const Queue& queue = {});
+
+// Scratch of the host's native product in a fixed order, which takes blocks for no more than threads.
+std::size_t native_scratch_bytes(const Plan& plan, const Rung& rung, const Blocking& blocking);
 
 // Bytes that a plan needs with that blocking: the largest rung's, exactly what execution takes.
 std::size_t workspace_bytes(const Plan& plan, const Blocking& blocking);

@@ -78,8 +78,10 @@ std::string rung_words(const Plan& plan, const Rung& rung) {
                        operand_words(plan.problem), plan.engine->name());
   }
   if (rung.scheme == nullptr) {
-    return fmt::format("The native {} product of engine {}.", operand_words(plan.problem),
-                       plan.engine->name());
+    return fmt::format(
+        "The native {} product of engine {}{}.", operand_words(plan.problem), plan.engine->name(),
+        rung.fixed_order ? ", added in a fixed order by a program of this library"
+                         : ", the vendor library's, whose bits may depend on layout and threads");
   }
   if (rung.program.recombination == Recombination::exact_sums)
     return fmt::format("{}: every entry summed exactly and rounded once, on the {}.", rung.scheme->name,
@@ -123,7 +125,7 @@ std::string choice_words(const Plan& plan) {
     return allowed + "; the first program below that is proved on the data runs.";
   }
   if (policy == "emulate") {
-    return allowed + "; no emulation is proved to give that, so the native product runs.";
+    return allowed + "; no emulation is proved to give that, so the native product runs in a fixed order.";
   }
   return allowed +
          fmt::format(

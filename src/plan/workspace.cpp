@@ -47,11 +47,12 @@ std::size_t block_bytes(const Plan& plan, const Program& program, const Blocking
 }
 
 std::size_t rung_bytes(const Plan& plan, const Rung& rung, const Blocking& blocking) {
-  if (rung.scheme == nullptr) return 0;
   const Problem& problem = plan.problem;
   const Program& program = rung.program;
-  const std::size_t ranges = array_bytes(problem.m, 1, sizeof(VectorRange)) +
-                             array_bytes(problem.vectors_b(), 1, sizeof(VectorRange));
+  const std::size_t ranges = plan.is_native() ? 0
+                                              : array_bytes(problem.m, 1, sizeof(VectorRange)) +
+                                                    array_bytes(problem.vectors_b(), 1, sizeof(VectorRange));
+  if (rung.scheme == nullptr) return ranges + native_scratch_bytes(plan, rung, blocking);
   if (program.recombination == Recombination::exact_sums) {
     return ranges + exact_bytes(problem, plan.threads);
   }
@@ -71,6 +72,14 @@ std::int64_t half(std::int64_t length, std::int64_t multiple) {
 }
 
 }  // namespace
+
+std::size_t native_scratch_bytes(const Plan& plan, const Rung& rung, const Blocking& blocking) {
+  const Problem& problem = plan.problem;
+  if (!rung.fixed_order || problem.type == OperandType::dd) return 0;
+  const std::size_t real_bytes = problem.type == OperandType::f32 ? sizeof(float) : sizeof(double);
+  return plan.engine->fixed_order_bytes(real_bytes, blocking.m, problem.parts() * blocking.n,
+                                        problem.products(), plan.threads);
+}
 
 std::size_t workspace_bytes(const Plan& plan, const Blocking& blocking) {
   const Problem& problem = plan.problem;

@@ -28,8 +28,8 @@ struct Term {
 // For every block of k_block inner indices (0: one block, all of k) each group's accumulator
 // starts at zero; the terms are added in order, each over the whole block, or, when k_step is not
 // 0, alternating after every k_step indices. At the end of the block the accumulators leave the
-// engine and are added, in fp32 to nearest (integers: exactly, in 64 bits), to the group's sum outside it. With
-// k_block = 0 they only leave. Up to k = k_short blocks are half as long: a matrix unit that truncates loses less in shorter
+// engine and are added, in fp32 to nearest (Accumulator::fp32: in fp64, rounded to fp32 after the last block; integers:
+// exactly, in 64 bits), to the group's sum outside it. With k_block = 0 they only leave. Up to k = k_short blocks are half as long: a matrix unit that truncates loses less in shorter
 // blocks, and so few products that their accuracy is that of a block. Where k_segment is not 0, k is cut into segments of at most about that length
 // (Schedule::segment_length): every segment has a sum of its own outside the engine, and these are added in ascending order.
 // One chain of fp32 additions over all blocks would lose about sqrt(blocks) units in the last place where all elements

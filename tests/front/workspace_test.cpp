@@ -137,7 +137,7 @@ TEST_P(Prepare, GivesTheBitsOfThePlainCall) {
     test.scheme.clear();
     test.policy = "native";
   }
-  for (const std::int64_t limit : {0, 600000}) {
+  for (const std::int64_t limit : {0, 700000}) {
     test.workspace_limit = scheme == "native" ? 0 : limit;
     GemmData plain(test), data(test);
     plain.run_well();

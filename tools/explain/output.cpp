@@ -100,6 +100,7 @@ std::string ladder_text(const Choice& choice) {
   for (const LadderRung& rung : choice.rungs) {
     text += text.empty() ? "" : ", ";
     text += rung.scheme;
+    if (rung.scheme == "native" && rung.fixed_order) text += " in a fixed order";
     if (rung.largest_span) text += fmt::format(" (to {} binades)", *rung.largest_span);
   }
   return text;

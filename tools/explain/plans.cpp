@@ -9,8 +9,12 @@ namespace kintsugi::tools {
 namespace {
 
 LadderRung rung_of(const Json& rung) {
-  LadderRung result{cell(rung, "scheme"), std::nullopt, 0, rung.at("proved_by_norms").get<bool>(),
-                    rung.at("checked").get<bool>()};
+  LadderRung result{cell(rung, "scheme"),
+                    std::nullopt,
+                    0,
+                    rung.at("proved_by_norms").get<bool>(),
+                    rung.at("checked").get<bool>(),
+                    rung.at("fixed_order").get<bool>()};
   if (!rung.at("largest_span").is_null()) result.largest_span = rung.at("largest_span").get<int>();
   if (rung.contains("program")) result.products = rung.at("program").at("products").get<int>();
   return result;
@@ -90,7 +94,8 @@ Json choice_document(const Choice& choice) {
                      {"largest_span", rung.largest_span ? Json(*rung.largest_span) : Json()},
                      {"products", rung.products},
                      {"proved_by_norms", rung.by_norms},
-                     {"checked", rung.checked}});
+                     {"checked", rung.checked},
+                     {"fixed_order", rung.fixed_order}});
   }
   return {{"policy", choice.policy},
           {"ladder", rungs},

@@ -19,6 +19,7 @@ struct LadderRung {
   int products = 0;                 // of slices; 0: native
   bool by_norms = false;            // taken where norms prove all entries, which depends on more than spans
   bool checked = false;             // entry by entry
+  bool fixed_order = true;          // additions; false: the vendor library's
 
   bool takes(int span) const { return !largest_span || *largest_span >= span; }
 };

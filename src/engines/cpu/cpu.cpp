@@ -8,15 +8,16 @@
 // own row and column and its place in the tile, never on threads, blocking or batch position.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "base/floating_environment.hpp"
 #include "base/status.hpp"
+#include "base/vectorised.hpp"
 #include "base/workers.hpp"
 #include "engines/cpu/int52.hpp"
 #include "engines/cpu/int8.hpp"
 #include "engines/cpu/integer_sums.hpp"
+#include "engines/cpu/native_tiles.hpp"
 #include "engines/cpu/openblas.hpp"
 #include "engines/cpu/pairs.hpp"
 #include "engines/engine.hpp"
@@ -29,7 +30,9 @@ constexpr std::int64_t tile = Slices::vector_multiple;
 constexpr std::int64_t tile_entries = tile * tile;
 
 // Scratch of one worker: accumulators inside and outside for every group.
-std::size_t worker_bytes(int groups) { return array_bytes(2 * groups * tile, tile, sizeof(float)); }
+std::size_t worker_bytes(int groups) {
+  return array_bytes(groups * tile, tile, sizeof(float)) + array_bytes(groups * tile, tile, sizeof(double));
+}
 
 // sums (tile x tile, column-major) = beta * sums + a * b^T over `length` inner indices.
 void add_product(const Slices& a, int slice_a, std::int64_t row, const Slices& b, int slice_b,
@@ -43,12 +46,18 @@ void add_product(const Slices& a, int slice_a, std::int64_t row, const Slices& b
                    b.vector<float>(slice_b, column) + begin, &ldb, &beta, sums, &edge);
 }
 
+// Adds partial sums outside, as adds_outside_in_fp64() says.
+KINTSUGI_VECTORISED void add_sums(const float* inside, double weight, double* outside, std::int64_t count) {
+  for (std::int64_t e = 0; e < count; ++e) outside[e] += weight * static_cast<double>(inside[e]);
+}
+
 // The schedule for one tile of C, as in schedule/schedule.hpp.
 class TileSchedule {
  public:
   TileSchedule(const Multiplication& task, std::int64_t row, std::int64_t column, std::byte* scratch)
       : task_(task), schedule_(*task.schedule), row_(row), column_(column),
-        inside_(reinterpret_cast<float*>(scratch)), outside_(inside_ + schedule_.groups * tile_entries) {}
+        outside_(reinterpret_cast<double*>(scratch)),
+        inside_(reinterpret_cast<float*>(outside_ + schedule_.groups * tile_entries)) {}
 
   void run() {
     const std::int64_t k = task_.a.vector_stride();  // zeros up to there
@@ -64,7 +73,7 @@ class TileSchedule {
     }
   }
 
-  float* sums(int group) const { return outside_ + group * tile_entries; }
+  const double* sums(int group) const { return outside_ + group * tile_entries; }
 
  private:
   void add_terms(std::int64_t begin, std::int64_t length) {
@@ -83,19 +92,15 @@ class TileSchedule {
   void leave_engine(bool first) {
     const std::int64_t count = schedule_.groups * tile_entries;
     if (schedule_.joint) return leave_jointly(first);
-    if (first) {
-      std::memcpy(outside_, inside_, static_cast<std::size_t>(count) * sizeof(float));
-    } else {
-      for (std::int64_t e = 0; e < count; ++e) outside_[e] += inside_[e];
-    }
+    if (first) std::fill_n(outside_, count, 0.0);
+    add_sums(inside_, 1, outside_, count);
   }
 
   void leave_jointly(bool first) {
-    if (first) std::fill_n(outside_, tile_entries, 0.0F);
+    if (first) std::fill_n(outside_, tile_entries, 0.0);
     for (int g = 0; g < schedule_.groups; ++g) {
-      const float weight = std::ldexp(1.0F, schedule_.group_exponents[g]);
-      const float* sums = inside_ + g * tile_entries;
-      for (std::int64_t e = 0; e < tile_entries; ++e) outside_[e] += weight * sums[e];
+      const double weight = std::ldexp(1.0, schedule_.group_exponents[g]);
+      add_sums(inside_ + g * tile_entries, weight, outside_, tile_entries);
     }
   }
 
@@ -103,19 +108,20 @@ class TileSchedule {
   const Schedule& schedule_;
   std::int64_t row_;
   std::int64_t column_;
+  double* outside_;
   float* inside_;
-  float* outside_;
   std::array<bool, max_groups> used_{};
 };
 
-// Copies what of the tile lies inside the sums.
+// Rounds what of the tile lies inside the sums to fp32.
 void store_tile(const Accumulators& sums, int group, std::int64_t row, std::int64_t column,
-                const float* source) {
+                const double* source) {
   const std::int64_t rows = std::min(tile, sums.rows - row);
   const std::int64_t columns = std::min(tile, sums.columns - column);
   for (std::int64_t j = 0; j < columns; ++j) {
-    std::memcpy(sums.group<float>(group) + row + (column + j) * sums.rows, source + j * tile,
-                static_cast<std::size_t>(rows) * sizeof(float));
+    float* target = sums.group<float>(group) + row + (column + j) * sums.rows;
+    std::transform(source + j * tile, source + j * tile + rows, target,
+                   [](double sum) { return static_cast<float>(sum); });
   }
 }
 
@@ -183,6 +189,7 @@ void call_gemm(const char* transa, const char* transb, int m, int n, int k, std:
 
 template <class T>
 void native_product(const NativeProduct<T>& task) {
+  if (task.fixed_order) return multiply_in_tiles(task);
   const BlasMatrix c = blas_matrix(task.c);
   if (*c.trans == 'T') {  // row-major C: its transpose is column-major, and C^T = B^T A^T
     return native_product<T>({task.b.transposed(), task.a.transposed(), task.c.transposed(), task.alpha,
@@ -270,6 +277,11 @@ class CpuEngine final : public Engine {
                                   : format == FormatId::int52 ? int52_worker_bytes(*int52_choice().kernels)
                                                               : worker_bytes(schedule.groups);
     return workers * of_worker;
+  }
+
+  std::size_t fixed_order_bytes(std::size_t real_bytes, std::int64_t m, std::int64_t n, std::int64_t k,
+                                int threads) const override {
+    return native_tiles_bytes(real_bytes, m, n, k, threads);
   }
 
   bool reduces_sums() const override { return true; }

@@ -61,7 +61,7 @@ class DecodedTile {
 };
 
 // The schedule for one entry of C: reads like the definition in schedule/schedule.hpp.
-// Sums leave into Outside: float, or 64-bit integers where they are integers.
+// Sums leave into Outside: float or double, or 64-bit integers where they are integers.
 template <class Model, class Outside>
 class EntrySchedule {
  public:
@@ -112,7 +112,7 @@ class EntrySchedule {
     for (int g = 0; g < schedule_.groups; ++g) {
       if constexpr (std::is_floating_point_v<Outside>) {
         if (schedule_.joint) {
-          outside[0] += std::ldexp(inside[g], schedule_.group_exponents[g]);
+          outside[0] += std::ldexp(static_cast<Outside>(inside[g]), schedule_.group_exponents[g]);
           continue;
         }
       }
@@ -130,6 +130,10 @@ std::size_t tile_bytes(int slices, std::int64_t k) {
   return array_bytes(slices * tile, round_up(k, Slices::k_multiple), largest_element);
 }
 
+// What leaves the engine for the recombination.
+template <class Outside>
+using StoredSum = std::conditional_t<std::is_same_v<Outside, double>, float, Outside>;
+
 template <class Model, class Outside>
 void multiply_tile(const Multiplication& task, std::int64_t first_row, std::int64_t first_column,
                    std::byte* scratch) {
@@ -145,7 +149,8 @@ void multiply_tile(const Multiplication& task, std::int64_t first_row, std::int6
       std::array<Outside, max_groups> outside{};
       entry.run(a, i, b, j, outside);
       for (int g = 0; g < task.sums.groups; ++g) {
-        task.sums.group<Outside>(g)[first_row + i + (first_column + j) * task.sums.rows] = outside[g];
+        task.sums.group<StoredSum<Outside>>(g)[first_row + i + (first_column + j) * task.sums.rows] =
+            static_cast<StoredSum<Outside>>(outside[g]);
       }
     }
   }
@@ -238,6 +243,7 @@ class ReferenceEngine final : public Engine {
   double relative_rate(FormatId format) const override { return format == FormatId::int52 ? 1.0 / 64 : 1; }
 
   double native_pair_time() const override { return 8; }
+  bool native_order_is_fixed() const override { return true; }
 
   std::size_t scratch_bytes(const Schedule& schedule, FormatId, std::int64_t k, int threads) const override {
     return static_cast<std::size_t>(std::max(threads, 1)) *
@@ -255,6 +261,7 @@ class ReferenceEngine final : public Engine {
                                          std::int64_t, Sum>;
       if constexpr (std::is_same_v<Sum, float>) {
         if (task.schedule->integer_sums) return multiply_with<Model, std::int64_t>(task, scratch);
+        if (adds_outside_in_fp64(task.accumulator)) return multiply_with<Model, double>(task, scratch);
       }
       multiply_with<Model, Outside>(task, scratch);
     };

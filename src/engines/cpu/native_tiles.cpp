@@ -1,0 +1,243 @@
+// C is cut into tiles on a grid from its origin, and k into blocks of a fixed length. Both operands' parts of a tile and a
+// block are copied into one form, vectors that are contiguous along k, complex ones as real vectors of twice the length
+// (base/embedding.hpp). One single-threaded call of OpenBLAS multiplies them: its arguments depend on the product's
+// shape and the tile's place alone, and so does the order in which it adds. Sums of blocks are added outside in the order
+// of k, then alpha and beta follow.
+//
+// Error. Within a block of at most 256 products FP32 or FP64 arithmetic loses L u |a||b|, L <= 256, whatever the order
+// (plan/bound.hpp, native_coefficient). Outside, FP32 sums are added in double, FP64 sums in double with the errors of the
+// additions (two_sum; Ogita, Rump and Oishi, Accurate sum and dot product, 2005), and rounded once to T: up to two blocks
+// that is one addition in T, and the whole is a sum in some order, k u |a||b|. From three on, k > 512, it is
+// at most 256 u + (1 + 256 u)(u + 2^-60) <= 258 u, less than k u. So native_coefficient() bounds it too.
+#include "engines/cpu/native_tiles.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#include "arith/complex.hpp"
+#include "arith/epilogue.hpp"
+#include "base/embedding.hpp"
+#include "base/floating_environment.hpp"
+#include "base/memory.hpp"
+#include "base/vectorised.hpp"
+#include "base/workers.hpp"
+#include "engines/cpu/openblas.hpp"
+#include "formats/error_free.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+constexpr std::int64_t tile = 128;     // rows of C, and columns of its embedding
+constexpr std::int64_t k_block = 256;  // products
+constexpr std::int64_t tile_elements = tile * tile;
+
+// Elements from a vector to the next. A power of two would leave few sets of the cache to many vectors.
+constexpr std::int64_t stride_of(std::int64_t length) { return length + 16; }
+
+// Scratch of one worker.
+template <class Real>
+struct TileMemory {
+  static constexpr bool has_errors = std::is_same_v<Real, double>;
+
+  static std::size_t operand_bytes(std::int64_t k) {
+    return array_bytes(tile, stride_of(std::min(k, k_block)), sizeof(Real));
+  }
+  static std::size_t bytes(std::int64_t k) {
+    return 2 * operand_bytes(k) + array_bytes(tile, tile, sizeof(Real)) +
+           (has_errors ? 2 : 1) * array_bytes(tile, tile, sizeof(double));
+  }
+
+  TileMemory(std::byte* memory, std::int64_t k)
+      : sums(reinterpret_cast<double*>(memory)), errors(has_errors ? sums + tile_elements : nullptr),
+        products(reinterpret_cast<Real*>(sums + (has_errors ? 2 : 1) * tile_elements)),
+        a(products + tile_elements), b(a + operand_bytes(k) / sizeof(Real)) {}
+
+  double* sums;    // of blocks
+  double* errors;  // of their additions, for FP64
+  Real* products;  // of one block
+  Real* a;         // vectors, contiguous along k
+  Real* b;
+};
+
+// One element in the vectors of its embedding, which are `stride` apart.
+template <class Real>
+void store_parts(Real x, bool, bool, std::int64_t, Real* target) {
+  *target = x;
+}
+template <class Real>
+void store_parts(const std::complex<Real>& x, bool right, bool conjugated, std::int64_t stride,
+                 Real* target) {
+  const Real im = conjugated ? -x.imag() : x.imag();
+  target[0] = x.real();
+  target[1] = right ? -im : im;
+  if (!right) return;
+  target[stride] = im;
+  target[stride + 1] = x.real();
+}
+
+// So many vectors are copied at a time where the elements of different vectors are contiguous.
+constexpr std::int64_t group = 16;
+
+template <std::int64_t Count, class T>
+void pack_across(const T* source, std::int64_t step, std::int64_t length, bool right, bool conjugated,
+                 std::int64_t stride, RealOf<T>* target) {
+  const std::int64_t vector_stride = right ? parts_of<T> * stride : stride;
+  for (std::int64_t p = 0; p < length; ++p) {
+    for (std::int64_t v = 0; v < Count; ++v)
+      store_parts(source[p * step + v], right, conjugated, stride,
+                  target + v * vector_stride + p * parts_of<T>);
+  }
+}
+
+// Copies vectors x length elements; a vector of op(B) that is complex gives two.
+template <class T>
+void pack(const MatrixView<const T>& vectors, bool right, bool conjugated, RealOf<T>* target) {
+  const std::int64_t length = vectors.columns;
+  const std::int64_t stride = stride_of(parts_of<T> * length);
+  const std::int64_t vector_stride = right ? parts_of<T> * stride : stride;
+  const bool across = vectors.row_stride == 1 && vectors.column_stride != 1;
+  std::int64_t v = 0;
+  for (; across && v + group <= vectors.rows; v += group)
+    pack_across<group>(&vectors(v, 0), vectors.column_stride, length, right, conjugated, stride,
+                       target + v * vector_stride);
+  for (; v < vectors.rows; ++v) {
+    if (!across) {
+      for (std::int64_t p = 0; p < length; ++p)
+        store_parts((&vectors(v, 0))[p], right, conjugated, stride,
+                    target + v * vector_stride + p * parts_of<T>);
+    } else {
+      pack_across<1>(&vectors(v, 0), vectors.column_stride, length, right, conjugated, stride,
+                     target + v * vector_stride);
+    }
+  }
+}
+
+// products (m x n, column-major) = a * b^T over `length` products.
+template <class Real>
+void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t length,
+                    const TileMemory<Real>& memory) {
+  const int m = static_cast<int>(rows);
+  const int n = static_cast<int>(columns);
+  const int k = static_cast<int>(length);
+  const int ld = static_cast<int>(stride_of(length));
+  const Real one = 1;
+  const Real zero = 0;
+  if constexpr (std::is_same_v<Real, float>) {
+    openblas().sgemm("T", "N", &m, &n, &k, &one, memory.a, &ld, memory.b, &ld, &zero, memory.products, &m);
+  } else {
+    openblas().dgemm("T", "N", &m, &n, &k, &one, memory.a, &ld, memory.b, &ld, &zero, memory.products, &m);
+  }
+}
+
+KINTSUGI_VECTORISED void add_block(const float* products, double* sums, double*, std::int64_t count) {
+  for (std::int64_t e = 0; e < count; ++e) sums[e] += static_cast<double>(products[e]);
+}
+
+KINTSUGI_VECTORISED void add_block(const double* products, double* sums, double* errors, std::int64_t count) {
+  for (std::int64_t e = 0; e < count; ++e) {
+    const auto sum = two_sum(sums[e], products[e]);
+    sums[e] = sum.value;
+    errors[e] += sum.error;
+  }
+}
+
+template <class T>
+class NativeTile {
+ public:
+  using Real = RealOf<T>;
+  static constexpr std::int64_t parts = parts_of<T>;
+
+  NativeTile(const NativeProduct<T>& task, std::int64_t row, std::int64_t column, std::byte* scratch)
+      : task_(task), row_(row), column_(column), rows_(std::min(tile, task.c.rows - row)),
+        columns_(std::min(tile / parts, task.c.columns - column)), memory_(scratch, parts * task.a.columns) {}
+
+  void run() {
+    const std::int64_t count = rows_ * columns_ * parts;
+    std::fill_n(memory_.sums, count, 0.0);
+    if (memory_.errors != nullptr) std::fill_n(memory_.errors, count, 0.0);
+    const std::int64_t k = task_.a.columns;
+    for (std::int64_t p = 0; p < k; p += k_block / parts) {
+      const std::int64_t length = std::min(k_block / parts, k - p);
+      pack(task_.a.block(row_, p, rows_, length), false, task_.conjugate_a, memory_.a);
+      pack(task_.b.transposed().block(column_, p, columns_, length), true, task_.conjugate_b, memory_.b);
+      multiply_block(rows_, columns_ * parts, length * parts, memory_);
+      add_block(memory_.products, memory_.sums, memory_.errors, count);
+    }
+    store();
+  }
+
+ private:
+  // Along the elements of C that are contiguous.
+  void store() {
+    if (task_.c.row_stride == 1) {
+      for (std::int64_t j = 0; j < columns_; ++j) {
+        for (std::int64_t i = 0; i < rows_; ++i) store_element(i, j);
+      }
+    } else {
+      for (std::int64_t i = 0; i < rows_; ++i) {
+        for (std::int64_t j = 0; j < columns_; ++j) store_element(i, j);
+      }
+    }
+  }
+
+  void store_element(std::int64_t i, std::int64_t j) {
+    T& element = task_.c(row_ + i, column_ + j);
+    const T* old = task_.beta == T(0) ? nullptr : &element;
+    if constexpr (is_complex<T>) {
+      element = epilogue(Complex<double>(sum(i, 2 * j), sum(i, 2 * j + 1)), task_.alpha, task_.beta, old);
+    } else {
+      element = epilogue(sum(i, j), task_.alpha, task_.beta, old);
+    }
+  }
+
+  // A sum that is no finite number has an error that is none.
+  double sum(std::int64_t i, std::int64_t v) const {
+    const double value = memory_.sums[i + v * rows_];
+    if constexpr (!TileMemory<Real>::has_errors) return value;
+    const double error = memory_.errors[i + v * rows_];
+    return std::isfinite(error) ? value + error : value;
+  }
+
+  const NativeProduct<T>& task_;
+  std::int64_t row_;
+  std::int64_t column_;
+  std::int64_t rows_;
+  std::int64_t columns_;
+  TileMemory<Real> memory_;
+};
+
+template <class T>
+void multiply(const NativeProduct<T>& task) {
+  constexpr std::int64_t tile_columns = tile / parts_of<T>;
+  const std::size_t worker_bytes = TileMemory<RealOf<T>>::bytes(parts_of<T> * task.a.columns);
+  const std::int64_t tile_rows = divide_up(task.c.rows, tile);
+  const std::int64_t tiles = tile_rows * divide_up(task.c.columns, tile_columns);
+  const int workers = workers_for(
+      std::min(tiles, static_cast<std::int64_t>(task.scratch.size() / worker_bytes)), task.threads);
+  const OpenBlasThreads single(1);
+#pragma omp parallel for num_threads(workers) schedule(static, 1)
+  for (int worker = 0; worker < workers; ++worker) {
+    const FloatingEnvironment environment;
+    std::byte* scratch = task.scratch.data() + static_cast<std::size_t>(worker) * worker_bytes;
+    for (std::int64_t index = worker; index < tiles; index += workers)
+      NativeTile<T>(task, index % tile_rows * tile, index / tile_rows * tile_columns, scratch).run();
+  }
+}
+
+}  // namespace
+
+std::size_t native_tiles_bytes(std::size_t real_bytes, std::int64_t m, std::int64_t n, std::int64_t k,
+                               int threads) {
+  const auto workers =
+      static_cast<std::size_t>(workers_for(divide_up(m, tile) * divide_up(n, tile), threads));
+  return workers * (real_bytes == sizeof(float) ? TileMemory<float>::bytes(k) : TileMemory<double>::bytes(k));
+}
+
+void multiply_in_tiles(const NativeProduct<float>& task) { multiply(task); }
+void multiply_in_tiles(const NativeProduct<double>& task) { multiply(task); }
+void multiply_in_tiles(const NativeProduct<std::complex<float>>& task) { multiply(task); }
+void multiply_in_tiles(const NativeProduct<std::complex<double>>& task) { multiply(task); }
+
+}  // namespace kintsugi::core
