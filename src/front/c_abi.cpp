@@ -1,4 +1,5 @@
 // The C ABI: checks, calls, and exceptions turned into status numbers.
+#include <atomic>
 #include <cstring>
 #include <new>
 
@@ -66,9 +67,20 @@ LogSink log_of(kintsugi_handle handle) {
   return sink;
 }
 
+// One line a process, in the first call whose sink takes it.
+void log_unknown_variables(const LogSink& log) {
+  static std::atomic_flag written;
+  if (log.function == nullptr || log.level < LogLevel::error || written.test()) return;
+  std::string line;
+  for (const UnknownVariable& variable : unknown_variables())
+    line += (line.empty() ? "ignored: " : "; ") + describe(variable);
+  if (!line.empty() && !written.test_and_set()) log.write(LogLevel::error, line);
+}
+
 // C is written: nothing that goes wrong from here on may make the call a failure.
 void log_execution(const LogSink& log, const Plan& plan, const Report& report) noexcept {
   try {
+    log_unknown_variables(log);
     if (log.level >= LogLevel::info) {
       log.write(LogLevel::info,
                 fmt::format("gemm m = {}, n = {}, k = {}, batch of {} on engine {}", plan.problem.m,
