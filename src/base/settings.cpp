@@ -9,6 +9,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/fork.hpp"
 #include "base/status.hpp"
 
 extern char** environ;
@@ -221,15 +222,17 @@ void SettingLayer::set_default(const SettingDescription& setting) {
   values_[static_cast<std::size_t>(setting.id)] = std::string(setting.default_value);
 }
 
-std::unique_lock<std::mutex> lock_environment() {
-  static std::mutex mutex;
-  return std::unique_lock(mutex);
-}
+std::unique_lock<std::recursive_mutex> lock_environment() { return lock_shared_state(); }
 
 std::string environment_only_value(SettingId id) {
   const SettingDescription& setting = setting_table[static_cast<std::size_t>(id)];
   const char* value = std::getenv(environment_variable(setting).c_str());
   return value != nullptr && *value != '\0' ? value : std::string(setting.default_value);
+}
+
+bool is_in_environment(SettingId id) {
+  const char* value = std::getenv(environment_variable(setting_table[static_cast<std::size_t>(id)]).c_str());
+  return value != nullptr && *value != '\0';
 }
 
 SettingLayer environment_settings() {

@@ -55,7 +55,7 @@ std::int64_t parse_bytes(std::string_view value);
 std::int64_t parse_integer(std::string_view value);
 
 // Held while the environment is read or changed by the library, which does both from any thread.
-std::unique_lock<std::mutex> lock_environment();
+std::unique_lock<std::recursive_mutex> lock_environment();
 
 // Settings that serve the whole program: only the environment may set them.
 constexpr bool environment_only(SettingId id) {
@@ -65,6 +65,8 @@ constexpr bool environment_only(SettingId id) {
 
 // The value of such a setting, read now, else its default; lock_environment() is held by the caller.
 std::string environment_only_value(SettingId id);
+// Whether the environment has a value for it; lock_environment() is held by the caller.
+bool is_in_environment(SettingId id);
 
 // One layer of values; an empty optional is "not set here".
 class SettingLayer {

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "base/floating_environment.hpp"
+#include "base/fork.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
 #include "front/check.hpp"
@@ -41,8 +42,8 @@ kintsugi_status guarded(Body&& body) noexcept {
 
 // The settings file is read once; a file that is wrong is reported by every call.
 const SettingLayer& settings_of_file() {
-  static const SettingLayer layer = file_settings();
-  return layer;
+  static constinit MadeOnce layer(file_settings);
+  return layer.get();
 }
 
 Settings settings_in_force(kintsugi_handle handle, const SettingLayer& call) {
@@ -166,6 +167,7 @@ kintsugi_prepared checked_prepare(kintsugi_plan plan, kintsugi_side side, const 
     fail(Status::invalid_argument, "side = {} is neither 0 (A) nor 1 (B)", static_cast<int>(side));
   }
   check_data(plan->plan.problem, data, side == KINTSUGI_A ? "a" : "b");
+  check_engine_runs(plan->plan);
   return new kintsugi_prepared_s{prepare(plan->plan, side == KINTSUGI_A ? Side::a : Side::b, data, borrow)};
 }
 

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <utility>
 
+#include "base/fork.hpp"
 #include "engines/device.hpp"
 #include "engines/registry.hpp"
 #include "plan/bound.hpp"
@@ -353,7 +354,7 @@ Plan make_plan(const Problem& problem, const Settings& given, const Allocator& a
   plan.queue = queue;
   plan.settings = settings;
   const auto threads = static_cast<int>(parse_integer(settings[SettingId::threads].value));
-  plan.threads = threads == 0 ? omp_get_max_threads() : threads;
+  plan.threads = usable_threads(threads == 0 ? omp_get_max_threads() : threads);
   check_accumulator_name(settings[SettingId::accumulator].value);
   plan.engine = &choose_engine(problem, settings[SettingId::engine].value);
   if (plan.engine->device() != nullptr) {

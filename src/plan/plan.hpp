@@ -108,6 +108,9 @@ struct Plan {
 Plan make_plan(const Problem& problem, const Settings& settings, const Allocator& allocator,
                const Queue& queue = {});
 
+// Fails with engine_unavailable where the plan's engine could run when it was made and cannot now: in a forked child.
+void check_engine_runs(const Plan& plan);
+
 // Bytes that a plan needs with that blocking: the largest rung's, exactly what execution takes.
 std::size_t workspace_bytes(const Plan& plan, const Blocking& blocking);
 
