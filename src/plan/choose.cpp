@@ -34,8 +34,20 @@ bool multiplies(const Engine& engine, OperandType type) {
   return type != OperandType::dd || engine.device() == nullptr;
 }
 
-// The first that works where the matrices are; host matrices are staged only for an engine that was named.
-const Engine& choose_available_engine(const Problem& problem, std::int64_t size) {
+void check_runs(const Engine& engine) {
+  if (const std::string reason = engine.unavailable_reason(); !reason.empty())
+    fail(Status::engine_unavailable, "engine {} cannot run here: {}", engine.name(), reason);
+}
+
+void check_settings_of(const Engine& engine) {
+  if (const std::string refused = engine.refused_setting(); !refused.empty())
+    fail(Status::bad_setting, "engine {}: {}", engine.name(), refused);
+}
+
+// The first that works where the matrices are; host matrices are staged only for an engine that was named. One that comes
+// before it and cannot run here is a warning.
+const Engine& choose_available_engine(const Problem& problem, std::int64_t size,
+                                      std::vector<std::string>& warnings) {
   std::string reasons;
   for (const Engine* engine : all_engines()) {
     if ((engine->device() != nullptr) != (problem.memory == MemorySpace::device)) continue;
@@ -44,24 +56,27 @@ const Engine& choose_available_engine(const Problem& problem, std::int64_t size)
           fmt::format("; {}: it does not multiply {} operands", engine->name(), type_name(problem.type));
       continue;
     }
+    check_settings_of(*engine);
     const std::string reason = engine->unavailable_reason();
     if (reason.empty() && size <= engine->largest_size()) return *engine;
+    if (!reason.empty())
+      warnings.push_back(fmt::format("engine {} cannot run here: {}", engine->name(), reason));
     reasons += fmt::format("; {}: {}", engine->name(), reason.empty() ? "a size is too large" : reason);
   }
   fail(Status::engine_unavailable, "no engine can multiply matrices in the {} memory{}",
        problem.memory == MemorySpace::device ? "device's" : "host's", reasons);
 }
 
-const Engine& choose_engine(const Problem& problem, const std::string& name) {
+const Engine& choose_engine(const Problem& problem, const std::string& name,
+                            std::vector<std::string>& warnings) {
   const std::int64_t size = largest_size(problem);
-  if (name == "auto") return choose_available_engine(problem, size);
+  if (name == "auto") return choose_available_engine(problem, size, warnings);
   const Engine* engine = find_engine(name);
   if (engine == nullptr) {
     fail(Status::bad_setting, "there is no engine \"{}\"; the engines are auto, {}", name, engine_names());
   }
-  if (const std::string reason = engine->unavailable_reason(); !reason.empty()) {
-    fail(Status::engine_unavailable, "engine {} cannot run here: {}", name, reason);
-  }
+  check_settings_of(*engine);
+  check_runs(*engine);
   if (!multiplies(*engine, problem.type)) {
     fail(Status::not_supported, "engine {} does not multiply {} operands; reference and cpu do", name,
          type_name(problem.type));
@@ -345,6 +360,10 @@ const Rung* Plan::widest_emulation() const {
   return widest;
 }
 
+void check_engine_runs(const Plan& plan) {
+  if (fork_depth() > 0) check_runs(*plan.engine);
+}
+
 Plan make_plan(const Problem& problem, const Settings& given, const Allocator& allocator,
                const Queue& queue) {
   const Settings settings = settle_scheme_and_policy(given);
@@ -356,7 +375,7 @@ Plan make_plan(const Problem& problem, const Settings& given, const Allocator& a
   const auto threads = static_cast<int>(parse_integer(settings[SettingId::threads].value));
   plan.threads = usable_threads(threads == 0 ? omp_get_max_threads() : threads);
   check_accumulator_name(settings[SettingId::accumulator].value);
-  plan.engine = &choose_engine(problem, settings[SettingId::engine].value);
+  plan.engine = &choose_engine(problem, settings[SettingId::engine].value, plan.warnings);
   if (plan.engine->device() != nullptr) {
     plan.engine->device()->prepare();
     plan.context = plan.engine->contexts()->current();

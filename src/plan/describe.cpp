@@ -284,6 +284,7 @@ std::string describe_plan(const Plan& plan) {
   json["workspace_bytes"] = plan.workspace_bytes;
   json["threads"] = plan.threads;
   json["settings"] = settings_json(plan.settings);
+  json["warnings"] = plan.warnings;
   json["words"] = plan_words(plan);
   return text_of(json);
 }

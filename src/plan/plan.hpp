@@ -90,6 +90,8 @@ struct Plan {
   Allocator allocator;
   Queue queue;        // where executions run that name none
   Settings settings;  // in force when it was made
+  // What the caller should know though the plan can run: an engine that would be quicker is missing.
+  std::vector<std::string> warnings;
 
   bool is_native() const { return rungs.front().scheme == nullptr; }  // without an emulation before it
 

@@ -140,6 +140,7 @@ std::vector<std::string> plan_words(const Plan& plan) {
       "{} x {} result, inner length {}, batch of {}, {} operands{}, engine {} ({}), {} thread{}.", problem.m,
       problem.n, problem.k, problem.batch_count, operand_words(problem), prepared_words(problem),
       plan.engine->name(), plan.engine->details(), plan.threads, plan.threads == 1 ? "" : "s"));
+  for (const std::string& warning : plan.warnings) words.push_back("Warning: " + warning + ".");
   words.push_back(choice_words(plan));
   for (std::size_t r = 0; r < plan.rungs.size(); ++r) {
     const std::string number = plan.rungs.size() == 1 ? "" : fmt::format("{}. ", r + 1);
