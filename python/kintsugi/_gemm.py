@@ -413,7 +413,8 @@ def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str |
         b: (..., k, n), or (k,) for one column. Leading dimensions are a batch and broadcast as numpy's.
         accuracy: "fp32", "fp64", "dd", "exact" or a tolerance such as 1e-10, relative to (|a| @ |b|); None: the
             type's own.
-        scheme: a name of schemes(), with parameters as in "ozaki2:moduli=20": that program or an error.
+        scheme: a name of schemes(), with parameters as in "ozaki2:moduli=20": that program or an error, which an accuracy
+            is too that it cannot give.
         engine: a name of engines(); None: the quickest.
         policy: "auto", "emulate" or "native".
         alpha, beta: numbers of the operands' type.

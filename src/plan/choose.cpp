@@ -163,7 +163,7 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
   }
   if (plan.problem.memory == MemorySpace::device)
     rung.largest_exponent = largest_exponent(rung, plan.problem.products());
-  plan.contract.coefficient = 0;
+  if (settings[SettingId::accuracy].value.empty()) plan.contract.coefficient = 0;
   plan.rungs = {rung};
 }
 
@@ -310,18 +310,46 @@ void use_policy(Plan& plan, const Settings& settings) {
   if (plan.rungs.empty()) fail_unreachable(plan, policy);
 }
 
-// A scheme and policy native exclude each other: the one from the nearer place counts.
-Settings settle_scheme_and_policy(Settings settings) {
-  const SettingValue& scheme = settings[SettingId::scheme];
-  const SettingValue& policy = settings[SettingId::policy];
-  if (scheme.value.empty() || policy.value != "native") return settings;
-  if (nearer(policy, scheme)) {
-    settings.reset(SettingId::scheme);
-  } else if (nearer(scheme, policy)) {
-    settings.reset(SettingId::policy);
+// Two settings that exclude each other: the one from the nearer place counts. From one place they are an error; then
+// false is returned.
+bool settle(Settings& settings, SettingId x, SettingId y) {
+  if (nearer(settings[x], settings[y])) {
+    settings.reset(y);
+  } else if (nearer(settings[y], settings[x])) {
+    settings.reset(x);
   } else {
-    fail(Status::bad_setting, "scheme = \"{}\" and policy = \"native\" contradict each other", scheme.value);
+    return false;
   }
+  return true;
+}
+
+void settle_scheme_and_policy(Settings& settings) {
+  const std::string scheme = settings[SettingId::scheme].value;
+  if (scheme.empty() || settings[SettingId::policy].value != "native") return;
+  if (!settle(settings, SettingId::scheme, SettingId::policy))
+    fail(Status::bad_setting, "scheme = \"{}\" and policy = \"native\" contradict each other", scheme);
+}
+
+// A scheme whose name is known, for operands that it takes, and an accuracy that it can be shown to miss.
+void settle_scheme_and_accuracy(Settings& settings, const Problem& problem) {
+  const std::string name = settings[SettingId::scheme].value;
+  const std::string accuracy = settings[SettingId::accuracy].value;
+  const Scheme* scheme = name.empty() || accuracy.empty() ? nullptr : find_scheme(name);
+  if (scheme == nullptr || !scheme->operands.contains(problem.type) || problem.products() == 0) return;
+  const double coefficient = contract_coefficient(accuracy, problem.products());
+  if (can_meet(fitted_program(*scheme, problem), problem.type, coefficient)) return;
+  if (!settle(settings, SettingId::scheme, SettingId::accuracy)) {
+    fail(Status::contract_unreachable,
+         "scheme = \"{}\" and accuracy = \"{}\" contradict each other: {} operands exist whose products the "
+         "scheme "
+         "cannot give within {:.3g} |A||B|",
+         name, accuracy, entry_type_name(problem.type, problem.complex), coefficient);
+  }
+}
+
+Settings settled(Settings settings, const Problem& problem) {
+  settle_scheme_and_policy(settings);
+  settle_scheme_and_accuracy(settings, problem);
   return settings;
 }
 
@@ -366,7 +394,7 @@ void check_engine_runs(const Plan& plan) {
 
 Plan make_plan(const Problem& problem, const Settings& given, const Allocator& allocator,
                const Queue& queue) {
-  const Settings settings = settle_scheme_and_policy(given);
+  const Settings settings = settled(given, problem);
   Plan plan;
   plan.problem = problem;
   plan.allocator = allocator;

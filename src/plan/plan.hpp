@@ -53,7 +53,7 @@ Program fitted_program(const Scheme& scheme, const Problem& problem);
 // What is asked of C: |C - AB| <= coefficient * (|A||B|)_ij before alpha and beta.
 struct Contract {
   std::string accuracy;  // as asked for, or the default of the type
-  // For this number of products; 0 when a scheme was named: then its own bound is all there is.
+  // For this number of products; 0 where a scheme was named and no accuracy: then its own bound is all there is.
   double coefficient = 0;
   // What a checked entry shows: of a type the contract at k = 1, since a long sum would forgive a coarse split
   // that the native product never has.

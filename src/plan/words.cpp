@@ -113,8 +113,14 @@ std::string rung_words(const Plan& plan, const Rung& rung) {
 
 std::string choice_words(const Plan& plan) {
   const std::string& scheme = plan.settings[SettingId::scheme].value;
-  if (!scheme.empty())
-    return fmt::format("Scheme {} was asked for by name, so it runs whatever it costs.", scheme);
+  if (!scheme.empty()) {
+    const std::string words =
+        fmt::format("Scheme {} was asked for by name, so it runs whatever it costs", scheme);
+    if (plan.settings[SettingId::accuracy].value.empty()) return words + ".";
+    return words +
+           fmt::format("; accuracy {}, which was asked for too, allows an error of {:.3g} |A||B| at k = {}.",
+                       plan.contract.accuracy, plan.contract.coefficient, plan.problem.k);
+  }
   const std::string& policy = plan.settings[SettingId::policy].value;
   const std::string allowed = fmt::format("Accuracy {} allows an error of {:.3g} |A||B| at k = {}",
                                           plan.contract.accuracy, plan.contract.coefficient, plan.problem.k);
