@@ -144,6 +144,7 @@ void checked_execute(kintsugi_handle handle, const Plan& plan, const kintsugi_op
   std::shared_ptr<const DeviceReportMemory> on_device;
   try {
     Operands checked = check_operands(plan.problem, operands);
+    check_engine_runs(plan);
     on_device = device_report(handle, plan, queue_of(plan, checked));
     if (on_device != nullptr) checked.device_report = on_device->get();
     execute(plan, checked, report);
