@@ -213,7 +213,9 @@ void add_options(CLI::App& command, BenchRequest& request) {
   command.add_option("--repeat", request.repeat, "Rounds, in each of which all are timed")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
-  command.add_option("--threads", request.threads, "Threads [all that the process may use]")
+  command
+      .add_option("--threads", request.threads,
+                  "Threads of all that is timed [KINTSUGI_THREADS, else OMP_NUM_THREADS, else all]")
       ->check(CLI::Range(1, 4096));
   command.add_option("--memory", request.memory, "Where the operands lie, host or device (a GPU's)")
       ->check(CLI::IsMember({"host", "device"}))

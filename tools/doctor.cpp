@@ -12,7 +12,7 @@ namespace {
 // One finding. `advice` says what to do, or that nothing has to be done.
 struct Finding {
   std::string name;
-  std::string status;  // "ok", "missing" or "malformed"
+  std::string status;  // "ok", "missing", "ignored" or "malformed"
   std::string detail;
   std::string advice;
 };
@@ -71,6 +71,12 @@ void find_settings(Findings& findings) {
                         "put it right or unset it: until then every call fails with this message"});
     return;
   }
+  const Json description = describe_settings(nullptr);
+  for (const auto& variable : description.at("ignored_variables")) {
+    findings.push_back({"variable " + cell(variable, "name"), "ignored",
+                        "names no setting; the nearest that does is " + cell(variable, "nearest"),
+                        "nothing to do where another program's; KINTSUGI_STRICT=1 makes it an error"});
+  }
   const std::size_t before = findings.size();
   for (const auto& setting : settings_table().settings) {
     if (cell(setting, "source") == "default") continue;
@@ -127,7 +133,8 @@ void add_doctor(CLI::App& program, Action& action) {
   auto json = std::make_shared<bool>(false);
   CLI::App* command = program.add_subcommand("doctor", "Say what this machine offers, and why not more");
   command->footer(
-      "Every line says ok, missing or malformed, and what to do. The exit status is 0 whatever is missing.\n"
+      "Every line says ok, missing, ignored or malformed, and what to do. The exit status is 0 whatever is "
+      "missing.\n"
       "\n"
       "Example:\n"
       "  kintsugi doctor");

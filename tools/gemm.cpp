@@ -83,6 +83,15 @@ Candidates plan_all(const Operands& operands, const GemmRequest& request) {
   return candidates;
 }
 
+// An accuracy that was named is kept or the program fails, whatever ran.
+void require_accuracy(const std::vector<Row>& rows) {
+  for (const auto& row : rows) {
+    const ContractVerdict verdict = judge(row);
+    if (verdict.named && !verdict.met)
+      throw Finding(fmt::format("gemm: C is beyond the accuracy {} that was asked for", verdict.accuracy));
+  }
+}
+
 void run_gemm(const GemmRequest& request) {
   require_settings();
   check_request(request);
@@ -107,6 +116,7 @@ void run_gemm(const GemmRequest& request) {
   } else {
     print_text(operands, outcome);
   }
+  if (request.check) require_accuracy(outcome.rows);
 }
 
 void add_operand_options(CLI::App& command, GemmRequest& request) {

@@ -1,7 +1,7 @@
 // The program `kintsugi`: one file a command; here the way in, and the one way out.
 //
 // Exit status: 0 done, 2 something the user can put right (one line on stderr says what), 1 something
-// that should not happen or must not be (a bound that did not hold).
+// that should not happen or must not be (a bound that did not hold, an accuracy that was asked for and missed).
 #include <fmt/format.h>
 
 #include <csignal>
@@ -57,7 +57,8 @@ void describe_program(CLI::App& program) {
       "  kintsugi generate uniform 512x512 -o B.npy --seed 1 --side b\n"
       "  kintsugi gemm A.npy B.npy -o C.npy --scheme fp16x3-wide --explain --check --compare fp16,native\n"
       "\n"
-      "kintsugi COMMAND --help describes a command. Exit status: 0 done, 2 bad input, 1 a fault of ours.");
+      "kintsugi COMMAND --help describes a command. Exit status: 0 done, 2 bad input, "
+      "1 beyond a bound\nor the accuracy that was asked for, or a fault of ours.");
   program.set_version_flag(
       "--version", [] { return fmt::format("kintsugi {} (commit {})", kintsugi_version(), commit()); });
   program.require_subcommand(1);

@@ -47,7 +47,10 @@ void print_markdown() {
       "its lines\n"
       "are `name = value`, and `#` begins a comment. An unknown name or a value that is not accepted is an "
       "error\n"
-      "(`KINTSUGI_BAD_SETTING`) with the accepted values.\n\n"
+      "(`KINTSUGI_BAD_SETTING`) with the accepted values; a variable of the environment that names no "
+      "setting "
+      "is one\n"
+      "with `KINTSUGI_STRICT=1` alone.\n\n"
       "| setting | environment | flag of `kintsugi gemm` | accepted | default | what it does |\n"
       "|---|---|---|---|---|---|\n");
   for (const auto& setting : settings_table().settings) {

@@ -10,8 +10,8 @@
  *  - A call never modifies A or B, never writes outside the m x n entries of C, never prints and
  *    never ends the program.
  *  - Structs begin with struct_size; fill them with their _INIT macro first.
- *  - Threads are OpenMP's. A process that was forked after a call with several threads must call with
- *    one (the setting `threads`): GNU OpenMP's threads do not exist in the child.
+ *  - Threads are OpenMP's. In a child of the process that loaded the library (fork) a call has one,
+ *    whatever `threads` says; the engine cuda is KINTSUGI_ENGINE_UNAVAILABLE there if the parent used it.
  *  - A plan and a prepared operand are immutable: any number of threads may use one. A handle
  *    serves one thread at a time.
  *

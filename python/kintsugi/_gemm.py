@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import warnings
 from typing import Any, Callable, ContextManager, Iterator, Literal
 
 import numpy as np
@@ -76,6 +77,23 @@ class Prepared:
 
     def __repr__(self) -> str:
         return f"<kintsugi operand {self.side}, shape {self.shape}, {self.dtype}>"
+
+
+class MissingEngineWarning(RuntimeWarning):
+    """An engine that would be quicker cannot run here; products are right, and may take many times as long."""
+
+
+_warned = False
+
+
+def _warn_once(plan: _abi.Owned) -> None:
+    """The warnings of the process's first plan on the CPU that may choose the engine, for the caller of matmul()."""
+    global _warned
+    if _warned:
+        return
+    _warned = True
+    for text in describe(plan)["warnings"]:
+        warnings.warn(text, MissingEngineWarning, stacklevel=4)
 
 
 class _Operand:
@@ -229,8 +247,11 @@ class _Call:
         prepared = [side.prepared is not None and side.prepared._program == (accuracy, scheme, engine)
                     for side in (self.a, self.b)]
         self.problem.prepared_a, self.problem.prepared_b = prepared
-        return _make_plan(self.problem, _options(accuracy, scheme, engine, policy, threads, workspace_limit),
+        plan = _make_plan(self.problem, _options(accuracy, scheme, engine, policy, threads, workspace_limit),
                           self.allocator)
+        if engine is None and self.memory == _abi.HOST:
+            _warn_once(plan)
+        return plan
 
     def _operands(self) -> tuple[_abi.Operands, list[Any]]:
         """And what has to live as long."""
@@ -392,7 +413,8 @@ def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str |
         b: (..., k, n), or (k,) for one column. Leading dimensions are a batch and broadcast as numpy's.
         accuracy: "fp32", "fp64", "dd", "exact" or a tolerance such as 1e-10, relative to (|a| @ |b|); None: the
             type's own.
-        scheme: a name of schemes(), with parameters as in "ozaki2:moduli=20": that program or an error.
+        scheme: a name of schemes(), with parameters as in "ozaki2:moduli=20": that program or an error, which an accuracy
+            is too that it cannot give.
         engine: a name of engines(); None: the quickest.
         policy: "auto", "emulate" or "native".
         alpha, beta: numbers of the operands' type.
@@ -410,6 +432,9 @@ def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str |
         KintsugiError: what the library refuses, with its message; out is untouched.
         TypeError: an element type that it does not multiply, or a tensor that requires a gradient.
         ValueError: shapes that do not fit, or an out that cannot take the result.
+
+    Warns:
+        MissingEngineWarning: once a process, where there is no BLAS for the engine "cpu".
     """
     call = _make_call(a, b, alpha, beta, out)
     with call.current():

@@ -4,12 +4,19 @@
 
 #include <array>
 #include <atomic>
+#include <string_view>
 
+#include "base/fork.hpp"
 #include "base/status.hpp"
 
 namespace kintsugi::core::cuda {
 
 namespace {
+
+constexpr std::string_view fork_advice =
+    "CUDA does not survive a fork: start such processes anew (Python's multiprocessing: start method "
+    "\"spawn\"), or "
+    "multiply on the CPU";
 
 // The first function that the library lacks, or nullptr.
 const char* find_functions(void* library, Driver& driver) {
@@ -45,11 +52,36 @@ std::string open_driver(Driver& driver) {
                        missing);
   }
   driver.complete = true;
-  if (const Result result = driver.init(0); result != 0)
-    return fmt::format("the NVIDIA driver finds no device to use: {}", driver.text_of(result));
+  if (const Result result = driver.init(0); result != 0) {
+    return fmt::format("the NVIDIA driver finds no device to use: {}{}", driver.text_of(result),
+                       fork_depth() > 0 ? "; " + std::string(fork_advice) : "");
+  }
   if (const Result result = driver.device_count(&driver.devices); result != 0)
     return fmt::format("the NVIDIA driver does not count its devices: {}", driver.text_of(result));
   return driver.devices > 0 ? "" : "the NVIDIA driver counts no device";
+}
+
+Driver opened_driver() {
+  Driver opened;
+  opened.reason = open_driver(opened);
+  opened.fork_depth = fork_depth();
+  return opened;
+}
+
+template <class... Arguments>
+Result refuse(Arguments...) {
+  constexpr Result not_initialized = 3;
+  return not_initialized;
+}
+
+// Stands for the driver in a child of the process that opened it: none of its functions is called there.
+Driver lost_driver() {
+  Driver lost;
+#define KINTSUGI_CUDA_REFUSE(name, symbol, arguments) lost.name = refuse;
+  KINTSUGI_CUDA_DRIVER(KINTSUGI_CUDA_REFUSE)
+#undef KINTSUGI_CUDA_REFUSE
+  lost.reason = fmt::format("this process was forked by one that uses CUDA; {}", fork_advice);
+  return lost;
 }
 
 }  // namespace
@@ -66,16 +98,17 @@ std::string Driver::text_of(Result result) const {
 }
 
 const Driver& driver() {
-  static const Driver instance = [] {
-    Driver opened;
-    opened.reason = open_driver(opened);
-    return opened;
-  }();
-  return instance;
+  static constinit MadeOnce opened(opened_driver);
+  static constinit MadeOnce lost(lost_driver);
+  const Driver& instance = opened.get();
+  const bool is_lost = instance.reason.empty() && instance.fork_depth != fork_depth();
+  return is_lost ? lost.get() : instance;
 }
 
 void check(Result result, const char* what) {
   if (result == 0) return;
+  if (!driver().reason.empty())
+    fail(Status::engine_unavailable, "engine cuda cannot run here: {}", driver().reason);
   fail(result == error_out_of_memory ? Status::out_of_memory : Status::device_error, "{}: {}", what,
        driver().text_of(result));
 }

@@ -133,13 +133,15 @@ struct Driver {
   bool complete = false;  // the driver is there with all functions; what is missing then is a device
   int version = 0;        // 13000 is 13.0; 0: not known
   int devices = 0;
+  int fork_depth = 0;  // of the process that opened it (base/fork.hpp)
 
   std::string version_text() const;  // "13.0"
   // "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"
   std::string text_of(Result result) const;
 };
 
-// Opened and asked once; stays open, since a driver does not stand being unloaded.
+// Opened and asked once; stays open, since a driver does not stand being unloaded. In a child of the process that opened
+// it, a table whose reason says so and whose functions only refuse.
 const Driver& driver();
 
 // Fails with device_error (out_of_memory for that one) and what was tried.

@@ -2,19 +2,18 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 
+#include "base/fork.hpp"
 #include "base/status.hpp"
 
 namespace kintsugi::core::cuda {
 
 Library loaded_image(KernelImages images, std::string_view name) {
-  static std::mutex mutex;
-  static std::map<const void*, Library> loaded;
   const auto image =
       std::find_if(images.begin(), images.end(), [&](const KernelImage& i) { return name == i.name; });
   if (image == images.end()) fail(Status::internal, "there is no device code \"{}\"", name);
-  const std::lock_guard lock(mutex);
+  const auto lock = lock_shared_state();
+  static std::map<const void*, Library> loaded;
   Library& library = loaded[image->data];
   if (library == nullptr)
     check(driver().library_load(&library, image->data, nullptr, nullptr, 0, nullptr, nullptr, 0),

@@ -6,7 +6,10 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <numeric>
+#include <utility>
 
+#include "base/fork.hpp"
 #include "base/status.hpp"
 
 extern char** environ;
@@ -100,6 +103,49 @@ std::string names_of_settings() {
   return names;
 }
 
+// Visits the environment's KINTSUGI_... variables but for the settings file's: visit(name, value).
+template <class Visit>
+void for_each_variable(const Visit& visit) {
+  const auto lock = lock_environment();
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view line(*entry);
+    const auto equals = line.find('=');
+    const auto variable = line.substr(0, equals);
+    if (variable.starts_with(prefix) && variable != config_variable) visit(variable, line.substr(equals + 1));
+  }
+}
+
+const SettingDescription* setting_of(std::string_view variable) {
+  const auto found = std::find_if(
+      setting_table.begin(), setting_table.end(),
+      [&](const SettingDescription& setting) { return environment_variable(setting) == variable; });
+  return found == setting_table.end() ? nullptr : &*found;
+}
+
+// Levenshtein's: fewest characters that are inserted, left out or replaced.
+std::size_t edit_distance(std::string_view x, std::string_view y) {
+  std::vector<std::size_t> row(y.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < y.size(); ++j) {
+      const std::size_t replaced = diagonal + (x[i] == y[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
+    }
+  }
+  return row.back();
+}
+
+UnknownVariable with_nearest(std::string_view variable) {
+  std::vector<std::string> names{std::string(config_variable)};
+  for (const auto& setting : setting_table) names.push_back(environment_variable(setting));
+  return {std::string(variable),
+          *std::min_element(names.begin(), names.end(), [&](const auto& x, const auto& y) {
+            return edit_distance(variable, x) < edit_distance(variable, y);
+          })};
+}
+
 std::string settings_file_path() {
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);
@@ -127,7 +173,7 @@ void read_line(SettingLayer& layer, std::string_view line, const std::string& wh
 
 void refuse_environment_only(const SettingDescription& setting, std::string_view where) {
   if (!environment_only(setting.id)) return;
-  fail(Status::bad_setting, "{}: {} is read once for the whole program, from {} alone", where, setting.name,
+  fail(Status::bad_setting, "{}: {} serves the whole program and is read from {} alone", where, setting.name,
        environment_variable(setting));
 }
 
@@ -176,10 +222,7 @@ void SettingLayer::set_default(const SettingDescription& setting) {
   values_[static_cast<std::size_t>(setting.id)] = std::string(setting.default_value);
 }
 
-std::unique_lock<std::mutex> lock_environment() {
-  static std::mutex mutex;
-  return std::unique_lock(mutex);
-}
+std::unique_lock<std::recursive_mutex> lock_environment() { return lock_shared_state(); }
 
 std::string environment_only_value(SettingId id) {
   const SettingDescription& setting = setting_table[static_cast<std::size_t>(id)];
@@ -187,25 +230,37 @@ std::string environment_only_value(SettingId id) {
   return value != nullptr && *value != '\0' ? value : std::string(setting.default_value);
 }
 
+bool is_in_environment(SettingId id) {
+  const char* value = std::getenv(environment_variable(setting_table[static_cast<std::size_t>(id)]).c_str());
+  return value != nullptr && *value != '\0';
+}
+
 SettingLayer environment_settings() {
-  const auto lock = lock_environment();
   SettingLayer layer;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string_view line(*entry);
-    if (!line.starts_with(prefix)) continue;
-    const auto equals = line.find('=');
-    const auto variable = line.substr(0, equals);
-    if (variable == config_variable) continue;
-    const auto found = std::find_if(
-        setting_table.begin(), setting_table.end(),
-        [&](const SettingDescription& setting) { return environment_variable(setting) == variable; });
-    if (found == setting_table.end()) {
-      fail(Status::bad_setting, "the environment variable {} names no setting; the settings are {}", variable,
-           names_of_settings());
+  std::string unknown;
+  for_each_variable([&](std::string_view variable, std::string_view value) {
+    if (const SettingDescription* setting = setting_of(variable)) {
+      layer.set(*setting, std::string(value), variable);
+    } else if (unknown.empty()) {
+      unknown = variable;
     }
-    layer.set(*found, std::string(line.substr(equals + 1)), variable);
-  }
+  });
+  if (!unknown.empty() && layer.get(SettingId::strict) == "1")
+    fail(Status::bad_setting, "{}; KINTSUGI_STRICT = 1 makes that an error", describe(with_nearest(unknown)));
   return layer;
+}
+
+std::vector<UnknownVariable> unknown_variables() {
+  std::vector<UnknownVariable> unknown;
+  for_each_variable([&](std::string_view variable, std::string_view) {
+    if (setting_of(variable) == nullptr) unknown.push_back(with_nearest(variable));
+  });
+  return unknown;
+}
+
+std::string describe(const UnknownVariable& variable) {
+  return fmt::format("the environment variable {} names no setting (the nearest that does is {})",
+                     variable.name, variable.nearest);
 }
 
 SettingLayer file_settings() {

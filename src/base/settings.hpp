@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kintsugi::core {
 
@@ -54,16 +55,18 @@ std::int64_t parse_bytes(std::string_view value);
 std::int64_t parse_integer(std::string_view value);
 
 // Held while the environment is read or changed by the library, which does both from any thread.
-std::unique_lock<std::mutex> lock_environment();
+std::unique_lock<std::recursive_mutex> lock_environment();
 
-// Settings that the library reads once for the whole program: only the environment may set them.
+// Settings that serve the whole program: only the environment may set them.
 constexpr bool environment_only(SettingId id) {
-  return id == SettingId::cublas || id == SettingId::cpu_blas || id == SettingId::cpu_blas_kernel ||
-         id == SettingId::cpu_int8 || id == SettingId::cpu_int52;
+  return id == SettingId::strict || id == SettingId::cublas || id == SettingId::cpu_blas ||
+         id == SettingId::cpu_blas_kernel || id == SettingId::cpu_int8 || id == SettingId::cpu_int52;
 }
 
 // The value of such a setting, read now, else its default; lock_environment() is held by the caller.
 std::string environment_only_value(SettingId id);
+// Whether the environment has a value for it; lock_environment() is held by the caller.
+bool is_in_environment(SettingId id);
 
 // One layer of values; an empty optional is "not set here".
 class SettingLayer {
@@ -78,9 +81,18 @@ class SettingLayer {
   std::array<std::optional<std::string>, setting_table.size()> values_;
 };
 
-// The layer of the environment's KINTSUGI_... variables, read now. An unknown variable of that
-// prefix is bad_setting too: a misspelt setting must not be ignored in silence.
+// The layer of the environment's KINTSUGI_... variables, read now. Variables of that prefix that name no setting are
+// skipped, since build and module systems set such; where KINTSUGI_STRICT is 1 they are bad_setting.
 SettingLayer environment_settings();
+
+// A variable of the environment that begins with KINTSUGI_ and names no setting.
+struct UnknownVariable {
+  std::string name;
+  std::string nearest;  // of the variables that there are the one that is spelt most like it
+};
+std::vector<UnknownVariable> unknown_variables();
+// "the environment variable KINTSUGI_ROOT names no setting (the nearest that does is KINTSUGI_LOG)"
+std::string describe(const UnknownVariable& variable);
 
 // The layer of the settings file: $KINTSUGI_CONFIG, else $XDG_CONFIG_HOME/kintsugi/settings, else
 // $HOME/.config/kintsugi/settings. Lines "name = value", # begins a comment. Only a file that

@@ -96,6 +96,10 @@ class Engine {
   // one that the calling thread works on. Cheap after the first call.
   virtual std::string unavailable_reason() const = 0;
 
+  // Why it cannot do what a setting that is made for it alone asks for, with what is accepted; empty when it can. A call
+  // that may choose the engine fails with it: it must not run on a slower one because a name was misspelt.
+  virtual std::string refused_setting() const { return {}; }
+
   // What it needs, each with what was found, in the order in which one needs the other; what cannot be found
   // out because of something missing is left out. Empty: nothing that could be missing.
   virtual std::vector<Requirement> requirements() const { return {}; }

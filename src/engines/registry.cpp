@@ -1,6 +1,8 @@
 #include "engines/registry.hpp"
 
-#include <array>
+#include <vector>
+
+#include "base/fork.hpp"
 
 namespace kintsugi::core {
 
@@ -9,12 +11,14 @@ namespace kintsugi::core {
 #undef KINTSUGI_ENGINE
 
 std::span<const Engine* const> all_engines() {
-  static const std::array engines{
+  static constinit MadeOnce<std::vector<const Engine*>> engines([] {
+    return std::vector<const Engine*>{
 #define KINTSUGI_ENGINE(name) &name##_engine(),
 #include "engines/engines.def"
 #undef KINTSUGI_ENGINE
-  };
-  return engines;
+    };
+  });
+  return engines.get();
 }
 
 const Engine* find_engine(std::string_view name) {

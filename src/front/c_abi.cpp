@@ -1,8 +1,10 @@
 // The C ABI: checks, calls, and exceptions turned into status numbers.
+#include <atomic>
 #include <cstring>
 #include <new>
 
 #include "base/floating_environment.hpp"
+#include "base/fork.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
 #include "front/check.hpp"
@@ -40,8 +42,8 @@ kintsugi_status guarded(Body&& body) noexcept {
 
 // The settings file is read once; a file that is wrong is reported by every call.
 const SettingLayer& settings_of_file() {
-  static const SettingLayer layer = file_settings();
-  return layer;
+  static constinit MadeOnce layer(file_settings);
+  return layer.get();
 }
 
 Settings settings_in_force(kintsugi_handle handle, const SettingLayer& call) {
@@ -66,9 +68,20 @@ LogSink log_of(kintsugi_handle handle) {
   return sink;
 }
 
+// One line a process, in the first call whose sink takes it.
+void log_unknown_variables(const LogSink& log) {
+  static std::atomic_flag written;
+  if (log.function == nullptr || log.level < LogLevel::error || written.test()) return;
+  std::string line;
+  for (const UnknownVariable& variable : unknown_variables())
+    line += (line.empty() ? "ignored: " : "; ") + describe(variable);
+  if (!line.empty() && !written.test_and_set()) log.write(LogLevel::error, line);
+}
+
 // C is written: nothing that goes wrong from here on may make the call a failure.
 void log_execution(const LogSink& log, const Plan& plan, const Report& report) noexcept {
   try {
+    log_unknown_variables(log);
     if (log.level >= LogLevel::info) {
       log.write(LogLevel::info,
                 fmt::format("gemm m = {}, n = {}, k = {}, batch of {} on engine {}", plan.problem.m,
@@ -131,6 +144,7 @@ void checked_execute(kintsugi_handle handle, const Plan& plan, const kintsugi_op
   std::shared_ptr<const DeviceReportMemory> on_device;
   try {
     Operands checked = check_operands(plan.problem, operands);
+    check_engine_runs(plan);
     on_device = device_report(handle, plan, queue_of(plan, checked));
     if (on_device != nullptr) checked.device_report = on_device->get();
     execute(plan, checked, report);
@@ -154,6 +168,7 @@ kintsugi_prepared checked_prepare(kintsugi_plan plan, kintsugi_side side, const 
     fail(Status::invalid_argument, "side = {} is neither 0 (A) nor 1 (B)", static_cast<int>(side));
   }
   check_data(plan->plan.problem, data, side == KINTSUGI_A ? "a" : "b");
+  check_engine_runs(plan->plan);
   return new kintsugi_prepared_s{prepare(plan->plan, side == KINTSUGI_A ? Side::a : Side::b, data, borrow)};
 }
 

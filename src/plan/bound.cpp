@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -242,6 +243,35 @@ double relative_at_depth(const Program& program, const ErrorBound& bound, std::i
          bound.floor_both / static_cast<double>(std::max<std::int64_t>(k, 1)) * two_to(depth - top_a - top_b);
 }
 
+// Whether nothing is rounded between the slices and C.
+bool rounds_once(const Program& program) {
+  switch (program.recombination) {
+    case Recombination::exact_sums:
+    case Recombination::residues: return true;
+    case Recombination::error_free: return program.error_free.mode == ErrorFree::Mode::cr;
+    case Recombination::weighted: return program.sum_type() == SumType::i128;
+  }
+  return false;
+}
+
+// Significant bits that slices hold at most: of floating ones each has p and a sign, which stands for another bit of all
+// but the first.
+int most_bits(const SplitRule& rule) {
+  if (rule.kind == SplitKind::residues) return rule.top_exponent + 1;
+  if (!rule.format->floating) return rule.top_exponent + 1 + (rule.slices - 1) * rule.residual_exponent;
+  return rule.slices * (rule.format->significand_bits + 1) - 1;
+}
+
+// A number of one bit more loses half a unit of the last bit that is held, 2^-bits of its leading power of two: more than
+// 2^-(bits + 1) of itself. Nothing is said where the operands decide how many bits slices hold.
+double least_loss(const Program& program, const SplitRule& rule, OperandType type) {
+  const bool is_fixed =
+      program.recombination == Recombination::weighted ||
+      (program.recombination == Recombination::residues && rule.scales == ScaleRule::exponent);
+  const int bits = most_bits(rule);
+  return is_fixed && bits < -std::ilogb(unit_roundoff(type)) ? two_to(-bits - 1) : 0;
+}
+
 double with_last_rounding(const Program& program, OperandType type, double before) {
   const bool fp32_sum = program.format().floating && program.schedule.sums() == 1;
   return fp32_sum && type == OperandType::f32 ? before : before + unit_roundoff(type) * (1 + before);
@@ -317,6 +347,12 @@ double split_loss(const Program& program) {
   const ErrorBound bound =
       split_bound(program, split_error(program.split_a, true), split_error(program.split_b, true));
   return relative_of(program, bound, 1, 0, 0);
+}
+
+bool can_meet(const Program& program, OperandType type, double coefficient) {
+  if (coefficient == 0 && !rounds_once(program)) return false;
+  return least_loss(program, program.split_a, type) <= coefficient &&
+         least_loss(program, program.split_b, type) <= coefficient;
 }
 
 double relative_bound(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,

@@ -53,6 +53,10 @@ ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int
 // single product may lose inside the windows.
 double split_loss(const Program& program);
 
+// False where the program can be shown to miss the accuracy, for a product of two numbers of the type or, at coefficient 0,
+// which asks for the correctly rounded result, for some sum; true is no promise.
+bool can_meet(const Program& program, OperandType type, double coefficient);
+
 // `bound`, which must be that inside both windows for inner length k, as one relative coefficient of (|A||B|)_ij for
 // scaled operands that span at most span_a and span_b binades: there the floors are small multiples
 // of every element. The last rounding to the operands' type is in it where there is one: a single

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <utility>
 
+#include "base/fork.hpp"
 #include "engines/device.hpp"
 #include "engines/registry.hpp"
 #include "plan/bound.hpp"
@@ -33,8 +34,20 @@ bool multiplies(const Engine& engine, OperandType type) {
   return type != OperandType::dd || engine.device() == nullptr;
 }
 
-// The first that works where the matrices are; host matrices are staged only for an engine that was named.
-const Engine& choose_available_engine(const Problem& problem, std::int64_t size) {
+void check_runs(const Engine& engine) {
+  if (const std::string reason = engine.unavailable_reason(); !reason.empty())
+    fail(Status::engine_unavailable, "engine {} cannot run here: {}", engine.name(), reason);
+}
+
+void check_settings_of(const Engine& engine) {
+  if (const std::string refused = engine.refused_setting(); !refused.empty())
+    fail(Status::bad_setting, "engine {}: {}", engine.name(), refused);
+}
+
+// The first that works where the matrices are; host matrices are staged only for an engine that was named. One that comes
+// before it and cannot run here is a warning.
+const Engine& choose_available_engine(const Problem& problem, std::int64_t size,
+                                      std::vector<std::string>& warnings) {
   std::string reasons;
   for (const Engine* engine : all_engines()) {
     if ((engine->device() != nullptr) != (problem.memory == MemorySpace::device)) continue;
@@ -43,24 +56,27 @@ const Engine& choose_available_engine(const Problem& problem, std::int64_t size)
           fmt::format("; {}: it does not multiply {} operands", engine->name(), type_name(problem.type));
       continue;
     }
+    check_settings_of(*engine);
     const std::string reason = engine->unavailable_reason();
     if (reason.empty() && size <= engine->largest_size()) return *engine;
+    if (!reason.empty())
+      warnings.push_back(fmt::format("engine {} cannot run here: {}", engine->name(), reason));
     reasons += fmt::format("; {}: {}", engine->name(), reason.empty() ? "a size is too large" : reason);
   }
   fail(Status::engine_unavailable, "no engine can multiply matrices in the {} memory{}",
        problem.memory == MemorySpace::device ? "device's" : "host's", reasons);
 }
 
-const Engine& choose_engine(const Problem& problem, const std::string& name) {
+const Engine& choose_engine(const Problem& problem, const std::string& name,
+                            std::vector<std::string>& warnings) {
   const std::int64_t size = largest_size(problem);
-  if (name == "auto") return choose_available_engine(problem, size);
+  if (name == "auto") return choose_available_engine(problem, size, warnings);
   const Engine* engine = find_engine(name);
   if (engine == nullptr) {
     fail(Status::bad_setting, "there is no engine \"{}\"; the engines are auto, {}", name, engine_names());
   }
-  if (const std::string reason = engine->unavailable_reason(); !reason.empty()) {
-    fail(Status::engine_unavailable, "engine {} cannot run here: {}", name, reason);
-  }
+  check_settings_of(*engine);
+  check_runs(*engine);
   if (!multiplies(*engine, problem.type)) {
     fail(Status::not_supported, "engine {} does not multiply {} operands; reference and cpu do", name,
          type_name(problem.type));
@@ -147,7 +163,7 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
   }
   if (plan.problem.memory == MemorySpace::device)
     rung.largest_exponent = largest_exponent(rung, plan.problem.products());
-  plan.contract.coefficient = 0;
+  if (settings[SettingId::accuracy].value.empty()) plan.contract.coefficient = 0;
   plan.rungs = {rung};
 }
 
@@ -304,18 +320,46 @@ void use_policy(Plan& plan, const Settings& settings) {
   if (plan.rungs.empty()) fail_unreachable(plan, policy);
 }
 
-// A scheme and policy native exclude each other: the one from the nearer place counts.
-Settings settle_scheme_and_policy(Settings settings) {
-  const SettingValue& scheme = settings[SettingId::scheme];
-  const SettingValue& policy = settings[SettingId::policy];
-  if (scheme.value.empty() || policy.value != "native") return settings;
-  if (nearer(policy, scheme)) {
-    settings.reset(SettingId::scheme);
-  } else if (nearer(scheme, policy)) {
-    settings.reset(SettingId::policy);
+// Two settings that exclude each other: the one from the nearer place counts. From one place they are an error; then
+// false is returned.
+bool settle(Settings& settings, SettingId x, SettingId y) {
+  if (nearer(settings[x], settings[y])) {
+    settings.reset(y);
+  } else if (nearer(settings[y], settings[x])) {
+    settings.reset(x);
   } else {
-    fail(Status::bad_setting, "scheme = \"{}\" and policy = \"native\" contradict each other", scheme.value);
+    return false;
   }
+  return true;
+}
+
+void settle_scheme_and_policy(Settings& settings) {
+  const std::string scheme = settings[SettingId::scheme].value;
+  if (scheme.empty() || settings[SettingId::policy].value != "native") return;
+  if (!settle(settings, SettingId::scheme, SettingId::policy))
+    fail(Status::bad_setting, "scheme = \"{}\" and policy = \"native\" contradict each other", scheme);
+}
+
+// A scheme whose name is known, for operands that it takes, and an accuracy that it can be shown to miss.
+void settle_scheme_and_accuracy(Settings& settings, const Problem& problem) {
+  const std::string name = settings[SettingId::scheme].value;
+  const std::string accuracy = settings[SettingId::accuracy].value;
+  const Scheme* scheme = name.empty() || accuracy.empty() ? nullptr : find_scheme(name);
+  if (scheme == nullptr || !scheme->operands.contains(problem.type) || problem.products() == 0) return;
+  const double coefficient = contract_coefficient(accuracy, problem.products());
+  if (can_meet(fitted_program(*scheme, problem), problem.type, coefficient)) return;
+  if (!settle(settings, SettingId::scheme, SettingId::accuracy)) {
+    fail(Status::contract_unreachable,
+         "scheme = \"{}\" and accuracy = \"{}\" contradict each other: {} operands exist whose products the "
+         "scheme "
+         "cannot give within {:.3g} |A||B|",
+         name, accuracy, entry_type_name(problem.type, problem.complex), coefficient);
+  }
+}
+
+Settings settled(Settings settings, const Problem& problem) {
+  settle_scheme_and_policy(settings);
+  settle_scheme_and_accuracy(settings, problem);
   return settings;
 }
 
@@ -354,18 +398,22 @@ const Rung* Plan::widest_emulation() const {
   return widest;
 }
 
+void check_engine_runs(const Plan& plan) {
+  if (fork_depth() > 0) check_runs(*plan.engine);
+}
+
 Plan make_plan(const Problem& problem, const Settings& given, const Allocator& allocator,
                const Queue& queue) {
-  const Settings settings = settle_scheme_and_policy(given);
+  const Settings settings = settled(given, problem);
   Plan plan;
   plan.problem = problem;
   plan.allocator = allocator;
   plan.queue = queue;
   plan.settings = settings;
   const auto threads = static_cast<int>(parse_integer(settings[SettingId::threads].value));
-  plan.threads = threads == 0 ? omp_get_max_threads() : threads;
+  plan.threads = usable_threads(threads == 0 ? omp_get_max_threads() : threads);
   check_accumulator_name(settings[SettingId::accumulator].value);
-  plan.engine = &choose_engine(problem, settings[SettingId::engine].value);
+  plan.engine = &choose_engine(problem, settings[SettingId::engine].value, plan.warnings);
   if (plan.engine->device() != nullptr) {
     plan.engine->device()->prepare();
     plan.context = plan.engine->contexts()->current();

@@ -290,6 +290,7 @@ std::string describe_plan(const Plan& plan) {
   json["workspace_bytes"] = plan.workspace_bytes;
   json["threads"] = plan.threads;
   json["settings"] = settings_json(plan.settings);
+  json["warnings"] = plan.warnings;
   json["words"] = plan_words(plan);
   return text_of(json);
 }
@@ -303,7 +304,9 @@ PlanDescription read_plan_description(const std::string& text) {
     }
     PlanDescription description{read_problem(json.at("problem")), {}};
     for (const auto& setting : setting_table) {
-      const std::string value = json.at("settings").at(std::string(setting.name)).at("value");
+      const std::string name(setting.name);
+      if (!json.at("settings").contains(name)) continue;  // a text of a version before the setting
+      const std::string value = json.at("settings").at(name).at("value");
       if (value == setting.default_value) {
         description.settings.set_default(setting);
       } else {
@@ -392,6 +395,9 @@ std::string describe_settings(const Settings& settings) {
                                 {"value", value.value},
                                 {"source", value.source}});
   }
+  json["ignored_variables"] = Json::array();
+  for (const UnknownVariable& variable : unknown_variables())
+    json["ignored_variables"].push_back({{"name", variable.name}, {"nearest", variable.nearest}});
   return text_of(json);
 }
 

@@ -56,7 +56,7 @@ Program fitted_program(const Scheme& scheme, const Problem& problem);
 // What is asked of C: |C - AB| <= coefficient * (|A||B|)_ij before alpha and beta.
 struct Contract {
   std::string accuracy;  // as asked for, or the default of the type
-  // For this number of products; 0 when a scheme was named: then its own bound is all there is.
+  // For this number of products; 0 where a scheme was named and no accuracy: then its own bound is all there is.
   double coefficient = 0;
   // What a checked entry shows: of a type the contract at k = 1, since a long sum would forgive a coarse split
   // that the native product never has.
@@ -93,6 +93,8 @@ struct Plan {
   Allocator allocator;
   Queue queue;        // where executions run that name none
   Settings settings;  // in force when it was made
+  // What the caller should know though the plan can run: an engine that would be quicker is missing.
+  std::vector<std::string> warnings;
 
   bool is_native() const { return rungs.front().scheme == nullptr; }  // without an emulation before it
 
@@ -113,6 +115,8 @@ Plan make_plan(const Problem& problem, const Settings& settings, const Allocator
 
 // Scratch of the host's native product in a fixed order, which takes blocks for no more than threads.
 std::size_t native_scratch_bytes(const Plan& plan, const Rung& rung, const Blocking& blocking);
+// Fails with engine_unavailable where the plan's engine could run when it was made and cannot now: in a forked child.
+void check_engine_runs(const Plan& plan);
 
 // Bytes that a plan needs with that blocking: the largest rung's, exactly what execution takes.
 std::size_t workspace_bytes(const Plan& plan, const Blocking& blocking);

@@ -115,8 +115,14 @@ std::string rung_words(const Plan& plan, const Rung& rung) {
 
 std::string choice_words(const Plan& plan) {
   const std::string& scheme = plan.settings[SettingId::scheme].value;
-  if (!scheme.empty())
-    return fmt::format("Scheme {} was asked for by name, so it runs whatever it costs.", scheme);
+  if (!scheme.empty()) {
+    const std::string words =
+        fmt::format("Scheme {} was asked for by name, so it runs whatever it costs", scheme);
+    if (plan.settings[SettingId::accuracy].value.empty()) return words + ".";
+    return words +
+           fmt::format("; accuracy {}, which was asked for too, allows an error of {:.3g} |A||B| at k = {}.",
+                       plan.contract.accuracy, plan.contract.coefficient, plan.problem.k);
+  }
   const std::string& policy = plan.settings[SettingId::policy].value;
   const std::string allowed = fmt::format("Accuracy {} allows an error of {:.3g} |A||B| at k = {}",
                                           plan.contract.accuracy, plan.contract.coefficient, plan.problem.k);
@@ -142,6 +148,7 @@ std::vector<std::string> plan_words(const Plan& plan) {
       "{} x {} result, inner length {}, batch of {}, {} operands{}, engine {} ({}), {} thread{}.", problem.m,
       problem.n, problem.k, problem.batch_count, operand_words(problem), prepared_words(problem),
       plan.engine->name(), plan.engine->details(), plan.threads, plan.threads == 1 ? "" : "s"));
+  for (const std::string& warning : plan.warnings) words.push_back("Warning: " + warning + ".");
   words.push_back(choice_words(plan));
   for (std::size_t r = 0; r < plan.rungs.size(); ++r) {
     const std::string number = plan.rungs.size() == 1 ? "" : fmt::format("{}. ", r + 1);

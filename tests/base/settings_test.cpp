@@ -126,10 +126,46 @@ TEST(Settings, EnvironmentIsReadAndChecked) {
     EXPECT_THAT(message_of([] { environment_settings(); }),
                 HasSubstr("KINTSUGI_POLICY: policy = \"sometimes\""));
   }
-  {
-    const Variable variable("KINTSUGI_SHCEME", "fp16");
-    EXPECT_THAT(message_of([] { environment_settings(); }), HasSubstr("KINTSUGI_SHCEME names no setting"));
+}
+
+// CMake and module systems set such.
+TEST(Settings, UnknownVariablesAreSkippedAndNamed) {
+  const Variable root("KINTSUGI_ROOT", "/opt/kintsugi");
+  const Variable folder("KINTSUGI_DIR", "");
+  const Variable home("KINTSUGI_HOME", "/opt/kintsugi");
+  const Variable policy("KINTSUGI_POLICY", "native");
+  EXPECT_EQ(environment_settings().get(SettingId::policy), "native");
+  const Variable misspelt("KINTSUGI_SHCEME", "fp16");
+  EXPECT_EQ(environment_settings().get(SettingId::scheme), std::nullopt);
+  std::vector<std::string> names;
+  for (const UnknownVariable& variable : unknown_variables()) {
+    names.push_back(variable.name);
+    if (variable.name != "KINTSUGI_SHCEME") continue;
+    EXPECT_EQ(variable.nearest, "KINTSUGI_SCHEME");
+    EXPECT_THAT(describe(variable),
+                HasSubstr("KINTSUGI_SHCEME names no setting (the nearest that does is KINTSUGI_SCHEME)"));
   }
+  EXPECT_THAT(names, testing::UnorderedElementsAre("KINTSUGI_ROOT", "KINTSUGI_DIR", "KINTSUGI_HOME",
+                                                   "KINTSUGI_SHCEME"));
+}
+
+TEST(Settings, StrictMakesUnknownVariablesErrors) {
+  const Variable misspelt("KINTSUGI_CONFIGG", "settings");
+  const auto error = [](const char* strict) {
+    const Variable variable("KINTSUGI_STRICT", strict);
+    return message_of([] { environment_settings(); });
+  };
+  EXPECT_THAT(error("1"), testing::AllOf(HasSubstr("KINTSUGI_CONFIGG names no setting"),
+                                         HasSubstr("KINTSUGI_CONFIG)"), HasSubstr("KINTSUGI_STRICT = 1")));
+  for (const char* malformed : {"", "yes", "2", "01"})
+    EXPECT_THAT(error(malformed), HasSubstr("KINTSUGI_STRICT: strict = \"")) << malformed;
+  const Variable off("KINTSUGI_STRICT", "0");
+  EXPECT_NO_THROW(environment_settings());
+}
+
+TEST(Settings, StrictIsOfTheEnvironmentAlone) {
+  EXPECT_THAT(message_of([] { refuse_environment_only(find_setting("strict"), "kintsugi_set"); }),
+              HasSubstr("from KINTSUGI_STRICT alone"));
 }
 
 class SettingsFile : public testing::Test {

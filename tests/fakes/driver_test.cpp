@@ -1,6 +1,8 @@
 // The boundary to the device, over the fakes: errors of the driver become the library's, and calls come in their order.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -25,6 +27,32 @@ TEST(FakeDriver, EngineIsAvailable) {
   EXPECT_EQ(core::cuda::driver().reason, "");
   EXPECT_EQ(core::cuda::cublas().reason, "");
   EXPECT_EQ(core::cuda::driver().version_text(), "13.0");
+}
+
+// A child of a process that has used CUDA is told so, and calls nothing of the driver.
+TEST(FakeDriver, IsLostInAFork) {
+  device().prepare();
+  std::byte* memory = device().allocate({core::QueueKind::cuda, nullptr}, 8);
+  fake_cuda_forget();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const core::Engine& engine = *core::find_engine("cuda");
+    bool told = false;
+    try {
+      device().allocate({core::QueueKind::cuda, nullptr}, 8);
+    } catch (const core::Error& error) {
+      told = error.status() == core::Status::engine_unavailable &&
+             std::string(error.what()).find("does not survive a fork") != std::string::npos;
+    }
+    device().deallocate({core::QueueKind::cuda, nullptr}, memory);
+    const bool unavailable = !engine.unavailable_reason().empty() && !engine.requirements().empty();
+    ::_exit(told && unavailable && events().empty() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(core::cuda::driver().reason, "") << "in the parent";
+  device().deallocate({core::QueueKind::cuda, nullptr}, memory);
 }
 
 TEST(FakeDriver, MemoryGoesThereAndBack) {

@@ -304,6 +304,29 @@ TEST(Log, LinesGoToTheSink) {
   EXPECT_EQ(lines[3], "a is null");
 }
 
+TEST(Log, UnknownVariablesAreNamedOnce) {
+  ::setenv("KINTSUGI_POLICYY", "native", 1);
+  std::vector<std::string> lines;
+  const Handle handle;
+  kintsugi_set_log(
+      handle,
+      [](void* user, kintsugi_log_level level, const char* message) {
+        EXPECT_EQ(level, KINTSUGI_LOG_ERROR);
+        static_cast<std::vector<std::string>*>(user)->push_back(message);
+      },
+      &lines);
+  GemmData data(GemmCase{.m = 3, .n = 4, .k = 5, .engine = "reference"});
+  data.run_well(handle);
+  EXPECT_TRUE(lines.empty()) << "the level is off";
+  kintsugi_set(handle, "log", "error");
+  data.run_well(handle);
+  data.run_well(handle);
+  ::unsetenv("KINTSUGI_POLICYY");
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_THAT(lines[0],
+              HasSubstr("KINTSUGI_POLICYY names no setting (the nearest that does is KINTSUGI_POLICY)"));
+}
+
 // Once C is written the call has succeeded, whatever the sink or the environment do then.
 TEST(Log, CannotMakeACallFail) {
   const Handle handle;

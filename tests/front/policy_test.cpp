@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 
+#include "plan/bound.hpp"
+#include "plan/plan.hpp"
 #include "tests/support/c_objects.hpp"
+#include "tests/support/routes.hpp"
 
 namespace kintsugi::test {
 namespace {
@@ -41,6 +45,120 @@ TEST(Policy, TheNearerOfSchemeAndNativePolicyCounts) {
   GemmData scheme(GemmCase{.m = 2, .n = 2, .k = 2, .scheme = "fp16", .engine = "reference"});
   scheme.run_well(handle);
   EXPECT_EQ(rungs(handle.report()), std::vector<std::string>{"fp16"});
+}
+
+TEST(NamedSchemeAndAccuracy, AreAnErrorWhereTheSchemeCannotGiveIt) {
+  for (const auto& [scheme, accuracy] : {std::pair{"fp16", "exact"},
+                                         {"fp16", "fp32"},
+                                         {"fp16", "1e-4"},
+                                         {"bf16x9", "exact"},
+                                         {"fp16x3", "exact"},
+                                         {"fp16x3", "1e-8"},
+                                         {"tf32", "fp32"},
+                                         {"int8x6", "exact"},
+                                         {"ozaki2:moduli=3", "exact"},
+                                         {"ozaki2:moduli=3", "fp32"}}) {
+    GemmData data(
+        GemmCase{.m = 3, .n = 4, .k = 5, .scheme = scheme, .engine = "reference", .accuracy = accuracy});
+    EXPECT_EQ(data.run(), KINTSUGI_CONTRACT_UNREACHABLE) << scheme << " " << accuracy;
+    EXPECT_THAT(kintsugi_last_error(),
+                testing::AllOf(HasSubstr(scheme), HasSubstr(accuracy), HasSubstr("contradict")));
+  }
+}
+
+TEST(NamedSchemeAndAccuracy, BothCountWhereTheSchemeMayGiveIt) {
+  for (const auto& [scheme, accuracy] : {std::pair{"fp16", "1e-3"},
+                                         {"fp16x3", "fp32"},
+                                         {"bf16x6", "fp32"},
+                                         {"ozaki2", "exact"},
+                                         {"superaccumulator", "exact"},
+                                         {"ozaki2", "fp32"}}) {
+    GemmData data(
+        GemmCase{.m = 3, .n = 4, .k = 5, .scheme = scheme, .engine = "reference", .accuracy = accuracy});
+    const PlanOf plan(data);
+    ASSERT_EQ(plan.status, KINTSUGI_SUCCESS) << plan.error;
+    const auto description = plan.describe();
+    EXPECT_EQ(rungs(description), std::vector<std::string>{scheme});
+    EXPECT_EQ(description.at("contract").at("accuracy"), accuracy);
+    EXPECT_EQ(description.at("contract").at("coefficient") == 0.0, std::string(accuracy) == "exact");
+    EXPECT_THAT(description.at("words").dump(), HasSubstr(std::string("accuracy ") + accuracy));
+    data.run_well();
+  }
+}
+
+// The largest power of two that the scheme is said to miss; 0: none.
+double missed_accuracy(const std::string& scheme, core::OperandType type) {
+  const core::Program program = core::fitted_program(*core::find_scheme(scheme), type, 1);
+  for (int exponent = -1; exponent > -110; --exponent) {
+    if (!core::can_meet(program, type, std::ldexp(1.0, exponent))) return std::ldexp(1.0, exponent);
+  }
+  return 0;
+}
+
+// The largest relative error of random numbers times 1, on the given side.
+template <class T>
+double largest_error_beside_one(const std::string& scheme, bool left) {
+  constexpr std::int64_t many = 3000;
+  GemmDataOf<T> data(
+      GemmCase{.m = left ? many : 1, .n = left ? 1 : many, .k = 1, .scheme = scheme, .engine = "reference"});
+  std::mt19937_64 random(17);
+  double largest = 0;
+  for (std::int64_t i = 0; i < many; ++i) {
+    const auto x = static_cast<T>(std::uniform_real_distribution<double>(1, 2)(random));
+    (left ? data.a()(i, 0) : data.b()(0, i)) = x;
+  }
+  (left ? data.b()(0, 0) : data.a()(0, 0)) = 1;
+  data.run_well();
+  for (std::int64_t i = 0; i < many; ++i) {
+    const double x = left ? data.a()(i, 0) : data.b()(0, i);
+    largest = std::max(largest, std::abs((left ? data.c()(i, 0) : data.c()(0, i)) - x) / x);
+  }
+  return largest;
+}
+
+template <class T>
+void expect_misses(core::OperandType type) {
+  const core::Engine& reference = *core::find_engine("reference");
+  int told = 0;
+  for (const std::string& scheme : schemes_on(reference, type)) {
+    const double missed = missed_accuracy(scheme, type);
+    if (missed == 0) continue;
+    ++told;
+    EXPECT_GT(std::max(largest_error_beside_one<T>(scheme, true), largest_error_beside_one<T>(scheme, false)),
+              missed)
+        << scheme;
+  }
+  EXPECT_GE(told, 4);
+}
+
+// Of every scheme that is said to miss an accuracy operands exist for which it does.
+TEST(NamedSchemeAndAccuracy, WhatASchemeIsSaidToMissItMisses) {
+  expect_misses<float>(core::OperandType::f32);
+  expect_misses<double>(core::OperandType::f64);
+}
+
+// The scheme alone: its own bound is all there is, and the type's accuracy is no demand.
+TEST(NamedSchemeAndAccuracy, ASchemeAloneHasNoContract) {
+  GemmData data(GemmCase{.m = 3, .n = 4, .k = 5, .scheme = "fp16", .engine = "reference"});
+  const PlanOf plan(data);
+  ASSERT_EQ(plan.status, KINTSUGI_SUCCESS) << plan.error;
+  EXPECT_EQ(plan.describe().at("contract").at("coefficient"), 0.0);
+}
+
+TEST(NamedSchemeAndAccuracy, OfTwoThatContradictEachOtherTheNearerCounts) {
+  const Handle handle;
+  ASSERT_EQ(kintsugi_set(handle, "scheme", "fp16"), KINTSUGI_SUCCESS);
+  GemmData exact(GemmCase{.m = 2, .n = 2, .k = 2, .engine = "reference", .accuracy = "exact"});
+  exact.run_well(handle);
+  EXPECT_NE(rungs(handle.report()), std::vector<std::string>{"fp16"});
+  kintsugi_set(handle, "scheme", nullptr);
+  ASSERT_EQ(kintsugi_set(handle, "accuracy", "exact"), KINTSUGI_SUCCESS);
+  GemmData scheme(GemmCase{.m = 2, .n = 2, .k = 2, .scheme = "fp16", .engine = "reference"});
+  scheme.run_well(handle);
+  EXPECT_EQ(rungs(handle.report()), std::vector<std::string>{"fp16"});
+  ASSERT_EQ(kintsugi_set(handle, "scheme", "fp16"), KINTSUGI_SUCCESS);
+  GemmData both(GemmCase{.m = 2, .n = 2, .k = 2, .engine = "reference"});
+  EXPECT_EQ(both.run(handle), KINTSUGI_CONTRACT_UNREACHABLE);
 }
 
 TEST(Policy, EmulateIsALadderThatEndsNatively) {

@@ -1,6 +1,7 @@
 """What the package kintsugi promises, run by test_package.py with the Python that it is installed in."""
 
 import fractions
+import multiprocessing
 import threading
 
 import kintsugi
@@ -321,3 +322,73 @@ def test_double_double_takes_transposes_batches_and_vectors():
 def test_double_double_needs_two_words(a):
     with pytest.raises(TypeError, match="last axis"):
         kintsugi.matmul_dd(a, a)
+
+
+def product_of(seed):
+    a = random((200, 150), np.float32, seed)
+    return kintsugi.matmul(a, a.T, scheme="fp16x3", threads=3)
+
+
+def products_of_children(seed):
+    """A pool inside a child: its processes were forked by a forked one."""
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        return pool.map_async(product_of, [seed, seed + 1]).get(timeout=60)
+
+
+def test_forked_processes_multiply_after_a_product_with_several_threads():
+    expected = [product_of(seed) for seed in range(8)]
+    with multiprocessing.get_context("fork").Pool(4) as pool:
+        found = pool.map_async(product_of, range(8)).get(timeout=60)
+    for mine, theirs in zip(expected, found):
+        np.testing.assert_array_equal(mine, theirs)
+    np.testing.assert_array_equal(product_of(3), expected[3])
+
+
+def test_forks_of_forked_processes_multiply():
+    expected = [product_of(seed) for seed in (1, 2)]
+    process = multiprocessing.get_context("fork")
+    receiver, sender = process.Pipe(duplex=False)
+    child = process.Process(target=lambda: sender.send(products_of_children(1)))
+    child.start()
+    assert receiver.poll(60)
+    for mine, theirs in zip(expected, receiver.recv()):
+        np.testing.assert_array_equal(mine, theirs)
+    child.join(60)
+    assert child.exitcode == 0
+
+
+def test_a_scheme_and_an_accuracy_that_it_cannot_give_are_an_error():
+    a = random((4, 4), np.float32)
+    for accuracy in ("exact", "fp32", 1e-9):
+        with pytest.raises(kintsugi.KintsugiError, match="contradict") as error:
+            kintsugi.matmul(a, a, scheme="fp16", accuracy=accuracy)
+        assert error.value.status == "contract_unreachable"
+    kintsugi.matmul(a, a, scheme="fp16", accuracy=1e-2)
+
+
+@pytest.fixture
+def without_blas(monkeypatch):
+    """Plans as they are where there is no BLAS, in a process that has not warned yet."""
+    describe = kintsugi._gemm.describe
+    monkeypatch.setattr(kintsugi._gemm, "describe", lambda plan: {**describe(plan), "warnings": ["engine cpu is missing"]})
+    monkeypatch.setattr(kintsugi._gemm, "_warned", False)
+
+
+def test_a_missing_engine_is_warned_of_once(without_blas, recwarn):
+    a = random((4, 4), np.float32)
+    kintsugi.matmul(a, a, engine="reference")
+    assert not recwarn.list, "the engine was named"
+    for _ in range(2):
+        kintsugi.matmul(a, a)
+    (warning,) = recwarn.list
+    assert warning.category is kintsugi.MissingEngineWarning and issubclass(warning.category, RuntimeWarning)
+    assert str(warning.message) == "engine cpu is missing" and warning.filename == __file__
+
+
+def test_nothing_is_warned_of_where_nothing_is_missing(monkeypatch, recwarn):
+    if not any(engine["name"] == "cpu" and engine["available"] for engine in kintsugi.engines()):
+        pytest.skip("no OpenBLAS here")
+    monkeypatch.setattr(kintsugi._gemm, "_warned", False)
+    a = random((4, 4), np.float32)
+    kintsugi.matmul(a, a)
+    assert not recwarn.list and kintsugi.explain(a, a)["warnings"] == []

@@ -1,5 +1,7 @@
 """The Python package: its wheel is built around the tested library, installed in a clean environment, and used there."""
 
+import ctypes.util
+import json
 import os
 import pathlib
 import re
@@ -76,3 +78,80 @@ def test_a_library_that_is_missing_is_named(wheel, tmp_path):
     (tmp_path / "kintsugi/libkintsugi.so").unlink()
     result = subprocess.run([sys.executable, "-c", "import kintsugi"], capture_output=True, text=True, cwd=tmp_path)
     assert result.returncode != 0 and "libkintsugi.so" in result.stderr and "install one with pip" in result.stderr
+
+
+# Names of scipy-openblas32 before the functions of another OpenBLAS, which REAL_BLAS names.
+SHIM = r"""
+#include <dlfcn.h>
+#include <stdlib.h>
+static void* real(const char* name) { return dlsym(dlopen(getenv("REAL_BLAS"), RTLD_NOW), name); }
+typedef void* P;
+#define GEMM(name) \
+  void scipy_##name(P a, P b, P c, P d, P e, P f, P g, P h, P i, P j, P k, P l, P m) { \
+    ((void (*)(P, P, P, P, P, P, P, P, P, P, P, P, P))real(#name))(a, b, c, d, e, f, g, h, i, j, k, l, m); \
+  }
+GEMM(sgemm_) GEMM(dgemm_) GEMM(cgemm_) GEMM(zgemm_)
+void scipy_openblas_set_num_threads(int n) { ((void (*)(int))real("openblas_set_num_threads"))(n); }
+int scipy_openblas_get_num_threads(void) { return ((int (*)(void))real("openblas_get_num_threads"))(); }
+char* scipy_openblas_get_config(void) { return ((char* (*)(void))real("openblas_get_config"))(); }
+char* scipy_openblas_get_corename(void) { return ((char* (*)(void))real("openblas_get_corename"))(); }
+"""
+
+# The library alone, since numpy may have an OpenBLAS loaded: a product, and what the engine cpu is.
+PRODUCT = """
+import ctypes, json, sys
+library = ctypes.CDLL(sys.argv[1])
+one, size, zero = ctypes.c_float(1), ctypes.c_int64(2), ctypes.c_float(0)
+a, b, c = (ctypes.c_float * 4)(1, 2, 3, 4), (ctypes.c_float * 4)(5, 6, 7, 8), (ctypes.c_float * 4)()
+unit = ctypes.c_int64(2)
+status = library.kintsugi_sgemm(None, 1, 0, 0, size, size, size, one, a, unit, b, unit, zero, c, unit)
+text = ctypes.create_string_buffer(1 << 20)
+assert library.kintsugi_describe_engines(text, ctypes.c_size_t(len(text)), None) == 0
+cpu = [engine for engine in json.loads(text.value)["engines"] if engine["name"] == "cpu"][0]
+json.dump({"status": status, "c": list(c), "cpu": cpu}, sys.stdout)
+"""
+
+# The file of a library that the loader finds by its name.
+FILE_OF = """
+import ctypes, sys
+class Info(ctypes.Structure):
+    _fields_ = [("file", ctypes.c_char_p), ("base", ctypes.c_void_p), ("name", ctypes.c_char_p), ("at", ctypes.c_void_p)]
+library, info = ctypes.CDLL(sys.argv[1]), Info()
+ctypes.CDLL(None).dladdr(ctypes.cast(library.sgemm_, ctypes.c_void_p), ctypes.byref(info))
+print(info.file.decode(), end="")
+"""
+
+
+@pytest.fixture
+def site(wheel, tmp_path):
+    """A folder with the package, and the result of PRODUCT where the loader finds no libopenblas.so.0 that it can open."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    (tmp_path / "no-blas").mkdir()
+    (tmp_path / "no-blas/libopenblas.so.0").touch()
+
+    def product(**environment):
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path / "no-blas"), **environment}
+        return json.loads(run(sys.executable, "-c", PRODUCT, tmp_path / "site/kintsugi/libkintsugi.so", env=environment))
+
+    return tmp_path / "site", product
+
+
+def test_the_wheel_requires_a_blas_and_opens_it(wheel, site):
+    archive = zipfile.ZipFile(wheel)
+    (metadata,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
+    assert "Requires-Dist: scipy-openblas32" in archive.read(metadata).decode()
+    folder, product = site
+    without = product()
+    assert without["status"] == 0 and without["c"] == [19, 22, 43, 50]
+    assert not without["cpu"]["available"] and "pip install scipy-openblas32" in without["cpu"]["reason"]
+    blas = ctypes.util.find_library("openblas")
+    if blas is None:
+        pytest.skip("no OpenBLAS to stand in for that package's")
+    shim = folder / "scipy_openblas32/lib/libscipy_openblas.so"
+    shim.parent.mkdir(parents=True)
+    (folder / "shim.c").write_text(SHIM)
+    run(os.environ["TESTED_CC"], "-shared", "-fPIC", "-o", shim, folder / "shim.c", "-ldl")
+    found = product(REAL_BLAS=run(sys.executable, "-c", FILE_OF, blas))
+    assert found["status"] == 0 and found["c"] == [19, 22, 43, 50]
+    assert found["cpu"]["available"] and "scipy_openblas32/lib/libscipy_openblas.so" in found["cpu"]["details"]

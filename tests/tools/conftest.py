@@ -29,7 +29,7 @@ class Program:
         self.folder = folder
         home = folder / "home"
         home.mkdir()
-        # The library refuses KINTSUGI_ variables that name no setting, and the tests' own are such.
+        # What the caller's shell sets must not steer a test.
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("KINTSUGI_", "XDG_"))}
         self.environment["HOME"] = str(home)
 

@@ -53,6 +53,31 @@ def test_complex_entries_are_judged_by_parts(program, rows, tmp_path, type_name,
         assert row["rate"] == pytest.approx(2 * 8 * 8 * 12 * 16 / row["time"]["minimum"])
 
 
+@pytest.mark.parametrize(
+    "flags,environment,threads",
+    [
+        (["--threads", "3"], {"KINTSUGI_THREADS": "2", "OMP_NUM_THREADS": "4"}, 3),
+        ([], {"KINTSUGI_THREADS": "2", "OMP_NUM_THREADS": "4"}, 2),
+        ([], {"KINTSUGI_THREADS": "0", "OMP_NUM_THREADS": "4"}, 4),
+        ([], {"OMP_NUM_THREADS": "5"}, 5),
+        ([], {}, len(os.sched_getaffinity(0))),
+    ],
+)
+def test_threads_of_all_that_is_timed(program, flags, environment, threads):
+    """The flag's, else KINTSUGI_THREADS, else OMP_NUM_THREADS, else all."""
+    words = ["bench", "fp16x3", "--baselines", "native,long-double", *TINY[:-2], *flags, "--json"]
+    document = program.ok(*words, environment=environment).json()
+    assert document["settings"]["threads"] == threads
+    assert [row["threads"] for row in document["rows"]] == [threads] * 3
+
+
+def test_threads_of_the_settings_file(program):
+    file = program.folder / "settings"
+    file.write_text("threads = 3\n")
+    document = program.ok("bench", "fp16x3", *TINY[:-2], "--json", environment={"KINTSUGI_CONFIG": str(file)}).json()
+    assert document["settings"]["threads"] == 3
+
+
 def test_numbers_belong_together(rows):
     for row in rows("fp16x3", "int8x6", "--baselines", "native,float128", *TINY):
         time = row["time"]

@@ -1,5 +1,6 @@
 """--check against exact fractions: every error of the table, computed slowly."""
 
+import json
 import math
 from fractions import Fraction
 
@@ -119,6 +120,58 @@ def test_large_products_are_sampled(program):
     assert "a sample of 4096 of the 640000 entries of C (seed 1)" in result.stdout
     document = program.ok("gemm", "A.npy", "B.npy", "--check", "--policy", "native", "--json").json()
     assert document["rows"][0]["errors"]["entries_checked"] == 4096 and document["seed"] == 1
+
+
+@pytest.fixture
+def uniform(program):
+    program.ok("generate", "uniform", "40x40", "-o", "A.npy")
+    return program
+
+
+def test_a_scheme_and_an_accuracy_that_it_cannot_give_are_an_error(uniform):
+    for scheme, accuracy in [("fp16", "exact"), ("fp16", "fp32"), ("bf16x9", "exact"), ("fp16x3", "1e-8")]:
+        message = uniform.bad("gemm", "A.npy", "A.npy", "--check", "--scheme", scheme, "--accuracy", accuracy)
+        assert "contradict each other" in message and scheme in message and accuracy in message
+
+
+def contract_of(program, *flags, status):
+    result = program("gemm", "A.npy", "A.npy", "--check", "--json", *flags)
+    assert result.status == status, result.stderr
+    document = json.loads(result.stdout)
+    return document["rows"][0]["contract"], result.stderr
+
+
+def test_a_named_accuracy_judges_a_named_scheme(uniform, validate):
+    """FP16 rounds 1 + 2^-11 to 1, which loses 2^-10 of a product of two."""
+    uniform.save("A.npy", numpy.full((4, 4), 1 + 2.0**-11, "f4"))
+    contract, _ = contract_of(uniform, "--scheme", "fp16", "--accuracy", "1e-2", status=0)
+    assert contract == {"accuracy": "1e-2", "coefficient": 0.01, "named": True, "met": True}
+    contract, error = contract_of(uniform, "--scheme", "fp16", "--accuracy", "4e-4", status=1)
+    assert contract == {"accuracy": "4e-4", "coefficient": 4e-4, "named": True, "met": False}
+    assert error == "kintsugi: gemm: C is beyond the accuracy 4e-4 that was asked for\n"
+    contract, _ = contract_of(uniform, "--scheme", "fp16", status=0)
+    assert contract["accuracy"] == "fp32" and not contract["named"] and not contract["met"]
+    contract, _ = contract_of(uniform, "--scheme", "ozaki2", "--accuracy", "exact", status=0)
+    assert contract == {"accuracy": "exact", "coefficient": 0, "named": True, "met": True}
+    result = uniform.ok("gemm", "A.npy", "A.npy", "--check", "--json", "--accuracy", "exact")
+    validate(result.json(), "gemm")
+
+
+def test_exact_is_judged_bit_by_bit(program):
+    """Within every bound, and not correctly rounded: seven moduli keep few bits of a long sum."""
+    program.ok("generate", "phi:2", "30x300", "-o", "A.npy")
+    words = ["gemm", "A.npy", "A.npy", "--transb", "T", "--check", "--scheme", "ozaki2:moduli=8", "--accuracy", "exact"]
+    result = program(*words)
+    assert result.status == 1 and "beyond the accuracy exact: not all" in result.stdout, result.stdout + result.stderr
+
+
+def test_the_nearer_of_a_scheme_and_an_accuracy_that_it_cannot_give_counts(uniform):
+    document = uniform.ok("gemm", "A.npy", "A.npy", "--check", "--json", "--scheme", "fp16",
+                          environment={"KINTSUGI_ACCURACY": "exact"}).json()
+    assert document["rows"][0]["scheme"] == "fp16" and not document["rows"][0]["contract"]["named"]
+    document = uniform.ok("gemm", "A.npy", "A.npy", "--check", "--json", "--accuracy", "exact",
+                          environment={"KINTSUGI_SCHEME": "fp16"}).json()
+    assert document["rows"][0]["scheme"] != "fp16" and document["rows"][0]["contract"]["met"]
 
 
 def test_progress_is_for_terminals(program):

@@ -55,7 +55,9 @@ def test_the_native_row_stands_beside_a_scheme_of_the_environment(operands):
 @pytest.mark.parametrize(
     "environment,message",
     [
-        ({"KINTSUGI_SCHEM": "fp16"}, "settings: the environment variable KINTSUGI_SCHEM names no setting; "),
+        ({"KINTSUGI_SCHEM": "fp16", "KINTSUGI_STRICT": "1"},
+         "settings: the environment variable KINTSUGI_SCHEM names no setting (the nearest that does is KINTSUGI_SCHEME)"),
+        ({"KINTSUGI_STRICT": "yes"}, 'settings: KINTSUGI_STRICT: strict = "yes" is not accepted; accepted: 0, 1'),
         ({"KINTSUGI_POLICY": "never"}, 'settings: KINTSUGI_POLICY: policy = "never" is not accepted; accepted: auto, '),
         ({"KINTSUGI_THREADS": "many"}, 'settings: KINTSUGI_THREADS: threads = "many" is not accepted; '),
         ({"KINTSUGI_CONFIG": "absent"}, 'settings: KINTSUGI_CONFIG = "absent" cannot be read'),
@@ -71,7 +73,7 @@ def test_malformed_values_are_errors(operands, environment, message):
     assert operands.files() == before
 
 
-@pytest.mark.parametrize("environment", [{"KINTSUGI_SCHEM": "fp16"}, {"KINTSUGI_CONFIG": "bad"}])
+@pytest.mark.parametrize("environment", [{"KINTSUGI_SCHEME": "a b"}, {"KINTSUGI_CONFIG": "bad"}])
 def test_help_and_doctor_work_in_a_malformed_environment(program, environment):
     (program.folder / "bad").write_text("scheme fp16\n")
     assert "--workspace-limit" in program.ok("gemm", "--help", environment=environment).stdout
@@ -80,6 +82,37 @@ def test_help_and_doctor_work_in_a_malformed_environment(program, environment):
     (finding,) = [finding for finding in findings if finding["name"] == "settings"]
     assert finding["status"] == "malformed" and finding["advice"]
     assert program.bad("settings", environment=environment).startswith("settings: ")
+
+
+# What CMake and module systems set, and a misspelt setting.
+UNKNOWN = {"KINTSUGI_ROOT": "/opt/kintsugi", "KINTSUGI_DIR": "/opt", "KINTSUGI_HOME": "", "KINTSUGI_SCHEM": "fp16"}
+
+
+def test_variables_that_name_no_setting_are_ignored_and_named_once(operands):
+    operands.ok("gemm", "A.npy", "A.npy", "-o", "C.npy", environment=UNKNOWN)
+    flags = ["--log", "error", "--compare", "fp16", "--check"]
+    result = operands("gemm", "A.npy", "A.npy", *flags, environment=UNKNOWN)
+    assert result.status == 0 and result.stderr.count("names no setting") == len(UNKNOWN)
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("kintsugi log: ignored: ")
+    assert "KINTSUGI_SCHEM names no setting (the nearest that does is KINTSUGI_SCHEME)" in line
+
+
+def test_variables_that_name_no_setting_are_listed(program, validate):
+    document = program.ok("settings", "--json", environment=UNKNOWN).json()
+    assert {"name": "KINTSUGI_SCHEM", "nearest": "KINTSUGI_SCHEME"} in document["ignored_variables"]
+    assert {variable["name"] for variable in document["ignored_variables"]} == set(UNKNOWN)
+    validate(document, "settings")
+    doctor = program.ok("doctor", "--json", environment=UNKNOWN).json()
+    ignored = {finding["name"]: finding for finding in doctor["findings"] if finding["status"] == "ignored"}
+    assert set(ignored) == {"variable " + name for name in UNKNOWN}
+    assert "KINTSUGI_SCHEME" in ignored["variable KINTSUGI_SCHEM"]["detail"]
+    validate(doctor, "doctor")
+
+
+def test_strict_can_be_a_flag(operands):
+    message = operands.bad("gemm", "A.npy", "A.npy", "-o", "C.npy", "--strict", "1", environment=UNKNOWN)
+    assert "names no setting" in message and "KINTSUGI_STRICT = 1" in message
 
 
 def test_every_setting_has_a_flag(program):

@@ -1,10 +1,11 @@
 #include "bench/request.hpp"
 
+#include <omp.h>
+
 #include <algorithm>
 
 #include "lab/generators.hpp"
 #include "lab/plain_product.hpp"
-#include "machine.hpp"
 
 namespace kintsugi::tools {
 
@@ -90,6 +91,17 @@ bool is_contract(const std::string& candidate) {
          candidate.find_first_of("0123456789.") == 0;
 }
 
+// The flag's number, else the setting's of the environment or the file, else what OpenMP offers: OMP_NUM_THREADS or all.
+int threads_of(const BenchRequest& request) {
+  if (request.threads > 0) return request.threads;
+  for (const Json& setting : settings_table().settings) {
+    if (cell(setting, "name") != "threads") continue;
+    const int threads = std::stoi(cell(setting, "value"));
+    return threads > 0 ? threads : omp_get_max_threads();
+  }
+  return omp_get_max_threads();
+}
+
 Bench make_bench(const BenchRequest& request) {
   Bench bench;
   bench.baselines = parse_baselines(request.baselines);
@@ -104,7 +116,7 @@ Bench make_bench(const BenchRequest& request) {
   bench.on_device = request.memory == "device";
   bench.engine = !request.engine.empty() ? request.engine : bench.on_device ? "cuda" : "cpu";
   bench.workspace_limit = request.workspace_limit;
-  bench.threads = request.threads > 0 ? request.threads : machine().threads;
+  bench.threads = threads_of(request);
   bench.repeat = request.repeat;
   bench.baseline_size = request.baseline_size;
   bench.no_ceilings = request.no_ceilings;

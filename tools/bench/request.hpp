@@ -22,7 +22,7 @@ struct BenchRequest {
   std::string workspace_limit = "0";
   std::string prepare = "none";
   std::string output;
-  int threads = 0;  // 0: all that the process may use
+  int threads = 0;  // 0: the setting's
   int repeat = 5;
   std::int64_t batch = 1;
   std::int64_t baseline_size = 128;

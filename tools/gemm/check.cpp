@@ -104,6 +104,24 @@ void measure(const Operands& operands, const Matrix* native, Row& row) {
   });
 }
 
+ContractVerdict judge(const Row& row) {
+  const lab::ErrorReport& errors = *row.errors;
+  const Json& contract = row.plan.at("contract");
+  const bool named = cell(row.plan.at("settings").at("accuracy"), "source") != "default";
+  ContractVerdict verdict{cell(contract, "accuracy"), contract.at("coefficient"), named, false};
+  if (verdict.accuracy == "exact") {
+    verdict.met = errors.correctly_rounded_fraction == 1;
+    return verdict;
+  }
+  if (verdict.coefficient == 0)
+    verdict.coefficient = errors.contract_bound;  // a scheme and no accuracy was named
+  // The bound of the type allows for results below the normal numbers.
+  verdict.met = verdict.coefficient == errors.contract_bound
+                    ? errors.within_contract_bound
+                    : errors.max_componentwise <= verdict.coefficient;
+  return verdict;
+}
+
 Json errors_document(const lab::ErrorReport& errors) {
   return {{"frobenius_relative", number(errors.frobenius_relative)},
           {"max_relative", number(errors.max_relative)},

@@ -82,25 +82,24 @@ const char* real_type_document(Type type) {
   return type == Type::float32 ? "fp32" : type == Type::float64 ? "fp64" : "dd";
 }
 
-int contract_bits(Type type) { return type == Type::float32 ? 24 : type == Type::float64 ? 53 : 104; }
+int contract_bits(const std::string& accuracy) {
+  return accuracy == "fp32" ? 24 : accuracy == "fp64" ? 53 : 104;
+}
 
-// A tolerance that was asked for, else the contract of the type.
 void print_contract(const Operands& operands, const Row& row) {
-  const lab::ErrorReport& errors = *row.errors;
-  const Json& contract = row.plan.at("contract");
-  const std::string accuracy = cell(contract, "accuracy");
-  const double coefficient = contract.at("coefficient");
-  const bool is_tolerance = accuracy != "fp32" && accuracy != "fp64" && accuracy != "dd" && coefficient > 0;
-  if (is_tolerance) {
-    fmt::print("{}: {} the tolerance {} |A||B|{}\n", name_of(row),
-               errors.max_componentwise <= coefficient ? "within" : "beyond", accuracy,
-               operands.complex() ? " of each part" : "");
-    return;
+  const ContractVerdict verdict = judge(row);
+  const char* parts = operands.complex() ? " of each part" : "";
+  if (verdict.accuracy == "exact") {
+    fmt::print("{}: {} the accuracy exact: {} of what was checked is correctly rounded\n", name_of(row),
+               verdict.met ? "within" : "beyond", verdict.met ? "all" : "not all");
+  } else if (verdict.accuracy == "fp32" || verdict.accuracy == "fp64" || verdict.accuracy == "dd") {
+    fmt::print("{}: {} the bound ({}k + 8) 2^-{} |A||B|{} = {} of the {} contract\n", name_of(row),
+               verdict.met ? "within" : "beyond", operands.complex() ? "2" : "",
+               contract_bits(verdict.accuracy), parts, error_text(verdict.coefficient), verdict.accuracy);
+  } else {
+    fmt::print("{}: {} the tolerance {} |A||B|{}\n", name_of(row), verdict.met ? "within" : "beyond",
+               verdict.accuracy, parts);
   }
-  fmt::print("{}: {} the bound ({}k + 8) 2^-{} |A||B|{} = {} of the {} contract\n", name_of(row),
-             errors.within_contract_bound ? "within" : "beyond", operands.complex() ? "2" : "",
-             contract_bits(operands.type()), operands.complex() ? " of each part" : "",
-             error_text(errors.contract_bound), real_type_document(operands.type()));
 }
 
 void print_check(const Operands& operands, const Outcome& outcome) {
@@ -175,6 +174,15 @@ Json time_document(const Row& row) {
   return {{"seconds", row.seconds}, {"runs", row.runs}, {"plan_seconds", row.plan_seconds}};
 }
 
+Json contract_document(const Row& row) {
+  if (!row.errors) return nullptr;
+  const ContractVerdict verdict = judge(row);
+  return {{"accuracy", verdict.accuracy},
+          {"coefficient", verdict.coefficient},
+          {"named", verdict.named},
+          {"met", verdict.met}};
+}
+
 Json row_document(const Operands& operands, const Outcome& outcome, const Row& row) {
   const Identity who = identity(row);
   const bool has_baseline = outcome.native != nullptr && outcome.native != &row;
@@ -184,6 +192,7 @@ Json row_document(const Operands& operands, const Outcome& outcome, const Row& r
               {"engine", who.engine},
               {"accumulator", who.accumulator.empty() ? Json() : Json(who.accumulator)},
               {"errors", row.errors ? errors_document(*row.errors) : Json()},
+              {"contract", contract_document(row)},
               {"bound", bound_document(row)},
               {"time", time_document(row)},
               {"baseline", nullptr}};

@@ -230,6 +230,10 @@ class CpuEngine final : public Engine {
     }
     return int52_choice().reason;
   }
+  std::string refused_setting() const override {
+    if (openblas().named && !openblas().reason.empty()) return openblas().reason;
+    return int8_choice().reason.empty() ? int52_choice().reason : int8_choice().reason;
+  }
   std::string details() const override {
     return fmt::format("{}; int8 kernels {}; int52 kernels {}", openblas().details,
                        int8_choice().kernels->name, int52_choice().kernels->name);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/fork.hpp"
 #include "base/workers.hpp"
 
 namespace kintsugi::core {
@@ -59,13 +60,14 @@ void multiply_tile(const Multiplication& task, const Int52Kernels& kernels, int 
 }  // namespace
 
 std::span<const Int52Kernels* const> int52_families() {
-  static const std::vector<const Int52Kernels*> families = find_families();
-  return families;
+  static constinit MadeOnce families(find_families);
+  return families.get();
 }
 
 const KernelChoice<Int52Kernels>& int52_choice() {
-  static const auto choice = choose_kernels(int52_families(), SettingId::cpu_int52, "KINTSUGI_CPU_INT52");
-  return choice;
+  static constinit MadeOnce<KernelChoice<Int52Kernels>> choice(
+      [] { return choose_kernels(int52_families(), SettingId::cpu_int52, "KINTSUGI_CPU_INT52"); });
+  return choice.get();
 }
 
 std::size_t int52_worker_bytes(const Int52Kernels& kernels) { return aligned_size(kernels.packed_bytes); }

@@ -11,6 +11,7 @@
 
 #include "arith/residue.hpp"
 #include "base/floating_environment.hpp"
+#include "base/fork.hpp"
 #include "base/vectorised.hpp"
 #include "base/workers.hpp"
 
@@ -136,13 +137,14 @@ std::size_t sums_bytes(const Int8Kernels& kernels) {
 }  // namespace
 
 std::span<const Int8Kernels* const> int8_families() {
-  static const std::vector<const Int8Kernels*> families = find_families();
-  return families;
+  static constinit MadeOnce families(find_families);
+  return families.get();
 }
 
 const KernelChoice<Int8Kernels>& int8_choice() {
-  static const auto choice = choose_kernels(int8_families(), SettingId::cpu_int8, "KINTSUGI_CPU_INT8");
-  return choice;
+  static constinit MadeOnce<KernelChoice<Int8Kernels>> choice(
+      [] { return choose_kernels(int8_families(), SettingId::cpu_int8, "KINTSUGI_CPU_INT8"); });
+  return choice.get();
 }
 
 std::size_t int8_worker_bytes(const Int8Kernels& kernels) {

@@ -1,13 +1,18 @@
 #include "engines/cpu/openblas.hpp"
 
 #include <dlfcn.h>
+#include <pthread.h>
 
 #include <condition_variable>
 #include <cstdlib>
+#include <filesystem>
 #include <mutex>
+#include <new>
 #include <optional>
+#include <utility>
 
 #include "base/floating_environment.hpp"
+#include "base/fork.hpp"
 #include "base/settings.hpp"
 #include "base/status.hpp"
 
@@ -48,16 +53,22 @@ void* open_pinned(const std::string& name) {
   return library;
 }
 
+// The package scipy-openblas32 begins all names with "scipy_".
+void* find(void* library, const std::string& symbol) {
+  void* plain = ::dlsym(library, symbol.c_str());
+  return plain != nullptr ? plain : ::dlsym(library, ("scipy_" + symbol).c_str());
+}
+
 template <class Function>
 void find(OpenBlas& table, void* library, const char* symbol, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, symbol));
+  function = reinterpret_cast<Function>(find(library, symbol));
   if (function == nullptr && table.reason.empty())
     table.reason = fmt::format("it has no function {}", symbol);
 }
 
 std::string describe(void* library, const OpenBlas& table) {
   const auto text = [&](const char* symbol) -> std::string {
-    const auto function = reinterpret_cast<char* (*)()>(::dlsym(library, symbol));
+    const auto function = reinterpret_cast<char* (*)()>(find(library, symbol));
     return function != nullptr ? function() : "unknown";
   };
   Dl_info info{};
@@ -79,22 +90,86 @@ std::string refusal(const OpenBlas& table, const std::string& name) {
   return {};
 }
 
+void* open(const std::string& name) {
+  void* loaded = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  return loaded != nullptr ? loaded : open_pinned(name);
+}
+
+// Called after dlopen() has failed, whose message it takes.
+std::string missing_reason(const std::string& name) {
+  const char* error = ::dlerror();
+  const std::string message = error != nullptr ? error : name;
+  if (is_in_environment(SettingId::cpu_blas)) {
+    return fmt::format(
+        "KINTSUGI_CPU_BLAS = \"{}\" cannot be opened ({}); accepted: the name or path of an OpenBLAS of "
+        "32-bit "
+        "integers, or no such variable",
+        name, message);
+  }
+  return fmt::format(
+      "there is no OpenBLAS ({}), without which products on the CPU are many times slower; on Debian: "
+      "apt-get "
+      "install libopenblas0, for Python: pip install scipy-openblas32, or name a copy in KINTSUGI_CPU_BLAS",
+      message);
+}
+
+// Where pip puts the file of scipy-openblas32 when it puts this library into the package kintsugi; empty where this
+// library's own folder is not known.
+std::string neighbouring_package() {
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<const void*>(&openblas), &info) == 0 || info.dli_fname == nullptr) return {};
+  const std::filesystem::path file(info.dli_fname);
+  if (!file.is_absolute()) return {};
+  return (file.parent_path() / "../scipy_openblas32/lib/libscipy_openblas.so").string();
+}
+
+// Who holds OpenBLAS at a number of threads.
+struct ThreadHolders {
+  std::mutex mutex;
+  std::condition_variable released;
+  int users = 0;
+  int waiting = 0;
+  int held = 0;    // the number, while there are users
+  int before = 0;  // the program's
+  // The process was forked while there were users, none of which is in the child: `before` still has to be put back.
+  bool abandoned = false;
+};
+ThreadHolders holders;
+
+// OpenBLAS ends its threads before a fork, and waits for ever for one that is at work then.
+void prepare_fork() {
+  std::unique_lock lock(holders.mutex);
+  ++holders.waiting;
+  holders.released.wait(lock, [] { return holders.users == 0 || holders.held == 1; });
+  --holders.waiting;
+  lock.release();  // locked until the fork is done
+}
+
+// Anew, since a condition that threads of the parent wait for would wait for them when it is destroyed.
+void begin_in_child() {
+  const bool abandoned = holders.users > 0 || holders.abandoned;
+  const int before = holders.before;
+  new (&holders) ThreadHolders;
+  holders.abandoned = abandoned;
+  holders.before = before;
+}
+
 OpenBlas open_table() {
   // The pool threads of a copy that is opened here inherit it; those of a copy that the program has
   // loaded keep what the program gave them, and native products then run in that.
   const FloatingEnvironment environment;
   const auto lock = lock_environment();
   OpenBlas table;
-  const std::string name = environment_only_value(SettingId::cpu_blas);
-  void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-  if (library == nullptr) library = open_pinned(name);
-  if (library == nullptr) {
-    const char* error = ::dlerror();
-    table.reason =
-        fmt::format("{}; on Debian: apt-get install libopenblas0, or name another copy in KINTSUGI_CPU_BLAS",
-                    error != nullptr ? error : name);
-    return table;
+  table.named = is_in_environment(SettingId::cpu_blas) || is_in_environment(SettingId::cpu_blas_kernel);
+  std::string name = environment_only_value(SettingId::cpu_blas);
+  void* library = open(name);
+  if (library == nullptr) table.reason = missing_reason(name);
+  if (library == nullptr && !is_in_environment(SettingId::cpu_blas)) {
+    name = neighbouring_package();
+    if (!name.empty()) library = open(name);
   }
+  if (library == nullptr) return table;
+  table.reason.clear();
   find(table, library, "sgemm_", table.sgemm);
   find(table, library, "dgemm_", table.dgemm);
   find(table, library, "cgemm_", table.cgemm);
@@ -103,43 +178,42 @@ OpenBlas open_table() {
   find(table, library, "openblas_get_num_threads", table.get_num_threads);
   if (table.reason.empty()) table.details = describe(library, table);
   table.reason = refusal(table, name);
+  // After OpenBLAS's own handlers, and so before them in a fork.
+  if (table.reason.empty())
+    ::pthread_atfork(
+        prepare_fork, [] { holders.mutex.unlock(); }, begin_in_child);
   return table;
 }
-
-std::mutex threads_mutex;
-std::condition_variable threads_free;
-int threads_users = 0;
-int threads_waiting = 0;
-int threads_held = 0;
-int threads_before = 0;
 
 }  // namespace
 
 const OpenBlas& openblas() {
-  static const OpenBlas table = open_table();
-  return table;
+  static constinit MadeOnce table(open_table);
+  return table.get();
 }
 
-OpenBlasThreads::OpenBlasThreads(int threads) {
-  std::unique_lock lock(threads_mutex);
+OpenBlasThreads::OpenBlasThreads(int wanted) {
+  const OpenBlas& blas = openblas();
+  const int threads = usable_threads(wanted);
+  std::unique_lock lock(holders.mutex);
   // Nobody joins the present holders while others wait, so that none waits for ever.
-  const bool joins = threads_held == threads && threads_waiting == 0;
-  if (threads_users > 0 && !joins) {
-    ++threads_waiting;
-    threads_free.wait(lock, [] { return threads_users == 0; });
-    --threads_waiting;
+  const bool joins = holders.held == threads && holders.waiting == 0;
+  if (holders.users > 0 && !joins) {
+    ++holders.waiting;
+    holders.released.wait(lock, [] { return holders.users == 0; });
+    --holders.waiting;
   }
-  if (threads_users++ > 0) return;
-  threads_held = threads;
-  threads_before = openblas().get_num_threads();
-  openblas().set_num_threads(threads);
+  if (holders.users++ > 0) return;
+  holders.held = threads;
+  if (!std::exchange(holders.abandoned, false)) holders.before = blas.get_num_threads();
+  blas.set_num_threads(threads);
 }
 
 OpenBlasThreads::~OpenBlasThreads() {
-  const std::lock_guard lock(threads_mutex);
-  if (--threads_users > 0) return;
-  openblas().set_num_threads(threads_before);
-  threads_free.notify_all();
+  const std::lock_guard lock(holders.mutex);
+  if (--holders.users > 0) return;
+  openblas().set_num_threads(holders.before);
+  holders.released.notify_all();
 }
 
 }  // namespace kintsugi::core

@@ -25,18 +25,19 @@ struct OpenBlas {
   int (*get_num_threads)() = nullptr;
 
   std::string reason;   // why it is not there; empty when it is
+  bool named = false;   // by the environment, itself or its kernel
   std::string details;  // configuration, kernel and path
 };
 
-// Opens the library at the first call: a copy that the program has already loaded, else the one that
-// KINTSUGI_CPU_BLAS names, else libopenblas.so.0. Its kernel is pinned before it is loaded: by
+// Opens the library at the first call: the one that KINTSUGI_CPU_BLAS names, else libopenblas.so.0, else the copy of the
+// Python package scipy-openblas32 beside this library's own package; one that is loaded already is taken as it is. Its kernel is pinned before it is loaded: by
 // itself OpenBLAS 0.3.21 takes half-rate AVX2 kernels on AVX-512 CPUs that it does not know (Zen 5:
 // 130 instead of 260 GF/s in FP32). KINTSUGI_CPU_BLAS_KERNEL names another kernel.
 const OpenBlas& openblas();
 
 // Holds OpenBLAS at a number of threads while it lives, then puts the program's number back. That
 // number is one for the whole program, and OpenBLAS adds in another order when it divides a call, so
-// whoever wants another number waits until the present holders are done.
+// whoever wants another number waits until the present holders are done. In a forked child the number is one.
 class OpenBlasThreads {
  public:
   explicit OpenBlasThreads(int threads);

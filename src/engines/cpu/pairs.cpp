@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/floating_environment.hpp"
+#include "base/fork.hpp"
 #include "base/vectorised.hpp"
 #include "base/workers.hpp"
 #include "engines/pair_entry.hpp"
@@ -87,8 +88,8 @@ void multiply_tile(const NativeProduct<DoubleDouble>& task, const PairKernels& k
 }  // namespace
 
 std::span<const PairKernels* const> pair_families() {
-  static const std::vector<const PairKernels*> families = find_families();
-  return families;
+  static constinit MadeOnce families(find_families);
+  return families.get();
 }
 
 void multiply_pairs(const NativeProduct<DoubleDouble>& task, const PairKernels& kernels) {

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/cuda_driver.hpp"
+#include "base/fork.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/contexts.hpp"
@@ -80,8 +81,10 @@ class CudaEngine final : public Engine, public DeviceEngine {
   std::int64_t largest_size() const override { return std::int64_t{1} << 40; }
 
   std::string unavailable_reason() const override {
-    static const std::string common_reason = find_common_reason();
-    return common_reason.empty() ? device_reason(device_in_use()) : common_reason;
+    static constinit MadeOnce common_reason(find_common_reason);
+    if (const std::string& found = common_reason.get(); !found.empty()) return found;
+    if (!driver().reason.empty()) return driver().reason;  // lost in a fork
+    return device_reason(device_in_use());
   }
   std::vector<Requirement> requirements() const override { return find_requirements(); }
   std::string details() const override {

@@ -4,10 +4,10 @@
 #include <charconv>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/fork.hpp"
 #include "base/status.hpp"
 #include "plan/program.hpp"
 #include "plan/schemes/bf16.hpp"
@@ -119,9 +119,8 @@ const Scheme* find_scheme(std::string_view name) {
   const auto colon = name.find(':');
   const Scheme* base = find_base(name.substr(0, colon));
   if (base == nullptr || colon == std::string_view::npos) return base;
-  static std::mutex mutex;
+  const auto lock = lock_shared_state();
   static std::map<std::string, Scheme, std::less<>> made;  // plans point into it: nothing is ever removed
-  const std::lock_guard lock(mutex);
   auto found = made.find(name);
   if (found == made.end()) {
     Scheme scheme = *base;

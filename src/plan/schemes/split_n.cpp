@@ -1,10 +1,10 @@
 #include "plan/schemes/split_n.hpp"
 
 #include <algorithm>
-#include <mutex>
 #include <set>
 #include <vector>
 
+#include "base/fork.hpp"
 #include "base/status.hpp"
 #include "plan/bound.hpp"
 
@@ -90,9 +90,8 @@ std::span<const Term> keep(const std::vector<Term>& terms) {
         x.begin(), x.end(), y.begin(), y.end(),
         [](const Term& t, const Term& u) { return std::pair(t.a, t.b) < std::pair(u.a, u.b); });
   };
-  static std::mutex mutex;
+  const auto lock = lock_shared_state();
   static std::set<std::vector<Term>, decltype(less)> kept(less);
-  const std::lock_guard lock(mutex);
   return *kept.insert(terms).first;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/fork.hpp"
 #include "base/settings.hpp"
 #include "base/status.hpp"
 
@@ -84,8 +85,8 @@ Cublas open_cublas() {
 }  // namespace
 
 const Cublas& cublas() {
-  static const Cublas library = open_cublas();
-  return library;
+  static constinit MadeOnce library(open_cublas);
+  return library.get();
 }
 
 ComputeType native_compute_type(BlasHandle handle, bool wide) {

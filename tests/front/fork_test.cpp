@@ -1,0 +1,150 @@
+// The library in the child of a fork: after calls with several threads, and while other threads call.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <functional>
+#include <random>
+#include <thread>
+
+#include "tests/support/gemm_case.hpp"
+#include "tests/support/routes.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+// What `body` returns in a child, -1 where a signal ended it: a child that hangs is ended by its alarm.
+int status_in_child(const std::function<int()>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(static_cast<unsigned>(5));
+    ::_exit(body());
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// 0: the call with several threads gives `expected`, which one thread gave.
+template <class T>
+int compare(const GemmCase& test, const std::vector<T>& expected) {
+  GemmDataOf<T> data(test);
+  if (data.run() != KINTSUGI_SUCCESS) return 1;
+  return bits_of(data.result()) == bits_of(expected) ? 0 : 2;
+}
+
+template <class T>
+std::vector<T> result_of(const GemmCase& test) {
+  GemmDataOf<T> data(test);
+  data.run_well();
+  return data.result();
+}
+
+constexpr int several = 3;
+
+// A native product's bits depend on the number of threads: a child computes as one thread does.
+template <class T>
+void every_route_works(core::OperandType type) {
+  for (const Route& route : all_routes(type)) {
+    GemmCase test = route.applied({.m = 150, .n = 140, .k = 33, .threads = several});
+    result_of<T>(test);  // starts the threads
+    GemmCase alone = test;
+    alone.threads = 1;
+    const auto expected = result_of<T>(alone);
+    EXPECT_EQ(status_in_child([&] { return compare(test, expected); }), 0) << route.name();
+  }
+}
+
+TEST(Fork, EveryRouteWorksInAChild) {
+  every_route_works<float>(core::OperandType::f32);
+  every_route_works<double>(core::OperandType::f64);
+}
+
+GemmCase quick_case(std::uint64_t seed = 1) {
+  return {.m = 140, .n = 150, .k = 40, .seed = seed, .scheme = "ozaki2", .threads = several};
+}
+
+TEST(Fork, ChildrenOfChildrenWork) {
+  const GemmCase test = quick_case();
+  const auto expected = result_of<float>(test);
+  const auto grandchild = [&] { return status_in_child([&] { return compare(test, expected); }); };
+  EXPECT_EQ(status_in_child([&] { return 4 * compare(test, expected) + grandchild(); }), 0);
+  EXPECT_EQ(compare(test, expected), 0) << "in the parent";
+}
+
+TEST(Fork, APlanOfTheParentRunsInAChild) {
+  GemmData data(quick_case());
+  const auto expected = result_of<float>(data.test());
+  const auto problem = data.problem();
+  const auto options = data.options();
+  kintsugi_plan plan = nullptr;
+  ASSERT_EQ(kintsugi_plan_create(nullptr, &problem, &options, &plan), KINTSUGI_SUCCESS);
+  const int status = status_in_child([&] {
+    const auto operands = data.operands();
+    if (kintsugi_plan_execute(nullptr, plan, &operands) != KINTSUGI_SUCCESS) return 1;
+    return bits_of(data.result()) == bits_of(expected) ? 0 : 2;
+  });
+  kintsugi_plan_destroy(plan);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Fork, AChildMayEndAsProgramsDo) {
+  const GemmCase test = quick_case();
+  const auto expected = result_of<float>(test);
+  EXPECT_EQ(status_in_child([&]() -> int { std::exit(compare(test, expected)); }), 0);
+}
+
+// Locks that these threads hold when the process forks must not stay locked in the child: those of schemes, of the
+// environment, and of OpenBLAS's number of threads, for which native products with other numbers wait.
+TEST(Fork, WorksWhileOtherThreadsCall) {
+  const GemmCase test = quick_case();
+  const auto expected = result_of<float>(test);
+  const GemmCase native{.m = 64, .n = 64, .k = 64, .policy = "native", .threads = 1};
+  const auto expected_native = result_of<float>(native);
+  std::atomic<bool> done = false;
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 4; ++caller) {
+    callers.emplace_back([&, caller] {
+      std::mt19937 random(static_cast<unsigned>(caller));
+      while (!done) {
+        GemmCase other{.m = 64, .n = 64, .k = 64, .policy = "native", .threads = 1 + caller % 2};
+        if (caller >= 2) {
+          other.policy = {};
+          other.scheme = "ozaki2:moduli=" + std::to_string(10 + random() % 30);
+        }
+        GemmData(other).run();
+      }
+    });
+  }
+  for (int repeat = 0; repeat < 60; ++repeat) {
+    EXPECT_EQ(status_in_child([&] {
+                GemmCase more_threads = native;
+                more_threads.threads = several;
+                return 4 * compare(test, expected) + compare(more_threads, expected_native);
+              }),
+              0)
+        << repeat;
+  }
+  done = true;
+  for (auto& caller : callers) caller.join();
+}
+
+// OpenBLAS would wait for ever for threads of its own that are at work when the process forks.
+TEST(Fork, WorksWhileOpenBlasDividesAProduct) {
+  const GemmCase test = quick_case();
+  const auto expected = result_of<float>(test);
+  std::atomic<bool> done = false;
+  std::thread caller([&] {
+    GemmData data({.m = 500, .n = 500, .k = 500, .policy = "native", .threads = 2});
+    while (!done) data.run();
+  });
+  for (int repeat = 0; repeat < 20; ++repeat)
+    EXPECT_EQ(status_in_child([&] { return compare(test, expected); }), 0) << repeat;
+  done = true;
+  caller.join();
+}
+
+}  // namespace
+}  // namespace kintsugi::test
