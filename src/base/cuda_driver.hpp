@@ -33,7 +33,6 @@ inline constexpr int compute_capability_minor = 76;
 inline constexpr int function_ptx_version = 5;  // __CUDA_ARCH__ / 10 when the kernel was compiled
 inline constexpr int function_dynamic_shared_bytes = 8;
 inline constexpr int function_preferred_shared = 9;  // CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
-inline constexpr int function_large_clusters = 14;   // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 inline constexpr Result error_out_of_memory = 2;
 inline constexpr Result error_capture_implicit = 906;
 

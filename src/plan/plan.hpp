@@ -115,6 +115,7 @@ Plan make_plan(const Problem& problem, const Settings& settings, const Allocator
 
 // Scratch of the host's native product in a fixed order, which takes blocks for no more than threads.
 std::size_t native_scratch_bytes(const Plan& plan, const Rung& rung, const Blocking& blocking);
+
 // Fails with engine_unavailable where the plan's engine could run when it was made and cannot now: in a forked child.
 void check_engine_runs(const Plan& plan);
 

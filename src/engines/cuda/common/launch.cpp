@@ -51,8 +51,6 @@ void KernelName::allow_shared_bytes(std::int64_t bytes) const {
   allowed = bytes;
 }
 
-void KernelName::allow_large_clusters() const { set_attribute(get(), function_large_clusters, 1, name_); }
-
 // A wish, so that a driver that refuses it fails no launch.
 void KernelName::prefer_shared_memory() const {
   constexpr int percent = 100;
@@ -72,7 +70,6 @@ void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t 
   kernel.prefer_shared_memory();
   if (shared_bytes > 0) kernel.allow_shared_bytes(shared_bytes);
   const auto size = [](std::int64_t value) { return static_cast<unsigned>(value); };
-  if (grid.cluster > portable_cluster) kernel.allow_large_clusters();
   std::array<LaunchAttribute, 2> attributes;
   unsigned count = 0;
   if (kernel.may_overlap()) attributes[count++] = LaunchAttribute::overlapping();

@@ -12,9 +12,6 @@
 
 namespace kintsugi::core::cuda {
 
-// Blocks of a cluster that every device with clusters takes; for more a kernel has to ask.
-inline constexpr std::int64_t portable_cluster = 8;
-
 struct Extent {
   std::int64_t x = 1;
   std::int64_t y = 1;
@@ -41,8 +38,6 @@ class KernelName {
   // Dynamic shared memory that makes more than 48 KB with the kernel's static one has to be asked for, of each device;
   // threads may ask for different sizes.
   void allow_shared_bytes(std::int64_t bytes) const;
-  // More than eight blocks in a cluster likewise.
-  void allow_large_clusters() const;
   // Of each device once. A multiprocessor has to be idle before its memory is divided anew between shared memory and cache;
   // so all kernels ask for the same, and within a call nothing is divided anew.
   void prefer_shared_memory() const;
