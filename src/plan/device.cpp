@@ -83,7 +83,9 @@ class DeviceCall {
     return prepared == nullptr ? nullptr : prepared->device.get();
   }
   static DeviceScalars scalars_of(const Operands& operands) {
-    return {operands.alpha.value(), operands.beta.value(), operands.device_alpha, operands.device_beta};
+    // cuBLAS takes -0 for a number, and reads C.
+    const std::complex<double> beta = operands.beta.is_zero() ? 0 : operands.beta.value();
+    return {operands.alpha.value(), beta, operands.device_alpha, operands.device_beta};
   }
 
   const Rung& first() const { return plan_.rungs.front(); }

@@ -99,6 +99,18 @@ void add_to_report(const Plan& plan, const Plan& entry, const Report& part, Repo
     report.adapted = {rung.scheme, rung.accumulator, plan.problem.products(), rung.program};
 }
 
+// Fails where a scheme cannot be fitted to some item of the batch: before any item's C is written.
+template <class T>
+void check_fits(const Plan& plan, const Operands& operands) {
+  const Scheme* scheme = plan.rungs.front().scheme;
+  if (scheme == nullptr || scheme->adapt == nullptr) return;
+  for (std::int64_t index = 0; index < plan.problem.batch_count; ++index) {
+    Plan item = plan_of_entry(plan);
+    fit_to_ranges<T>(item, view_of_a<T>(plan.problem, operands.a, operands.prepared_a, index),
+                     view_of_b<T>(plan.problem, operands.b, operands.prepared_b, index));
+  }
+}
+
 template <class T>
 void stage_entry(const Plan& plan, const Operands& operands, std::int64_t index, DeviceReport* device_report,
                  Report& report) {
@@ -143,6 +155,7 @@ void stage(const Plan& plan, const Operands& operands, Report& report) {
   if (device_report.pointer() == nullptr)
     fail(Status::out_of_memory, "the device has no {} bytes for a report", device_report.bytes());
   with_entry_type(plan.problem, [&]<class T>() {
+    check_fits<T>(plan, operands);
     for (std::int64_t index = 0; index < plan.problem.batch_count; ++index)
       stage_entry<T>(plan, operands, index, static_cast<DeviceReport*>(device_report.pointer()), report);
   });

@@ -64,7 +64,11 @@ TEST_F(NativeConjugates, OfALeadingDimensionOfOneAreKept) {
   const std::complex<float> a(1, 2), one(1), zero;
   const std::vector<std::complex<float>> b(16, {3, 5});
   std::vector<std::complex<float>> c(16);
-  call.operands = {sizeof call.operands, &one, &a, b.data(), &zero, c.data()};
+  call.operands.alpha = &one;
+  call.operands.a = &a;
+  call.operands.b = b.data();
+  call.operands.beta = &zero;
+  call.operands.c = c.data();
   call.make_plan();
   call.run();
   EXPECT_EQ(c, std::vector<std::complex<float>>(16, std::conj(a) * std::conj(b[0])));

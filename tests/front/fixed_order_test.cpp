@@ -39,7 +39,7 @@ void vary(GemmCase& test, std::mt19937& random) {
   test.pad_c = draw(9);
   test.batch = 1 + draw(2);
   test.threads = 1 + static_cast<int>(draw(3));
-  test.workspace_limit = draw(2) == 0 ? 4'000'000 : 0;
+  test.workspace_limit = draw(2) == 0 ? 8'000'000 : 0;
 }
 
 // At 24 x 24 x 90 OpenBLAS's row- and column-major results differ in a third of the elements.

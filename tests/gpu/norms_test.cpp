@@ -216,7 +216,7 @@ TEST(SplitsByNorms, SmallAreThoseOfKnownNorms) {
 }
 TEST(SplitsByNorms, LongAreThoseOfKnownNorms) {
   expect_splits_by_norms(9, 5000, 12);
-  expect_splits_by_norms(9, 25000, 12);
+  expect_splits_by_norms(9, 14000, 12);
 }
 
 TEST(SplitsByNorms, SmallAreLeftOutWhereAlphaIsZero) {

@@ -25,7 +25,7 @@ constexpr double most_seconds = 6;
 // clusters split, residues, error-free sums.
 std::vector<GemmCase> cases() {
   return {
-      {.m = 4096, .n = 12288, .k = 4096, .policy = "emulate", .accuracy = "fp32"},
+      {.m = 2048, .n = 6400, .k = 2048, .policy = "emulate", .accuracy = "fp32"},
       {.m = 1024, .n = 1024, .k = 1024, .policy = "emulate", .accuracy = "fp32"},
       {.m = 2048, .n = 2048, .k = 2048, .op_a = KINTSUGI_OP_T, .scheme = "fp16x3"},
       {.m = 2304, .n = 2100, .k = 9000, .op_b = KINTSUGI_OP_T, .scheme = "fp16x3-wide"},
