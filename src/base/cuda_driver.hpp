@@ -45,6 +45,8 @@ struct LaunchAttribute {
   static constexpr LaunchAttribute overlapping() { return {6, {0, 1}}; }
   // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: blocks beside each other in a grid's first extent.
   static constexpr LaunchAttribute cluster(std::int32_t blocks) { return {4, {0, blocks, 1, 1}}; }
+  // CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: blocks of a cluster may share an SM.
+  static constexpr LaunchAttribute cluster_on_few_sms() { return {5, {0, 2}}; }
 };
 struct LaunchConfig {
   unsigned grid[3] = {1, 1, 1};

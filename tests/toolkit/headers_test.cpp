@@ -124,6 +124,9 @@ static_assert(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute) &&
               sizeof(LaunchConfig) == sizeof(CUlaunchConfig));
 static_assert(LaunchAttribute::overlapping().id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
 static_assert(LaunchAttribute::cluster(2).id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+static_assert(LaunchAttribute::cluster_on_few_sms().id ==
+                  CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE &&
+              LaunchAttribute::cluster_on_few_sms().value[1] == CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING);
 static_assert(offsetof(LaunchAttribute, value) + sizeof(std::int32_t) == offsetof(CUlaunchAttribute, value));
 static_assert(offsetof(LaunchConfig, block) == offsetof(CUlaunchConfig, blockDimX));
 static_assert(offsetof(LaunchConfig, shared_bytes) == offsetof(CUlaunchConfig, sharedMemBytes));
