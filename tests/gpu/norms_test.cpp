@@ -183,7 +183,10 @@ int expect_splits_by_norms(std::int64_t vectors, std::int64_t longest, int round
     const double coefficient = 1;
     const std::array splits{a.split(), b.split()};
     const DeviceArray<DeviceChoice> choice(1);
-    EXPECT_TRUE(device_engine().finds_norms(splits[0]) && device_engine().finds_norms(splits[1])) << text;
+    if (!device_engine().finds_norms(splits[0]) || !device_engine().finds_norms(splits[1])) {
+      ADD_FAILURE() << "no kernel finds norms while it splits: " << text;
+      break;
+    }
     const bool rules_out[] = {rules_proof_out(known_a, coefficient), rules_proof_out(known_b, coefficient)};
     DeviceRungs rungs{{1 << 20, 1 << 20}, {1 << 20, 1 << 20}, 2};
     rungs.sum_bits[0] = rule.sum_bits;
@@ -216,7 +219,7 @@ TEST(SplitsByNorms, SmallAreThoseOfKnownNorms) {
 }
 TEST(SplitsByNorms, LongAreThoseOfKnownNorms) {
   expect_splits_by_norms(9, 5000, 12);
-  expect_splits_by_norms(9, 14000, 12);
+  expect_splits_by_norms(9, 12000, 12);
 }
 
 TEST(SplitsByNorms, SmallAreLeftOutWhereAlphaIsZero) {

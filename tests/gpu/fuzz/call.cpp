@@ -321,11 +321,12 @@ class Call {
     outcome_.faults.push_back({vendors ? "vendor's " + kind : kind, verdict, !vendors});
   }
 
-  // Whether all scalars and elements are finite, and no product or sum of k products leaves the normal range.
+  // Whether all scalars and elements are finite, and no sum of k products leaves the normal range, times alpha or not.
   static bool exponents_exclude_exceptions(const FuzzData<T>& data) {
     const FuzzCase& test = data.test();
+    const int limit = is_single_type(test.type) ? 100 : 950;
     int least = 0, most = 0;  // of what is multiplied, as exponents
-    bool finite = true;
+    bool finite = test.special_c == 0;
     const auto add = [&](const auto& element_of, std::int64_t rows, std::int64_t columns) {
       int smallest = 1 << 20, largest = -(1 << 20);
       for (std::int64_t item = 0; item < test.batch; ++item) {
@@ -341,16 +342,19 @@ class Call {
         }
       }
       if (largest < smallest) return;
+      finite =
+          finite && -limit <= smallest && largest < limit;  // alpha may be multiplied by an operand first
       least += smallest;
       most += largest + 1;
     };
     add([&](auto item, auto i, auto p) { return data.a(item, i, p); }, test.m, test.k);
     add([&](auto item, auto p, auto j) { return data.b(item, p, j); }, test.k, test.n);
+    const int sum = std::ilogb(static_cast<double>(test.k)) + 2;
+    const auto is_inside = [&] { return -limit <= least && most + sum <= limit; };
+    const bool sums_are = is_inside();
     add([&](auto, auto, auto) { return data.alpha(); }, 1, 1);
     for (const double part : parts_of_value(data.beta())) finite = finite && std::isfinite(part);
-    const int limit = is_single_type(test.type) ? 100 : 950;
-    const int sum = std::ilogb(static_cast<double>(test.k)) + 2;
-    return finite && -limit <= least && most + sum <= limit;
+    return finite && sums_are && is_inside();
   }
 
   // C is what it was, and so is everything else.
