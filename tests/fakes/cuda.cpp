@@ -584,7 +584,16 @@ KINTSUGI_FAKE_EXPORT void* fake_cuda_make_context(int device, void* whole) {
   return kintsugi::fake::make_context(device, static_cast<kintsugi::fake::FakeContext*>(whole));
 }
 KINTSUGI_FAKE_EXPORT void fake_cuda_destroy_context(void* context) {
-  static_cast<kintsugi::fake::FakeContext*>(context)->destroyed = true;
+  auto* destroyed = static_cast<kintsugi::fake::FakeContext*>(context);
+  destroyed->destroyed = true;
+  // A context's memory ends with it.
+  const std::lock_guard lock(kintsugi::fake::state().mutex);
+  std::erase_if(kintsugi::fake::state().memory, [&](const auto& item) {
+    const auto& [address, allocation] = item;
+    if (allocation.context != destroyed || allocation.context_id != destroyed->id) return false;
+    std::free(kintsugi::fake::pointer(address));
+    return true;
+  });
 }
 KINTSUGI_FAKE_EXPORT unsigned long long fake_cuda_context() {
   const auto* context = kintsugi::fake::current();
