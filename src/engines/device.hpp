@@ -286,7 +286,7 @@ class DeviceEngine {
   // Whether it has multiply_fused() for this schedule with the sums of that accumulator; else its products leave as sums.
   virtual bool fuses(const Schedule& schedule, FormatId format, Accumulator accumulator,
                      EntryType type) const = 0;
-  virtual std::size_t fused_scratch_bytes(std::int64_t k) const = 0;
+  virtual std::size_t fused_scratch_bytes(const DeviceShape& shape) const = 0;
   // Nothing of a device that was never measured.
   virtual std::optional<DeviceTimes> expected_times(const DeviceShape& shape) const = 0;
 

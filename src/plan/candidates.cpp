@@ -183,6 +183,13 @@ bool sums_wrap(const Rung& rung, std::int64_t k) {
          std::isinf(error_bound(rung.program, rung.accumulator, k, true, true).relative);
 }
 
+Schedule schedule_of(const Problem& problem, const Rung& rung) {
+  const Schedule& schedule = rung.program.schedule;
+  if (!is_tensor_core(rung.accumulator)) return schedule;
+  const double elements = static_cast<double>(problem.m) * static_cast<double>(problem.vectors_b());
+  return schedule.shortened(elements, problem.products());
+}
+
 std::optional<Rung> offered(const Plan& plan, const Scheme& scheme, const std::string& name) {
   if (!scheme.operands.contains(plan.problem.type)) return std::nullopt;
   Rung rung{&scheme, Accumulator::fp32, Rung::any_span, fitted_program(plan, scheme)};
@@ -192,6 +199,7 @@ std::optional<Rung> offered(const Plan& plan, const Scheme& scheme, const std::s
       name.empty() ? ways.begin() : std::find(ways.begin(), ways.end(), find_accumulator(name));
   if (found == ways.end()) return std::nullopt;
   rung.accumulator = *found;
+  rung.program.schedule = schedule_of(plan.problem, rung);
   return sums_wrap(rung, plan.problem.products()) ? std::nullopt : std::optional(rung);
 }
 

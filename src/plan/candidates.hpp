@@ -20,6 +20,9 @@ Program fitted_program(const Plan& plan, const Scheme& scheme);
 // tensor core does where it has a kernel that lets its sums go when the schedule says so.
 std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& program, EntryType type);
 
+// The schedule with the lengths that blocks and segments of k have in this problem.
+Schedule schedule_of(const Problem& problem, const Rung& rung);
+
 // Whether a device goes from slices to C in one step.
 bool is_fused(const Plan& plan, const Rung& rung);
 

@@ -156,6 +156,7 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
   }
   if (rung.program.recombination != Recombination::exact_sums) {
     rung.accumulator = choose_accumulator(plan, rung.program, settings[SettingId::accumulator].value);
+    rung.program.schedule = schedule_of(plan.problem, rung);
     if (sums_wrap(rung, plan.problem.products())) {
       fail(Status::not_supported, "scheme {}: sums of {} products may wrap in {}", name,
            plan.problem.products(), accumulator_name(rung.accumulator));
@@ -238,7 +239,17 @@ void leave_out_for_time(std::vector<Rung>& ladder, double microseconds, const Pr
   }
 }
 
+// The split that finds ranges on the way finds mean depths for the first candidate's fp16 slices alone; the kernel that finds
+// ranges before finds them always. Selection may not depend on which of them runs, which scalars in device memory and
+// workspace limits decide.
+void leave_out_depths(std::vector<Rung>& ladder) {
+  const Rung& first = ladder.front();
+  if (first.largest_depth > 0 && first.program.format().id == FormatId::fp16) return;
+  for (Rung& rung : ladder) rung.largest_depth = 0;
+}
+
 void use_ladder(Plan& plan, std::vector<Rung> ladder, const Rung& wide) {
+  leave_out_depths(ladder);
   if (ladder.front().quick) plan.prepared_by = wide;
   plan.rungs = std::move(ladder);
 }

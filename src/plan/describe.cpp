@@ -95,7 +95,7 @@ Json schedule_json(const Schedule& schedule) {
           {"k_block", schedule.k_block},
           {"k_step", schedule.k_step},
           {"k_segment", schedule.k_segment},
-          {"k_short", schedule.k_short},
+          {"most_halvings", schedule.most_halvings},
           {"joint", schedule.joint},
           {"rescale_exponent", schedule.rescale_exponent},
           {"group_exponents", exponents}};

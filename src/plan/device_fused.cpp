@@ -93,6 +93,25 @@ struct FusedSide {
   }
 };
 
+// The most that any candidate has use for.
+std::size_t scratch_bytes(const Plan& plan, const Blocking& blocking) {
+  std::size_t bytes = 0;
+  for (const Rung& rung : emulations(plan)) {
+    const Program& program = rung.program;
+    const DeviceShape shape{program.schedule,
+                            program.format().id,
+                            plan.problem.complex,
+                            std::min(blocking.m, plan.problem.m),
+                            std::min(blocking.n, plan.problem.n),
+                            plan.problem.k,
+                            entries_at_once(plan, blocking),
+                            false,
+                            false};
+    bytes = std::max(bytes, plan.engine->device()->fused_scratch_bytes(shape));
+  }
+  return bytes;
+}
+
 const DevicePrepared* with_slices(const DevicePrepared* prepared) {
   return prepared == nullptr || prepared->entries.empty() ? nullptr : prepared;
 }
@@ -107,7 +126,7 @@ class FusedCall {
         b_(operands.b, with_slices(operands.prepared_b), take_ranges(plan.problem.n, workspace)),
         choices_(reinterpret_cast<DeviceChoice*>(
             workspace.take(array_bytes(entries_at_once(plan, blocking), 1, sizeof(DeviceChoice))))),
-        scratch_(workspace.take(engine_.fused_scratch_bytes(plan.problem.k))),
+        scratch_(workspace.take(scratch_bytes(plan, blocking))),
         slices_(workspace.take(static_cast<std::size_t>(entries_at_once(plan, blocking)) *
                                largest_slices(plan, blocking))) {}
 
@@ -317,8 +336,7 @@ std::size_t fused_workspace_bytes(const Plan& plan, const Blocking& blocking) {
   const std::int64_t entries = entries_at_once(plan, blocking);
   return array_bytes(entries * plan.problem.m, 1, sizeof(VectorRange)) +
          array_bytes(entries * plan.problem.n, 1, sizeof(VectorRange)) +
-         array_bytes(entries, 1, sizeof(DeviceChoice)) +
-         aligned_size(plan.engine->device()->fused_scratch_bytes(plan.problem.k)) +
+         array_bytes(entries, 1, sizeof(DeviceChoice)) + aligned_size(scratch_bytes(plan, blocking)) +
          static_cast<std::size_t>(entries) * largest_slices(plan, blocking);
 }
 

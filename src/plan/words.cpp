@@ -87,10 +87,10 @@ std::string rung_words(const Plan& plan, const Rung& rung) {
     return fmt::format("{}: every entry summed exactly and rounded once, on the {}.", rung.scheme->name,
                        plan.engine->device() != nullptr ? "device" : "host");
   const Schedule& schedule = rung.program.schedule;
-  const std::string leaves = schedule.k_block == 0
-                                 ? "the sums stay in the engine over all of k"
-                                 : fmt::format("the sum leaves the engine every {} inner indices",
-                                               schedule.nominal_block(plan.problem.products()));
+  const std::string leaves =
+      schedule.k_block == 0
+          ? "the sums stay in the engine over all of k"
+          : fmt::format("the sum leaves the engine every {} inner indices", schedule.k_block);
   std::string words = fmt::format("{}: {}; {} product{}, {}; {}; accumulator {}.", rung.scheme->name,
                                   split_words(rung.program.split_a), schedule.terms.size(),
                                   schedule.terms.size() == 1 ? "" : "s", term_words(rung.program), leaves,

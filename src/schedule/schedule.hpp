@@ -29,11 +29,12 @@ struct Term {
 // starts at zero; the terms are added in order, each over the whole block, or, when k_step is not
 // 0, alternating after every k_step indices. At the end of the block the accumulators leave the
 // engine and are added, in fp32 to nearest (Accumulator::fp32: in fp64, rounded to fp32 after the last block; integers:
-// exactly, in 64 bits), to the group's sum outside it. With k_block = 0 they only leave. Up to k = k_short blocks are half as long: a matrix unit that truncates loses less in shorter
-// blocks, and so few products that their accuracy is that of a block. Where k_segment is not 0, k is cut into segments of at most about that length
-// (Schedule::segment_length): every segment has a sum of its own outside the engine, and these are added in ascending order.
-// One chain of fp32 additions over all blocks would lose about sqrt(blocks) units in the last place where all elements
-// have one sign. Where `joint` is set, all groups leave into one sum, one after the
+// exactly, in 64 bits), to the group's sum outside it. With k_block = 0 they only leave. Where k_segment is not 0, k is
+// cut into segments of at most about that length (Schedule::segment_length): every segment has a sum of its own outside
+// the engine, and these are added in ascending order. One chain of fp32 additions over all blocks would lose about
+// sqrt(blocks) units in the last place where all elements have one sign. A product with
+// few elements or a short k has blocks that are halved up to most_halvings times, and shorter segments, on a matrix
+// unit that truncates (Schedule::shortened). Where `joint` is set, all groups leave into one sum, one after the
 // other, each multiplied by its 2^group_exponents[g] on the way: terms are then added entry by entry
 // instead of matrix by matrix.
 template <int TermCount>
@@ -46,7 +47,7 @@ struct Structure {
   std::int32_t k_step;
   bool joint = false;
   std::int32_t k_segment = 0;
-  std::int32_t k_short = 0;
+  int most_halvings = 0;
 
   friend constexpr bool operator==(const Structure&, const Structure&) = default;
 };
@@ -63,7 +64,7 @@ struct Schedule {
   std::int64_t k_step = 0;
   bool joint = false;
   std::int64_t k_segment = 0;
-  std::int64_t k_short = 0;
+  int most_halvings = 0;
   // Floating slices whose elements are integers and whose sums within a block are exact: the sums are added
   // outside as 64-bit integers.
   bool integer_sums = false;
@@ -76,12 +77,27 @@ struct Schedule {
   int sums() const { return joint ? 1 : groups; }
   int sum_exponent(int sum) const { return joint ? 0 : group_exponents[static_cast<std::size_t>(sum)]; }
 
-  // The block that a product of k inner indices has, however short it is; 0: all of k.
-  std::int64_t nominal_block(std::int64_t k) const { return k <= k_short ? k_block / 2 : k_block; }
-  std::int64_t block_length(std::int64_t k) const {
-    const std::int64_t block = nominal_block(k);
-    return block == 0 || block > k ? k : block;
+  // The schedule of a product whose C has `elements` elements, each a sum of k products, on a matrix unit that
+  // truncates. A block's sum loses in proportion to the block's length, and a segment's sum with the root of the
+  // number of its blocks. Where C has few elements the vendor's kernels divide k among the SMs and lose less too.
+  // The limits are sizes up to which cuBLAS 13.0 was seen to do so on an H100 (docs/schemes/fp16x3.md).
+  Schedule shortened(double elements, std::int64_t k) const {
+    constexpr double few = 0x1p20;
+    constexpr double many = 0x1p22;
+    constexpr std::int64_t short_k = 128;
+    const int wanted = elements < few ? 2 : elements < many || k <= short_k ? 1 : 0;
+    const int halvings = std::min(wanted, most_halvings);
+    Schedule schedule = *this;
+    schedule.most_halvings = 0;
+    schedule.k_block >>= halvings;
+    if (halvings > 0) {
+      // At most 16 segments, of multiples of 64 (segment_length).
+      schedule.k_segment = std::max(k_segment >> (halvings == 1 ? 2 : 5), round_up(divide_up(k, 16), 64));
+    }
+    return schedule;
   }
+
+  std::int64_t block_length(std::int64_t k) const { return k_block == 0 || k_block > k ? k : k_block; }
 
   // Length of every segment but the last: segments are nearly equal, and multiples of whole blocks. The unit of 64 makes
   // the length the same for k and for k padded to a multiple of 64.
@@ -103,7 +119,7 @@ constexpr Schedule make_schedule(const Structure<TermCount>& structure, int resc
           .k_step = structure.k_step,
           .joint = structure.joint,
           .k_segment = structure.k_segment,
-          .k_short = structure.k_short,
+          .most_halvings = structure.most_halvings,
           .rescale_exponent = rescale_exponent,
           .group_exponents = group_exponents};
 }

@@ -90,9 +90,8 @@ std::string differs_from_plain_call(const FuzzData<T>& data, const HostResult& r
   HostCall<T> call(same);
   const HostResult other = call.run();
   if (other.status != KINTSUGI_SUCCESS) return "one thread without limits: " + other.error;
-  return same_elements(data, result.c.data(), other.c.data())
-             ? ""
-             : "other bits than with one thread and without limits";
+  const std::string difference = first_difference(data, result.c.data(), other.c.data());
+  return difference.empty() ? "" : difference + ", other bits than with one thread and without limits";
 }
 
 // "... the smallest block needs N": so with N the call goes.

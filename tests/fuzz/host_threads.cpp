@@ -43,8 +43,9 @@ HostResult result_of(const FuzzCase& test) {
 
 bool same_result(const FuzzCase& test, const HostResult& x, const HostResult& y) {
   if (x.status != y.status || !x.broken.empty()) return false;
-  return with_type(test.type,
-                   [&]<class T>() { return same_elements(FuzzData<T>(test), x.c.data(), y.c.data()); });
+  return with_type(test.type, [&]<class T>() {
+    return first_difference(FuzzData<T>(test), x.c.data(), y.c.data()).empty();
+  });
 }
 
 int count_differing(const std::vector<FuzzCase>& cases) {

@@ -1,7 +1,7 @@
 // Not a test: how long every way of an own product takes, from slices to C, beside what the choice expects of it.
-//   build/tests/term_rate [--json FILE] [--stages] [MxNxK[xENTRIES]...]
+//   build/tests/term_rate [--json FILE] [--stages] [--halvings N] [MxNxK[xENTRIES]...]
 // Times are medians of graphs whose steps have operands in turn, so that no cache has them. All ways must give the same
-// bits. With --stages: small tiles alone, with one place in shared memory for a block of k and with more, one by one.
+// bits. With --halvings, blocks of k are halved so often, else as the size asks. With --stages: small tiles alone, with one place in shared memory for a block of k and with more, one by one.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -24,6 +24,13 @@ using cuda::TermWay;
 
 struct Size {
   std::int64_t m, n, k, entries = 1;
+};
+
+struct Request {
+  std::vector<Size> sizes;
+  bool stages = false;
+  int halvings = -1;  // less than 0: as the size asks
+  const char* file = nullptr;
 };
 
 // One operand's slices and ranges, of all entries.
@@ -129,18 +136,26 @@ std::vector<TermWay> by_stages(const std::vector<TermWay>& ways) {
 }
 
 // False: some way has other bits.
-bool measure(const char* scheme, const Pattern<float>& pattern, const Size& size, bool stages,
+bool measure(const char* scheme, const Pattern<float>& pattern, const Size& size, const Request& request,
              nlohmann::json& rows) {
-  const Program& program = find_scheme(scheme)->program;
+  Program program = find_scheme(scheme)->program;
+  Schedule& schedule = program.schedule;
+  if (request.halvings >= 0) {
+    schedule.most_halvings = request.halvings;
+    schedule = schedule.shortened(0, size.k);
+  } else {
+    schedule = schedule.shortened(static_cast<double>(size.m) * static_cast<double>(size.n), size.k);
+  }
   std::vector<std::unique_ptr<Product>> products;
   constexpr double enough = 200.0 * (1 << 20);
   for (double bytes = 0; bytes < enough || products.size() < 2; bytes += products.back()->bytes())
     products.push_back(std::make_unique<Product>(pattern, program, size));
-  const Memory scratch(cuda::term_scratch_bytes(size.k));
+  const Memory scratch(cuda::term_scratch_bytes(
+      {schedule, program.format().id, false, size.m, size.n, size.k, size.entries, false, false}));
   const double work =
       2e-12 * static_cast<double>(size.m * size.n) * static_cast<double>(size.k * size.entries);
   const auto all_ways = cuda::term_ways(**products.front());
-  const auto ways = stages ? by_stages(all_ways) : all_ways;
+  const auto ways = request.stages ? by_stages(all_ways) : all_ways;
   const std::vector<float> expected = products.front()->result(ways.front(), scratch.data());
   bool right = true;
   for (const TermWay& way : ways) {
@@ -155,11 +170,12 @@ bool measure(const char* scheme, const Pattern<float>& pattern, const Size& size
     const std::string what = std::visit([](const auto& choice) { return describe(choice); }, way);
     const double expected_time = std::visit([](const auto& choice) { return choice.microseconds; }, way);
     fmt::print(
-        "{:12} {:>5} x {:>5} x {:>5} x {:>3}  {:48} {:>8.1f} us  expected {:>8.1f}  {:>6.1f} TFLOP/s  "
+        "{:12} {:>2} {:>5} x {:>5} x {:>5} x {:>3}  {:48} {:>8.1f} us  expected {:>8.1f}  {:>6.1f} TFLOP/s  "
         "{:>6.0f} GB/s{}\n",
-        scheme, size.m, size.n, size.k, size.entries, what, time * 1e6, expected_time, work / time,
-        products.front()->bytes() / time * 1e-9, same ? "" : "  OTHER BITS");
+        scheme, schedule.k_block, size.m, size.n, size.k, size.entries, what, time * 1e6, expected_time,
+        work / time, products.front()->bytes() / time * 1e-9, same ? "" : "  OTHER BITS");
     rows.push_back({{"scheme", scheme},
+                    {"k_block", schedule.k_block},
                     {"m", size.m},
                     {"n", size.n},
                     {"k", size.k},
@@ -173,15 +189,16 @@ bool measure(const char* scheme, const Pattern<float>& pattern, const Size& size
   return right;
 }
 
-int run(const std::vector<Size>& sizes, bool stages, const char* file) {
+int run(const Request& request) {
   engine();  // makes the context
   const Pattern<float> pattern(7);
   nlohmann::json rows = nlohmann::json::array();
   bool right = true;
-  for (const Size& size : sizes) {
+  for (const Size& size : request.sizes) {
     for (const char* scheme : {"fp16x3", "fp16x3-wide"})
-      right = measure(scheme, pattern, size, stages, rows) && right;
-    if (file != nullptr) std::ofstream(file) << nlohmann::json{{"rows", rows}}.dump(2) << '\n';
+      right = measure(scheme, pattern, size, request, rows) && right;
+    if (request.file != nullptr)
+      std::ofstream(request.file) << nlohmann::json{{"rows", rows}}.dump(2) << '\n';
   }
   return right ? 0 : 1;
 }
@@ -191,31 +208,31 @@ int run(const std::vector<Size>& sizes, bool stages, const char* file) {
 
 int main(int count, char** arguments) {
   using namespace kintsugi::core;
-  const char* file = nullptr;
-  bool stages = false;
-  std::vector<Size> sizes;
+  Request request;
   for (int i = 1; i < count; ++i) {
     if (std::strcmp(arguments[i], "--json") == 0 && i + 1 < count) {
-      file = arguments[++i];
+      request.file = arguments[++i];
+    } else if (std::strcmp(arguments[i], "--halvings") == 0 && i + 1 < count) {
+      request.halvings = std::atoi(arguments[++i]);
     } else if (std::strcmp(arguments[i], "--stages") == 0) {
-      stages = true;
+      request.stages = true;
     } else if (long long m, n, k, e = 1;
                std::sscanf(arguments[i], "%lldx%lldx%lldx%lld", &m, &n, &k, &e) >= 3) {
-      sizes.push_back({m, n, k, e});
+      request.sizes.push_back({m, n, k, e});
     } else {
-      fmt::print(stderr, "usage: term_rate [--json FILE] [--stages] [MxNxK[xENTRIES]...]\n");
+      fmt::print(stderr, "usage: term_rate [--json FILE] [--stages] [--halvings N] [MxNxK[xENTRIES]...]\n");
       return 2;
     }
   }
-  if (sizes.empty()) {
-    for (const std::int64_t m : {16, 64, 128}) sizes.push_back({m, 8192, 8192});
-    for (const std::int64_t n : {512, 1024, 2048}) sizes.push_back({n, n, n});
-    sizes.push_back({512, 512, 512, 64});
+  if (request.sizes.empty()) {
+    for (const std::int64_t m : {16, 64, 128}) request.sizes.push_back({m, 8192, 8192});
+    for (const std::int64_t n : {512, 1024, 2048}) request.sizes.push_back({n, n, n});
+    request.sizes.push_back({512, 512, 512, 64});
   }
   const std::string reason = find_engine("cuda")->unavailable_reason();
   if (!reason.empty()) {
     fmt::print(stderr, "term_rate: {}\n", reason);
     return 1;
   }
-  return run(sizes, stages, file);
+  return run(request);
 }

@@ -85,12 +85,14 @@ TEST(DeviceTerms, BatchesOfManyEntriesKeepTheBits) {
   }
 }
 
-// Rows and columns from (row, column) on of the product that `whole` describes, as a product of its own.
+// Rows and columns from (row, column) on of the product that `whole` describes, as a product of its own, with the blocks of
+// k of the whole: C has so few elements that the scheme alone would shorten them.
 std::vector<std::uint32_t> part_bits(const GemmCase& whole, GemmDataOf<float>& data, std::int64_t row,
                                      std::int64_t m, std::int64_t column, std::int64_t n) {
   GemmCase test = whole;
   test.m = m;
   test.n = n;
+  test.scheme += ":block=64";
   GemmDataOf<float> part(test);
   for (std::int64_t p = 0; p < test.k; ++p) {
     for (std::int64_t i = 0; i < m; ++i) part.a()(i, p) = data.a()(row + i, p);
@@ -106,7 +108,7 @@ TEST(DeviceTerms, BitsDoNotDependOnTilesAndParts) {
   constexpr std::int64_t n = 5000;
   constexpr std::int64_t k = 2100;
   constexpr std::int32_t clusters = 66;
-  const auto choice = core::cuda::choose_walk(core::cuda::joined_tiles[0], 0, m, n, 1, k, clusters);
+  const auto choice = core::cuda::choose_walk(core::cuda::joined_tiles[0], 0, m, n, 1, k, 1, clusters);
   EXPECT_GT(choice.walk.parts, 1) << "this size was to have tiles in parts";
   for (const std::string scheme : schemes) {
     GemmCase test{.m = m, .n = n, .k = k, .distribution = "phi:1", .scheme = scheme};

@@ -194,7 +194,7 @@ TEST(Contract, IsProvedFromSmallLengthsOn) {
     };
     for (std::int64_t k = 1; k <= 100000; k = k < 200 ? k + 1 : k * 5 / 4) {
       EXPECT_EQ(proved(Accumulator::h200, k), k >= 5) << name << " " << k;
-      EXPECT_EQ(proved(Accumulator::fp32, k), k >= 34) << name << " " << k;
+      EXPECT_EQ(proved(Accumulator::fp32, k), k >= 66) << name << " " << k;
     }
   }
 }

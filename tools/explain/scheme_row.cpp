@@ -167,9 +167,7 @@ template class SchemeRows<double>;
 
 Json SchemeRow::k_block() const {
   if (program.is_null()) return nullptr;
-  const Json& schedule = program.at("schedule");
-  const auto block = schedule.at("k_block").get<std::int64_t>();
-  return k <= schedule.at("k_short").get<std::int64_t>() ? block / 2 : block;
+  return program.at("schedule").at("k_block");
 }
 
 Json row_document(const SchemeRow& row) {

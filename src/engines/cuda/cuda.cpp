@@ -130,7 +130,9 @@ class CudaEngine final : public Engine, public DeviceEngine {
              EntryType type) const override {
     return accumulator == Accumulator::h200 && has_term_products(schedule, format, type);
   }
-  std::size_t fused_scratch_bytes(std::int64_t k) const override { return term_scratch_bytes(k); }
+  std::size_t fused_scratch_bytes(const DeviceShape& shape) const override {
+    return term_scratch_bytes(shape);
+  }
   std::optional<DeviceTimes> expected_times(const DeviceShape& shape) const override {
     ensure_context();
     if (!describe_device(current_device()).name.ends_with("H200")) return std::nullopt;

@@ -2,12 +2,12 @@
 //
 //   a' = 2^s_i a  with max_p |a'_ip| in [2^40, 2^41)      likewise the columns of B
 //   a0 = RNbf16(a'), a_s = RNbf16((a' - a0 - ...) 2^(8 s))  every slice 2^8 above its place
-//   for every block of 64 inner indices (k <= 1024: 32):
+//   for every block of 64 inner indices (short k, few elements of C: 32; Schedule::shortened):
 //     acc = a0 b2 + a1 b1 + a2 b0
 //     acc = 2^-8 acc + a0 b1 + a1 b0
 //     acc = 2^-8 acc + a0 b0
 //     sum = sum + acc                                     fp32, outside the engine; a new sum for every
-//                                                         8192 indices, added in order
+//                                                         segment of at most 8192 indices, added in order
 //   C = 2^-(s_i + t_j) sum
 //
 // Scaling keeps FLT_MAX from rounding up to infinity and subnormals from being lost; 2^40 leaves
@@ -16,6 +16,7 @@
 
 #include "formats/bf16.hpp"
 #include "plan/program.hpp"
+#include "plan/schemes/k_block.hpp"
 
 namespace kintsugi::core::schemes {
 
@@ -30,7 +31,7 @@ inline constexpr Structure<6> bf16x6_structure{
     .k_block = 64,
     .k_step = 0,
     .k_segment = 8192,
-    .k_short = 1024,
+    .most_halvings = 1,
 };
 
 inline constexpr Scheme bf16x6{
@@ -43,6 +44,8 @@ inline constexpr Scheme bf16x6{
         "every row of A and column of B spans at most about 100 binades, by k: beyond, products underflow in "
         "fp32",
     .source = "APE (bf16 slices); BF16x9 of cuBLAS; the structure with scaled vectors and blocks is ours",
+    .parameters = block_parameter,
+    .configure = configure_block,
 };
 
 }  // namespace kintsugi::core::schemes

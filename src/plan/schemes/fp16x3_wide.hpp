@@ -2,10 +2,10 @@
 //
 //   a' = 2^s_i a  with max_p |a'_ip| in [2^14, 2^15)      likewise the columns of B
 //   a0 = RN16(a'), a1 = RN16((a' - a0) 2^12)              |a' - a0| <= 8: 2^12 cannot overflow
-//   for every block of 64 inner indices (k <= 1024: 32):
+//   for every block of 64 inner indices (short k, few elements of C: 32 or 16):
 //     acc = a1 b0 + a0 b1;  acc = 2^-12 acc;  acc = acc + a0 b0
 //     sum = sum + acc                                     fp32, outside the engine; a new sum for every
-//                                                         8192 indices, added in order
+//                                                         segment of at most 8192 indices, added in order
 //   C = 2^-(s_i + t_j) sum
 #pragma once
 
@@ -25,7 +25,7 @@ inline constexpr Structure<3> fp16x3_wide_structure{
     .k_block = 64,
     .k_step = 0,
     .k_segment = 8192,
-    .k_short = 1024,
+    .most_halvings = 2,
 };
 
 inline constexpr Scheme fp16x3_wide{
@@ -34,7 +34,7 @@ inline constexpr Scheme fp16x3_wide{
     .operands = OperandType::f32,
     .program = {fp16x3_wide_split, fp16x3_wide_split, make_schedule(fp16x3_wide_structure, -12)},
     .bound =
-        "(2^-21 + accumulation over blocks of 64 or 32) |A||B|, which is at most (k + 8) 2^-24 |A||B| "
+        "(2^-21 + accumulation over blocks of 64, 32 or 16) |A||B|, which is at most (k + 8) 2^-24 |A||B| "
         "from k = 5 up on an H200; below the window 2^-51 of the vector's maximum per element",
     .window = "every row of A and column of B spans at most 28 binades",
     .source = "ours; h2sgemm section 3.1 (residuals scaled by 2^12) on scaled vectors",

@@ -16,7 +16,7 @@ inline const Parameter* configure_block(Program& program, std::span<const Parame
     const auto block = parse_parameter(parameter.value, 64, 65536);
     if (parameter.key != "block" || !block || *block % 64 != 0) return &parameter;
     program.schedule.k_block = *block;
-    program.schedule.k_short = 0;
+    program.schedule.most_halvings = 0;
   }
   return nullptr;
 }

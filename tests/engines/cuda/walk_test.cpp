@@ -154,7 +154,9 @@ TEST(Walk, EndsHoweverFewClustersAreResident) {
 // Few tiles are narrow ones, many are wide.
 TEST(Walk, TilesFitTheProduct) {
   const auto columns = [](std::int64_t n) {
-    const auto time = [&](const TermTile& tile) { return choose_walk(tile, 0, n, n, 1, n, 66).microseconds; };
+    const auto time = [&](const TermTile& tile) {
+      return choose_walk(tile, 0, n, n, 1, n, 1, 66).microseconds;
+    };
     return std::ranges::min(joined_tiles, {}, time).columns;
   };
   EXPECT_EQ(columns(512), 64);
@@ -169,13 +171,13 @@ TEST(Walk, RescaledTilesHaveTimesOfTheirOwn) {
   const auto quickest_walk = [](std::int64_t n) {
     TermChoice best;
     for (std::size_t tile = 0; tile < rescaled_tiles.size(); ++tile) {
-      const TermChoice choice = choose_walk(rescaled_tiles[tile], tile, n, n, 1, n, 66);
+      const TermChoice choice = choose_walk(rescaled_tiles[tile], tile, n, n, 1, n, 1, 66);
       if (tile == 0 || choice.microseconds < best.microseconds) best = choice;
     }
     return best;
   };
   const auto time_of = [](const SmallTile& tile, std::int64_t n) {
-    return choose_small_tile(tile, 0, false, n, n, 1, n, 2, 132).microseconds;
+    return choose_small_tile(tile, 0, false, n, n, 1, n, 2, 1, 132).microseconds;
   };
   const auto quickest_small_tile = [&](std::int64_t n) {
     return std::ranges::min(small_tiles, {}, [&](const SmallTile& tile) { return time_of(tile, n); });
@@ -196,7 +198,7 @@ TEST(SmallTiles, CoverTheProduct) {
     for (const bool swapped : {false, true}) {
       for (const int m : {1, 64, 65, 4096}) {
         for (const int n : {1, 128, 129, 11008}) {
-          const SmallTileChoice choice = choose_small_tile(tile, 0, swapped, m, n, 3, 500, 2, 132);
+          const SmallTileChoice choice = choose_small_tile(tile, 0, swapped, m, n, 3, 500, 2, 1, 132);
           EXPECT_GE(choice.row_pairs * 2 * small_tile_rows, swapped ? n : m);
           EXPECT_LT((choice.row_pairs - 1) * 2 * small_tile_rows, swapped ? n : m);
           EXPECT_GE(choice.columns * tile.columns, swapped ? m : n);
@@ -218,7 +220,7 @@ TEST(SmallTiles, ShortSidesAreTheirColumns) {
     for (const bool swapped : {false, true}) {
       for (std::size_t tile = 0; tile < small_tiles.size(); ++tile) {
         const SmallTileChoice choice =
-            choose_small_tile(small_tiles[tile], tile, swapped, m, n, 1, k, 2, 132);
+            choose_small_tile(small_tiles[tile], tile, swapped, m, n, 1, k, 2, 1, 132);
         if (least.microseconds == 0 || choice.microseconds < least.microseconds) least = choice;
       }
     }

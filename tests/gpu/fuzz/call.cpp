@@ -404,9 +404,10 @@ Outcome make_call_of(const CallContext& context, const FuzzCase& test) {
   context_of_plain.sabotage.clear();
   Call<T> again(context_of_plain, plain);
   const Outcome other = again.run();
-  if (!other.faults.empty() || !other.refusal.empty() ||
-      !same_elements(call.data(), call.c_image(), again.c_image()))
-    outcome.faults.push_back({"bits", "other bits than " + to_text(plain) + " " + other.refusal});
+  const std::string difference =
+      other.refusal.empty() ? first_difference(call.data(), call.c_image(), again.c_image()) : other.refusal;
+  if (!other.faults.empty() || !difference.empty())
+    outcome.faults.push_back({"bits", difference + ", other bits than " + to_text(plain)});
   return outcome;
 }
 

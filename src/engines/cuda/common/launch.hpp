@@ -16,7 +16,7 @@ struct Extent {
   std::int64_t x = 1;
   std::int64_t y = 1;
   std::int64_t z = 1;
-  std::int64_t cluster = 0;  // blocks beside each other along x; 0: the kernel says, or has none
+  std::int64_t cluster = 0;  // thread blocks of a cluster, neighbours along x; 0: the kernel has no clusters
 };
 
 // Why the kernels cannot be loaded; empty: they can.

@@ -17,9 +17,8 @@ struct alignas(64) TensorMap {
 // stage holds one.
 inline constexpr int term_tile_rows = 256;
 inline constexpr int term_block = 64;
-// Schedule::k_segment and k_short of all structures that have kernels.
+// Schedule::k_segment of all structures that have kernels, before it is shortened.
 inline constexpr int term_segment = 8192;
-inline constexpr int term_short = 1024;
 inline constexpr int term_threads = 384;
 inline constexpr int blocks_of_cluster = 2;  // of threads
 // Columns of a tile, and places in shared memory for every slice, each of half of the tile's rows and all columns. Wide
@@ -51,9 +50,9 @@ struct TermProducts {
   bool shares_a = false;  // all entries have the same slices
   bool shares_b = false;
   std::int32_t segment_blocks = 0;  // blocks of k in a segment (Schedule::segment_length)
-  bool halves_blocks = false;       // sums leave after every half of a block (Schedule::block_length)
+  std::int32_t sums_of_block = 1;   // sums in which a block of k leaves the matrix unit: 1 or 2
   float* partial_sums = nullptr;    // those that one cluster hands to the next
-  // Sums of earlier segments: of the tiles that have parts, then of the tile that each cluster works on. Where k is one
+  // Sums of earlier segments: of the tile that each cluster works on, then of the tiles that have parts. Where k is one
   // segment there are none.
   float* segment_sums = nullptr;
   std::uint32_t* parts_added = nullptr;     // of every tile that has parts; 0 before the launch
@@ -91,7 +90,7 @@ struct SmallTileProducts {
   std::int32_t columns = 0;         // of tiles
   std::int32_t blocks = 0;          // of k
   std::int32_t segment_blocks = 0;  // as of TermProducts
-  bool halves_blocks = false;
+  std::int32_t sums_of_block = 1;   // 1, 2 or 4
   std::int32_t stages = 0;
   bool shares_a = false;
   bool shares_b = false;

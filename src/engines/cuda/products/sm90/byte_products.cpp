@@ -56,8 +56,9 @@ void multiply_byte_slices(const Queue& queue, const Schedule& schedule, const Sl
   products.columns = sums.columns;
   set_terms(schedule, products);
   launch((sums.type == SumType::residue ? residues : integers)[choice.tile],
-         {blocks_of_cluster * std::int64_t{choice.walk.clusters}}, ByteTile::threads, tile.shared_bytes(),
-         queue, tensor_map(a, 1, tile.copied_rows()), tensor_map(b, 1, tile.copied_columns()), products);
+         {blocks_of_cluster * std::int64_t{choice.walk.clusters}, 1, 1, blocks_of_cluster}, ByteTile::threads,
+         tile.shared_bytes(), queue, tensor_map(a, 1, tile.copied_rows()),
+         tensor_map(b, 1, tile.copied_columns()), products);
 }
 
 DeviceTimes expected_entry_times(const DeviceShape& shape) {

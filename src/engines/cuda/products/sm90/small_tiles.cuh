@@ -83,9 +83,10 @@ class Stages {
   __device__ Barrier& full() const { return shared_.full[stage_]; }
   __device__ void wait_until_full() const { full().wait(parity_); }
   __device__ void wait_until_free() const { shared_.free[stage_].wait(parity_ ^ 1); }
-  // In both blocks of threads, which copy half of the columns each.
-  __device__ void release() const {
-    if (threadIdx.x < blocks_of_cluster) shared_.free[stage_].arrive_in(threadIdx.x);
+  // Frees the stage before this one in both thread blocks, which copy half of the columns each.
+  __device__ void release_previous() const {
+    const int previous = (stage_ == 0 ? count_ : stage_) - 1;
+    if (threadIdx.x < blocks_of_cluster) shared_.free[previous].arrive_in(threadIdx.x);
   }
 
  private:
@@ -150,114 +151,120 @@ __device__ __forceinline__ void multiply_stage(float (&sums)[Config::sums], cons
   }
 }
 
-// Sums of a segment of k (Schedule::k_segment): those of one part of a block of k are multiplied while those of the part
-// before end and are added.
-template <class Config>
+// Sums of a segment of k (Schedule::k_segment), whose blocks leave the matrix unit as `Count` sums each. Those of one part
+// of a block are multiplied while those of the part before end and are added.
+template <class Config, int Count>
 class StageSums {
  public:
   using Sums = float[Config::sums];
 
   __device__ StageSums(const SmallTileProducts& products, const Stages<Config>& stages)
-      : products_(products), next_(stages), under_way_(stages) {}
+      : products_(products), next_(stages) {}
 
-  // So many blocks of k, at least one.
+  // So many blocks of k, at least one. Parts of even numbers and of odd ones have accumulators of their own.
   __device__ __forceinline__ void add_blocks(int blocks) {
-    if (products_.halves_blocks) {
-      add_halved_blocks(blocks);
-    } else {
+    if constexpr (Config::least_stages == 1) {
+      Sums inside;
+#pragma unroll 1
+      for (int block = 0; block < blocks; ++block) add_one_by_one(inside);
+    } else if constexpr (Count == 1) {
       add_whole_blocks(blocks);
+    } else {
+      add_divided_blocks(blocks);
     }
   }
 
   Sums sums = {};
 
  private:
-  using Whole = SumPart<1, 0>;
-  using First = SumPart<2, 0>;
-  using Second = SumPart<2, 1>;
-  struct None {};
+  template <int Index>
+  using Part = SumPart<Count, Index>;
+  using First = Part<0>;
+  using Last = Part<Count - 1>;
 
-  // Begins a part of the next block of k, and adds the part before it, if there is one.
-  template <class Part, class Before>
-  __device__ __forceinline__ void multiply(Sums& inside, Sums& before) {
+  // Begins that part of the next block of k, with `meanwhile` behind its first products.
+  template <class Part, class Meanwhile>
+  __device__ __forceinline__ void multiply(Sums& inside, const Meanwhile& meanwhile) {
     if constexpr (Part::begins_block) next_.wait_until_full();
     begin_products();
-    multiply_stage<Config, Part>(inside, next_, products_.swapped, products_.rescale, [&] {
-      if constexpr (!std::is_same_v<Before, None>) add<Before, 1>(before);
-    });
+    multiply_stage<Config, Part>(inside, next_, products_.swapped, products_.rescale, meanwhile);
     if constexpr (Part::ends_block) next_.next();
   }
-  // That part of the oldest block under way, where `Younger` parts are on their way behind it.
+  template <class Part>
+  __device__ __forceinline__ void multiply(Sums& inside) {
+    multiply<Part>(inside, [] {});
+  }
+  // Adds that part, behind which `Younger` parts are on their way. A block ends before the stage `next_`.
   template <class Part, int Younger>
   __device__ __forceinline__ void add(Sums& inside) {
     wait_for_products<Younger>();
     settle(inside);
-    if constexpr (Part::ends_block) {
-      under_way_.release();
-      under_way_.next();
-    }
+    if constexpr (Part::ends_block) next_.release_previous();
 #pragma unroll
     for (int i = 0; i < Config::sums; ++i) sums[i] += inside[i];
   }
-  template <class Part>
-  __device__ __forceinline__ void multiply_and_add(Sums& inside) {
-    multiply<Part, None>(inside, inside);
-    add<Part, 0>(inside);
+  template <class Part, class Before>
+  __device__ __forceinline__ void multiply_and_add(Sums& inside, Sums& before) {
+    multiply<Part>(inside, [&] { add<Before, 1>(before); });
+  }
+
+  template <int Index = 0>
+  __device__ __forceinline__ void add_one_by_one(Sums& inside) {
+    if constexpr (Index < Count) {
+      multiply<Part<Index>>(inside);
+      add<Part<Index>, 0>(inside);
+      add_one_by_one<Index + 1>(inside);
+    }
   }
 
   __device__ __forceinline__ void add_whole_blocks(int blocks) {
-    Sums even;
-    if constexpr (Config::least_stages == 1) {
+    Sums even, odd;
+    multiply<First>(even);
+    int block = 1;
 #pragma unroll 1
-      for (int block = 0; block < blocks; ++block) multiply_and_add<Whole>(even);
-    } else {
-      Sums odd;
-      multiply<Whole, None>(even, odd);
-      int block = 1;
-#pragma unroll 1
-      for (; block + 1 < blocks; block += 2) {
-        multiply<Whole, Whole>(odd, even);
-        multiply<Whole, Whole>(even, odd);
-      }
-      if (block >= blocks) return add<Whole, 0>(even);
-      multiply<Whole, Whole>(odd, even);
-      add<Whole, 0>(odd);
+    for (; block + 1 < blocks; block += 2) {
+      multiply_and_add<First, First>(odd, even);
+      multiply_and_add<First, First>(even, odd);
     }
+    if (block >= blocks) return add<First, 0>(even);
+    multiply_and_add<First, First>(odd, even);
+    add<First, 0>(odd);
   }
 
-  __device__ __forceinline__ void add_halved_blocks(int blocks) {
-    Sums first;
-    if constexpr (Config::least_stages == 1) {
-#pragma unroll 1
-      for (int block = 0; block < blocks; ++block) {
-        multiply_and_add<First>(first);
-        multiply_and_add<Second>(first);
-      }
-    } else {
-      Sums second;
-      multiply<First, None>(first, second);
-      int block = 1;
-#pragma unroll 1
-      for (; block < blocks; ++block) {
-        multiply<Second, First>(second, first);
-        multiply<First, Second>(first, second);
-      }
-      // Never true. ptxas of CUDA 13.0 serialises the loop's products unless some path out of it waits for `first` alone.
-      if (block > blocks) return add<First, 0>(first);
-      multiply<Second, First>(second, first);
-      add<Second, 0>(second);
+  // Parts of a block from the Index-th on.
+  template <int Index = 1>
+  __device__ __forceinline__ void multiply_rest(Sums& even, Sums& odd) {
+    if constexpr (Index < Count) {
+      constexpr bool is_even = Index % 2 == 0;
+      multiply_and_add<Part<Index>, Part<Index - 1>>(is_even ? even : odd, is_even ? odd : even);
+      multiply_rest<Index + 1>(even, odd);
     }
+  }
+  __device__ __forceinline__ void add_divided_blocks(int blocks) {
+    static_assert(Count % 2 == 0);
+    Sums even, odd;
+    multiply<First>(even);
+    int block = 1;
+#pragma unroll 1
+    for (; block < blocks; ++block) {
+      multiply_rest(even, odd);
+      multiply_and_add<First, Last>(even, odd);
+    }
+    // Never true. ptxas of CUDA 13.0 serialises the loop's products unless some path out of it waits for `even` alone.
+    if (block > blocks) return add<First, 0>(even);
+    multiply_rest(even, odd);
+    add<Last, 0>(odd);
   }
 
   const SmallTileProducts& products_;
   Stages<Config> next_;
-  Stages<Config> under_way_;
 };
 
 // The sums of all segments of k, added in their order. Where registers have no room for a second set of sums, k is one
 // segment.
-template <class Config>
-__device__ void add_segments(StageSums<Config>& sums, const SmallTileProducts& products) {
+template <class Config, int Count>
+__device__ __forceinline__ void add_segments(StageSums<Config, Count>& sums,
+                                             const SmallTileProducts& products) {
   if constexpr (!Config::adds_segments) {
     sums.add_blocks(products.blocks);
   } else {
@@ -284,10 +291,19 @@ __device__ void multiply_stages(const SmallTileProducts& products, SmallTileShar
                   {std::int64_t{place.row} * small_tile_rows, small_tile_rows},
                   {std::int64_t{place.column} * Config::columns, Config::columns}, thread);
   meet(1, Config::threads);
-  StageSums<Config> sums(products, stages);
-  add_segments(sums, products);
-  put_entries<Config::format == FormatId::fp16>(sums.sums, products.tile, shared.end, 0, thread,
-                                                Config::threads);
+  const auto multiply = [&](auto count) {
+    StageSums<Config, count> sums(products, stages);
+    add_segments(sums, products);
+    put_entries<Config::format == FormatId::fp16>(sums.sums, products.tile, shared.end, 0, thread,
+                                                  Config::threads);
+  };
+  if (products.sums_of_block == 4) {
+    multiply(std::integral_constant<int, 4>());
+  } else if (products.sums_of_block == 2) {
+    multiply(std::integral_constant<int, 2>());
+  } else {
+    multiply(std::integral_constant<int, 1>());
+  }
 }
 
 template <class Config>

@@ -16,13 +16,12 @@ namespace kintsugi::core::cuda {
 namespace {
 
 // Scratch memory: partial sums; how many parts have been added to each, and how many clusters have begun; sums of earlier
-// segments, of as many tiles with parts and of every cluster's tile.
+// segments, of every cluster's tile and of as many tiles with parts.
 constexpr std::size_t partial_bytes =
     std::size_t{most_clusters} * term_tile_rows * most_tile_columns * sizeof(float);
 constexpr std::size_t part_counters = std::size_t{most_clusters} * counters_of_tile;
 constexpr std::size_t counter_bytes = (part_counters + 1) * sizeof(std::uint32_t);
 constexpr std::size_t segment_offset = aligned_size(partial_bytes) + aligned_size(counter_bytes);
-constexpr std::size_t segment_bytes = 2 * partial_bytes;
 
 // What there are kernels for.
 struct TermKernels {
@@ -66,12 +65,12 @@ const std::array<TermKernels, 3> all_kernels{
 #undef KINTSUGI_SMALL_KERNEL
 
 const TermKernels* find_kernels(const Schedule& schedule, FormatId format) {
-  if (schedule.k_block != term_block || schedule.k_segment != term_segment || schedule.k_step != 0 ||
-      schedule.joint) {
-    return nullptr;
-  }
+  if (schedule.k_segment == 0 || schedule.k_step != 0 || schedule.joint) return nullptr;
   for (const TermKernels& kernels : all_kernels) {
-    if (kernels.format == format && std::ranges::equal(kernels.terms, schedule.terms)) return &kernels;
+    const bool has_length = schedule.k_block == term_block || schedule.k_block == term_block / 2 ||
+                            (schedule.k_block == term_block / 4 && !kernels.small_tiles.empty());
+    if (has_length && kernels.format == format && std::ranges::equal(kernels.terms, schedule.terms))
+      return &kernels;
   }
   return nullptr;
 }
@@ -83,16 +82,27 @@ struct ProductSize {
   std::int64_t entries;
 };
 
-std::vector<TermWay> ways_of(const TermKernels& kernels, const ProductSize& size, int slices) {
+std::int32_t sums_of_block(const Schedule& schedule) {
+  return static_cast<std::int32_t>(term_block / schedule.k_block);
+}
+
+bool has_segments(const Schedule& schedule, std::int64_t k) { return schedule.segment_length(k) < k; }
+
+std::vector<TermWay> ways_of(const TermKernels& kernels, const ProductSize& size, const Schedule& schedule) {
   const std::int32_t blocks = multiprocessors();
   const std::int32_t clusters = clusters_of(blocks);
   std::vector<TermWay> ways;
-  for (std::size_t tile = 0; tile < kernels.tiles.size(); ++tile)
-    ways.emplace_back(choose_walk(kernels.tiles[tile], tile, size.m, size.n, size.entries, size.k, clusters));
+  for (std::size_t tile = 0; tile < kernels.tiles.size(); ++tile) {
+    if (sums_of_block(schedule) == 4) continue;  // for small tiles alone
+    ways.emplace_back(choose_walk(kernels.tiles[tile], tile, size.m, size.n, size.entries, size.k,
+                                  sums_of_block(schedule), clusters));
+  }
   for (const bool swapped : {false, true}) {
     for (std::size_t tile = 0; tile < kernels.small_tiles.size(); ++tile) {
+      if (has_segments(schedule, size.k) && !kernels.small_tiles[tile].adds_segments()) continue;
       ways.emplace_back(choose_small_tile(kernels.small_tiles[tile], tile, swapped, size.m, size.n,
-                                          size.entries, size.k, slices, blocks));
+                                          size.entries, size.k, schedule.slices_a, sums_of_block(schedule),
+                                          blocks));
     }
   }
   return ways;
@@ -114,12 +124,8 @@ float rescale_of(const DeviceFusedProduct& product) {
   return std::ldexp(1.0F, product.schedule->rescale_exponent);
 }
 
-bool halves_blocks(const DeviceFusedProduct& product) {
-  return product.schedule->block_length(product.a.vector_stride()) < term_block;
-}
-
-std::int32_t segment_blocks_of(const DeviceFusedProduct& product) {
-  return static_cast<std::int32_t>(product.schedule->segment_length(product.a.vector_stride()) / term_block);
+std::int32_t segment_blocks_of(const Schedule& schedule, std::int64_t k) {
+  return static_cast<std::int32_t>(schedule.segment_length(k) / term_block);
 }
 
 void multiply_in(const TermChoice& choice, const DeviceFusedProduct& product, const Queue& queue,
@@ -131,16 +137,17 @@ void multiply_in(const TermChoice& choice, const DeviceFusedProduct& product, co
   products.walk = choice.walk;
   products.shares_a = product.shares_a;
   products.shares_b = product.shares_b;
-  products.segment_blocks = segment_blocks_of(product);
-  products.halves_blocks = halves_blocks(product);
+  products.segment_blocks = segment_blocks_of(*product.schedule, product.a.vector_stride());
+  products.sums_of_block = sums_of_block(*product.schedule);
   products.partial_sums = reinterpret_cast<float*>(scratch);
   products.parts_added = reinterpret_cast<std::uint32_t*>(scratch + aligned_size(partial_bytes));
   products.clusters_begun = products.parts_added + part_counters;
   products.segment_sums = reinterpret_cast<float*>(scratch + segment_offset);
   products.rescale = rescale_of(product);
   if (products.walk.parts > 1) clear(queue, products.parts_added, counter_bytes);
-  launch(kernels.kernels[choice.tile], {blocks_of_cluster * std::int64_t{products.walk.clusters}},
-         term_threads, shape.shared_bytes(), queue,
+  launch(kernels.kernels[choice.tile],
+         {blocks_of_cluster * std::int64_t{products.walk.clusters}, 1, 1, blocks_of_cluster}, term_threads,
+         shape.shared_bytes(), queue,
          tensor_map(product.a, product.shares_a ? 1 : product.entries, term_tile_rows / blocks_of_cluster),
          tensor_map(product.b, product.shares_b ? 1 : product.entries, shape.columns / blocks_of_cluster),
          products);
@@ -172,16 +179,16 @@ void multiply_in(const SmallTileChoice& choice, const DeviceFusedProduct& given,
   products.row_pairs = choice.row_pairs;
   products.columns = choice.columns;
   products.blocks = static_cast<std::int32_t>(product.a.vector_stride() / term_block);
-  products.segment_blocks = segment_blocks_of(product);
-  products.halves_blocks = halves_blocks(product);
+  products.segment_blocks = segment_blocks_of(*product.schedule, product.a.vector_stride());
+  products.sums_of_block = sums_of_block(*product.schedule);
   products.stages = choice.stages;
   products.shares_a = product.shares_a;
   products.shares_b = product.shares_b;
   products.swapped = choice.swapped;
   products.rescale = rescale_of(product);
   const std::int64_t clusters = product.entries * choice.row_pairs * choice.columns;
-  launch(kernels.small_kernels[choice.tile], {clusters * blocks_of_cluster}, small_tile_threads,
-         tile.shared_bytes(product.a.count, choice.stages), queue,
+  launch(kernels.small_kernels[choice.tile], {clusters * blocks_of_cluster, 1, 1, blocks_of_cluster},
+         small_tile_threads, tile.shared_bytes(product.a.count, choice.stages), queue,
          tensor_map(product.a, product.shares_a ? 1 : product.entries, small_tile_rows),
          tensor_map(product.b, product.shares_b ? 1 : product.entries, tile.columns / blocks_of_cluster),
          products);
@@ -193,14 +200,20 @@ bool has_term_products(const Schedule& schedule, FormatId format, EntryType type
   return type == EntryType::f32 && find_kernels(schedule, format) != nullptr;
 }
 
-std::size_t term_scratch_bytes(std::int64_t k) {
-  return segment_offset + (k > term_segment ? aligned_size(segment_bytes) : 0);
+// A walk has at most as many clusters as tiles, whatever their width.
+std::size_t term_scratch_bytes(const DeviceShape& shape) {
+  if (!has_segments(shape.schedule, shape.k) || sums_of_block(shape.schedule) == 4) return segment_offset;
+  const double rows = static_cast<double>(round_up(shape.m, term_tile_rows));
+  const double columns = static_cast<double>(shape.n + most_tile_columns);
+  const double tiles = static_cast<double>(shape.entries) * rows * columns * sizeof(float);
+  const auto bytes = static_cast<std::size_t>(std::min(static_cast<double>(partial_bytes), tiles));
+  return segment_offset + aligned_size(2 * bytes);
 }
 
 std::vector<TermWay> term_ways(const DeviceFusedProduct& product) {
   return ways_of(kernels_of(product),
                  {product.tile.rows, product.tile.columns, product.a.vector_stride(), product.entries},
-                 product.a.count);
+                 *product.schedule);
 }
 
 void multiply_terms(const Queue& queue, const DeviceFusedProduct& product, const TermWay& way,
@@ -263,7 +276,7 @@ DeviceTimes expected_term_times(const DeviceShape& shape) {
   const std::int64_t counted = std::min<std::int64_t>(shape.entries, 1024);
   const double products =
       entries / static_cast<double>(counted) *
-      microseconds(quickest(ways_of(kernels, {shape.m, shape.n, shape.k, counted}, shape.schedule.slices_a)));
+      microseconds(quickest(ways_of(kernels, {shape.m, shape.n, shape.k, counted}, shape.schedule)));
   const double slower = 1 + throttled * std::min(1.0, products / long_product);
   return {split_time(shape) + slower * products + others, native_time(shape)};
 }

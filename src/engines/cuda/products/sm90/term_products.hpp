@@ -13,8 +13,8 @@ namespace kintsugi::core::cuda {
 // Whether there is a kernel for these terms, whose sums are those of the accumulator h200.
 bool has_term_products(const Schedule& schedule, FormatId format, EntryType type);
 
-// For the sums that one cluster hands to another.
-std::size_t term_scratch_bytes(std::int64_t k);
+// For the sums that one cluster hands to another, and those of earlier segments of k.
+std::size_t term_scratch_bytes(const DeviceShape& shape);
 
 // One way to compute a product, with the same bits as any other: tiles of clusters in waves, or small ones.
 using TermWay = std::variant<TermChoice, SmallTileChoice>;
@@ -23,7 +23,7 @@ using TermWay = std::variant<TermChoice, SmallTileChoice>;
 std::vector<TermWay> term_ways(const DeviceFusedProduct& product);
 
 // C = alpha * sum + beta * C, in that way, or the one that is expected to be the quickest. `scratch` has
-// term_scratch_bytes() of its inner length.
+// term_scratch_bytes() of a shape that is at least as large.
 void multiply_terms(const Queue& queue, const DeviceFusedProduct& product, const TermWay& way,
                     std::byte* scratch);
 void multiply_terms(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch);

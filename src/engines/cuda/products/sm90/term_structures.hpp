@@ -10,17 +10,10 @@ namespace kintsugi::core::cuda {
 
 // fp16x3
 inline constexpr Structure<3> joined_terms{
-    {Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0}}, 2, 2, 1, term_block, 0, false, term_segment, term_short};
+    {Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0}}, 2, 2, 1, term_block, 0, false, term_segment, 2};
 // fp16x3-wide
-inline constexpr Structure<3> rescaled_terms{{Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0, true}},
-                                             2,
-                                             2,
-                                             1,
-                                             term_block,
-                                             0,
-                                             false,
-                                             term_segment,
-                                             term_short};
+inline constexpr Structure<3> rescaled_terms{
+    {Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0, true}}, 2, 2, 1, term_block, 0, false, term_segment, 2};
 // bf16x6
 inline constexpr Structure<6> six_terms{
     {Term{0, 2, 0}, Term{1, 1, 0}, Term{2, 0, 0}, Term{0, 1, 0, true}, Term{1, 0, 0}, Term{0, 0, 0, true}},
@@ -31,7 +24,7 @@ inline constexpr Structure<6> six_terms{
     0,
     false,
     term_segment,
-    term_short};
+    1};
 
 // Low slices are free before high ones, so that they do with fewer places. Where the sums are rescaled, more of the
 // matrix unit's time is lost on waiting, and reading A's high slices from registers wins some of it back (n = 8192:

@@ -381,7 +381,8 @@ template <class Config>
 __device__ float4* earlier_segments(const TermProducts& products, const Piece& piece, int cluster,
                                     int consumer) {
   const int shared = products.walk.shared(piece);
-  return sums_of_tile<Config>(products.segment_sums, shared < 0 ? most_clusters + cluster : shared, consumer);
+  const int tile = shared < 0 ? cluster : products.walk.clusters + shared;
+  return sums_of_tile<Config>(products.segment_sums, tile, consumer);
 }
 
 template <class Config>
@@ -408,7 +409,7 @@ __device__ void add_blocks(float (&sums)[Config::sums], const TermProducts& prod
   while (block < products.walk.end_block(piece)) {
     const int rest_of_segment = products.segment_blocks - block % products.segment_blocks;
     const int stop = min(products.walk.end_block(piece), block + rest_of_segment);
-    if (products.halves_blocks) {
+    if (products.sums_of_block == 2) {
 #pragma unroll 1
       for (; block < stop; ++block, turns.next())
         add_block<Config, 2>(sums, inside, turns, consumer, products.rescale);
