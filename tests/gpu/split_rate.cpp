@@ -158,6 +158,9 @@ void measure(const char* name, const Pattern<T>& pattern, std::int64_t n, bool a
   const auto of = [&](int i) -> const Buffers<T>& {
     return *buffers[static_cast<std::size_t>(i) % buffers.size()];
   };
+  const DeviceSplit first{of(0).side(), 0, &rule, of(0).slices, false};
+  if (rule.scales == ScaleRule::norm && !engine().finds_norms(first))
+    return;  // in two reads, not by this kernel
   const int count = n <= 8192 ? 24 : 8;
   Row row{name, n, along_k ? along_k_text : across_text, bytes_of(*buffers[0])};
   row.time = seconds(count, [&](int i) {

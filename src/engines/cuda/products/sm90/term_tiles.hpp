@@ -19,10 +19,14 @@ struct TermChoice {
 // Microseconds of a kernel, until its first slices are there and from its last entries on.
 inline constexpr double launch_time = 1.4;
 
-// How much longer a block of k takes that leaves the matrix unit as 1, 2 or 4 sums (H100: 1.03 to 1.17 of tiles of
-// clusters, 1.0 to 1.2 and 1.05 to 1.36 of small ones).
-constexpr double block_factor(std::int32_t sums_of_block) {
-  return sums_of_block == 1 ? 1 : sums_of_block == 2 ? 1.09 : 1.17;
+// How much longer a block of k takes that leaves the matrix unit as 2 sums (H100: 1.03 to 1.17).
+inline constexpr double halved_block_factor = 1.09;
+
+// The same of a small tile, which may leave it as 4 sums too (H100: of 32 columns at most what is expected of whole blocks).
+constexpr double block_factor(const SmallTile& tile, std::int32_t sums_of_block, bool alone) {
+  if (sums_of_block == 1 || tile.columns == 32) return 1;
+  if (sums_of_block == 2) return halved_block_factor;
+  return alone ? 1.5 : 1.17;
 }
 
 // A tile, for rows, columns and inner indices of each of `entries` products; how many clusters the device holds.
@@ -36,7 +40,7 @@ constexpr TermChoice choose_walk(const TermTile& tile, std::size_t number, std::
                               static_cast<std::int32_t>(entries), count(k, term_block), clusters);
   const int waves = walk.waves + (walk.left() > 0 ? 1 : 0);
   const double all = static_cast<double>(std::int64_t{walk.waves} * walk.blocks + blocks_of_left(walk));
-  const double block_time = tile.block_time * block_factor(sums_of_block);
+  const double block_time = tile.block_time * (sums_of_block == 1 ? 1 : halved_block_factor);
   return {number, walk, launch_time + all * block_time + waves * double{tile.tile_time}};
 }
 
@@ -77,7 +81,8 @@ constexpr SmallTileChoice choose_small_tile(const SmallTile& tile, std::size_t n
   const double loaded = static_cast<double>(tiles * blocks * side) *
                         (small_tile_rows + tile.columns / static_cast<double>(blocks_of_cluster));
   const double block_time = each > 1 ? each * tile.block_time : tile.alone_time;
-  const double computed = static_cast<double>(blocks) * block_time * block_factor(sums_of_block);
+  const double computed =
+      static_cast<double>(blocks) * block_time * block_factor(tile, sums_of_block, each <= 1);
   choice.microseconds =
       launch_time + each * tile_time + std::max({computed, operands / memory, loaded / cache});
   return choice;
