@@ -60,7 +60,7 @@ SweepTexts quick_lists(SweepTexts lists) {
 }
 
 // What a figure's sweeps have left behind.
-struct Measured {
+struct Results {
   std::vector<Source> sources;
   std::vector<Json> rows;
   std::vector<Figure> figures;
@@ -69,8 +69,8 @@ struct Measured {
   std::string first_violation;
 };
 
-Measured run_sweeps(const PaperFigure& figure, const ReproduceOptions& options) {
-  Measured measured;
+Results run_sweeps(const PaperFigure& figure, const ReproduceOptions& options) {
+  Results measured;
   for (const PaperSweep& sweep : figure.sweeps) {
     const std::string name = figure.name + (sweep.name.empty() ? "" : "-" + sweep.name);
     const std::string file = options.folder + "/" + name + ".json";
@@ -97,8 +97,8 @@ void require_same_samples(const std::string& file, const Json& document) {
          samples.is_null() ? "no" : samples.dump(), document.at("samples").dump());
 }
 
-Measured run_analysis(const PaperFigure& figure, const ReproduceOptions& options) {
-  Measured measured;
+Results run_analysis(const PaperFigure& figure, const ReproduceOptions& options) {
+  Results measured;
   const std::string file = options.folder + "/" + figure.name + ".json";
   const Json document = figure.analysis.document(options.quick);
   require_same_samples(file, document);
@@ -109,27 +109,42 @@ Measured run_analysis(const PaperFigure& figure, const ReproduceOptions& options
   return measured;
 }
 
-Json claim_document(const Claim& claim, const std::string& ours, const Json& verdict,
-                    const std::string& reason) {
-  return {{"claim", claim.text},
-          {"theirs", claim.theirs},
-          {"ours", ours},
-          {"verdict", verdict},
-          {"reason", reason}};
-}
-
-Json judged(const Claim& claim, const Evidence& evidence) {
-  const Answer answer = claim.judge(evidence);
-  return claim_document(claim, answer.ours, verdict_text(answer.verdict), answer.reason);
-}
-
-// Sizes of --quick are not those that a claim speaks of, so there is no verdict on them.
-Json without_verdict(const Claim& claim, const Evidence& evidence) {
-  try {
-    return claim_document(claim, claim.judge(evidence).ours, nullptr, "");
-  } catch (const NoSuchRow&) {
-    return claim_document(claim, "none of its sizes under --quick", nullptr, "");
+Json measured_document(const Measured& measured) {
+  Json result = Json::array();
+  for (const SeriesValues& series : measured) {
+    Json values = Json::array();
+    for (const double value : series.values) values.push_back(number(value));
+    result.push_back({{"series", series.name}, {"values", values}});
   }
+  return result;
+}
+
+// Its values, and the verdict unless --quick has cut the sizes that the claim speaks of.
+Json claim_document(const Claim& claim, const Evidence& evidence, bool quick) {
+  const Json& registered = registered_claim(claim.id);
+  Measured measured;
+  std::string missing;
+  try {
+    measured = claim.measure(evidence);
+  } catch (const NoSuchRow& error) {
+    missing = error.what();
+  }
+  Json result = {{"id", claim.id},
+                 {"kind", registered.at("kind")},
+                 {"claim", registered.at("claim")},
+                 {"theirs", registered.at("stated")},
+                 {"ours", measured.empty() ? "none" : measured_text(measured)},
+                 {"measured", measured_document(measured)},
+                 {"verdict", nullptr},
+                 {"reason", ""}};
+  if (quick) return result;
+  const Judgement judgement = judge(registered, measured);
+  result["verdict"] = judgement.verdict;
+  result["reason"] = judgement.why;
+  if (!missing.empty()) result["reason"] = judgement.why + " (" + missing + ")";
+  if (judgement.verdict != "agrees" && !claim.explanation.empty())
+    result["reason"] = judgement.why + " " + claim.explanation;
+  return result;
 }
 
 std::string conditions_of(const PaperFigure& figure, bool quick) {
@@ -159,12 +174,11 @@ std::string preface_of(const PaperFigure& figure, const std::string& conditions,
 
 Json reproduce_figure(const PaperFigure& figure, const ReproduceOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  const Measured measured =
+  const Results measured =
       figure.sweeps.empty() ? run_analysis(figure, options) : run_sweeps(figure, options);
   const Evidence evidence(measured.rows);
   Json claims = Json::array();
-  for (const Claim& claim : figure.claims)
-    claims.push_back(options.quick ? without_verdict(claim, evidence) : judged(claim, evidence));
+  for (const Claim& claim : figure.claims) claims.push_back(claim_document(claim, evidence, options.quick));
   const std::string conditions = conditions_of(figure, options.quick);
   const std::string page = options.folder + "/" + figure.name + ".html";
   const bool has_table = !figure.sweeps.empty();
