@@ -1,7 +1,6 @@
 """The registered claims (claims.json) and verdicts by their criteria, as tools/reproduce/claims.cpp has them."""
 
 import json
-import math
 import pathlib
 
 FILE = pathlib.Path(__file__).resolve().parent / "claims.json"
@@ -101,4 +100,4 @@ def criterion_text(criterion):
 
 def number_of(written):
     """What the program writes for a number: a word where it is not finite."""
-    return math.nan if written is None else float(written)
+    return float(written)

@@ -26,6 +26,7 @@ struct PaperSweep {
 
 // A figure that is no sweep: its document, with "rows", and how that is drawn.
 struct Analysis {
+  std::string format;  // of docs/schema: "slice-counts"
   std::function<Json(bool quick)> document;
   std::function<std::vector<Figure>(const Json& document)> draw;
 };

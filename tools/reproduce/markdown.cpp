@@ -1,6 +1,8 @@
 #include "reproduce/markdown.hpp"
 
+#include <algorithm>
 #include <filesystem>
+#include <set>
 
 namespace kintsugi::tools {
 
@@ -80,13 +82,24 @@ std::string claims_table(const Json& claims) {
   return text + "\n";
 }
 
+// Claims with the same reason share a line.
 std::string reasons(const Json& claims) {
-  std::string text;
+  std::vector<std::pair<std::string, std::string>> lines;
   for (const Json& claim : claims) {
     const std::string reason = cell(claim, "reason");
-    if (!reason.empty())
-      text += wrapped(fmt::format("- `{}`: {}", cell(claim, "id"), escaped_cell(reason)), 120, 2) + "\n";
+    if (reason.empty()) continue;
+    const std::string name = "`" + cell(claim, "id") + "`";
+    const auto same =
+        std::find_if(lines.begin(), lines.end(), [&](const auto& line) { return line.first == reason; });
+    if (same == lines.end()) {
+      lines.emplace_back(reason, name);
+    } else {
+      same->second += ", " + name;
+    }
   }
+  std::string text;
+  for (const auto& [reason, names] : lines)
+    text += wrapped("- " + names + ": " + escaped_cell(reason), 120, 2) + "\n";
   return text.empty() ? "" : text + "\n";
 }
 
@@ -95,8 +108,10 @@ std::string links(const Json& figure, const std::string& file) {
   for (const Json& data : figure.at("data"))
     text += fmt::format(", [{}]({})", std::filesystem::path(data.get<std::string>()).filename().string(),
                         link_to(data.get<std::string>(), file));
-  return text + fmt::format("; {} rows, {:.0f} s: `{}`\n\n", cell(figure, "rows"),
-                            figure.at("seconds").get<double>(), cell(figure, "command"));
+  std::set<std::string> commits;
+  for (const Json& commit : figure.at("commits")) commits.insert(commit.get<std::string>());
+  return text + fmt::format("; {} rows of commit {}: `{}`\n\n", cell(figure, "rows"),
+                            fmt::join(commits, ", "), cell(figure, "command"));
 }
 
 std::string plots(const Json& figure, const std::string& file) {

@@ -75,7 +75,7 @@ Results run_sweeps(const PaperFigure& figure, const ReproduceOptions& options) {
     const std::string name = figure.name + (sweep.name.empty() ? "" : "-" + sweep.name);
     const std::string file = options.folder + "/" + name + ".json";
     const SweepTexts lists = options.quick ? quick_lists(sweep.lists) : sweep.lists;
-    SweepOutcome outcome = run_sweep(make_sweep(lists), file, name);
+    SweepOutcome outcome = options.recorded ? recorded_sweep(file) : run_sweep(make_sweep(lists), file, name);
     for (const Json& row : outcome.document.at("rows")) measured.rows.push_back(row);
     measured.refused += outcome.refused;
     if (measured.bound_violations == 0) measured.first_violation = outcome.first_violation;
@@ -100,9 +100,12 @@ void require_same_samples(const std::string& file, const Json& document) {
 Results run_analysis(const PaperFigure& figure, const ReproduceOptions& options) {
   Results measured;
   const std::string file = options.folder + "/" + figure.name + ".json";
-  const Json document = figure.analysis.document(options.quick);
-  require_same_samples(file, document);
-  write_text(file, document.dump(1) + "\n");
+  const Json document = options.recorded ? recorded_document(file, figure.analysis.format)
+                                         : figure.analysis.document(options.quick);
+  if (!options.recorded) {
+    require_same_samples(file, document);
+    write_text(file, document.dump(1) + "\n");
+  }
   for (const Json& row : document.at("rows")) measured.rows.push_back(row);
   measured.figures = figure.analysis.draw(document);
   measured.sources.push_back({file, document, command_of(figure, options)});
@@ -147,6 +150,18 @@ Json claim_document(const Claim& claim, const Evidence& evidence, bool quick) {
   return result;
 }
 
+// Claims may ask which version left a row.
+std::vector<Json> rows_with_commits(const std::vector<Source>& sources) {
+  std::vector<Json> rows;
+  for (const Source& source : sources) {
+    for (Json row : source.document.at("rows")) {
+      row["commit"] = source.document.at("commit");
+      rows.push_back(std::move(row));
+    }
+  }
+  return rows;
+}
+
 std::string conditions_of(const PaperFigure& figure, bool quick) {
   return (quick ? "cut down by --quick (sizes, samples, one seed); in full: " : "") + figure.conditions;
 }
@@ -176,7 +191,7 @@ Json reproduce_figure(const PaperFigure& figure, const ReproduceOptions& options
   const auto start = std::chrono::steady_clock::now();
   const Results measured =
       figure.sweeps.empty() ? run_analysis(figure, options) : run_sweeps(figure, options);
-  const Evidence evidence(measured.rows);
+  const Evidence evidence(rows_with_commits(measured.sources));
   Json claims = Json::array();
   for (const Claim& claim : figure.claims) claims.push_back(claim_document(claim, evidence, options.quick));
   const std::string conditions = conditions_of(figure, options.quick);
@@ -187,7 +202,11 @@ Json reproduce_figure(const PaperFigure& figure, const ReproduceOptions& options
                         measured.sources, has_table ? measured.rows : std::vector<Json>{}, measured.figures));
   const std::string pictures = options.folder + "/" + figure.name;
   Json data = Json::array();
-  for (const Source& source : measured.sources) data.push_back(source.name);
+  Json commits = Json::array();
+  for (const Source& source : measured.sources) {
+    data.push_back(source.name);
+    commits.push_back(source.document.at("commit"));
+  }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   return {{"name", figure.name},
           {"paper", figure.paper},
@@ -196,6 +215,7 @@ Json reproduce_figure(const PaperFigure& figure, const ReproduceOptions& options
           {"conditions", conditions},
           {"command", command_of(figure, options)},
           {"data", data},
+          {"commits", commits},
           {"page", page},
           {"pictures", write_pictures({pictures, pictures}, measured.figures)},
           {"rows", measured.rows.size()},

@@ -121,7 +121,7 @@ PaperFigure h2sgemm_table_figure() {
                      {},
                      {},
                      {},
-                     {make_document, draw_document}};
+                     {"retained-bits", make_document, draw_document}};
   figure.claims = {
       {"h2sgemm-loss-markidis", loss_of("both slices cut", markidis),
        "A cut errs by up to a unit of its last place, twice as much as rounding: 22 places are left, which "

@@ -182,7 +182,7 @@ PaperFigure h2sgemm_underflow_figure() {
                      {},
                      {},
                      {},
-                     {make_document, draw_document}};
+                     {"underflow", make_document, draw_document}};
   figure.claims = {
       {"h2sgemm-eqs-3-5", equations_hold},
       {"h2sgemm-gradual", gradual_at_0},

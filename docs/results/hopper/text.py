@@ -81,13 +81,15 @@ def one(value):
 
 
 def claims(found):
-    rows, reasons = [], []
+    rows, reasons = [], {}
     for finding in found:
         claim = CLAIMS[finding.id]
         verdict, why = finding.judged()
         kind = "" if claim["kind"] == "paper" else f" ({claim['kind']})"
         rows.append([f"`{finding.id}`", claim["claim"] + kind, claim["stated"], finding.here(), f"**{verdict}**"])
-        reasons += [f"- `{finding.id}`: {why}\n"] if why else []
+        if why:
+            reasons.setdefault(why, []).append(f"`{finding.id}`")
+    reasons = [f"- {', '.join(names)}: {why}\n" for why, names in reasons.items()]
     return table(["claim", "", "paper", "here", "verdict"], rows) + ("\n" + "".join(reasons) if reasons else "")
 
 
