@@ -84,8 +84,8 @@ def judged_again(judged, hand):
     if not hand:
         return "Nobody judged a sample by hand yet."
     same, others = compared(judged, hand)
-    text = f"{same} of {len(hand['judged'])} claims of a random sample (seed {hand['seed']}) were judged alike from the " \
-           f"papers' texts and the registered criteria, {100 * same / len(hand['judged']):.0f} %"
+    text = f"{same} of {len(hand['judged'])} claims of a random sample (seed {hand['seed']}) were judged alike by " \
+           f"{hand['by']} from the papers' texts and the registered criteria, {100 * same / len(hand['judged']):.0f} %"
     return text + ("." if not others else "; not " + ", ".join(f"`{name}`" for name in others) + ".")
 
 
@@ -129,7 +129,7 @@ def sample(judged, count, seed):
     """Claims as a judge needs them, of those that a study serves."""
     names = [name for name in judged.of(COUNTED) if judged.claims[name]["study"] is not None]
     chosen = random.Random(seed).sample(names, min(count, len(names)))
-    return {"seed": seed, "judged": [{**judged.claims[name], "measured": judged.measured.get(name, {}), "verdict": ""}
+    return {"by": "", "seed": seed, "judged": [{**judged.claims[name], "measured": judged.measured.get(name, {}), "verdict": ""}
                                      for name in sorted(chosen, key=names.index)]}
 
 

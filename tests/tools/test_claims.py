@@ -133,7 +133,7 @@ def test_the_program_judges_as_the_pages_do(document, reproduction):
 # ---------------------------------------------------------------- verdicts follow the rows
 
 def verdicts_of(program, figure):
-    result = program("reproduce", figure, "-o", "out", "--json")
+    result = program("reproduce", figure, "-o", "out", "--recorded", "--json")
     assert result.status == 0, result.stderr
     return {claim["id"]: claim for claim in json.loads(result.stdout)["figures"][0]["claims"]}
 

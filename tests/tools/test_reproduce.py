@@ -110,6 +110,26 @@ def test_a_figure_by_name_is_continued(program):
     assert again["figures"][0]["claims"] == first["figures"][0]["claims"]
 
 
+def test_recorded_rows_are_judged_whatever_commit_left_them(program):
+    assert program("reproduce", "study-types", "h2sgemm-fig2", "-o", "out", "--quick").status == 0
+    for name in ("study-types", "h2sgemm-fig2"):
+        file = program.folder / "out" / f"{name}.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"commit": "0123456789ab"}))
+    before = {file: (program.folder / "out" / file).read_text() for file in ("study-types.json", "h2sgemm-fig2.json")}
+    words = ["reproduce", "study-types", "h2sgemm-fig2", "-o", "out", "--recorded", "--markdown", "out/page.md", "--json"]
+    document = program.ok(*words).json()
+    accept(document, "reproduction")
+    assert all(set(figure["commits"]) == {"0123456789ab"} for figure in document["figures"])
+    assert all(claim["verdict"] for figure in document["figures"] for claim in figure["claims"])
+    assert (program.folder / "out" / "page.md").read_text().count("rows of commit 0123456789ab: ") == 2
+    assert all((program.folder / "out" / file).read_text() == text for file, text in before.items()), "nothing was run"
+    message = program.bad("reproduce", "study-terms", "-o", "out", "--recorded")
+    assert message.startswith("out/study-terms.json: is not there")
+    (program.folder / "out" / "study-terms.json").write_text("{}")
+    assert "is no document of the format kintsugi.accuracy" in program.bad("reproduce", "study-terms", "-o", "out", "--recorded")
+    assert program.bad("reproduce", "all", "-o", "out", "--recorded", "--quick").startswith("--recorded: ")
+
+
 @pytest.mark.parametrize("figure", ["h2sgemm-fig2", "h2sgemm-fig9"])
 def test_quick_and_full_runs_refuse_each_others_files(program, figure):
     assert program("reproduce", figure, "-o", "out", "--quick").status == 0

@@ -91,9 +91,11 @@ PaperFigure types_figure() {
          {"distributions", types},
          {"shapes", {"64x64x1024"}}}}},
       {{"parameter of the distribution"}, {study_error, exact_error}},
-      {{"study-best", best_of_four},
-       {"study-outside", outside_over_inside,
-        "On type 4 nothing is left of A in fp16: what is left of the sums is noise."},
+      {{"study-best", best_of_four,
+        "On type 4 nothing is left of A's high slice in fp16: a scaled residual brings in elements whose "
+        "partners are lost, "
+        "and the unscaled product is 0."},
+       {"study-outside", outside_over_inside},
        {"study-ootomo",
         [](const Evidence& evidence) { return by_type(evidence, within_reach, "ootomo", {"markidis"}); }},
        {"own-long-double", reference_differences}}};
