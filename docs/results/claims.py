@@ -104,7 +104,8 @@ def page(judged, rules, hand):
             "claims.json and shows in its history.\n\n"
     text += "Reasons and explanations stand in [accuracy.md](accuracy.md), [hopper-sgemm.md](hopper-sgemm.md) and " \
             "[hopper-fp64.md](hopper-fp64.md).\n\n## Rules\n\n" + rules_text(rules)
-    text += "## Judged by hand\n\n" + judged_again(judged, hand) + " To repeat it: `docs/results/claims.py --sample 40 --seed N " \
+    text += "## Judged by hand\n\n" + judged_again(judged, hand)
+    text += " To repeat it: `docs/results/claims.py --sample 40 --seed N " \
             "> judged.json` writes claims with their criteria and measured values, without verdicts; fill in each " \
             "`verdict` from the paper's text, and `docs/results/claims.py --compare judged.json` gives the share.\n\n"
     for paper in PAPERS:

@@ -135,7 +135,8 @@ TEST_F(DevicePlan, RefusesTheGridOfSigma) {
   Call call(64, 64, 64, stream_);
   call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_F64;
   call.options.scheme = "ozaki-fp16:grid=sigma";
-  expect_refused(call, KINTSUGI_NOT_SUPPORTED, "asks for grid=sigma, which the engines reference and cpu have");
+  expect_refused(call, KINTSUGI_NOT_SUPPORTED,
+                 "asks for grid=sigma, which the engines reference and cpu have");
   call.options.scheme = "ozaki-fp16:grid=integer";
   EXPECT_EQ(schemes(planned(call)), Names{"ozaki-fp16:grid=integer"});
 }

@@ -138,13 +138,26 @@ def verdicts_of(program, figure):
     return {claim["id"]: claim for claim in json.loads(result.stdout)["figures"][0]["claims"]}
 
 
-def test_a_changed_row_changes_the_verdict(program, reproduction):
-    (program.folder / "out").mkdir()
-    file = program.folder / "out" / "study-types.json"
-    shutil.copy(RESULTS / "papers" / "study-types.json", file)
-    before = verdicts_of(program, "study-types")
+def with_recorded(program, figure):
+    """The recorded rows of a figure, in the program's folder."""
+    (program.folder / "out").mkdir(exist_ok=True)
+    for file in (RESULTS / "papers").glob(f"{figure}*.json"):
+        shutil.copy(file, program.folder / "out")
+    return program.folder / "out" / f"{figure}.json"
+
+
+@pytest.mark.parametrize("figure", ["h2sgemm-table1", "h2sgemm-fig2", "h2sgemm-fig8", "h2sgemm-fig9", "le-gemm-fig12-13",
+                                    "le-gemm-fig16", "study-terms", "mixpert-fig2", "dgemm-tc-fig3", "dgemm-tc-fig5"])
+def test_recorded_verdicts_are_the_programs(program, reproduction, figure):
+    with_recorded(program, figure)
     recorded = of_program(reproduction)
-    assert all(before[name]["verdict"] == recorded[name]["verdict"] for name in before)
+    for name, claim in verdicts_of(program, figure).items():
+        assert (claim["verdict"], claim["reason"]) == (recorded[name]["verdict"], recorded[name]["reason"]), name
+
+
+def test_a_changed_row_changes_the_verdict(program):
+    file = with_recorded(program, "study-types")
+    before = verdicts_of(program, "study-types")
     assert before["study-ootomo"]["verdict"] == "agrees"
     data = json.loads(file.read_text())
     for row in data["rows"]:
@@ -154,6 +167,28 @@ def test_a_changed_row_changes_the_verdict(program, reproduction):
     after = verdicts_of(program, "study-types")
     assert after["study-ootomo"]["verdict"] == "disagrees" and "type2" in after["study-ootomo"]["reason"]
     assert after["own-long-double"]["verdict"] == before["own-long-double"]["verdict"]
+
+
+def test_a_changed_count_changes_the_verdict(program):
+    file = with_recorded(program, "dgemm-tc-fig5")
+    assert verdicts_of(program, "dgemm-tc-fig5")["dgemm-tc-66"]["verdict"] == "agrees"
+    data = json.loads(file.read_text())
+    (row,) = [row for row in data["rows"] if row["k"] == 7168 and row["distribution"] == "phi:0.1" and "mode=dp" in row["scheme"]]
+    row["error_free"]["products"] = 55
+    file.write_text(json.dumps(data))
+    claims = verdicts_of(program, "dgemm-tc-fig5")
+    assert claims["dgemm-tc-66"]["verdict"] == claims["dgemm-tc-fast-count"]["verdict"] == "disagrees"
+
+
+# Since the recorded version the accumulator fp32 adds partial sums in FP64, and the paper in FP32.
+def test_other_sums_do_not_serve_the_element_wise_order(program, reproduction):
+    file = with_recorded(program, "h2sgemm-fig8")
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"commit": "0123456789ab"}))
+    claims = verdicts_of(program, "h2sgemm-fig8")
+    for name in ("h2sgemm-fig8-order", "h2sgemm-fig8-element", "h2sgemm-fig8-alike"):
+        assert claims[name]["verdict"] == "not measured" and "no such row of h2sgemm-element" in claims[name]["reason"]
+    for name in ("h2sgemm-fig8-hgemm", "h2sgemm-fig8-term"):
+        assert claims[name]["verdict"] == of_program(reproduction)[name]["verdict"]
 
 
 # ---------------------------------------------------------------- the index

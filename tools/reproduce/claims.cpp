@@ -128,7 +128,7 @@ std::string measured_text(const Measured& measured) {
       text += fmt::format("{:.3g} to {:.3g}", *least, *most);
     }
   }
-  return text;
+  return text.empty() ? "none" : text;
 }
 
 }  // namespace kintsugi::tools

@@ -31,7 +31,7 @@ bool meets(const Json& criterion, const std::vector<double>& values);
 // The verdict that the registry's rules give. Series that the claim does not list are a mistake of ours.
 Judgement judge(const Json& claim, const Measured& measured);
 
-// The values in words, by series.
+// The values in words, by series; "none" where there are none.
 std::string measured_text(const Measured& measured);
 
 }  // namespace kintsugi::tools

@@ -136,7 +136,7 @@ Json claim_document(const Claim& claim, const Evidence& evidence, bool quick) {
                  {"kind", registered.at("kind")},
                  {"claim", registered.at("claim")},
                  {"theirs", registered.at("stated")},
-                 {"ours", measured.empty() ? "none" : measured_text(measured)},
+                 {"ours", measured_text(measured)},
                  {"measured", measured_document(measured)},
                  {"verdict", nullptr},
                  {"reason", ""}};
@@ -144,9 +144,11 @@ Json claim_document(const Claim& claim, const Evidence& evidence, bool quick) {
   const Judgement judgement = judge(registered, measured);
   result["verdict"] = judgement.verdict;
   result["reason"] = judgement.why;
-  if (!missing.empty()) result["reason"] = judgement.why + " (" + missing + ")";
-  if (judgement.verdict != "agrees" && !claim.explanation.empty())
+  if (!missing.empty()) {
+    result["reason"] = judgement.why + " (" + missing + ")";
+  } else if (judgement.verdict != "agrees" && !claim.explanation.empty()) {
     result["reason"] = judgement.why + " " + claim.explanation;
+  }
   return result;
 }
 
