@@ -6,6 +6,7 @@ import argparse
 import json
 import pathlib
 import random
+import re
 import sys
 
 import registry
@@ -24,10 +25,12 @@ EXAMPLE = """examples:
 
 
 class Judged:
-    """Every claim with its verdict, why, what was measured and the page that shows it."""
+    """Every claim with its verdict and why, what was measured, and the pages that show the studies."""
 
     def __init__(self, claims, reproduction, results):
         self.claims = claims
+        self.pages = {name: f"{name}.md" for name in PAGES} | {
+            figure["name"]: f"accuracy.md#{anchor(figure)}" for figure in reproduction["figures"]}
         self.measured = {finding.id: finding.measured for page in PAGES.values() for finding in page.findings(results)}
         self.measured |= measured_by_program(reproduction)
         self.verdicts = {name: registry.judge(claim, self.measured.get(name, {})) for name, claim in claims.items()}
@@ -41,6 +44,11 @@ class Judged:
         return len(self.of(COUNTED, paper, verdict))
 
 
+def anchor(figure):
+    """Of a figure's headline, as Markdown viewers make it."""
+    return re.sub(r"[^\w\- ]", "", f"{figure['name']}: {figure['subject']}".lower()).replace(" ", "-")
+
+
 def measured_by_program(reproduction):
     return {claim["id"]: {series["series"]: [registry.number_of(value) for value in series["values"]]
                           for series in claim["measured"]}
@@ -49,12 +57,9 @@ def measured_by_program(reproduction):
 
 # ---------------------------------------------------------------- the page
 
-def page_of(claim):
+def page_of(judged, claim):
     study = claim["study"]
-    if study is None:
-        return EMPTY
-    page = f"{study}.md" if study in PAGES else "accuracy.md"
-    return f"[{study}]({page})"
+    return EMPTY if study is None else f"[{study}]({judged.pages[study]})"
 
 
 def lines_of(judged, names):
@@ -62,7 +67,7 @@ def lines_of(judged, names):
         claim = judged.claims[name]
         measured = registry.measured_text(judged.measured.get(name, {})) or EMPTY
         return [f"`{name}`", f"{claim['source']['paper']}, {claim['source']['place']}", claim["claim"], claim["stated"],
-                measured.replace("|", "\\|"), f"**{judged.verdicts[name][0]}**", page_of(claim)]
+                measured.replace("|", "\\|"), f"**{judged.verdicts[name][0]}**", page_of(judged, claim)]
     return table(["claim", "source", "", "stated", "here", "verdict", "page"], map(line, names))
 
 

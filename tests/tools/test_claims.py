@@ -209,6 +209,14 @@ def test_the_index_is_that_of_the_recorded_results(tmp_path):
     assert (tmp_path / "claims.md").read_text() == (RESULTS / "claims.md").read_text()
 
 
+def test_links_of_the_index_lead_to_the_studies():
+    links = set(re.findall(r"\]\(([a-z0-9.-]+\.md)(?:#([^)]+))?\)", (RESULTS / "claims.md").read_text()))
+    headlines = re.findall(r"^## (.*)$", (RESULTS / "accuracy.md").read_text(), re.MULTILINE)
+    anchors = {re.sub(r"[^a-z0-9_ -]", "", headline.lower()).replace(" ", "-") for headline in headlines}
+    assert {page for page, _ in links} == set(PAGES)
+    assert {place for _, place in links if place} == anchors
+
+
 def test_counts_of_the_pages_are_those_of_the_index(document):
     shown = [counts_of((RESULTS / page).read_text()) for page in PAGES]
     total = {verdict: sum(counts[verdict] for counts in shown) for verdict in registry.VERDICTS}
