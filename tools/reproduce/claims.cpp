@@ -4,7 +4,8 @@
 #include <map>
 #include <stdexcept>
 
-extern const char* const kintsugi_claims_text;
+// The registry in pieces, made by embed_claims.cmake.
+extern const char* const kintsugi_claims_text[];
 
 namespace kintsugi::tools {
 
@@ -61,7 +62,11 @@ Judgement by_alternatives(const std::map<std::string, bool>& alternatives,
 }  // namespace
 
 const Json& registered_claims() {
-  static const Json registry = Json::parse(kintsugi_claims_text);
+  static const Json registry = [] {
+    std::string text;
+    for (const char* const* piece = kintsugi_claims_text; *piece != nullptr; ++piece) text += *piece;
+    return Json::parse(text);
+  }();
   return registry.at("claims");
 }
 
