@@ -94,7 +94,8 @@ std::string whole_command(const ReproduceRequest& request) {
   for (const auto& name : request.names) command += " " + name;
   command += " -o " + quoted(request.options.folder);
   if (!request.markdown.empty()) command += " --markdown " + quoted(request.markdown);
-  return command + (request.options.quick ? " --quick" : "");
+  return command + (request.options.quick ? " --quick" : "") +
+         (request.options.recorded ? " --recorded" : "");
 }
 
 Json run_figures(const ReproduceRequest& request, const std::vector<const PaperFigure*>& figures) {
@@ -118,6 +119,8 @@ void run_reproduce(const ReproduceRequest& request) {
   if (request.list) return print_list(request.json);
   if (request.names.empty()) fail("FIGURE", "is missing; kintsugi reproduce --list shows what there is");
   if (request.options.folder.empty()) fail("-o", "a folder for the results is needed");
+  if (request.options.quick && request.options.recorded)
+    fail("--recorded", "runs nothing, and --quick runs small sizes");
   const auto figures = wanted_figures(request.names);
   require_png("reproduce");
   make_folder("-o", request.options.folder);
@@ -140,12 +143,16 @@ void add_reproduce(CLI::App& program, Action& action) {
       "  kintsugi reproduce all -o docs/results/papers --markdown docs/results/accuracy.md\n"
       "\n"
       "Each figure's results are FOLDER/FIGURE.json, FOLDER/FIGURE.html and pictures, SVG and PNG, in\n"
-      "FOLDER/FIGURE. A second run continues the first. The exit status is 1 if an error is beyond its\n"
+      "FOLDER/FIGURE. A second run continues the first. Verdicts follow from the criteria of\n"
+      "docs/results/claims.json, which the program has with it. The exit status is 1 if an error is beyond "
+      "its\n"
       "scheme's a-priori bound.");
   command->add_option("FIGURE", request->names, "Figures of --list, or all");
   command->add_option("-o,--output", request->options.folder, "Folder for the results");
   command->add_option("--markdown", request->markdown, "File for all claims and verdicts as Markdown");
   command->add_flag("--quick", request->options.quick, "Small sizes, to try it; no verdicts");
+  command->add_flag("--recorded", request->options.recorded,
+                    "Judge and draw what is in the folder, whatever commit left it; run nothing");
   command->add_flag("--list", request->list, "Print the figures that there are");
   command->add_flag("--json", request->json, "Print the results, or the list, as JSON");
   command->callback([request, &action] { action = [request] { run_reproduce(*request); }; });

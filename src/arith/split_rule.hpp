@@ -60,6 +60,8 @@ struct SplitRule {
   // Of residues, whose sums are at most 2^sum_bits.
   ScaleRule scales = ScaleRule::exponent;
   int sum_bits = 0;
+  // successive: rounded as fl((x + sigma) - sigma) does, positive rests to a grid twice as coarse as negative ones.
+  bool sigma_grid = false;
 
   // Magnitudes of residues' integers are at most 2^integer_bits(): an element alone may be as large as its vector's
   // norm; where it meets nothing but small ones, larger by the digits of magnitudes.
@@ -67,6 +69,11 @@ struct SplitRule {
     if (scales == ScaleRule::norm) return (sum_bits + 1) / 2;
     if (scales == ScaleRule::product) return sum_bits / 2 + 6;
     return top_exponent + 1;
+  }
+
+  // successive: a slice leaves at most 2^-successive_gain() of the power of two above the largest rest.
+  KINTSUGI_HOST_DEVICE constexpr int successive_gain() const {
+    return residual_exponent + (sigma_grid ? 0 : 1);
   }
 
   friend constexpr bool operator==(const SplitRule&, const SplitRule&) = default;

@@ -117,21 +117,22 @@ bool has_term(const Schedule& schedule, int a, int b) {
                      [&](const Term& term) { return term.a == a && term.b == b; });
 }
 
-// Slices of `bits` bits by successive roundings, d at least. With 2^tau <= 2 u_i of a vector whose maximum is in
-// [u_i, 2 u_i), what s slices leave of an element is at most 2^(1 - s (bits + 1)) u_i, and slice s + 1 no larger.
+// Slices by successive roundings, d at least, each of which leaves 2^-gain of what may be there (gain is their bits and
+// one more, without the one where sigma rounds positive elements). With 2^tau <= 2 u_i of a vector whose maximum is in
+// [u_i, 2 u_i), what s slices leave of an element is at most 2^(1 - s gain) u_i, and slice s + 1 no larger.
 // Left out are what d slices of one operand leave and the products p + q > d + 1; where nothing was left before, nothing.
 // The sums in FP64 round each of N products N + 1 times at most, the integer on its way to FP64 among them.
 ErrorBound error_free_bound(const Program& program, double k) {
   const ErrorFree& rules = program.error_free;
   if (rules.mode == ErrorFree::Mode::cr) return {};
-  const int bits = program.split_a.residual_exponent;
+  const int gain = program.split_a.successive_gain();
   const int d = rules.slices != 0 ? rules.slices : rules.least_slices;
-  const double rest = two_to(std::max(1 - d * (bits + 1), -1000));
+  const double rest = two_to(std::max(1 - d * gain, -1000));
   // All slices of an element together: |x| and what each rounding may add.
-  const double beyond = two_to(-bits) + two_to(-bits) / (1 - two_to(-bits - 1));
+  const double beyond = two_to(1 - gain) + two_to(1 - gain) / (1 - two_to(-gain));
   const double roundings = (rules.most_products + 1.0) * 0x1p-53 * (1 + 0x1p-40);
   const double floor = rest + roundings * beyond;
-  const double left_out = rest * two_to(-bits) + rest * 2 * (d - 1);
+  const double left_out = rest * two_to(1 - gain) + rest * 2 * (d - 1);
   constexpr double underflow = 0x1p-1000;
   return {roundings, floor, floor, k * (left_out + roundings * beyond * beyond + underflow)};
 }
@@ -280,7 +281,7 @@ double with_last_rounding(const Program& program, OperandType type, double befor
 }  // namespace
 
 int window_span(const SplitRule& rule) {
-  if (rule.kind == SplitKind::successive) return rule.slices * (rule.residual_exponent + 1);
+  if (rule.kind == SplitKind::successive) return rule.slices * rule.successive_gain();
   // A grid keeps something of every element down to its last quantum.
   if (rule.kind == SplitKind::residues) return rule.top_exponent;
   if (!rule.format->floating) return rule.top_exponent + (rule.slices - 1) * rule.residual_exponent;

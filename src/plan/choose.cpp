@@ -154,6 +154,12 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
          "engine {} scales residues by exponents alone, and scheme {} asks for scale={}", plan.engine->name(),
          name, scale_rule_name(rung.program.split_a.scales));
   }
+  if (plan.engine->device() != nullptr && rung.program.split_a.sigma_grid) {
+    fail(Status::not_supported,
+         "engine {} splits by the integer grid alone, and scheme {} asks for grid=sigma, which the engines "
+         "reference and cpu have; grid=integer runs here",
+         plan.engine->name(), name);
+  }
   if (rung.program.recombination != Recombination::exact_sums) {
     rung.accumulator = choose_accumulator(plan, rung.program, settings[SettingId::accumulator].value);
     rung.program.schedule = schedule_of(plan.problem, rung);

@@ -35,6 +35,7 @@ template <class Take>
 SuccessiveSplit take_split(const Plan& plan, const SplitRule& rule, std::int64_t vectors, const Take& take) {
   SuccessiveSplit split;
   split.bits = rule.residual_exponent;
+  split.by_sigma = rule.sigma_grid;
   split.slices = make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices, vectors,
                              plan.problem.products());
   split.slices.data = take(split.slices.bytes());
@@ -322,10 +323,10 @@ class ErrorFreeProduct {
   int count_b_ = 0;
 };
 
-// Whether no vector can ask for more slices than there are: after s of them the rest is below 2^(top - s (bits + 1)).
+// Whether no vector can ask for more slices than there are: after s of them the rest is at most 2^(top - s gain).
 bool fits(std::span<const VectorRange> ranges, const SplitRule& rule) {
   const int longest = summarize(ranges).largest_span + 55;  // from the top down to the last bit of a double
-  return divide_up(longest, rule.residual_exponent + 1) <= ErrorFree::most_slices;
+  return divide_up(longest, rule.successive_gain()) <= ErrorFree::most_slices;
 }
 
 }  // namespace

@@ -27,8 +27,9 @@ std::string split_words(const SplitRule& rule) {
   }
   if (rule.kind == SplitKind::successive) {
     return fmt::format(
-        "up to {} {} slices of integers of {} bits, each on a grid of its row's or column's own", rule.slices,
-        rule.format->name, rule.residual_exponent);
+        "up to {} {} slices of integers of {} bits, each on a grid of its row's or column's own{}",
+        rule.slices, rule.format->name, rule.residual_exponent,
+        rule.sigma_grid ? ", rounded by fl((x + sigma) - sigma): positive elements to even integers" : "");
   }
   if (rule.kind == SplitKind::fixed) {
     return fmt::format("{} digits of {} bits of a grid, rows and columns scaled to maxima in [2^{}, 2^{})",

@@ -45,7 +45,8 @@ void take_of_vector(const SuccessiveSplit& split, int s, std::int64_t v, const d
   ExactSum sum;
   for (std::int64_t p = 0; p < k; ++p) {
     Rest& rest = split.rests[v * k + p];
-    const std::int64_t integer = take_integer(rest, grid);
+    const std::int64_t integer =
+        split.by_sigma ? take_integer_by_sigma(rest, top, split.bits) : take_integer(rest, grid);
     slice[p] = stored<Element>(integer);
     next = std::max(next, top_of(rest));
     if (weights != nullptr && integer != 0)

@@ -2,7 +2,8 @@
 //
 //   tau_s = ceil(log2 max_p |rest_p|)     slice_s = RN(rest 2^(bits - tau_s))     rest -= 2^(tau_s - bits) slice_s
 //
-// so x = sum over s of 2^exponent_s slice_s, |slice_s| <= 2^bits, until every rest is zero. A rest is a 53-bit integer
+// so x = sum over s of 2^exponent_s slice_s, |slice_s| <= 2^bits, until every rest is zero. With `by_sigma` RN is the
+// paper's own fl((rest + sigma) - sigma), whose grid is twice as coarse for positive rests. A rest is a 53-bit integer
 // times the power of two of its element's last bit: nothing overflows, no element is scaled, subnormals are as others.
 #pragma once
 
@@ -25,6 +26,7 @@ struct SuccessiveSplit {
   Rest* rests = nullptr;                 // vectors x k
   std::int32_t* tops = nullptr;          // tau of each vector's rests
   int bits = 0;
+  bool by_sigma = false;
 };
 
 // The rests before the first slice: the elements of `operand` (vectors x k; View: OperandView of any type of entries).

@@ -130,6 +130,17 @@ TEST_F(DevicePlan, DoublesAreTheVendorsUnlessASchemeIsNamed) {
   EXPECT_EQ(schemes(planned(named)), Names{"ozaki2"});
 }
 
+// Slices on a device are those of the integer grid.
+TEST_F(DevicePlan, RefusesTheGridOfSigma) {
+  Call call(64, 64, 64, stream_);
+  call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_F64;
+  call.options.scheme = "ozaki-fp16:grid=sigma";
+  expect_refused(call, KINTSUGI_NOT_SUPPORTED,
+                 "asks for grid=sigma, which the engines reference and cpu have");
+  call.options.scheme = "ozaki-fp16:grid=integer";
+  EXPECT_EQ(schemes(planned(call)), Names{"ozaki-fp16:grid=integer"});
+}
+
 // As many moduli as the type's significand asks for.
 TEST_F(DevicePlan, ResiduesAreSizedByTheirType) {
   const auto products = [&](kintsugi_type type) -> int {

@@ -17,7 +17,8 @@ namespace {
 using testing::HasSubstr;
 
 const std::vector<std::string> exact_schemes{"ozaki-fp16:mode=cr", "ozaki-fp64",
-                                             "ozaki-fp16:mode=cr:k-block=64"};
+                                             "ozaki-fp16:mode=cr:k-block=64", "ozaki-fp16:mode=cr:grid=sigma",
+                                             "ozaki-fp64:grid=sigma"};
 
 template <class T>
 std::vector<T> exactly(GemmDataOf<T>& data) {
@@ -108,9 +109,10 @@ std::vector<std::uint64_t> bits_with(GemmCase test, const std::string& engine, c
 // Integers all the way: engines, accumulators, threads and workspace limits cannot be told apart.
 TEST(Ozaki, BitsAreThoseOfTheScheme) {
   const std::int64_t n = thorough ? 140 : 20;
-  for (const std::string scheme : a_part_of(
-           {"ozaki-fp16", "ozaki-fp64", "ozaki-fp16:mode=sp", "ozaki-fp16:mode=cr", "ozaki-fp64:mode=dp",
-            "ozaki-fp16:slices=4", "ozaki-fp16:block=150", "ozaki-fp16:k-block=16"})) {
+  for (const std::string scheme :
+       a_part_of({"ozaki-fp16", "ozaki-fp64", "ozaki-fp16:mode=sp", "ozaki-fp16:mode=cr",
+                  "ozaki-fp64:mode=dp", "ozaki-fp16:slices=4", "ozaki-fp16:block=150",
+                  "ozaki-fp16:k-block=16", "ozaki-fp16:grid=sigma"})) {
     GemmCase test{.m = 170, .n = n, .k = 40, .distribution = "phi:1", .scheme = scheme};
     test.alpha = 1.25;
     test.beta = -0.5;
@@ -216,6 +218,19 @@ TEST(Ozaki, SlicesAreThoseOfAlgorithmThree) {
   }
 }
 
+// Section 5.2: 66 products, so 11 slices, at n = 7168 and phi = 0.1. The integer grid needs one slice fewer.
+TEST(Ozaki, SlicesBySigmaAreThePapers) {
+  GemmCase test{.m = 8, .n = 8, .k = 7168, .distribution = "phi:0.1", .engine = "reference"};
+  test.accumulator = "fp32";
+  for (const auto& [scheme, slices] :
+       {std::pair{"ozaki-fp16:grid=sigma", 11}, std::pair{"ozaki-fp16:grid=integer", 10}}) {
+    test.scheme = scheme;
+    const json counts = counts_of(test);
+    EXPECT_EQ(counts.at("slices_a"), slices) << scheme;
+    EXPECT_EQ(counts.at("products"), slices * (slices + 1) / 2) << scheme;
+  }
+}
+
 // Small integers end before Algorithm 3 has enough: then no product is left out, and the result is exact.
 TEST(Ozaki, FastModeEndsWhereNothingIsLeft) {
   GemmCase test{.m = 20,
@@ -278,7 +293,8 @@ TEST(Ozaki, BlocksHaveTheirOwnSlices) {
 TEST(Ozaki, KeepsItsBounds) {
   for (const std::string scheme :
        {"ozaki-fp16", "ozaki-fp16:mode=sp", "ozaki-fp64:mode=dp", "ozaki-fp16:slices=1",
-        "ozaki-fp16:slices=3", "ozaki-fp16:slices=3:fast=off", "ozaki-fp64:mode=dp:slices=2"}) {
+        "ozaki-fp16:slices=3", "ozaki-fp16:slices=3:fast=off", "ozaki-fp64:mode=dp:slices=2",
+        "ozaki-fp16:grid=sigma", "ozaki-fp16:grid=sigma:slices=1", "ozaki-fp16:grid=sigma:slices=3"}) {
     for (const char* distribution :
          a_part_of({"phi:2", "subnormal", "uniform", "graded:40", "cancellation:30", "span:200"})) {
       for (const std::int64_t k : {1, 65, 700}) {

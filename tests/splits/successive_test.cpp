@@ -24,11 +24,13 @@ constexpr int most = 240;
 template <class T>
 class SplitOperand {
  public:
-  SplitOperand(const std::string& distribution, const Format& format, SliceStorage storage, int bits)
+  SplitOperand(const std::string& distribution, const Format& format, SliceStorage storage, int bits,
+               bool by_sigma = false)
       : values_(vectors * k), ranges_(vectors), exponents_(most * vectors), rests_(vectors * k),
         tops_(vectors) {
     const MatrixView<T> view{values_.data(), vectors, k, 1, vectors};
     lab::fill(lab::parse_distribution(distribution), lab::Side::a, 7, view);
+    split_.by_sigma = by_sigma;
     split(format, storage, bits);
   }
 
@@ -126,6 +128,63 @@ TEST(SuccessiveSplit, SlicesSumToEveryElement) {
   }
   for (const char* distribution : {"uniform", "phi:2", "subnormal", "offset:127"})
     expect_properties(SplitOperand<float>(distribution, fp16, SliceStorage::fp32, 7), 7, distribution);
+}
+
+// Rounded as Algorithm 1 does.
+TEST(SuccessiveSplit, SlicesBySigmaSumToEveryElement) {
+  for (const char* distribution :
+       {"uniform", "phi:2", "subnormal", "subnormal-mixed", "graded:300", "span:600", "power-of-two:1023",
+        "power-of-two:-1074", "offset:1023", "integer:5", "cancellation:40"}) {
+    for (const int bits : {4, 11}) {
+      expect_properties(SplitOperand<double>(distribution, fp16, SliceStorage::packed, bits, true), bits,
+                        distribution);
+    }
+    expect_properties(SplitOperand<double>(distribution, fp64, SliceStorage::packed, 21, true), 21,
+                      distribution);
+  }
+}
+
+// Lines 5 to 12 of Algorithm 1 in FP64, for vector v: the slices with their scales.
+std::vector<std::vector<double>> slices_by_the_paper(const SplitOperand<double>& split, std::int64_t v,
+                                                     int bits) {
+  std::vector<double> rest(k);
+  for (std::int64_t p = 0; p < k; ++p) rest[p] = split.element(v, p);
+  std::vector<std::vector<double>> slices;
+  for (;;) {
+    double largest = 0;
+    for (const double x : rest) largest = std::max(largest, std::fabs(x));
+    if (largest == 0) return slices;
+    int tau = 0;
+    if (std::frexp(largest, &tau) == 0.5) --tau;  // of a power of two
+    const double sigma = std::ldexp(1.0, 53 - bits + tau);
+    std::vector<double> slice(k);
+    for (std::int64_t p = 0; p < k; ++p) {
+      const volatile double shifted = rest[p] + sigma;
+      slice[p] = shifted - sigma;
+      rest[p] -= slice[p];
+    }
+    slices.push_back(slice);
+  }
+}
+
+TEST(SuccessiveSplit, SlicesBySigmaAreThoseOfThePaper) {
+  for (const char* distribution :
+       {"uniform", "uniform01", "phi:2", "offset:900", "integer:1000", "power-of-two:20"}) {
+    for (const int bits : {4, 5, 11}) {
+      const SplitOperand<double> split(distribution, fp16, SliceStorage::packed, bits, true);
+      for (std::int64_t v = 0; v < vectors; ++v) {
+        const auto expected = slices_by_the_paper(split, v, bits);
+        ASSERT_LE(expected.size(), static_cast<std::size_t>(split.count())) << distribution << " " << bits;
+        for (std::size_t s = 0; s < expected.size(); ++s) {
+          for (std::int64_t p = 0; p < k; ++p) {
+            const auto index = static_cast<int>(s);
+            ASSERT_EQ(std::ldexp(split.integer(index, v, p), split.exponent(index, v)), expected[s][p])
+                << distribution << " " << bits << ", slice " << s;
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(SuccessiveSplit, PaddingIsZero) {

@@ -20,4 +20,10 @@ struct SweepOutcome {
 // Runs a sweep into `file`, continuing what is there; "": in memory alone. `name` stands before the bar.
 SweepOutcome run_sweep(const Sweep& sweep, const std::string& file, const std::string& name = "accuracy");
 
+// The rows that are in `file`, whatever commit left them.
+SweepOutcome recorded_sweep(const std::string& file);
+
+// A document of docs/schema/FORMAT.schema.json; fails where the file is not there or is no such document.
+Json recorded_document(const std::string& file, const std::string& format);
+
 }  // namespace kintsugi::tools

@@ -10,10 +10,11 @@ namespace kintsugi::tools {
 
 // The paper's ranges.
 std::vector<std::string> dgemm_tc_distributions();
+// As the registry names their series: "phi = 0.1".
+std::string dgemm_tc_range(const std::string& distribution);
 
-// Figs. 5 and 7, and Table 1: in dgemm_tc_counts.cpp.
+// Figs. 5 and 7: in dgemm_tc_counts.cpp.
 PaperFigure dgemm_tc_dp_counts();
 PaperFigure dgemm_tc_cr_counts();
-PaperFigure dgemm_tc_table();
 
 }  // namespace kintsugi::tools

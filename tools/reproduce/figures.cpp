@@ -2,23 +2,6 @@
 
 namespace kintsugi::tools {
 
-const char* verdict_text(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::agrees: return "agrees";
-    case Verdict::disagrees: return "disagrees";
-    case Verdict::undecidable: break;
-  }
-  return "cannot be decided here";
-}
-
-Answer agrees_if(bool agrees, const std::string& ours, const std::string& reason) {
-  return agrees ? Answer{Verdict::agrees, ours} : Answer{Verdict::disagrees, ours, reason};
-}
-
-Answer undecidable(const std::string& ours, const std::string& reason) {
-  return {Verdict::undecidable, ours, reason};
-}
-
 const std::vector<PaperFigure>& paper_figures() {
   static const std::vector<PaperFigure> figures = [] {
     std::vector<PaperFigure> all{h2sgemm_table_figure(), h2sgemm_underflow_figure()};

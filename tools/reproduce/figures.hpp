@@ -7,25 +7,16 @@
 
 #include "accuracy/sweep.hpp"
 #include "report/figures.hpp"
+#include "reproduce/claims.hpp"
 #include "reproduce/evidence.hpp"
 
 namespace kintsugi::tools {
 
-enum class Verdict : std::uint8_t { agrees, disagrees, undecidable };
-const char* verdict_text(Verdict verdict);
-
-struct Answer {
-  Verdict verdict;
-  std::string ours;         // our figure
-  std::string reason = {};  // why it disagrees, or cannot be decided; "" where it agrees
-};
-Answer agrees_if(bool agrees, const std::string& ours, const std::string& reason);
-Answer undecidable(const std::string& ours, const std::string& reason);
-
+// A claim of docs/results/claims.json that this figure measures.
 struct Claim {
-  std::string text;    // in our words
-  std::string theirs;  // the paper's figure
-  std::function<Answer(const Evidence&)> judge;
+  std::string id;
+  std::function<Measured(const Evidence&)> measure;  // the values of its series
+  std::string explanation = {};                      // of what was found, where that is no agreement
 };
 
 struct PaperSweep {
@@ -35,6 +26,7 @@ struct PaperSweep {
 
 // A figure that is no sweep: its document, with "rows", and how that is drawn.
 struct Analysis {
+  std::string format;  // of docs/schema: "slice-counts"
   std::function<Json(bool quick)> document;
   std::function<std::vector<Figure>(const Json& document)> draw;
 };

@@ -1,5 +1,6 @@
 // h2sgemm Figs. 8 and 9.
 #include <algorithm>
+#include <cmath>
 
 #include "reproduce/figures.hpp"
 
@@ -8,215 +9,104 @@ namespace kintsugi::tools {
 namespace {
 
 constexpr const char* frobenius = "frobenius_relative";
-const Way sgemm{"native", "cpu", ""};
 
-Way on_cpu(const std::string& scheme) { return {scheme, "cpu", "fp32"}; }
-Way on_sequential(const std::string& scheme) { return {scheme, "reference", "fp32"}; }
-Way on_h200(const std::string& scheme) { return {scheme, "reference", "h200"}; }
-
+const std::string term_0 = "h2sgemm:sb=0";
+const std::string term_6 = "h2sgemm:sb=6";
 const std::string term_12 = "h2sgemm:sb=12";
+const std::string element_0 = "h2sgemm-element:sb=0";
+const std::string element_6 = "h2sgemm-element:sb=6";
 const std::string element_12 = "h2sgemm-element:sb=12";
+const std::string native = "native";
 
-// Fig. 8(a) and (b).
-Filter symmetric(double least, double most) { return with_parameter("offset", least, most); }
-Filter nonnegative(double least, double most) { return with_parameter("offset-nonnegative", least, most); }
+// Both round to nearest, as the paper's NPU does, of which there is no model; SGEMM's sums are of the same kind.
+struct Sums {
+  std::string name;
+  std::string engine;
+};
+const std::vector<Sums> kinds_of_sums{{"sequential sums", "reference"}, {"OpenBLAS's sums", "cpu"}};
 
-std::vector<double> over(const Evidence& evidence, const std::string& scheme, const Way& base,
-                         const Filter& where) {
-  return ratios(evidence.pairs(on_cpu(scheme), base, frobenius, where));
+Way way_of(const Sums& sums, const std::string& scheme) {
+  return {scheme, sums.engine, scheme == native ? "" : "fp32"};
 }
 
-Answer half_precision(const Evidence& evidence) {
-  const auto errors = evidence.errors(on_cpu("fp16"), frobenius, symmetric(-12, 0));
-  const auto positive = evidence.errors(on_cpu("fp16"), frobenius, nonnegative(-12, 0));
-  return agrees_if(least(errors) > 3e-5 && most(errors) < 1e-3,
-                   range_text(errors) + " (symmetric); " + range_text(positive) + " (non-negative)",
-                   "It is of another order.");
+// Element by element, the paper adds in FP32 outside of the unit (Algorithm 1), as the accumulator fp32 did up to this
+// commit; since then it adds in FP64 there (CHANGELOG, Bits), and rows of the element-wise order are not the paper's.
+constexpr const char* last_with_fp32_outside = "663a57e2e5d6";
+
+bool adds_as_the_paper(const Json& row) {
+  return !cell(row, "scheme").starts_with("h2sgemm-element") || cell(row, "accumulator") != "fp32" ||
+         cell(row, "commit") == last_with_fp32_outside;
 }
 
-Answer half_is_worst(const Evidence& evidence) {
-  double largest = 0;
-  for (const char* scheme : {"h2sgemm:sb=0", "h2sgemm-element:sb=0"}) {
-    for (const Filter& where : {symmetric(-12, 0), nonnegative(-12, 0)})
-      largest = std::max(largest, most(over(evidence, scheme, on_cpu("fp16"), where)));
+// Fig. 8 (a) and (b).
+struct Inputs {
+  std::string name;
+  std::string distribution;
+};
+const std::vector<Inputs> all_inputs{{"symmetric", "offset"}, {"non-negative", "offset-nonnegative"}};
+
+using Value = std::function<std::vector<double>(const Sums& sums, const Inputs& inputs)>;
+
+Measured by_inputs_and_sums(const std::string& before, const Value& values) {
+  Measured measured;
+  for (const Sums& sums : kinds_of_sums) {
+    for (const Inputs& inputs : all_inputs)
+      measured.push_back({before + inputs.name + ", " + sums.name, values(sums, inputs)});
   }
-  return agrees_if(largest < 1,
-                   fmt::format("without a scale at most {:.2g} times its error, offsets -12 to 0", largest),
-                   "At the lowest offsets the unscaled low slices are lost.");
+  return measured;
 }
 
-Answer orders_alike(const Evidence& evidence) {
-  const Way element = on_cpu("h2sgemm-element:sb=0");
-  const auto low = over(evidence, "h2sgemm:sb=0", element, symmetric(-12, -6));
-  const auto near = over(evidence, "h2sgemm:sb=0", element, symmetric(-2, 0));
-  const auto positive = over(evidence, "h2sgemm:sb=0", element, nonnegative(-12, 0));
-  return agrees_if(least(low) > 0.95 && most(low) < 1.05 && most(near) < 1,
-                   fmt::format("term-wise {} times the element-wise error at -12 to -6, {} at -2 and 0 "
-                               "(symmetric); {} at -12 to 0 (non-negative)",
-                               range_text(low), range_text(near), range_text(positive)),
-                   "They are not alike at low offsets, or the term-wise order is no better near 0.");
-}
+// Errors of the schemes over those of the schemes beside them, at these offset exponents.
+using SchemePairs = std::vector<std::pair<std::string, std::string>>;
 
-Answer unscaled_is_worse(const Evidence& evidence) {
-  std::vector<double> low;
-  std::vector<double> near;
-  for (const char* scheme : {"h2sgemm:sb=0", "h2sgemm-element:sb=0"}) {
-    for (const double ratio : over(evidence, scheme, sgemm, symmetric(-12, -4))) low.push_back(ratio);
-    for (const double ratio : over(evidence, scheme, sgemm, symmetric(-2, 0))) near.push_back(ratio);
-  }
-  return agrees_if(
-      least(low) > 1 && least(near) > 1,
-      fmt::format("{} times SGEMM's error at -12 to -4, {} at -2 and 0", range_text(low), range_text(near)),
-      "Near offset exponent 0 the low slices hold nearly all their bits without a scale (h2sgemm-fig2), and "
-      "the term-wise order errs there as it does with sb = 12. At -4 and below sb = 0 is worse, as claimed.");
-}
-
-// Of the errors of `scheme` over those of sb = 12, term-wise, at offsets -12 to -6.
-std::vector<double> over_twelve(const Evidence& evidence, const char* scheme) {
-  return over(evidence, scheme, on_cpu(term_12), symmetric(-12, -6));
-}
-
-std::string by_offset(const std::vector<double>& values) {
-  return fmt::format("{:.3g}, {:.3g}, {:.3g}, {:.3g} times at offsets -12, -10, -8, -6", values.at(0),
-                     values.at(1), values.at(2), values.at(3));
-}
-
-Answer gain_of_scaling(const Evidence& evidence) {
-  const auto values = over_twelve(evidence, "h2sgemm:sb=0");
-  return agrees_if(values.at(1) > 10 && values.at(2) > 10, by_offset(values), "The gain is less than ten.");
-}
-
-Answer six_is_too_few(const Evidence& evidence) {
-  const auto values = over_twelve(evidence, "h2sgemm:sb=6");
-  return agrees_if(values.at(0) > 2, "sb = 12's error " + by_offset(values), "sb = 6 is nearly as good.");
-}
-
-std::string both_texts(const std::vector<double>& symmetric_ratios, const std::vector<double>& positive) {
-  return fmt::format("{} times SGEMM's error (symmetric), {} (non-negative)", range_text(symmetric_ratios),
-                     range_text(positive));
-}
-
-Answer element_is_like_sgemm(const Evidence& evidence) {
-  const auto values = over(evidence, element_12, sgemm, symmetric(-12, 0));
-  const auto positive = over(evidence, element_12, sgemm, nonnegative(-12, 0));
-  return agrees_if(
-      std::min(least(values), least(positive)) > 1 / 3.0 && std::max(most(values), most(positive)) < 3,
-      both_texts(values, positive),
-      "Our element-wise order leaves the engine every 16 inner indices and adds outside in fp32, one after "
-      "the other, which costs about what sequential fp32 costs.");
-}
-
-Answer term_beats_sgemm(const Evidence& evidence) {
-  const auto values = over(evidence, term_12, sgemm, symmetric(-12, -4));
-  const auto positive = over(evidence, term_12, sgemm, nonnegative(-12, -4));
-  const auto at_zero = over(evidence, term_12, sgemm, symmetric(0, 0));
-  return agrees_if(
-      most(values) < 1 && most(positive) < 1,
-      both_texts(values, positive) +
-          fmt::format(" at offsets -12 to -4; {:.3g} at 0 (symmetric)", at_zero.front()),
-      "The sum of hi hi makes nearly all of the error, and OpenBLAS adds it as it adds SGEMM's: the two "
-      "differ by a few hundredths, to either side, at small exponents as at 0. Adding the small terms first "
-      "does not change that. How the paper's NPU adds is not modelled here.");
-}
-
-Answer term_is_no_worse(const Evidence& evidence, const Way& term, const Way& element,
-                        const std::string& reason) {
-  const auto values = ratios(evidence.pairs(term, element, frobenius, everywhere()));
-  return agrees_if(most(values) <= 1.02, range_text(values) + " times the element-wise error", reason);
-}
-
-Answer term_on_cpu(const Evidence& evidence) {
-  return term_is_no_worse(evidence, on_cpu(term_12), on_cpu(element_12),
-                          "with OpenBLAS's sums the term-wise order is worse somewhere");
-}
-
-Answer term_on_sequential(const Evidence& evidence) {
-  return term_is_no_worse(
-      evidence, on_sequential(term_12), on_sequential(element_12),
-      "Term by term, each sum runs over all of k in the unit, one product after the other. Element by "
-      "element, sums leave it every 16 and are added outside: far fewer roundings at the size of the whole "
-      "sum. The engine cpu adds all of k in many partial sums, and there the order is the paper's.");
-}
-
-Answer term_on_h200(const Evidence& evidence) {
-  return term_is_no_worse(
-      evidence, on_h200(term_12), on_h200(element_12),
-      "A tensor core truncates. Term by term, all of k is summed in it, and the truncations add up with one "
-      "sign; element by element, sums leave it every 16 and are added outside to nearest. The paper's chip "
-      "rounds to nearest (section 3.1.2); with OpenBLAS's sums the order is the paper's.");
-}
-
-// Fig. 9(b), in which n = 32.
-Filter of_lengths(const std::string& distribution) {
-  return both(in_distribution(distribution), [](const Json& row) { return row.at("problem").at("n") == 32; });
-}
-
-double growth(const Evidence& evidence, const Way& way, const std::string& distribution) {
-  const auto errors = evidence.errors(way, frobenius, of_lengths(distribution));
-  return errors.back() / errors.front();
-}
-
-std::string growth_text(const Evidence& evidence, const Way& other, const std::string& name) {
-  std::string text;
-  for (const char* distribution : {"offset:0", "offset-nonnegative:0"})
-    text += fmt::format("{}{}: term-wise x {:.3g}, {} x {:.3g}", text.empty() ? "" : "; ", distribution,
-                        growth(evidence, on_cpu(term_12), distribution), name,
-                        growth(evidence, other, distribution));
-  return text;
-}
-
-Answer grows_less_than_element(const Evidence& evidence) {
-  const auto slower = [&](const char* distribution) {
-    return growth(evidence, on_cpu(term_12), distribution) <
-           growth(evidence, on_cpu(element_12), distribution);
+std::function<Measured(const Evidence&)> ratios_of(const SchemePairs& schemes, double least_offset,
+                                                   double most_offset) {
+  return [=](const Evidence& evidence) {
+    return by_inputs_and_sums("", [&](const Sums& sums, const Inputs& inputs) {
+      std::vector<double> values;
+      for (const auto& [one, other] : schemes) {
+        const auto found = ratios(evidence.pairs(
+            way_of(sums, one), way_of(sums, other), frobenius,
+            both(adds_as_the_paper, with_parameter(inputs.distribution, least_offset, most_offset))));
+        values.insert(values.end(), found.begin(), found.end());
+      }
+      return values;
+    });
   };
-  return agrees_if(slower("offset:0") && slower("offset-nonnegative:0"),
-                   growth_text(evidence, on_cpu(element_12), "element-wise"), "It grows as much.");
 }
 
-Answer below_sgemm(const Evidence& evidence) {
-  std::vector<double> last;
-  for (const char* distribution : {"offset:0", "offset-nonnegative:0"})
-    last.push_back(over(evidence, term_12, sgemm, of_lengths(distribution)).back());
-  return agrees_if(
-      most(last) < 0.95,
-      growth_text(evidence, sgemm, "SGEMM") +
-          fmt::format("; at the largest k {:.3g} and {:.3g} times SGEMM's error", last[0], last[1]),
-      "The term-wise sum of hi hi is added by OpenBLAS, as SGEMM is, and grows as SGEMM's error does: the "
-      "order of the terms alone does not help. The NPU adds up to 44 blocks of 64 inner indices in the unit "
-      "and then outside (Algorithm 1); of it there is no model.");
+Measured half_precision(const Evidence& evidence) {
+  return by_inputs_and_sums("", [&](const Sums& sums, const Inputs& inputs) {
+    return evidence.errors(way_of(sums, "fp16"), frobenius, with_parameter(inputs.distribution, -20, 0));
+  });
 }
 
-Answer stable_in_size(const Evidence& evidence) {
-  constexpr int fixed_k = 2816;
-  const Filter same_k = [&evidence](const Json& row) {
-    const Json& problem = row.at("problem");
-    return problem.at("m") == problem.at("n") &&
-           problem.at("k") == std::min<double>(fixed_k, evidence.largest_k());
-  };
-  const auto errors = evidence.errors(on_cpu(term_12), frobenius, both(in_distribution("offset:0"), same_k));
-  return agrees_if(most(errors) < 1.2 * least(errors), range_text(errors), "the error changes with m and n");
+Measured orders_on_h200(const Evidence& evidence) {
+  Measured measured;
+  for (const Inputs& inputs : all_inputs)
+    measured.push_back(
+        {inputs.name, ratios(evidence.pairs({term_12, "reference", "h200"}, {element_12, "reference", "h200"},
+                                            frobenius, with_parameter(inputs.distribution, -12, 0)))});
+  return measured;
 }
 
 PaperSweep fig8_sweep() {
-  return {
-      "",
-      {{"schemes",
-        {"fp16", "h2sgemm:sb=0", "h2sgemm:sb=6", term_12, "h2sgemm-element:sb=0", "h2sgemm-element:sb=6",
-         element_12, "native"}},
-       {"engines", {"reference", "cpu"}},
-       {"accumulators", {"fp32"}},
-       {"distributions",
-        {"offset:-20", "offset:-16", "offset:-12", "offset:-10", "offset:-8", "offset:-6", "offset:-4",
-         "offset:-2", "offset:0", "offset-nonnegative:-20", "offset-nonnegative:-16",
-         "offset-nonnegative:-12", "offset-nonnegative:-10", "offset-nonnegative:-8", "offset-nonnegative:-6",
-         "offset-nonnegative:-4", "offset-nonnegative:-2", "offset-nonnegative:0"}},
-       {"shapes", {"64x64x2816"}}}};
+  std::vector<std::string> distributions;
+  for (const Inputs& inputs : all_inputs) {
+    for (const int offset : {-20, -16, -12, -10, -8, -6, -4, -2, 0})
+      distributions.push_back(fmt::format("{}:{}", inputs.distribution, offset));
+  }
+  return {"",
+          {{"schemes", {"fp16", term_0, term_6, term_12, element_0, element_6, element_12, native}},
+           {"engines", {"reference", "cpu"}},
+           {"accumulators", {"fp32"}},
+           {"distributions", distributions},
+           {"shapes", {"64x64x2816"}}}};
 }
 
 PaperSweep fig8_tensor_cores() {
   return {"h200",
-          {{"schemes", {term_12, element_12, "native"}},
+          {{"schemes", {term_12, element_12, native}},
            {"engines", {"reference"}},
            {"accumulators", {"h200"}},
            {"distributions",
@@ -225,31 +115,129 @@ PaperSweep fig8_tensor_cores() {
            {"shapes", {"64x64x2816"}}}};
 }
 
+const char* const alike_sums =
+    "The sum of hi hi makes nearly all of the error, and it is added as SGEMM is: the two differ by a few "
+    "hundredths, to either side. Adding the small terms first does not change that.";
+const char* const order_of_sums =
+    "With sequential sums the term-wise order adds all of k in the unit, one product after the other, and "
+    "the "
+    "element-wise order leaves it every 16 and adds outside: far fewer roundings at the size of the whole "
+    "sum. "
+    "OpenBLAS adds k in partial sums, and there the term-wise order gains.";
+
+std::vector<Claim> fig8_claims() {
+  return {{"h2sgemm-fig8-hgemm", half_precision,
+           "Elements of one sign cancel nothing, so that the same product errs by 6e-6; below -14 fp16's own "
+           "numbers have "
+           "fewer bits."},
+          {"h2sgemm-fig8-largest", ratios_of({{term_0, "fp16"},
+                                              {term_6, "fp16"},
+                                              {term_12, "fp16"},
+                                              {element_0, "fp16"},
+                                              {element_6, "fp16"},
+                                              {element_12, "fp16"},
+                                              {native, "fp16"}},
+                                             -20, 0)},
+          {"h2sgemm-fig8-alike", ratios_of({{term_0, element_0}}, -20, 0)},
+          {"h2sgemm-fig8-near-0", ratios_of({{term_0, element_0}}, -2, 0), order_of_sums},
+          {"h2sgemm-fig8-unscaled", ratios_of({{term_0, native}, {element_0, native}}, -20, 0),
+           "Near offset exponent 0 the low slices hold nearly all their bits without a scale (h2sgemm-fig2), "
+           "and sb = 0 "
+           "errs there as sb = 12 does."},
+          {"h2sgemm-fig8-gain", ratios_of({{term_0, term_12}, {element_0, element_12}}, -12, -8),
+           "The gain grows by a factor of four with two exponents and passes through 10 to 100."},
+          {"h2sgemm-fig8-six", ratios_of({{term_6, term_12}, {element_6, element_12}}, -12, -10)},
+          {"h2sgemm-fig8-element", ratios_of({{element_12, native}}, -12, 0)},
+          {"h2sgemm-fig8-term", ratios_of({{term_12, native}}, -12, -8), alike_sums},
+          {"h2sgemm-fig8-order", ratios_of({{term_12, element_12}}, -12, 0), order_of_sums},
+          {"own-order-h200", orders_on_h200,
+           "A tensor core truncates. Term by term, all of k is summed in it, and the truncations add up with "
+           "one sign; "
+           "element by element, sums leave it every 16 and are added outside to nearest."},
+          {"own-below-window", ratios_of({{term_12, native}, {element_12, native}}, -20, -16),
+           "Below 2^-14 the high slice is subnormal, and the scaled low one holds less than what it lost."}};
+}
+
 PaperFigure fig8() {
   return {"h2sgemm-fig8",
           "h2sgemm",
           "Fig. 8, section 4.1",
           "error against the offset exponent",
-          "OpenBLAS's SGEMM stands for the paper's; the engine cpu, whose sums are OpenBLAS's, and "
-          "sequential fp32 for its NPU, of which there is no model; 64 x 64 entries at k = 64 x 44",
+          "sequential FP32 sums (engine reference) and OpenBLAS's (engine cpu) for the paper's NPU, of which "
+          "there is no "
+          "model, SGEMM's being of the same kind; the element-wise order with sums added in FP32 outside; "
+          "the H200 model "
+          "beside them; 64 x 64 entries at k = 64 x 44",
           {fig8_sweep(), fig8_tensor_cores()},
           {{"parameter of the distribution"}, {frobenius}},
-          {{"A product of fp16 alone errs by 1e-4", "1e-4 (agrees: 3e-5 to 1e-3, symmetric)", half_precision},
-           {"It has the largest error of all", "largest", half_is_worst},
-           {"Without a scale both orders err alike, the term-wise slightly less near offset 0",
-            "similar (agrees: within 5 % below -4)", orders_alike},
-           {"Without a scale both orders err more than SGEMM", "higher", unscaled_is_worse},
-           {"sb = 12 errs one to two orders less than sb = 0 at low exponents",
-            "10 to 100 times (agrees: 10 and more at -8 and -10)", gain_of_scaling},
-           {"sb = 6 performs poorly", "poor (agrees: twice sb = 12's error at -12)", six_is_too_few},
-           {"With sb = 12 the element-wise order is as accurate as SGEMM",
-            "comparable (agrees: within a factor of 3)", element_is_like_sgemm},
-           {"With sb = 12 the term-wise order is better than SGEMM at small exponents", "better",
-            term_beats_sgemm},
-           {"The term-wise order is no worse than the element-wise (sums of OpenBLAS)",
-            "no worse (agrees: within 2 %)", term_on_cpu},
-           {"The same, each term's sum one after the other in fp32", "no worse", term_on_sequential},
-           {"The same on the H200 model", "no worse", term_on_h200}}};
+          fig8_claims()};
+}
+
+// ------------------------------------------------------------------ Fig. 9
+
+struct Sizes {
+  std::string name;
+  Filter filter;
+};
+
+bool is_square(const Json& row) {
+  const Json& problem = row.at("problem");
+  return problem.at("m") == problem.at("n");
+}
+
+// Fig. 9 (b) and (c).
+const std::vector<Sizes> growing_sizes{
+    {"by k", [](const Json& row) { return row.at("problem").at("n") == 32 && !is_square(row); }},
+    {"all sizes", [](const Json& row) {
+       return is_square(row) && row.at("problem").at("m") == row.at("problem").at("k");
+     }}};
+
+Filter at_offset_0(const Inputs& inputs, const Filter& filter) {
+  return both(adds_as_the_paper, both(in_distribution(inputs.distribution + ":0"), filter));
+}
+
+Measured stable_in_size(const Evidence& evidence) {
+  const Filter same_k = [](const Json& row) { return is_square(row) && row.at("problem").at("k") == 2816; };
+  Measured measured;
+  for (const auto& [name, scheme] :
+       {std::pair{"term-wise", term_12}, std::pair{"element-wise", element_12}, std::pair{"SGEMM", native}}) {
+    const auto part =
+        by_inputs_and_sums(std::string(name) + ", ", [&](const Sums& sums, const Inputs& inputs) {
+          return evidence.errors(way_of(sums, scheme), frobenius, at_offset_0(inputs, same_k));
+        });
+    measured.insert(measured.end(), part.begin(), part.end());
+  }
+  return measured;
+}
+
+using SizeValue = std::function<double(const Evidence& evidence, const Sums& sums, const Filter& filter)>;
+
+std::function<Measured(const Evidence&)> by_growing_sizes(const SizeValue& value) {
+  return [=](const Evidence& evidence) {
+    Measured measured;
+    for (const Sizes& sizes : growing_sizes) {
+      const auto part = by_inputs_and_sums(sizes.name + ", ", [&](const Sums& sums, const Inputs& inputs) {
+        return std::vector<double>{value(evidence, sums, at_offset_0(inputs, sizes.filter))};
+      });
+      measured.insert(measured.end(), part.begin(), part.end());
+    }
+    return measured;
+  };
+}
+
+double growth(const Evidence& evidence, const Way& way, const Filter& filter) {
+  const auto errors = evidence.errors(way, frobenius, filter);
+  return errors.back() / errors.front();
+}
+
+SizeValue growth_over(const std::string& other) {
+  return [=](const Evidence& evidence, const Sums& sums, const Filter& filter) {
+    return growth(evidence, way_of(sums, term_12), filter) / growth(evidence, way_of(sums, other), filter);
+  };
+}
+
+double last_over_sgemm(const Evidence& evidence, const Sums& sums, const Filter& filter) {
+  return ratios(evidence.pairs(way_of(sums, term_12), way_of(sums, native), frobenius, filter)).back();
 }
 
 PaperFigure fig9() {
@@ -258,9 +246,9 @@ PaperFigure fig9() {
           "Fig. 9, section 4.1",
           "error against the sizes",
           "offset exponent 0; (a) m = n at k = 64 x 44, (b) k at m = 176, n = 32, (c) m = n = k; sizes up to "
-          "what two cores allow",
+          "what two cores allow; sums as in Fig. 8",
           {{"",
-            {{"schemes", {"h2sgemm:sb=0", term_12, element_12, "native"}},
+            {{"schemes", {term_0, term_12, element_12, native}},
              {"engines", {"reference", "cpu"}},
              {"accumulators", {"fp32"}},
              {"distributions", {"offset:0", "offset-nonnegative:0"}},
@@ -269,11 +257,10 @@ PaperFigure fig9() {
                "176x32x704", "176x32x2816", "176x32x11264", "64x64x64", "128x128x128", "256x256x256",
                "512x512x512"}}}}},
           {{"k", "m = n", "m = n = k"}, {frobenius}, 4},
-          {{"The error does not depend on m and n", "stable (agrees: within 20 %)", stable_in_size},
-           {"As k grows, the term-wise order's error grows less than the element-wise order's", "grows less",
-            grows_less_than_element},
-           {"As k grows, the term-wise order keeps a lower error than SGEMM",
-            "lower (agrees: by 5 % at the largest k)", below_sgemm}}};
+          {{"h2sgemm-fig9-stable", stable_in_size},
+           {"h2sgemm-fig9-growth-element", by_growing_sizes(growth_over(element_12)), order_of_sums},
+           {"h2sgemm-fig9-growth-sgemm", by_growing_sizes(growth_over(native)), alike_sums},
+           {"h2sgemm-fig9-lower", by_growing_sizes(last_over_sgemm), alike_sums}}};
 }
 
 }  // namespace

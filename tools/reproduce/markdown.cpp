@@ -1,6 +1,8 @@
 #include "reproduce/markdown.hpp"
 
+#include <algorithm>
 #include <filesystem>
+#include <set>
 
 namespace kintsugi::tools {
 
@@ -30,18 +32,23 @@ std::string link_to(const std::string& target, const std::string& file) {
       .string();
 }
 
+bool is_counted(const Json& claim) { return claim.at("kind") == "paper"; }
+
 int count_of(const Json& document, const std::string& verdict) {
   int count = 0;
   for (const Json& figure : document.at("figures")) {
-    for (const Json& claim : figure.at("claims")) count += cell(claim, "verdict") == verdict ? 1 : 0;
+    for (const Json& claim : figure.at("claims"))
+      count += is_counted(claim) && cell(claim, "verdict") == verdict ? 1 : 0;
   }
   return count;
 }
 
 std::string summary_of(const Json& document) {
   if (document.at("quick").get<bool>()) return "Small sizes, no verdicts (--quick)";
-  return fmt::format("{} claims agree, {} disagree, {} cannot be decided here", count_of(document, "agrees"),
-                     count_of(document, "disagrees"), count_of(document, "cannot be decided here"));
+  return fmt::format(
+      "Of the papers' claims {} agree, {} disagree, {} cannot be decided here and {} were not measured",
+      count_of(document, "agrees"), count_of(document, "disagrees"),
+      count_of(document, "cannot be decided here"), count_of(document, "not measured"));
 }
 
 std::string head_of(const Json& document) {
@@ -51,35 +58,48 @@ std::string head_of(const Json& document) {
       fmt::format("Made by `{}`; not to be edited by hand. Kintsugi {}, commit {}; {}, {} threads, {}.",
                   cell(document, "command"), cell(document, "version"), cell(document, "commit"),
                   cell(machine, "processor"), cell(machine, "threads"), cell(machine, "system")));
-  text += paragraph(fmt::format(
-      "{}. Errors are against the exact product where nothing else is said; {} rows lie beyond "
-      "their scheme's a-priori bound. The sources have the words in docs/TERMS.md, the schemes in "
-      "docs/schemes.",
-      summary_of(document), cell(document, "bound_violations")));
+  text +=
+      paragraph(fmt::format("{}. Verdicts follow from the values and the criteria of claims.json; claims.md "
+                            "has all claims, those that nobody "
+                            "measured among them. Our own claims and those that are true by construction are "
+                            "marked and not counted. Errors "
+                            "are against the exact product where nothing else is said; {} rows lie beyond "
+                            "their scheme's a-priori bound. The "
+                            "words are those of docs/TERMS.md, the schemes those of docs/schemes.",
+                            summary_of(document), cell(document, "bound_violations")));
   return text;
 }
 
 std::string claims_table(const Json& claims) {
-  std::string text = "| | claim | paper | here | verdict |\n|---|---|---|---|---|\n";
-  int number = 0;
+  std::string text = "| claim | | paper | here | verdict |\n|---|---|---|---|---|\n";
   for (const Json& claim : claims) {
     const std::string verdict = cell(claim, "verdict");
-    text += fmt::format("| {} | {} | {} | {} | {} |\n", ++number, escaped_cell(cell(claim, "claim")),
-                        escaped_cell(cell(claim, "theirs")), escaped_cell(cell(claim, "ours")),
-                        verdict.empty() ? "-" : "**" + verdict + "**");
+    const std::string kind = is_counted(claim) ? "" : " (" + cell(claim, "kind") + ")";
+    text += fmt::format("| `{}` | {}{} | {} | {} | {} |\n", cell(claim, "id"),
+                        escaped_cell(cell(claim, "claim")), kind, escaped_cell(cell(claim, "theirs")),
+                        escaped_cell(cell(claim, "ours")), verdict.empty() ? "-" : "**" + verdict + "**");
   }
   return text + "\n";
 }
 
+// Claims with the same reason share a line.
 std::string reasons(const Json& claims) {
-  std::string text;
-  int number = 0;
+  std::vector<std::pair<std::string, std::string>> lines;
   for (const Json& claim : claims) {
-    ++number;
     const std::string reason = cell(claim, "reason");
-    if (!reason.empty())
-      text += wrapped(fmt::format("- {}: {}", number, escaped_cell(reason)), 120, 2) + "\n";
+    if (reason.empty()) continue;
+    const std::string name = "`" + cell(claim, "id") + "`";
+    const auto same =
+        std::find_if(lines.begin(), lines.end(), [&](const auto& line) { return line.first == reason; });
+    if (same == lines.end()) {
+      lines.emplace_back(reason, name);
+    } else {
+      same->second += ", " + name;
+    }
   }
+  std::string text;
+  for (const auto& [reason, names] : lines)
+    text += wrapped("- " + names + ": " + escaped_cell(reason), 120, 2) + "\n";
   return text.empty() ? "" : text + "\n";
 }
 
@@ -88,8 +108,10 @@ std::string links(const Json& figure, const std::string& file) {
   for (const Json& data : figure.at("data"))
     text += fmt::format(", [{}]({})", std::filesystem::path(data.get<std::string>()).filename().string(),
                         link_to(data.get<std::string>(), file));
-  return text + fmt::format("; {} rows, {:.0f} s: `{}`\n\n", cell(figure, "rows"),
-                            figure.at("seconds").get<double>(), cell(figure, "command"));
+  std::set<std::string> commits;
+  for (const Json& commit : figure.at("commits")) commits.insert(commit.get<std::string>());
+  return text + fmt::format("; {} rows of commit {}: `{}`\n\n", cell(figure, "rows"),
+                            fmt::join(commits, ", "), cell(figure, "command"));
 }
 
 std::string plots(const Json& figure, const std::string& file) {

@@ -60,7 +60,7 @@ SweepTexts quick_lists(SweepTexts lists) {
 }
 
 // What a figure's sweeps have left behind.
-struct Measured {
+struct Results {
   std::vector<Source> sources;
   std::vector<Json> rows;
   std::vector<Figure> figures;
@@ -69,13 +69,13 @@ struct Measured {
   std::string first_violation;
 };
 
-Measured run_sweeps(const PaperFigure& figure, const ReproduceOptions& options) {
-  Measured measured;
+Results run_sweeps(const PaperFigure& figure, const ReproduceOptions& options) {
+  Results measured;
   for (const PaperSweep& sweep : figure.sweeps) {
     const std::string name = figure.name + (sweep.name.empty() ? "" : "-" + sweep.name);
     const std::string file = options.folder + "/" + name + ".json";
     const SweepTexts lists = options.quick ? quick_lists(sweep.lists) : sweep.lists;
-    SweepOutcome outcome = run_sweep(make_sweep(lists), file, name);
+    SweepOutcome outcome = options.recorded ? recorded_sweep(file) : run_sweep(make_sweep(lists), file, name);
     for (const Json& row : outcome.document.at("rows")) measured.rows.push_back(row);
     measured.refused += outcome.refused;
     if (measured.bound_violations == 0) measured.first_violation = outcome.first_violation;
@@ -97,39 +97,71 @@ void require_same_samples(const std::string& file, const Json& document) {
          samples.is_null() ? "no" : samples.dump(), document.at("samples").dump());
 }
 
-Measured run_analysis(const PaperFigure& figure, const ReproduceOptions& options) {
-  Measured measured;
+Results run_analysis(const PaperFigure& figure, const ReproduceOptions& options) {
+  Results measured;
   const std::string file = options.folder + "/" + figure.name + ".json";
-  const Json document = figure.analysis.document(options.quick);
-  require_same_samples(file, document);
-  write_text(file, document.dump(1) + "\n");
+  const Json document = options.recorded ? recorded_document(file, figure.analysis.format)
+                                         : figure.analysis.document(options.quick);
+  if (!options.recorded) {
+    require_same_samples(file, document);
+    write_text(file, document.dump(1) + "\n");
+  }
   for (const Json& row : document.at("rows")) measured.rows.push_back(row);
   measured.figures = figure.analysis.draw(document);
   measured.sources.push_back({file, document, command_of(figure, options)});
   return measured;
 }
 
-Json claim_document(const Claim& claim, const std::string& ours, const Json& verdict,
-                    const std::string& reason) {
-  return {{"claim", claim.text},
-          {"theirs", claim.theirs},
-          {"ours", ours},
-          {"verdict", verdict},
-          {"reason", reason}};
-}
-
-Json judged(const Claim& claim, const Evidence& evidence) {
-  const Answer answer = claim.judge(evidence);
-  return claim_document(claim, answer.ours, verdict_text(answer.verdict), answer.reason);
-}
-
-// Sizes of --quick are not those that a claim speaks of, so there is no verdict on them.
-Json without_verdict(const Claim& claim, const Evidence& evidence) {
-  try {
-    return claim_document(claim, claim.judge(evidence).ours, nullptr, "");
-  } catch (const NoSuchRow&) {
-    return claim_document(claim, "none of its sizes under --quick", nullptr, "");
+Json measured_document(const Measured& measured) {
+  Json result = Json::array();
+  for (const SeriesValues& series : measured) {
+    Json values = Json::array();
+    for (const double value : series.values) values.push_back(number(value));
+    result.push_back({{"series", series.name}, {"values", values}});
   }
+  return result;
+}
+
+// Its values, and the verdict unless --quick has cut the sizes that the claim speaks of.
+Json claim_document(const Claim& claim, const Evidence& evidence, bool quick) {
+  const Json& registered = registered_claim(claim.id);
+  Measured measured;
+  std::string missing;
+  try {
+    measured = claim.measure(evidence);
+  } catch (const NoSuchRow& error) {
+    missing = error.what();
+  }
+  Json result = {{"id", claim.id},
+                 {"kind", registered.at("kind")},
+                 {"claim", registered.at("claim")},
+                 {"theirs", registered.at("stated")},
+                 {"ours", measured_text(measured)},
+                 {"measured", measured_document(measured)},
+                 {"verdict", nullptr},
+                 {"reason", ""}};
+  if (quick) return result;
+  const Judgement judgement = judge(registered, measured);
+  result["verdict"] = judgement.verdict;
+  result["reason"] = judgement.why;
+  if (!missing.empty()) {
+    result["reason"] = judgement.why + " (" + missing + ")";
+  } else if (judgement.verdict != "agrees" && !claim.explanation.empty()) {
+    result["reason"] = judgement.why + " " + claim.explanation;
+  }
+  return result;
+}
+
+// Claims may ask which version left a row.
+std::vector<Json> rows_with_commits(const std::vector<Source>& sources) {
+  std::vector<Json> rows;
+  for (const Source& source : sources) {
+    for (Json row : source.document.at("rows")) {
+      row["commit"] = source.document.at("commit");
+      rows.push_back(std::move(row));
+    }
+  }
+  return rows;
 }
 
 std::string conditions_of(const PaperFigure& figure, bool quick) {
@@ -159,12 +191,11 @@ std::string preface_of(const PaperFigure& figure, const std::string& conditions,
 
 Json reproduce_figure(const PaperFigure& figure, const ReproduceOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  const Measured measured =
+  const Results measured =
       figure.sweeps.empty() ? run_analysis(figure, options) : run_sweeps(figure, options);
-  const Evidence evidence(measured.rows);
+  const Evidence evidence(rows_with_commits(measured.sources));
   Json claims = Json::array();
-  for (const Claim& claim : figure.claims)
-    claims.push_back(options.quick ? without_verdict(claim, evidence) : judged(claim, evidence));
+  for (const Claim& claim : figure.claims) claims.push_back(claim_document(claim, evidence, options.quick));
   const std::string conditions = conditions_of(figure, options.quick);
   const std::string page = options.folder + "/" + figure.name + ".html";
   const bool has_table = !figure.sweeps.empty();
@@ -173,7 +204,11 @@ Json reproduce_figure(const PaperFigure& figure, const ReproduceOptions& options
                         measured.sources, has_table ? measured.rows : std::vector<Json>{}, measured.figures));
   const std::string pictures = options.folder + "/" + figure.name;
   Json data = Json::array();
-  for (const Source& source : measured.sources) data.push_back(source.name);
+  Json commits = Json::array();
+  for (const Source& source : measured.sources) {
+    data.push_back(source.name);
+    commits.push_back(source.document.at("commit"));
+  }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   return {{"name", figure.name},
           {"paper", figure.paper},
@@ -182,6 +217,7 @@ Json reproduce_figure(const PaperFigure& figure, const ReproduceOptions& options
           {"conditions", conditions},
           {"command", command_of(figure, options)},
           {"data", data},
+          {"commits", commits},
           {"page", page},
           {"pictures", write_pictures({pictures, pictures}, measured.figures)},
           {"rows", measured.rows.size()},

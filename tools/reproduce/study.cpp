@@ -40,42 +40,39 @@ double native_error(const Evidence& evidence, const std::string& type) {
   return evidence.errors(native, study_error, in_distribution(type)).front();
 }
 
-Answer outside_and_scaled_is_best(const Evidence& evidence) {
-  double worst = 0;
-  std::string where;
-  for (const auto& type : within_reach) {
-    for (const auto& other : {two_slices(0, 0), two_slices(0, unit_length), two_slices(11, 0)}) {
-      const double ratio = error_in(evidence, best, type) / error_in(evidence, other, type);
-      if (ratio <= worst) continue;
-      worst = ratio;
-      where = type + " against " + other;
-    }
+// The errors of `one` over those of the others, on each type.
+Measured by_type(const Evidence& evidence, const std::vector<std::string>& of_types, const std::string& one,
+                 const std::vector<std::string>& others, const std::string& after = "") {
+  Measured measured;
+  for (const auto& type : of_types) {
+    std::vector<double> values;
+    for (const auto& other : others)
+      values.push_back(error_in(evidence, one, type) / error_in(evidence, other, type));
+    measured.push_back({type + after, values});
   }
-  return agrees_if(worst <= 1.02,
-                   fmt::format("at most {:.3g} times the error of any other ({})", worst, where),
-                   "another is better there");
+  return measured;
 }
 
-Answer each_gains(const Evidence& evidence) {
-  const double scaling =
-      error_in(evidence, two_slices(0, unit_length), "type2") / error_in(evidence, best, "type2");
-  const double outside = error_in(evidence, two_slices(11, 0), "type1") / error_in(evidence, best, "type1");
-  return agrees_if(
-      scaling > 2 && outside > 2,
-      fmt::format("scaling {:.3g} times less on type2, outside {:.3g} times less on type1", scaling, outside),
-      "one of them gains little");
+Measured best_of_four(const Evidence& evidence) {
+  return by_type(evidence, types, best, {two_slices(0, 0), two_slices(0, unit_length), two_slices(11, 0)});
 }
 
-Answer reference_is_enough(const Evidence& evidence) {
-  double largest = 0;
-  for (const auto& type : types) {
-    const double difference =
-        error_in(evidence, best, type, exact_error) / error_in(evidence, best, type) - 1;
-    largest = std::max(largest, std::fabs(difference));
+Measured outside_over_inside(const Evidence& evidence) {
+  Measured measured;
+  for (const auto& [scale, name] : {std::pair{0, ", unscaled"}, std::pair{11, ", scaled"}}) {
+    const auto part = by_type(evidence, types, two_slices(scale, unit_length), {two_slices(scale, 0)}, name);
+    measured.insert(measured.end(), part.begin(), part.end());
   }
-  return agrees_if(largest < 1e-3,
-                   fmt::format("the errors differ by a factor of 1 + {:.1g} at most", largest),
-                   "the reference's own error is seen");
+  return measured;
+}
+
+Measured reference_differences(const Evidence& evidence) {
+  Measured measured;
+  for (const auto& type : types)
+    measured.push_back(
+        {type,
+         {std::fabs(error_in(evidence, best, type, exact_error) / error_in(evidence, best, type) - 1)}});
+  return measured;
 }
 
 PaperFigure types_figure() {
@@ -94,88 +91,51 @@ PaperFigure types_figure() {
          {"distributions", types},
          {"shapes", {"64x64x1024"}}}}},
       {{"parameter of the distribution"}, {study_error, exact_error}},
-      {{"Outside and scaled is the best of the four (types 1 to 3)", "best (agrees: within 2 %)",
-        outside_and_scaled_is_best},
-       {"Both matter: scaling where values are small, outside where they are not", "better", each_gains},
-       {"Ootomo's scheme is better than Markidis's, with three products for four (types 1 to 3)", "better",
-        [](const Evidence& evidence) {
-          std::vector<double> values;
-          for (const auto& type : within_reach)
-            values.push_back(error_in(evidence, "ootomo", type) / error_in(evidence, "markidis", type));
-          return agrees_if(most(values) < 1, range_text(values) + " times its error", "not on every type");
-        }},
-       {"80-bit long double is a good enough reference", "assumed", reference_is_enough}}};
+      {{"study-best", best_of_four,
+        "On type 4 nothing is left of A's high slice in fp16: a scaled residual brings in elements whose "
+        "partners are lost, "
+        "and the unscaled product is 0."},
+       {"study-outside", outside_over_inside},
+       {"study-ootomo",
+        [](const Evidence& evidence) { return by_type(evidence, within_reach, "ootomo", {"markidis"}); }},
+       {"own-long-double", reference_differences}}};
 }
 
-// What the error is divided by as the last of `terms` products joins, on each type.
-std::vector<double> gains_of(const Evidence& evidence, int terms) {
-  std::vector<double> gains;
-  for (const auto& type : within_reach)
-    gains.push_back(error_in(evidence, with_terms(terms - 1), type) /
-                    error_in(evidence, with_terms(terms), type));
-  return gains;
-}
-
-Answer more_terms_help(const Evidence& evidence) {
-  const auto second = gains_of(evidence, 2);
-  const auto third = gains_of(evidence, 3);
-  const auto fourth = gains_of(evidence, 4);
-  return agrees_if(least(second) > 1 && least(third) > 1 && least(fourth) > 1,
-                   fmt::format("the second term divides the error by {}, the third by {}, the fourth by {}",
-                               range_text(second), range_text(third), range_text(fourth)),
-                   "The second and the third term do. The fourth, lo lo, is smaller than what the two slices "
-                   "and the fp32 sums lose: it helps a little or not at all.");
-}
-
-Answer three_terms_needed(const Evidence& evidence) {
-  std::vector<double> two;
-  std::vector<double> three;
+// What the error is divided by as the second, third and fourth product joins, on each type.
+Measured gains_of_terms(const Evidence& evidence) {
+  Measured measured;
   for (const auto& type : within_reach) {
-    two.push_back(error_in(evidence, with_terms(2), type) / native_error(evidence, type));
-    three.push_back(error_in(evidence, with_terms(3), type) / native_error(evidence, type));
+    std::vector<double> gains;
+    for (int terms = 2; terms <= 4; ++terms)
+      gains.push_back(error_in(evidence, with_terms(terms - 1), type) /
+                      error_in(evidence, with_terms(terms), type));
+    measured.push_back({type, gains});
   }
-  const double first = three.front();
-  return agrees_if(two.front() > 10 && first < 3,
-                   fmt::format("two terms {:.3g}, three terms {:.3g} times native fp32's error on type1",
-                               two.front(), first),
-                   "three terms are not near fp32");
+  return measured;
 }
 
-Answer enough_down_to_type_three(const Evidence& evidence) {
-  std::vector<double> values;
-  for (const auto& type : within_reach)
-    values.push_back(error_in(evidence, with_terms(3), type) / native_error(evidence, type));
-  return agrees_if(
-      most(values) < 10,
-      fmt::format(
-          "{:.3g}, {:.3g}, {:.3g} times native fp32's error on types 1, 2, 3; errors {:.2g}, {:.2g}, {:.2g}",
-          values[0], values[1], values[2], error_in(evidence, with_terms(3), "type1"),
-          error_in(evidence, with_terms(3), "type2"), error_in(evidence, with_terms(3), "type3")),
-      "Below 2^-14 the high slice of an unscaled split is subnormal, and below 2^-24 it is 0. A residual "
-      "times 2^11 then keeps 11 bits from 2^-25 on and none from 2^-36 on. Types 2 and 3 reach down to "
-      "2^-35: their sums live on the largest elements, but native fp32 has all 24 bits there. With rows and "
-      "columns scaled the same three products reach it.");
+// Errors over native FP32's.
+Measured over_native(const Evidence& evidence, const std::vector<std::string>& of_types,
+                     const std::string& scheme, const std::string& after = "") {
+  Measured measured;
+  for (const auto& type : of_types)
+    measured.push_back({type + after, {error_in(evidence, scheme, type) / native_error(evidence, type)}});
+  return measured;
 }
 
-Answer type_four_fails(const Evidence& evidence) {
-  const double error = error_in(evidence, with_terms(3), "type4");
-  return agrees_if(error > 0.5, fmt::format("mean relative error {:.2g} on type4", error),
-                   "type 4 is no failure");
+Measured two_and_three_terms(const Evidence& evidence) {
+  Measured measured = over_native(evidence, within_reach, with_terms(2), ", two terms");
+  const auto part = over_native(evidence, within_reach, with_terms(3), ", three terms");
+  measured.insert(measured.end(), part.begin(), part.end());
+  return measured;
 }
 
-Answer slices_reach_fp32(const Evidence& evidence) {
-  std::vector<std::string> texts;
-  double last = 0;
-  for (int slices = 1; slices <= 4; ++slices) {
-    last = error_in(evidence, with_slices(slices, "fp16", 11, unit_length), "type1") /
-           native_error(evidence, "type1");
-    texts.push_back(fmt::format("{:.2g}", last));
-  }
-  return agrees_if(last < 2,
-                   fmt::format("{}, {}, {}, {} times native fp32's error with 1 to 4 slices, type1", texts[0],
-                               texts[1], texts[2], texts[3]),
-                   "the sums outside, in fp32, decide");
-}
+constexpr const char* below_subnormals =
+    "Below 2^-14 the high slice of an unscaled split is subnormal, and below 2^-24 it is 0. A residual times "
+    "2^11 then "
+    "keeps 11 bits from 2^-25 on and none from 2^-36 on. Types 2 and 3 reach down to 2^-35, where native "
+    "FP32 has all "
+    "24 bits.";
 
 PaperFigure terms_figure() {
   std::vector<std::string> schemes;
@@ -194,14 +154,21 @@ PaperFigure terms_figure() {
              {"distributions", types},
              {"shapes", {"64x64x1024"}}}}},
           {{"terms of the scheme", "slices of each operand"}, {study_error}},
-          {{"More terms always improve the result (types 1 to 3)", "always", more_terms_help},
-           {"At least three terms are needed to almost reach fp32",
-            "three (agrees: within 3 times native on type1, two terms beyond 10)", three_terms_needed},
-           {"Three terms are enough for elements no smaller than type 3's",
-            "a good approximation (agrees: within 10 times native's error)", enough_down_to_type_three},
-           {"Type 4 is beyond them", "implied", type_four_fails},
-           {"More slices come to fp32's accuracy",
-            "implied by the general scheme (agrees: within 2 times native's error)", slices_reach_fp32}}};
+          {{"study-more-terms", gains_of_terms,
+            "The second and the third term do. The fourth, lo lo, is smaller than what the two slices and "
+            "the fp32 "
+            "sums lose."},
+           {"study-three-terms", two_and_three_terms, below_subnormals},
+           {"study-type3",
+            [](const Evidence& evidence) { return over_native(evidence, within_reach, with_terms(3)); },
+            below_subnormals},
+           {"own-type4",
+            [](const Evidence& evidence) {
+              return Measured{{"type4", {error_in(evidence, with_terms(3), "type4")}}};
+            }},
+           {"own-slices", [](const Evidence& evidence) {
+              return over_native(evidence, {"type1"}, with_slices(4, "fp16", 11, unit_length));
+            }}}};
 }
 
 double fp64_ratio(const Evidence& evidence, const std::string& scheme, const char* accumulator) {
@@ -209,18 +176,9 @@ double fp64_ratio(const Evidence& evidence, const std::string& scheme, const cha
       evidence.pairs({scheme, "reference", accumulator}, native, exact_error, in_distribution("uniform"))));
 }
 
-// The study gives no accuracy for fp64.
-Answer fp64_errors(const Evidence& evidence, const char* format, const char* accumulator, int scale,
-                   int block, int slices) {
-  std::string text;
-  for (int i = 1; i <= slices; ++i)
-    text += fmt::format("{}{:.2g}", i == 1 ? "" : ", ",
-                        fp64_ratio(evidence, with_slices(i, format, scale, block), accumulator));
-  return undecidable(fmt::format("{} times native fp64's error with 1 to {} slices", text, slices),
-                     "The study tried fp64 and gives no figure. Here each product is summed in fp32, inside "
-                     "the engine and between its blocks, before it is cast to fp64 and added. The largest "
-                     "product's sum keeps 24 bits, however many slices follow: only products summed without "
-                     "an error, such as integers on a grid (Ozaki), get beyond.");
+Measured fp64_ratios(const Evidence& evidence) {
+  return {{"four FP32 slices", {fp64_ratio(evidence, with_slices(4, "fp32", 24, 0), "fp32")}},
+          {"six fp16 slices", {fp64_ratio(evidence, with_slices(6, "fp16", 11, unit_length), "a100")}}};
 }
 
 PaperFigure fp64_figure() {
@@ -240,11 +198,7 @@ PaperFigure fp64_figure() {
              {"distributions", {"uniform", "type1"}},
              {"shapes", {"64x64x256"}}}}},
           {{"slices of each operand"}, {exact_error}},
-          {{"fp64 operands are approximated with fp32 slices", "not given",
-            [](const Evidence& evidence) { return fp64_errors(evidence, "fp32", "fp32", 24, 0, 4); }},
-           {"fp64 operands are approximated with fp16 slices", "not given", [](const Evidence& evidence) {
-              return fp64_errors(evidence, "fp16", "a100", 11, unit_length, 6);
-            }}}};
+          {{"own-fp64", fp64_ratios}}};
 }
 
 }  // namespace

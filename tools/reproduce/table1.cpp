@@ -81,60 +81,31 @@ Kept kept_by(const Evidence& evidence, Work work) {
   return kept;
 }
 
-std::string kept_text(const Kept& kept) {
-  return fmt::format("at least {} bits of {}, {:.2f} on average", kept.fewest, fp32_bits, kept.mean);
+std::vector<double> lost_bits(const Evidence& evidence, Work work) {
+  return {static_cast<double>(fp32_bits - kept_by(evidence, work).fewest)};
 }
 
-// A cut after p bits errs by one unit of the last of them, twice as much as rounding: it is as close as p - 1 bits
-// to nearest. The table counts places, so that a truncating split has one more than we count.
-Answer truncating_loss(const Evidence& evidence) {
-  const Kept kept = kept_by(evidence, markidis);
-  const int places = kept.fewest + 1;
-  return agrees_if(fp32_bits - places == 2,
-                   fmt::format("{} places, {} fewer; since they are cut, as close as rounding to {} ({})",
-                               places, fp32_bits - places, kept.fewest, kept_text(kept)),
-                   "the cut leaves another number of places");
+// One series: the bits that a split loses.
+std::function<Measured(const Evidence&)> loss_of(const std::string& series, Work work) {
+  return [=](const Evidence& evidence) { return Measured{{series, lost_bits(evidence, work)}}; };
 }
 
-Answer worst_of_feng(const Evidence& evidence) {
-  const Kept cut = kept_by(evidence, markidis);
-  return agrees_if(cut.fewest == 21,
-                   fmt::format("{} if both slices are truncated, as Table 1 says", kept_text(cut)),
-                   "the worst number keeps another number of bits");
+Measured losses_of_feng(const Evidence& evidence) {
+  return {{"towards zero", lost_bits(evidence, markidis)}, {"to nearest", lost_bits(evidence, egemm)}};
 }
 
-Answer feng_to_nearest(const Evidence& evidence) {
-  const Kept kept = kept_by(evidence, egemm);
-  return agrees_if(fp32_bits - kept.fewest == 2, kept_text(kept),
-                   "Table 1 gives truncation, section 2 a rounding closer to nearest, and both cannot lose "
-                   "two bits: rounded to nearest, the residual's sign holds one bit more. So the loss is "
-                   "that of truncation; scheme egemm here rounds to nearest and loses one bit.");
+Measured losses_to_nearest(const Evidence& evidence) {
+  return {{"nearest, unscaled", lost_bits(evidence, egemm)},
+          {"nearest, residual times 2^12", lost_bits(evidence, h2sgemm)}};
 }
 
-Answer one_bit(const Evidence& evidence, Work work) {
-  const Kept kept = kept_by(evidence, work);
-  return agrees_if(fp32_bits - kept.fewest == 1, kept_text(kept), "it loses another number of bits");
+Measured gain_of_cutting(const Evidence& evidence) {
+  const int gain = kept_by(evidence, legemm).fewest - kept_by(evidence, ootomo).fewest;
+  return {{"bit-cut, residual towards zero times 2^10", {static_cast<double>(gain)}}};
 }
 
-Answer work_of_ma(const Evidence& evidence) {
-  return undecidable(kept_text(kept_by(evidence, egemm)) + " with nearest rounding alone",
-                     "Of its decomposition the paper says no more than that it is optimised and rounds to "
-                     "nearest; that alone gives the loss stated.");
-}
-
-Answer at_least_22(const Evidence& evidence) {
-  const Kept kept = kept_by(evidence, h2sgemm);
-  return agrees_if(kept.fewest >= 22, kept_text(kept), "a number keeps fewer");
-}
-
-Answer cut_keeps_more(const Evidence& evidence) {
-  const Kept cut = kept_by(evidence, legemm);
-  const Kept nearest = kept_by(evidence, ootomo);
-  return agrees_if(
-      cut.fewest > nearest.fewest,
-      fmt::format("{}; rounded to nearest {}", kept_text(cut), kept_text(nearest)),
-      "What a cut leaves is up to twice as large as what rounding leaves, and the residual, truncated too, "
-      "has no more bits for it. Rounding up the high slice costs nothing: the residual gets the other sign.");
+Measured bits_of_halves(const Evidence& evidence) {
+  return {{"nearest, unscaled", {static_cast<double>(kept_by(evidence, egemm).fewest)}}};
 }
 
 }  // namespace
@@ -150,20 +121,26 @@ PaperFigure h2sgemm_table_figure() {
                      {},
                      {},
                      {},
-                     {make_document, draw_document}};
+                     {"retained-bits", make_document, draw_document}};
   figure.claims = {
-      {"Markidis's split, truncating, loses 2 bits", "2 bits", truncating_loss},
-      {"Feng's split, truncating, keeps about 21 bits in the worst case", "2 bits; about 21", worst_of_feng},
-      {"Feng's split loses 2 bits although its rounding is closer to nearest (section 2)", "2 bits",
-       feng_to_nearest},
-      {"Ootomo's split, nearest with amplification, loses 1 bit", "1 bit",
-       [](const Evidence& evidence) { return one_bit(evidence, ootomo); }},
-      {"Ma's split, nearest and optimised, loses 1 bit", "1 bit", work_of_ma},
-      {"H2SGEMM's split, nearest with sb = 12, loses about 1 bit", "about 1 bit",
-       [](const Evidence& evidence) { return one_bit(evidence, h2sgemm); }},
-      {"Two slices to nearest keep at least 22 bits (section 3.1.1)", "22", at_least_22},
-      {"Cutting the high slice preserves more of a number than rounding it (le-gemm section 4.1)", "more",
-       cut_keeps_more}};
+      {"h2sgemm-loss-markidis", loss_of("both slices cut", markidis),
+       "A cut errs by up to a unit of its last place, twice as much as rounding: 22 places are left, which "
+       "is as close as "
+       "21 bits to nearest."},
+      {"h2sgemm-loss-feng", losses_of_feng,
+       "Table 1 gives truncation, section 2 a rounding closer to nearest. Cut, the worst number loses 3 "
+       "bits; to nearest "
+       "the residual's sign holds one bit more."},
+      {"h2sgemm-loss-ootomo", loss_of("nearest, residual times 2^11", ootomo)},
+      {"h2sgemm-loss-ma", loss_of("nearest, unscaled", egemm)},
+      {"h2sgemm-loss-own", loss_of("nearest, residual times 2^12", h2sgemm)},
+      {"h2sgemm-22-bits", losses_to_nearest},
+      {"le-gemm-bit-cut", gain_of_cutting,
+       "What a cut leaves is up to twice as large as what rounding leaves, and the residual, truncated too, "
+       "has no more "
+       "bits for it. Rounding up the high slice costs nothing: the residual gets the other sign."},
+      {"mixpert-fig1", bits_of_halves,
+       "Each slice has an implicit bit, and the residual a sign: two slices hold 23 bits of 24."}};
   return figure;
 }
 

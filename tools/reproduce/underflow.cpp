@@ -108,95 +108,67 @@ int fewest_bits(const Evidence& evidence, int exponent, int sb) {
   return bits_at(evidence, exponent, sb).at("fewest").get<int>();
 }
 
-double mean_bits(const Evidence& evidence, int exponent, int sb) {
-  return bits_at(evidence, exponent, sb).at("mean").get<double>();
+std::vector<double> shares(const Evidence& evidence, int least, int most, const char* name) {
+  std::vector<double> values;
+  for (int exponent = least; exponent <= most; ++exponent) values.push_back(share(evidence, exponent, name));
+  return values;
 }
 
-// The exponents, one after the other, whose numbers keep `bits` or more.
-std::pair<int, int> exponents_keeping(const Evidence& evidence, int bits, int sb) {
-  int first = 0;
-  int last = 0;
-  while (first > lowest_exponent && fewest_bits(evidence, first - 1, sb) >= bits) --first;
-  while (last < highest_exponent && fewest_bits(evidence, last + 1, sb) >= bits) ++last;
-  return {first, last};
+std::vector<double> fewest_over(const Evidence& evidence, int least, int most, int sb) {
+  std::vector<double> values;
+  for (int exponent = least; exponent <= most; ++exponent)
+    values.push_back(fewest_bits(evidence, exponent, sb));
+  return values;
 }
 
-Answer equations_hold(const Evidence& evidence) {
+// The largest difference between an equation and the simulation.
+double difference(const Evidence& evidence, const std::string& name) {
   double largest = 0;
-  for (int exponent = -14; exponent < last_of_equations; ++exponent) {
-    for (const char* name : {"underflow", "underflow_or_gradual"}) {
-      const double equation = share(evidence, exponent, (std::string("equation_") + name).c_str());
-      const double simulated = share(evidence, exponent, (std::string("simulated_") + name).c_str());
-      largest = std::max(largest, std::fabs(equation - simulated));
-    }
-  }
-  // Five standard deviations of a share of 2^18 samples.
-  return agrees_if(largest < 5 * 0.5 / 512,
-                   fmt::format("largest difference {:.1g}, exponents -14 to 14", largest),
-                   "the simulation is outside of five standard deviations");
+  for (int exponent = -14; exponent < last_of_equations; ++exponent)
+    largest = std::max(largest, std::fabs(share(evidence, exponent, ("equation_" + name).c_str()) -
+                                          share(evidence, exponent, ("simulated_" + name).c_str())));
+  return largest;
 }
 
-Answer first_underflow(const Evidence& evidence) {
-  const double gradual = share(evidence, 0, "simulated_underflow_or_gradual");
-  return agrees_if(gradual > 0.1, fmt::format("{:.1f} %", 100 * gradual), "it is no more than 10 %");
+// The least of the exponents around 0 whose numbers all keep 23 of 24 bits.
+int lower_end(const Evidence& evidence, int sb) {
+  int first = 0;
+  while (first > lowest_exponent && fewest_bits(evidence, first - 1, sb) >= 23) --first;
+  return first;
 }
 
-Answer significant_underflow(const Evidence& evidence) {
-  const double before = share(evidence, -10, "simulated_underflow");
-  const double later = share(evidence, -13, "simulated_underflow");
-  return agrees_if(before < 0.2 && later > 0.9,
-                   fmt::format("{:.1f} % at -10, {:.1f} % at -13", 100 * before, 100 * later),
-                   "the rise lies elsewhere");
+Measured equations_hold(const Evidence& evidence) {
+  return {{"underflow", {difference(evidence, "underflow")}},
+          {"underflow or gradual underflow", {difference(evidence, "underflow_or_gradual")}}};
 }
 
-Answer underflow_is_loss(const Evidence& evidence) {
-  const double equation = share(evidence, -12, "equation_underflow");
-  const double lost = share(evidence, -12, "lost");
-  return agrees_if(
-      std::fabs(equation - lost) < 0.01,
-      fmt::format("at -12 Eq. 5 counts {:.1f} %, {:.1f} % are lost", 100 * equation, 100 * lost),
-      "Eq. 4 counts every residual below 2^-24. Rounding to nearest makes the smallest subnormal of those "
-      "above 2^-25, so they keep a bit; and a residual that is 0 loses nothing.");
+Measured gradual_at_0(const Evidence& evidence) {
+  return {{"offset 0", shares(evidence, 0, 0, "simulated_underflow_or_gradual")}};
 }
 
-Answer rule_one(const Evidence& evidence) {
-  const int at_edge = fewest_bits(evidence, -2, 0);
-  const int below = fewest_bits(evidence, -3, 0);
-  const int far = fewest_bits(evidence, -13, 0);
-  return agrees_if(at_edge >= 22 && below < 22 && far <= 12,
-                   fmt::format("at least {} bits at -2, {} at -3, {} at -13", at_edge, below, far),
-                   "The paper counts the bits of the low slice that stand in full. Its last one is rounded "
-                   "to nearest, so that the error is half of it: a number of exponent -3 still keeps 22 "
-                   "bits, one of -4 does not. The collapse below 2^-12 is as stated");
+Measured significant_underflow(const Evidence& evidence) {
+  return {{"offsets -9 to 14", shares(evidence, -9, 14, "simulated_underflow")},
+          {"offsets -12 and -11", shares(evidence, -12, -11, "simulated_underflow")},
+          {"offset -13", shares(evidence, -13, -13, "simulated_underflow")}};
 }
 
-Answer shifted_by_twelve(const Evidence& evidence) {
-  const auto plain = exponents_keeping(evidence, 22, 0);
-  const auto scaled = exponents_keeping(evidence, 22, 12);
-  return agrees_if(plain.first - scaled.first == 12,
-                   fmt::format("22 bits from {} to {} with sb = 0, from {} to {} with sb = 12", plain.first,
-                               plain.second, scaled.first, scaled.second),
-                   "the window's lower end moves by another number");
+Measured rule_one(const Evidence& evidence) {
+  return {{"offsets -2 to 14", fewest_over(evidence, -2, 14, 0)},
+          {"offset -3", fewest_over(evidence, -3, -3, 0)},
+          {"offset -13", fewest_over(evidence, -13, -13, 0)}};
 }
 
-Answer large_exponents(const Evidence& evidence) {
-  const int bits = fewest_bits(evidence, 16, 12);
-  return agrees_if(
-      bits >= 11, fmt::format("{} bits at 16 with sb = 12", bits),
-      "sb scales the low slice alone (Eq. 7). The high slice of a number of 2^16 and more is infinite in "
-      "fp16, whatever sb is; only a scale on the operand itself would bring it into range.");
+Measured shifted_by_twelve(const Evidence& evidence) {
+  return {{"sb = 12", {static_cast<double>(lower_end(evidence, 0) - lower_end(evidence, 12))}}};
 }
 
-Answer full_range_of_twelve(const Evidence& evidence) {
-  const int with_twelve = fewest_bits(evidence, 15, 12);
-  return agrees_if(
-      with_twelve >= 22,
-      fmt::format("at 15 {} bits of some numbers; {:.3f} on average, {:.3f} with sb = 11; at 14 at least {}",
-                  with_twelve, mean_bits(evidence, 15, 12), mean_bits(evidence, 15, 11),
-                  fewest_bits(evidence, 14, 12)),
-      "A residual of a number of exponent 15 reaches 2^4, and times 2^12 that is fp16's infinity, 2^16; Eq. "
-      "6 forgets the tie and its neighbours. It is rare, as the averages with sb = 12 and 11 show; both also "
-      "lose the numbers from 65520 up, whose high slice is infinite.");
+Measured large_exponents(const Evidence& evidence) {
+  return {{"offsets 16 to 27", fewest_over(evidence, 16, highest_exponent, 12)}};
+}
+
+Measured full_range_of_twelve(const Evidence& evidence) {
+  return {{"offsets -14 to 14", fewest_over(evidence, -14, 14, 12)},
+          {"offset 15", fewest_over(evidence, 15, 15, 12)}};
 }
 
 }  // namespace
@@ -210,21 +182,21 @@ PaperFigure h2sgemm_underflow_figure() {
                      {},
                      {},
                      {},
-                     {make_document, draw_document}};
+                     {"underflow", make_document, draw_document}};
   figure.claims = {
-      {"Eqs. 3 to 5 give the shares of numbers whose low slice underflows", "Eqs. 3-5", equations_hold},
-      {"Without subnormals, more than 10 % of the low slices are lost at offset exponent 0", "> 10 %",
-       first_underflow},
-      {"With subnormals, underflow matters only below -10 and comes near 100 % below -12", "-10; -12",
-       significant_underflow},
-      {"Where Eq. 4 says underflow, the low slice is lost", "Eq. 4", underflow_is_loss},
-      {"Rule 1: below 2^-2 fewer than 22 bits are kept without a scale, below 2^-12 the split fails",
-       "2^-2; 2^-12", rule_one},
-      {"sb = 12 moves the curve of kept bits by 12 exponents", "12", shifted_by_twelve},
-      {"sb = 12 makes numbers of exponents 15 to 27 representable", "[15, 27] becomes [3, 15]",
-       large_exponents},
-      {"sb = 12 is safe over all of fp16's exponents, -14 to 15 (Rule 2, Eq. 6)", "-14 to 15",
-       full_range_of_twelve}};
+      {"h2sgemm-eqs-3-5", equations_hold},
+      {"h2sgemm-gradual", gradual_at_0},
+      {"h2sgemm-underflow", significant_underflow},
+      {"h2sgemm-rule-1", rule_one},
+      {"h2sgemm-shift", shifted_by_twelve},
+      {"h2sgemm-large", large_exponents,
+       "sb scales the low slice alone (Eq. 7). The high slice of a number of 2^16 and more is infinite in "
+       "fp16, whatever "
+       "sb is; only a scale on the operand itself would bring it into range."},
+      {"h2sgemm-rule-2", full_range_of_twelve,
+       "A residual of a number of exponent 15 reaches 2^4, and times 2^12 that is fp16's infinity, 2^16; Eq. "
+       "6 forgets "
+       "the tie and its neighbours. Numbers from 65520 up have an infinite high slice besides."}};
   return figure;
 }
 

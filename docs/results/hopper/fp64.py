@@ -1,9 +1,9 @@
 """The page about FP64 products, correctly rounded ones and complex ones."""
 
 from hopper.cases import FP64_LIMITS, MODULI, PAPER_MODES, PAPER_PHIS, PAPER_SIZES, PHIS, SIZES, moduli_name
-from hopper.results import NATIVE, cube, value_of
+from hopper.results import FP16_PEAK, NATIVE, cube, value_of
 from hopper.speed import auto_claim, rates, state, workspace_claim, workspace_table
-from hopper.text import (EMPTY, Claim, claims, head, microseconds, number, over, percent, pictures, section, table, tera,
+from hopper.text import (EMPTY, Finding, claims, head, microseconds, number, one, over, percent, pictures, section, table, tera,
                          times, wrapped)
 
 PART = "fp64"
@@ -30,9 +30,13 @@ def sizes(results):
         ["", "largest componentwise", "Frobenius", "correctly rounded"],
         [error_line(name, results.row(SQUARES, name, cube(8192))) for name in names[:-1]])
     body += pictures(results, "fp64-sizes", "*-device-rate.svg", "*-ratio-to-native.svg", "*-roofline.svg")
-    body += "\n" + claims([auto_claim(results, SQUARES, ALL_SIZES)])
+    body += "\n" + claims([auto_of(results)])
     return section("Sizes", "How quick are FP64 products by int8 residues beside cuBLAS's DGEMM, by name, by contract "
                             "and correctly rounded, for n = 256 to 16384 and phi = 0.5?", results, SQUARES, body)
+
+
+def auto_of(results):
+    return auto_claim(results, "own-auto-dgemm", SQUARES, ALL_SIZES)
 
 
 def error_line(name, row):
@@ -75,7 +79,7 @@ def dgemm_tc(results):
     cases = [paper_case(phi) for phi in PAPER_PHIS] + ["fp64-sgemm-tc"]
     question = "How quick are the paper's modes on this device? Figs. 3 and 8 are about accuracy, and so is the left of " \
                "Figs. 5b and 7b: [accuracy.md](accuracy.md). The breakdowns of Figs. 5a and 7a are not measured: a " \
-               "stream's steps are not timed one by one."
+               "stream's steps are not timed one by one. Speeds of other chips and kernels decide nothing here."
     return section("dgemm-tc: Table 1, Figs. 4 to 7 and 9", question, results, cases, body)
 
 
@@ -96,33 +100,16 @@ def paper_claims(results):
     dp, cr, doubles, native = (paper_rate(results, name, "1", LARGEST) for name in (DP, CR, DOUBLES, NATIVE))
     first, last = (paper_rate(results, DP, phi, COMMON) for phi in (PAPER_PHIS[0], PAPER_PHIS[-1]))
     kept = over(last, first)
-    products = products_of_dp(LARGEST)
+    used = over(None if dp is None else products_of_dp(LARGEST) * dp, FP16_PEAK)
     single, sgemm = (results.rate("fp64-sgemm-tc", name, cube(COMMON)) for name in (DP, NATIVE))
-    of_both = [over(single, sgemm), over(single, paper_rate(results, DP, "1", COMMON))]
-    at_largest = f"at n = {LARGEST}"
-    return [
-        Claim.of("DP mode does not beat DGEMM where FP64 units are rich (section 5.2)",
-                 "0.12 to 0.16 (V100; Titan RTX 1.3 to 1.8)",
-                 over(dp, native), lambda ratio: f"{times(ratio)} of DGEMM {at_largest}", lambda ratio: ratio < 1),
-        Claim.of("DP mode slows down as phi grows from 0.1 to 2 (Table 1, Fig. 4)", "by 26 % (agrees: 10 % and more)",
-                 None if kept is None else 1 - kept, lambda fall: f"by {percent(fall)} at n = {COMMON}",
-                 lambda fall: fall >= 0.1,
-                 "On a device the plan makes as many slices as k and the mode ask for, whatever the data, since nobody "
-                 "waits to hear how many they need."),
-        Claim.of("CR mode takes some 4 times as long as DP mode (Table 1)", "4.0 to 4.4 (agrees: 2 to 8)", over(dp, cr),
-                 lambda ratio: f"{times(ratio)} {at_largest}", lambda ratio: 2 <= ratio <= 8),
-        Claim.of("Where FP64 units are rich, correct rounding by FP64 products is no slower than by fp16 ones (Table 1)",
-                 "1.13 to 1.26 times as quick (V100; Titan RTX 0.11)", over(doubles, cr),
-                 lambda ratio: f"{times(ratio)} {at_largest}", lambda ratio: ratio >= 1),
-        Claim.of("The products take half of what the tensor cores can do, all steps counted (section 5.2: 66 products "
-                 "at 980 GFLOP/s of 130.5 TFLOP/s)", "50 % (agrees: 33 % to 75 %)",
-                 over(None if dp is None else products * dp, results.ceiling(PART, "fp16")),
-                 lambda used: f"{percent(used)} with {products} products {at_largest}",
-                 lambda used: 0.33 <= used <= 0.75),
-        Claim.of("SGEMM-TC is slower than SGEMM and quicker than DGEMM-TC (Fig. 9)", "slower, quicker",
-                 None if None in of_both else of_both,
-                 lambda ratios: f"{times(ratios[0])} of SGEMM, {times(ratios[1])} of DGEMM-TC at n = {COMMON}",
-                 lambda ratios: ratios[0] < 1 < ratios[1])]
+    return [Finding("dgemm-tc-titan", {"H200": one(over(dp, native))}),
+            Finding("dgemm-tc-v100", {"H200": one(over(dp, native))}),
+            Finding("dgemm-tc-phi-speed", {"H200": one(None if kept is None else 1 - kept)}),
+            Finding("dgemm-tc-cr-speed", {"H200": one(over(dp, cr))}),
+            Finding("dgemm-tc-dp-cr-speed", {"H200": one(over(doubles, cr))}),
+            Finding("dgemm-tc-of-peak", {"H200": one(used)}),
+            Finding("dgemm-tc-sgemm-speed", {"over SGEMM": one(over(single, sgemm)),
+                                             "over DGEMM-TC": one(over(single, paper_rate(results, DP, "1", COMMON)))})]
 
 
 # ---------------------------------------------------------------- breakdown
@@ -170,14 +157,18 @@ def breakdown_cells(results, name, n, steps):
 
 # ---------------------------------------------------------------- workspace
 
+LIMITED = [f"fp64-workspace-{limit}" for limit in FP64_LIMITS]
+LIMITED_NAMES = ("ozaki2", "fp64", "exact")
+
+
+def workspace_of(results):
+    return workspace_claim(results, "own-workspace-dgemm", "fp64-sizes", LIMITED, LIMITED_NAMES, 8192)
+
+
 def workspace(results):
-    cases = [f"fp64-workspace-{limit}" for limit in FP64_LIMITS]
-    names = ("ozaki2", "fp64", "exact")
-    body = workspace_table(results, "fp64-sizes", cases, names, 8192)
-    body += "\n" + claims([workspace_claim(results, "fp64-sizes", cases, names, 8192)])
+    body = workspace_table(results, "fp64-sizes", LIMITED, LIMITED_NAMES, 8192) + "\n" + claims([workspace_of(results)])
     return section("Workspace", "What does a limit cost at n = 8192? C is worked on in blocks then, with the same bits.",
-                   results, cases,
-                   body)
+                   results, LIMITED, body)
 
 
 # ---------------------------------------------------------------- moduli
@@ -226,19 +217,14 @@ def peer_line(results, count):
 
 def peer_claim(results):
     """At the error of GEMMul8's best mode that is no worse than native."""
-    ratio, error, _ = GEMMUL8[15]
-    claim = Claim(f"At GEMMul8's error with 15 moduli ({number(error, 2)}, phi = 0.5), within a quarter, a product "
-                  "here is quicker beside DGEMM", times(ratio))
+    _, error, _ = GEMMUL8[15]
     errors = {count: modulus_error(results, count, "0.5") for count in MODULI}
     if None in errors.values():
-        return claim
+        return Finding("own-gemmul8", {})
     enough = min((count for count in MODULI if errors[count] <= 1.25 * error), default=None)
     here = None if enough is None else results.ratio(SQUARES, moduli_name(enough), cube(8192))
-    claim.here = f"of {MODULI[0]} to {MODULI[-1]} moduli " + ("none has it" if enough is None else f"{enough} have it")
-    if here is not None:
-        claim.here += f", {times(here)} of DGEMM"
-        claim.holds = here > ratio
-    return claim
+    words = f"of {MODULI[0]} to {MODULI[-1]} moduli " + ("none has it" if enough is None else f"{enough} have it")
+    return Finding("own-gemmul8", {"ozaki2": one(here)}, words + ("" if here is None else f", {times(here)} of DGEMM"))
 
 
 # ---------------------------------------------------------------- complex entries
@@ -249,14 +235,18 @@ def complex_entries(results):
         body += f"{title}, TFLOP/s (8mnk), in brackets the ratio to native:\n\n"
         body += table(["m x n x k", "native", "ozaki2", contract],
                       rates(results, case, (NATIVE, "ozaki2", contract), map(cube, SIZES[2:]))) + "\n"
-    ratio = results.ratio("fp64-zgemm", "ozaki2", cube(8192))
-    body += claims([Claim.of("Complex products by residues are some twice as quick as ZGEMM (GEMMul8 on a GH200, 15 "
-                             "moduli: 113 against 58 TFLOP/s; EmuGEMM on Hopper up to 2.3 times)",
-                             "1.95 (agrees: no less)", ratio,
-                             lambda ratio: f"{times(ratio)} with `ozaki2`, 16 moduli, at n = 8192",
-                             lambda ratio: ratio >= 1.95)])
+    body += claims([complex_claim(results)])
     return section("Complex entries", "How quick are ZGEMM and CGEMM by two or three products a modulus?", results,
                    ("fp64-zgemm", "fp64-cgemm"), body)
+
+
+def complex_claim(results):
+    return Finding("own-complex", {"ozaki2": one(results.ratio("fp64-zgemm", "ozaki2", cube(8192)))})
+
+
+def findings(results):
+    """Of all claims of the page."""
+    return [auto_of(results), *paper_claims(results), workspace_of(results), peer_claim(results), complex_claim(results)]
 
 
 def page(results):

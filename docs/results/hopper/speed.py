@@ -1,7 +1,7 @@
 """What both pages say of speed: rates by size, power, the policy auto, limits on workspace."""
 
-from hopper.results import NATIVE, NOISE, cube, size_of, value_of
-from hopper.text import EMPTY, Claim, microseconds, number, over, percent, table, tera, times
+from hopper.results import NATIVE, cube, size_of, value_of
+from hopper.text import EMPTY, Finding, microseconds, number, over, percent, table, tera, times
 
 
 def known(values):
@@ -31,16 +31,15 @@ def state(row):
     return EMPTY if row is None else f"{number(row['power_watts'])}, {number(row['clock_mhz'], 4)}"
 
 
-def auto_claim(results, cases, sizes):
+def auto_claim(results, name, cases, sizes):
     ratios = {n: results.ratio(cases, "auto", cube(n)) for n in sizes}
     measured = {n: ratio for n, ratio in ratios.items() if ratio is not None}
-    claim = Claim("`auto` is never slower than native beyond noise (5 %)", "our promise")
-    if measured:
-        worst = min(measured, key=measured.get)
-        taken = [str(n) for n in measured if value_of(results.row(cases, "auto", cube(n)), "scheme") != NATIVE]
-        claim.here = f"at least {times(measured[worst])}, at n = {worst}; it emulates at n = {', '.join(taken) or 'none'}"
-        claim.holds = measured[worst] >= 1 - NOISE
-    return claim
+    if not measured:
+        return Finding(name, {})
+    worst = min(measured, key=measured.get)
+    taken = [str(n) for n in measured if value_of(results.row(cases, "auto", cube(n)), "scheme") != NATIVE]
+    return Finding(name, {"squares": list(measured.values())},
+                   f"at least {times(measured[worst])}, at n = {worst}; it emulates at n = {', '.join(taken) or 'none'}")
 
 
 def workspace_table(results, free_case, limited_cases, names, n):
@@ -61,7 +60,7 @@ def workspace_loss(results, free_case, case, name, n):
     return None if ratio is None else ratio - 1
 
 
-def workspace_claim(results, free_case, limited_cases, names, n):
+def workspace_claim(results, claim, free_case, limited_cases, names, n):
     """Of each the largest limit that takes half of its workspace away."""
     losses = {}
     for name in names:
@@ -70,8 +69,5 @@ def workspace_claim(results, free_case, limited_cases, names, n):
             share = over(value_of(results.row(case, name, cube(n)), "workspace_bytes"), whole)
             if share is not None and share <= 0.5:
                 losses.setdefault(name, workspace_loss(results, free_case, case, name, n))
-    claim = Claim("With half of its workspace or less a product takes at most 10 % longer", "our promise")
-    if losses:
-        claim.here = ", ".join(f"{name} {percent(loss)}" for name, loss in losses.items())
-        claim.holds = max(losses.values()) <= 0.1
-    return claim
+    return Finding(claim, {name: [loss] for name, loss in losses.items()},
+                   ", ".join(f"{name} {percent(loss)}" for name, loss in losses.items()))

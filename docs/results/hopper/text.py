@@ -3,9 +3,11 @@
 import dataclasses
 import textwrap
 
+import registry
 from hopper.cases import CASES
 
 EMPTY = "–"
+CLAIMS = registry.load()
 
 
 def number(value, digits=3, unit=1.0):
@@ -57,29 +59,38 @@ def listed(numbers, form=times):
 
 
 @dataclasses.dataclass
-class Claim:
-    text: str
-    paper: str
-    here: str = None  # None: not measured
-    holds: bool = None  # None: it cannot be decided here
-    reason: str = ""  # where it disagrees or is not decided
+class Finding:
+    """What was measured for a claim of the registry."""
+    id: str
+    measured: dict  # {series: values}; values that were not measured are None
+    words: str = ""  # instead of the values
+    explanation: str = ""  # of what was found, where that is no agreement
 
-    @classmethod
-    def of(cls, text, paper, value, form, test, reason=""):
-        """Of a value that is None where it was not measured."""
-        return cls(text, paper) if value is None else cls(text, paper, form(value), test(value), reason)
+    def here(self):
+        return self.words or registry.measured_text(self.measured) or EMPTY
 
-    def verdict(self):
-        if self.here is None:
-            return "not measured"
-        return {True: "**agrees**", False: "**disagrees**", None: "**cannot be decided here**"}[self.holds]
+    def judged(self):
+        """The verdict and why."""
+        verdict, why = registry.judge(CLAIMS[self.id], self.measured)
+        return verdict, f"{why} {self.explanation}".strip() if verdict != registry.AGREES else ""
+
+
+def one(value):
+    """Of a series with one value."""
+    return None if value is None else [value]
 
 
 def claims(found):
-    rows = [[i, claim.text, claim.paper, claim.here or EMPTY, claim.verdict()] for i, claim in enumerate(found, 1)]
-    reasons = [f"- {i}: {claim.reason}\n" for i, claim in enumerate(found, 1)
-               if claim.here and claim.holds is not True and claim.reason]
-    return table(["", "claim", "source", "here", "verdict"], rows) + ("\n" + "".join(reasons) if reasons else "")
+    rows, reasons = [], {}
+    for finding in found:
+        claim = CLAIMS[finding.id]
+        verdict, why = finding.judged()
+        kind = "" if claim["kind"] == "paper" else f" ({claim['kind']})"
+        rows.append([f"`{finding.id}`", claim["claim"] + kind, claim["stated"], finding.here(), f"**{verdict}**"])
+        if why:
+            reasons.setdefault(why, []).append(f"`{finding.id}`")
+    reasons = [f"- {', '.join(names)}: {why}\n" for why, names in reasons.items()]
+    return table(["claim", "", "paper", "here", "verdict"], rows) + ("\n" + "".join(reasons) if reasons else "")
 
 
 def section(title, question, results, cases, body):
@@ -113,7 +124,8 @@ def head(title, part, results):
              "Operands and C lie in the device's memory; every result is held against the exact product before it is "
              "timed. A rate is 2mnk (complex: 8mnk) over the median of rounds, ranges, splits and recombination included; "
              "W and MHz are those of the last round. Rates of one command compare; from one to another the chip's "
-             f"temperature changes them by some hundredths. {EMPTY}: not measured.\n\n")
+             f"temperature changes them by some hundredths. {EMPTY}: not measured. Verdicts follow from the criteria of "
+             "[claims.json](claims.json); [claims.md](claims.md) has all claims. Our own claims are marked and not counted.\n\n")
     ceilings = next((document["ceilings"] for document in documents if document["ceilings"]), None)
     if ceilings is None:
         return text

@@ -50,7 +50,9 @@ inline constexpr std::string_view ozaki_parameters =
     "Algorithm 3; not with cr), fast=on|off (leave out products of p + q > d + 1 slices; not with cr), "
     "block=128...65536 (rows and columns of C that have a number of slices of their own), k-block=0...65536 "
     "(inner "
-    "indices after which sums leave the engine; 0: 65536)";
+    "indices after which sums leave the engine; 0: 65536), grid=integer|sigma (rounding of slices: one grid "
+    "for both "
+    "signs, or fl((x + sigma) - sigma) as Algorithm 1 has it, on the host)";
 
 inline constexpr Scheme ozaki_fp16{
     .name = "ozaki-fp16",
@@ -60,8 +62,9 @@ inline constexpr Scheme ozaki_fp16{
     .bound =
         "mode=cr: correctly rounded; else 2^(1 - d (b + 1)) (u_i ||b_j||_1 + v_j ||a_i||_1 + (2^-b + 2 (d - "
         "1)) k "
-        "u_i v_j) for d slices of b bits, u_i <= max |a_ip| < 2 u_i, v_j likewise, + (N + 1) 2^-53 of all N "
-        "products",
+        "u_i v_j) for d slices of b bits (with grid=sigma of b - 1), u_i <= max |a_ip| < 2 u_i, v_j "
+        "likewise, + (N + "
+        "1) 2^-53 of all N products",
     .window =
         "mode=cr: vectors of at most 32 slices, else an error; mode=dp, sp: Algorithm 3's estimate of d is "
         "no bound",
