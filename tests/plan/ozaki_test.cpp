@@ -122,6 +122,7 @@ TEST(Ozaki, BitsAreThoseOfTheScheme) {
         EXPECT_EQ(bits_with(test, "reference", accumulator, 2, 0), bits) << accumulator;
     }
     test.engine = "reference";
+    test.threads = 2;  // the workspace depends on them
     GemmDataOf<double> data(test);
     const auto limit = static_cast<std::int64_t>(PlanOf(data).workspace()) - 1;
     const bool has_smaller = scheme != "ozaki-fp16:block=150";  // blocks of 85 x 70
@@ -130,6 +131,7 @@ TEST(Ozaki, BitsAreThoseOfTheScheme) {
     if (!has_cpu_engine()) continue;
     for (const int threads : {1, 2, 5}) EXPECT_EQ(bits_with(test, "cpu", "", threads, 0), bits) << scheme;
     test.engine = "cpu";
+    test.threads = 1;
     GemmDataOf<double> on_cpu(test);
     const auto cpu_limit = static_cast<std::int64_t>(PlanOf(on_cpu).workspace()) - 1;
     EXPECT_EQ(bits_with(test, "cpu", "", 1, has_smaller ? cpu_limit : 0), bits) << scheme;
