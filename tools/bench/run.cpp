@@ -252,8 +252,6 @@ void BenchShape<T>::check(Timed& timed) {
   progress_.step();
 }
 
-Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
-
 Json time_document(const Timed& timed) {
   const std::vector<double> times = timed.times();
   return {{"minimum", times.front()},      {"median", timed.median()},
