@@ -17,8 +17,9 @@ using KernelImages = std::span<const KernelImage>;
 
 // What device code was built for.
 struct DeviceBuild {
-  std::string_view missing;          // why none was built, and the option that changes it; "": there is some
-  std::span<const int> architectures;  // machine code of each, such as 90 for compute capability 9.0; PTX of the first
+  std::string_view missing;  // why none was built, and the option that changes it; "": there is some
+  std::span<const int>
+      architectures;  // machine code of each, such as 90 for compute capability 9.0; PTX of the first
 
   // Machine code runs on later devices of its generation, PTX on all later ones.
   bool runs_on(int major, int minor) const;

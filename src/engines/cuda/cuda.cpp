@@ -49,7 +49,8 @@ std::string device_reason(Device device) {
   if (!build.missing.empty() || build.runs_on(major, device_attribute(compute_capability_minor, device)))
     return {};
   return fmt::format(
-      "{}: this library has device code for sm {} alone; one built with -DKINTSUGI_DEVICE_CODE=on has it for all",
+      "{}: this library has device code for sm {} alone; one built with -DKINTSUGI_DEVICE_CODE=on has it for "
+      "all",
       name, fmt::join(build.architectures, ", "));
 }
 
@@ -61,8 +62,7 @@ std::string device_code_text() {
 }
 
 std::vector<Requirement> find_requirements() {
-  std::vector<Requirement> found{
-      {"device code", device_code_text(), kernels_missing_reason()}};
+  std::vector<Requirement> found{{"device code", device_code_text(), kernels_missing_reason()}};
   if (!driver().complete) {
     found.push_back({"NVIDIA driver", "libcuda.so.1", driver().reason});
     return found;
