@@ -1,6 +1,10 @@
 """kintsugi demo: what it measures, says and draws. The bits of OpenBLAS are this machine's affair; ours are promised."""
 
+import os
+import pathlib
 import re
+import struct
+import subprocess
 import xml.etree.ElementTree as ElementTree
 
 import jsonschema
@@ -52,14 +56,16 @@ def test_exact_is_correctly_rounded_and_the_sentences_say_what_the_rows_do(docum
     assert ("other bits with 2 threads than with 1 at n = " + ", ".join(changed) in bits) if changed else "same bits" in bits
 
 
+def generated(program, side):
+    program.ok("generate", "uniform", "1x1", "--type", "fp64", "--side", side, "-o", f"{side}.npy")
+    return program.load(f"{side}.npy")
+
+
 def test_the_hash_is_that_of_the_bytes(program):
-    """Of products of small integers, whose C is known."""
+    """Of a product of two numbers."""
     rows = program.ok("bench", "exact", "--type", "fp64", "--distribution", "uniform", "--shapes", "1x1x1", "--repeat", "1",
                       "--json").json()["rows"]
-    a, b = (float(program.ok("generate", "uniform", "1x1", "--type", "fp64", "--side", side, "-o", f"{side}.npy")
-                  and program.load(f"{side}.npy")[0, 0]) for side in "ab")
-    import struct
-
+    a, b = (float(generated(program, side)[0, 0]) for side in "ab")
     value = 0xcbf29ce484222325
     for byte in struct.pack("<d", a * b):
         value = (value ^ byte) * 0x100000001b3 % 2**64
@@ -72,14 +78,24 @@ def test_the_text_and_the_page(program):
     assert "no GPU" not in result.stdout, "the host was asked for"
     root = ElementTree.fromstring((program.folder / "demo.html").read_text())
     titles = [node.text for node in root.iter() if node.tag.endswith("}h2")]
-    assert titles == ["uniform, fp64: rate against m = n = k", "Largest error of the checked elements",
-                      "Correctly rounded elements", "All rates"]
+    assert titles == ["uniform, fp64: rate against m = n = k", "fp64: largest error of the checked elements",
+                      "fp64: correctly rounded elements", "All rates"]
     drawn = list(root.iter("{http://www.w3.org/2000/svg}svg"))
     assert len(drawn) == 4
     series = {node.text for chart in drawn for node in chart.iter("{http://www.w3.org/2000/svg}title")}
     assert {"exact · cpu · threads: 1", "exact · cpu · threads: 2"} <= series
     table = next(node for node in root.iter() if node.tag.endswith("}tbody"))
     assert len(table) == 12
+
+
+def test_on_a_device_a_wrong_product_is_not_timed(program):
+    """The driver and cuBLAS of tests/fakes compute nothing: the first result is judged, named, and ends the program."""
+    fakes = pathlib.Path(os.environ["TESTED_BUILD"]) / "tests" / "fakes"
+    result = program("demo", "--sizes", "16", "-o", "demo.html", environment={"LD_LIBRARY_PATH": str(fakes)})
+    if "since no GPU can be used" in result.stdout:
+        pytest.skip("built without device code")
+    assert result.status == 1 and result.stdout == "" and program.files() == ["home"]
+    assert result.stderr.startswith("kintsugi: fp32: 16x16x16: ") and "nothing was timed" in result.stderr
 
 
 def test_without_a_gpu_it_says_why(program):
@@ -112,3 +128,12 @@ def test_the_help_has_an_example(program):
 def test_the_quickstart_runs_it():
     text = (SOURCE / "quickstart").read_text()
     assert "build/kintsugi demo -o build/quickstart.html" in text
+
+
+def test_the_quickstart_has_help_and_refuses_what_it_does_not_know():
+    script = SOURCE / "quickstart"
+    help_text = subprocess.run([script, "--help"], capture_output=True, text=True)
+    assert help_text.returncode == 0 and "example: ./quickstart --no-install" in help_text.stdout
+    assert "-DKINTSUGI_DEVICE_CODE=on" in help_text.stdout
+    bad = subprocess.run([script, "--nothing"], capture_output=True, text=True)
+    assert bad.returncode == 2 and "unknown argument '--nothing'" in bad.stderr and bad.stdout == ""

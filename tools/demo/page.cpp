@@ -1,5 +1,9 @@
 #include "demo/page.hpp"
 
+#include <algorithm>
+#include <iterator>
+
+#include "report/dimensions.hpp"
 #include "report/figures.hpp"
 #include "report/looks.hpp"
 #include "report/page.hpp"
@@ -22,16 +26,25 @@ Picture check_picture(const std::vector<Json>& rows, const std::string& name, co
   return {chart, name, "", -1};
 }
 
+// Of each type of the operands the errors and the shares that are correctly rounded.
 std::vector<Figure> check_figures(const std::vector<Json>& rows) {
   const auto error = [](const Json& check) { return read_number(check.at("max_componentwise")); };
   const auto rounded = [](const Json& check) {
     return 100 * check.at("correctly_rounded_fraction").get<double>();
   };
-  return {{"Largest error of the checked elements",
-           {check_picture(rows, "error", "largest |C - R| / (|A||B|), R exact", true, error)}},
-          {"Correctly rounded elements",
-           {check_picture(rows, "rounded", "% of the checked elements that are correctly rounded", false,
-                          rounded)}}};
+  std::vector<Figure> figures;
+  for (const char* type : {"fp32", "fp64"}) {
+    std::vector<Json> some;
+    std::copy_if(rows.begin(), rows.end(), std::back_inserter(some),
+                 [&](const Json& row) { return type_of(row) == type; });
+    if (some.empty()) continue;
+    figures.push_back({fmt::format("{}: largest error of the checked elements", type),
+                       {check_picture(some, "error", "largest |C - R| / (|A||B|), R exact", true, error)}});
+    figures.push_back({fmt::format("{}: correctly rounded elements", type),
+                       {check_picture(some, "rounded", "% of the checked elements that are correctly rounded",
+                                      false, rounded)}});
+  }
+  return figures;
 }
 
 std::string preface_of(const Demo& demo) {
