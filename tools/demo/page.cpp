@@ -20,8 +20,10 @@ Picture check_picture(const std::vector<Json>& rows, const std::string& name, co
   Chart chart{label, "m = n = k", label, true, {}, {}, logarithmic};
   for (const Json& row : rows) {
     const Json& bench = row.at("bench");
-    add_point(series_in(chart, looks.series_of(row, product_text(bench))),
-              bench.at("problem").at("n").get<double>(), value(bench.at("check")));
+    const std::string name = cell(row, "scheme");
+    Series series = looks.series_of(row, name);
+    series.label.replace(0, name.size(), product_text(bench));
+    add_point(series_in(chart, series), bench.at("problem").at("n").get<double>(), value(bench.at("check")));
   }
   return {chart, name, "", -1};
 }
