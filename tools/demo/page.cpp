@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "report/dimensions.hpp"
 #include "report/figures.hpp"
 #include "report/looks.hpp"
 #include "report/page.hpp"
@@ -20,9 +19,9 @@ Picture check_picture(const std::vector<Json>& rows, const std::string& name, co
   Chart chart{label, "m = n = k", label, true, {}, {}, logarithmic};
   for (const Json& row : rows) {
     const Json& bench = row.at("bench");
-    const std::string name = cell(row, "scheme");
-    Series series = looks.series_of(row, name);
-    series.label.replace(0, name.size(), product_text(bench));
+    const std::string scheme = cell(row, "scheme");
+    Series series = looks.series_of(row, scheme);
+    series.label.replace(0, scheme.size(), product_text(bench));
     add_point(series_in(chart, series), bench.at("problem").at("n").get<double>(), value(bench.at("check")));
   }
   return {chart, name, "", -1};
@@ -38,7 +37,7 @@ std::vector<Figure> check_figures(const std::vector<Json>& rows) {
   for (const char* type : {"fp32", "fp64"}) {
     std::vector<Json> some;
     std::copy_if(rows.begin(), rows.end(), std::back_inserter(some),
-                 [&](const Json& row) { return type_of(row) == type; });
+                 [&](const Json& row) { return cell(row.at("problem"), "type") == type; });
     if (some.empty()) continue;
     figures.push_back({fmt::format("{}: largest error of the checked elements", type),
                        {check_picture(some, "error", "largest |C - R| / (|A||B|), R exact", true, error)}});
