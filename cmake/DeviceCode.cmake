@@ -1,43 +1,20 @@
 # Device code without a CUDA runtime: every .cu file becomes a fat binary, all of them one object file of the library,
 # and the driver loads what is wanted of them. nvcc is all that is needed of a toolkit.
-find_program(KINTSUGI_NVCC nvcc HINTS /usr/local/cuda/bin ENV CUDA_PATH PATH_SUFFIXES bin
-             DOC "Compiler of the device code; OFF: the engine cuda is built without kernels")
-set(KINTSUGI_DEVICE_IMAGES "" CACHE PATH
-    "Another build folder of these sources, whose compiled device code is taken; empty: it is compiled here")
-option(KINTSUGI_REQUIRE_CUDA "Fail where there is no CUDA toolkit" OFF)
+include(${CMAKE_CURRENT_LIST_DIR}/DeviceChoice.cmake)
 
-# Machine code for these, and PTX of the first for what comes after them. Of the list only 90 was run on hardware.
-set(CMAKE_CUDA_ARCHITECTURES "80;90;100;120" CACHE STRING "Architectures of the generic kernels; PTX of the first")
-
-# sm_120 and sm_100 are known from 12.8 on.
-set(least_toolkit 12.8)
-set(device_compiler "")
-set(toolkit_missing "nvcc was not found")
-if(KINTSUGI_NVCC)
-  execute_process(COMMAND ${KINTSUGI_NVCC} --version OUTPUT_VARIABLE toolkit_version ERROR_QUIET)
-  if(NOT toolkit_version MATCHES "release [0-9.]+, V([0-9.]+)")
-    set(toolkit_missing "${KINTSUGI_NVCC} does not say its version")
-  elseif(CMAKE_MATCH_1 VERSION_LESS least_toolkit)
-    set(toolkit_missing "${KINTSUGI_NVCC} is of CUDA ${CMAKE_MATCH_1}")
+if(device_code)
+  list(JOIN device_architectures ", " architecture_names)
+  list(GET device_architectures 0 ptx_architecture)
+  set(device_code_summary "sm ${architecture_names} and PTX of ${ptx_architecture}, ")
+  if(KINTSUGI_DEVICE_IMAGES)
+    string(APPEND device_code_summary "compiled in ${KINTSUGI_DEVICE_IMAGES}")
   else()
-    set(toolkit_version ${CMAKE_MATCH_1})
-    set(device_compiler ${KINTSUGI_NVCC})
+    string(APPEND device_code_summary "by CUDA ${toolkit_version} (${device_compiler})")
   endif()
-endif()
-set(toolkit_wanted "a toolkit of CUDA ${least_toolkit} or newer is needed; -DKINTSUGI_NVCC=/path/to/nvcc names its compiler")
-if(device_compiler)
-  list(JOIN CMAKE_CUDA_ARCHITECTURES ", " architecture_names)
-  list(GET CMAKE_CUDA_ARCHITECTURES 0 ptx_architecture)
-  set(device_code_summary "sm ${architecture_names} and PTX of ${ptx_architecture}, by CUDA ${toolkit_version} (${device_compiler})")
-elseif(KINTSUGI_REQUIRE_CUDA)
-  message(FATAL_ERROR "KINTSUGI_REQUIRE_CUDA is set, but ${toolkit_missing}: ${toolkit_wanted}")
 else()
-  set(device_code_summary "none, the engine cuda will say so: ${toolkit_missing}; ${toolkit_wanted}")
+  set(device_code_summary "none (${device_code_reason}); the engine cuda will say so")
 endif()
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/device_toolkit.txt CONTENT "@toolkit_version@\n" @ONLY)
-if(KINTSUGI_DEVICE_IMAGES)
-  set(device_code_summary "that of ${KINTSUGI_DEVICE_IMAGES}")
-endif()
 # A notice: ./quickstart and ./test let it through.
 message(NOTICE "Device code: ${device_code_summary}")
 
@@ -52,12 +29,20 @@ function(device_architectures stem result)
   if(stem MATCHES "_sm([0-9]+a?)$")
     set(flags -gencode arch=compute_${CMAKE_MATCH_1},code=sm_${CMAKE_MATCH_1})
   else()
-    foreach(architecture IN LISTS CMAKE_CUDA_ARCHITECTURES)
+    foreach(architecture IN LISTS device_architectures)
       list(APPEND flags -gencode arch=compute_${architecture},code=sm_${architecture})
     endforeach()
     list(APPEND flags -gencode arch=compute_${ptx_architecture},code=compute_${ptx_architecture})
   endif()
   set(${result} ${flags} PARENT_SCOPE)
+endfunction()
+
+# FALSE for code of another generation alone where only the GPUs of this machine matter; the engine then does without it.
+function(is_wanted stem result)
+  set(${result} TRUE PARENT_SCOPE)
+  if(only_native AND stem MATCHES "_sm([0-9]+)a$" AND NOT CMAKE_MATCH_1 IN_LIST device_architectures)
+    set(${result} FALSE PARENT_SCOPE)
+  endif()
 endfunction()
 
 # Makes an image of a file of the current source folder: compiles it, or takes what another build folder has compiled.
@@ -82,14 +67,18 @@ function(device_image image source)
 endfunction()
 
 # kintsugi_device_code(TARGET NAME FILE.cu...): compiles the files and adds them to the target with a function
-# `kintsugi::core::cuda::NAME_images()` (base/kernel_image.hpp).
+# `kintsugi::core::cuda::NAME_images()`, and NAME_build(), what it was built for or why not (base/kernel_image.hpp).
 function(kintsugi_device_code target name)
   set(code "")
   set(table "")
   set(images "")
-  if(device_compiler OR KINTSUGI_DEVICE_IMAGES)
+  if(device_code)
     foreach(source IN LISTS ARGN)
       cmake_path(GET source STEM stem)
+      is_wanted(${stem} wanted)
+      if(NOT wanted)
+        continue()
+      endif()
       set(image ${CMAKE_CURRENT_BINARY_DIR}/${name}_${stem}.fatbin)
       device_image(${image} ${source})
       list(APPEND images ${image})
@@ -99,6 +88,10 @@ function(kintsugi_device_code target name)
       string(APPEND table "      {\"${stem}\", kintsugi_${name}_${stem}},\n")
     endforeach()
   endif()
+  set(architecture_list "")
+  foreach(architecture IN LISTS device_architectures)
+    string(APPEND architecture_list "${architecture}, ")
+  endforeach()
   set(generated ${CMAKE_CURRENT_BINARY_DIR}/${name}_images.cpp)
   file(CONFIGURE OUTPUT ${generated} CONTENT "// Made by cmake/DeviceCode.cmake.
 #include \"base/kernel_image.hpp\"
@@ -109,6 +102,11 @@ KernelImages ${name}_images() {
   static const KernelImage images[] = {
 ${table}      {nullptr, nullptr}};
   return {images, sizeof images / sizeof *images - 1};
+}
+DeviceBuild ${name}_build();
+DeviceBuild ${name}_build() {
+  static const int architectures[] = {${architecture_list}0};
+  return {\"${device_code_reason}\", {architectures, sizeof architectures / sizeof *architectures - 1}};
 }
 }  // namespace kintsugi::core::cuda
 " @ONLY)

@@ -55,7 +55,9 @@ constexpr Way mma{
     32 * mma_warps, 0};
 
 // Code of sm_90a runs on compute capability 9.0 alone.
-const Way& way_of(const DeviceFacts& facts) { return facts.major == 9 && facts.minor == 0 ? wgmma : mma; }
+const Way& way_of(const DeviceFacts& facts) {
+  return facts.major == 9 && facts.minor == 0 && has_probes("probe_wgmma_sm90a") ? wgmma : mma;
+}
 
 // The rate of `work`, which is so many operations.
 Ceiling timed(const DeviceStream& stream, const DeviceMonitor& monitor, double operations,

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 
@@ -24,8 +25,9 @@ def version():
 
 
 def built_library(folder):
-    """Builds the library alone, without its program and tests."""
-    options = ["-DCMAKE_BUILD_TYPE=Release", "-DKINTSUGI_TESTS=OFF", "-DKINTSUGI_TOOLS=OFF"]
+    """Builds the library alone, without its program and tests; device code for all GPUs, since a wheel is used elsewhere."""
+    options = ["-DCMAKE_BUILD_TYPE=Release", "-DKINTSUGI_TESTS=OFF", "-DKINTSUGI_TOOLS=OFF", "-DKINTSUGI_DEVICE_CODE=on"]
+    options += shlex.split(os.environ.get("CMAKE_ARGS", ""))
     subprocess.run(["cmake", "-S", str(SOURCE), "-B", str(folder), *options], check=True)
     subprocess.run(["cmake", "--build", str(folder), "--target", "kintsugi", "--parallel"], check=True)
     return folder / "libkintsugi.so"

@@ -104,7 +104,7 @@ void run_accuracy(const AccuracyRequest& request) {
   require_bounds(outcome);
 }
 
-std::string footer() {
+std::string accuracy_footer() {
   return "Example:\n"
          "  kintsugi accuracy --schemes fp16,fp16x3,native --distributions uniform,phi:2 --m 32 --n 32 "
          "--k 16,256 -o accuracy.json\n"
@@ -124,7 +124,7 @@ void add_accuracy(CLI::App& program, Action& action) {
   auto request = std::make_shared<AccuracyRequest>();
   CLI::App* command = program.add_subcommand(
       "accuracy", "Measure errors of schemes over engines, accumulators, distributions and sizes");
-  command->footer(footer());
+  command->footer(accuracy_footer());
   for (const auto& list : sweep_lists) {
     command->add_option(std::string("--") + list.name, request->flags[list.name], list.help)->delimiter(',');
   }

@@ -148,7 +148,7 @@ void run(const BenchRequest& request) {
   print_text(bench, result);
 }
 
-std::string footer() {
+std::string bench_footer() {
   return "Example:\n"
          "  kintsugi bench exact fp64 ozaki2 --type fp64 --distribution phi:0.5 --shapes 256,512 "
          "--baselines native,float128,mpfr:113 -o bench.json\n"
@@ -238,7 +238,7 @@ void add_bench(CLI::App& program, Action& action) {
   auto request = std::make_shared<BenchRequest>();
   CLI::App* command =
       program.add_subcommand("bench", "Check candidates, then time them against baselines in one run");
-  command->footer(footer());
+  command->footer(bench_footer());
   add_options(*command, *request);
   command->add_option("-o,--output", request->output, "File for the results; written after every shape");
   command->add_flag("--json", request->json, "Print one JSON document instead of text");

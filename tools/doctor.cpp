@@ -10,14 +10,14 @@ namespace kintsugi::tools {
 namespace {
 
 // One finding. `advice` says what to do, or that nothing has to be done.
-struct Finding {
+struct DoctorFinding {
   std::string name;
   std::string status;  // "ok", "missing", "ignored" or "malformed"
   std::string detail;
   std::string advice;
 };
 
-using Findings = std::vector<Finding>;
+using DoctorFindings = std::vector<DoctorFinding>;
 
 // What a processor flag is good for, so that a missing one can be judged.
 const std::map<std::string, std::string>& purposes() {
@@ -34,7 +34,7 @@ const std::map<std::string, std::string>& purposes() {
   return texts;
 }
 
-void find_processor(Findings& findings) {
+void find_processor(DoctorFindings& findings) {
   findings.push_back({"processor", "ok", machine().processor, ""});
   for (const auto& flag : product_flags()) {
     const bool has = machine().has(flag);
@@ -50,7 +50,7 @@ void find_processor(Findings& findings) {
 }
 
 // What the engine needs comes before the engine itself.
-void find_engines(Findings& findings) {
+void find_engines(DoctorFindings& findings) {
   const Json document = describe_engines();
   for (const auto& engine : document.at("engines")) {
     for (const auto& requirement : engine.at("requirements")) {
@@ -65,7 +65,7 @@ void find_engines(Findings& findings) {
   }
 }
 
-void find_settings(Findings& findings) {
+void find_settings(DoctorFindings& findings) {
   if (const std::string& message = settings_table().malformed; !message.empty()) {
     findings.push_back({"settings", "malformed", message,
                         "put it right or unset it: until then every call fails with this message"});
@@ -87,15 +87,15 @@ void find_settings(Findings& findings) {
   if (findings.size() == before) findings.push_back({"settings", "ok", "all at their defaults", ""});
 }
 
-Findings find_all() {
-  Findings findings;
+DoctorFindings find_all() {
+  DoctorFindings findings;
   find_processor(findings);
   find_engines(findings);
   find_settings(findings);
   return findings;
 }
 
-void print_text(const Findings& findings) {
+void print_text(const DoctorFindings& findings) {
   constexpr std::size_t detail_width = 76;
   std::size_t width = 0;
   for (const auto& finding : findings) width = std::max(width, finding.name.size());
@@ -111,7 +111,7 @@ void print_text(const Findings& findings) {
 }
 
 void run_doctor(bool json) {
-  const Findings findings = find_all();
+  const DoctorFindings findings = find_all();
   if (!json) {
     print_text(findings);
     return;

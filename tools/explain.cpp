@@ -105,7 +105,7 @@ void add_problem_options(CLI::App& command, ExplainRequest& request) {
       ->check(CLI::IsMember({"fp32", "fp64"}));
 }
 
-std::string footer() {
+std::string explain_footer() {
   return "Example:\n"
          "  kintsugi explain --m 1024 --n 1024 --k 4096 --distribution phi:2\n"
          "  kintsugi explain A.npy B.npy --transb T --engine reference --schemes fp16x3,h2sgemm:sb=6,native\n"
@@ -120,7 +120,7 @@ void add_explain(CLI::App& program, Action& action) {
   auto request = std::make_shared<ExplainRequest>();
   CLI::App* command = program.add_subcommand(
       "explain", "Say what each scheme keeps of a problem, what would be chosen, and why");
-  command->footer(footer());
+  command->footer(explain_footer());
   add_problem_options(*command, *request);
   command->add_option("--accuracy", request->accuracy,
                       "fp32, fp64, exact or a tolerance [the settings', else the operands' type]");

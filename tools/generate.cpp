@@ -101,7 +101,7 @@ void run_generate(const GenerateRequest& request) {
   print(result);
 }
 
-std::string footer() {
+std::string generate_footer() {
   std::string text =
       "Example:\n"
       "  kintsugi generate phi:2 512x256 -o A.npy --seed 1 --side a\n"
@@ -116,7 +116,7 @@ std::string footer() {
 void add_generate(CLI::App& program, Action& action) {
   auto request = std::make_shared<GenerateRequest>();
   CLI::App* command = program.add_subcommand("generate", "Write a matrix of a named distribution to a file");
-  command->footer(footer());
+  command->footer(generate_footer());
   command->add_option("DISTRIBUTION", request->distribution, "What the entries are; listed below")
       ->required();
   command->add_option("SHAPE", request->shape, "ROWSxCOLUMNS of op(A) or op(B)")->required();

@@ -82,6 +82,7 @@ int run(int count, char** words) {
   add_generate(program, action);
   add_accuracy(program, action);
   add_bench(program, action);
+  add_demo(program, action);
   add_report(program, action);
   add_reproduce(program, action);
   add_explain(program, action);

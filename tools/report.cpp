@@ -22,7 +22,7 @@ struct ReportRequest {
   bool json = false;
 };
 
-std::string joined(const Json& list) {
+std::string joined_items(const Json& list) {
   std::string text;
   for (const Json& item : list) {
     if (!text.empty()) text += ',';
@@ -39,7 +39,7 @@ std::string command_of(const std::string& command_name, const Json& document, co
     std::replace(flag.begin(), flag.end(), '_', '-');
     if (value == Json(false)) continue;
     if (setting != "candidates") command += flag;  // these stand by themselves
-    if (!value.is_boolean()) command += " " + quoted(joined(value));
+    if (!value.is_boolean()) command += " " + quoted(joined_items(value));
   }
   return command + " -o " + quoted(name);
 }

@@ -148,6 +148,8 @@ Json number(double value) {
   return value;
 }
 
+Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+
 double read_number(const Json& number) {
   if (number.is_number()) return number.get<double>();
   if (number == "inf") return HUGE_VAL;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -91,6 +92,7 @@ void print(const Json& document);
 
 // JSON has no infinities and no NaN; they are written "inf", "-inf" and "nan".
 Json number(double value);
+Json number_or_null(const std::optional<double>& value);
 // The value of what number() wrote.
 double read_number(const Json& number);
 

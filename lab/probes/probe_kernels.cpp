@@ -1,10 +1,13 @@
 #include "lab/probes/probe_kernels.hpp"
 
+#include <fmt/format.h>
+
 #include "base/kernel_image.hpp"
 
 namespace kintsugi::core::cuda {
 
 KernelImages probe_images();  // cmake/DeviceCode.cmake
+DeviceBuild probe_build();
 
 }  // namespace kintsugi::core::cuda
 
@@ -13,8 +16,11 @@ namespace kintsugi::lab {
 using namespace core::cuda;
 
 std::string probes_missing_reason() {
-  return probe_images().empty() ? "this program was built without nvcc, and so without device code" : "";
+  if (!probe_images().empty()) return {};
+  return fmt::format("this program was built without device code ({})", probe_build().missing);
 }
+
+bool has_probes(const char* file) { return has_image(probe_images(), file); }
 
 Kernel probe_kernel(const char* file, const char* name) {
   Kernel kernel = nullptr;

@@ -12,6 +12,9 @@ namespace kintsugi::lab {
 // Why there is none; "": there are.
 std::string probes_missing_reason();
 
+// Whether that file was built: one of another GPU generation may not have been.
+bool has_probes(const char* file);
+
 // `extern "C"` in lab/probes/FILE.cu.
 core::cuda::Kernel probe_kernel(const char* file, const char* name);
 

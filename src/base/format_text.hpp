@@ -1,7 +1,4 @@
-// {fmt}, header-only, so that the library has no load-time dependency on it.
+// {fmt}, compiled once into the room base (format_text.cpp), so that the library has no load-time dependency on it.
 #pragma once
 
-#ifndef FMT_HEADER_ONLY
-#define FMT_HEADER_ONLY
-#endif
 #include <fmt/format.h>

@@ -8,6 +8,20 @@
 
 namespace kintsugi::core::cuda {
 
+bool DeviceBuild::runs_on(int major, int minor) const {
+  const int capability = 10 * major + minor;
+  if (architectures.empty()) return false;
+  return architectures.front() <= capability ||
+         std::any_of(architectures.begin(), architectures.end(), [&](int architecture) {
+           return architecture / 10 == major && architecture <= capability;
+         });
+}
+
+bool has_image(KernelImages images, std::string_view name) {
+  return std::any_of(images.begin(), images.end(),
+                     [&](const KernelImage& image) { return name == image.name; });
+}
+
 Library loaded_image(KernelImages images, std::string_view name) {
   const auto image =
       std::find_if(images.begin(), images.end(), [&](const KernelImage& i) { return name == i.name; });

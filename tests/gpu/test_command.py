@@ -174,3 +174,15 @@ def test_an_unknown_part_is_refused():
 def test_stale_results_are_no_failure():
     result = run("--stale")
     assert result.returncode == 0 and result.stdout.startswith("GPU results: ")
+
+
+def test_a_bundle_without_device_code_is_refused(tmp_path):
+    """Such as of a folder that ./quickstart made on a machine without a GPU."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/gpu_programs.txt").write_text("/nowhere/gpu_test\n")
+    words = [SOURCE / "scripts/gpu_bundle", tmp_path]
+    result = subprocess.run(words, capture_output=True, text=True)
+    assert result.returncode == 1 and "has no device code" in result.stderr and "-DKINTSUGI_DEVICE_CODE=on" in result.stderr
+    (tmp_path / "device_architectures.cmake").write_text("")
+    result = subprocess.run(words, capture_output=True, text=True)
+    assert result.returncode == 1 and "/nowhere/gpu_test is not built" in result.stderr

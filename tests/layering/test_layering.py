@@ -49,8 +49,8 @@ EXTERNAL = {
     "examples": ["dlfcn.h"],
     "tests": ["*"],
 }
-# The only file of the library that knows {fmt}; everything else says base/format_text.hpp.
-EXTERNAL_OF_FILE = {"src/base/format_text.hpp": ["fmt/*"]}
+# The only files of the library that know {fmt}; everything else says base/format_text.hpp.
+EXTERNAL_OF_FILE = {"src/base/format_text.hpp": ["fmt/*"], "src/base/format_text.cpp": ["fmt/*"]}
 # CUDA's own, which its compiler brings: for device code alone. No file for the host sees them.
 OF_DEVICE_CODE = {"src/engines/cuda": ["cooperative_groups.h", "cuda_bf16.h", "cuda_fp16.h"],
                   "lab": ["cuda_bf16.h", "cuda_fp16.h"]}

@@ -155,3 +155,25 @@ def test_the_wheel_requires_a_blas_and_opens_it(wheel, site):
     found = product(REAL_BLAS=run(sys.executable, "-c", FILE_OF, blas))
     assert found["status"] == 0 and found["c"] == [19, 22, 43, 50]
     assert found["cpu"]["available"] and "scipy_openblas32/lib/libscipy_openblas.so" in found["cpu"]["details"]
+
+
+CMAKE = """#!/bin/sh
+printf '%s\\n' "$*" >>"$CMAKE_LOG"
+if [ "$1" = --build ]; then mkdir -p "$2" && : >"$2/libkintsugi.so"; fi
+"""
+
+
+@pytest.mark.parametrize("given,last", [("", "-DKINTSUGI_DEVICE_CODE=on"), ("-DKINTSUGI_DEVICE_CODE=off -DA=b", "-DA=b")])
+def test_a_wheel_has_device_code_unless_told_otherwise(tmp_path, given, last):
+    """The options that CMake gets; a stand-in for it builds nothing."""
+    for part in ("python", "include"):
+        run("cp", "-r", SOURCE / part, tmp_path / part)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/cmake").write_text(CMAKE)
+    (tmp_path / "bin/cmake").chmod(0o755)
+    environment = {name: value for name, value in os.environ.items() if name != "LIBKINTSUGI"}
+    environment |= {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "CMAKE_LOG": str(tmp_path / "log"), "CMAKE_ARGS": given}
+    run(sys.executable, "setup.py", "-q", "build_py", "--build-lib", tmp_path / "lib", cwd=tmp_path / "python", env=environment)
+    configured, built = (tmp_path / "log").read_text().splitlines()
+    assert "-DKINTSUGI_DEVICE_CODE=on" in configured.split() and configured.split()[-1] == last
+    assert built.startswith("--build ") and (tmp_path / "lib/kintsugi/libkintsugi.so").exists()

@@ -143,7 +143,7 @@ def package(tree, touched):
     compiler = [f"-DCMAKE_CXX_COMPILER={os.environ['TESTED_CXX']}"] if "TESTED_CXX" in os.environ else []
     # The library alone: debug information, optimisation, the program and device code cost more time than they save here.
     run("cmake", "-S", str(tree), "-B", str(build), *generator, *compiler, "-DKINTSUGI_TESTS=OFF", "-DKINTSUGI_TOOLS=OFF",
-        "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0", "-DKINTSUGI_NVCC=OFF")
+        "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0", "-DKINTSUGI_DEVICE_CODE=off")
     run("cmake", "--build", str(build), "-j", str(min(os.cpu_count() or 1, 2)), "--target", "kintsugi")
     return Package(build / "libkintsugi.so", tree.parent)
 

@@ -84,6 +84,21 @@ def test_what_is_missing_is_said(program, fakes, change, variables, name, reason
     assert cuda["reason"] in message
 
 
+def test_a_build_without_device_code_names_the_option(program, fakes):
+    """In the engine's error, in doctor and in engines; the reason is that of the configuration."""
+    environment = {"LD_LIBRARY_PATH": str(fakes)}
+    if has_device_code(program):
+        pytest.skip("built with device code: tests/cmake/test_device_choice.py reads what one without says")
+    cuda = engine(program, environment)
+    assert "built without device code (KINTSUGI_DEVICE_CODE=" in cuda["reason"]
+    assert "-DKINTSUGI_DEVICE_CODE=on" in cuda["reason"] or "-DKINTSUGI_NVCC=/path/to/nvcc" in cuda["reason"]
+    findings = program.ok("doctor", "--json", environment=environment).json()["findings"]
+    (finding,) = [finding for finding in findings if finding["name"] == "device code"]
+    assert finding["status"] == "missing" and finding["advice"] == cuda["reason"]
+    program.ok("generate", "uniform", "8x8", "-o", "A.npy")
+    assert cuda["reason"] in program.bad("gemm", "A.npy", "A.npy", "--check", "--engine", "cuda", environment=environment)
+
+
 def test_all_is_there(program, fakes):
     environment = {"LD_LIBRARY_PATH": str(fakes), "FAKE_CUDA_DEVICES": "2", "FAKE_CUDA_CAPABILITY": "8.6"}
     cuda = engine(program, environment)

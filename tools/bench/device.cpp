@@ -9,8 +9,6 @@ namespace kintsugi::tools {
 
 namespace {
 
-Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
-
 // Sets begin where any kernel likes it.
 std::size_t aligned_bytes(std::size_t bytes) {
   constexpr std::size_t alignment = 256;

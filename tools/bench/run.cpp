@@ -65,6 +65,7 @@ struct Timed {
   bool baseline = false;
   bool on_device = false;  // events count, not the host's clock
   Json check = nullptr;
+  std::string bits = {};  // hash of C, when it was checked
   std::vector<Round> rounds = {};
 
   std::vector<double> times() const {
@@ -239,11 +240,21 @@ Check BenchShape<T>::check_product(const Contestant& contestant, std::int64_t pr
   return check;
 }
 
+// FNV-1a of the bytes of C, in hexadecimal digits.
+template <class T>
+std::string hash_of(const std::vector<T>& c) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  const auto* bytes = reinterpret_cast<const unsigned char*>(c.data());
+  for (std::size_t i = 0; i < c.size() * sizeof(T); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;
+  return fmt::format("{:016x}", hash);
+}
+
 // NaN beforehand: an entry that is left out shows.
 template <class T>
 void BenchShape<T>::check(Timed& timed) {
   std::fill(matrices_.c.begin(), matrices_.c.end(), std::numeric_limits<T>::quiet_NaN());
   timed.contestant->run();
+  timed.bits = hash_of(matrices_.c);
   Check all = check_product(*timed.contestant, 0);
   for (const std::int64_t product : checked_products()) {
     if (product > 0) all.add(check_product(*timed.contestant, product));
@@ -251,8 +262,6 @@ void BenchShape<T>::check(Timed& timed) {
   timed.check = check_document(all, bench_.batch);
   progress_.step();
 }
-
-Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
 Json time_document(const Timed& timed) {
   const std::vector<double> times = timed.times();
@@ -274,6 +283,7 @@ Json BenchShape<T>::row_of(const Timed& timed) const {
   row["threads"] = bench_.threads;
   row["computed"] = {{"m", computed.m}, {"n", computed.n}};
   row["check"] = timed.check;
+  row["bits"] = timed.bits;
   row["time"] = time_document(timed);
   row["rate"] = timed.rate();
   add_use(row, timed);

@@ -5,15 +5,10 @@ namespace kintsugi::tools {
 namespace {
 
 template <class T>
-core::MatrixView<const T> view(const Matrix& matrix) {
-  return {matrix.data<T>(), matrix.rows, matrix.columns, matrix.row_stride(), matrix.column_stride()};
-}
-
-template <class T>
 lab::ErrorReport measure_as(const Operands& operands, const Matrix* native, const Matrix& c,
                             const lab::CheckOptions& options) {
-  return lab::measure_errors<T>(operands.product<T>(), view<T>(c),
-                                native != nullptr ? view<T>(*native) : core::MatrixView<const T>{}, options);
+  return lab::measure_errors<T>(operands.product<T>(), c.view<T>(),
+                                native != nullptr ? native->view<T>() : core::MatrixView<const T>{}, options);
 }
 
 // A real matrix of the laboratory, row-major.

@@ -150,18 +150,13 @@ kintsugi_problem make_problem(const Operands& operands, const Shape& c, std::int
   return problem;
 }
 
-template <class T>
-core::MatrixView<const T> view(const Matrix& matrix) {
-  return {matrix.data<T>(), matrix.rows, matrix.columns, matrix.row_stride(), matrix.column_stride()};
-}
-
 }  // namespace
 
 template <class T>
 lab::Product<T> Operands::product() const {
   lab::Product<T> result;
-  result.a = transa == "N" ? view<T>(a) : view<T>(a).transposed();
-  result.b = transb == "N" ? view<T>(b) : view<T>(b).transposed();
+  result.a = transa == "N" ? a.view<T>() : a.view<T>().transposed();
+  result.b = transb == "N" ? b.view<T>() : b.view<T>().transposed();
   if constexpr (std::is_same_v<T, DoubleDouble>) {
     result.alpha = core::normalised({alpha.real(), alpha.imag()});
     result.beta = core::normalised({beta.real(), beta.imag()});
@@ -169,7 +164,7 @@ lab::Product<T> Operands::product() const {
     result.alpha = alpha.real();
     result.beta = beta.real();
   }
-  if (c0) result.c0 = view<T>(*c0);
+  if (c0) result.c0 = c0->view<T>();
   return result;
 }
 

@@ -74,6 +74,10 @@ struct Matrix {
 
   std::int64_t row_stride() const { return order == Order::row_major ? columns : 1; }
   std::int64_t column_stride() const { return order == Order::row_major ? 1 : rows; }
+  template <class T>
+  core::MatrixView<const T> view() const {
+    return {data<T>(), rows, columns, row_stride(), column_stride()};
+  }
 };
 
 // Of this machine, in bytes. Linux grants more memory than there is and ends the program when it is touched, so

@@ -86,7 +86,7 @@ std::string verdict(const Json& value) {
   return value.get<bool>() ? "<td>yes</td>" : "<td class=\"no\">no</td>";
 }
 
-std::string table_row(const Json& row) {
+std::string error_table_row(const Json& row) {
   const Json& errors = row.at("errors");
   const Json& bound = row.at("bound");
   const Json& problem = row.at("problem");
@@ -137,7 +137,7 @@ std::string table_of(const std::vector<Json>& rows) {
   }
   html += "</tr></thead>\n<tbody>\n";
   for (const Json& row : rows) {
-    if (!is_rate_row(row)) html += table_row(row);
+    if (!is_rate_row(row)) html += error_table_row(row);
   }
   return html + "</tbody>\n</table></div>\n";
 }

@@ -49,7 +49,7 @@ std::string circumstances(const Json& document, const Json& row) {
   return prepared.empty() ? text : text + " · prepared: " + prepared;
 }
 
-std::string table_row(const Json& row) {
+std::string rate_table_row(const Json& row) {
   std::string html = "<tr>";
   const auto add = [&html](const std::string& text) { html += "<td>" + escaped(text) + "</td>"; };
   const Json& problem = row.at("problem");
@@ -121,7 +121,7 @@ std::string rate_table(const std::vector<Json>& rows) {
     html += fmt::format("<th>{}</th>", head);
   html += "</tr></thead>\n<tbody>\n";
   for (const Json& row : rows) {
-    if (is_rate_row(row)) html += table_row(row.at("bench"));
+    if (is_rate_row(row)) html += rate_table_row(row.at("bench"));
   }
   return html + "</tbody>\n</table></div>\n";
 }

@@ -28,26 +28,41 @@ using namespace cuda;
 
 Address address(const void* pointer) { return reinterpret_cast<Address>(pointer); }
 
-// The kernels of products/sm90 are for compute capability 9.0 alone.
+// The kernels of products/sm90 are for compute capability 9.0 alone; a build for the GPUs of one machine may lack them.
 bool is_hopper() {
   if (driver().devices == 0) return false;
+  if (!engine_images().empty() && !has_image(engine_images(), "terms_sm90a")) return false;
   const Device device = device_in_use();
   return device_attribute(compute_capability_major, device) == 9 &&
          device_attribute(compute_capability_minor, device) == 0;
 }
 
-// What a device lacks; empty: nothing. Machine code and PTX begin at compute capability 8.0
-// (cmake/DeviceCode.cmake).
+// What a device lacks; empty: nothing. Machine code and PTX of all architectures begin at compute capability 8.0
+// (cmake/DeviceChoice.cmake).
 std::string device_reason(Device device) {
   constexpr int least_compute_capability = 8;
-  if (device_attribute(compute_capability_major, device) >= least_compute_capability) return {};
-  return fmt::format("{}: {}.0 or newer is needed", contexts().describe(number_of(device)),
-                     least_compute_capability);
+  const int major = device_attribute(compute_capability_major, device);
+  const std::string name = contexts().describe(number_of(device));
+  if (major < least_compute_capability)
+    return fmt::format("{}: {}.0 or newer is needed", name, least_compute_capability);
+  const DeviceBuild build = engine_build();
+  if (!build.missing.empty() || build.runs_on(major, device_attribute(compute_capability_minor, device)))
+    return {};
+  return fmt::format(
+      "{}: this library has device code for sm {} alone; one built with -DKINTSUGI_DEVICE_CODE=on has it for "
+      "all",
+      name, fmt::join(build.architectures, ", "));
+}
+
+std::string device_code_text() {
+  const std::span<const int> architectures = engine_build().architectures;
+  if (engine_images().empty()) return "kernels of the engine";
+  return fmt::format("{} fat binaries, for sm {} and PTX of {}", engine_images().size(),
+                     fmt::join(architectures, ", "), architectures.front());
 }
 
 std::vector<Requirement> find_requirements() {
-  std::vector<Requirement> found{
-      {"device code", fmt::format("{} fat binaries", engine_images().size()), kernels_missing_reason()}};
+  std::vector<Requirement> found{{"device code", device_code_text(), kernels_missing_reason()}};
   if (!driver().complete) {
     found.push_back({"NVIDIA driver", "libcuda.so.1", driver().reason});
     return found;

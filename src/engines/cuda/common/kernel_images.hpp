@@ -5,7 +5,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Empty where the library was built without a toolkit.
+// Empty where the library was built without device code.
 KernelImages engine_images();
+DeviceBuild engine_build();
 
 }  // namespace kintsugi::core::cuda

@@ -1,12 +1,14 @@
 #include "engines/cuda/common/launch.hpp"
 
+#include "base/format_text.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/common/kernel_images.hpp"
 
 namespace kintsugi::core::cuda {
 
 std::string kernels_missing_reason() {
-  return engine_images().empty() ? "this library was built without nvcc, and so without device code" : "";
+  if (!engine_images().empty()) return {};
+  return fmt::format("this library was built without device code ({})", engine_build().missing);
 }
 
 Kernel KernelName::get() const {

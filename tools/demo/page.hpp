@@ -1,0 +1,18 @@
+// The page of `kintsugi demo`: what was found in words, then speed and errors as pictures and tables.
+#pragma once
+
+#include <string>
+
+#include "demo/measure.hpp"
+
+namespace kintsugi::tools {
+
+// The one line about the operands.
+std::string demo_subject(const Demo& demo);
+// The cells of a row: product, size, threads or type, bits, share that is correctly rounded, largest error, time, rate, ratio.
+std::vector<std::string> demo_heads(const Demo& demo);
+std::vector<std::string> demo_cells(const Demo& demo, const Json& row);
+
+std::string demo_page(const Demo& demo, const std::string& command);
+
+}  // namespace kintsugi::tools
