@@ -51,7 +51,7 @@ def test_the_wheel_has_the_library_and_is_the_platforms(wheel):
 
 
 @pytest.mark.parametrize("cases", ["matmul_cases.py", "tensor_cases.py", "lazy_cases.py", "error_cases.py", "view_cases.py",
-                                   "prepared_cases.py"])
+                                   "prepared_cases.py", "log_cases.py"])
 def test_cases(python, tmp_path, cases):
     run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", HERE / cases, cwd=tmp_path)
 
