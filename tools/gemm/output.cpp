@@ -73,8 +73,12 @@ void print_remarks(const Row& row) {
   };
   remark(errors.zero_references,
          "entries whose exact value is 0: their relative error is 0 if C is 0, else infinite");
-  remark(errors.special_references, "entries that must be NaN or infinite");
-  remark(errors.special_mismatches, "entries that are NaN or infinite and must not be, or the reverse");
+  if (errors.special_mismatches == 0) {
+    remark(errors.special_references, "entries are NaN or infinite as they must be");
+  } else {
+    remark(errors.special_references, "entries must be NaN or infinite");
+    remark(errors.special_mismatches, "entries are NaN or infinite and must not be, or the reverse");
+  }
   remark(errors.overflowed_references, "entries that rightly round to infinity");
 }
 
@@ -133,7 +137,9 @@ std::string report_words(const Row& row) {
 }
 
 void print_plan(const Row& row) {
-  const auto print_line = [](const std::string& line) { fmt::print("{}\n", wrapped(line, 100, 2)); };
+  const auto print_line = [](const std::string& line) {
+    fmt::print("{}\n", wrapped_for_output(line, 100, 2));
+  };
   for (const auto& line : row.plan.at("words")) print_line(line.get<std::string>());
   print_line(report_words(row));
   fmt::print("\n");
