@@ -65,11 +65,17 @@ void print_table(const Outcome& outcome) {
   fmt::print("{}", table.text());
 }
 
+// One line, broken where the output is narrower.
+void print_sentence(const std::string& text) {
+  constexpr std::size_t any_width = 100000;
+  fmt::print("{}\n", wrapped_for_output(text, any_width, 2));
+}
+
 // Remarks on entries for which an error has no plain meaning.
 void print_remarks(const Row& row) {
   const lab::ErrorReport& errors = *row.errors;
   const auto remark = [&](std::int64_t count, const char* text) {
-    if (count > 0) fmt::print("{}: {} {}\n", name_of(row), count, text);
+    if (count > 0) print_sentence(fmt::format("{}: {} {}", name_of(row), count, text));
   };
   remark(errors.zero_references,
          "entries whose exact value is 0: their relative error is 0 if C is 0, else infinite");
@@ -94,15 +100,17 @@ void print_contract(const Operands& operands, const Row& row) {
   const ContractVerdict verdict = judge(row);
   const char* parts = operands.complex() ? " of each part" : "";
   if (verdict.accuracy == "exact") {
-    fmt::print("{}: {} the accuracy exact: {} of what was checked is correctly rounded\n", name_of(row),
-               verdict.met ? "within" : "beyond", verdict.met ? "all" : "not all");
+    print_sentence(fmt::format("{}: {} the accuracy exact: {} of what was checked is correctly rounded",
+                               name_of(row), verdict.met ? "within" : "beyond",
+                               verdict.met ? "all" : "not all"));
   } else if (verdict.accuracy == "fp32" || verdict.accuracy == "fp64" || verdict.accuracy == "dd") {
-    fmt::print("{}: {} the bound ({}k + 8) 2^-{} |A||B|{} = {} of the {} contract\n", name_of(row),
-               verdict.met ? "within" : "beyond", operands.complex() ? "2" : "",
-               contract_bits(verdict.accuracy), parts, error_text(verdict.coefficient), verdict.accuracy);
+    print_sentence(fmt::format("{}: {} the bound ({}k + 8) 2^-{} |A||B|{} = {} of the {} contract",
+                               name_of(row), verdict.met ? "within" : "beyond", operands.complex() ? "2" : "",
+                               contract_bits(verdict.accuracy), parts, error_text(verdict.coefficient),
+                               verdict.accuracy));
   } else {
-    fmt::print("{}: {} the tolerance {} |A||B|{}\n", name_of(row), verdict.met ? "within" : "beyond",
-               verdict.accuracy, parts);
+    print_sentence(fmt::format("{}: {} the tolerance {} |A||B|{}", name_of(row),
+                               verdict.met ? "within" : "beyond", verdict.accuracy, parts));
   }
 }
 
