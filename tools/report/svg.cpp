@@ -64,7 +64,8 @@ std::vector<std::pair<double, double>> drawable_points(const Chart& chart) {
 Places places_of(const Chart& chart, double height) {
   std::vector<double> xs;
   std::vector<double> ys;
-  Places places{.bottom = top + height};
+  Places places;
+  places.bottom = top + height;
   for (const auto& [x, y] : drawable_points(chart)) {
     xs.push_back(x);
     const bool zero = chart.log_y && y == 0;
