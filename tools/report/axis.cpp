@@ -126,10 +126,9 @@ std::string tick_label(double value) {
   const double magnitude = std::fabs(value);
   const bool plain = magnitude == 0 || (magnitude >= 0.999e-3 && magnitude < 1e6);
   if (plain) return fmt::format("{:.6g}", value);
-  const std::string text = fmt::format("{:.3g}", value);  // "2e-07"
+  const std::string text = fmt::format("{:.2e}", value);  // "2.00e-07"
   const auto e = text.find('e');
-  if (e == std::string::npos) return text;
-  return text.substr(0, e + 1) + std::to_string(std::stoi(text.substr(e + 1)));
+  return fmt::format("{:g}e{}", std::stod(text.substr(0, e)), std::stoi(text.substr(e + 1)));
 }
 
 std::vector<Tick> round_ticks(const Axis& axis, const LabelExtent& extent) {
