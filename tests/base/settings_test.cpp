@@ -159,8 +159,9 @@ TEST(Settings, StrictMakesUnknownVariablesErrors) {
     const Variable variable("KINTSUGI_STRICT", strict);
     return message_of([] { environment_settings(); });
   };
-  EXPECT_THAT(error("1"), testing::AllOf(HasSubstr("KINTSUGI_CONFIGG names no setting"),
-                                         HasSubstr("KINTSUGI_CONFIG)"), HasSubstr("KINTSUGI_STRICT = 1")));
+  EXPECT_THAT(error("1"),
+              testing::AllOf(HasSubstr("KINTSUGI_CONFIGG names no setting"),
+                             HasSubstr("did you mean KINTSUGI_CONFIG?"), HasSubstr("KINTSUGI_STRICT = 1")));
   for (const char* malformed : {"", "yes", "2", "01"})
     EXPECT_THAT(error(malformed), HasSubstr("KINTSUGI_STRICT: strict = \"")) << malformed;
   const Variable off("KINTSUGI_STRICT", "0");
