@@ -1,8 +1,11 @@
 // Texts of distributions.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
+#include "base/nearest_name.hpp"
 #include "base/status.hpp"
 #include "lab/generators.hpp"
 
@@ -55,10 +58,27 @@ std::string form_text(const Form& form) {
   return std::string(form.name) + (form.kind == DistributionKind::exponent_type ? "" : ":") + form.parameter;
 }
 
+std::vector<std::string> form_texts() {
+  std::vector<std::string> texts;
+  for (const Form& form : forms) texts.push_back(form_text(form));
+  return texts;
+}
+
 [[noreturn]] void refuse(std::string_view text, const char* why) {
-  std::string accepted;
-  for (const Form& form : forms) accepted += (accepted.empty() ? "" : ", ") + form_text(form);
-  core::fail(core::Status::bad_setting, "distribution '{}' {}; accepted: {}", text, why, accepted);
+  core::fail(core::Status::bad_setting, "distribution '{}' {}{}", text, why,
+             core::accepted_names("", "accepted:", form_texts()));
+}
+
+// The hint is about the name alone: "phy:2" is meant as phi:P.
+[[noreturn]] void refuse_name(std::string_view text) {
+  std::vector<std::string> names;
+  for (const Form& form : forms) names.emplace_back(form.name);
+  const auto nearest = core::nearest_name(text.substr(0, text.find(':')), names);
+  const auto form = std::find_if(std::begin(forms), std::end(forms),
+                                 [&](const Form& each) { return nearest && *nearest == each.name; });
+  core::fail(
+      core::Status::bad_setting, "distribution '{}' is unknown{}", text,
+      core::accepted_names(form == std::end(forms) ? "" : form_text(*form), "accepted:", form_texts()));
 }
 
 double parse_parameter(const Form& form, std::string_view text, std::string_view digits) {
@@ -88,7 +108,7 @@ Distribution parse_distribution(std::string_view text) {
         form.kind == DistributionKind::exponent_type ? "type" : std::string(name) + ":";
     if (text.starts_with(prefix)) return {form.kind, parse_parameter(form, text, text.substr(prefix.size()))};
   }
-  refuse(text, "is unknown");
+  refuse_name(text);
 }
 
 std::string to_text(const Distribution& distribution) {

@@ -10,6 +10,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/nearest_name.hpp"
 #include "base/status.hpp"
 #include "lab/double_double_product.hpp"
 
@@ -139,10 +140,11 @@ void mpfr_product(int bits, MatrixView<const T> a, MatrixView<const T> b, Matrix
 }
 
 [[noreturn]] void refuse(std::string_view text) {
-  core::fail(core::Status::bad_setting,
-             "arithmetic '{}' is not known; accepted: long-double, double-double, float128, mpfr:P with P "
-             "from {} to {}",
-             text, std::numeric_limits<double>::digits, most_mpfr_bits);
+  core::fail(
+      core::Status::bad_setting, "arithmetic '{}' is not known{}", text,
+      core::accepted_names(text, "accepted:",
+                           fmt::format("long-double, double-double, float128, mpfr:P with P from {} to {}",
+                                       std::numeric_limits<double>::digits, most_mpfr_bits)));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-"""Puts libkintsugi.so into the wheel: the one that LIBKINTSUGI names, else one that CMake builds."""
+"""Puts libkintsugi.so into the wheel: the one that LIBKINTSUGI names, seen from where pip was called, else one that CMake
+builds."""
 
 import os
 import pathlib
@@ -33,11 +34,32 @@ def built_library(folder):
     return folder / "libkintsugi.so"
 
 
+def callers_folders():
+    """Folders that a relative path may have been meant from, the likeliest first: pip runs this in the package's folder,
+    and is itself, this process's parent, where the user called it."""
+    try:
+        yield pathlib.Path(os.readlink(f"/proc/{os.getppid()}/cwd"))
+    except OSError:  # no /proc here
+        pass
+    if "PWD" in os.environ:
+        yield pathlib.Path(os.environ["PWD"])
+    yield pathlib.Path.cwd()
+
+
+def given_library(text):
+    folders = [folder.resolve() for folder in callers_folders()]
+    for folder in folders:
+        if (folder / text).is_file():
+            return folder / text
+    looked = ", ".join(dict.fromkeys(str(folder) for folder in folders))
+    raise SystemExit(f"LIBKINTSUGI = {text!r} is no file" + ("" if os.path.isabs(text) else f" seen from {looked}"))
+
+
 class BuildWithLibrary(build_py):
     def run(self):
         super().run()
         given = os.environ.get("LIBKINTSUGI")
-        library = pathlib.Path(given) if given else built_library(pathlib.Path(self.build_lib).resolve().parent / "cmake")
+        library = given_library(given) if given else built_library(pathlib.Path(self.build_lib).resolve().parent / "cmake")
         shutil.copyfile(library, pathlib.Path(self.build_lib) / "kintsugi/libkintsugi.so")
 
 

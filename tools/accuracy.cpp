@@ -6,6 +6,7 @@
 #include "accuracy/results.hpp"
 #include "accuracy/run.hpp"
 #include "commands.hpp"
+#include "io/atomic_file.hpp"
 
 namespace kintsugi::tools {
 
@@ -83,8 +84,17 @@ void require_bounds(const SweepOutcome& outcome) {
                             outcome.first_violation));
 }
 
-void run_accuracy(const AccuracyRequest& request) {
+// Standard output takes the document that --json prints; there is no file to continue.
+AccuracyRequest with_standard_output(AccuracyRequest request) {
+  if (!is_standard_output(request.output)) return request;
+  request.output.clear();
+  request.json = true;
+  return request;
+}
+
+void run_accuracy(const AccuracyRequest& given) {
   require_settings();
+  const AccuracyRequest request = with_standard_output(given);
   if (request.output.empty() && !request.json)
     fail("-o", "a file for the results is needed, unless --json is given");
   const Sweep sweep = make_sweep(sweep_texts(request));
@@ -132,7 +142,8 @@ void add_accuracy(CLI::App& program, Action& action) {
       "--histogram", [request] { request->flags["histogram"] = {"true"}; },
       "Give every row the distribution of its entries' differences to native");
   command->add_option("--plan", request->plan, "File with a sweep's description");
-  command->add_option("-o,--output", request->output, "File for the results; continued if it is there");
+  command->add_option("-o,--output", request->output,
+                      "File for the results, continued if it is there; - for standard output");
   command->add_flag("--json", request->json, "Print the document too, or instead of -o");
   command->callback([request, &action] { action = [request] { run_accuracy(*request); }; });
 }

@@ -3,7 +3,9 @@
 #include <memory>
 
 #include "bench/run.hpp"
+#include "command_line.hpp"
 #include "commands.hpp"
+#include "io/atomic_file.hpp"
 
 namespace kintsugi::tools {
 
@@ -120,7 +122,7 @@ void print_text(const Bench& bench, const Json& result) {
                bench.prepare);
   for (const Json& row : rows) {
     if (row.at("engine").is_null()) continue;
-    fmt::print("{}\n", wrapped(cell(row, "engine") + ": " + cell(row, "engine_details"), 100, 2));
+    fmt::print("{}\n", wrapped_for_output(cell(row, "engine") + ": " + cell(row, "engine_details"), 100, 2));
     break;
   }
   fmt::print("\n");
@@ -143,8 +145,9 @@ void print_text(const Bench& bench, const Json& result) {
 void run(const BenchRequest& request) {
   require_settings();
   const Bench bench = make_bench(request);
-  const Json result = run_bench(bench, request.output);
-  if (request.json) return print(result);
+  const bool to_standard_output = is_standard_output(request.output);
+  const Json result = run_bench(bench, to_standard_output ? "" : request.output);
+  if (request.json || to_standard_output) return print(result);
   print_text(bench, result);
 }
 
@@ -195,30 +198,30 @@ void add_options(CLI::App& command, BenchRequest& request) {
       ->delimiter(',');
   command.add_option("--shapes", request.shapes, "Sizes MxNxK, or N for NxNxN [512]")->delimiter(',');
   command.add_option("--batch", request.batch, "Products of a shape in one call, operands behind each other")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+      ->check(whole_number(1, std::int64_t{1} << 20))
       ->capture_default_str();
   command
       .add_option("--prepare", request.prepare,
                   "Operand that is split before and not timed, but for native and plain loops: a, b or none")
-      ->check(CLI::IsMember({"none", "a", "b"}))
+      ->check(one_of({"none", "a", "b"}))
       ->capture_default_str();
   command
       .add_option("--type", request.type,
                   "Type of the operands: fp32, fp64, c32 or c64, complex with parts of these")
-      ->check(CLI::IsMember({"fp32", "fp64", "c32", "c64"}))
+      ->check(one_of({"fp32", "fp64", "c32", "c64"}))
       ->capture_default_str();
   command.add_option("--distribution", request.distribution, "Of `kintsugi generate --help`")
       ->capture_default_str();
   command.add_option("--seed", request.seed, "Seed of the matrices")->capture_default_str();
   command.add_option("--repeat", request.repeat, "Rounds, in each of which all are timed")
-      ->check(CLI::Range(1, 1000000))
+      ->check(whole_number(1, 1000000))
       ->capture_default_str();
   command
       .add_option("--threads", request.threads,
                   "Threads of all that is timed [KINTSUGI_THREADS, else OMP_NUM_THREADS, else all]")
-      ->check(CLI::Range(1, 4096));
+      ->check(whole_number(1, 4096));
   command.add_option("--memory", request.memory, "Where the operands lie, host or device (a GPU's)")
-      ->check(CLI::IsMember({"host", "device"}))
+      ->check(one_of({"host", "device"}))
       ->capture_default_str();
   command.add_flag("--no-ceilings", request.no_ceilings,
                    "Leave out what a device can do at most, which takes some seconds to measure");
@@ -228,7 +231,7 @@ void add_options(CLI::App& command, BenchRequest& request) {
   command
       .add_option("--baseline-size", request.baseline_size,
                   "Rows and columns of C that plain loops compute at most; their rate is of these")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+      ->check(whole_number(1, std::int64_t{1} << 40))
       ->capture_default_str();
 }
 
@@ -240,7 +243,8 @@ void add_bench(CLI::App& program, Action& action) {
       program.add_subcommand("bench", "Check candidates, then time them against baselines in one run");
   command->footer(bench_footer());
   add_options(*command, *request);
-  command->add_option("-o,--output", request->output, "File for the results; written after every shape");
+  command->add_option("-o,--output", request->output,
+                      "File for the results, written after every shape; - for standard output");
   command->add_flag("--json", request->json, "Print one JSON document instead of text");
   command->callback([request, &action] { action = [request] { run(*request); }; });
 }

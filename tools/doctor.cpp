@@ -73,8 +73,9 @@ void find_settings(DoctorFindings& findings) {
   }
   const Json description = describe_settings(nullptr);
   for (const auto& variable : description.at("ignored_variables")) {
+    const std::string nearest = cell(variable, "nearest");
     findings.push_back({"variable " + cell(variable, "name"), "ignored",
-                        "names no setting; the nearest that does is " + cell(variable, "nearest"),
+                        "names no setting" + (nearest.empty() ? "" : "; did you mean " + nearest + "?"),
                         "nothing to do where another program's; KINTSUGI_STRICT=1 makes it an error"});
   }
   const std::size_t before = findings.size();

@@ -21,10 +21,11 @@ void run_engines(bool json) {
   for (const auto& engine : engines.at("engines")) {
     fmt::print("{}\n", cell(engine, "name"));
     for (const char* key : {"details", "reason"}) {
-      if (!cell(engine, key).empty()) fmt::print("  {}\n", wrapped(cell(engine, key), 96, 2));
+      if (!cell(engine, key).empty()) fmt::print("  {}\n", wrapped_for_output(cell(engine, key), 96, 2));
     }
     for (const auto& [format, accumulators] : engine.at("accumulators").items()) {
-      fmt::print("  {:<9} added as {}\n", format, cell(engine.at("accumulators"), format));
+      const std::string ways = cell(engine.at("accumulators"), format);
+      fmt::print("  {:<9} added as {}\n", format, wrapped_for_output(ways, 96, 21));
     }
   }
 }

@@ -2,22 +2,21 @@
 #include <algorithm>
 #include <memory>
 
+#include "command_line.hpp"
 #include "commands.hpp"
 #include "explain/output.hpp"
+#include "lab/nearest_name.hpp"
 
 namespace kintsugi::tools {
 
 namespace {
 
 std::vector<std::string> schemes_to_explain(const ExplainRequest& request, Type type) {
-  std::vector<std::string> known{"native"};
-  for (const Type each : {Type::float32, Type::float64}) {
-    for (auto& name : schemes_for(each)) known.push_back(std::move(name));
-  }
+  const std::vector<std::string> known = schemes_and_native({Type::float32, Type::float64});
   for (const auto& name : request.schemes) {
     if (std::find(known.begin(), known.end(), without_parameters(name)) == known.end())
-      fail("--schemes", "\"{}\" is not known; `kintsugi schemes` lists those that are, and there is native",
-           name);
+      fail("--schemes", "\"{}\" is not known{}", name,
+           lab::accepted_names(without_parameters(name), "accepted:", known));
   }
   if (!request.schemes.empty()) return request.schemes;
   std::vector<std::string> fitting = schemes_for(type);
@@ -84,7 +83,7 @@ void run_explain(const ExplainRequest& request) {
 }
 
 void add_problem_options(CLI::App& command, ExplainRequest& request) {
-  const auto trans = CLI::IsMember({"N", "T", "C"}, CLI::ignore_case);
+  const auto trans = one_of_any_case({"N", "T", "C"});
   ProblemRequest& files = request.files;
   auto* a = command.add_option("A", files.a_file, "Left operand, .npy or .mtx");
   command.add_option("B", files.b_file, "Right operand, .npy or .mtx");
@@ -96,13 +95,13 @@ void add_problem_options(CLI::App& command, ExplainRequest& request) {
       ->transform(trans)
       ->capture_default_str()
       ->needs(a);
-  command.add_option("--m", request.m, "Instead of files: rows of C")->check(CLI::PositiveNumber);
-  command.add_option("--n", request.n, "Columns of C")->check(CLI::PositiveNumber);
-  command.add_option("--k", request.k, "Inner length")->check(CLI::PositiveNumber);
+  command.add_option("--m", request.m, "Instead of files: rows of C")->check(whole_number(1));
+  command.add_option("--n", request.n, "Columns of C")->check(whole_number(1));
+  command.add_option("--k", request.k, "Inner length")->check(whole_number(1));
   command.add_option("--distribution", request.distribution, "One of `kintsugi generate --help`");
   command.add_option("--seed", request.seed, "Seed of both operands")->capture_default_str();
   command.add_option("--type", request.type, "Type of the operands [the files', fp32]")
-      ->check(CLI::IsMember({"fp32", "fp64"}));
+      ->check(one_of({"fp32", "fp64"}));
 }
 
 std::string explain_footer() {
@@ -128,7 +127,7 @@ void add_explain(CLI::App& program, Action& action) {
   command
       ->add_option("--prepare", request->prepare,
                    "Operand that is split before, whose split policy auto does not count: a, b or none")
-      ->check(CLI::IsMember({"none", "a", "b"}))
+      ->check(one_of({"none", "a", "b"}))
       ->capture_default_str();
   command
       ->add_option("--schemes", request->schemes,

@@ -4,11 +4,13 @@
 #include <memory>
 #include <optional>
 
+#include "command_line.hpp"
 #include "commands.hpp"
 #include "gemm/check.hpp"
 #include "gemm/output.hpp"
 #include "gemm/problem.hpp"
 #include "gemm/product.hpp"
+#include "io/atomic_file.hpp"
 
 namespace kintsugi::tools {
 
@@ -50,6 +52,11 @@ void check_request(const GemmRequest& request) {
     return;
   }
   check_output(request.output);
+  if (is_standard_output(request.output) && (request.check || request.explain || request.json))
+    fail("-o", "- is standard output, where {} writes too; give a file",
+         request.json    ? "--json"
+         : request.check ? "--check"
+                         : "--explain");
   for (const auto& input : {request.problem.a_file, request.problem.b_file}) {
     if (same_file(request.output, input))
       fail("-o", "{} is an operand, {}; choose another file", request.output, input);
@@ -113,19 +120,20 @@ void run_gemm(const GemmRequest& request) {
   if (!request.output.empty()) write_matrix(request.output, outcome.rows.front().c);
   if (request.json) {
     print_json(operands, outcome);
-  } else {
+  } else if (!is_standard_output(request.output)) {
     print_text(operands, outcome);
   }
   if (request.check) require_accuracy(outcome.rows);
 }
 
 void add_operand_options(CLI::App& command, GemmRequest& request) {
-  const auto trans = CLI::IsMember({"N", "T", "C"}, CLI::ignore_case);
+  const auto trans = one_of_any_case({"N", "T", "C"});
   ProblemRequest& problem = request.problem;
   command.add_option("A", problem.a_file, "Left operand, .npy or .mtx")->required();
   command.add_option("B", problem.b_file, "Right operand, .npy or .mtx")->required();
-  command.add_option("-o,--output", request.output,
-                     "File for C, .npy or .mtx; not needed with --check or --explain");
+  command.add_option(
+      "-o,--output", request.output,
+      "File for C, .npy or .mtx, - for standard output (.npy); not needed with --check or --explain");
   command.add_option("--transa", problem.transa, "op(A): N, T (transpose) or C (conjugate transpose)")
       ->transform(trans)
       ->capture_default_str();
@@ -139,9 +147,9 @@ void add_operand_options(CLI::App& command, GemmRequest& request) {
   command
       .add_option("--type", problem.type,
                   "Type to compute in, fp32, fp64, c32, c64 or dd; entries are rounded once [the files']")
-      ->check(CLI::IsMember({"fp32", "fp64", "c32", "c64", "dd"}));
+      ->check(one_of({"fp32", "fp64", "c32", "c64", "dd"}));
   command.add_option("--order", problem.order, "Order of C in a .npy file: c or fortran")
-      ->check(CLI::IsMember({"c", "fortran"}))
+      ->check(one_of({"c", "fortran"}))
       ->capture_default_str();
 }
 

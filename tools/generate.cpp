@@ -2,7 +2,9 @@
 #include <charconv>
 #include <memory>
 
+#include "command_line.hpp"
 #include "commands.hpp"
+#include "io/atomic_file.hpp"
 #include "io/matrix_file.hpp"
 #include "lab/generators.hpp"
 
@@ -73,6 +75,8 @@ void fill_matrix(const GenerateRequest& request, const lab::Distribution& distri
 
 void run_generate(const GenerateRequest& request) {
   check_output(request.output);
+  if (is_standard_output(request.output) && request.json)
+    fail("-o", "- is standard output, where --json writes too; give a file");
   const lab::Distribution distribution = parse_distribution(request.distribution);
   const Shape shape = parse_shape(request.shape);
   const bool complex = request.type.starts_with("c");
@@ -84,6 +88,7 @@ void run_generate(const GenerateRequest& request) {
                               request.order == "c" ? Order::row_major : Order::column_major, complex);
   fill_matrix(request, distribution, matrix);
   write_matrix(request.output, matrix);
+  if (is_standard_output(request.output)) return;
   if (!request.json) {
     fmt::print("{}: {} x {} {}, {}, side {}, seed {}\n", request.output, matrix.rows, matrix.columns,
                matrix.entry_type_name(), request.distribution, request.side, request.seed);
@@ -120,18 +125,21 @@ void add_generate(CLI::App& program, Action& action) {
   command->add_option("DISTRIBUTION", request->distribution, "What the entries are; listed below")
       ->required();
   command->add_option("SHAPE", request->shape, "ROWSxCOLUMNS of op(A) or op(B)")->required();
-  command->add_option("-o,--output", request->output, "File to write, .npy or .mtx")->required();
+  command
+      ->add_option("-o,--output", request->output,
+                   "File to write, .npy or .mtx; - for standard output (.npy)")
+      ->required();
   command->add_option("--seed", request->seed, "The same seed gives the same matrix")->capture_default_str();
   command->add_option("--type", request->type, "Type of the entries; c32 and c64: complex, dd: double-double")
-      ->check(CLI::IsMember({"fp32", "fp64", "c32", "c64", "dd"}))
+      ->check(one_of({"fp32", "fp64", "c32", "c64", "dd"}))
       ->capture_default_str();
   command
       ->add_option("--side", request->side,
                    "Operand that it is meant for; rows of a and columns of b run along k")
-      ->check(CLI::IsMember({"a", "b"}))
+      ->check(one_of({"a", "b"}))
       ->capture_default_str();
   command->add_option("--order", request->order, "Order of a .npy file: c or fortran")
-      ->check(CLI::IsMember({"c", "fortran"}))
+      ->check(one_of({"c", "fortran"}))
       ->capture_default_str();
   command->add_flag("--json", request->json, "Say what was written as JSON");
   command->callback([request, &action] { action = [request] { run_generate(*request); }; });

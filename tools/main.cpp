@@ -10,7 +10,9 @@
 #include <new>
 #include <system_error>
 
+#include "command_line.hpp"
 #include "commands.hpp"
+#include "io/interruption.hpp"
 
 namespace kintsugi::tools {
 
@@ -29,23 +31,6 @@ int report(std::string message, int status) {
   return status;
 }
 
-// CLI11's messages in our form, `<flag>: <what>`.
-std::string command_line_message(const CLI::App& program, const CLI::ParseError& error) {
-  const auto extras = program.remaining(true);
-  if (!extras.empty()) {  // named first: an unknown word is why the others are thought to be missing
-    return extras.front() + ": is not known here; kintsugi --help and kintsugi COMMAND --help list what is";
-  }
-  const std::string text = error.what();
-  constexpr std::string_view required = " is required";
-  if (text.starts_with("A subcommand")) return "command: one is needed; kintsugi --help lists them";
-  if (text.ends_with(required)) return text.substr(0, text.size() - required.size()) + ": is missing";
-  for (const std::string_view word : {" requires ", " excludes "}) {
-    if (const auto found = text.find(word); found != std::string::npos)
-      return text.substr(0, found) + ":" + text.substr(found);
-  }
-  return text;
-}
-
 void describe_program(CLI::App& program) {
   program.name("kintsugi");
   program.description(
@@ -57,10 +42,10 @@ void describe_program(CLI::App& program) {
       "  kintsugi generate uniform 512x512 -o B.npy --seed 1 --side b\n"
       "  kintsugi gemm A.npy B.npy -o C.npy --scheme fp16x3-wide --explain --check --compare fp16,native\n"
       "\n"
-      "kintsugi COMMAND --help describes a command. Exit status: 0 done, 2 bad input, "
+      "kintsugi help COMMAND describes a command. Exit status: 0 done, 2 bad input, "
       "1 beyond a bound\nor the accuracy that was asked for, or a fault of ours.");
   program.set_version_flag(
-      "--version", [] { return fmt::format("kintsugi {} (commit {})", kintsugi_version(), commit()); });
+      "-V,--version", [] { return fmt::format("kintsugi {} (commit {})", kintsugi_version(), commit()); });
   program.require_subcommand(1);
 }
 
@@ -86,6 +71,7 @@ int run(int count, char** words) {
   add_report(program, action);
   add_reproduce(program, action);
   add_explain(program, action);
+  add_help(program, action);
   try {
     program.parse(count, words);
   } catch (const CLI::ParseError& error) {
@@ -108,6 +94,11 @@ int guarded(int count, char** words) {
     return report(error.what(), error.is_surprise() ? surprise : user_error);
   } catch (const Finding& finding) {
     return report(finding.what(), surprise);
+  } catch (const Interrupted& interruption) {
+    report(interruption.what(), user_error);
+    std::signal(interruption.signal(), SIG_DFL);
+    std::raise(interruption.signal());  // so that shells and make see what ended the program
+    return user_error;
   } catch (const std::bad_alloc&) {
     return report("memory: there is not enough for matrices of this size", user_error);
   } catch (const std::system_error& error) {  // fmt::print

@@ -90,6 +90,8 @@ Json report_document(const ReportRequest& request, std::size_t rows, std::size_t
 
 void run_report(const ReportRequest& request) {
   check_writable(request.output);
+  if (is_standard_output(request.output) && request.json)
+    fail("-o", "- is standard output, where --json writes too; give a file");
   if (!request.folders.png.empty()) require_png("--png");
   std::vector<Source> files;
   std::vector<Json> rows;
@@ -99,6 +101,7 @@ void run_report(const ReportRequest& request) {
   const std::string page = report_page({title_of(rows), ""}, files, rows, figures);
   write_text(request.output, page);
   const auto pictures = write_pictures(request.folders, figures);
+  if (is_standard_output(request.output)) return;
   if (request.json) return print(report_document(request, rows.size(), figures.size(), pictures));
   fmt::print("{}: {} rows, {} figures\n", request.output, rows.size(), figures.size());
   if (!pictures.empty()) fmt::print("{} pictures, the first: {}\n", pictures.size(), pictures.front());
@@ -120,7 +123,8 @@ void add_report(CLI::App& program, Action& action) {
       "there are two values or more; rooflines of devices; histograms. PNG is drawn by rsvg-convert (Debian: "
       "librsvg2-bin).");
   command->add_option("FILE", request->files, "Files of kintsugi accuracy and kintsugi bench")->required();
-  command->add_option("-o,--output", request->output, "File for the page, HTML")->required();
+  command->add_option("-o,--output", request->output, "File for the page, HTML; - for standard output")
+      ->required();
   command->add_option("--svg", request->folders.svg, "Folder for every figure as an SVG of its own");
   command->add_option("--png", request->folders.png, "Folder for every figure as a PNG of its own");
   command->add_flag("--json", request->json, "Print what was written as JSON");

@@ -4,6 +4,7 @@
 
 #include "commands.hpp"
 #include "io/atomic_file.hpp"
+#include "lab/nearest_name.hpp"
 #include "report/pictures.hpp"
 #include "report/png.hpp"
 #include "reproduce/markdown.hpp"
@@ -36,7 +37,7 @@ std::vector<const PaperFigure*> wanted_figures(const std::vector<std::string>& n
     const bool found =
         name == "all" || std::any_of(wanted.begin(), wanted.end(),
                                      [&](const PaperFigure* figure) { return figure->name == name; });
-    if (!found) fail("FIGURE", "\"{}\" is not known; accepted: {}", name, known);
+    if (!found) fail("FIGURE", "\"{}\" is not known{}", name, lab::accepted_names(name, "accepted:", known));
   }
   return wanted;
 }
@@ -68,12 +69,12 @@ void print_figure(const Json& figure) {
              cell(figure, "place"));
   for (const Json& claim : figure.at("claims")) {
     const std::string verdict = cell(claim, "verdict");
-    fmt::print("  {}\n", wrapped(cell(claim, "claim"), width, 2));
+    fmt::print("  {}\n", wrapped_for_output(cell(claim, "claim"), width, 2));
     fmt::print("    paper: {}\n", cell(claim, "theirs"));
-    fmt::print("    here:  {}\n", wrapped(cell(claim, "ours"), width, 11));
+    fmt::print("    here:  {}\n", wrapped_for_output(cell(claim, "ours"), width, 11));
     if (!verdict.empty()) fmt::print("    {}\n", verdict);
     if (!cell(claim, "reason").empty())
-      fmt::print("    why:   {}\n", wrapped(cell(claim, "reason"), width, 11));
+      fmt::print("    why:   {}\n", wrapped_for_output(cell(claim, "reason"), width, 11));
   }
   fmt::print("{}: {} rows, {} pictures, {}\n\n", cell(figure, "page"), cell(figure, "rows"),
              figure.at("pictures").size(), time_text(figure.at("seconds").get<double>()));

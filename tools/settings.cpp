@@ -20,7 +20,7 @@ void print_text(const Json& table) {
   }
   fmt::print("{}\n", values.text());
   for (const auto& setting : table.at("settings")) {
-    fmt::print("{}\n  {}\n", cell(setting, "name"), wrapped(cell(setting, "doc"), 96, 2));
+    fmt::print("{}\n  {}\n", cell(setting, "name"), wrapped_for_output(cell(setting, "doc"), 96, 2));
   }
 }
 

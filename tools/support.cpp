@@ -1,7 +1,5 @@
 #include "support.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -56,12 +54,6 @@ SettingsTable read_settings_table() {
     const std::string message = kintsugi_last_error();
     return {default_settings(), message};
   }
-}
-
-// One column of a table; code points stand for their width, which is right for all we print.
-std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
 }  // namespace
@@ -155,80 +147,6 @@ double read_number(const Json& number) {
   if (number == "inf") return HUGE_VAL;
   if (number == "-inf") return -HUGE_VAL;
   return std::nan("");
-}
-
-std::string Table::text() const {
-  std::vector<std::size_t> widths(rows_.front().size());
-  for (const auto& row : rows_) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
-  }
-  std::string result;
-  const auto add_line = [&](const std::vector<std::string>& row) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string space(widths[i] - width_of(row[i]), ' ');
-      const bool right = std::find(right_.begin(), right_.end(), i) != right_.end();
-      line += (i == 0 ? "" : "  ") + (right ? space + row[i] : row[i] + space);
-    }
-    result += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  };
-  add_line(rows_.front());
-  std::vector<std::string> rule;
-  for (const std::size_t width : widths) rule.emplace_back(width, '-');
-  add_line(rule);
-  for (std::size_t i = 1; i < rows_.size(); ++i) add_line(rows_[i]);
-  return result;
-}
-
-Progress::Progress(std::string what) : what_(std::move(what)), terminal_(::isatty(STDERR_FILENO) != 0) {}
-
-Progress::~Progress() {
-  if (shown_) std::fputs("\r\033[K", stderr);
-}
-
-void Progress::show(std::int64_t done, std::int64_t total) {
-  constexpr auto interval = std::chrono::milliseconds(100);
-  constexpr int width = 40;
-  const auto now = std::chrono::steady_clock::now();
-  if (!terminal_ || total <= 0 || (shown_ && now - last_ < interval)) return;
-  last_ = now;
-  shown_ = true;
-  const int filled =
-      static_cast<int>(static_cast<double>(width) * static_cast<double>(done) / static_cast<double>(total));
-  fmt::print(stderr, "\r{} [{:#<{}}{:.<{}}] {} of {}", what_, "", filled, "", width - filled, done, total);
-  std::fflush(stderr);
-}
-
-std::string time_text(double seconds) {
-  if (seconds < 1e-3) return fmt::format("{:.1f} us", 1e6 * seconds);
-  if (seconds < 1) return fmt::format("{:.2f} ms", 1e3 * seconds);
-  return fmt::format("{:.2f} s", seconds);
-}
-
-std::string bytes_text(double bytes) {
-  constexpr double kibi = 1024;
-  if (bytes < kibi) return fmt::format("{:.0f} bytes", bytes);
-  if (bytes < kibi * kibi) return fmt::format("{:.1f} KiB", bytes / kibi);
-  if (bytes < kibi * kibi * kibi) return fmt::format("{:.1f} MiB", bytes / (kibi * kibi));
-  return fmt::format("{:.1f} GiB", bytes / (kibi * kibi * kibi));
-}
-
-std::string wrapped(const std::string& text, std::size_t width, std::size_t indent) {
-  std::string result;
-  std::size_t column = 0;
-  for (std::size_t first = 0; first < text.size();) {
-    const auto end = std::min(text.find(' ', first), text.size());
-    const std::string word = text.substr(first, end - first);
-    if (column > 0 && column + 1 + word.size() > width) {
-      result += '\n';
-      result.append(indent, ' ');
-      column = 0;
-    }
-    result += (column > 0 ? " " : "") + word;
-    column += (column > 0 ? 1 : 0) + word.size();
-    first = end + 1;
-  }
-  return result;
 }
 
 std::string cell(const Json& object, const std::string& key) {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <kintsugi/kintsugi.h>
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "io/input_error.hpp"
+#include "text.hpp"
 
 namespace kintsugi::tools {
 
@@ -97,42 +97,6 @@ Json number_or_null(const std::optional<double>& value);
 double read_number(const Json& number);
 
 // ----------------------------------------------------------------- people
-
-// Columns as wide as their widest cell, two spaces apart; the first line is underlined.
-class Table {
- public:
-  explicit Table(std::vector<std::string> heads) : rows_{std::move(heads)} {}
-  // Columns in which numbers stand are pushed to the right.
-  void align_right(std::size_t column) { right_.push_back(column); }
-  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
-  std::string text() const;
-
- private:
-  std::vector<std::vector<std::string>> rows_;
-  std::vector<std::size_t> right_;
-};
-
-// A bar on stderr while something long goes on, when stderr is a terminal.
-class Progress {
- public:
-  explicit Progress(std::string what);
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-  void show(std::int64_t done, std::int64_t total);
-
- private:
-  std::string what_;
-  bool terminal_;
-  bool shown_ = false;
-  std::chrono::steady_clock::time_point last_;
-};
-
-std::string time_text(double seconds);
-std::string bytes_text(double bytes);
-
-// Text broken at spaces into lines of at most `width` characters, all but the first after `indent` spaces.
-std::string wrapped(const std::string& text, std::size_t width, std::size_t indent);
 
 // The word of a JSON value for a table: "" for null or a missing member, yes and no for booleans.
 std::string cell(const Json& object, const std::string& key);

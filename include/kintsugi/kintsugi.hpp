@@ -14,6 +14,10 @@
 #ifndef KINTSUGI_KINTSUGI_HPP
 #define KINTSUGI_KINTSUGI_HPP
 
+#if __cplusplus < 201709L  // what GCC 10 calls C++20
+#error "kintsugi.hpp needs C++20 (CMake: link kintsugi::cxx); kintsugi.h serves C and C++11"
+#endif
+
 #include <complex>
 #include <concepts>
 #include <cstddef>

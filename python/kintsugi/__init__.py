@@ -9,8 +9,10 @@ Arrays are numpy's or anything with DLPack, on the CPU or on a CUDA device; docs
 
 from kintsugi._abi import KintsugiError, library
 from kintsugi._dlpack import DeviceArray
-from kintsugi._gemm import (MissingEngineWarning, Plan, Prepared, engines, explain, last_plan, last_report, matmul,
-                            matmul_dd, prepare, schemes)
+from kintsugi._gemm import engines, explain, last_plan, last_report, matmul, matmul_dd, schemes
+from kintsugi._operands import Prepared
+from kintsugi._plans import MissingEngineWarning, Plan
+from kintsugi._prepare import prepare
 
 __version__ = library.kintsugi_version().decode()
 

@@ -9,6 +9,8 @@ import pathlib
 import threading
 from typing import Any, Callable
 
+from kintsugi import _log
+
 SUCCESS = 0
 OP_N, OP_T = 0, 1
 COLUMN_MAJOR, ROW_MAJOR = 0, 1
@@ -118,6 +120,7 @@ class _Thread(threading.local):
 
     def __init__(self) -> None:
         self.handle = Owned(library.kintsugi_destroy, library.kintsugi_create)
+        check(library.kintsugi_set_log(self.handle.pointer, _log.sink, None))
         self.plan: Owned | None = None
 
 

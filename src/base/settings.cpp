@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "base/fork.hpp"
+#include "base/nearest_name.hpp"
 #include "base/status.hpp"
 
 extern char** environ;
@@ -122,28 +122,14 @@ const SettingDescription* setting_of(std::string_view variable) {
   return found == setting_table.end() ? nullptr : &*found;
 }
 
-// Levenshtein's: fewest characters that are inserted, left out or replaced.
-std::size_t edit_distance(std::string_view x, std::string_view y) {
-  std::vector<std::size_t> row(y.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < y.size(); ++j) {
-      const std::size_t replaced = diagonal + (x[i] == y[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
-    }
-  }
-  return row.back();
-}
-
+// Names are compared without KINTSUGI_, which all share: the variables of CMake and module systems, KINTSUGI_ROOT and
+// the like, are near no setting then.
 UnknownVariable with_nearest(std::string_view variable) {
-  std::vector<std::string> names{std::string(config_variable)};
-  for (const auto& setting : setting_table) names.push_back(environment_variable(setting));
-  return {std::string(variable),
-          *std::min_element(names.begin(), names.end(), [&](const auto& x, const auto& y) {
-            return edit_distance(variable, x) < edit_distance(variable, y);
-          })};
+  std::vector<std::string> names{std::string(config_variable.substr(prefix.size()))};
+  for (const auto& setting : setting_table)
+    names.push_back(environment_variable(setting).substr(prefix.size()));
+  const auto nearest = nearest_name(variable.substr(prefix.size()), names);
+  return {std::string(variable), nearest ? std::optional(std::string(prefix) + *nearest) : std::nullopt};
 }
 
 std::string settings_file_path() {
@@ -199,13 +185,14 @@ const SettingDescription& find_setting(std::string_view name) {
   for (const auto& setting : setting_table) {
     if (setting.name == name) return setting;
   }
-  fail(Status::bad_setting, "there is no setting \"{}\"; the settings are {}", name, names_of_settings());
+  fail(Status::bad_setting, "there is no setting \"{}\"{}", name,
+       accepted_names(name, "the settings are", names_of_settings()));
 }
 
 void check_setting(const SettingDescription& setting, std::string_view value, std::string_view where) {
   if (well_formed(setting, value)) return;
-  fail(Status::bad_setting, "{}: {} = \"{}\" is not accepted; accepted: {}", where, setting.name, value,
-       setting.accepted);
+  fail(Status::bad_setting, "{}: {} = \"{}\" is not accepted{}", where, setting.name, value,
+       accepted_names(value, "accepted:", setting.accepted));
 }
 
 std::int64_t parse_bytes(std::string_view value) { return read_bytes(value).value(); }
@@ -259,8 +246,8 @@ std::vector<UnknownVariable> unknown_variables() {
 }
 
 std::string describe(const UnknownVariable& variable) {
-  return fmt::format("the environment variable {} names no setting (the nearest that does is {})",
-                     variable.name, variable.nearest);
+  const std::string hint = variable.nearest ? fmt::format(" (did you mean {}?)", *variable.nearest) : "";
+  return fmt::format("the environment variable {} names no setting{}", variable.name, hint);
 }
 
 SettingLayer file_settings() {

@@ -88,10 +88,10 @@ SettingLayer environment_settings();
 // A variable of the environment that begins with KINTSUGI_ and names no setting.
 struct UnknownVariable {
   std::string name;
-  std::string nearest;  // of the variables that there are the one that is spelt most like it
+  std::optional<std::string> nearest;  // the setting's variable that it may be misspelt from
 };
 std::vector<UnknownVariable> unknown_variables();
-// "the environment variable KINTSUGI_ROOT names no setting (the nearest that does is KINTSUGI_LOG)"
+// "the environment variable KINTSUGI_SCHEM names no setting (did you mean KINTSUGI_SCHEME?)"
 std::string describe(const UnknownVariable& variable);
 
 // The layer of the settings file: $KINTSUGI_CONFIG, else $XDG_CONFIG_HOME/kintsugi/settings, else

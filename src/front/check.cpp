@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <span>
 
 #include "front/handles.hpp"
 
@@ -46,6 +47,32 @@ void check_enum(std::int32_t value, std::int32_t last, const char* name, const c
     fail(Status::invalid_argument, "{}{} = {} is not in 0...{}", name, member, value, last);
 }
 
+// A number of CBLAS or a letter of BLAS that stands where one of ours belongs.
+struct ForeignValue {
+  std::int32_t value;
+  const char* name;
+};
+constexpr ForeignValue foreign_ops[] = {
+    {111, "CBLAS's CblasNoTrans"},   {112, "CBLAS's CblasTrans"},     {113, "CBLAS's CblasConjTrans"},
+    {'N', "the letter 'N' of BLAS"}, {'n', "the letter 'n' of BLAS"}, {'T', "the letter 'T' of BLAS"},
+    {'t', "the letter 't' of BLAS"}, {'C', "the letter 'C' of BLAS"}, {'c', "the letter 'c' of BLAS"}};
+constexpr ForeignValue foreign_layouts[] = {{101, "CBLAS's CblasRowMajor"}, {102, "CBLAS's CblasColMajor"}};
+
+// `accepted` names the values from 0 on.
+void check_named_enum(std::int32_t value, std::int32_t last, const char* name, const char* accepted,
+                      std::span<const ForeignValue> foreign) {
+  if (value >= 0 && value <= last) return;
+  const auto found = std::find_if(foreign.begin(), foreign.end(),
+                                  [value](const auto& other) { return other.value == value; });
+  fail(Status::invalid_argument, "{} = {} is not in 0...{}: {}{}", name, value, last, accepted,
+       found == foreign.end() ? "" : fmt::format("; {} is {}", value, found->name));
+}
+
+void check_op(std::int32_t op, const char* name) {
+  check_named_enum(op, KINTSUGI_OP_C, name, "KINTSUGI_OP_N is 0, KINTSUGI_OP_T 1, KINTSUGI_OP_C 2",
+                   foreign_ops);
+}
+
 // Sums of a few sizes and their products with element sizes stay far from 2^63.
 constexpr std::int64_t largest_count = std::int64_t{1} << 48;
 
@@ -81,13 +108,14 @@ void check_matrix(const kintsugi_problem& p, std::int32_t op, std::int64_t ld, c
 }
 
 void check_enums(const kintsugi_problem& p) {
-  check_enum(p.op_a, KINTSUGI_OP_C, "op_a");
-  check_enum(p.op_b, KINTSUGI_OP_C, "op_b");
+  check_op(p.op_a, "op_a");
+  check_op(p.op_b, "op_b");
   check_enum(p.type_a, KINTSUGI_DD, "type_a");
   check_enum(p.type_b, KINTSUGI_DD, "type_b");
   check_enum(p.type_c, KINTSUGI_DD, "type_c");
   check_enum(p.type_scalar, KINTSUGI_DD, "type_scalar");
-  check_enum(p.layout, KINTSUGI_ROW_MAJOR, "layout");
+  check_named_enum(p.layout, KINTSUGI_ROW_MAJOR, "layout", "KINTSUGI_COLUMN_MAJOR is 0, KINTSUGI_ROW_MAJOR 1",
+                   foreign_layouts);
   check_enum(p.pointer_mode, KINTSUGI_SCALARS_ON_DEVICE, "pointer_mode");
   check_enum(p.memory, KINTSUGI_DEVICE, "memory");
   check_enum(p.batch_kind, KINTSUGI_BATCH_POINTERS, "batch_kind");

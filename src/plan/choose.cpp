@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/fork.hpp"
+#include "base/nearest_name.hpp"
 #include "engines/device.hpp"
 #include "engines/registry.hpp"
 #include "plan/bound.hpp"
@@ -73,7 +74,8 @@ const Engine& choose_engine(const Problem& problem, const std::string& name,
   if (name == "auto") return choose_available_engine(problem, size, warnings);
   const Engine* engine = find_engine(name);
   if (engine == nullptr) {
-    fail(Status::bad_setting, "there is no engine \"{}\"; the engines are auto, {}", name, engine_names());
+    fail(Status::bad_setting, "there is no engine \"{}\"{}", name,
+         accepted_names(name, "the engines are", "auto, " + engine_names()));
   }
   check_settings_of(*engine);
   check_runs(*engine);
@@ -143,7 +145,8 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
   const std::string& name = settings[SettingId::scheme].value;
   const Scheme* scheme = find_scheme(name);
   if (scheme == nullptr) {
-    fail(Status::bad_setting, "there is no scheme \"{}\"; the schemes are {}", name, scheme_names());
+    fail(Status::bad_setting, "there is no scheme \"{}\"{}", name,
+         accepted_names(name.substr(0, name.find(':')), "the schemes are", scheme_names()));
   }
   if (!scheme->operands.contains(plan.problem.type)) {
     fail(Status::not_supported, "scheme {} does not take {} operands", name, type_name(plan.problem.type));
@@ -382,8 +385,8 @@ Settings settled(Settings settings, const Problem& problem) {
 
 void check_accumulator_name(const std::string& name) {
   if (name.empty() || find_accumulator(name)) return;
-  fail(Status::bad_setting, "there is no accumulator \"{}\"; the accumulators are {}", name,
-       accumulator_names());
+  fail(Status::bad_setting, "there is no accumulator \"{}\"{}", name,
+       accepted_names(name, "the accumulators are", accumulator_names()));
 }
 
 }  // namespace

@@ -397,7 +397,8 @@ std::string describe_settings(const Settings& settings) {
   }
   json["ignored_variables"] = Json::array();
   for (const UnknownVariable& variable : unknown_variables())
-    json["ignored_variables"].push_back({{"name", variable.name}, {"nearest", variable.nearest}});
+    json["ignored_variables"].push_back(
+        {{"name", variable.name}, {"nearest", variable.nearest ? Json(*variable.nearest) : Json()}});
   return text_of(json);
 }
 

@@ -323,8 +323,7 @@ TEST(Log, UnknownVariablesAreNamedOnce) {
   data.run_well(handle);
   ::unsetenv("KINTSUGI_POLICYY");
   ASSERT_EQ(lines.size(), 1U);
-  EXPECT_THAT(lines[0],
-              HasSubstr("KINTSUGI_POLICYY names no setting (the nearest that does is KINTSUGI_POLICY)"));
+  EXPECT_THAT(lines[0], HasSubstr("KINTSUGI_POLICYY names no setting (did you mean KINTSUGI_POLICY?)"));
 }
 
 // Once C is written the call has succeeded, whatever the sink or the environment do then.

@@ -72,7 +72,8 @@ def test_headers_stand_alone(prefix, tmp_path, header, compiler, options):
 
 def test_examples_as_an_outside_cmake_project(prefix, tmp_path):
     outside = tmp_path / "examples"
-    shutil.copytree(SOURCE / "examples", outside, ignore=shutil.ignore_patterns("data"))
+    (installed,) = prefix.rglob("examples")
+    shutil.copytree(installed, outside, ignore=shutil.ignore_patterns("data"))
     configure = ["cmake", "-S", outside, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}",
                  f"-DCMAKE_C_COMPILER={CC}", f"-DCMAKE_CXX_COMPILER={CXX}"]
     run(*configure)
@@ -99,6 +100,32 @@ def test_a_project_in_c_alone(prefix, tmp_path):
     run("cmake", "-S", folder, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_C_COMPILER={CC}")
     run("cmake", "--build", tmp_path / "build")
     assert run(tmp_path / "build/user").strip() == installed_version(prefix)
+
+
+STANDARD = ('#include <kintsugi/kintsugi.h>\nstatic_assert(__cplusplus == 201703L, "C++17 stays C++17");\n'
+            'int main() { return kintsugi_version() == nullptr; }\n')
+WRAPPER = ('#include <kintsugi/kintsugi.hpp>\nstatic_assert(__cplusplus >= 202002L, "the wrapper asks for C++20");\n'
+           'int main() { return kintsugi::version().empty(); }\n')
+
+
+@pytest.mark.parametrize("target, code", [("kintsugi::kintsugi", STANDARD), ("kintsugi::cxx", WRAPPER)])
+def test_a_project_in_cxx17(prefix, tmp_path, target, code):
+    """The C header leaves the project's standard alone; the C++ wrapper raises it."""
+    request = "set(CMAKE_CXX_STANDARD 17)\nset(CMAKE_CXX_STANDARD_REQUIRED ON)\nfind_package(kintsugi REQUIRED)"
+    folder = project(tmp_path / "cxx", "CXX", request, "user.cpp", code)
+    lists = folder / "CMakeLists.txt"
+    lists.write_text(lists.read_text().replace("PRIVATE kintsugi::kintsugi", f"PRIVATE {target}"))
+    run("cmake", "-S", folder, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_COMPILER={CXX}")
+    run("cmake", "--build", tmp_path / "build")
+    run(tmp_path / "build/user")
+
+
+def test_the_wrapper_says_which_standard_it_needs(prefix, tmp_path):
+    source = tmp_path / "old.cpp"
+    source.write_text("#include <kintsugi/kintsugi.hpp>\n")
+    result = subprocess.run([CXX, "-std=c++17", f"-I{prefix / 'include'}", "-fsyntax-only", str(source)],
+                            capture_output=True, text=True)
+    assert result.returncode != 0 and "kintsugi.hpp needs C++20" in result.stderr
 
 
 def installed_version(prefix):

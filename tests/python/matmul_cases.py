@@ -171,8 +171,16 @@ def test_prepared_operands_have_the_same_bits():
         kintsugi.matmul(right, b)
     batch = kintsugi.prepare(random((3, 6, 20), np.float32), side="a", **options)
     assert kintsugi.matmul(batch, b, **options).shape == (3, 6, 7)
-    with pytest.raises(ValueError, match=r"cannot stand in a product of float32 and the batch \(2, 3\)"):
+    with pytest.raises(ValueError, match=r"a was prepared with the batch \(3,\) and the product has the batch \(2, 3\)"):
         kintsugi.matmul(batch, np.zeros((2, 3, 20, 4), np.float32))
+
+
+def test_two_prepared_operands_of_different_types():
+    left = kintsugi.prepare(random((6, 20), np.float32), side="a")
+    right = kintsugi.prepare(random((20, 7), np.float64), side="b")
+    with pytest.raises(ValueError, match=r"a was prepared as float32 and the product is one of float64; prepare "
+                                         r"a.astype\(float64\), or give the other operand as float32"):
+        kintsugi.matmul(left, right)
 
 
 def test_plans_know_what_was_prepared_for_them():
@@ -369,9 +377,9 @@ def test_a_scheme_and_an_accuracy_that_it_cannot_give_are_an_error():
 @pytest.fixture
 def without_blas(monkeypatch):
     """Plans as they are where there is no BLAS, in a process that has not warned yet."""
-    describe = kintsugi._gemm.describe
-    monkeypatch.setattr(kintsugi._gemm, "describe", lambda plan: {**describe(plan), "warnings": ["engine cpu is missing"]})
-    monkeypatch.setattr(kintsugi._gemm, "_warned", False)
+    describe = kintsugi._plans.describe
+    monkeypatch.setattr(kintsugi._plans, "describe", lambda plan: {**describe(plan), "warnings": ["engine cpu is missing"]})
+    monkeypatch.setattr(kintsugi._plans, "_warned", False)
 
 
 def test_a_missing_engine_is_warned_of_once(without_blas, recwarn):
@@ -388,7 +396,7 @@ def test_a_missing_engine_is_warned_of_once(without_blas, recwarn):
 def test_nothing_is_warned_of_where_nothing_is_missing(monkeypatch, recwarn):
     if not any(engine["name"] == "cpu" and engine["available"] for engine in kintsugi.engines()):
         pytest.skip("no OpenBLAS here")
-    monkeypatch.setattr(kintsugi._gemm, "_warned", False)
+    monkeypatch.setattr(kintsugi._plans, "_warned", False)
     a = random((4, 4), np.float32)
     kintsugi.matmul(a, a)
     assert not recwarn.list and kintsugi.explain(a, a)["warnings"] == []

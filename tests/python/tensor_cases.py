@@ -10,7 +10,7 @@ import kintsugi
 import numpy as np
 import pytest
 import torch_imitation
-from kintsugi import _abi, _dlpack, _gemm, _tensors
+from kintsugi import _abi, _device_calls, _dlpack, _tensors
 from torch_imitation import Tensor, alive, allocated, as_numpy, waits
 
 
@@ -148,16 +148,33 @@ def test_prepared_tensors(monkeypatch):
     result = kintsugi.matmul(prepared, Tensor(b), scheme="fp16x3", engine="cpu")
     assert (result.array == kintsugi.matmul(a, b, scheme="fp16x3", engine="cpu")).all()
     prepared.on_device = True
-    with pytest.raises(ValueError, match="do not meet in one product"):
+    with pytest.raises(ValueError, match="a was prepared on a device and the other operand is on the CPU"):
         kintsugi.matmul(prepared, b)
+
+
+def test_two_prepared_operands_on_a_device():
+    """Neither says which library's tensor the result is to be."""
+    a, b = values(5, 7, dtype=np.float32), values(7, 3, dtype=np.float32, seed=2)
+    options = {"scheme": "fp16x3", "engine": "cpu"}
+    left, right = kintsugi.prepare(a, side="a", **options), kintsugi.prepare(b, side="b", **options)
+    left.on_device = True
+    with pytest.raises(ValueError, match="a was prepared of a tensor on a device and b of an array on the CPU"):
+        kintsugi.matmul(left, right, **options)
+    right.on_device = True
+    with pytest.raises(ValueError, match="a and b are both prepared and on a device: give out"):
+        kintsugi.matmul(left, right, **options)
+    left.on_device = right.on_device = False  # the imitation's device is the host
+    result = Tensor(np.zeros((5, 3), np.float32))
+    kintsugi.matmul(left, right, out=result, **options)
+    assert (result.array == kintsugi.matmul(a, b, **options)).all()
 
 
 def test_a_queue_is_the_current_stream(monkeypatch):
     monkeypatch.undo()
     tensors = types.SimpleNamespace(stream=lambda: 0x1234)
-    queue = _gemm._on_stream(tensors)
-    assert (queue.kind, queue.stream) == (_abi.QUEUE_CUDA, 0x1234) and _gemm._DeviceCall.memory == _abi.DEVICE
-    queue = _gemm._on_stream(types.SimpleNamespace(stream=lambda: None))
+    queue = _device_calls.on_stream(tensors)
+    assert (queue.kind, queue.stream) == (_abi.QUEUE_CUDA, 0x1234) and _device_calls.DeviceCall.memory == _abi.DEVICE
+    queue = _device_calls.on_stream(types.SimpleNamespace(stream=lambda: None))
     assert (queue.kind, queue.stream) == (0, None), "the call waits"
 
 

@@ -26,12 +26,14 @@ def run(*command, **options):
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """Built from a copy, since setuptools leaves files beside its sources; without a network."""
+    """Built from a copy, since setuptools leaves files beside its sources; without a network. The library is named as
+    pip's caller sees it."""
     folder = tmp_path_factory.mktemp("wheel")
-    for part in ("python", "include"):
+    for part in ("python", "include", "LICENSE"):
         run("cp", "-r", SOURCE / part, folder / part)
+    library = pathlib.Path(os.environ["TESTED_LIBRARY"])
     run(sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index", "-w", folder / "dist",
-        folder / "python", env={**os.environ, "LIBKINTSUGI": os.environ["TESTED_LIBRARY"]})
+        folder / "python", cwd=library.parent, env={**os.environ, "LIBKINTSUGI": library.name})
     return next((folder / "dist").glob("*.whl"))
 
 
@@ -50,8 +52,25 @@ def test_the_wheel_has_the_library_and_is_the_platforms(wheel):
     assert {"kintsugi/__init__.py", "kintsugi/py.typed", "kintsugi/libkintsugi.so"} <= set(names)
 
 
+def test_the_wheel_has_the_license(wheel):
+    archive = zipfile.ZipFile(wheel)
+    (license,) = [name for name in archive.namelist() if name.endswith("/LICENSE")]
+    assert archive.read(license) == (SOURCE / "LICENSE").read_bytes()
+
+
+def test_a_library_that_is_not_there_is_named(tmp_path):
+    """With the folders in which it was looked for."""
+    for part in ("python", "include", "LICENSE"):
+        run("cp", "-r", SOURCE / part, tmp_path / part)
+    result = subprocess.run([sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index", "-w",
+                             "dist", "python/"], cwd=tmp_path, capture_output=True, text=True,
+                            env={**os.environ, "LIBKINTSUGI": "build/absent.so"})
+    message = f"LIBKINTSUGI = 'build/absent.so' is no file seen from {tmp_path}"
+    assert result.returncode != 0 and message in result.stdout + result.stderr
+
+
 @pytest.mark.parametrize("cases", ["matmul_cases.py", "tensor_cases.py", "lazy_cases.py", "error_cases.py", "view_cases.py",
-                                   "prepared_cases.py"])
+                                   "prepared_cases.py", "log_cases.py"])
 def test_cases(python, tmp_path, cases):
     run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", HERE / cases, cwd=tmp_path)
 

@@ -8,7 +8,7 @@ import types
 import weakref
 
 import numpy as np
-from kintsugi import _abi, _dlpack, _gemm
+from kintsugi import _abi, _device_calls, _dlpack
 
 allocated = []  # sizes
 alive = weakref.WeakSet()
@@ -192,8 +192,8 @@ def install(monkeypatch):
                                    is_grad_enabled=lambda: True, float32=np.float32, float64=np.float64,
                                    complex64=np.complex64, complex128=np.complex128, uint8=np.uint8)
     monkeypatch.setitem(sys.modules, "torch", module)
-    monkeypatch.setattr(_gemm._DeviceCall, "memory", _abi.HOST)
-    monkeypatch.setattr(_gemm, "_on_stream", lambda tensors: _abi.Queue())
+    monkeypatch.setattr(_device_calls.DeviceCall, "memory", _abi.HOST)
+    monkeypatch.setattr(_device_calls, "on_stream", lambda tensors: _abi.Queue())
     monkeypatch.setattr(_dlpack, "_driver", HostDriver())
     allocated.clear()
     waits.clear()

@@ -141,6 +141,11 @@ def test_the_roofline_has_its_corner_where_the_ceilings_meet(program, device_fil
     assert memory[0][1] > memory[-1][1], "upwards"
     for x, y in lines["fp16x3 · cuda · NVIDIA X"]:
         assert y >= units[0][1], "below what the units do at most"
+    ticks = [(float(text.text), float(text.get("x")), 7 * len(text.text)) for text in root.iter(SVG + "text")
+             if text.get("text-anchor") == "middle" and re.fullmatch(r"[-+.e0-9]+", text.text)]
+    assert len(ticks) >= 2 and all(re.fullmatch(r"[125]\.0+e.*", f"{value:e}") for value, _, _ in ticks), "round values"
+    for (_, x, width), (_, other, other_width) in zip(ticks, ticks[1:]):
+        assert other - x >= (width + other_width) / 2, "labels do not collide"
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,24 @@ def test_version(program):
     header = (SOURCE / "include" / "kintsugi" / "kintsugi.h").read_text()
     parts = [re.search(rf"KINTSUGI_VERSION_{part} (\d+)", header)[1] for part in ("MAJOR", "MINOR", "PATCH")]
     assert program.ok("--version").stdout.startswith(f"kintsugi {'.'.join(parts)} (commit ")
+    assert program.ok("-V").stdout == program.ok("--version").stdout
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "help"])
+def test_help_is_a_command_too(program, command):
+    assert program.ok("help", command).stdout == program.ok(command, "--help").stdout
+
+
+def test_help_alone_is_the_programs(program):
+    assert program.ok("help").stdout == program.ok("--help").stdout
+
+
+def test_schemes_by_name(program):
+    """In the registry's order; parameters after the name do no harm."""
+    document = program.ok("schemes", "h2sgemm:sb=6", "fp16", "--json").json()
+    assert [scheme["name"] for scheme in document["schemes"]] == ["fp16", "h2sgemm"]
+    text = program.ok("schemes", "h2sgemm").stdout
+    assert "sb=0...40" in text and "fp16x3" not in text
 
 
 def test_schemes(program):

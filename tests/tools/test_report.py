@@ -1,5 +1,6 @@
 """kintsugi report: the page and its figures."""
 
+import itertools
 import json
 import math
 import re
@@ -20,7 +21,9 @@ def results(program):
     flags = ["--schemes", "fp16,fp16x3-wide,native", "--accumulators", "h200,v100", "--seeds", "1,2"]
     distributions = "uniform,phi:1,phi:2"
     shapes = "8x8x4,8x8x16,8x8x64,16x16x4"
-    program.ok("accuracy", *flags, "--distributions", distributions, "--shapes", shapes, "-o", "r.json")
+    # On a busy machine it takes more than the 5 s after which it says how far it is, on stderr.
+    result = program("accuracy", *flags, "--distributions", distributions, "--shapes", shapes, "-o", "r.json")
+    assert result.status == 0, result.stderr
     return json.loads((program.folder / "r.json").read_text())
 
 
@@ -67,6 +70,22 @@ def test_every_figure_has_every_series(program, results):
     assert limits == 10, "the contract is one of componentwise errors"
 
 
+def y_ticks(root):
+    """Values of the y axis and where they lie."""
+    return {float(text.text): float(text.get("y")) - 4 for text in root.iter(SVG + "text")
+            if text.get("text-anchor") == "end"}
+
+
+def x_ticks(root):
+    """Values of the x axis, where they lie and how wide their labels are at most; what is the axis' own name is not one."""
+    return [(float(text.text), float(text.get("x")), 7 * len(text.text)) for text in root.iter(SVG + "text")
+            if text.get("text-anchor") == "middle" and re.fullmatch(r"[-+.e0-9]+", text.text)]
+
+
+def round_numbers(values):
+    return all(f"{value:e}"[0] in "125" and float(f"{value:e}"[1:].split("e")[0]) == 0 for value in values)
+
+
 def test_points_are_where_the_errors_are(program):
     program.ok("accuracy", "--schemes", "fp16", "--m", "8", "--n", "8", "--k", "4,64", "-o", "r.json")
     rows = json.loads((program.folder / "r.json").read_text())["rows"]
@@ -75,9 +94,9 @@ def test_points_are_where_the_errors_are(program):
     root = ElementTree.fromstring((program.folder / "pictures" / picture).read_text())
     (group,) = [group for group in root.iter(SVG + "g") if "series" in group.get("class").split()]
     drawn = [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", group.find(SVG + "path").get("d"))]
-    # Two decades of the axis give its scale.
-    ticks = {text.text: float(text.get("y")) - 4 for text in root.iter(SVG + "text") if text.text.startswith("1e")}
-    (high, high_y), (low, low_y) = sorted(((float(t), y) for t, y in ticks.items()), reverse=True)[:2]
+    # Two ticks of the axis give its scale.
+    ticks = {value: y for value, y in y_ticks(root).items() if value > 0}
+    (high, high_y), (low, low_y) = sorted(ticks.items(), reverse=True)[:2]
     for row, y in zip(rows, drawn, strict=True):
         share = math.log10(row["errors"]["frobenius_relative"] / low) / math.log10(high / low)
         assert y == pytest.approx(low_y + share * (high_y - low_y), abs=0.2)
@@ -188,6 +207,89 @@ def test_histograms(program):
     counts = rows[0]["histogram"]["counts"]
     inside = sum(counts[1:-1]) / sum(counts)
     assert sum(shares) == pytest.approx(inside, abs=0.01), "every entry is in one bin"
+
+
+def test_ticks_are_round_and_readable(program, results):
+    """Errors within two decades have ticks at 1, 2 and 5 times powers of ten; others at decades."""
+    program.ok("report", "r.json", "-o", "report.html", "--svg", "pictures")
+    seen = set()
+    for picture in (program.folder / "pictures").iterdir():
+        root = ElementTree.fromstring(picture.read_text())
+        values = sorted(value for value in y_ticks(root) if value > 0)
+        assert round_numbers(values) and len(values) >= 2
+        seen.add(any(f"{value:e}"[0] != "1" for value in values))
+        for (_, x, width), (_, other, other_width) in itertools.pairwise(x_ticks(root)):
+            assert other - x >= (width + other_width) / 2, "labels do not collide"
+    assert seen == {True, False}
+
+
+def test_curves_that_coincide_are_all_visible(program):
+    """One reference engine under two names of the same arithmetic: the line below is wider than the one above."""
+    program.ok("accuracy", "--schemes", "fp16", "--shapes", "4x4x4,4x4x8", "-o", "r.json")
+    document = json.loads((program.folder / "r.json").read_text())
+    twins = json.loads(json.dumps(document["rows"]))
+    for row in twins:
+        row["scheme"] = "bf16"
+    document["rows"] += twins
+    (program.folder / "r.json").write_text(json.dumps(document))
+    program.ok("report", "r.json", "-o", "report.html", "--svg", "pictures")
+    for picture in (program.folder / "pictures").iterdir():
+        root = ElementTree.fromstring(picture.read_text())
+        first, second = (group.find(SVG + "path") for group in root.iter(SVG + "g")
+                         if "series" in group.get("class").split() and "reference" in group.find(SVG + "title").text)
+        assert first.get("d") == second.get("d")
+        assert first.get("style") == "stroke-width:4.8" and second.get("style") is None
+
+
+def test_errors_of_zero_are_drawn(program):
+    """In a row of their own below the decades."""
+    program.ok("accuracy", "--schemes", "fp16", "--shapes", "4x4x4,4x4x8,4x4x16", "-o", "r.json")
+    document = json.loads((program.folder / "r.json").read_text())
+    document["rows"][1]["errors"]["frobenius_relative"] = 0
+    (program.folder / "r.json").write_text(json.dumps(document))
+    program.ok("report", "r.json", "-o", "report.html", "--svg", "pictures")
+    (picture,) = (program.folder / "pictures").glob("*frobenius*")
+    root = ElementTree.fromstring(picture.read_text())
+    ticks = y_ticks(root)
+    (group,) = [group for group in root.iter(SVG + "g") if "series" in group.get("class").split()]
+    drawn = [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", group.find(SVG + "path").get("d"))]
+    assert len(drawn) == 3 and drawn[1] == pytest.approx(ticks[0], abs=0.1)
+    assert max(drawn[0], drawn[2]) < ticks[0] and min(y for value, y in ticks.items() if value > 0) < ticks[0]
+    assert "error 0" not in (program.folder / "report.html").read_text(), "nothing is left out"
+
+
+def test_mixed_files_have_no_empty_headings(program, small):
+    """Each figure hides with its heading where the chosen measure has no picture in it."""
+    program.ok("bench", "fp16", "--shapes", "8,16", "--repeat", "1", "-o", "b.json")
+    document = json.loads((program.folder / "b.json").read_text())
+    for row in document["rows"]:
+        row["ratios"]["native"] = 1 if row["name"] == "native" else row["problem"]["m"] / 20
+    (program.folder / "b.json").write_text(json.dumps(document))
+    _, root = page_of(program, small, "b.json")
+    sections = [node for node in root.iter() if node.tag.endswith("}section")]
+    charts = 0
+    for section in sections:
+        inside = {word for node in section.iter() if node is not section and "chart" in node.get("class", "").split()
+                  for word in node.get("class").split()}
+        assert inside and set(section.get("class").split()) == inside
+        assert next(iter(section)).tag.endswith("}h2")
+        charts += sum(1 for node in section.iter(SVG + "svg"))
+    assert charts == sum(1 for _ in root.iter(SVG + "svg")), "every chart is in a figure"
+    (style,) = [node.text for node in root.iter() if node.tag.endswith("}style") and ".chart{display:none}" in node.text]
+    kinds = {next(iter(section)).text.split(": ")[1].split()[0] for section in sections}
+    assert kinds == {"error", "rate"}
+    ratios = [chart for section in sections for node in section if "measure9" in node.get("class", "").split()
+              for chart in node.iter(SVG + "svg")]
+    assert ratios and all(0 in y_ticks(chart) for chart in ratios), "ratios within a factor of 20 are on a plain axis"
+
+
+def test_the_same_cell_of_two_files_is_one_curve(program):
+    program.ok("accuracy", "--schemes", "fp16,native", "--shapes", "8x8x16", "--histogram", "-o", "r.json")
+    (program.folder / "s.json").write_bytes((program.folder / "r.json").read_bytes())
+    text, root = page_of(program, "r.json", "s.json")
+    (chart,) = root.iter(SVG + "svg")
+    labels = [node.text for node in chart.iter(SVG + "text") if "fp16" in node.text]
+    assert labels == ["fp16 · reference · h200"] and "Of several files with the same rows" in text
 
 
 def test_several_files(program, results):

@@ -175,7 +175,7 @@ def test_bad_input(program):
     assert program.bad("reproduce") == "FIGURE: is missing; kintsugi reproduce --list shows what there is"
     assert program.bad("reproduce", "h2sgemm-fig2") == "-o: a folder for the results is needed"
     message = program.bad("reproduce", "h2sgemm-fig3", "-o", "out")
-    assert message.startswith('FIGURE: "h2sgemm-fig3" is not known; accepted: all, h2sgemm-table1, h2sgemm-fig2, ')
+    assert message.startswith('FIGURE: "h2sgemm-fig3" is not known; did you mean h2sgemm-fig2? Accepted: all, h2sgemm-table1, h2sgemm-fig2, ')
     assert program.files() == ["home"], "nothing was made"
     (program.folder / "file").write_text("")
     assert program.bad("reproduce", "h2sgemm-fig2", "-o", "file/out").startswith("-o: file/out: ")

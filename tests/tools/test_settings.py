@@ -56,18 +56,20 @@ def test_the_native_row_stands_beside_a_scheme_of_the_environment(operands):
     "environment,message",
     [
         ({"KINTSUGI_SCHEM": "fp16", "KINTSUGI_STRICT": "1"},
-         "settings: the environment variable KINTSUGI_SCHEM names no setting (the nearest that does is KINTSUGI_SCHEME)"),
+         "settings: the environment variable KINTSUGI_SCHEM names no setting (did you mean KINTSUGI_SCHEME?)"),
         ({"KINTSUGI_STRICT": "yes"}, 'settings: KINTSUGI_STRICT: strict = "yes" is not accepted; accepted: 0, 1'),
         ({"KINTSUGI_POLICY": "never"}, 'settings: KINTSUGI_POLICY: policy = "never" is not accepted; accepted: auto, '),
         ({"KINTSUGI_THREADS": "many"}, 'settings: KINTSUGI_THREADS: threads = "many" is not accepted; '),
         ({"KINTSUGI_CONFIG": "absent"}, 'settings: KINTSUGI_CONFIG = "absent" cannot be read'),
         ({"KINTSUGI_CONFIG": "bad"}, 'settings: bad:2: "scheme fp16" is not of the form name = value'),
-        ({"KINTSUGI_SCHEME": "fp15"}, 'there is no scheme "fp15"; the schemes are fp16, '),
+        ({"KINTSUGI_SCHEME": "fp15"}, 'there is no scheme "fp15"; did you mean fp16? The schemes are fp16, '),
+        ({"KINTSUGI_CONFIG": "misspelt"}, 'there is no setting "polizy"; did you mean policy? The settings are accuracy, '),
         ({"KINTSUGI_ENGINE": "abacus"}, 'there is no engine "abacus"; the engines are auto, '),
     ],
 )
 def test_malformed_values_are_errors(operands, environment, message):
     (operands.folder / "bad").write_text("\nscheme fp16\n")
+    (operands.folder / "misspelt").write_text("polizy = native\n")
     before = operands.files()
     assert message in operands.bad("gemm", "A.npy", "A.npy", "-o", "C.npy", environment=environment)
     assert operands.files() == before
@@ -95,18 +97,19 @@ def test_variables_that_name_no_setting_are_ignored_and_named_once(operands):
     assert result.status == 0 and result.stderr.count("names no setting") == len(UNKNOWN)
     (line,) = result.stderr.splitlines()
     assert line.startswith("kintsugi log: ignored: ")
-    assert "KINTSUGI_SCHEM names no setting (the nearest that does is KINTSUGI_SCHEME)" in line
+    assert "KINTSUGI_SCHEM names no setting (did you mean KINTSUGI_SCHEME?)" in line
 
 
 def test_variables_that_name_no_setting_are_listed(program, validate):
     document = program.ok("settings", "--json", environment=UNKNOWN).json()
-    assert {"name": "KINTSUGI_SCHEM", "nearest": "KINTSUGI_SCHEME"} in document["ignored_variables"]
-    assert {variable["name"] for variable in document["ignored_variables"]} == set(UNKNOWN)
+    nearest = {variable["name"]: variable["nearest"] for variable in document["ignored_variables"]}
+    assert nearest == {**dict.fromkeys(UNKNOWN), "KINTSUGI_SCHEM": "KINTSUGI_SCHEME"}, "no hint where nothing is near"
     validate(document, "settings")
     doctor = program.ok("doctor", "--json", environment=UNKNOWN).json()
     ignored = {finding["name"]: finding for finding in doctor["findings"] if finding["status"] == "ignored"}
     assert set(ignored) == {"variable " + name for name in UNKNOWN}
-    assert "KINTSUGI_SCHEME" in ignored["variable KINTSUGI_SCHEM"]["detail"]
+    assert ignored["variable KINTSUGI_SCHEM"]["detail"] == "names no setting; did you mean KINTSUGI_SCHEME?"
+    assert ignored["variable KINTSUGI_ROOT"]["detail"] == "names no setting"
     validate(doctor, "doctor")
 
 

@@ -11,6 +11,7 @@
 #include "accuracy/measure.hpp"
 #include "accuracy/results.hpp"
 #include "io/input_file.hpp"
+#include "io/interruption.hpp"
 #include "lab/metrics.hpp"
 
 namespace kintsugi::tools {
@@ -65,7 +66,8 @@ std::vector<Json> keys_of(const std::vector<CellKey>& cells, const std::vector<M
 }
 
 void measure_cell(const CellKey& key, const Sweep& sweep, const std::vector<Method>& methods,
-                  AccuracyResults& results, SweepProgress& progress, SweepOutcome& outcome) {
+                  AccuracyResults& results, SweepProgress& progress, SweepOutcome& outcome,
+                  const InterruptionWatch& watch) {
   std::unique_ptr<AccuracyCell> cell;
   for (const Method& method : methods) {
     if (method.type != key.type || results.has(row_key(key, method))) continue;
@@ -77,7 +79,17 @@ void measure_cell(const CellKey& key, const Sweep& sweep, const std::vector<Meth
       if (outcome.refused++ == 0) outcome.first_refusal = key.distribution + ", " + error.what();
     }
     progress.show(results.size(), key);
+    if (watch.signal() != 0) return;
   }
+}
+
+// All that was measured is in the file; without one there is nothing to say of it.
+[[noreturn]] void interrupted(const std::string& file, std::size_t done, std::size_t total, int signal) {
+  if (file.empty()) throw Interrupted("interrupted; no -o names a file, so nothing is kept", signal);
+  throw Interrupted(fmt::format("interrupted; {} has {} of {} rows, and running the same command again "
+                                "continues it",
+                                file, done, total),
+                    signal);
 }
 
 std::string row_name(const Json& row) {
@@ -136,8 +148,12 @@ SweepOutcome run_sweep(const Sweep& sweep, const std::string& file, const std::s
   SweepOutcome outcome;
   outcome.rows_before = results.size();
   SweepProgress progress(name, keys.size());
+  const InterruptionWatch watch;
   try {
-    for (const CellKey& cell : cells) measure_cell(cell, sweep, methods, results, progress, outcome);
+    for (const CellKey& cell : cells) {
+      measure_cell(cell, sweep, methods, results, progress, outcome, watch);
+      if (watch.signal() != 0) interrupted(file, results.size(), keys.size(), watch.signal());
+    }
   } catch (...) {
     if (results.size() > 0) results.flush();
     throw;

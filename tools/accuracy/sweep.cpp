@@ -5,6 +5,7 @@
 
 #include "io/input_file.hpp"
 #include "lab/generators.hpp"
+#include "lab/nearest_name.hpp"
 
 namespace kintsugi::tools {
 
@@ -37,7 +38,7 @@ void require_known(const std::string& name, const std::vector<std::string>& word
                    const std::vector<std::string>& known) {
   for (const auto& word : words) {
     if (std::find(known.begin(), known.end(), word) == known.end())
-      fail(flag_of_list(name), "\"{}\" is not known; accepted: {}", word, joined(known));
+      fail(flag_of_list(name), "\"{}\" is not known{}", word, lab::accepted_names(word, "accepted:", known));
   }
 }
 
@@ -45,15 +46,6 @@ void require_known(const std::string& name, const std::vector<std::string>& word
 bool takes(const Json& scheme, Type type) {
   const Json& operands = scheme.at("operands");
   return std::find(operands.begin(), operands.end(), Json(type_text(type))) != operands.end();
-}
-
-std::vector<std::string> scheme_names(const std::vector<Type>& types) {
-  std::vector<std::string> names;
-  for (const Type type : types) {
-    for (const auto& name : schemes_for(type)) add_once(names, name);
-  }
-  names.emplace_back("native");
-  return names;
 }
 
 std::vector<Type> parse_types(const std::vector<std::string>& words) {
@@ -67,7 +59,7 @@ std::vector<Type> parse_types(const std::vector<std::string>& words) {
 void check_schemes(const std::vector<std::string>& words) {
   std::vector<std::string> bare;
   for (const auto& word : words) bare.push_back(without_parameters(word));
-  require_known("schemes", bare, scheme_names({Type::float32, Type::float64}));
+  require_known("schemes", bare, schemes_and_native({Type::float32, Type::float64}));
 }
 
 void check_engines(const std::vector<std::string>& words) {
@@ -197,6 +189,15 @@ std::vector<std::string> schemes_for(Type type) {
   return names;
 }
 
+std::vector<std::string> schemes_and_native(const std::vector<Type>& types) {
+  std::vector<std::string> names;
+  for (const Type type : types) {
+    for (const auto& name : schemes_for(type)) add_once(names, name);
+  }
+  names.emplace_back("native");
+  return names;
+}
+
 SweepTexts read_sweep_plan(const std::string& file) {
   InputFile input(file);
   const Json plan = Json::parse(input.read_rest(), nullptr, false);
@@ -218,7 +219,7 @@ SweepTexts read_sweep_plan(const std::string& file) {
 Sweep make_sweep(const SweepTexts& texts) {
   Sweep sweep;
   sweep.types = parse_types(words_of(texts, "types", {"fp32"}));
-  sweep.schemes = words_of(texts, "schemes", scheme_names(sweep.types));
+  sweep.schemes = words_of(texts, "schemes", schemes_and_native(sweep.types));
   check_schemes(sweep.schemes);
   sweep.engines = words_of(texts, "engines", {"reference"});
   check_engines(sweep.engines);

@@ -71,6 +71,8 @@ Json settings_of(const Sweep& sweep);
 std::string without_parameters(const std::string& scheme);
 // Names of the schemes that take operands of the type.
 std::vector<std::string> schemes_for(Type type);
+// Names of the schemes that take operands of one of the types, each once, and native.
+std::vector<std::string> schemes_and_native(const std::vector<Type>& types);
 // "a, b, c".
 std::string joined(const std::vector<std::string>& words);
 

@@ -3,8 +3,10 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "lab/generators.hpp"
+#include "lab/nearest_name.hpp"
 #include "lab/plain_product.hpp"
 
 namespace kintsugi::tools {
@@ -15,6 +17,26 @@ void add_once(std::vector<std::string>& list, const std::string& word) {
   if (std::find(list.begin(), list.end(), word) == list.end()) list.push_back(word);
 }
 
+std::vector<std::string> scheme_names() {
+  const Json schemes = describe_schemes();
+  std::vector<std::string> names;
+  for (const Json& scheme : schemes.at("schemes")) names.push_back(cell(scheme, "name"));
+  return names;
+}
+
+bool is_scheme(const std::string& word) {
+  const auto names = scheme_names();
+  return std::find(names.begin(), names.end(), without_parameters(word)) != names.end();
+}
+
+void require_candidate(const std::string& word) {
+  if (is_contract(word) || word == auto_candidate || is_scheme(word)) return;
+  std::vector<std::string> names{"fp32", "fp64", "exact", auto_candidate};
+  for (auto& name : scheme_names()) names.push_back(std::move(name));
+  fail("CANDIDATE", "\"{}\" is no contract and no scheme{}", word,
+       lab::accepted_names(without_parameters(word), "accepted: a tolerance such as 1e-10,", names));
+}
+
 std::vector<std::string> parse_candidates(const std::vector<std::string>& words,
                                           const std::vector<std::string>& baselines) {
   std::vector<std::string> candidates;
@@ -22,28 +44,28 @@ std::vector<std::string> parse_candidates(const std::vector<std::string>& words,
     if (word == "native") fail("CANDIDATE", "native is a baseline: --baselines native");
     if (std::find(baselines.begin(), baselines.end(), word) != baselines.end())
       fail("CANDIDATE", "{} is a baseline too: it takes part once", word);
+    require_candidate(word);
     add_once(candidates, word);
   }
   return candidates;
 }
 
-bool is_scheme(const std::string& word) {
-  const Json schemes = describe_schemes();
-  const auto& all = schemes.at("schemes");
-  return std::any_of(all.begin(), all.end(),
-                     [&](const Json& scheme) { return scheme.at("name") == without_parameters(word); });
+std::string parse_baseline(const std::string& word) {
+  if (word == "native" || is_scheme(word)) return word;
+  try {
+    return lab::to_text(lab::parse_arithmetic(word));
+  } catch (const std::runtime_error& error) {
+    std::vector<std::string> names = scheme_names();
+    names.emplace_back("native");
+    if (const std::string hint = lab::did_you_mean(word, names); !hint.empty())
+      fail("--baselines", "\"{}\" is not known{}", word, hint);
+    fail("--baselines", "\"{}\" is neither native nor a scheme, and {}", word, error.what());
+  }
 }
 
 std::vector<std::string> parse_baselines(const std::vector<std::string>& words) {
   std::vector<std::string> baselines;
-  for (const auto& word : words) {
-    try {
-      add_once(baselines,
-               word == "native" || is_scheme(word) ? word : lab::to_text(lab::parse_arithmetic(word)));
-    } catch (const std::runtime_error& error) {
-      fail("--baselines", "\"{}\" is not native, and {}", word, error.what());
-    }
-  }
+  for (const auto& word : words) add_once(baselines, parse_baseline(word));
   return baselines;
 }
 

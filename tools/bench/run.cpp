@@ -10,6 +10,7 @@
 #include "bench/contestant.hpp"
 #include "gemm/check.hpp"
 #include "io/atomic_file.hpp"
+#include "io/interruption.hpp"
 #include "lab/generators.hpp"
 
 namespace kintsugi::tools {
@@ -49,8 +50,23 @@ struct BenchProgress {
   Progress bar{"bench"};
   std::int64_t done = 0;
   std::int64_t total = 0;
+  std::string file;  // "": none
+  std::int64_t finished_shapes = 0;
+  InterruptionWatch watch;
 
-  void step() { bar.show(++done, total); }
+  void step() {
+    bar.show(++done, total);
+    if (watch.signal() != 0) stop();
+  }
+  // Times of one shape are of one run: a part of them is of no use.
+  [[noreturn]] void stop() const {
+    if (file.empty() || finished_shapes == 0)
+      throw Interrupted("interrupted before the first shape was finished; nothing is kept", watch.signal());
+    throw Interrupted(fmt::format("interrupted; {} has the {} finished shape{}; running the same "
+                                  "command again begins anew",
+                                  file, finished_shapes, finished_shapes == 1 ? "" : "s"),
+                      watch.signal());
+  }
 };
 
 std::vector<double> sorted(std::vector<double> values) {
@@ -382,6 +398,7 @@ Json run_bench(const Bench& bench, const std::string& file) {
   result["seed"] = sample_seed;
   result["rows"] = Json::array();
   BenchProgress progress;
+  progress.file = file;
   progress.total = std::ssize(bench.shapes) * (std::ssize(bench.candidates) + std::ssize(bench.baselines)) *
                    (bench.repeat + 1);
   for (const Shape& shape : bench.shapes) {
@@ -392,6 +409,7 @@ Json run_bench(const Bench& bench, const std::string& file) {
     AtomicFile output(file);
     output.write(text.data(), text.size());
     output.commit();
+    ++progress.finished_shapes;
   }
   return result;
 }

@@ -110,7 +110,7 @@ void print_choice(const Choice& choice) {
   const std::string chosen = choice.taken ? choice.chosen()->scheme : "nothing";
   std::string text = fmt::format("policy {}: {}; {}.", choice.policy, chosen, choice.reason);
   if (choice.rungs.size() > 1) text += fmt::format(" Ladder: {}.", ladder_text(choice));
-  fmt::print("{}\n", wrapped(text, 110, 2));
+  fmt::print("{}\n", wrapped_for_output(text, 110, 2));
 }
 
 Json problem_document(const ExplainedProblem& problem, const std::string& type) {
@@ -139,7 +139,7 @@ void print_text(const ExplainedProblem& problem, const Explanation& explanation)
       "the "
       "window, bound here for the sampled entries; errors are those of {} x {} entries of this product.",
       explanation.sampled_rows.size(), explanation.sampled_columns.size());
-  fmt::print("{}\n\n", wrapped(legend, 110, 0));
+  fmt::print("{}\n\n", wrapped_for_output(legend, 110, 0));
   print_choice(explanation.choices.by_default);
   print_choice(explanation.choices.emulating);
   fmt::print("\n");

@@ -65,16 +65,26 @@ void print_table(const Outcome& outcome) {
   fmt::print("{}", table.text());
 }
 
+// One line, broken where the output is narrower.
+void print_sentence(const std::string& text) {
+  constexpr std::size_t any_width = 100000;
+  fmt::print("{}\n", wrapped_for_output(text, any_width, 2));
+}
+
 // Remarks on entries for which an error has no plain meaning.
 void print_remarks(const Row& row) {
   const lab::ErrorReport& errors = *row.errors;
   const auto remark = [&](std::int64_t count, const char* text) {
-    if (count > 0) fmt::print("{}: {} {}\n", name_of(row), count, text);
+    if (count > 0) print_sentence(fmt::format("{}: {} {}", name_of(row), count, text));
   };
   remark(errors.zero_references,
          "entries whose exact value is 0: their relative error is 0 if C is 0, else infinite");
-  remark(errors.special_references, "entries that must be NaN or infinite");
-  remark(errors.special_mismatches, "entries that are NaN or infinite and must not be, or the reverse");
+  if (errors.special_mismatches == 0) {
+    remark(errors.special_references, "entries are NaN or infinite as they must be");
+  } else {
+    remark(errors.special_references, "entries must be NaN or infinite");
+    remark(errors.special_mismatches, "entries are NaN or infinite and must not be, or the reverse");
+  }
   remark(errors.overflowed_references, "entries that rightly round to infinity");
 }
 
@@ -90,15 +100,17 @@ void print_contract(const Operands& operands, const Row& row) {
   const ContractVerdict verdict = judge(row);
   const char* parts = operands.complex() ? " of each part" : "";
   if (verdict.accuracy == "exact") {
-    fmt::print("{}: {} the accuracy exact: {} of what was checked is correctly rounded\n", name_of(row),
-               verdict.met ? "within" : "beyond", verdict.met ? "all" : "not all");
+    print_sentence(fmt::format("{}: {} the accuracy exact: {} of what was checked is correctly rounded",
+                               name_of(row), verdict.met ? "within" : "beyond",
+                               verdict.met ? "all" : "not all"));
   } else if (verdict.accuracy == "fp32" || verdict.accuracy == "fp64" || verdict.accuracy == "dd") {
-    fmt::print("{}: {} the bound ({}k + 8) 2^-{} |A||B|{} = {} of the {} contract\n", name_of(row),
-               verdict.met ? "within" : "beyond", operands.complex() ? "2" : "",
-               contract_bits(verdict.accuracy), parts, error_text(verdict.coefficient), verdict.accuracy);
+    print_sentence(fmt::format("{}: {} the bound ({}k + 8) 2^-{} |A||B|{} = {} of the {} contract",
+                               name_of(row), verdict.met ? "within" : "beyond", operands.complex() ? "2" : "",
+                               contract_bits(verdict.accuracy), parts, error_text(verdict.coefficient),
+                               verdict.accuracy));
   } else {
-    fmt::print("{}: {} the tolerance {} |A||B|{}\n", name_of(row), verdict.met ? "within" : "beyond",
-               verdict.accuracy, parts);
+    print_sentence(fmt::format("{}: {} the tolerance {} |A||B|{}", name_of(row),
+                               verdict.met ? "within" : "beyond", verdict.accuracy, parts));
   }
 }
 
@@ -133,7 +145,9 @@ std::string report_words(const Row& row) {
 }
 
 void print_plan(const Row& row) {
-  const auto print_line = [](const std::string& line) { fmt::print("{}\n", wrapped(line, 100, 2)); };
+  const auto print_line = [](const std::string& line) {
+    fmt::print("{}\n", wrapped_for_output(line, 100, 2));
+  };
   for (const auto& line : row.plan.at("words")) print_line(line.get<std::string>());
   print_line(report_words(row));
   fmt::print("\n");

@@ -1,5 +1,5 @@
 // A file that appears whole or not at all: written beside its name, synchronised, then renamed over
-// it. What was there before survives a full disk, an error and a kill.
+// it. What was there before survives a full disk, an error and a kill. Standard output, "-", is written as it comes.
 #pragma once
 
 #include <fcntl.h>
@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -63,12 +64,22 @@ inline std::string folder_of(const std::string& path) {
 
 }  // namespace atomic_file
 
+// "-" as the name of a file that is written; ./- is a file of that name.
+inline bool is_standard_output(const std::string& path) { return path == "-"; }
+
+// A file without any permission to write is meant to stay, whoever asks: renaming over it would replace it all the same.
+inline void check_replaceable(const std::string& path, const struct stat& status) {
+  if (!S_ISREG(status.st_mode))
+    fail(path, "{}", S_ISDIR(status.st_mode) ? "is a folder" : "is not a regular file");
+  if ((status.st_mode & 0222) == 0 || ::access(path.c_str(), W_OK) != 0)
+    fail(path, "is read-only and is not replaced; choose another file, or chmod u+w it");
+}
+
 // Fails where `path` could not be written, before any work is done for it.
 inline void check_writable(const std::string& path) {
+  if (is_standard_output(path)) return;
   struct stat status {};
-  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    fail(path, "{}", S_ISDIR(status.st_mode) ? "is a folder" : "is not a regular file");
-  }
+  if (::stat(path.c_str(), &status) == 0) check_replaceable(path, status);
   const std::string folder = atomic_file::folder_of(atomic_file::resolved(path));
   if (::stat(folder.c_str(), &status) != 0) fail(path, "the folder {} does not exist", folder);
   if (!S_ISDIR(status.st_mode)) fail(path, "{} is not a folder", folder);
@@ -79,6 +90,10 @@ class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path) : path_(path), target_(atomic_file::resolved(path)) {
     check_writable(path);
+    if (is_standard_output(path)) {
+      open_standard_output();
+      return;
+    }
     atomic_file::remove_pending_on_signals();
     create();
     if (descriptor_ < 0) fail(path_, "cannot be written: {}", std::strerror(errno));
@@ -107,6 +122,7 @@ class AtomicFile {
 
   // From here on the file has its name and its data are on the disk.
   void commit() {
+    if (is_standard_output(path_)) return;
     if (::fsync(descriptor_) != 0) failed();
     const int descriptor = descriptor_;
     descriptor_ = -1;
@@ -122,6 +138,13 @@ class AtomicFile {
   }
 
  private:
+  // What was printed before goes first.
+  void open_standard_output() {
+    std::fflush(stdout);
+    descriptor_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (descriptor_ < 0) fail("standard output", "cannot be written: {}", std::strerror(errno));
+  }
+
   void create() {
     temporary_ = target_ + ".part-XXXXXX";
     atomic_file::creating = 1;
@@ -137,6 +160,8 @@ class AtomicFile {
 
   [[noreturn]] void failed() {
     const int error = errno;
+    if (is_standard_output(path_))
+      fail("standard output", "cannot be written: {} (after {} bytes)", std::strerror(error), written_);
     fail(path_, "cannot be written: {} (after {} bytes); what was there before is unchanged",
          std::strerror(error), written_);
   }

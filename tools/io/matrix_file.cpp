@@ -1,5 +1,7 @@
 #include "io/matrix_file.hpp"
 
+#include <unistd.h>
+
 #include "io/atomic_file.hpp"
 #include "io/input_error.hpp"
 #include "io/matrix_market.hpp"
@@ -10,6 +12,7 @@ namespace kintsugi::tools {
 namespace {
 
 bool is_npy(const std::string& path) {
+  if (is_standard_output(path)) return true;
   if (path.ends_with(".npy")) return true;
   if (path.ends_with(".mtx")) return false;
   fail(path, "ends with neither .npy nor .mtx");
@@ -18,6 +21,7 @@ bool is_npy(const std::string& path) {
 }  // namespace
 
 MatrixFile read_matrix(const std::string& path, std::optional<Type> type) {
+  if (path == "-") fail("-", "standard input is not read; give a file (./- is one of that name)");
   MatrixFile file;
   if (is_npy(path)) {
     file.matrix = read_npy(path);
@@ -34,6 +38,8 @@ MatrixFile read_matrix(const std::string& path, std::optional<Type> type) {
 void check_output(const std::string& path) {
   is_npy(path);
   check_writable(path);
+  if (is_standard_output(path) && ::isatty(STDOUT_FILENO) != 0)
+    fail("-o", "- would write binary data (.npy) to the terminal; give a file or a pipe");
 }
 
 void check_holds(const std::string& path, Type type, bool complex) {

@@ -79,6 +79,20 @@ void add_level(Chart& chart, const Group& group, const Measure& measure, Looks& 
   }
 }
 
+// Ratios of a few times read best on a plain axis from 0.
+bool has_plain_axis(const Chart& chart, const Measure& measure) {
+  constexpr double narrow = 20;
+  double least = HUGE_VAL;
+  double most = 0;
+  for (const Series& series : chart.series) {
+    for (const auto& point : series.points) {
+      least = std::min(least, point.second);
+      most = std::max(most, point.second);
+    }
+  }
+  return measure.ratio && most <= narrow * least;
+}
+
 Series contract_line(const Group& group) {
   const std::string type = type_of(*group.rows.front().second);
   Series limit{fmt::format("{} contract, (k + 8) {}", type, type == "fp32" ? "2^-24" : "2^-53"), -1, 2, {}};
@@ -100,21 +114,19 @@ Chart make_chart(const Group& group, const Dimension& dimension, const Measure& 
   // The contract is one of componentwise errors.
   if (std::string(measure.member) == "max_componentwise" && !chart.series.empty())
     chart.limits.push_back(contract_line(group));
+  chart.log_y = !has_plain_axis(chart, measure);
   return chart;
 }
 
 std::string remark_of(const Chart& chart) {
-  int zeros = 0;
   int infinite = 0;
   for (const Series& series : chart.series) {
     for (const auto& point : series.points) {
-      zeros += point.second == 0 ? 1 : 0;
       infinite += std::isfinite(point.second) ? 0 : 1;
     }
   }
-  if (zeros + infinite == 0) return "";
-  return fmt::format("Not drawn: {} points with the error 0, {} with an infinite one; the table has them.",
-                     zeros, infinite);
+  if (infinite == 0) return "";
+  return fmt::format("Not drawn: {} points with an infinite error; the table has them.", infinite);
 }
 
 // A line of a histogram: the shares of entries whose error has a magnitude below each edge and not below the one
@@ -153,6 +165,18 @@ void trim(Chart& chart) {
   }
 }
 
+// One curve for each label: the same cell of a second file is in the table alone.
+void add_histogram(Picture& picture, const Series& line) {
+  const auto& drawn = picture.chart.series;
+  const bool there = std::any_of(drawn.begin(), drawn.end(),
+                                 [&](const Series& series) { return series.label == line.label; });
+  if (there) {
+    picture.remark = "Of several files with the same rows the first is drawn; the table has all.";
+  } else {
+    picture.chart.series.push_back(line);
+  }
+}
+
 void add_histograms(const std::vector<Json>& rows, Looks& looks, std::vector<Figure>& figures) {
   std::vector<Figure> found;
   for (const Json& row : rows) {
@@ -162,11 +186,11 @@ void add_histograms(const std::vector<Json>& rows, Looks& looks, std::vector<Fig
     auto figure = std::find_if(found.begin(), found.end(),
                                [&](const Figure& candidate) { return candidate.title == title; });
     if (figure == found.end()) {
-      Chart chart{title, "|C - S| / |S|, S native", "share of the entries", true, {}, {}, false, true};
+      Chart chart{title, "|C - S| / |S|, S native", "share of the entries", true, {}, {}, false, true, false};
       figure = found.insert(found.end(), {title, {{chart, "histogram", "", -1}}});
     }
-    figure->pictures.front().chart.series.push_back(
-        histogram_line(histogram, looks.series_of(row, cell(row, "scheme"))));
+    add_histogram(figure->pictures.front(),
+                  histogram_line(histogram, looks.series_of(row, cell(row, "scheme"))));
   }
   for (Figure& figure : found) {
     trim(figure.pictures.front().chart);
@@ -195,7 +219,7 @@ std::vector<Figure> make_figures(const std::vector<Json>& rows, const Selection&
         picture.remark = remark_of(picture.chart);
         figure.pictures.push_back(std::move(picture));
       }
-      figures.push_back(std::move(figure));
+      if (!figure.pictures.empty()) figures.push_back(std::move(figure));
     }
   }
   add_rooflines(rows, looks, figures);

@@ -17,6 +17,7 @@ struct Measure {
   const char* member;  // of a row's errors; of the row where it is a rate
   const char* label;
   MeasureKind kind = MeasureKind::error;
+  bool ratio = false;  // on a plain axis where the values are within a factor of 20
 };
 inline constexpr std::array<Measure, 11> measures{{
     {"frobenius_relative", "Frobenius, |C - R| / |R|"},
@@ -30,8 +31,8 @@ inline constexpr std::array<Measure, 11> measures{{
     {"rate", "rate in GFLOP/s, 2 m n k a product (complex: 8) over the quickest time", MeasureKind::rate},
     {"device_rate", "rate in TFLOP/s, 2 m n k a product (complex: 8) over the median time",
      MeasureKind::rate},
-    {"ratio_to_native", "rate over the native product's", MeasureKind::rate},
-    {"of_ceiling", "part of what the slices' matrix units do at most", MeasureKind::rate},
+    {"ratio_to_native", "rate over the native product's", MeasureKind::rate, true},
+    {"of_ceiling", "part of what the slices' matrix units do at most", MeasureKind::rate, true},
 }};
 
 struct Picture {

@@ -67,8 +67,18 @@ std::string choice_of_measure(const std::vector<Figure>& figures) {
   return html;
 }
 
+// Shown with its heading where the chosen measure has a picture in it, or a picture is of no measure.
+std::string classes_of(const Figure& figure) {
+  std::string classes = "chart";
+  for (const Picture& picture : figure.pictures) {
+    if (picture.measure < 0) return "";
+    classes += fmt::format(" measure{}", picture.measure);
+  }
+  return fmt::format(" class=\"{}\"", classes);
+}
+
 std::string figure_section(const Figure& figure) {
-  std::string html = "<h2>" + escaped(figure.title) + "</h2>\n";
+  std::string html = "<section" + classes_of(figure) + ">\n<h2>" + escaped(figure.title) + "</h2>\n";
   for (const Picture& picture : figure.pictures) {
     const std::string kind =
         picture.measure < 0 ? "" : fmt::format(" class=\"chart measure{}\"", picture.measure);
@@ -76,7 +86,7 @@ std::string figure_section(const Figure& figure) {
     if (!picture.remark.empty()) html += "<p>" + escaped(picture.remark) + "</p>\n";
     html += "</div>\n";
   }
-  return html;
+  return html + "</section>\n";
 }
 
 std::string error_text(const Json& error) { return fmt::format("{:.3g}", read_number(error)); }

@@ -36,6 +36,7 @@ Roofline& roofline_of(const Json& row, std::vector<Roofline>& rooflines) {
   roofline.chart.title = title;
   roofline.chart.x_label = "operations of the slices' products for a byte of A, B and C";
   roofline.chart.y_label = "10^12 operations a second";
+  roofline.chart.ticks_at_points = false;
   roofline.ceilings = &row.at("ceilings");
   rooflines.push_back(std::move(roofline));
   return rooflines.back();

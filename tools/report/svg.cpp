@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
-#include <set>
+
+#include "report/axis.hpp"
 
 namespace kintsugi::tools {
 
@@ -31,78 +31,50 @@ constexpr double plot_width = 460;
 constexpr double legend_left = left + plot_width + 22;
 constexpr double legend_line = 17;
 
-struct Axis {
-  double from = 0;  // in the axis' own measure: log10 or plain
-  double to = 1;
-  double start = 0;  // pixels
-  double end = 0;
-  bool logarithmic = true;
+// A row below a logarithmic y axis for points with the value 0, which it has no place for.
+constexpr double zero_row = 22;
 
-  double measure(double value) const { return logarithmic ? std::log10(value) : value; }
-  double place(double value) const { return start + (measure(value) - from) / (to - from) * (end - start); }
+// Where values lie in pixels, zeros included.
+struct Places {
+  Axis x;
+  Axis y;
+  double bottom = 0;       // of the plot
+  bool has_zeros = false;  // y = 0 lies on the bottom, beside the axis
+
+  double y_of(double value) const { return value == 0 && y.logarithmic ? bottom : y.place(value); }
 };
 
 bool drawable(const Chart& chart, const std::pair<double, double>& point) {
   return std::isfinite(point.first) && (!chart.log_x || point.first > 0) && std::isfinite(point.second) &&
-         (!chart.log_y || point.second > 0);
+         (!chart.log_y || point.second >= 0);
 }
 
 std::vector<std::pair<double, double>> drawable_points(const Chart& chart) {
   std::vector<std::pair<double, double>> points;
-  const auto add = [&](const Series& series) {
-    for (const auto& point : series.points) {
-      if (drawable(chart, point)) points.push_back(point);
+  for (const auto* list : {&chart.series, &chart.limits}) {
+    for (const Series& series : *list) {
+      for (const auto& point : series.points) {
+        if (drawable(chart, point)) points.push_back(point);
+      }
     }
-  };
-  for (const Series& series : chart.series) add(series);
-  for (const Series& limit : chart.limits) add(limit);
+  }
   return points;
 }
 
-Axis x_axis(const Chart& chart, const std::vector<std::pair<double, double>>& points) {
-  Axis axis{.start = left, .end = left + plot_width, .logarithmic = chart.log_x};
-  if (points.empty()) return axis;
-  axis.from = HUGE_VAL;
-  axis.to = -HUGE_VAL;
-  for (const auto& point : points) {
-    axis.from = std::min(axis.from, axis.measure(point.first));
-    axis.to = std::max(axis.to, axis.measure(point.first));
+Places places_of(const Chart& chart, double height) {
+  std::vector<double> xs;
+  std::vector<double> ys;
+  Places places;
+  places.bottom = top + height;
+  for (const auto& [x, y] : drawable_points(chart)) {
+    xs.push_back(x);
+    const bool zero = chart.log_y && y == 0;
+    places.has_zeros = places.has_zeros || zero;
+    if (!zero) ys.push_back(y);
   }
-  const double margin = axis.to > axis.from ? 0.03 * (axis.to - axis.from) : 0.5;
-  axis.from -= margin;
-  axis.to += margin;
-  return axis;
-}
-
-// Of 1, 2 and 5 times a power of ten the smallest that makes at most ten steps.
-double step_of(double length) {
-  const double decade = std::pow(10.0, std::floor(std::log10(length / 10)));
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (length <= 10 * factor * decade * (1 + 1e-9)) return factor * decade;
-  }
-  return 10 * decade;
-}
-
-// Whole decades, or whole steps from 0.
-Axis y_axis(const Chart& chart, const std::vector<std::pair<double, double>>& points, double height) {
-  Axis axis{
-      .from = chart.log_y ? -8.0 : 0.0, .to = chart.log_y ? 0.0 : 1.0, .start = top + height, .end = top};
-  axis.logarithmic = chart.log_y;
-  if (points.empty()) return axis;
-  axis.from = chart.log_y ? HUGE_VAL : 0;
-  axis.to = -HUGE_VAL;
-  for (const auto& point : points) {
-    const double value = axis.measure(point.second);
-    axis.from = std::min(axis.from, chart.log_y ? std::floor(value) : value);
-    axis.to = std::max(axis.to, chart.log_y ? std::ceil(value) : value);
-  }
-  if (axis.to == axis.from) axis.to += 1;
-  if (!chart.log_y) {
-    const double step = step_of(axis.to - axis.from);
-    axis.from = step * std::floor(axis.from / step);
-    axis.to = step * std::ceil(axis.to / step);
-  }
-  return axis;
+  places.x = axis_with_margin(chart.log_x, xs, left, left + plot_width);
+  places.y = axis_between_ticks(chart.log_y, ys, places.bottom - (places.has_zeros ? zero_row : 0), top);
+  return places;
 }
 
 std::string text_at(double x, double y, const char* anchor, const std::string& text,
@@ -116,46 +88,53 @@ std::string line_between(double x1, double y1, double x2, double y2, const char*
                      x2, y2, kind);
 }
 
-// The values that were measured are the ticks, as far as there is room.
-std::string x_ticks(const Chart& chart, const Axis& axis, double bottom,
-                    const std::vector<std::pair<double, double>>& points) {
-  constexpr double room = 38;
-  std::set<double> values;
-  for (const auto& point : points) values.insert(point.first);
+std::string x_ticks(const Chart& chart, const Places& places) {
+  std::vector<double> values;
+  for (const auto& point : drawable_points(chart)) values.push_back(point.first);
+  const LabelExtent extent = [](const std::string& label) {
+    return 7.0 * static_cast<double>(label.size()) + 10;
+  };
+  const auto ticks =
+      chart.ticks_at_points ? ticks_at(values, places.x, extent) : round_ticks(places.x, extent);
   std::string result;
-  double last = -HUGE_VAL;
-  for (const double value : values) {
-    const double x = axis.place(value);
-    if (x - last < room) continue;
-    last = x;
-    result += line_between(x, top, x, bottom, "grid");
-    result += text_at(x, bottom + 16, "middle", fmt::format("{:g}", value));
+  for (const Tick& tick : ticks) {
+    const double x = places.x.place(tick.value);
+    result += line_between(x, top, x, places.bottom, "grid");
+    result += text_at(x, places.bottom + 16, "middle", tick.label);
   }
-  return result + text_at(left + plot_width / 2, bottom + 34, "middle", chart.x_label);
+  return result + text_at(left + plot_width / 2, places.bottom + 34, "middle", chart.x_label);
 }
 
-std::string y_ticks(const Chart& chart, const Axis& axis) {
-  const double step =
-      chart.log_y ? std::max(1.0, std::floor((axis.to - axis.from) / 10)) : step_of(axis.to - axis.from);
+std::string y_ticks(const Chart& chart, const Places& places) {
+  auto ticks = round_ticks(places.y, [](const std::string&) { return 18.0; });
+  if (places.has_zeros) ticks.insert(ticks.begin(), Tick{0, "0"});
   std::string result;
-  for (int i = 0; axis.from + i * step <= axis.to + step * 1e-6; ++i) {
-    const double place = axis.from + i * step;
-    const double y = axis.place(chart.log_y ? std::pow(10.0, place) : place);
+  for (const Tick& tick : ticks) {
+    const double y = places.y_of(tick.value);
     result += line_between(left, y, left + plot_width, y, "grid");
-    result += text_at(left - 6, y + 4, "end",
-                      chart.log_y ? fmt::format("1e{:.0f}", place) : fmt::format("{:.4g}", place));
+    result += text_at(left - 6, y + 4, "end", tick.label);
   }
   return result + text_at(4, top - 12, "start", chart.y_label);
 }
 
-std::string marker(int style, double x, double y) {
+// `s` is the marker's size, 1 the usual one.
+std::string marker(int style, double x, double y, double s = 1) {
+  const auto rectangle = [&](double width, double height) {
+    return fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:g}\" height=\"{:g}\"/>", x - width / 2,
+                       y - height / 2, width, height);
+  };
   switch (style % 6) {
-    case 0: return fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\"/>", x, y);
-    case 1: return fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"6\" height=\"6\"/>", x - 3, y - 3);
-    case 2: return fmt::format("<path d=\"M{:.1f} {:.1f}l4 7h-8z\"/>", x, y - 4);
-    case 3: return fmt::format("<path d=\"M{:.1f} {:.1f}l4 4l-4 4l-4 -4z\"/>", x, y - 4);
-    case 4: return fmt::format("<path d=\"M{:.1f} {:.1f}h8l-4 7z\"/>", x - 4, y - 3);
-    default: return fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"2\" height=\"9\"/>", x - 1, y - 4.5);
+    case 0: return fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:g}\"/>", x, y, 3 * s);
+    case 1: return rectangle(6 * s, 6 * s);
+    case 2:
+      return fmt::format("<path d=\"M{:.1f} {:.1f}l{:g} {:g}h{:g}z\"/>", x, y - 4 * s, 4 * s, 7 * s, -8 * s);
+    case 3:
+      return fmt::format("<path d=\"M{0:.1f} {1:.1f}l{2:g} {2:g}l{3:g} {2:g}l{3:g} {3:g}z\"/>", x, y - 4 * s,
+                         4 * s, -4 * s);
+    case 4:
+      return fmt::format("<path d=\"M{:.1f} {:.1f}h{:g}l{:g} {:g}z\"/>", x - 4 * s, y - 3 * s, 8 * s, -4 * s,
+                         7 * s);
+    default: return rectangle(2 * s, 9 * s);
   }
 }
 
@@ -164,23 +143,57 @@ std::string class_of(const Series& series) {
   return fmt::format("c{}", static_cast<std::size_t>(series.colour) % colours.size());
 }
 
-std::string stroke(const Series& series, const std::string& path) {
+constexpr double line_width = 1.6;
+
+std::string stroke(const Series& series, const std::string& path, double width = line_width) {
   const char* dash = dashes[static_cast<std::size_t>(series.style) % dashes.size()];
-  return fmt::format("<path class=\"line\" d=\"{}\" stroke-dasharray=\"{}\"/>", path, *dash ? dash : "none");
+  const std::string wider = width > line_width ? fmt::format(" style=\"stroke-width:{:.1f}\"", width) : "";
+  return fmt::format("<path class=\"line\" d=\"{}\" stroke-dasharray=\"{}\"{}/>", path, *dash ? dash : "none",
+                     wider);
 }
 
-std::string line_of(const Chart& chart, const Series& series, const std::function<double(double)>& x,
-                    const std::function<double(double)>& y, bool markers) {
+// Whether two lines lie on each other wherever both have a point: the later one would hide the earlier.
+bool coincide(const Series& one, const Series& other, const Chart& chart, const Places& places) {
+  constexpr double pixels = 1.5;
+  int shared = 0;
+  for (const auto& point : one.points) {
+    for (const auto& candidate : other.points) {
+      if (candidate.first != point.first || !drawable(chart, point) || !drawable(chart, candidate)) continue;
+      if (std::fabs(places.y_of(point.second) - places.y_of(candidate.second)) > pixels) return false;
+      ++shared;
+    }
+  }
+  return shared > 0;
+}
+
+// `covering` later lines lie on this one: it is drawn as much wider, so that it shows on both sides of them.
+std::string line_of(const Chart& chart, const Series& series, const Places& places, int covering,
+                    bool markers) {
   std::string path;
   std::string marks;
   for (const auto& point : series.points) {
     if (!drawable(chart, point)) continue;
-    path += path.empty() ? "M" : chart.steps ? fmt::format("H{:.1f}L", x(point.first)) : "L";
-    path += fmt::format("{:.1f} {:.1f}", x(point.first), y(point.second));
-    if (markers) marks += marker(series.style, x(point.first), y(point.second));
+    const double x = places.x.place(point.first);
+    const double y = places.y_of(point.second);
+    path += path.empty() ? "M" : chart.steps ? fmt::format("H{:.1f}L", x) : "L";
+    path += fmt::format("{:.1f} {:.1f}", x, y);
+    if (markers) marks += marker(series.style, x, y, 1 + 0.5 * covering);
   }
   return fmt::format("<g class=\"series {}\"><title>{}</title>{}{}</g>\n", class_of(series),
-                     escaped(series.label), stroke(series, path.empty() ? "M0 0" : path), marks);
+                     escaped(series.label),
+                     stroke(series, path.empty() ? "M0 0" : path, line_width * (1 + 2 * covering)), marks);
+}
+
+std::string lines_of(const Chart& chart, const Places& places) {
+  std::string svg;
+  for (const Series& limit : chart.limits) svg += line_of(chart, limit, places, 0, false);
+  for (std::size_t i = 0; i < chart.series.size(); ++i) {
+    int covering = 0;
+    for (std::size_t later = i + 1; later < chart.series.size(); ++later)
+      covering += coincide(chart.series[i], chart.series[later], chart, places) ? 1 : 0;
+    svg += line_of(chart, chart.series[i], places, covering, !chart.steps);
+  }
+  return svg;
 }
 
 std::string legend_entry(const Series& series, double y, bool markers) {
@@ -254,9 +267,7 @@ std::string chart_style() {
 std::string draw(const Chart& chart, const std::string& style) {
   const double lines = static_cast<double>(chart.series.size() + chart.limits.size()) + 1;
   const double height = std::max(280.0, lines * legend_line);
-  const auto points = drawable_points(chart);
-  const Axis x = x_axis(chart, points);
-  const Axis y = y_axis(chart, points, height);
+  const Places places = places_of(chart, height);
   std::size_t longest = 0;
   for (const Series& series : chart.series) longest = std::max(longest, series.label.size());
   for (const Series& limit : chart.limits) longest = std::max(longest, limit.label.size());
@@ -270,11 +281,7 @@ std::string draw(const Chart& chart, const std::string& style) {
     svg += "<style>" + style + "</style>\n<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n";
     svg += text_at(4, 14, "start", chart.title, "heading");
   }
-  svg += x_ticks(chart, x, top + height, points) + y_ticks(chart, y);
-  const auto place_x = [&x](double value) { return x.place(value); };
-  const auto place_y = [&y](double value) { return y.place(value); };
-  for (const Series& limit : chart.limits) svg += line_of(chart, limit, place_x, place_y, false);
-  for (const Series& series : chart.series) svg += line_of(chart, series, place_x, place_y, !chart.steps);
+  svg += x_ticks(chart, places) + y_ticks(chart, places) + lines_of(chart, places);
   return svg + legend(chart) + "</svg>\n";
 }
 

@@ -23,6 +23,8 @@ struct Chart {
   std::vector<Series> limits;  // drawn without markers
   bool log_y = true;
   bool steps = false;  // a histogram: a point's y holds from the x before it to its own
+  bool ticks_at_points =
+      true;  // x ticks at the values of the points, where there is room; else at round values
 };
 
 // Text as XML has it.
@@ -31,7 +33,8 @@ std::string escaped(const std::string& text);
 // Rules for the classes that draw() uses, and the colours of both modes.
 std::string chart_style();
 
-// Points that a logarithmic axis has no place for (0 and infinity) are left out. `style` is put inside, for an
+// A logarithmic y axis has a row of its own for the value 0; infinite values, and x = 0 on a logarithmic axis, are left
+// out. A line that others lie on is drawn wider than they. `style` is put inside, for an
 // SVG that stands alone.
 std::string draw(const Chart& chart, const std::string& style = "");
 

@@ -1,0 +1,12 @@
+// The library's hint for a misspelt name, for the laboratory and the program.
+#pragma once
+
+#include "base/nearest_name.hpp"
+
+namespace kintsugi::lab {
+
+using core::accepted_names;
+using core::did_you_mean;
+using core::nearest_name;
+
+}  // namespace kintsugi::lab

@@ -1,0 +1,29 @@
+"""The library's log lines, as many as the setting `log` (KINTSUGI_LOG) lets through."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import sys
+from typing import Any
+
+SINK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p)
+
+# kintsugi_log_level to logging's.
+LEVELS = {1: logging.ERROR, 2: logging.INFO, 3: logging.DEBUG}
+
+logger = logging.getLogger("kintsugi")
+if logger.level == logging.NOTSET:
+    logger.setLevel(logging.DEBUG)  # the setting `log` is the threshold; a program may set a higher one
+
+
+def _write(_user: Any, level: int, message: bytes) -> None:
+    """To the logger "kintsugi" where logging is configured, else to standard error."""
+    text = message.decode(errors="replace")
+    if logger.hasHandlers():
+        logger.log(LEVELS.get(level, logging.DEBUG), "%s", text)
+    elif sys.stderr is not None:
+        print(f"kintsugi log: {text}", file=sys.stderr)
+
+
+sink = SINK(_write)  # lives as long as the handles that call it

@@ -1,0 +1,158 @@
+"""Where output goes and how wide it is: standard output as a file, read-only files, COLUMNS, interruptions."""
+
+import io
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import time
+
+import numpy
+import pytest
+from conftest import PROGRAM
+
+
+@pytest.fixture
+def operands(program):
+    program.ok("generate", "uniform", "6x4", "-o", "A.npy")
+    program.ok("generate", "uniform", "4x5", "-o", "B.npy", "--side", "b")
+    return program
+
+
+def bytes_of(program, *words):
+    completed = subprocess.run([PROGRAM, *words], cwd=program.folder, env=program.environment, capture_output=True)
+    assert completed.returncode == 0 and completed.stderr == b"", completed.stderr
+    return completed.stdout
+
+
+def test_matrices_on_standard_output(operands):
+    assert bytes_of(operands, "generate", "uniform", "6x4", "-o", "-") == (operands.folder / "A.npy").read_bytes()
+    operands.ok("gemm", "A.npy", "B.npy", "-o", "C.npy")
+    printed = numpy.load(io.BytesIO(bytes_of(operands, "gemm", "A.npy", "B.npy", "-o", "-")))
+    assert numpy.array_equal(printed, operands.load("C.npy"))
+    assert "-" not in operands.files()
+
+
+def test_documents_and_pages_on_standard_output(program, validate):
+    words = ["accuracy", "--schemes", "fp16", "--shapes", "4x4x4,4x4x8"]
+    document = json.loads(bytes_of(program, *words, "-o", "-"))
+    validate(document, "accuracy")
+    assert len(document["rows"]) == 2
+    validate(json.loads(bytes_of(program, "bench", "fp16", "--shapes", "8", "--repeat", "1", "-o", "-")), "bench")
+    program.ok(*words, "-o", "r.json")
+    program.ok("report", "r.json", "-o", "page.html")
+    assert bytes_of(program, "report", "r.json", "-o", "-") == (program.folder / "page.html").read_bytes()
+    assert "-" not in program.files()
+
+
+@pytest.mark.parametrize(
+    "words,message",
+    [
+        (["gemm", "A.npy", "B.npy", "-o", "-", "--json"], "-o: - is standard output, where --json writes too; give a file"),
+        (["gemm", "A.npy", "B.npy", "-o", "-", "--check"], "-o: - is standard output, where --check writes too; give a file"),
+        (["generate", "uniform", "3x3", "-o", "-", "--json"], "-o: - is standard output, where --json writes too; give a file"),
+        (["gemm", "-", "B.npy", "-o", "C.npy"], "-: standard input is not read; give a file (./- is one of that name)"),
+    ],
+)
+def test_what_standard_output_cannot_take(operands, words, message):
+    assert operands.bad(*words) == message
+
+
+def test_a_terminal_gets_no_binary_data(program):
+    leader, follower = pty.openpty()
+    completed = subprocess.run([PROGRAM, "generate", "uniform", "3x3", "-o", "-"], cwd=program.folder, stdout=follower,
+                               stderr=subprocess.PIPE, text=True, env=program.environment)
+    os.close(follower)
+    os.close(leader)
+    assert completed.returncode == 2
+    assert completed.stderr == ("kintsugi: -o: - would write binary data (.npy) to the terminal; give a file or a pipe\n")
+
+
+@pytest.mark.parametrize("words", [["gemm", "A.npy", "B.npy", "-o", "C.npy"], ["generate", "uniform", "3x3", "-o", "C.npy"],
+                                   ["accuracy", "--schemes", "fp16", "-o", "C.npy"], ["bench", "fp16", "-o", "C.npy"]])
+def test_read_only_files_are_not_replaced(operands, words):
+    """Although the folder would allow it, and root may write anywhere."""
+    (operands.folder / "C.npy").write_text("kept")
+    os.chmod(operands.folder / "C.npy", 0o444)
+    expected = "C.npy: is read-only and is not replaced; choose another file, or chmod u+w it"
+    assert operands.bad(*words) == expected
+    assert (operands.folder / "C.npy").read_text() == "kept"
+
+
+LISTINGS = [["schemes"], ["engines"], ["settings"], ["gemm", "A.npy", "B.npy", "--check", "--compare", "fp16,fp16x3"],
+            ["explain", "A.npy", "B.npy"], ["bench", "fp16", "--shapes", "8", "--repeat", "1"], ["reproduce", "--list"]]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100])
+@pytest.mark.parametrize("words", LISTINGS, ids=lambda words: words[0])
+def test_tables_fit_the_columns(operands, words, columns):
+    """Lines are broken at spaces, so only a word that is longer may stand out: a path, a list of names."""
+    wide = operands.ok(*words).stdout
+    narrow = operands.ok(*words, environment={"COLUMNS": str(columns)}).stdout
+    longest_word = max(len(word) for word in wide.split())
+    rules = [line for line in narrow.splitlines() if re.fullmatch(r"[- ]+", line) and "--" in line]
+    assert rules and all(len(rule) <= columns for rule in rules), rules
+    assert all(len(line) <= max(columns, longest_word + 30) for line in narrow.splitlines())
+    assert all(len(line) <= columns for line in narrow.splitlines() if max(map(len, line.split()), default=0) < columns // 3)
+    if words[0] in ("schemes", "explain"):
+        assert any(len(line) > columns for line in wide.splitlines()), "without COLUMNS lines are as long as they are"
+    numbers = re.findall(r"\d+\.\d+e[-+]\d+", wide)
+    if words[0] == "explain":
+        assert sorted(re.findall(r"\d+\.\d+e[-+]\d+", narrow)) == sorted(numbers), "nothing is left out"
+
+
+@pytest.mark.parametrize("columns", ["", "0", "-3", "many"])
+def test_columns_that_are_none_are_ignored(program, columns):
+    assert program.ok("schemes", environment={"COLUMNS": columns}).stdout == program.ok("schemes").stdout
+
+
+# More rows than a test waits for.
+LONG = ["accuracy", "--schemes", "fp16", "--shapes", "64x64x64", "--seeds", ",".join(str(seed) for seed in range(1, 5000))]
+
+
+def catches(running, number):
+    """Whether the process has a handler for the signal."""
+    with open(f"/proc/{running.pid}/status") as file:
+        mask = int(re.search(r"^SigCgt:\s*(\w+)", file.read(), re.MULTILINE)[1], 16)
+    return mask >> (number - 1) & 1
+
+
+def interrupt(program, words, number=signal.SIGINT, file=None):
+    """Once the work has begun, and `file` is there."""
+    running = subprocess.Popen([PROGRAM, *words], cwd=program.folder, env=program.environment, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    while running.poll() is None and not (catches(running, number) and (file is None or (program.folder / file).exists())):
+        time.sleep(0.01)
+    time.sleep(0.2)
+    running.send_signal(number)
+    stdout, stderr = running.communicate(timeout=120)
+    assert running.returncode == -number, stderr
+    return stdout, stderr.strip().splitlines()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_sweep_is_continued(program, number):
+    _, lines = interrupt(program, [*LONG, "-o", "r.json"], number)
+    assert "kintsugi: stopping after the present step, with its results; ^C again stops at once" in lines
+    told = re.fullmatch(r"kintsugi: interrupted; r.json has (\d+) of 4999 rows, and running the same command again "
+                        r"continues it", lines[-1])
+    rows = json.loads((program.folder / "r.json").read_text())["rows"]
+    assert told and len(rows) == int(told[1]) > 0
+    interrupt(program, [*LONG, "-o", "r.json"], number)
+    again = json.loads((program.folder / "r.json").read_text())["rows"]
+    assert again[: len(rows)] == rows and len(again) > len(rows)
+
+
+def test_an_interrupted_sweep_without_a_file(program):
+    stdout, lines = interrupt(program, [*LONG, "--json"])
+    assert lines[-1] == "kintsugi: interrupted; no -o names a file, so nothing is kept" and stdout == ""
+
+
+def test_an_interrupted_benchmark_keeps_its_finished_shapes(program):
+    shapes = ",".join(["8"] + [str(512 + size) for size in range(50)])
+    _, lines = interrupt(program, ["bench", "fp16", "--shapes", shapes, "--repeat", "1000", "-o", "b.json"], file="b.json")
+    assert lines[-1] == ("kintsugi: interrupted; b.json has the 1 finished shape; running the same command again "
+                         "begins anew")
+    assert {row["problem"]["m"] for row in json.loads((program.folder / "b.json").read_text())["rows"]} == {8}

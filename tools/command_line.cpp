@@ -1,0 +1,157 @@
+#include "command_line.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "lab/nearest_name.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+std::string braced(const std::vector<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : ",") + name;
+  return "{" + text + "}";
+}
+
+std::string not_accepted(const std::string& value, const std::vector<std::string>& names) {
+  return fmt::format("\"{}\" is not accepted{}", value, lab::accepted_names(value, "accepted:", names));
+}
+
+bool equal_in_any_case(const std::string& one, const std::string& other) {
+  return std::equal(one.begin(), one.end(), other.begin(), other.end(),
+                    [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+}
+
+std::optional<std::int64_t> read_whole(const std::string& text) {
+  std::int64_t value = 0;
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value);
+  return error == std::errc() && end == last ? std::optional(value) : std::nullopt;
+}
+
+CLI::Validator whole_in(std::int64_t least, std::int64_t most, const std::string& range,
+                        const std::string& description) {
+  return {[=](std::string& text) {
+            const auto value = read_whole(text);
+            if (value && *value >= least && *value <= most) return std::string();
+            return fmt::format("\"{}\" is not a whole number from {}", text, range);
+          },
+          description};
+}
+
+std::vector<std::string> command_names(const CLI::App& program) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : program.get_subcommands(nullptr)) names.push_back(command->get_name());
+  return names;
+}
+
+// Long names of options, without their dashes.
+std::vector<std::string> flag_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    const auto& own = option->get_lnames();
+    names.insert(names.end(), own.begin(), own.end());
+  }
+  return names;
+}
+
+// What to say of a flag, without its value, that `command` does not have.
+std::string flag_hint(const CLI::App& command, const std::string& word) {
+  const std::string flag = word.substr(0, word.find('='));
+  const auto nearest = lab::nearest_name(flag.substr(flag.find_first_not_of('-')), flag_names(command));
+  return nearest ? "did you mean --" + *nearest + "? " : "";
+}
+
+std::string unknown_word(const CLI::App& program, const std::string& word) {
+  const auto chosen = program.get_subcommands();
+  const bool is_flag = word.starts_with("-") && word.find_first_not_of('-') != std::string::npos;
+  const CLI::App& command = chosen.empty() ? program : *chosen.front();
+  const std::string help = chosen.empty() ? "kintsugi --help" : "kintsugi " + command.get_name() + " --help";
+  if (is_flag)
+    return fmt::format("{}: is not known here; {}{} lists the flags", word, flag_hint(command, word), help);
+  if (!chosen.empty()) return fmt::format("{}: is not known here; {} lists the arguments", word, help);
+  const auto nearest = lab::nearest_name(word, command_names(program));
+  const std::string hint = nearest ? "did you mean " + *nearest + "? " : "";
+  return fmt::format("{}: is not known here; {}{} lists the commands", word, hint, help);
+}
+
+void print_help(CLI::App& program, const std::string& name) {
+  if (name.empty()) {
+    program.clear();  // else CLI11 describes the command that was chosen, which is help
+    fmt::print("{}", program.help());
+    return;
+  }
+  for (const CLI::App* command : program.get_subcommands(nullptr)) {
+    if (command->get_name() != name) continue;
+    fmt::print("{}", command->help(program.get_name()));
+    return;
+  }
+  fail("COMMAND", "there is no command \"{}\"{}", name,
+       lab::accepted_names(name, "the commands are", command_names(program)));
+}
+
+}  // namespace
+
+CLI::Validator one_of(std::vector<std::string> names) {
+  const std::string description = braced(names);
+  return {[names = std::move(names)](std::string& value) {
+            const bool known = std::find(names.begin(), names.end(), value) != names.end();
+            return known ? std::string() : not_accepted(value, names);
+          },
+          description};
+}
+
+CLI::Validator one_of_any_case(std::vector<std::string> names) {
+  const std::string description = braced(names);
+  return {[names = std::move(names)](std::string& value) {
+            const auto known = std::find_if(names.begin(), names.end(),
+                                            [&](const auto& name) { return equal_in_any_case(name, value); });
+            if (known == names.end()) return not_accepted(value, names);
+            value = *known;
+            return std::string();
+          },
+          description};
+}
+
+CLI::Validator whole_number(std::int64_t least) {
+  return whole_in(least, std::numeric_limits<std::int64_t>::max(), fmt::format("{} up", least),
+                  fmt::format("{}...", least));
+}
+
+CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
+  return whole_in(least, most, fmt::format("{} to {}", least, most), fmt::format("{}...{}", least, most));
+}
+
+std::string command_line_message(const CLI::App& program, const CLI::ParseError& error) {
+  const auto extras = program.remaining(true);
+  // An unknown word is named first: it is why the others are thought to be missing.
+  if (!extras.empty()) return unknown_word(program, extras.front());
+  const std::string text = error.what();
+  constexpr std::string_view required = " is required";
+  if (text.starts_with("A subcommand")) return "command: one is needed; kintsugi --help lists them";
+  if (text.ends_with(required)) return text.substr(0, text.size() - required.size()) + ": is missing";
+  for (const std::string_view word : {" requires ", " excludes "}) {
+    if (const auto found = text.find(word); found != std::string::npos)
+      return text.substr(0, found) + ":" + text.substr(found);
+  }
+  return text;
+}
+
+void add_help(CLI::App& program, Action& action) {
+  auto name = std::make_shared<std::string>();
+  CLI::App* command = program.add_subcommand("help", "Describe a command, as kintsugi COMMAND --help does");
+  command->footer(
+      "Example:\n"
+      "  kintsugi help gemm");
+  command->add_option("COMMAND", *name, "A command that kintsugi --help lists");
+  command->callback([name, &program, &action] { action = [name, &program] { print_help(program, *name); }; });
+}
+
+}  // namespace kintsugi::tools

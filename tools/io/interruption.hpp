@@ -1,0 +1,37 @@
+// The end of long work on ^C: at its next safe point, with its results on the disk.
+#pragma once
+
+#include <csignal>
+#include <stdexcept>
+#include <string>
+
+namespace kintsugi::tools {
+
+// Thrown where work ends on a signal; the program reports the message and then ends by the signal.
+class Interrupted : public std::runtime_error {
+ public:
+  Interrupted(const std::string& what, int signal) : std::runtime_error(what), signal_(signal) {}
+  int signal() const { return signal_; }
+
+ private:
+  int signal_;
+};
+
+// While one lives, the first SIGINT, SIGTERM or SIGHUP is only noted, and a line on stderr says so; a second one ends the
+// program at once. Ignored signals (nohup) stay ignored.
+class InterruptionWatch {
+ public:
+  InterruptionWatch();
+  ~InterruptionWatch();
+  InterruptionWatch(const InterruptionWatch&) = delete;
+  InterruptionWatch& operator=(const InterruptionWatch&) = delete;
+
+  // The signal that came; 0: none did.
+  int signal() const;
+
+ private:
+  static constexpr int watched[] = {SIGINT, SIGTERM, SIGHUP};
+  void (*before_[3])(int) = {};
+};
+
+}  // namespace kintsugi::tools

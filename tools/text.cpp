@@ -1,0 +1,207 @@
+#include "text.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <string_view>
+
+namespace kintsugi::tools {
+
+namespace {
+
+using Row = std::vector<std::string>;
+using Columns = std::vector<std::size_t>;
+
+constexpr std::size_t gap = 2;              // spaces between columns
+constexpr std::size_t prose = 24;           // wider cells are sentences, which stay at least as wide
+constexpr std::size_t fewest_columns = 20;  // a narrower output is treated as if it had so many
+
+// One column of a table; code points stand for their width, which is right for all we print.
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  for (std::size_t first = 0; first < text.size();) {
+    const auto end = std::min(text.find(' ', first), text.size());
+    words.push_back(text.substr(first, end - first));
+    first = end + 1;
+  }
+  return words;
+}
+
+// Lines of at most `width` columns, but for words that are longer.
+std::vector<std::string> lines_of(const std::string& text, std::size_t width) {
+  if (width_of(text) <= width) return {text};
+  std::vector<std::string> lines;
+  for (const std::string& word : words_of(text)) {
+    if (!lines.empty() && width_of(lines.back()) + 1 + width_of(word) <= width) {
+      lines.back() += " " + word;
+    } else {
+      lines.push_back(word);
+    }
+  }
+  return lines;
+}
+
+// A column's widest cell, and the least that it can be broken to.
+struct Widths {
+  std::size_t natural = 0;
+  std::size_t least = 0;
+};
+
+Widths widths_of(const std::vector<Row>& rows, std::size_t column) {
+  Widths widths;
+  for (const Row& row : rows) {
+    widths.natural = std::max(widths.natural, width_of(row[column]));
+    for (const std::string& word : words_of(row[column]))
+      widths.least = std::max(widths.least, width_of(word));
+  }
+  if (widths.natural > prose) widths.least = std::max(widths.least, prose);
+  return widths;
+}
+
+std::size_t total_of(const Columns& widths) {
+  return std::accumulate(widths.begin(), widths.end(), gap * (widths.size() - 1));
+}
+
+// The widths of some columns, the widest of them narrowed until all fit or none can be narrower.
+Columns fitted(const std::vector<Widths>& all, const Columns& chosen, std::size_t columns) {
+  Columns widths;
+  for (const std::size_t column : chosen) widths.push_back(all[column].natural);
+  while (columns > 0 && total_of(widths) > columns) {
+    std::size_t widest = widths.size();
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      const bool narrows = widths[i] > all[chosen[i]].least;
+      if (narrows && (widest == widths.size() || widths[i] > widths[widest])) widest = i;
+    }
+    if (widest == widths.size()) break;
+    --widths[widest];
+  }
+  return widths;
+}
+
+// Columns that stand beside each other; the first column of the table begins every group.
+std::vector<Columns> groups_of(const std::vector<Widths>& all, std::size_t columns) {
+  std::vector<Columns> groups{{0}};
+  for (std::size_t column = 1; column < all.size(); ++column) {
+    Columns wider = groups.back();
+    wider.push_back(column);
+    const bool fits = columns == 0 || total_of(fitted(all, wider, columns)) <= columns;
+    if (fits || groups.back().size() == 1) {
+      groups.back() = wider;
+    } else {
+      groups.push_back({0, column});
+    }
+  }
+  return groups;
+}
+
+// One row of cells, as many lines as its longest cell has.
+std::string row_text(const Row& row, const Columns& chosen, const Columns& widths, const Columns& right) {
+  std::vector<std::vector<std::string>> cells;
+  std::size_t height = 1;
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    cells.push_back(lines_of(row[chosen[i]], widths[i]));
+    height = std::max(height, cells.back().size());
+  }
+  std::string text;
+  for (std::size_t line = 0; line < height; ++line) {
+    std::string whole;
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+      const std::string part = line < cells[i].size() ? cells[i][line] : "";
+      const std::string space(widths[i] - std::min(widths[i], width_of(part)), ' ');
+      const bool pushed = std::find(right.begin(), right.end(), chosen[i]) != right.end();
+      whole += std::string(i == 0 ? 0 : gap, ' ') + (pushed ? space + part : part + space);
+    }
+    text += whole.substr(0, whole.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::size_t output_columns() {
+  if (const char* given = std::getenv("COLUMNS"); given != nullptr) {
+    std::size_t columns = 0;
+    const std::string_view text(given);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), columns);
+    if (error == std::errc() && end == text.data() + text.size() && columns > 0)
+      return std::max(columns, fewest_columns);
+  }
+  winsize size{};
+  if (::isatty(STDOUT_FILENO) == 0 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+    return 0;
+  return std::max<std::size_t>(size.ws_col, fewest_columns);
+}
+
+std::string Table::text(std::size_t columns) const {
+  std::vector<Widths> all;
+  for (std::size_t column = 0; column < rows_.front().size(); ++column)
+    all.push_back(widths_of(rows_, column));
+  std::string result;
+  for (const Columns& chosen : groups_of(all, columns)) {
+    const Columns widths = fitted(all, chosen, columns);
+    if (!result.empty()) result += "\n";
+    Row rule(rows_.front().size());
+    for (std::size_t i = 0; i < chosen.size(); ++i) rule[chosen[i]] = std::string(widths[i], '-');
+    result += row_text(rows_.front(), chosen, widths, right_) + row_text(rule, chosen, widths, right_);
+    for (std::size_t i = 1; i < rows_.size(); ++i) result += row_text(rows_[i], chosen, widths, right_);
+  }
+  return result;
+}
+
+Progress::Progress(std::string what) : what_(std::move(what)), terminal_(::isatty(STDERR_FILENO) != 0) {}
+
+Progress::~Progress() {
+  if (shown_) std::fputs("\r\033[K", stderr);
+}
+
+void Progress::show(std::int64_t done, std::int64_t total) {
+  constexpr auto interval = std::chrono::milliseconds(100);
+  constexpr int width = 40;
+  const auto now = std::chrono::steady_clock::now();
+  if (!terminal_ || total <= 0 || (shown_ && now - last_ < interval)) return;
+  last_ = now;
+  shown_ = true;
+  const int filled =
+      static_cast<int>(static_cast<double>(width) * static_cast<double>(done) / static_cast<double>(total));
+  fmt::print(stderr, "\r{} [{:#<{}}{:.<{}}] {} of {}", what_, "", filled, "", width - filled, done, total);
+  std::fflush(stderr);
+}
+
+std::string time_text(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.1f} us", 1e6 * seconds);
+  if (seconds < 1) return fmt::format("{:.2f} ms", 1e3 * seconds);
+  return fmt::format("{:.2f} s", seconds);
+}
+
+std::string bytes_text(double bytes) {
+  constexpr double kibi = 1024;
+  if (bytes < kibi) return fmt::format("{:.0f} bytes", bytes);
+  if (bytes < kibi * kibi) return fmt::format("{:.1f} KiB", bytes / kibi);
+  if (bytes < kibi * kibi * kibi) return fmt::format("{:.1f} MiB", bytes / (kibi * kibi));
+  return fmt::format("{:.1f} GiB", bytes / (kibi * kibi * kibi));
+}
+
+std::string wrapped(const std::string& text, std::size_t width, std::size_t indent) {
+  std::string result;
+  for (const std::string& line : lines_of(text, width))
+    result += (result.empty() ? "" : "\n" + std::string(indent, ' ')) + line;
+  return result;
+}
+
+std::string wrapped_for_output(const std::string& text, std::size_t width, std::size_t indent) {
+  const std::size_t columns = output_columns();
+  return wrapped(text, columns > indent ? std::min(width, columns - indent) : width, indent);
+}
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,57 @@
+// Text for people: tables, lines of a width, numbers with units, progress.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kintsugi::tools {
+
+// Columns that lines on standard output may have: the environment's COLUMNS, else the terminal's; 0 where standard output
+// is no terminal, and lines may have any length.
+std::size_t output_columns();
+
+// Columns as wide as their widest cell, two spaces apart; the first line is underlined. Where that is wider than
+// output_columns(), cells are broken at spaces; columns that still have no room follow below, beside the first again.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> heads) : rows_{std::move(heads)} {}
+  // Columns in which numbers stand are pushed to the right.
+  void align_right(std::size_t column) { right_.push_back(column); }
+  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  std::string text() const { return text(output_columns()); }
+  std::string text(std::size_t columns) const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+  std::vector<std::size_t> right_;
+};
+
+// A bar on stderr while something long goes on, when stderr is a terminal.
+class Progress {
+ public:
+  explicit Progress(std::string what);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void show(std::int64_t done, std::int64_t total);
+
+ private:
+  std::string what_;
+  bool terminal_;
+  bool shown_ = false;
+  std::chrono::steady_clock::time_point last_;
+};
+
+std::string time_text(double seconds);
+std::string bytes_text(double bytes);
+
+// Text broken at spaces into lines of at most `width` characters, all but the first after `indent` spaces.
+std::string wrapped(const std::string& text, std::size_t width, std::size_t indent);
+// The same for standard output: a line and its indentation are at most output_columns() together.
+std::string wrapped_for_output(const std::string& text, std::size_t width, std::size_t indent);
+
+}  // namespace kintsugi::tools
