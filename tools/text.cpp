@@ -15,7 +15,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-using Row = std::vector<std::string>;
+using Cells = std::vector<std::string>;
 using Columns = std::vector<std::size_t>;
 
 constexpr std::size_t gap = 2;              // spaces between columns
@@ -58,9 +58,9 @@ struct Widths {
   std::size_t least = 0;
 };
 
-Widths widths_of(const std::vector<Row>& rows, std::size_t column) {
+Widths widths_of(const std::vector<Cells>& rows, std::size_t column) {
   Widths widths;
-  for (const Row& row : rows) {
+  for (const Cells& row : rows) {
     widths.natural = std::max(widths.natural, width_of(row[column]));
     for (const std::string& word : words_of(row[column]))
       widths.least = std::max(widths.least, width_of(word));
@@ -106,7 +106,7 @@ std::vector<Columns> groups_of(const std::vector<Widths>& all, std::size_t colum
 }
 
 // One row of cells, as many lines as its longest cell has.
-std::string row_text(const Row& row, const Columns& chosen, const Columns& widths, const Columns& right) {
+std::string row_text(const Cells& row, const Columns& chosen, const Columns& widths, const Columns& right) {
   std::vector<std::vector<std::string>> cells;
   std::size_t height = 1;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
@@ -151,7 +151,7 @@ std::string Table::text(std::size_t columns) const {
   for (const Columns& chosen : groups_of(all, columns)) {
     const Columns widths = fitted(all, chosen, columns);
     if (!result.empty()) result += "\n";
-    Row rule(rows_.front().size());
+    Cells rule(rows_.front().size());
     for (std::size_t i = 0; i < chosen.size(); ++i) rule[chosen[i]] = std::string(widths[i], '-');
     result += row_text(rows_.front(), chosen, widths, right_) + row_text(rule, chosen, widths, right_);
     for (std::size_t i = 1; i < rows_.size(); ++i) result += row_text(rows_[i], chosen, widths, right_);
