@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "engines/cuda/cublas/products.hpp"
-#include "engines/cuda/products/sm90/byte_products.hpp"
-#include "engines/cuda/products/sm90/clusters.hpp"
+#include "engines/cuda/gemm/clusters.hpp"
+#include "engines/cuda/gemm/int8/int8_gemm.hpp"
 #include "gpu/device_memory.hpp"
 #include "plan/magnitudes.hpp"
 #include "plan/schemes/int8x6.hpp"
@@ -84,11 +84,11 @@ struct Products {
     });
   }
   std::vector<std::uint8_t> by_tile(std::size_t tile) const {
-    const core::cuda::Walk walk =
-        core::cuda::byte_walk(core::cuda::byte_tiles[tile], core::cuda::byte_shape(schedule, a.slices, sums),
-                              core::cuda::clusters_of_device());
+    const core::cuda::TileSchedule schedule = core::cuda::int8_tile_schedule(
+        core::cuda::int8_tiles[tile], core::cuda::int8_shape(schedule, a.slices, sums),
+        core::cuda::clusters_of_device());
     return on_the_device([&](const Accumulators& into) {
-      core::cuda::multiply_byte_slices({}, schedule, a.slices, b.slices, into, {}, {tile, walk});
+      core::cuda::int8_gemm({}, schedule, a.slices, b.slices, into, {}, {tile, schedule});
     });
   }
 
@@ -121,7 +121,7 @@ struct Products {
   Accumulators sums;
 };
 
-class ByteProducts : public testing::Test {
+class Int8Params : public testing::Test {
  protected:
   void SetUp() override {
     core::cuda::Device device = 0;
@@ -137,7 +137,7 @@ class ByteProducts : public testing::Test {
   static Program residues(int moduli) { return core::schemes::ozaki2_program(moduli); }
 
   static void expect_sums(const Products& products, const std::vector<std::uint8_t>& expected) {
-    for (std::size_t tile = 0; tile < core::cuda::byte_tiles.size(); ++tile) {
+    for (std::size_t tile = 0; tile < core::cuda::int8_tiles.size(); ++tile) {
       const std::vector<std::uint8_t> found = products.by_tile(tile);
       if (found == expected) continue;
       const Accumulators& sums = products.sums;
@@ -163,7 +163,7 @@ class ByteProducts : public testing::Test {
   Random random_{std::random_device{}()};
 };
 
-TEST_F(ByteProducts, SmallSumsAreTheHosts) {
+TEST_F(Int8Params, SmallSumsAreTheHosts) {
   for (const std::int64_t size : {1, 17, 130}) {
     for (const Program& program : {residues(3), core::schemes::int8x6.program, core::magnitude_program}) {
       expect_the_hosts_sums(program, {size, 200, 70});
@@ -176,7 +176,7 @@ TEST_F(ByteProducts, SmallSumsAreTheHosts) {
 }
 
 // Sides around those of the tiles, and lengths around blocks of k.
-TEST_F(ByteProducts, EveryShapeHasTheVendors) {
+TEST_F(Int8Params, EveryShapeHasTheVendors) {
   constexpr std::array<std::int64_t, 20> sides{1,   15,  16,  17,  64,  65,  127, 128, 129, 191,
                                                192, 193, 255, 256, 257, 383, 384, 385, 513, 800};
   constexpr std::array<std::int64_t, 10> lengths{1, 31, 64, 65, 127, 128, 129, 500, 512, 1100};
@@ -196,7 +196,7 @@ TEST_F(ByteProducts, EveryShapeHasTheVendors) {
 }
 
 // Many tiles of each cluster, and blocks of the operands' vectors.
-TEST_F(ByteProducts, LargeProductsHaveTheVendors) {
+TEST_F(Int8Params, LargeProductsHaveTheVendors) {
   for (const Shape& shape : {Shape{2100, 1900, 1300}, Shape{700, 4096, 640}, Shape{4096, 1000, 330}}) {
     expect_the_vendors_sums(residues(7), shape);
     expect_the_vendors_sums(core::schemes::int8x6.program, shape);
@@ -210,7 +210,7 @@ TEST_F(ByteProducts, LargeProductsHaveTheVendors) {
 }
 
 // Sums that int32 does not hold, of the largest products too.
-TEST_F(ByteProducts, LongSumsHaveTheVendors) {
+TEST_F(Int8Params, LongSumsHaveTheVendors) {
   for (const std::int64_t k : {32769, 65536, 65537, 130944, 130945, 131073, 200000, 400100}) {
     for (const Program& program : {residues(3), core::schemes::int8x6.program, core::magnitude_program}) {
       expect_the_vendors_sums(program, {30, 20, k}, true);

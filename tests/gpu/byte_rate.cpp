@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "engines/cuda/cublas/products.hpp"
-#include "engines/cuda/products/sm90/byte_products.hpp"
-#include "engines/cuda/products/sm90/clusters.hpp"
+#include "engines/cuda/gemm/clusters.hpp"
+#include "engines/cuda/gemm/int8/int8_gemm.hpp"
 #include "plan/schemes/int8x6.hpp"
 #include "plan/schemes/ozaki2.hpp"
 #include "plan/schemes/ozaki_int8.hpp"
@@ -73,12 +73,12 @@ void time_products(nlohmann::json& rows, const std::string& scheme, const Progra
   };
   const auto expected =
       measure("vendor", [&](int) { cuda::multiply({}, schedule, a, b, sums, scratch.data(), nullptr); });
-  for (std::size_t t = 0; t < cuda::byte_tiles.size(); ++t) {
-    const cuda::ByteChoice choice{t, cuda::byte_walk(cuda::byte_tiles[t], cuda::byte_shape(schedule, a, sums),
-                                                     cuda::clusters_of_device())};
-    const auto found = measure(fmt::format("tile {}", t), [&](int) {
-      cuda::multiply_byte_slices({}, schedule, a, b, sums, {}, choice);
-    });
+  for (std::size_t t = 0; t < cuda::int8_tiles.size(); ++t) {
+    const cuda::Int8Choice choice{
+        t, cuda::int8_tile_schedule(cuda::int8_tiles[t], cuda::int8_shape(schedule, a, sums),
+                                    cuda::clusters_of_device())};
+    const auto found = measure(fmt::format("tile {}", t),
+                               [&](int) { cuda::int8_gemm({}, schedule, a, b, sums, {}, choice); });
     if (found != expected) fmt::print("  the sums DIFFER from the vendor's\n");
   }
 }

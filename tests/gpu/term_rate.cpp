@@ -12,15 +12,15 @@
 #include <string>
 #include <vector>
 
-#include "engines/cuda/products/sm90/term_products.hpp"
-#include "engines/cuda/products/sm90/term_structures.hpp"
+#include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
+#include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
 #include "plan/program.hpp"
 #include "tests/gpu/rate.hpp"
 
 namespace kintsugi::core {
 namespace {
 
-using cuda::TermWay;
+using cuda::MultiTermVariant;
 
 struct Size {
   std::int64_t m, n, k, entries = 1;
@@ -95,9 +95,9 @@ class Product {
   const DeviceFusedProduct& operator*() const { return product_; }
   double bytes() const { return static_cast<double>(a_.slices().bytes() + b_.slices().bytes()); }
 
-  std::vector<float> result(const TermWay& way, std::byte* scratch) const {
+  std::vector<float> result(const MultiTermVariant& way, std::byte* scratch) const {
     check(driver().set_bytes_async(c_.address(), 0xff, entries_ * sizeof(float), nullptr), "cuMemsetD8Async");
-    cuda::multiply_terms({}, product_, way, scratch);
+    cuda::multi_term_gemm({}, product_, way, scratch);
     std::vector<float> c(entries_);
     engine().copy_to_host({}, c.data(), c_.data(), entries_ * sizeof(float));
     engine().synchronize(Queue{});
@@ -112,8 +112,8 @@ class Product {
   DeviceFusedProduct product_;
 };
 
-std::string describe(const cuda::TermChoice& choice) {
-  return fmt::format("walk, tile {}, {} parts", choice.tile, choice.walk.parts);
+std::string describe(const cuda::ClusterTileChoice& choice) {
+  return fmt::format("schedule, tile {}, {} parts", choice.tile, choice.schedule.parts);
 }
 std::string describe(const cuda::SmallTileChoice& choice) {
   return fmt::format("{} columns{}, {} stages", cuda::small_tiles[choice.tile].columns,
@@ -121,9 +121,9 @@ std::string describe(const cuda::SmallTileChoice& choice) {
 }
 
 // The small tiles among them, with every number of stages that they can have up to the way's own.
-std::vector<TermWay> by_stages(const std::vector<TermWay>& ways) {
-  std::vector<TermWay> found;
-  for (const TermWay& way : ways) {
+std::vector<MultiTermVariant> by_stages(const std::vector<MultiTermVariant>& ways) {
+  std::vector<MultiTermVariant> found;
+  for (const MultiTermVariant& way : ways) {
     const auto* small = std::get_if<cuda::SmallTileChoice>(&way);
     if (small == nullptr) continue;
     for (std::int32_t stages = cuda::small_tiles[small->tile].least_stages(); stages <= small->stages;
@@ -150,22 +150,22 @@ bool measure(const char* scheme, const Pattern<float>& pattern, const Size& size
   constexpr double enough = 200.0 * (1 << 20);
   for (double bytes = 0; bytes < enough || products.size() < 2; bytes += products.back()->bytes())
     products.push_back(std::make_unique<Product>(pattern, program, size));
-  const Memory scratch(cuda::term_scratch_bytes(
+  const Memory scratch(cuda::multi_term_scratch_bytes(
       {schedule, program.format().id, false, size.m, size.n, size.k, size.entries, false, false}));
   const double work =
       2e-12 * static_cast<double>(size.m * size.n) * static_cast<double>(size.k * size.entries);
-  const auto all_ways = cuda::term_ways(**products.front());
+  const auto all_ways = cuda::multi_term_variants(**products.front());
   const auto ways = request.stages ? by_stages(all_ways) : all_ways;
   const std::vector<float> expected = products.front()->result(ways.front(), scratch.data());
   bool right = true;
-  for (const TermWay& way : ways) {
+  for (const MultiTermVariant& way : ways) {
     const auto found = products.front()->result(way, scratch.data());
     const bool same = std::memcmp(found.data(), expected.data(), expected.size() * sizeof(float)) == 0;
     right = right && same;
     const int count = static_cast<int>(round_up(16, static_cast<std::int64_t>(products.size())));
     const double time = seconds_in_graph(count, work / 150 + 5e-6, [&](const Queue& queue, int i) {
-      cuda::multiply_terms(queue, **products[static_cast<std::size_t>(i) % products.size()], way,
-                           scratch.data());
+      cuda::multi_term_gemm(queue, **products[static_cast<std::size_t>(i) % products.size()], way,
+                            scratch.data());
     });
     const std::string what = std::visit([](const auto& choice) { return describe(choice); }, way);
     const double expected_time = std::visit([](const auto& choice) { return choice.microseconds; }, way);

@@ -2,8 +2,8 @@
 #include <array>
 #include <random>
 
-#include "engines/cuda/products/sm90/term_structures.hpp"
-#include "engines/cuda/products/sm90/term_tiles.hpp"
+#include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
+#include "engines/cuda/gemm/multi_term/multi_term_tiles.hpp"
 #include "gpu/device_stream.hpp"
 
 namespace kintsugi::test {
@@ -51,7 +51,7 @@ TEST(DeviceTerms, BitsAreThoseOfTheModel) {
   }
 }
 
-// Entries of a row leave in pairs where pairs lie at even places.
+// Entries of a row leave in pairs where pairs lie at even stages.
 TEST(DeviceTerms, SmallRowsLieAtAnyPlace) {
   for (const std::string scheme : schemes) {
     for (const std::int64_t pad : {0, 1, 2}) {
@@ -108,8 +108,9 @@ TEST(DeviceTerms, BitsDoNotDependOnTilesAndParts) {
   constexpr std::int64_t n = 5000;
   constexpr std::int64_t k = 2100;
   constexpr std::int32_t clusters = 66;
-  const auto choice = core::cuda::choose_walk(core::cuda::joined_tiles[0], 0, m, n, 1, k, 1, clusters);
-  EXPECT_GT(choice.walk.parts, 1) << "this size was to have tiles in parts";
+  const auto choice =
+      core::cuda::choose_tile_schedule(core::cuda::joined_tiles[0], 0, m, n, 1, k, 1, clusters);
+  EXPECT_GT(choice.schedule.parts, 1) << "this size was to have tiles in parts";
   for (const std::string scheme : schemes) {
     GemmCase test{.m = m, .n = n, .k = k, .distribution = "phi:1", .scheme = scheme};
     SCOPED_TRACE(scheme);

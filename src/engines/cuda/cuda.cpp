@@ -12,9 +12,9 @@
 #include "engines/cuda/cublas/library.hpp"
 #include "engines/cuda/cublas/products.hpp"
 #include "engines/cuda/error_free/error_free.hpp"
-#include "engines/cuda/products/sm90/byte_products.hpp"
-#include "engines/cuda/products/sm90/term_products.hpp"
-#include "engines/cuda/products/word_products.hpp"
+#include "engines/cuda/gemm/int8/int8_gemm.hpp"
+#include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
+#include "engines/cuda/gemm/int52/int52_gemm.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 #include "engines/cuda/splits/splits.hpp"
 #include "engines/device.hpp"
@@ -28,10 +28,10 @@ using namespace cuda;
 
 Address address(const void* pointer) { return reinterpret_cast<Address>(pointer); }
 
-// The kernels of products/sm90 are for compute capability 9.0 alone; a build for the GPUs of one machine may lack them.
+// Kernels named *_sm90a are for compute capability 9.0 alone; a build for the GPUs of one machine may lack them.
 bool is_hopper() {
   if (driver().devices == 0) return false;
-  if (!engine_images().empty() && !has_image(engine_images(), "terms_sm90a")) return false;
+  if (!engine_images().empty() && !has_image(engine_images(), "multi_term_sm90a")) return false;
   const Device device = device_in_use();
   return device_attribute(compute_capability_major, device) == 9 &&
          device_attribute(compute_capability_minor, device) == 0;
@@ -143,15 +143,15 @@ class CudaEngine final : public Engine, public DeviceEngine {
   std::size_t native_scratch_bytes() const override { return vendor_workspace_bytes; }
   bool fuses(const Schedule& schedule, FormatId format, Accumulator accumulator,
              EntryType type) const override {
-    return accumulator == Accumulator::h200 && has_term_products(schedule, format, type);
+    return accumulator == Accumulator::h200 && has_multi_term_gemm(schedule, format, type);
   }
   std::size_t fused_scratch_bytes(const DeviceShape& shape) const override {
-    return term_scratch_bytes(shape);
+    return multi_term_scratch_bytes(shape);
   }
   std::optional<DeviceTimes> expected_times(const DeviceShape& shape) const override {
     ensure_context();
     if (!describe_device(current_device()).name.ends_with("H200")) return std::nullopt;
-    return shape.complex ? expected_entry_times(shape) : expected_term_times(shape);
+    return shape.complex ? expected_entry_times(shape) : expected_multi_term_times(shape);
   }
 
   void prepare() const override {
@@ -226,12 +226,12 @@ class CudaEngine final : public Engine, public DeviceEngine {
                 const DeviceCondition& condition) const override {
     if (a.format->id == FormatId::int52) return multiply_words(queue, schedule, a, b, sums);
     if (multiplies_bytes(schedule, a.format->id))
-      return multiply_byte_slices(queue, schedule, a, b, sums, condition);
+      return int8_gemm(queue, schedule, a, b, sums, condition);
     cuda::multiply(queue, schedule, a, b, sums, scratch, fit);
   }
   void multiply_fused(const Queue& queue, const DeviceFusedProduct& product,
                       std::byte* scratch) const override {
-    cuda::multiply_terms(queue, product, scratch);
+    cuda::multi_term_gemm(queue, product, scratch);
   }
   void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<const int> exponents,
                           const DeviceTile& tile) const override {
@@ -305,7 +305,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
 
  private:
   static bool multiplies_bytes(const Schedule& schedule, FormatId format) {
-    return has_byte_products(schedule, format) && is_hopper();
+    return has_int8_gemm(schedule, format) && is_hopper();
   }
   [[noreturn]] static void refuse_host_memory() {
     fail(Status::internal, "engine cuda was handed matrices in the host's memory");

@@ -47,7 +47,7 @@ def text_with_includes(file):
     files, texts = [file], {}
     while files:
         file = files.pop()
-        if file in texts or file.name == "order.cuh":
+        if file in texts or file.name == "griddepcontrol.cuh":
             continue
         texts[file] = re.sub(r"(?m)^__device__[^;{}]* (begins|begin_cluster)\(.*?^}", "", file.read_text(), flags=re.S)
         files += [SOURCE / "src" / name for name in re.findall(r'#include "(engines/cuda/[^"]+)"', texts[file])]
@@ -58,8 +58,8 @@ def test_what_is_launched_early_awaits_others():
     """A kernel that may be launched before others end has to wait for them, and no other kernel waits in vain."""
     folder = SOURCE / "src" / "engines" / "cuda"
     named = "".join(file.read_text() for file in folder.rglob("*.cpp"))
-    early = set(re.findall(r'\{\s*"(\w+)",[^{}]*awaits_others\s*\}', named))
-    waits = re.compile(r"  await_others\(\);|await_previous\(\);|if \(!begins\(tasks\)\) return;|  begin_cluster\(shared\);")
+    early = set(re.findall(r'\{\s*"(\w+)",[^{}]*waits_for_grid_dependency\s*\}', named))
+    waits = re.compile(r"  begin_dependent_kernel\(\);|grid_dependency_wait\(\);|if \(!begins\(tasks\)\) return;|  begin_cluster\(shared\);")
     waiting = {file.stem for file in folder.rglob("*.cu") if waits.search(text_with_includes(file))}
     assert len(early) >= 8 and early == waiting
 
@@ -72,7 +72,7 @@ def compiled():
 
 
 def products(table):
-    return {key: numbers for key, numbers in table.items() if key[0].startswith("products/")}
+    return {key: numbers for key, numbers in table.items() if key[0].startswith("gemm/")}
 
 
 def test_a_log_is_read():
@@ -82,9 +82,9 @@ def test_a_log_is_read():
 
 
 def test_a_table_is_read_as_it_was_written():
-    table = {("products/a.cu", kernel): numbers for (kernel, _), numbers in script.read_log(LOG).items()}
+    table = {("gemm/a.cu", kernel): numbers for (kernel, _), numbers in script.read_log(LOG).items()}
     assert script.read_table(script.text_of(table, "13.0.88")) == (table, "13.0.88")
-    changed = {**table, ("products/a.cu", "split"): dict.fromkeys(script.NUMBERS, 1)}
+    changed = {**table, ("gemm/a.cu", "split"): dict.fromkeys(script.NUMBERS, 1)}
     assert len(script.differences(table, changed)) == 1
     assert len(script.differences(table, {})) == 2
 

@@ -6,7 +6,7 @@
 namespace kintsugi::core::cuda {
 
 void clear(const Queue& queue, void* target, std::size_t bytes) {
-  static const KernelName kernel{"clear", "clear_bytes", awaits_others};
+  static const KernelName kernel{"clear", "clear_bytes", waits_for_grid_dependency};
   constexpr std::size_t few = 4096;
   constexpr std::int64_t threads = 256;
   const auto address = reinterpret_cast<Address>(target);

@@ -2,12 +2,12 @@
 // the next one begin no sooner than it has ended.
 #include <cstdint>
 
-#include "engines/cuda/common/order.cuh"
+#include "engines/cuda/ptx/griddepcontrol.cuh"
 
 namespace kintsugi::core::cuda {
 
 extern "C" __global__ void clear_bytes(std::uint8_t* target, std::int32_t bytes) {
-  await_others();
+  begin_dependent_kernel();
   for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); i < bytes;
        i += static_cast<std::int32_t>(blockDim.x))
     target[i] = 0;

@@ -26,12 +26,12 @@ void set_attribute(Kernel kernel, int attribute, std::int64_t value, const char*
 
 }  // namespace
 
-// Code that was compiled for less than 9.0 has no grid-dependency wait (common/order.cuh), whatever device it
+// Code that was compiled for less than 9.0 has no grid-dependency wait (ptx/griddepcontrol.cuh), whatever device it
 // runs on; the driver compiles PTX of 8.0 for Hopper without one too. So the loaded code is asked: its PTX
 // version is the __CUDA_ARCH__ that the source was compiled with, of machine code too (CUfunction_attribute
 // in the driver's reference).
 bool KernelName::may_overlap() const {
-  if (!awaits_others_) return false;
+  if (!waits_for_grid_dependency_) return false;
   constexpr int least_version = 90;
   const Device device = current_device();
   std::atomic<int>& version = ptx_versions_.at(static_cast<std::size_t>(device));

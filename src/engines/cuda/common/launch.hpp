@@ -25,10 +25,10 @@ std::string kernels_missing_reason();
 // A kernel that is `extern "C"` in src/engines/cuda/**/FILE.cu; loaded when it is first launched. Belongs to no context.
 class KernelName {
  public:
-  // `awaits_others`: its source waits for what comes before it (common/order.cuh), so that it may be launched
+  // `waits_for_grid_dependency`: its source waits for what comes before it (ptx/griddepcontrol.cuh), so that it may be launched
   // earlier where that was compiled.
-  constexpr KernelName(const char* file, const char* name, bool awaits_others = false)
-      : file_(file), name_(name), awaits_others_(awaits_others) {}
+  constexpr KernelName(const char* file, const char* name, bool waits_for_grid_dependency = false)
+      : file_(file), name_(name), waits_for_grid_dependency_(waits_for_grid_dependency) {}
 
   Kernel get() const;
   const char* name() const { return name_; }
@@ -45,7 +45,7 @@ class KernelName {
  private:
   const char* file_;
   const char* name_;
-  bool awaits_others_;
+  bool waits_for_grid_dependency_;
   mutable std::once_flag loaded_{};
   mutable Kernel kernel_ = nullptr;
   mutable std::mutex mutex_{};
@@ -54,7 +54,7 @@ class KernelName {
   mutable std::array<std::atomic<int>, most_devices> ptx_versions_{};  // 0: not asked for yet
 };
 
-inline constexpr bool awaits_others = true;
+inline constexpr bool waits_for_grid_dependency = true;
 
 // Fails with device_error, naming the kernel. A grid with no block is no launch. Arguments are the kernel's own types.
 void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t threads,

@@ -4,7 +4,7 @@
 
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/error_free/arguments.hpp"
-#include "engines/cuda/products/integer_tiles.hpp"
+#include "engines/cuda/gemm/integer_tiles.hpp"
 
 namespace kintsugi::core::cuda {
 

@@ -1,7 +1,7 @@
 // Products of slices that few operands need (Algorithm 3's are left out): only where they are.
 #include "engines/cuda/error_free/slice_elements.cuh"
 #include "engines/cuda/error_free/sums.cuh"
-#include "engines/cuda/products/integer_tiles.cuh"
+#include "engines/cuda/gemm/integer_tiles.cuh"
 
 namespace kintsugi::core::cuda {
 

@@ -1,7 +1,7 @@
 // The choice of a rung, where the ranges are.
 #include <climits>
 
-#include "engines/cuda/common/order.cuh"
+#include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/splits/alpha.cuh"
 #include "engines/cuda/splits/ranges_task.hpp"
 #include "engines/cuda/splits/report.cuh"
@@ -230,8 +230,8 @@ __device__ void report(const DeviceReporting& reporting, const DeviceChoice& cho
 template <bool by_norms>
 __device__ void choose(const ChoiceTask& task) {
   const DeviceReporting& reporting = task.reporting;
-  let_next_begin();
-  if (!reporting.behind_products) await_previous();
+  launch_dependents();
+  if (!reporting.behind_products) grid_dependency_wait();
   DeviceChoice choice;
   if (is_zero(task.alpha)) {
     choice.rung = DeviceChoice::scaled;
@@ -246,7 +246,7 @@ __device__ void choose(const ChoiceTask& task) {
   if (fits) choice.fit = fit_of(task.rungs, choice);
   task.choice[blockIdx.x] = choice;
   if (reporting.report != nullptr) report(reporting, choice, fits);
-  if (reporting.behind_products) await_previous();  // as whatever comes next does by way of this kernel
+  if (reporting.behind_products) grid_dependency_wait();  // as whatever comes next does by way of this kernel
 }
 
 }  // namespace

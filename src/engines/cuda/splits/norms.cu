@@ -1,5 +1,5 @@
 // Norms of all vectors, and what proves the products of integers that they scale (arith/norm_proof.hpp).
-#include "engines/cuda/common/order.cuh"
+#include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/splits/alpha.cuh"
 #include "engines/cuda/splits/norm_sums.cuh"
 #include "engines/cuda/splits/ranges_task.hpp"
@@ -43,7 +43,7 @@ struct NormOfVector {
 
 extern "C" __global__ void __launch_bounds__(ranges_threads)
     find_norms(const __grid_constant__ RangesTasks tasks) {
-  await_others();
+  begin_dependent_kernel();
   if (is_zero(tasks.alpha)) return;
   const bool second = blockIdx.x >= tasks.task[0].blocks;
   const RangesTask& task = tasks.task[second ? 1 : 0];

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/embedding.hpp"
-#include "engines/cuda/common/order.cuh"
+#include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/splits/alpha.cuh"
 #include "engines/cuda/splits/magnitudes.hpp"
 #include "engines/cuda/splits/split_task.hpp"
@@ -29,12 +29,12 @@ __device__ inline bool is_left_out(const SplitTasks& tasks) {
 
 // Whether there is something to split; then all is there that came before.
 __device__ inline bool begins(const SplitTasks& tasks) {
-  let_next_begin();
+  launch_dependents();
   if (tasks.condition.known && is_left_out(tasks)) {
-    leave_in_order();
+    exit_in_stream_order();
     return false;
   }
-  await_previous();
+  grid_dependency_wait();
   return tasks.condition.known || !is_left_out(tasks);
 }
 

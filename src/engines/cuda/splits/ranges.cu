@@ -1,5 +1,5 @@
 // Exponents and flags of all vectors, for the choice of a rung.
-#include "engines/cuda/common/order.cuh"
+#include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/splits/alpha.cuh"
 #include "engines/cuda/splits/norm_sums.cuh"
 #include "engines/cuda/splits/operands.cuh"
@@ -53,7 +53,7 @@ __device__ void find_ranges_of(const RangesTask& task, std::int64_t first) {
 
 extern "C" __global__ void __launch_bounds__(ranges_threads)
     find_ranges(const __grid_constant__ RangesTasks tasks) {
-  await_others();
+  begin_dependent_kernel();
   if (is_zero(tasks.alpha)) return;
   const bool second = blockIdx.x >= tasks.task[0].blocks;
   const RangesTask& task = tasks.task[second ? 1 : 0];

@@ -1,8 +1,8 @@
 // Splits of vectors that lie beside each other, element by element: the blocks of a cluster, of any power of two up to
 // eight, hold a panel of vectors, a part of k each, read it once and write it transposed. The other operand's vectors may
 // lie the other way, in clusters of their own: then its blocks are those of rows.cuh.
-#include "engines/cuda/common/order.cuh"
-#include "engines/cuda/splits/cluster.cuh"
+#include "engines/cuda/ptx/griddepcontrol.cuh"
+#include "engines/cuda/splits/mailbox.cuh"
 #include "engines/cuda/splits/finish_range.cuh"
 #include "engines/cuda/splits/norm_sums.cuh"
 #include "engines/cuda/splits/rows.cuh"
@@ -142,7 +142,7 @@ __device__ void send(const Exchange<Sum, width>& exchange,
   using Message = typename Exchange<Sum, width>::Message;
   const int blocks = blocks_in_cluster();
   if (blocks == 1) return;
-  const int sender = block_in_cluster();
+  const int sender = block_rank_in_cluster();
   for (int i = static_cast<int>(threadIdx.x); i < width * blocks; i += static_cast<int>(blockDim.x)) {
     const int v = i / blocks;
     exchange.mailbox.send(Message{exchange.of_part[v]}, received[v * blocks + sender], i % blocks);
@@ -173,7 +173,7 @@ __device__ Scaling finish_panel_range(const SplitTask& task, int vector, VectorR
   if (task.ranges_known) range = known;
   const SplitRule rule = rule_of(task);
   scale_range(task, rule, vector, range);
-  if (block_in_cluster() == 0) {
+  if (block_rank_in_cluster() == 0) {
     if (task.ranges_known) {
       known.scale = range.scale;
     } else {
@@ -219,7 +219,7 @@ __device__ void begin(const Exchange<Sums, width>&... exchanges) {
   };
   (open(exchanges), ...);
   __syncthreads();
-  arrive_at_cluster();
+  cluster_arrive_relaxed();
   if (threadIdx.x == 0) (exchanges.mailbox.expect(received_bytes(exchanges)), ...);
 }
 
@@ -233,7 +233,7 @@ __device__ void send_first_sums(const PanelPart& of, const Source* part,
   visit_part<Shape>(of.length, part, [&](const auto& x) { Sum::add_each(sums, x); });
   gather<Shape>(sums, exchange);
   __syncthreads();
-  await_cluster();  // the others' mailboxes are open
+  cluster_wait();  // the others' mailboxes are open
   send(exchange, received);
 }
 
@@ -284,7 +284,7 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& o
     norm_scalings[v] = norm_scaling(ranges[v], typical[v]);
   });
   __syncthreads();
-  arrive_at_cluster_after_reads();  // other messages may take these ones' place
+  cluster_arrive();  // other messages may take these ones' place
   NormSums norm_sums[Shape::chunk];
   const NormScaling* const own = norm_scalings + loaded_vector<Shape>();
   visit_part<Shape>(of.length, part, [&](const auto& x) {
@@ -293,13 +293,13 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& o
   });
   gather<Shape>(norm_sums, norm_exchange);
   __syncthreads();
-  await_cluster();
+  cluster_wait();
   send(norm_exchange, received_norms);
   finish_sums(norm_exchange, received_norms, [&](int v, const NormSums& of_vector) {
     const int vector = of.first_vector + v;
     if (vector >= task.vectors) return;
     const VectorNorm norm = of_vector.norm(typical[v], norm_scalings[v], task.length);
-    scalings[v] = finish_norm(task, vector, ranges[v], norm, block_in_cluster() == 0);
+    scalings[v] = finish_norm(task, vector, ranges[v], norm, block_rank_in_cluster() == 0);
   });
 }
 
@@ -310,7 +310,7 @@ __device__ void split_columns(const SplitTask& task, std::int64_t block) {
   __shared__ Scaling scalings[Shape::width];
   const int blocks = blocks_in_cluster();
   const int length = static_cast<int>(task.vector_stride) / blocks;
-  const PanelPart of{static_cast<int>(block) / blocks * Shape::width, block_in_cluster() * length, length};
+  const PanelPart of{static_cast<int>(block) / blocks * Shape::width, block_rank_in_cluster() * length, length};
   auto* part = reinterpret_cast<Source*>(memory);
   auto* messages = reinterpret_cast<std::byte*>(part + Shape::place(0, length));
   start_loading<Shape>(task, of, part);

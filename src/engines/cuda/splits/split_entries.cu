@@ -1,5 +1,5 @@
 // Splits of complex operands into residues of entries: a block reads its vectors, whose ranges are known, tile by tile.
-#include "engines/cuda/common/order.cuh"
+#include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/splits/complex_elements.hpp"
 #include "engines/cuda/splits/elements.cuh"
 #include "engines/cuda/splits/finish_range.cuh"

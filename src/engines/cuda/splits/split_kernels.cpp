@@ -10,9 +10,9 @@ namespace {
 
 #define KINTSUGI_KERNELS_OF_KIND(type, Source, kind)                                                    \
   {                                                                                                     \
-    EntryType::type, ElementKind::kind, {"split_rows", "split_rows_" #Source "_" #kind, awaits_others}, \
-        {"split_columns_sm90", "split_columns_" #Source "_" #kind, awaits_others}, {                    \
-      "split_tiles", "split_tiles_" #Source "_" #kind, awaits_others                                    \
+    EntryType::type, ElementKind::kind, {"split_rows", "split_rows_" #Source "_" #kind, waits_for_grid_dependency}, \
+        {"split_columns_sm90", "split_columns_" #Source "_" #kind, waits_for_grid_dependency}, {                    \
+      "split_tiles", "split_tiles_" #Source "_" #kind, waits_for_grid_dependency                                    \
     }                                                                                                   \
   }
 
@@ -33,8 +33,8 @@ const std::array<KernelOfKind, 10> kernels{{
 const KernelOfKind norms_and_residues{
     EntryType::f64,
     ElementKind::residues_by_norms,
-    {"split_rows", "split_rows_double_residues_by_norms", awaits_others},
-    {"split_columns_sm90", "split_columns_double_residues_by_norms", awaits_others},
+    {"split_rows", "split_rows_double_residues_by_norms", waits_for_grid_dependency},
+    {"split_columns_sm90", "split_columns_double_residues_by_norms", waits_for_grid_dependency},
     {"", ""}};
 
 // Small beside its products, and so by tiles alone.
@@ -42,9 +42,9 @@ const KernelOfKind fitted_kernel{EntryType::f32,
                                  ElementKind::fitted,
                                  {"", ""},
                                  {"", ""},
-                                 {"split_tiles", "split_tiles_float_fitted", awaits_others}};
+                                 {"split_tiles", "split_tiles_float_fitted", waits_for_grid_dependency}};
 
-const KernelName any_kernel{"split_tiles", "split_tiles_double_any", awaits_others};
+const KernelName any_kernel{"split_tiles", "split_tiles_double_any", waits_for_grid_dependency};
 
 // Integers that no element of a scaled vector can overflow.
 ElementKind integer_kind(const SplitRule& rule) {

@@ -1,5 +1,5 @@
 // Splits of any operand: a block reads its vectors twice, tile by tile.
-#include "engines/cuda/common/order.cuh"
+#include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/splits/elements.cuh"
 #include "engines/cuda/splits/finish_range.cuh"
 #include "engines/cuda/splits/norm_sums.cuh"

@@ -42,8 +42,8 @@ void launch_ranges(const KernelName& kernel, const Queue& queue, const DeviceSid
   }
 }
 
-const KernelName ranges_kernel{"ranges", "find_ranges", awaits_others};
-const KernelName norms_kernel{"norms", "find_norms", awaits_others};
+const KernelName ranges_kernel{"ranges", "find_ranges", waits_for_grid_dependency};
+const KernelName norms_kernel{"norms", "find_norms", waits_for_grid_dependency};
 
 // Where ranges of one side are there already, that side is empty.
 Alpha alpha_of(const DeviceScalars& scalars, const DeviceSide& a, const DeviceSide& b) {
@@ -170,10 +170,10 @@ bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, con
 // Complex entries, whose ranges are those of their vectors: parts of them in the real operand's order.
 void split_entries(const Queue& queue, DeviceSplit split, const DeviceCondition& condition) {
   static const std::array<KernelName, 4> of_entries{
-      KernelName{"split_entries", "split_entries_float_residues", awaits_others},
-      KernelName{"split_entries", "split_entries_float_wide_residues", awaits_others},
-      KernelName{"split_entries", "split_entries_double_residues", awaits_others},
-      KernelName{"split_entries", "split_entries_double_wide_residues", awaits_others}};
+      KernelName{"split_entries", "split_entries_float_residues", waits_for_grid_dependency},
+      KernelName{"split_entries", "split_entries_float_wide_residues", waits_for_grid_dependency},
+      KernelName{"split_entries", "split_entries_double_residues", waits_for_grid_dependency},
+      KernelName{"split_entries", "split_entries_double_wide_residues", waits_for_grid_dependency}};
   const DeviceSide& side = split.side;
   if (!splits_entries(*split.rule))
     fail(Status::internal, "engine cuda was handed complex entries to split into integers of {} bits",
@@ -219,8 +219,8 @@ void summarize(const Queue& queue, const DeviceSide& side, RangeSummary* summari
 
 void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
             const DeviceRungs& rungs, DeviceChoice* choice, const DeviceReporting& reporting) {
-  static const KernelName by_ranges{"choose", "choose_rung", awaits_others};
-  static const KernelName by_norms{"choose", "choose_rung_by_norms", awaits_others};
+  static const KernelName by_ranges{"choose", "choose_rung", waits_for_grid_dependency};
+  static const KernelName by_norms{"choose", "choose_rung_by_norms", waits_for_grid_dependency};
   const ChoiceTask task{{a.ranges, b.ranges},
                         {a.norms, b.norms},
                         {a.summaries, b.summaries},

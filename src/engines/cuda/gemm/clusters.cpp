@@ -1,0 +1,43 @@
+#include "engines/cuda/gemm/clusters.hpp"
+
+#include <algorithm>
+
+#include "base/cuda_driver.hpp"
+#include "base/status.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+int tensor_map_type(const Format& format) {
+  switch (format.id) {
+    case FormatId::fp16: return tensor_map_fp16;
+    case FormatId::bf16: return tensor_map_bf16;
+    case FormatId::int8: return tensor_map_bytes;
+    default: fail(Status::internal, "no tensor maps of slices in {}", format.name);
+  }
+}
+
+}  // namespace
+
+std::int32_t sm_count() { return device_attribute(multiprocessor_count, current_device()); }
+
+std::int32_t clusters_of(std::int32_t blocks) { return std::min(most_clusters, blocks / blocks_of_cluster); }
+std::int32_t clusters_of_device() { return clusters_of(sm_count()); }
+
+TensorMap tensor_map(const Slices& slices, std::int64_t entries, std::int64_t rows) {
+  TensorMap map;
+  const auto size = static_cast<std::uint64_t>(slices.element_bytes());
+  const auto length = static_cast<std::uint64_t>(slices.vector_stride());
+  const auto vectors = static_cast<std::uint64_t>(slices.padded_vectors());
+  const std::uint64_t lengths[3]{length, vectors, static_cast<std::uint64_t>(slices.count * entries)};
+  const std::uint64_t strides[2]{length * size, static_cast<std::uint64_t>(slices.slice_stride()) * size};
+  const std::uint32_t box[3]{static_cast<std::uint32_t>(128 / size), static_cast<std::uint32_t>(rows), 1};
+  const std::uint32_t steps[3]{1, 1, 1};
+  check(driver().tensor_map_encode(&map, tensor_map_type(*slices.format), 3, slices.data, lengths, strides,
+                                   box, steps, 0, tensor_map_swizzle_128, tensor_map_promotion_256, 0),
+        "cuTensorMapEncodeTiled");
+  return map;
+}
+
+}  // namespace kintsugi::core::cuda

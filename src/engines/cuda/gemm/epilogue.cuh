@@ -1,0 +1,270 @@
+// Epilogue of the Hopper kernels: from accumulators in the registers of a warpgroup to elements of C.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "arith/epilogue.hpp"
+#include "engines/cuda/gemm/warp_specialization.cuh"
+#include "engines/cuda/recombine/tile.cuh"
+
+namespace kintsugi::core::cuda {
+
+// Row and column of a thread's i-th accumulator in a tile of 64 x N (PTX ISA: fragment of D of wgmma).
+__device__ inline int sum_row(int thread, int i) {
+  return thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8;
+}
+__device__ inline int sum_column(int thread, int i) { return i / 4 * 8 + thread % 4 * 2 + i % 2; }
+
+// Whether all batch items have the same slices and ranges of an operand.
+struct SharedSides {
+  bool a;
+  bool b;
+};
+
+// A range of rows or columns of the region of C that a kernel was launched for.
+struct TileRange {
+  std::int64_t first;
+  int most;
+
+  __device__ int of(std::int64_t whole) const {
+    return static_cast<int>(max(std::int64_t{0}, min(whole - first, std::int64_t{most})));
+  }
+};
+
+// The scale of a vector with NaN or infinities, whose elements of C are computed one by one.
+inline constexpr int special_scale = std::numeric_limits<int>::min();
+
+__device__ inline int scale_of(const VectorRange& range) {
+  return range.finite() ? range.scale : special_scale;
+}
+
+// What the epilogue of a tile of Rows x Columns needs, in shared memory. Some warps load it while the tile is multiplied.
+template <int Rows, int Columns, int EpilogueWarps>
+struct EpilogueParams {
+  static constexpr int epilogue_warps = EpilogueWarps;  // warps
+
+  alignas(sizeof(int2)) int scales[Rows + Columns];  // of rows, then of columns
+  float* first;                                      // element of the tile
+  std::int64_t first_row;                            // in C
+  std::int64_t first_column;
+  int rows;  // inside C
+  int columns;
+  int item;  // of the batch
+  float alpha;
+  float beta;
+  bool fits_fp32_by_warp[EpilogueWarps];  // for the vectors that each warp loaded
+
+  // Whether FP32 arithmetic is exact enough for alpha * sum * 2^-(row's + column's scale), for slices of fp16.
+  __device__ bool fits_fp32() const {
+    bool all = true;
+    for (const bool one : fits_fp32_by_warp) all = all && one;
+    return all;
+  }
+
+  // All epilogue warps call it together. FP32 is enough where beta is 0 and the products with alpha and with both powers of
+  // two are normal numbers, of which only the first one rounds. Slices of fp16 are multiples of 2^-24 below 2^16, low ones with 2^-12 beside them
+  // where they are rescaled: sums are zero or between 2^-60 and 2^(32 + 26), if no more than 2^26 products are added.
+  __device__ void load(const DeviceTile& tile, const SharedSides& shared, int batch_item,
+                       const TileRange& tile_rows, const TileRange& tile_columns, int thread) {
+    const Scalars<float> scalars(tile.scalars);
+    const int rows_there = tile_rows.of(tile.rows);
+    const int columns_there = tile_columns.of(tile.columns);
+    const VectorRange* of_rows =
+        tile.a.ranges + (shared.a ? 0 : batch_item * tile.a.matrix.rows) + tile.first_row + tile_rows.first;
+    const VectorRange* of_columns = tile.b.ranges + (shared.b ? 0 : batch_item * tile.b.matrix.rows) +
+                                    tile.first_column + tile_columns.first;
+    const int exponent = static_cast<int>(__float_as_uint(scalars.alpha) >> 23 & 0xff) - 127;
+    const int most = (126 - 60 + exponent) / 2;
+    const int least = -((127 - 58 - exponent - 1) / 2);
+    bool fits = -40 <= exponent && exponent <= 40 && scalars.beta == 0.0F;
+#pragma unroll 1
+    for (int i = thread; i < Rows + Columns; i += 32 * EpilogueWarps) {
+      const bool of_row = i < Rows;
+      const int v = of_row ? i : i - Rows;
+      int scale = 0;
+      if (v < (of_row ? rows_there : columns_there)) scale = scale_of((of_row ? of_rows : of_columns)[v]);
+      scales[i] = scale;
+      fits = fits && least <= scale && scale <= most;
+    }
+    fits = __all_sync(~0U, fits ? 1 : 0) != 0;
+    if (thread % 32 == 0) fits_fp32_by_warp[thread / 32] = fits;
+    if (thread == 0) {
+      first_row = tile.first_row + tile_rows.first;
+      first_column = tile.first_column + tile_columns.first;
+      first = &view_of<float>(tile.c, tile.entry + batch_item)(first_row, first_column);
+      rows = rows_there;
+      columns = columns_there;
+      item = batch_item;
+      alpha = scalars.alpha;
+      beta = scalars.beta;
+    }
+  }
+};
+
+__device__ inline float float_power_of_two(int exponent) { return __int_as_float((127 + exponent) << 23); }
+
+// C = alpha sum 2^-scales in FP32, where fits_fp32().
+class Fp32Epilogue {
+ public:
+  static constexpr bool reads = false;
+
+  __device__ Fp32Epilogue(float alpha, const int (&row_scales)[2])
+      : factors_{alpha * float_power_of_two(-row_scales[0]), alpha * float_power_of_two(-row_scales[1])} {}
+
+  __device__ bool stores(int, int) const { return true; }
+  __device__ float value(float sum, int r, int column_scale, float) const {
+    return sum * factors_[r] * float_power_of_two(-column_scale);
+  }
+
+ private:
+  float factors_[2];
+};
+
+// The same with any scalars and scales, as epilogue() has it: exact in double but for the addition and the last rounding.
+// Elements of special vectors are not written. `Reads`: beta is not 0.
+template <bool Reads>
+class GeneralEpilogue {
+ public:
+  static constexpr bool reads = Reads;
+
+  __device__ GeneralEpilogue(float alpha, float beta, const int (&row_scales)[2])
+      : alpha_(alpha), beta_(beta), row_scales_{row_scales[0], row_scales[1]} {}
+
+  __device__ bool stores(int r, int column_scale) const {
+    return row_scales_[r] != special_scale && column_scale != special_scale;
+  }
+  __device__ float value(float sum, int r, int column_scale, float old) const {
+    const double unscaled = static_cast<double>(sum) * power_of_two(-(row_scales_[r] + column_scale));
+    return epilogue(unscaled, alpha_, beta_, Reads ? &old : nullptr);
+  }
+
+ private:
+  float alpha_;
+  float beta_;
+  int row_scales_[2];
+};
+
+// Stores to global memory by instruction: the compiler would order loads of scales from shared memory behind them.
+__device__ inline void store_element(float* element, float value) {
+  asm volatile("st.global.f32 [%0], %1;" ::"l"(element), "f"(value));
+}
+
+// Stores two neighbours of a row-major row: four threads write 32 bytes at once.
+__device__ inline void store_pair(float* first, float x, float y) {
+  asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(first), "f"(x), "f"(y));
+}
+
+// How a thread stores its elements of a tile: one by one where they are inside C; one by one, all inside; in pairs.
+enum class StoreMode : std::uint8_t { bounds_checked, whole, paired };
+
+template <int Rows, int Columns, int EpilogueWarps>
+__device__ StoreMode store_mode(const EpilogueParams<Rows, Columns, EpilogueWarps>& params,
+                                const DeviceMatrix& c) {
+  if (params.rows != Rows || params.columns != Columns) return StoreMode::bounds_checked;
+  const bool pairs = c.column_stride == 1 && c.row_stride % 2 == 0 &&
+                     reinterpret_cast<std::uintptr_t>(params.first) % sizeof(float2) == 0;
+  return pairs ? StoreMode::paired : StoreMode::whole;
+}
+
+// Stores a thread's elements, several at once so that what is read of C is in flight together.
+template <StoreMode How, int Rows, int Columns, int EpilogueWarps, class Epilogue, int Count>
+__device__ void store_sums(const EpilogueParams<Rows, Columns, EpilogueWarps>& params, const DeviceMatrix& c,
+                           const Epilogue& epilogue, const float (&sums)[Count], int row, int thread) {
+  constexpr int at_once = Epilogue::reads ? 2 : 4;  // pairs of columns, in two rows each
+  const int column = sum_column(thread, 0);
+  const int rows[2] = {row + sum_row(thread, 0), row + sum_row(thread, 2)};
+  const std::int64_t row_step = 8 * c.row_stride;
+  const std::int64_t column_step = c.column_stride;
+  float* first = params.first + rows[0] * c.row_stride + column * column_step;
+  const auto is_inside = [&](int r, int j) {
+    return How != StoreMode::bounds_checked || (rows[r] < params.rows && j < params.columns);
+  };
+  const auto for_each_of_pair = [](const auto& visit) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) visit(i / 2, i % 2);
+  };
+#pragma unroll
+  for (int begin = 0; begin < Count / 4; begin += at_once) {
+    float old[at_once][2][2] = {};
+    float* pair = first;
+#pragma unroll
+    for (int p = 0; Epilogue::reads && p < at_once; ++p, pair += 8 * column_step) {
+      for_each_of_pair([&](int r, int e) {
+        if (is_inside(r, column + 8 * (begin + p) + e)) old[p][r][e] = pair[r * row_step + e * column_step];
+      });
+    }
+#pragma unroll
+    for (int p = 0; p < at_once; ++p, first += 8 * column_step) {
+      const int j = column + 8 * (begin + p);
+      const int2 scales = *reinterpret_cast<const int2*>(&params.scales[Rows + j]);
+      const auto value = [&](int r, int e) {
+        return epilogue.value(sums[4 * (begin + p) + 2 * r + e], r, e == 0 ? scales.x : scales.y,
+                              old[p][r][e]);
+      };
+      if constexpr (How == StoreMode::paired) {
+        store_pair(first, value(0, 0), value(0, 1));
+        store_pair(first + row_step, value(1, 0), value(1, 1));
+        continue;
+      }
+      for_each_of_pair([&](int r, int e) {
+        const int scale = e == 0 ? scales.x : scales.y;
+        if (is_inside(r, j + e) && epilogue.stores(r, scale)) {
+          store_element(first + r * row_step + e * column_step, value(r, e));
+        }
+      });
+    }
+  }
+}
+
+// Computes the elements of vectors with NaN or infinities.
+template <int Rows, int Columns, int EpilogueWarps>
+__device__ void store_special_elements(const EpilogueParams<Rows, Columns, EpilogueWarps>& params,
+                                       const DeviceTile& tile, int thread, int threads) {
+  DeviceSide a = tile.a;
+  DeviceSide b = tile.b;
+  a.entry += params.item;
+  b.entry += params.item;
+#pragma unroll 1
+  for (int e = thread; e < params.rows * params.columns; e += threads) {
+    const int i = e % params.rows;
+    const int j = e / params.rows;
+    if (params.scales[i] != special_scale && params.scales[Rows + j] != special_scale) continue;
+    float& element = params.first[i * tile.c.row_stride + j * tile.c.column_stride];
+    element = special_entry<float>(operand_view<float>(a), operand_view<float>(b), params.first_row + i,
+                                   params.first_column + j, params.alpha, params.beta,
+                                   params.beta == 0.0F ? nullptr : &element);
+  }
+}
+
+// Stores a tile of C. All `threads` threads that hold its sums call it, this one with those of the 64 rows from `row` on.
+template <bool OfFp16, int Rows, int Columns, int EpilogueWarps, int Count>
+__device__ void store_tile(const float (&sums)[Count], const DeviceTile& tile,
+                           const EpilogueParams<Rows, Columns, EpilogueWarps>& params, int row, int thread,
+                           int threads) {
+  static_assert(Count == Columns / 2);
+  const int of_group = thread % warpgroup;
+  const int row_scales[2] = {params.scales[row + sum_row(of_group, 0)],
+                             params.scales[row + sum_row(of_group, 2)]};
+  if (OfFp16 && params.fits_fp32()) {
+    const Fp32Epilogue epilogue(params.alpha, row_scales);
+    switch (store_mode(params, tile.c)) {
+      case StoreMode::paired:
+        return store_sums<StoreMode::paired>(params, tile.c, epilogue, sums, row, of_group);
+      case StoreMode::whole:
+        return store_sums<StoreMode::whole>(params, tile.c, epilogue, sums, row, of_group);
+      case StoreMode::bounds_checked:
+        return store_sums<StoreMode::bounds_checked>(params, tile.c, epilogue, sums, row, of_group);
+    }
+  }
+  if (params.beta == 0.0F) {
+    store_sums<StoreMode::bounds_checked>(
+        params, tile.c, GeneralEpilogue<false>(params.alpha, params.beta, row_scales), sums, row, of_group);
+  } else {
+    store_sums<StoreMode::bounds_checked>(
+        params, tile.c, GeneralEpilogue<true>(params.alpha, params.beta, row_scales), sums, row, of_group);
+  }
+  store_special_elements(params, tile, thread, threads);
+}
+
+}  // namespace kintsugi::core::cuda

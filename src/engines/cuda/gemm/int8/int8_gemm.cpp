@@ -1,0 +1,84 @@
+#include "engines/cuda/gemm/int8/int8_gemm.hpp"
+
+#include <array>
+
+#include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/gemm/clusters.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+// The terms of group after group.
+void set_terms(const Schedule& schedule, Int8Params& products) {
+  std::uint16_t count = 0;
+  for (int g = 0; g < schedule.groups; ++g) {
+    products.first_term[g] = count;
+    for (const Term& term : schedule.terms) {
+      if (term.group == g) products.terms[count++] = {term.a, term.b};
+    }
+    products.moduli[g] = static_cast<std::uint16_t>(schedule.group_moduli[static_cast<std::size_t>(g)]);
+  }
+  products.first_term[schedule.groups] = count;
+}
+
+}  // namespace
+
+bool has_int8_gemm(const Schedule& schedule, FormatId format) {
+  return format == FormatId::int8 && schedule.terms.size() <= max_groups;
+}
+
+Int8Shape int8_shape(const Schedule& schedule, const Slices& a, const Accumulators& sums) {
+  return {sums.rows, sums.columns, a.vector_stride(), schedule.groups,
+          static_cast<int>(schedule.terms.size())};
+}
+
+void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
+               const Accumulators& sums, const DeviceCondition& condition) {
+  int8_gemm(queue, schedule, a, b, sums, condition,
+            choose_int8_tile(int8_shape(schedule, a, sums), clusters_of_device()));
+}
+
+void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
+               const Accumulators& sums, const DeviceCondition& condition, const Int8Choice& choice) {
+  static const std::array residues{
+      KernelName{"int8_sm90a", "residue_products_256", waits_for_grid_dependency},
+      KernelName{"int8_sm90a", "residue_products_128", waits_for_grid_dependency}};
+  static const std::array integers{
+      KernelName{"int8_sm90a", "integer_products_256", waits_for_grid_dependency},
+      KernelName{"int8_sm90a", "integer_products_128", waits_for_grid_dependency}};
+  static_assert(residues.size() == int8_tiles.size() && integers.size() == int8_tiles.size());
+  const Int8Tile& tile = int8_tiles[choice.tile];
+  Int8Params products;
+  products.schedule = choice.schedule;
+  products.condition = condition;
+  products.sums = sums.data;
+  products.rows = sums.rows;
+  products.columns = sums.columns;
+  set_terms(schedule, products);
+  launch((sums.type == SumType::residue ? residues : integers)[choice.tile],
+         {blocks_of_cluster * std::int64_t{choice.schedule.clusters}, 1, 1, blocks_of_cluster},
+         Int8Tile::threads, tile.shared_bytes(), queue, tensor_map(a, 1, tile.copied_rows()),
+         tensor_map(b, 1, tile.copied_columns()), products);
+}
+
+DeviceTimes expected_entry_times(const DeviceShape& shape) {
+  constexpr double native_products = 52e6;  // multiplications and additions in a microsecond, of FP32 at best
+  constexpr double launches = 600;          // microseconds, and what small products do not fill
+  constexpr double entry =
+      65e-6 / 35;  // ranges, split and recombination of a slice, of either operand and of C
+  const auto product_of = [](std::int64_t x, std::int64_t y) {
+    return static_cast<double>(x) * static_cast<double>(y);
+  };
+  const double result = product_of(shape.m, shape.n);
+  const double elements = (shape.prepared_a ? 0 : product_of(shape.m, shape.k)) +
+                          (shape.prepared_b ? 0 : product_of(shape.k, shape.n)) + result;
+  const int groups = shape.schedule.groups;
+  const double products =
+      choose_int8_tile({shape.m, shape.n, shape.k, groups, groups}, clusters_of_device()).microseconds;
+  const auto entries = static_cast<double>(shape.entries);
+  return {entries * (launches + products + entry * groups * elements),
+          entries * 8 * result * static_cast<double>(shape.k) / native_products};
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,313 @@
+// int8 GEMM for Hopper, all accumulator groups of a schedule in one launch. The terms of a group are added in int32, and
+// their sums are stored as 64-bit integers or, reduced in registers, as residues of one byte. The two thread blocks of a
+// cluster share the slices of C's rows or columns by multicast. In each block one thread loads tiles, and two warpgroups
+// multiply.
+#pragma once
+
+#include "arith/remainder.hpp"
+#include "engines/cuda/gemm/int8/int8_tiles.hpp"
+#include "engines/cuda/gemm/warp_specialization.cuh"
+#include "engines/cuda/ptx/wgmma.cuh"
+#include "engines/cuda/recombine/tile.cuh"
+#include "recombine/accumulators.hpp"
+#include "schedule/accumulator.hpp"
+
+namespace kintsugi::core::cuda {
+
+template <Int8Tile Tile, SumType Type>
+struct Int8Config {
+  static constexpr Int8Tile tile = Tile;
+  static constexpr bool reduces = Type == SumType::residue;
+  static constexpr int consumers = 2;  // warpgroups
+  static_assert(Int8Tile::threads == warpgroup * (1 + consumers));
+  static constexpr int columns = tile.block_columns / consumers;
+  static constexpr int instructions = columns / 64;  // of a step of k
+  static constexpr int sums = tile.block_rows / 2;   // of a thread and an instruction
+
+  // Registers per consumer thread; with the producer's they fill the SM's register file.
+  static constexpr int consumer_registers = 232;
+  static constexpr int producer_registers = 504 - consumers * consumer_registers;
+
+  // Blocks of k whose sum int32 holds beside a residue, which is less than a product.
+  static constexpr int longest_run = static_cast<int>((int32_safe_products - 1) / Int8Tile::block);
+};
+
+// Accumulators, each of 64 columns.
+template <class Config>
+using Int8Sums = std::int32_t[Config::instructions][Config::sums];
+
+template <class Config>
+struct Int8SharedStorage {
+  Mbarrier full[Config::tile.stages];
+  Mbarrier free[Config::tile.stages];  // counts the consumers of both thread blocks
+
+  __device__ void initialise() {
+    for (int stage = 0; stage < Config::tile.stages; ++stage) {
+      full[stage].initialise(1);
+      free[stage].initialise(Config::consumers * blocks_of_cluster);
+    }
+  }
+};
+
+// Pipeline state: stage index and mbarrier phase.
+template <class Config>
+class Int8PipelineState {
+ public:
+  __device__ Int8PipelineState(Int8SharedStorage<Config>& shared, std::uint32_t tiles)
+      : shared_(shared), tiles_(tiles) {}
+
+  __device__ void advance() {
+    if (++stage_ < Config::tile.stages) return;
+    stage_ = 0;
+    parity_ ^= 1;
+  }
+  __device__ int stage() const { return stage_; }
+  __device__ std::uint32_t rows() const { return tiles_ + stage_ * Config::tile.stage_bytes(); }
+  __device__ std::uint32_t columns() const { return rows() + Config::tile.block_rows * Int8Tile::block; }
+  __device__ Mbarrier& full() const { return shared_.full[stage_]; }
+  __device__ void wait_full() const { full().wait(parity_); }
+  __device__ void wait_free() const { shared_.free[stage_].wait(parity_ ^ 1); }
+  // Frees the stage, which this warpgroup has multiplied.
+  __device__ void release(int stage) const {
+    const unsigned thread = threadIdx.x % warpgroup;
+    if (thread < blocks_of_cluster) shared_.free[stage].arrive_remote(thread);
+  }
+
+ private:
+  Int8SharedStorage<Config>& shared_;
+  std::uint32_t tiles_;
+  int stage_ = 0;
+  unsigned parity_ = 0;
+};
+
+// Loads a tile of `Vectors` vectors of a slice, or this block's part of it to both blocks.
+template <int Vectors, bool Shared>
+__device__ void load_vectors(std::uint32_t target, const TensorMap& map, Mbarrier& barrier, int block,
+                             int first, int slice) {
+  constexpr int part = Vectors / blocks_of_cluster;
+  const int k = block * Int8Tile::block;
+  const int rank = block_rank_in_cluster();
+  if constexpr (Shared) {
+    tma_load_multicast(target + rank * part * Int8Tile::block, map, barrier, k, first + rank * part, slice,
+                       (1 << blocks_of_cluster) - 1);
+  } else {
+    tma_load(target, map, barrier, k, first + rank * Vectors, slice);
+  }
+}
+
+// The producer, one thread of the block.
+template <class Config>
+__device__ void load_slices(const TensorMap& a, const TensorMap& b, const Int8Params& params,
+                            Int8SharedStorage<Config>& shared, std::uint32_t tiles) {
+  constexpr Int8Tile tile = Config::tile;
+  Int8PipelineState<Config> pipeline(shared, tiles);
+  WholeTileScheduler scheduler(params.schedule);
+  WorkTile work_tile;
+  while (scheduler.next(cluster_index(), work_tile)) {
+    const TileCoord coord = params.schedule.coord(work_tile);
+    const int row = coord.row * tile.rows();
+    const int column = coord.column * tile.columns();
+    const int group = params.group(coord);
+    for (int t = params.first_term[group]; t < params.first_term[group + 1]; ++t) {
+      const Int8Term term = params.terms[t];
+#pragma unroll 1
+      for (int block = 0; block < params.schedule.k_blocks; ++block, pipeline.advance()) {
+        pipeline.wait_free();
+        pipeline.full().arrive_expect_tx(tile.stage_bytes());
+        load_vectors<tile.block_rows, tile.shares_rows>(pipeline.rows(), a, pipeline.full(), block, row,
+                                                        term.a);
+        load_vectors<tile.block_columns, !tile.shares_rows>(pipeline.columns(), b, pipeline.full(), block,
+                                                            column, term.b);
+      }
+    }
+  }
+}
+
+// Issues one block of k.
+template <class Config>
+__device__ void multiply_block(Int8Sums<Config>& sums, const Int8PipelineState<Config>& pipeline,
+                               int consumer, bool keep) {
+  const MatrixDescriptor rows(pipeline.rows());
+  const MatrixDescriptor columns(pipeline.columns() + consumer * Config::columns * Int8Tile::block);
+  pipeline.wait_full();
+  wgmma_fence();
+#pragma unroll
+  for (int i = 0; i < Int8Tile::block / 32; ++i) {
+#pragma unroll
+    for (int part = 0; part < Config::instructions; ++part)
+      wgmma(sums[part], columns + part * 64 * Int8Tile::block + i * 32, rows + i * 32, keep || i > 0);
+  }
+  wgmma_commit_group();
+}
+
+// Multiplies `blocks` blocks of k. A stage is freed when the block after its own has been issued.
+template <class Config>
+__device__ void multiply_blocks(Int8Sums<Config>& sums, Int8PipelineState<Config>& pipeline, int consumer,
+                                int blocks, bool keep) {
+  multiply_block<Config>(sums, pipeline, consumer, keep);
+  int before = pipeline.stage();
+  pipeline.advance();
+#pragma unroll 1
+  for (int left = blocks - 1; left > 0; --left, pipeline.advance()) {
+    multiply_block<Config>(sums, pipeline, consumer, true);
+    wgmma_wait_group<1>();
+    pipeline.release(before);
+    before = pipeline.stage();
+  }
+  wgmma_wait_group<0>();
+#pragma unroll
+  for (auto& part : sums) warpgroup_fence_operand(part);
+  pipeline.release(before);
+}
+
+// Transposes the words of four neighbouring threads: thread t gets word t of each.
+__device__ inline void exchange(std::uint32_t (&words)[4], int thread) {
+#pragma unroll
+  for (int bit = 1; bit <= 2; bit *= 2) {
+    const bool high = (thread & bit) != 0;
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      if ((w & bit) != 0) continue;
+      const std::uint32_t other = __shfl_xor_sync(~0U, high ? words[w] : words[w + bit], bit);
+      (high ? words[w] : words[w + bit]) = other;
+    }
+  }
+}
+
+// A group's sums in device memory. Rows and columns are multiples of 16.
+template <class T>
+struct GroupSums {
+  T* data;
+  std::int64_t rows;
+  std::int64_t columns;
+
+  __device__ GroupSums(const Int8Params& params, int group)
+      : data(reinterpret_cast<T*>(params.sums) + group * params.rows * params.columns), rows(params.rows),
+        columns(params.columns) {}
+};
+
+// Stores a warpgroup's residues of all rows and 64 columns, one byte each. A thread has two neighbours of every eight rows
+// (PTX ISA: fragment of D of wgmma, here transposed); four threads store sixteen together.
+template <int Sums>
+__device__ void store_sums(const std::int32_t (&residues)[Sums], const GroupSums<std::uint8_t>& group, bool,
+                           std::int64_t first_row, std::int64_t first_column, int thread) {
+  const std::int64_t row = first_row + thread % 4 * 16;
+  const std::int64_t column = first_column + thread / 32 * 16 + thread % 32 / 4;
+  std::uint8_t* target = group.data + column * group.rows + row;
+#pragma unroll
+  for (int c = 0; c < 2; ++c, target += 8 * group.rows) {
+#pragma unroll
+    for (int part = 0; part < 2 * Sums; part += 64) {
+      std::uint32_t words[4];
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        const std::int32_t* four = residues + part / 2 + 8 * w + 2 * c;
+        words[w] =
+            __byte_perm(__byte_perm(four[0], four[1], 0x0040), __byte_perm(four[4], four[5], 0x0040), 0x5410);
+      }
+      exchange(words, thread);
+      const uint4 sixteen{__byte_perm(words[0], words[1], 0x5410), __byte_perm(words[2], words[3], 0x5410),
+                          __byte_perm(words[0], words[1], 0x7632), __byte_perm(words[2], words[3], 0x7632)};
+      if (row + part < group.rows && column + 8 * c < group.columns)
+        __stcs(reinterpret_cast<uint4*>(target + part), sixteen);
+    }
+  }
+}
+
+// Stores integers, or adds them to those of earlier runs, in the pairs that a thread has.
+template <int Sums>
+__device__ void store_sums(const std::int32_t (&sums)[Sums], const GroupSums<long long>& group, bool first,
+                           std::int64_t first_row, std::int64_t first_column, int thread) {
+  const std::int64_t row = first_row + thread % 4 * 2;
+  const std::int64_t column = first_column + thread / 32 * 16 + thread % 32 / 4;
+  long long* target = group.data + column * group.rows + row;
+#pragma unroll
+  for (int c = 0; c < 2; ++c, target += 8 * group.rows) {
+    if (column + 8 * c >= group.columns) continue;
+#pragma unroll
+    for (int i = 0; i < Sums / 4; ++i) {
+      if (row + 8 * i >= group.rows) continue;
+      auto* pair = reinterpret_cast<longlong2*>(target + 8 * i);
+      longlong2 result{sums[4 * i + 2 * c], sums[4 * i + 2 * c + 1]};
+      if (!first) {
+        const longlong2 before = *pair;
+        result.x += before.x;
+        result.y += before.y;
+      }
+      __stcs(pair, result);
+    }
+  }
+}
+
+// Stores the accumulators from the Part-th on.
+template <class Config, int Part = 0, class T>
+__device__ void store_tile(const Int8Sums<Config>& sums, const GroupSums<T>& group, bool first,
+                           const TileCoord& coord, int consumer, int thread) {
+  if constexpr (Part < Config::instructions) {
+    constexpr Int8Tile tile = Config::tile;
+    const int rank = block_rank_in_cluster();
+    const std::int64_t row =
+        std::int64_t{coord.row} * tile.rows() + (tile.shares_rows ? 0 : rank * tile.block_rows);
+    const std::int64_t column = std::int64_t{coord.column} * tile.columns() +
+                                (tile.shares_rows ? rank * tile.block_columns : 0) +
+                                consumer * Config::columns + Part * 64;
+    store_sums(sums[Part], group, first, row, column, thread);
+    store_tile<Config, Part + 1>(sums, group, first, coord, consumer, thread);
+  }
+}
+
+template <class Config>
+__device__ void reduce(Int8Sums<Config>& sums, const SumReduction& reduction) {
+#pragma unroll
+  for (auto& part : sums) {
+#pragma unroll
+    for (std::int32_t& sum : part) sum = static_cast<std::int32_t>(reduction(sum));
+  }
+}
+
+// Residues stay in their registers from run to run and are stored after the last; integers are stored after each.
+template <class Config>
+__device__ void multiply_work_tiles(const Int8Params& params, Int8SharedStorage<Config>& shared,
+                                    std::uint32_t tiles) {
+  const int consumer = uniform(static_cast<int>(threadIdx.x) / warpgroup - 1);
+  const int thread = static_cast<int>(threadIdx.x) % warpgroup;
+  Int8PipelineState<Config> pipeline(shared, tiles);
+  WholeTileScheduler scheduler(params.schedule);
+  WorkTile work_tile;
+  Int8Sums<Config> sums;
+  while (scheduler.next(cluster_index(), work_tile)) {
+    const TileCoord coord = params.schedule.coord(work_tile);
+    const int group = params.group(coord);
+    const int blocks = params.blocks(group);
+#pragma unroll 1
+    for (int left = blocks; left > 0; left -= Config::longest_run) {
+      const bool first = left == blocks;
+      multiply_blocks<Config>(sums, pipeline, consumer,
+                              left < Config::longest_run ? left : Config::longest_run,
+                              Config::reduces && !first);
+      if constexpr (Config::reduces) {
+        reduce<Config>(sums, SumReduction(params.moduli[group]));
+      } else {
+        store_tile<Config>(sums, GroupSums<long long>(params, group), first, coord, consumer, thread);
+      }
+    }
+    if constexpr (Config::reduces)
+      store_tile<Config>(sums, GroupSums<std::uint8_t>(params, group), true, coord, consumer, thread);
+  }
+}
+
+template <class Config>
+__device__ void int8_gemm(const TensorMap& a, const TensorMap& b, const Int8Params& params) {
+  extern __shared__ unsigned char memory[];
+  __shared__ Int8SharedStorage<Config> shared;
+  const std::uint32_t tiles = aligned_tiles(memory);
+  begin_cluster(shared);
+  if (!holds(params.condition)) return;
+  specialize_warpgroups<Config>(
+      [&] {
+        if (threadIdx.x == 0) load_slices<Config>(a, b, params, shared, tiles);
+      },
+      [&] { multiply_work_tiles<Config>(params, shared, tiles); });
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,105 @@
+// Tiles and parameters of the int8 GEMM kernel, and the choice of a tile.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/memory.hpp"
+#include "engines/cuda/gemm/kernel_params.hpp"
+#include "engines/device.hpp"
+#include "schedule/schedule.hpp"
+
+namespace kintsugi::core::cuda {
+
+// Tile of a cluster. Its two thread blocks have the same rows of C or the same columns, and each loads half of their slices
+// to both. In a block two warpgroups multiply all rows by half of the columns each. B of the instruction is C's rows, so
+// that a thread's accumulators are neighbours in memory.
+struct Int8Tile {
+  int block_rows;
+  int block_columns;
+  bool shares_rows;
+  // Microseconds of a block of k, and of a tile besides, measured on an H200 for one cluster.
+  float block_time;
+  float tile_time;
+
+  static constexpr int block = 128;  // elements of k
+  static constexpr int stages = 4;   // of a block of k each
+  static constexpr int threads = 384;
+
+  constexpr int rows() const { return block_rows * (shares_rows ? 1 : blocks_of_cluster); }
+  constexpr int columns() const { return block_columns * (shares_rows ? blocks_of_cluster : 1); }
+  // Vectors that a thread block loads.
+  constexpr int copied_rows() const { return block_rows / (shares_rows ? blocks_of_cluster : 1); }
+  constexpr int copied_columns() const { return block_columns / (shares_rows ? 1 : blocks_of_cluster); }
+  constexpr int stage_bytes() const { return (block_rows + block_columns) * block; }
+  constexpr int shared_bytes() const { return stages * stage_bytes() + 1024; }
+};
+
+// Of the 128 bytes that shared memory has in a cycle, the wide tile's products read 85 and copies write 37; of the narrow one,
+// for products that do not fill the wide one, it is 80 and 48.
+inline constexpr std::array int8_tiles{Int8Tile{192, 256, false, 1.05F, 3.2F},
+                                       Int8Tile{256, 128, true, 0.77F, 1.6F}};
+
+// A term of the schedule. The terms of a group share an accumulator.
+struct Int8Term {
+  std::int16_t a;
+  std::int16_t b;
+};
+
+struct Int8Params {
+  // Its items are the groups, in descending order, since the last ones have the most terms; its k_blocks are those of one
+  // term.
+  TileSchedule schedule;
+  DeviceCondition condition;
+  std::byte* sums = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::uint16_t moduli[max_groups] = {};  // of residues
+  std::uint16_t first_term[max_groups + 1] = {};
+  Int8Term terms[max_groups] = {};
+
+  KINTSUGI_HOST_DEVICE int group(const TileCoord& coord) const { return schedule.items - 1 - coord.item; }
+  KINTSUGI_HOST_DEVICE int blocks(int group) const {
+    return schedule.k_blocks * (first_term[group + 1] - first_term[group]);
+  }
+};
+
+struct Int8Shape {
+  std::int64_t rows;
+  std::int64_t columns;
+  std::int64_t k;
+  int groups;
+  int terms;
+};
+
+struct Int8Choice {
+  std::size_t tile = 0;
+  TileSchedule schedule;
+  float microseconds = 0;
+};
+
+constexpr TileSchedule int8_tile_schedule(const Int8Tile& tile, const Int8Shape& shape,
+                                          std::int32_t clusters) {
+  const auto count = [](std::int64_t length, std::int64_t side) {
+    return static_cast<std::int32_t>(divide_up(length, side));
+  };
+  return make_whole_tile_schedule(count(shape.rows, tile.rows()), count(shape.columns, tile.columns()),
+                                  shape.groups, count(shape.k, Int8Tile::block), clusters);
+}
+
+constexpr Int8Choice choose_int8_tile(const Int8Shape& shape, std::int32_t clusters) {
+  Int8Choice best;
+  for (std::size_t i = 0; i < int8_tiles.size(); ++i) {
+    const Int8Tile& tile = int8_tiles[i];
+    const TileSchedule schedule = int8_tile_schedule(tile, shape, clusters);
+    const int waves = schedule.waves + (schedule.split_tiles() > 0 ? 1 : 0);
+    const float blocks = static_cast<float>(schedule.k_blocks) * static_cast<float>(shape.terms) /
+                         static_cast<float>(shape.groups);
+    const float time = static_cast<float>(waves) * (blocks * tile.block_time + tile.tile_time);
+    if (i == 0 || time < best.microseconds) best = {i, schedule, time};
+  }
+  return best;
+}
+
+}  // namespace kintsugi::core::cuda

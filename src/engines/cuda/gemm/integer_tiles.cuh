@@ -1,0 +1,73 @@
+// Products of integers that no matrix unit multiplies: tiles of 64 x 64, sixteen inner indices a step.
+#pragma once
+
+#include <cstdint>
+
+#include "engines/cuda/gemm/integer_tiles.hpp"
+
+namespace kintsugi::core::cuda {
+
+// A step of k, vectors beside each other; padded, for writes along k.
+template <class Word>
+struct IntegerStep {
+  Word word[integer_depth][integer_tile + 1];
+};
+
+// Sixteen threads bring sixteen neighbours along k: word(vector of the tile, inner index of the step).
+template <class Word, class Source>
+__device__ void load(IntegerStep<Word>& step, const Source& word) {
+  const auto thread = static_cast<int>(threadIdx.x);
+  const int p = thread % integer_depth;
+#pragma unroll
+  for (int v = thread / integer_depth; v < integer_tile; v += integer_threads / integer_depth)
+    step.word[p][v] = word(v, p);
+}
+
+// The sums of one thread, which lie `integer_side` apart.
+template <class Word, class Sum>
+class IntegerSums {
+  static constexpr int each = integer_tile / integer_side;
+
+ public:
+  __device__ void add(const IntegerStep<Word>& a, const IntegerStep<Word>& b) {
+#pragma unroll 4
+    for (int p = 0; p < integer_depth; ++p) {
+      Word x[each];
+      Word y[each];
+#pragma unroll
+      for (int e = 0; e < each; ++e) {
+        x[e] = a.word[p][row(e)];
+        y[e] = b.word[p][column(e)];
+      }
+#pragma unroll
+      for (int c = 0; c < each; ++c) {
+#pragma unroll
+        for (int r = 0; r < each; ++r) sum_[c][r] += Sum{x[r]} * y[c];
+      }
+    }
+  }
+
+  // Into a matrix of so many rows and columns, from that row and column on.
+  __device__ void write(Sum* sums, std::int64_t rows, std::int64_t columns, std::int64_t first_row,
+                        std::int64_t first_column) const {
+#pragma unroll
+    for (int c = 0; c < each; ++c) {
+      const std::int64_t j = first_column + column(c);
+#pragma unroll
+      for (int r = 0; r < each; ++r) {
+        const std::int64_t i = first_row + row(r);
+        if (i < rows && j < columns) sums[i + j * rows] = sum_[c][r];
+      }
+    }
+  }
+
+ private:
+  __device__ static int row(int e) { return static_cast<int>(threadIdx.x) % integer_side + e * integer_side; }
+  __device__ static int column(int e) {
+    return static_cast<int>(threadIdx.x) / integer_side + e * integer_side;
+  }
+
+  Sum sum_[each][each] = {};
+};
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,285 @@
+#include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/status.hpp"
+#include "engines/cuda/common/clear.hpp"
+#include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/gemm/clusters.hpp"
+#include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
+#include "engines/cuda/gemm/multi_term/multi_term_tiles.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+// Scratch memory: partial sums; how many parts have been added to each, and how many clusters have begun; sums of earlier
+// segments, of every cluster's tile and of as many tiles with parts.
+constexpr std::size_t partial_bytes =
+    std::size_t{most_clusters} * term_tile_rows * most_tile_columns * sizeof(float);
+constexpr std::size_t part_counters = std::size_t{most_clusters} * counters_of_tile;
+constexpr std::size_t counter_bytes = (part_counters + 1) * sizeof(std::uint32_t);
+constexpr std::size_t segment_offset = aligned_size(partial_bytes) + aligned_size(counter_bytes);
+
+// What there are kernels for.
+struct MultiTermKernels {
+  std::span<const Term> terms;
+  FormatId format;
+  std::span<const MultiTermTile> tiles;
+  std::array<KernelName, 3> kernels;  // of the tiles
+  std::span<const SmallTile> small_tiles;
+  std::array<KernelName, 3> small_kernels;
+};
+
+#define KINTSUGI_KERNEL(name) \
+  KernelName { "multi_term_sm90a", name, waits_for_grid_dependency }
+#define KINTSUGI_SMALL_KERNEL(name) \
+  KernelName { "multi_term_small_sm90a", name, waits_for_grid_dependency }
+const std::array<MultiTermKernels, 3> all_kernels{
+    {{joined_terms.terms,
+      FormatId::fp16,
+      joined_tiles,
+      {KINTSUGI_KERNEL("fp16_terms_192"), KINTSUGI_KERNEL("fp16_terms_128"),
+       KINTSUGI_KERNEL("fp16_terms_64")},
+      small_tiles,
+      {KINTSUGI_SMALL_KERNEL("fp16_small_tiles_32"), KINTSUGI_SMALL_KERNEL("fp16_small_tiles_64"),
+       KINTSUGI_SMALL_KERNEL("fp16_small_tiles_128")}},
+     {rescaled_terms.terms,
+      FormatId::fp16,
+      rescaled_tiles,
+      {KINTSUGI_KERNEL("fp16_rescaled_terms_192"), KINTSUGI_KERNEL("fp16_rescaled_terms_128"),
+       KINTSUGI_KERNEL("fp16_rescaled_terms_64")},
+      small_tiles,
+      {KINTSUGI_SMALL_KERNEL("fp16_rescaled_small_tiles_32"),
+       KINTSUGI_SMALL_KERNEL("fp16_rescaled_small_tiles_64"),
+       KINTSUGI_SMALL_KERNEL("fp16_rescaled_small_tiles_128")}},
+     {six_terms.terms,
+      FormatId::bf16,
+      six_term_tiles,
+      {KINTSUGI_KERNEL("bf16_six_terms_128"), KINTSUGI_KERNEL("bf16_six_terms_64"), KINTSUGI_KERNEL("")},
+      {},
+      {KINTSUGI_KERNEL(""), KINTSUGI_KERNEL(""), KINTSUGI_KERNEL("")}}}};
+#undef KINTSUGI_KERNEL
+#undef KINTSUGI_SMALL_KERNEL
+
+const MultiTermKernels* find_kernels(const Schedule& schedule, FormatId format) {
+  if (schedule.k_segment == 0 || schedule.k_step != 0 || schedule.joint) return nullptr;
+  for (const MultiTermKernels& kernels : all_kernels) {
+    const bool has_length = schedule.k_block == term_block || schedule.k_block == term_block / 2 ||
+                            (schedule.k_block == term_block / 4 && !kernels.small_tiles.empty());
+    if (has_length && kernels.format == format && std::ranges::equal(kernels.terms, schedule.terms))
+      return &kernels;
+  }
+  return nullptr;
+}
+
+struct ProductSize {
+  std::int64_t m;
+  std::int64_t n;
+  std::int64_t k;
+  std::int64_t entries;
+};
+
+std::int32_t sums_of_block(const Schedule& schedule) {
+  return static_cast<std::int32_t>(term_block / schedule.k_block);
+}
+
+bool has_segments(const Schedule& schedule, std::int64_t k) { return schedule.segment_length(k) < k; }
+
+std::vector<MultiTermVariant> ways_of(const MultiTermKernels& kernels, const ProductSize& size,
+                                      const Schedule& schedule) {
+  const std::int32_t blocks = sm_count();
+  const std::int32_t clusters = clusters_of(blocks);
+  std::vector<MultiTermVariant> ways;
+  for (std::size_t tile = 0; tile < kernels.tiles.size(); ++tile) {
+    if (sums_of_block(schedule) == 4) continue;  // for small tiles alone
+    ways.emplace_back(choose_tile_schedule(kernels.tiles[tile], tile, size.m, size.n, size.entries, size.k,
+                                           sums_of_block(schedule), clusters));
+  }
+  for (const bool swapped : {false, true}) {
+    for (std::size_t tile = 0; tile < kernels.small_tiles.size(); ++tile) {
+      if (has_segments(schedule, size.k) && !kernels.small_tiles[tile].adds_segments()) continue;
+      ways.emplace_back(choose_small_tile(kernels.small_tiles[tile], tile, swapped, size.m, size.n,
+                                          size.entries, size.k, schedule.slices_a, sums_of_block(schedule),
+                                          blocks));
+    }
+  }
+  return ways;
+}
+
+double microseconds(const MultiTermVariant& way) {
+  return std::visit([](const auto& choice) { return choice.microseconds; }, way);
+}
+
+MultiTermVariant quickest(const std::vector<MultiTermVariant>& ways) {
+  return *std::ranges::min_element(ways, {}, microseconds);
+}
+
+const MultiTermKernels& kernels_of(const DeviceFusedProduct& product) {
+  return *find_kernels(*product.schedule, product.a.format->id);
+}
+
+float rescale_of(const DeviceFusedProduct& product) {
+  return std::ldexp(1.0F, product.schedule->rescale_exponent);
+}
+
+std::int32_t segment_blocks_of(const Schedule& schedule, std::int64_t k) {
+  return static_cast<std::int32_t>(schedule.segment_length(k) / term_block);
+}
+
+void multiply_in(const ClusterTileChoice& choice, const DeviceFusedProduct& product, const Queue& queue,
+                 std::byte* scratch) {
+  const MultiTermKernels& kernels = kernels_of(product);
+  const MultiTermTile& shape = kernels.tiles[choice.tile];
+  MultiTermParams products;
+  products.tile = product.tile;
+  products.schedule = choice.schedule;
+  products.shares_a = product.shares_a;
+  products.shares_b = product.shares_b;
+  products.segment_blocks = segment_blocks_of(*product.schedule, product.a.vector_stride());
+  products.sums_of_block = sums_of_block(*product.schedule);
+  products.partial_sums = reinterpret_cast<float*>(scratch);
+  products.parts_added = reinterpret_cast<std::uint32_t*>(scratch + aligned_size(partial_bytes));
+  products.clusters_begun = products.parts_added + part_counters;
+  products.segment_sums = reinterpret_cast<float*>(scratch + segment_offset);
+  products.rescale = rescale_of(product);
+  if (products.schedule.parts > 1) clear(queue, products.parts_added, counter_bytes);
+  launch(kernels.kernels[choice.tile],
+         {blocks_of_cluster * std::int64_t{products.schedule.clusters}, 1, 1, blocks_of_cluster},
+         term_threads, shape.shared_bytes(), queue,
+         tensor_map(product.a, product.shares_a ? 1 : product.entries, term_tile_rows / blocks_of_cluster),
+         tensor_map(product.b, product.shares_b ? 1 : product.entries, shape.columns / blocks_of_cluster),
+         products);
+}
+
+// C transposed is B transposed times A transposed.
+DeviceFusedProduct transposed(DeviceFusedProduct product) {
+  std::swap(product.a, product.b);
+  std::swap(product.shares_a, product.shares_b);
+  DeviceTile& tile = product.tile;
+  std::swap(tile.a, tile.b);
+  std::swap(tile.first_row, tile.first_column);
+  std::swap(tile.rows, tile.columns);
+  std::swap(tile.c.rows, tile.c.columns);
+  std::swap(tile.c.row_stride, tile.c.column_stride);
+  return product;
+}
+
+void multiply_in(const SmallTileChoice& choice, const DeviceFusedProduct& given, const Queue& queue,
+                 std::byte* /*scratch*/) {
+  const DeviceFusedProduct product = choice.swapped ? transposed(given) : given;
+  const MultiTermKernels& kernels = kernels_of(product);
+  const SmallTile& tile = kernels.small_tiles[choice.tile];
+  if (choice.stages < tile.least_stages())
+    fail(Status::internal, "a tile of {} columns was given {} stages, which is less than {}", tile.columns,
+         choice.stages, tile.least_stages());
+  SmallTileParams products;
+  products.tile = product.tile;
+  products.row_pairs = choice.row_pairs;
+  products.columns = choice.columns;
+  products.blocks = static_cast<std::int32_t>(product.a.vector_stride() / term_block);
+  products.segment_blocks = segment_blocks_of(*product.schedule, product.a.vector_stride());
+  products.sums_of_block = sums_of_block(*product.schedule);
+  products.stages = choice.stages;
+  products.shares_a = product.shares_a;
+  products.shares_b = product.shares_b;
+  products.swapped = choice.swapped;
+  products.rescale = rescale_of(product);
+  const std::int64_t clusters = product.entries * choice.row_pairs * choice.columns;
+  launch(kernels.small_kernels[choice.tile], {clusters * blocks_of_cluster, 1, 1, blocks_of_cluster},
+         small_tile_threads, tile.shared_bytes(product.a.count, choice.stages), queue,
+         tensor_map(product.a, product.shares_a ? 1 : product.entries, small_tile_rows),
+         tensor_map(product.b, product.shares_b ? 1 : product.entries, tile.columns / blocks_of_cluster),
+         products);
+}
+
+}  // namespace
+
+bool has_multi_term_gemm(const Schedule& schedule, FormatId format, EntryType type) {
+  return type == EntryType::f32 && find_kernels(schedule, format) != nullptr;
+}
+
+// A schedule has at most as many clusters as tiles, whatever their width.
+std::size_t multi_term_scratch_bytes(const DeviceShape& shape) {
+  if (!has_segments(shape.schedule, shape.k) || sums_of_block(shape.schedule) == 4) return segment_offset;
+  const double rows = static_cast<double>(round_up(shape.m, term_tile_rows));
+  const double columns = static_cast<double>(shape.n + most_tile_columns);
+  const double tiles = static_cast<double>(shape.entries) * rows * columns * sizeof(float);
+  const auto bytes = static_cast<std::size_t>(std::min(static_cast<double>(partial_bytes), tiles));
+  return segment_offset + aligned_size(2 * bytes);
+}
+
+std::vector<MultiTermVariant> multi_term_variants(const DeviceFusedProduct& product) {
+  return ways_of(kernels_of(product),
+                 {product.tile.rows, product.tile.columns, product.a.vector_stride(), product.entries},
+                 *product.schedule);
+}
+
+void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, const MultiTermVariant& way,
+                     std::byte* scratch) {
+  std::visit([&](const auto& choice) { multiply_in(choice, product, queue, scratch); }, way);
+}
+
+void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch) {
+  multi_term_gemm(queue, product, quickest(multi_term_variants(product)), scratch);
+}
+
+namespace {
+
+// Of numbers that are counted in 64 bits, whose products need not be.
+double product_of(std::int64_t x, std::int64_t y) { return static_cast<double>(x) * static_cast<double>(y); }
+
+constexpr double bytes_of_copy = 4.26e6;  // per microsecond, read and written
+
+// What is not prepared of both operands.
+double split_time(const DeviceShape& shape) {
+  constexpr double start = 6;
+  constexpr double start_of_one = 5;
+  constexpr double rate = 0.7;  // of the copy
+  if (shape.prepared_a && shape.prepared_b) return 0;
+  const double elements = (shape.prepared_a ? 0 : product_of(shape.m, shape.k)) +
+                          (shape.prepared_b ? 0 : product_of(shape.k, shape.n));
+  const double bytes = static_cast<double>(shape.entries) * elements * (4.0 + 2.0 * shape.schedule.slices_a);
+  return (shape.prepared_a || shape.prepared_b ? start_of_one : start) + bytes / (rate * bytes_of_copy);
+}
+
+// The vendor's product at best: between sizes that suit it, it takes up to twice as long. Beside short sides it reads far less
+// than memory gives.
+double native_time(const DeviceShape& shape) {
+  constexpr double launch = 2.5;  // a kernel that has nothing to do, behind one that is not ours
+  constexpr double ends = 6;      // with the first operands' way and the last entries'
+  const std::int64_t side = std::min(shape.m, shape.n);
+  const bool is_short = 16 <= side && side <= 128;
+  const bool is_shorter = 2 <= side && side < 16;
+  const double multiplied = is_short ? 48e6 : 52e6;  // and added, per microsecond
+  const double read = is_short ? 1.9e6 : is_shorter ? 2.3e6 : bytes_of_copy;
+  const double result = product_of(shape.m, shape.n);
+  const double numbers = product_of(shape.m, shape.k) + product_of(shape.k, shape.n) + result;
+  const auto entries = static_cast<double>(shape.entries);
+  return std::max(ends + entries * 2 * result * static_cast<double>(shape.k) / multiplied,
+                  launch + entries * 4 * numbers / read);
+}
+
+}  // namespace
+
+// Of 70 shapes that were measured, alone, prepared and in a batch, 65 are expected to take 0.94 to 1.2 times as long as they do,
+// and the others up to 1.4 (docs/results/LOG.md).
+DeviceTimes expected_multi_term_times(const DeviceShape& shape) {
+  constexpr double others = 3;  // choice, and what is left out
+  // The chip at its power limit, against tiles that were measured alone, where products are as long as this.
+  constexpr double throttled = 0.2;
+  constexpr double long_product = 60;
+  const MultiTermKernels& kernels = *find_kernels(shape.schedule, shape.format);
+  const auto entries = static_cast<double>(shape.entries);
+  // More entries take as much longer, and would have more tiles than are counted.
+  const std::int64_t counted = std::min<std::int64_t>(shape.entries, 1024);
+  const double products =
+      entries / static_cast<double>(counted) *
+      microseconds(quickest(ways_of(kernels, {shape.m, shape.n, shape.k, counted}, shape.schedule)));
+  const double slower = 1 + throttled * std::min(1.0, products / long_product);
+  return {split_time(shape) + slower * products + others, native_time(shape)};
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,510 @@
+// Multi-term GEMM for Hopper: C = alpha * (sum of the schedule's terms) + beta * C in one pass over k. Every tile of a
+// slice is loaded once for all its terms. Accumulators are added to FP32 registers after every 64 or 32 elements of k; the
+// epilogue writes C. The two thread blocks of a cluster share the slices of B's columns by multicast. In each block one
+// thread loads tiles, and two warpgroups multiply 64 rows each.
+#pragma once
+
+#include <type_traits>
+
+#include "engines/cuda/gemm/epilogue.cuh"
+#include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
+#include "engines/cuda/ptx/wgmma.cuh"
+
+namespace kintsugi::core::cuda {
+
+inline constexpr int block_k = term_block;
+inline constexpr int consumers = 2;  // warpgroups
+inline constexpr int block_tile_rows = 64 * consumers;
+static_assert(term_tile_rows == blocks_of_cluster * block_tile_rows &&
+              term_threads == warpgroup * (1 + consumers));
+static_assert(counters_of_tile == blocks_of_cluster * consumers);
+
+template <auto TermStructure, FormatId SliceFormat, MultiTermTile Tile>
+struct MultiTermConfig {
+  static constexpr auto structure = TermStructure;
+  static constexpr FormatId format = SliceFormat;
+  static constexpr MultiTermTile tile = Tile;
+  static constexpr int columns = tile.columns;
+  static constexpr int slices = structure.slices_a;
+  static constexpr int terms = static_cast<int>(structure.terms.size());
+  static constexpr int sums = columns / 2;  // of a thread
+
+  // Registers per consumer thread; with the producer's they fill the SM's register file.
+  static constexpr int consumer_registers = columns == most_tile_columns ? 232 : 216;
+  static constexpr int producer_registers = 504 - 2 * consumer_registers;
+
+  static constexpr int a_bytes = block_tile_rows * block_k * 2;  // of a slice
+  static constexpr int stage_bytes = tile.stage_bytes();
+
+  static constexpr int first_stage(int slice) {
+    return slice == 0 ? 0 : first_stage(slice - 1) + tile.stages[slice - 1];
+  }
+  static constexpr int stages = first_stage(slices);
+  static_assert(tile.shared_bytes() == stages * stage_bytes + 1024);
+
+  // Whether wgmma in flight is waited for before this term: where the accumulators are rescaled, else before the last.
+  static constexpr bool waits_before(int term) {
+    if (term == 0 || structure.terms[term].rescales) return true;
+    if (term + 1 < terms) return false;
+    for (const Term& other : structure.terms) {
+      if (other.rescales) return false;
+    }
+    return true;
+  }
+  static constexpr bool is_used_from(int slice, int term) {
+    for (int t = term; t < terms; ++t) {
+      if (structure.terms[t].a == slice || structure.terms[t].b == slice) return true;
+    }
+    return false;
+  }
+  // Whether this wait is the first one after the slice's last term, so that its stage can be freed.
+  static constexpr bool is_free_at(int slice, int term) {
+    if (term < terms && is_used_from(slice, term)) return false;
+    int before = term - 1;
+    while (!waits_before(before)) --before;
+    return is_used_from(slice, before);
+  }
+};
+
+// visit(std::integral_constant) for slices first, first + 1, ...
+template <class Config, int First = 0, class Visit>
+__device__ void for_each_slice(const Visit& visit) {
+  if constexpr (First < Config::slices) {
+    visit(std::integral_constant<int, First>());
+    for_each_slice<Config, First + 1>(visit);
+  }
+}
+
+template <class Config>
+struct MultiTermSharedStorage {
+  Mbarrier full[Config::stages];
+  Mbarrier free[Config::stages];  // counts the consumers of both thread blocks
+  EpilogueParams<block_tile_rows, Config::columns, warpgroup / 32 - 1> epilogue;
+  Mbarrier epilogue_ready;
+  Mbarrier epilogue_read;
+  int cluster;  // its number: consumers have no register for it
+
+  __device__ void initialise() {
+    cluster = cluster_index();
+    epilogue_ready.initialise(epilogue.epilogue_warps);
+    epilogue_read.initialise(consumers * warpgroup / 32);
+    for (int stage = 0; stage < Config::stages; ++stage) {
+      full[stage].initialise(1);
+      free[stage].initialise(consumers * blocks_of_cluster);
+    }
+  }
+};
+
+// Pipeline state of each slice: stage index and mbarrier phase. A stage holds a tile of A and one of B.
+template <class Config>
+class MultiTermPipelineState {
+ public:
+  __device__ MultiTermPipelineState(MultiTermSharedStorage<Config>& shared, std::uint32_t tiles)
+      : shared_(shared), tiles_(tiles) {
+    for_each_slice<Config>([&](auto slice) {
+      stage_[slice] = Config::first_stage(slice);
+      parity_[slice] = 0;
+    });
+  }
+
+  __device__ void advance() {
+    for_each_slice<Config>([&](auto slice) {
+      constexpr int end = Config::first_stage(slice + 1);
+      if (++stage_[slice] == end) {
+        stage_[slice] = Config::first_stage(slice);
+        parity_[slice] ^= 1;
+      }
+    });
+  }
+  __device__ std::uint32_t a(int slice) const { return tiles_ + stage_[slice] * Config::stage_bytes; }
+  __device__ std::uint32_t b(int slice) const { return a(slice) + Config::a_bytes; }
+  __device__ Mbarrier& full(int slice) const { return shared_.full[stage_[slice]]; }
+  __device__ void wait_full(int slice) const { full(slice).wait(parity_[slice]); }
+  __device__ void wait_free(int slice) const { shared_.free[stage_[slice]].wait(parity_[slice] ^ 1); }
+  // Frees the stages of slices that no term from `Term` on reads.
+  template <int Term>
+  __device__ void release_before() const {
+    const unsigned thread = threadIdx.x % warpgroup;
+    for_each_slice<Config>([&](auto slice) {
+      if constexpr (Config::is_free_at(slice, Term)) {
+        if (thread < blocks_of_cluster) shared_.free[stage_[slice]].arrive_remote(thread);
+      }
+    });
+  }
+
+ private:
+  MultiTermSharedStorage<Config>& shared_;
+  std::uint32_t tiles_;
+  int stage_[Config::slices];
+  unsigned parity_[Config::slices];
+};
+
+// The index of a batch item's first slice in the tensor.
+__device__ inline int first_slice(bool shared, const TileCoord& coord, int slices) {
+  return shared ? 0 : coord.item * slices;
+}
+
+// Whether another candidate was selected for the work tile's batch item.
+__device__ inline bool is_not_selected(const MultiTermParams& params, const WorkTile& work_tile) {
+  if (params.tile.condition.choice == nullptr) return false;
+  return !holds(params.tile.condition, params.schedule.coord(work_tile).item);
+}
+
+// Whether other candidates were selected for all batch items. All threads call it together.
+__device__ inline bool none_is_selected(const DeviceCondition& condition, int items) {
+  bool selected = false;
+  for (int item = static_cast<int>(threadIdx.x); item < items; item += term_threads)
+    selected = selected || holds(condition, item);
+  return __syncthreads_or(selected ? 1 : 0) == 0;
+}
+
+// Loads a block of k of one slice. Each thread block loads half of the columns' tile, to both.
+template <class Config>
+__device__ void load_slice(const TensorMap& a, const TensorMap& b, const MultiTermParams& params,
+                           const MultiTermPipelineState<Config>& pipeline, const TileCoord& coord, int rank,
+                           int block, int slice) {
+  constexpr int half = Config::columns / blocks_of_cluster;
+  const int slice_a = first_slice(params.shares_a, coord, Config::slices) + slice;
+  const int slice_b = first_slice(params.shares_b, coord, Config::slices) + slice;
+  Mbarrier& full = pipeline.full(slice);
+  pipeline.wait_free(slice);
+  full.arrive_expect_tx(Config::stage_bytes);
+  tma_load(pipeline.a(slice), a, full, block * block_k,
+           (coord.row * blocks_of_cluster + rank) * block_tile_rows, slice_a);
+  tma_load_multicast(pipeline.b(slice) + rank * half * block_k * 2, b, full, block * block_k,
+                     coord.column * Config::columns + rank * half, slice_b, (1 << blocks_of_cluster) - 1);
+}
+
+// The producer, one thread of the block.
+template <class Config>
+__device__ void load_slices(const TensorMap& a, const TensorMap& b, const MultiTermParams& params,
+                            MultiTermSharedStorage<Config>& shared, std::uint32_t tiles) {
+  const int rank = block_rank_in_cluster();
+  MultiTermPipelineState<Config> pipeline(shared, tiles);
+  TileScheduler scheduler(params.schedule);
+  WorkTile work_tile;
+  while (scheduler.next(shared.cluster, work_tile)) {
+    if (is_not_selected(params, work_tile)) continue;
+    const TileCoord coord = params.schedule.coord(work_tile);
+    const int end = params.schedule.end_block(work_tile);
+#pragma unroll 1
+    for (int block = params.schedule.first_block(work_tile); block < end; ++block, pipeline.advance()) {
+      for_each_slice<Config>(
+          [&](auto slice) { load_slice(a, b, params, pipeline, coord, rank, block, slice); });
+    }
+  }
+}
+
+// Offset of a consumer warpgroup's rows in a tile of A, in bytes.
+__device__ inline std::uint32_t rows_offset(int consumer) { return consumer * 64 * block_k * 2; }
+
+// A's rows of a warpgroup for `Steps` instructions from the `First` on, in registers or in shared memory.
+template <bool InRegisters, int First, int Steps>
+struct Rows {
+  MatrixDescriptor tile;
+
+  __device__ explicit Rows(std::uint32_t address) : tile(MatrixDescriptor(address) + First * step_bytes) {}
+  __device__ void load() {}
+  __device__ MatrixDescriptor step(int i) const { return tile + i * step_bytes; }
+};
+template <int First, int Steps>
+struct Rows<true, First, Steps> {
+  std::uint32_t address;
+  std::uint32_t steps[Steps][4];
+
+  __device__ explicit Rows(std::uint32_t address) : address(address) {}
+  __device__ void load() {
+#pragma unroll
+    for (int i = 0; i < Steps; ++i) load_a_fragment(steps[i], address, First + i);
+  }
+  __device__ const std::uint32_t (&step(int i) const)[4] { return steps[i]; }
+};
+
+// One term over the part of k of one accumulator.
+template <class Config, class Part, class Left>
+__device__ void add_term(float (&sums)[Config::sums], const Left& a, MatrixDescriptor b, bool first) {
+#pragma unroll
+  for (int i = 0; i < Part::steps; ++i)
+    wgmma<Config::format, Config::columns>(sums, a.step(i), b + i * step_bytes, i > 0 || !first);
+}
+
+// The order barriers let the consumer warpgroups issue wgmma in turn: while one's run, the other adds its accumulators to
+// its sums, and the tensor cores are never idle. Interleaved, both would finish together and the tensor cores wait for both.
+inline constexpr int first_order_barrier = 1;  // named barrier 0 is __syncthreads()
+inline constexpr int first_warpgroup = first_order_barrier + consumers;
+
+__device__ inline void order_barrier_wait(int consumer) {
+  named_barrier_sync(first_order_barrier + consumer, consumers * warpgroup);
+}
+__device__ inline void order_barrier_arrive(int consumer) {
+  named_barrier_arrive(first_order_barrier + (consumer + 1) % consumers, consumers * warpgroup);
+}
+
+// The first slice of A, which most terms read.
+template <class Config, class Part>
+using HighRows = Rows<Config::tile.high_in_registers, Part::first_step, Part::steps>;
+
+// Commits the wgmma before this term and, where the term rescales the accumulators, waits for them.
+template <class Config, class Part, int T>
+__device__ void wait_before_term(float (&sums)[Config::sums], const MultiTermPipelineState<Config>& pipeline,
+                                 int consumer, float rescale) {
+  wgmma_commit_group();
+  if constexpr (Config::structure.terms[T].rescales) {
+    order_barrier_arrive(consumer);
+    wgmma_wait_group<0>();
+    warpgroup_fence_operand(sums);
+    if constexpr (Part::ends_block) pipeline.template release_before<T>();
+#pragma unroll
+    for (float& sum : sums) sum *= rescale;
+    warpgroup_fence_operand(sums);
+    order_barrier_wait(consumer);
+    wgmma_fence();
+  }
+}
+
+// Terms from T on, into one accumulator.
+template <class Config, class Part, int T>
+__device__ void add_terms(float (&sums)[Config::sums], const HighRows<Config, Part>& a0,
+                          const MultiTermPipelineState<Config>& pipeline, int consumer, float rescale) {
+  if constexpr (T < Config::terms) {
+    constexpr Term term = Config::structure.terms[T];
+    if constexpr (T > 0 && Config::waits_before(T))
+      wait_before_term<Config, Part, T>(sums, pipeline, consumer, rescale);
+    const MatrixDescriptor b = MatrixDescriptor(pipeline.b(term.b)) + Part::first_step * step_bytes;
+    if constexpr (term.a == 0) {
+      add_term<Config, Part>(sums, a0, b, T == 0);
+    } else {
+      const Rows<false, Part::first_step, Part::steps> a(pipeline.a(term.a) + rows_offset(consumer));
+      add_term<Config, Part>(sums, a, b, T == 0);
+    }
+    add_terms<Config, Part, T + 1>(sums, a0, pipeline, consumer, rescale);
+  }
+}
+
+// All terms over one part of a block of k. Stages are freed as early as possible after the last part.
+template <class Config, class Part>
+__device__ void multiply_part(float (&sums)[Config::sums], const MultiTermPipelineState<Config>& pipeline,
+                              int consumer, float rescale) {
+  constexpr int last = Config::terms - 1;
+  HighRows<Config, Part> a0(pipeline.a(0) + rows_offset(consumer));
+  if constexpr (Part::begins_block) pipeline.wait_full(0);
+  a0.load();
+  if constexpr (Part::begins_block) for_each_slice<Config, 1>([&](auto slice) { pipeline.wait_full(slice); });
+  order_barrier_wait(consumer);
+  wgmma_fence();
+  add_terms<Config, Part, 0>(sums, a0, pipeline, consumer, rescale);
+  wgmma_commit_group();
+  order_barrier_arrive(consumer);
+  if constexpr (Part::ends_block && !Config::structure.terms[last].rescales) {
+    wgmma_wait_group<1>();
+    pipeline.template release_before<last>();
+  }
+  wgmma_wait_group<0>();
+  warpgroup_fence_operand(sums);
+  if constexpr (Part::ends_block) pipeline.template release_before<Config::terms>();
+}
+
+// Parts of a block of k from the Index-th on; the accumulators are added to `sums` after each.
+template <class Config, int Count, int Index = 0>
+__device__ void add_block(float (&sums)[Config::sums], float (&inside)[Config::sums],
+                          const MultiTermPipelineState<Config>& pipeline, int consumer, float rescale) {
+  if constexpr (Index < Count) {
+    multiply_part<Config, SumPart<Count, Index>>(inside, pipeline, consumer, rescale);
+#pragma unroll
+    for (int i = 0; i < Config::sums; ++i) sums[i] += inside[i];
+    add_block<Config, Count, Index + 1>(sums, inside, pipeline, consumer, rescale);
+  }
+}
+
+// Sums of a tile in device memory, in the order in which the threads of a warpgroup hold them.
+template <class Config>
+__device__ float4* sums_of_tile(float* memory, int tile, int consumer) {
+  const std::int64_t index =
+      (std::int64_t{tile} * blocks_of_cluster + block_rank_in_cluster()) * consumers + consumer;
+  return reinterpret_cast<float4*>(memory) + index * (Config::sums / 4 * warpgroup);
+}
+template <class Config>
+__device__ float4* partial_sums_of(const MultiTermParams& params, const WorkTile& work_tile, int consumer) {
+  return sums_of_tile<Config>(params.partial_sums, params.schedule.split_index(work_tile), consumer);
+}
+__device__ inline std::uint32_t* parts_added(const MultiTermParams& params, const WorkTile& work_tile,
+                                             int consumer) {
+  return params.parts_added +
+         (params.schedule.split_index(work_tile) * blocks_of_cluster + block_rank_in_cluster()) * consumers +
+         consumer;
+}
+
+template <int Count>
+__device__ void save_sums(float4* memory, const float (&sums)[Count], int thread) {
+#pragma unroll
+  for (int i = 0; i < Count / 4; ++i)
+    memory[i * warpgroup + thread] = {sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]};
+}
+
+// use(sum, stored sum) for each.
+template <int Count, class Use>
+__device__ void read_sums(const float4* memory, float (&sums)[Count], int thread, const Use& use) {
+#pragma unroll
+  for (int i = 0; i < Count / 4; ++i) {
+    const float4 four = __ldcg(memory + i * warpgroup + thread);
+    use(sums[4 * i], four.x);
+    use(sums[4 * i + 1], four.y);
+    use(sums[4 * i + 2], four.z);
+    use(sums[4 * i + 3], four.w);
+  }
+}
+
+template <class Config>
+__device__ void send_partial_sums(const float (&sums)[Config::sums], const MultiTermParams& params,
+                                  const WorkTile& work_tile, int consumer, int thread) {
+  save_sums(partial_sums_of<Config>(params, work_tile, consumer), sums, thread);
+  __threadfence();
+  named_barrier_sync(first_warpgroup + consumer, warpgroup);
+  if (thread == 0)
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(parts_added(params, work_tile, consumer)),
+                 "r"(work_tile.part + 1)
+                 : "memory");
+}
+
+// The part before this one is the work of a cluster that began earlier (TileSchedule), so that the wait ends.
+template <class Config>
+__device__ void receive_partial_sums(float (&sums)[Config::sums], const MultiTermParams& params,
+                                     const WorkTile& work_tile, int consumer, int thread) {
+  const std::uint32_t* parts = parts_added(params, work_tile, consumer);
+  int added = 0;
+  while (added < work_tile.part)
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(added) : "l"(parts) : "memory");
+  read_sums(partial_sums_of<Config>(params, work_tile, consumer), sums, thread,
+            [](float& sum, float received) { sum = received; });
+}
+
+// Sums of the earlier segments of k stay in memory, since registers have no room for them. Those of a split tile are read
+// and written by every cluster that computes a part of it.
+template <class Config>
+__device__ float4* earlier_segments(const MultiTermParams& params, const WorkTile& work_tile, int cluster,
+                                    int consumer) {
+  const int split = params.schedule.split_index(work_tile);
+  const int tile = split < 0 ? cluster : params.schedule.clusters + split;
+  return sums_of_tile<Config>(params.segment_sums, tile, consumer);
+}
+
+template <class Config>
+__device__ void add_earlier_segments(float (&sums)[Config::sums], const float4* earlier, int thread) {
+  read_sums(earlier, sums, thread, [](float& sum, float before) { sum = before + sum; });
+}
+
+// Ends a segment of k that is not the last: adds its sums to those of the earlier ones and starts the next at zero.
+template <class Config>
+__device__ void end_segment(float (&sums)[Config::sums], float4* earlier, bool is_first, int thread) {
+  if (!is_first) add_earlier_segments<Config>(sums, earlier, thread);
+  save_sums(earlier, sums, thread);
+#pragma unroll
+  for (float& sum : sums) sum = 0;
+}
+
+// Adds all blocks of k of a work tile to `sums`.
+template <class Config>
+__device__ void add_blocks(float (&sums)[Config::sums], const MultiTermParams& params,
+                           const WorkTile& work_tile, MultiTermPipelineState<Config>& pipeline,
+                           const int& cluster, int consumer) {
+  float inside[Config::sums];
+  int block = params.schedule.first_block(work_tile);
+#pragma unroll 1
+  while (block < params.schedule.end_block(work_tile)) {
+    const int rest_of_segment = params.segment_blocks - block % params.segment_blocks;
+    const int stop = min(params.schedule.end_block(work_tile), block + rest_of_segment);
+    if (params.sums_of_block == 2) {
+#pragma unroll 1
+      for (; block < stop; ++block, pipeline.advance())
+        add_block<Config, 2>(sums, inside, pipeline, consumer, params.rescale);
+    } else {
+#pragma unroll 1
+      for (; block < stop; ++block, pipeline.advance())
+        add_block<Config, 1>(sums, inside, pipeline, consumer, params.rescale);
+    }
+    if (block % params.segment_blocks == 0 && block < params.schedule.k_blocks) {
+      end_segment<Config>(sums, earlier_segments<Config>(params, work_tile, cluster, consumer),
+                          block == params.segment_blocks, thread_number() % warpgroup);
+    }
+  }
+}
+
+// The producer's other warps load the epilogue's parameters of every tile while it is multiplied.
+template <class Config>
+__device__ void load_epilogue_params(const MultiTermParams& params, MultiTermSharedStorage<Config>& shared) {
+  const int thread = static_cast<int>(threadIdx.x) - 32;
+  TileScheduler scheduler(params.schedule);
+  WorkTile work_tile;
+  unsigned parity = 0;
+  while (scheduler.next(shared.cluster, work_tile)) {
+    if (is_not_selected(params, work_tile) || params.schedule.sends_partial_sums(work_tile)) continue;
+    const TileCoord coord = params.schedule.coord(work_tile);
+    const std::int64_t row =
+        std::int64_t{coord.row * blocks_of_cluster + block_rank_in_cluster()} * block_tile_rows;
+    shared.epilogue_read.wait(parity ^ 1);
+    shared.epilogue.load(params.tile, {params.shares_a, params.shares_b}, coord.item, {row, block_tile_rows},
+                         {std::int64_t{coord.column} * Config::columns, Config::columns}, thread);
+    __syncwarp();
+    if (thread % 32 == 0) shared.epilogue_ready.arrive();
+    parity ^= 1;
+  }
+}
+
+template <class Config>
+__device__ void multiply_work_tiles(const MultiTermParams& params, MultiTermSharedStorage<Config>& shared,
+                                    std::uint32_t tiles) {
+  const int consumer = uniform(static_cast<int>(threadIdx.x) / warpgroup - 1);
+  MultiTermPipelineState<Config> pipeline(shared, tiles);
+  TileScheduler scheduler(params.schedule);
+  WorkTile work_tile;
+  unsigned epilogue_parity = 0;
+  float sums[Config::sums];
+  if (consumer == consumers - 1) order_barrier_arrive(consumer);
+  while (scheduler.next(shared.cluster, work_tile)) {
+    if (is_not_selected(params, work_tile)) continue;
+    if (params.schedule.receives_partial_sums(work_tile)) {
+      receive_partial_sums<Config>(sums, params, work_tile, consumer, thread_number() % warpgroup);
+    } else {
+#pragma unroll
+      for (float& sum : sums) sum = 0;
+    }
+    add_blocks<Config>(sums, params, work_tile, pipeline, shared.cluster, consumer);
+    if (params.schedule.sends_partial_sums(work_tile)) {
+      send_partial_sums<Config>(sums, params, work_tile, consumer, thread_number() % warpgroup);
+    } else {
+      if (params.segment_blocks < params.schedule.k_blocks) {
+        add_earlier_segments<Config>(sums,
+                                     earlier_segments<Config>(params, work_tile, shared.cluster, consumer),
+                                     thread_number() % warpgroup);
+      }
+      shared.epilogue_ready.wait(epilogue_parity);
+      store_tile<Config::format == FormatId::fp16>(sums, params.tile, shared.epilogue, consumer * 64,
+                                                   thread_number() - warpgroup, consumers * warpgroup);
+      __syncwarp();
+      if (thread_number() % 32 == 0) shared.epilogue_read.arrive();
+      epilogue_parity ^= 1;
+    }
+  }
+}
+
+template <class Config>
+__device__ void multi_term_gemm(const TensorMap& a, const TensorMap& b, const MultiTermParams& params) {
+  extern __shared__ unsigned char memory[];
+  __shared__ MultiTermSharedStorage<Config> shared;
+  const std::uint32_t tiles = aligned_tiles(memory);
+  if (params.tile.condition.known && none_is_selected(params.tile.condition, params.schedule.items))
+    return exit_in_stream_order();
+  begin_cluster(shared);
+  if (params.schedule.parts > 1) number_cluster(shared.cluster, params.clusters_begun);
+  specialize_warpgroups<Config>(
+      [&] {
+        if (threadIdx.x == 0) {
+          load_slices<Config>(a, b, params, shared, tiles);
+        } else if (threadIdx.x >= 32) {
+          load_epilogue_params(params, shared);
+        }
+      },
+      [&] { multiply_work_tiles<Config>(params, shared, tiles); });
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,327 @@
+// Multi-term GEMM for Hopper where C has few tiles, or one short side: tiles of 64 rows, two thread blocks on an SM. In
+// each block one warpgroup multiplies and one thread loads tiles. Sums are added in the order of multi_term_sm90.cuh, with
+// the same bits.
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include "engines/cuda/gemm/epilogue.cuh"
+#include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
+#include "engines/cuda/ptx/wgmma.cuh"
+
+namespace kintsugi::core::cuda {
+
+template <auto TermStructure, FormatId SliceFormat, SmallTile Tile>
+struct SmallTileConfig {
+  static constexpr auto structure = TermStructure;
+  static constexpr FormatId format = SliceFormat;
+  static constexpr int columns = Tile.columns;
+  static constexpr int slices = structure.slices_a;
+  static constexpr int terms = static_cast<int>(structure.terms.size());
+  static constexpr bool rescales =
+      std::ranges::any_of(structure.terms, [](const Term& term) { return term.rescales; });
+  static constexpr int sums = columns / 2;  // of a thread
+  static constexpr int threads = 128;       // that multiply
+  static_assert(threads + 32 == small_tile_threads);
+
+  static constexpr int a_bytes = small_tile_rows * term_block * 2;  // of a slice
+  static constexpr int b_bytes = columns * term_block * 2;
+  static constexpr int stage_bytes = Tile.stage_bytes(slices);
+  static constexpr int least_stages = Tile.least_stages();
+  static constexpr bool adds_segments = Tile.adds_segments();
+};
+
+template <class Config>
+struct SmallTileSharedStorage {
+  Mbarrier full[most_stages];
+  Mbarrier free[most_stages];  // counts both thread blocks
+  EpilogueParams<small_tile_rows, Config::columns, Config::threads / 32> epilogue;
+
+  __device__ void initialise() {
+    for (int stage = 0; stage < most_stages; ++stage) {
+      full[stage].initialise(1);
+      free[stage].initialise(blocks_of_cluster);
+    }
+  }
+};
+
+struct SmallTileCoord {
+  int item;  // of the batch
+  int row;   // of tiles
+  int column;
+
+  __device__ explicit SmallTileCoord(const SmallTileParams& params) {
+    const int tiles = params.row_pairs * params.columns;
+    item = cluster_index() / tiles;
+    const int rest = cluster_index() % tiles;
+    column = rest / params.row_pairs;
+    row = rest % params.row_pairs * blocks_of_cluster + block_rank_in_cluster();
+  }
+};
+
+// Pipeline state: the stage, which holds a block of k of all slices, and its mbarrier phase.
+template <class Config>
+class Stages {
+ public:
+  __device__ Stages(SmallTileSharedStorage<Config>& shared, std::uint32_t memory, int count)
+      : shared_(shared), memory_(memory), count_(count) {}
+
+  __device__ void advance() {
+    if (++stage_ == count_) {
+      stage_ = 0;
+      parity_ ^= 1;
+    }
+  }
+  __device__ std::uint32_t a(int slice) const {
+    return memory_ + stage_ * Config::stage_bytes + slice * Config::a_bytes;
+  }
+  __device__ std::uint32_t b(int slice) const {
+    return memory_ + stage_ * Config::stage_bytes + Config::slices * Config::a_bytes +
+           slice * Config::b_bytes;
+  }
+  __device__ Mbarrier& full() const { return shared_.full[stage_]; }
+  __device__ void wait_full() const { full().wait(parity_); }
+  __device__ void wait_free() const { shared_.free[stage_].wait(parity_ ^ 1); }
+  // Frees the stage before this one in both thread blocks, which load half of the columns each.
+  __device__ void release_previous() const {
+    const int previous = (stage_ == 0 ? count_ : stage_) - 1;
+    if (threadIdx.x < blocks_of_cluster) shared_.free[previous].arrive_remote(threadIdx.x);
+  }
+
+ private:
+  SmallTileSharedStorage<Config>& shared_;
+  std::uint32_t memory_;
+  int count_;
+  int stage_ = 0;
+  unsigned parity_ = 0;
+};
+
+// The producer, one thread. Each thread block loads half of the columns' tile, to both.
+template <class Config>
+__device__ void fill_stages(const TensorMap& a, const TensorMap& b, const SmallTileParams& params,
+                            const SmallTileCoord& coord, Stages<Config> stages) {
+  constexpr int half = Config::columns / blocks_of_cluster;
+  const int rank = block_rank_in_cluster();
+  const int first_a = params.shares_a ? 0 : coord.item * Config::slices;
+  const int first_b = params.shares_b ? 0 : coord.item * Config::slices;
+#pragma unroll 1
+  for (int block = 0; block < params.blocks; ++block, stages.advance()) {
+    stages.wait_free();
+    stages.full().arrive_expect_tx(Config::stage_bytes);
+#pragma unroll
+    for (int slice = 0; slice < Config::slices; ++slice) {
+      tma_load(stages.a(slice), a, stages.full(), block * term_block, coord.row * small_tile_rows,
+               first_a + slice);
+      tma_load_multicast(stages.b(slice) + rank * half * term_block * 2, b, stages.full(), block * term_block,
+                         coord.column * Config::columns + rank * half, first_b + slice,
+                         (1 << blocks_of_cluster) - 1);
+    }
+  }
+}
+
+// Issues the terms from T on for one part of a block of k, and runs `meanwhile` once the first ones are in flight.
+template <class Config, class Part, int T = 0, class Meanwhile>
+__device__ __forceinline__ void multiply_stage(float (&sums)[Config::sums], const Stages<Config>& stages,
+                                               bool swapped, float rescale, const Meanwhile& meanwhile) {
+  if constexpr (T < Config::terms) {
+    constexpr Term term = Config::structure.terms[T];
+    if constexpr (term.rescales) {
+      wgmma_commit_group();
+      meanwhile();
+      wgmma_wait_group<0>();
+      warpgroup_fence_operand(sums);
+#pragma unroll
+      for (int i = 0; i < Config::sums; ++i) sums[i] *= rescale;
+      warpgroup_fence_operand(sums);
+      wgmma_fence();
+    }
+    constexpr int offset = Part::first_step * step_bytes;
+    const MatrixDescriptor a = MatrixDescriptor(stages.a(swapped ? term.b : term.a)) + offset;
+    const MatrixDescriptor b = MatrixDescriptor(stages.b(swapped ? term.a : term.b)) + offset;
+#pragma unroll
+    for (int i = 0; i < Part::steps; ++i) {
+      wgmma<Config::format, Config::columns>(sums, a + i * step_bytes, b + i * step_bytes, T > 0 || i > 0);
+    }
+    multiply_stage<Config, Part, T + 1>(sums, stages, swapped, rescale, meanwhile);
+  } else {
+    wgmma_commit_group();
+    if constexpr (!Config::rescales) meanwhile();
+  }
+}
+
+// Sums of a segment of k (Schedule::k_segment), whose blocks leave the matrix unit as `Count` sums each. One part of a
+// block is multiplied while the part before it finishes and is added.
+template <class Config, int Count>
+class StageSums {
+ public:
+  using Sums = float[Config::sums];
+
+  __device__ StageSums(const SmallTileParams& params, const Stages<Config>& stages)
+      : params_(params), next_(stages) {}
+
+  // Adds `blocks` blocks of k, at least one. Even and odd parts have accumulators of their own.
+  __device__ __forceinline__ void add_blocks(int blocks) {
+    if constexpr (Config::least_stages == 1) {
+      Sums inside;
+#pragma unroll 1
+      for (int block = 0; block < blocks; ++block) add_one_by_one(inside);
+    } else if constexpr (Count == 1) {
+      add_whole_blocks(blocks);
+    } else {
+      add_divided_blocks(blocks);
+    }
+  }
+
+  Sums sums = {};
+
+ private:
+  template <int Index>
+  using Part = SumPart<Count, Index>;
+  using First = Part<0>;
+  using Last = Part<Count - 1>;
+
+  // Issues that part of the next block of k, with `meanwhile` after its first terms.
+  template <class Part, class Meanwhile>
+  __device__ __forceinline__ void multiply(Sums& inside, const Meanwhile& meanwhile) {
+    if constexpr (Part::begins_block) next_.wait_full();
+    wgmma_fence();
+    multiply_stage<Config, Part>(inside, next_, params_.swapped, params_.rescale, meanwhile);
+    if constexpr (Part::ends_block) next_.advance();
+  }
+  template <class Part>
+  __device__ __forceinline__ void multiply(Sums& inside) {
+    multiply<Part>(inside, [] {});
+  }
+  // Adds that part, after which `Younger` parts are in flight. A block that ends is in the stage before `next_`.
+  template <class Part, int Younger>
+  __device__ __forceinline__ void add(Sums& inside) {
+    wgmma_wait_group<Younger>();
+    warpgroup_fence_operand(inside);
+    if constexpr (Part::ends_block) next_.release_previous();
+#pragma unroll
+    for (int i = 0; i < Config::sums; ++i) sums[i] += inside[i];
+  }
+  template <class Part, class Before>
+  __device__ __forceinline__ void multiply_and_add(Sums& inside, Sums& before) {
+    multiply<Part>(inside, [&] { add<Before, 1>(before); });
+  }
+
+  template <int Index = 0>
+  __device__ __forceinline__ void add_one_by_one(Sums& inside) {
+    if constexpr (Index < Count) {
+      multiply<Part<Index>>(inside);
+      add<Part<Index>, 0>(inside);
+      add_one_by_one<Index + 1>(inside);
+    }
+  }
+
+  __device__ __forceinline__ void add_whole_blocks(int blocks) {
+    Sums even, odd;
+    multiply<First>(even);
+    int block = 1;
+#pragma unroll 1
+    for (; block + 1 < blocks; block += 2) {
+      multiply_and_add<First, First>(odd, even);
+      multiply_and_add<First, First>(even, odd);
+    }
+    if (block >= blocks) return add<First, 0>(even);
+    multiply_and_add<First, First>(odd, even);
+    add<First, 0>(odd);
+  }
+
+  // Parts of a block from the Index-th on.
+  template <int Index = 1>
+  __device__ __forceinline__ void multiply_rest(Sums& even, Sums& odd) {
+    if constexpr (Index < Count) {
+      constexpr bool is_even = Index % 2 == 0;
+      multiply_and_add<Part<Index>, Part<Index - 1>>(is_even ? even : odd, is_even ? odd : even);
+      multiply_rest<Index + 1>(even, odd);
+    }
+  }
+  __device__ __forceinline__ void add_divided_blocks(int blocks) {
+    static_assert(Count % 2 == 0);
+    Sums even, odd;
+    multiply<First>(even);
+    int block = 1;
+#pragma unroll 1
+    for (; block < blocks; ++block) {
+      multiply_rest(even, odd);
+      multiply_and_add<First, Last>(even, odd);
+    }
+    // Never true. ptxas of CUDA 13.0 serialises the loop's wgmma unless some path out of it waits for `even` alone.
+    if (block > blocks) return add<First, 0>(even);
+    multiply_rest(even, odd);
+    add<Last, 0>(odd);
+  }
+
+  const SmallTileParams& params_;
+  Stages<Config> next_;
+};
+
+// Adds the sums of all segments of k in ascending order. Tiles whose registers have no room for a second set of sums are
+// used where k is one segment.
+template <class Config, int Count>
+__device__ __forceinline__ void add_segments(StageSums<Config, Count>& sums, const SmallTileParams& params) {
+  if constexpr (!Config::adds_segments) {
+    sums.add_blocks(params.blocks);
+  } else {
+    float all[Config::sums] = {};
+#pragma unroll 1
+    for (int block = 0; block < params.blocks; block += params.segment_blocks) {
+#pragma unroll
+      for (float& sum : sums.sums) sum = 0;
+      sums.add_blocks(min(params.blocks - block, params.segment_blocks));
+#pragma unroll
+      for (int i = 0; i < Config::sums; ++i) all[i] += sums.sums[i];
+    }
+#pragma unroll
+    for (int i = 0; i < Config::sums; ++i) sums.sums[i] = all[i];
+  }
+}
+
+template <class Config>
+__device__ void multiply_stages(const SmallTileParams& params, SmallTileSharedStorage<Config>& shared,
+                                const SmallTileCoord& coord, const Stages<Config>& stages) {
+  const int thread = static_cast<int>(threadIdx.x);
+  // While the first tiles are in flight.
+  shared.epilogue.load(params.tile, {params.shares_a, params.shares_b}, coord.item,
+                       {std::int64_t{coord.row} * small_tile_rows, small_tile_rows},
+                       {std::int64_t{coord.column} * Config::columns, Config::columns}, thread);
+  named_barrier_sync(1, Config::threads);
+  const auto multiply = [&](auto count) {
+    StageSums<Config, count> sums(params, stages);
+    add_segments(sums, params);
+    store_tile<Config::format == FormatId::fp16>(sums.sums, params.tile, shared.epilogue, 0, thread,
+                                                 Config::threads);
+  };
+  if (params.sums_of_block == 4) {
+    multiply(std::integral_constant<int, 4>());
+  } else if (params.sums_of_block == 2) {
+    multiply(std::integral_constant<int, 2>());
+  } else {
+    multiply(std::integral_constant<int, 1>());
+  }
+}
+
+template <class Config>
+__device__ void multiply_small_tile(const TensorMap& a, const TensorMap& b, const SmallTileParams& params) {
+  extern __shared__ unsigned char memory[];
+  __shared__ SmallTileSharedStorage<Config> shared;
+  const SmallTileCoord coord(params);
+  const Stages<Config> stages(shared, aligned_tiles(memory), params.stages);
+  const DeviceCondition& condition = params.tile.condition;
+  if (condition.known && !holds(condition, coord.item)) return exit_in_stream_order();
+  begin_cluster(shared);
+  if (holds(params.tile.condition, coord.item)) {
+    if (threadIdx.x < Config::threads) {
+      multiply_stages<Config>(params, shared, coord, stages);
+    } else if (threadIdx.x == Config::threads) {
+      fill_stages<Config>(a, b, params, coord, stages);
+    }
+  }
+  __syncwarp();
+  cluster_sync();  // the other block may still arrive at this one's barriers
+}
+
+}  // namespace kintsugi::core::cuda

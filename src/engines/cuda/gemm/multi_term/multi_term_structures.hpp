@@ -1,0 +1,46 @@
+// The structures that have kernels, and their tiles.
+#pragma once
+
+#include <array>
+
+#include "engines/cuda/gemm/kernel_params.hpp"
+#include "schedule/schedule.hpp"
+
+namespace kintsugi::core::cuda {
+
+// fp16x3
+inline constexpr Structure<3> joined_terms{
+    {Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0}}, 2, 2, 1, term_block, 0, false, term_segment, 2};
+// fp16x3-wide
+inline constexpr Structure<3> rescaled_terms{
+    {Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0, true}}, 2, 2, 1, term_block, 0, false, term_segment, 2};
+// bf16x6
+inline constexpr Structure<6> six_terms{
+    {Term{0, 2, 0}, Term{1, 1, 0}, Term{2, 0, 0}, Term{0, 1, 0, true}, Term{1, 0, 0}, Term{0, 0, 0, true}},
+    3,
+    3,
+    1,
+    term_block,
+    0,
+    false,
+    term_segment,
+    1};
+
+// Low slices are free before high ones, so that they do with fewer stages. Where the sums are rescaled, more of the
+// matrix unit's time is lost on waiting, and reading A's high slices from registers wins some of it back (n = 8192:
+// 206 TFLOP/s instead of 199); there is no room for that beside sums that are not, nor a gain. Narrower tiles and small
+// ones gain nothing by it, and small ones lose a twentieth.
+inline constexpr std::array joined_tiles{MultiTermTile{192, {3, 2, 0}, false, 1.34F, 3.7F},
+                                         MultiTermTile{128, {4, 3, 0}, false, 0.91F, 2.7F},
+                                         MultiTermTile{64, {5, 4, 0}, false, 0.73F, 0.6F}};
+inline constexpr std::array rescaled_tiles{MultiTermTile{192, {3, 2, 0}, true, 1.44F, 5.4F},
+                                           MultiTermTile{128, {4, 3, 0}, false, 1.1F, 2.3F},
+                                           MultiTermTile{64, {5, 4, 0}, false, 0.8F, 0.9F}};
+inline constexpr std::array six_term_tiles{MultiTermTile{128, {3, 2, 2}, false, 1.82F, 2.7F},
+                                           MultiTermTile{64, {4, 3, 2}, false, 1.2F, 0.6F}};
+
+// For two slices of fp16.
+inline constexpr std::array small_tiles{SmallTile{32, 0.28F, 0.3F}, SmallTile{64, 0.32F, 0.36F},
+                                        SmallTile{128, 0.82F, 0.66F}};
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,94 @@
+// Which ways a product may be computed, and which suits it: by the time that it is expected to take.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "base/memory.hpp"
+#include "engines/cuda/gemm/kernel_params.hpp"
+
+namespace kintsugi::core::cuda {
+
+struct ClusterTileChoice {
+  std::size_t tile = 0;
+  TileSchedule schedule;
+  double microseconds = 0;
+};
+
+// Microseconds of a kernel, until its first slices are there and from its last entries on.
+inline constexpr double launch_time = 1.4;
+
+// How much longer a block of k takes that leaves the matrix unit as 2 sums (H100: 1.03 to 1.17).
+inline constexpr double halved_block_factor = 1.09;
+
+// The same of a small tile, which may leave it as 4 sums too (H100: of 32 columns at most what is expected of whole blocks).
+constexpr double block_factor(const SmallTile& tile, std::int32_t sums_of_block, bool alone) {
+  if (sums_of_block == 1 || tile.columns == 32) return 1;
+  if (sums_of_block == 2) return halved_block_factor;
+  return alone ? 1.5 : 1.17;
+}
+
+// A tile, for rows, columns and inner indices of each of `entries` products; how many clusters the device holds.
+constexpr ClusterTileChoice choose_tile_schedule(const MultiTermTile& tile, std::size_t number,
+                                                 std::int64_t rows, std::int64_t columns,
+                                                 std::int64_t entries, std::int64_t k,
+                                                 std::int32_t sums_of_block, std::int32_t clusters) {
+  const auto count = [](std::int64_t length, std::int64_t side) {
+    return static_cast<std::int32_t>(divide_up(length, side));
+  };
+  const TileSchedule schedule =
+      make_tile_schedule(count(rows, term_tile_rows), count(columns, tile.columns),
+                         static_cast<std::int32_t>(entries), count(k, term_block), clusters);
+  const int waves = schedule.waves + (schedule.split_tiles() > 0 ? 1 : 0);
+  const double all = static_cast<double>(std::int64_t{schedule.waves} * schedule.k_blocks +
+                                         k_blocks_of_split_tiles(schedule));
+  const double block_time = tile.block_time * (sums_of_block == 1 ? 1 : halved_block_factor);
+  return {number, schedule, launch_time + all * block_time + waves * double{tile.tile_time}};
+}
+
+struct SmallTileChoice {
+  std::size_t tile = 0;
+  bool swapped = false;  // rows of tiles are columns of the product
+  std::int32_t row_pairs = 0;
+  std::int32_t columns = 0;  // of tiles
+  std::int32_t stages = 0;
+  double microseconds = 0;
+};
+
+// That tile, for a product as choose_tile_schedule() has it, of so many slices each.
+constexpr SmallTileChoice choose_small_tile(const SmallTile& tile, std::size_t number, bool swapped,
+                                            std::int64_t rows, std::int64_t columns, std::int64_t entries,
+                                            std::int64_t k, int slices, std::int32_t sums_of_block,
+                                            std::int32_t sm_count) {
+  constexpr std::int64_t shared_bytes =
+      227 << 10;                    // of a block of threads at most; a multiprocessor has 1 KB more
+  constexpr double tile_time = 1;   // microseconds besides the blocks of k
+  constexpr double memory = 4.1e6;  // bytes a microsecond
+  // Likewise, of what all blocks of threads load: boxes of sixteen columns are slow.
+  const double cache = tile.columns > 32 ? 9e6 : 6.4e6;
+  const std::int64_t blocks = divide_up(k, term_block);
+  const std::int64_t side = slices * term_block * 2;  // bytes of a vector's block
+  const double operands = static_cast<double>(entries * (rows + columns) * blocks * side);
+  if (swapped) std::swap(rows, columns);
+  SmallTileChoice choice{number, swapped};
+  choice.row_pairs = static_cast<std::int32_t>(divide_up(rows, small_tile_rows * blocks_of_cluster));
+  choice.columns = static_cast<std::int32_t>(divide_up(columns, tile.columns));
+  const std::int64_t tiles = entries * choice.row_pairs * blocks_of_cluster * choice.columns;
+  const auto stages_in = [&](std::int64_t bytes) {
+    return static_cast<std::int32_t>(
+        std::min<std::int64_t>(most_stages, (bytes - 2048) / tile.stage_bytes(slices)));
+  };
+  choice.stages = stages_in(tiles > sm_count ? shared_bytes / 2 : shared_bytes);
+  const auto each = static_cast<double>(divide_up(tiles, sm_count));
+  const double loaded = static_cast<double>(tiles * blocks * side) *
+                        (small_tile_rows + tile.columns / static_cast<double>(blocks_of_cluster));
+  const double block_time = each > 1 ? each * tile.block_time : tile.alone_time;
+  const double computed =
+      static_cast<double>(blocks) * block_time * block_factor(tile, sums_of_block, each <= 1);
+  choice.microseconds =
+      launch_time + each * tile_time + std::max({computed, operands / memory, loaded / cache});
+  return choice;
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,65 @@
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "base/cuda_driver.hpp"
+#include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/gemm/simt/simt_tiles.hpp"
+#include "engines/cuda/recombine/recombine.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+struct PlainKernels {
+  std::span<const PlainTile> tiles;
+  std::array<KernelName, 3> kernels;  // of the tiles
+};
+
+#define KINTSUGI_PLAIN(name) \
+  KernelName { "simt_gemm", name, waits_for_grid_dependency }
+const std::array<PlainKernels, 4> of_types{
+    {{plain_tiles_f32,
+      {KINTSUGI_PLAIN("plain_f32_128"), KINTSUGI_PLAIN("plain_f32_64"), KINTSUGI_PLAIN("plain_f32_32")}},
+     {plain_tiles_f64,
+      {KINTSUGI_PLAIN("plain_f64_128"), KINTSUGI_PLAIN("plain_f64_64"), KINTSUGI_PLAIN("plain_f64_32")}},
+     {plain_tiles_c32, {KINTSUGI_PLAIN("plain_c32_64"), KINTSUGI_PLAIN("plain_c32_32"), KINTSUGI_PLAIN("")}},
+     {plain_tiles_c64,
+      {KINTSUGI_PLAIN("plain_c64_64"), KINTSUGI_PLAIN("plain_c64_32"), KINTSUGI_PLAIN("")}}}};
+#undef KINTSUGI_PLAIN
+
+std::int64_t blocks_of(const DeviceTile& tile, const PlainTile& of) {
+  return divide_up(tile.rows, of.side) * divide_up(tile.columns, of.side);
+}
+
+const PlainTile& quickest(const DeviceTile& tile, std::span<const PlainTile> tiles) {
+  const std::int64_t sm_count = device_attribute(multiprocessor_count, current_device());
+  return *std::ranges::min_element(tiles, {}, [&](const PlainTile& of) {
+    const std::int64_t waves = divide_up(blocks_of(tile, of) * tile.entries, sm_count * of.at_once);
+    return static_cast<double>(waves) * double{of.time};
+  });
+}
+
+// To the batch item `count` places further on; ranges of one that serves all items stay.
+void move_on(DeviceSide& side, std::int64_t count) {
+  side.entry += count;
+  if (side.ranges != nullptr && side.entries > 1) side.ranges += count * side.matrix.vectors();
+}
+
+}  // namespace
+
+void multiply_plainly(const Queue& queue, const DeviceTile& tile) {
+  const PlainKernels& kernels = of_types[static_cast<std::size_t>(tile.c.type)];
+  const PlainTile& chosen = quickest(tile, kernels.tiles);
+  const KernelName& kernel = kernels.kernels[static_cast<std::size_t>(&chosen - kernels.tiles.data())];
+  for_each_launch(tile.entries, [&](std::int64_t first, std::int64_t entries) {
+    DeviceTile part = tile;
+    part.entry += first;
+    move_on(part.a, first);
+    move_on(part.b, first);
+    if (part.condition.choice != nullptr) part.condition.choice += first;
+    launch(kernel, {blocks_of(tile, chosen), entries}, plain_threads, 0, queue, part);
+  });
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,324 @@
+// Plain products: every sum in ascending k by fused multiply-add in the entries' own arithmetic.
+#include <limits>
+#include <type_traits>
+
+#include "arith/epilogue.hpp"
+#include "arith/underflow.hpp"
+#include "engines/cuda/gemm/simt/simt_tiles.hpp"
+#include "engines/cuda/ptx/griddepcontrol.cuh"
+#include "engines/cuda/recombine/tile.cuh"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+__device__ float fused(float x, float y, float sum) { return __fmaf_rn(x, y, sum); }
+__device__ double fused(double x, double y, double sum) { return __fma_rn(x, y, sum); }
+
+// sum + x y in the order of an embedding's products (base/embedding.hpp).
+template <class T>
+__device__ void add_product(T& sum, T x, T y) {
+  sum = fused(x, y, sum);
+}
+template <class T>
+__device__ void add_product(Complex<T>& sum, const Complex<T>& x, const Complex<T>& y) {
+  sum = {fused(x.imag(), -y.imag(), fused(x.real(), y.real(), sum.real())),
+         fused(x.imag(), y.real(), fused(x.real(), y.imag(), sum.imag()))};
+}
+
+// Whether an FP32 sum, each part of it, shows by its size that underflow cost nothing that counts (arith/underflow.hpp), and
+// did not overflow. FP64's are no candidate of a contract.
+__device__ bool stands(float sum, float least) {
+  return fabsf(sum) >= least && fabsf(sum) <= std::numeric_limits<float>::max();
+}
+__device__ bool stands(const Complex<float>& sum, float least) {
+  return stands(sum.real(), least) && stands(sum.imag(), least);
+}
+__device__ bool stands(double, float) { return true; }
+__device__ bool stands(const Complex<double>&, float) { return true; }
+
+// Whether products of a row and a column lose nothing to underflow and overflow nowhere, by their ranges.
+__device__ bool is_harmless(const VectorRange& row, const VectorRange& column, std::int64_t products) {
+  if (!row.finite() || !column.finite()) return false;
+  if (((row.flags | column.flags) & VectorRange::all_zero) != 0) return true;
+  const double least = power_of_two(row.smallest) * power_of_two(column.smallest);
+  const double largest = power_of_two(row.largest + 1) * power_of_two(column.largest + 1);
+  return least >= underflow_limits<float>(products).product &&
+         largest * static_cast<double>(products) <= double{std::numeric_limits<float>::max()};
+}
+
+// Of the batch item that a thread block works on; nullptr where they are not known.
+__device__ const VectorRange* ranges_of(const DeviceSide& side, std::int64_t vectors) {
+  return side.ranges == nullptr ? nullptr : side.ranges + (side.entries == 1 ? 0 : blockIdx.y * vectors);
+}
+
+// Element (i, j) of C in FP64, where products of FP32 numbers are exact and neither they nor their sums underflow or
+// overflow. NaN and infinities give what IEEE 754 says.
+template <class T>
+__device__ T computed_again(const OperandView<T>& a, const OperandView<T>& b, std::int64_t i, std::int64_t j,
+                            const Scalars<T>& scalars, const T* old) {
+  double sum[parts_of<T>] = {};
+#pragma unroll 1
+  for (std::int64_t p = 0; p < a.columns; ++p) {
+    const double x = a(i, p);
+#pragma unroll
+    for (int part = 0; part < parts_of<T>; ++part) sum[part] += x * double{b(parts_of<T> * j + part, p)};
+  }
+  if constexpr (is_complex<T>) {
+    return epilogue(Complex<double>(sum[0], sum[1]), scalars.alpha, scalars.beta, old);
+  } else {
+    return epilogue(sum[0], scalars.alpha, scalars.beta, old);
+  }
+}
+
+template <class T>
+__device__ T nan_entry() {
+  constexpr RealOf<T> nan = std::numeric_limits<RealOf<T>>::quiet_NaN();
+  if constexpr (is_complex<T>) {
+    return {nan, nan};
+  } else {
+    return nan;
+  }
+}
+
+// A step of k: `depth` inner indices of a tile's vectors. Padded, for writes along k.
+template <class T, int Tile>
+struct Step {
+  static constexpr int tile = Tile;
+  static constexpr int depth = plain_depth<T>(Tile);
+  static constexpr int together =
+      std::min(16 / static_cast<int>(sizeof(T)), Tile / plain_side);  // entries of a vector access
+
+  alignas(16) unsigned char bytes[depth * (tile + together) * sizeof(T)];
+
+  __device__ T* at(int p, int vector) { return reinterpret_cast<T*>(bytes) + p * (tile + together) + vector; }
+};
+
+// What a thread brings of every step: lanes lie along whatever lies beside each other in memory.
+template <class T, int Tile>
+class Loader {
+ public:
+  static constexpr int tile = Tile;
+  static constexpr int depth = plain_depth<T>(Tile);
+  static constexpr int count = tile * depth / plain_threads;
+
+  __device__ Loader(const DeviceSide& side, std::int64_t first, std::int64_t vectors)
+      : left_(side.matrix.columns), conjugated_(side.matrix.conjugated) {
+    const MatrixView<const T> view = view_of<const T>(side.matrix, side.entry + blockIdx.y);
+    const auto thread = static_cast<int>(threadIdx.x);
+    const bool along_k = view.column_stride < view.row_stride;
+    vector_ = along_k ? thread / depth : thread % tile;
+    p_ = along_k ? thread % depth : thread / tile;
+    vector_step_ = along_k ? plain_threads / depth : 0;
+    p_step_ = along_k ? 0 : plain_threads / tile;
+    vectors_left_ = static_cast<int>(std::min<std::int64_t>(vectors, tile)) - vector_;
+    k_step_ = depth * view.column_stride;
+    step_ = vector_step_ * view.row_stride + p_step_ * view.column_stride;
+    source_ = view.data + (first + vector_) * view.row_stride + p_ * view.column_stride;
+  }
+
+  // The next step; zeros where there is nothing.
+  __device__ void load() {
+    const int there_along_k = static_cast<int>(std::min<std::int64_t>(left_, depth)) - p_;
+#pragma unroll
+    for (int e = 0; e < count; ++e) {
+      const bool there = e * vector_step_ < vectors_left_ && e * p_step_ < there_along_k;
+      element_[e] = there ? source_[e * step_] : T(0);
+      if constexpr (is_complex<T>) {
+        if (conjugated_) element_[e] = {element_[e].real(), -element_[e].imag()};
+      }
+    }
+    source_ += k_step_;
+    left_ -= depth;
+  }
+  __device__ void store(Step<T, Tile>& step) const {
+#pragma unroll
+    for (int e = 0; e < count; ++e) *step.at(p_ + e * p_step_, vector_ + e * vector_step_) = element_[e];
+  }
+
+ private:
+  const T* source_;
+  std::int64_t step_;    // from one of the thread's elements to the next
+  std::int64_t k_step_;  // from one step of k to the next
+  std::int64_t left_;    // of k
+  bool conjugated_;
+  int vectors_left_;
+  int vector_, p_, vector_step_, p_step_;
+  T element_[count];
+};
+
+// The sums of one thread: `each` rows and columns, in runs that are read together and lie a lane apart.
+template <class T, int Tile>
+class Sums {
+ public:
+  static constexpr int each = Tile / plain_side;
+  static constexpr int together = Step<T, Tile>::together;
+
+  // The entry of the tile that is number r of the thread's rows or columns.
+  __device__ static int place(int thread, int r) {
+    return (r / together * plain_side + thread) * together + r % together;
+  }
+  __device__ static int row_thread() { return static_cast<int>(threadIdx.x) % plain_side; }
+  __device__ static int column_thread() { return static_cast<int>(threadIdx.x) / plain_side; }
+
+  __device__ void add(Step<T, Tile>& a, Step<T, Tile>& b, int p) {
+    T x[each];
+    T y[each];
+    read(a, p, row_thread(), x);
+    read(b, p, column_thread(), y);
+#pragma unroll
+    for (int c = 0; c < each; ++c) {
+#pragma unroll
+      for (int r = 0; r < each; ++r) add_product(sum_[c][r], x[r], y[c]);
+    }
+  }
+
+  // Returns a bit for each of the thread's elements whose sum does not stand; with beta != 0 it leaves these as they are.
+  __device__ std::uint64_t write(const MatrixView<T>& c, const Scalars<T>& scalars, float least) const {
+    std::uint64_t left = 0;
+#pragma unroll
+    for (int s = 0; s < each; ++s) {
+#pragma unroll
+      for (int r = 0; r < each; ++r) {
+        const int i = place(row_thread(), r);
+        const int j = place(column_thread(), s);
+        if (i >= c.rows || j >= c.columns) continue;
+        if (!stands(sum_[s][r], least)) {
+          left |= std::uint64_t{1} << (s * each + r);
+          if (scalars.beta != T(0)) continue;
+        }
+        const T product = times(scalars.alpha, sum_[s][r]);
+        T& entry = c(i, j);
+        entry = scalars.beta == T(0) ? product : product + times(scalars.beta, entry);
+      }
+    }
+    return left;
+  }
+
+ private:
+  static_assert(each * each <= 64);
+  static_assert(together * sizeof(T) == sizeof(int4) || together * sizeof(T) == sizeof(int2));
+  using Run = std::conditional_t<together * sizeof(T) == sizeof(int4), int4, int2>;
+
+  __device__ static void read(Step<T, Tile>& step, int p, int thread, T (&values)[each]) {
+#pragma unroll
+    for (int r = 0; r < each; r += together) {
+      const Run run = *reinterpret_cast<const Run*>(step.at(p, place(thread, r)));
+      memcpy(&values[r], &run, sizeof run);
+    }
+  }
+
+  T sum_[each][each] = {};
+};
+
+template <class T, int Tile>
+__device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int64_t first_column,
+                       Sums<T, Tile>& sums) {
+  __shared__ Step<T, Tile> step_a, step_b;
+  Loader<T, Tile> a(tile.a, tile.first_row + first_row, tile.rows - first_row);
+  Loader<T, Tile> b(tile.b, tile.first_column + first_column, tile.columns - first_column);
+  constexpr int depth = plain_depth<T>(Tile);
+  const std::int64_t k = tile.a.matrix.columns;
+  a.load();
+  b.load();
+  for (std::int64_t first = 0; first < k; first += depth) {
+    a.store(step_a);
+    b.store(step_b);
+    __syncthreads();
+    a.load();
+    b.load();
+    if (k - first >= depth) {
+#pragma unroll
+      for (int p = 0; p < depth; ++p) sums.add(step_a, step_b, p);
+    } else {  // no zeros more than there are products: they would make +0 of a sum that is -0
+#pragma unroll 1
+      for (int p = 0; p < k - first; ++p) sums.add(step_a, step_b, p);
+    }
+    __syncthreads();
+  }
+}
+
+// The elements of which a thread left bits, once its sums are done with: (row, column) is where the tile begins.
+template <class T, int Tile>
+__device__ void write_again(const DeviceTile& tile, std::int64_t row, std::int64_t column,
+                            const MatrixView<T>& c, const Scalars<T>& scalars, std::uint64_t left) {
+  using TileSums = Sums<T, Tile>;
+  DeviceSide a = tile.a;
+  DeviceSide b = tile.b;
+  a.entry += blockIdx.y;
+  b.entry += blockIdx.y;
+  const OperandView<T> view_a = operand_view<T>(a);
+  const OperandView<T> view_b = operand_view<T>(b);
+  const VectorRange* rows = ranges_of(tile.a, view_a.rows);
+  const VectorRange* columns = ranges_of(tile.b, view_b.rows);
+  const bool stand_if_harmless = rows != nullptr && columns != nullptr && scalars.beta == T(0);
+#pragma unroll 1
+  for (; left != 0; left &= left - 1) {
+    const int e = __ffsll(static_cast<long long>(left)) - 1;
+    const int i = TileSums::place(TileSums::row_thread(), e % TileSums::each);
+    const int j = TileSums::place(TileSums::column_thread(), e / TileSums::each);
+    if (stand_if_harmless && is_harmless(rows[row + i], columns[parts_of<T> * (column + j)], view_a.columns))
+      continue;
+    T& entry = c(i, j);
+    entry = computed_again<T>(view_a, view_b, row + i, column + j, scalars,
+                              scalars.beta == T(0) ? nullptr : &entry);
+  }
+}
+
+template <class T, int Tile>
+__device__ void multiply_tile(const DeviceTile& tile) {
+  launch_dependents();
+  if (tile.condition.known && !holds(tile.condition, blockIdx.y)) return exit_in_stream_order();
+  grid_dependency_wait();
+  if (!holds(tile.condition, blockIdx.y)) return;
+  constexpr int side = Tile;
+  const std::int64_t blocks = divide_up(tile.rows, side);
+  const std::int64_t first_row = blockIdx.x % blocks * side;
+  const std::int64_t first_column = blockIdx.x / blocks * side;
+  const MatrixView<T> c = view_of<T>(tile.c, tile.entry + blockIdx.y)
+                              .block(tile.first_row + first_row, tile.first_column + first_column,
+                                     std::min<std::int64_t>(side, tile.rows - first_row),
+                                     std::min<std::int64_t>(side, tile.columns - first_column));
+  if (tile.condition.choice != nullptr && tile.condition.rung == DeviceChoice::none) {
+    for (int e = static_cast<int>(threadIdx.x); e < side * side; e += plain_threads) {
+      if (e % side < c.rows && e / side < c.columns) c(e % side, e / side) = nan_entry<T>();
+    }
+    return;
+  }
+  Sums<T, Tile> sums;
+  sum_up(tile, first_row, first_column, sums);
+  const Scalars<T> scalars(tile.scalars);
+  const auto least = static_cast<float>(underflow_limits<RealOf<T>>(parts_of<T> * tile.a.matrix.columns).sum);
+  const std::uint64_t left = sums.write(c, scalars, least);
+  if constexpr (std::is_same_v<RealOf<T>, float>)
+    write_again<T, Tile>(tile, tile.first_row + first_row, tile.first_column + first_column, c, scalars,
+                         left);
+}
+
+}  // namespace
+
+// Blocks on a multiprocessor at least: the registers of two are not enough for plain_f32 on sm_80, where ptxas spills 13.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+constexpr int blocks_f32 = 1;
+#else
+constexpr int blocks_f32 = 2;
+#endif
+
+#define KINTSUGI_PLAIN(name, T, tile, blocks)                         \
+  extern "C" __global__ void __launch_bounds__(plain_threads, blocks) \
+      name(const __grid_constant__ DeviceTile device_tile) {          \
+    multiply_tile<T, tile>(device_tile);                              \
+  }
+KINTSUGI_PLAIN(plain_f32_128, float, 128, blocks_f32)
+KINTSUGI_PLAIN(plain_f32_64, float, 64, 2)
+KINTSUGI_PLAIN(plain_f32_32, float, 32, 2)
+KINTSUGI_PLAIN(plain_f64_128, double, 128, 1)
+KINTSUGI_PLAIN(plain_f64_64, double, 64, 2)
+KINTSUGI_PLAIN(plain_f64_32, double, 32, 2)
+KINTSUGI_PLAIN(plain_c32_64, Complex<float>, 64, 2)
+KINTSUGI_PLAIN(plain_c32_32, Complex<float>, 32, 2)
+KINTSUGI_PLAIN(plain_c64_64, Complex<double>, 64, 1)
+KINTSUGI_PLAIN(plain_c64_32, Complex<double>, 32, 2)
+#undef KINTSUGI_PLAIN
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,178 @@
+// Tile scheduler of the persistent Hopper kernels: which cluster computes which tile of C, or which part of its k, and in
+// what order. Sums are added in ascending k whoever adds them: a cluster may compute the first part of a tile and send its
+// partial sums to the cluster that computes the next, so that no bit depends on how many clusters there are.
+#pragma once
+
+#include <cstdint>
+
+#include "arith/host_device.hpp"
+
+namespace kintsugi::core::cuda {
+
+// A tile of C by its number and, where the tile is split along k, the part of its k_blocks of k.
+struct WorkTile {
+  std::int32_t tile = 0;
+  std::int32_t part = 0;
+};
+
+struct TileCoord {
+  std::int32_t item = 0;  // of the batch
+  std::int32_t row = 0;   // of tiles
+  std::int32_t column = 0;
+};
+
+// Whole tiles go to the clusters in turn, wave by wave. The tiles of the last wave, where it would leave clusters without
+// work, are split along k. The clusters are divided into as many ranges as a tile has parts: those of range p compute part
+// p of all these tiles, tiles_of_part_cluster of them each. The parts are spread over the waves, the first before them and
+// the last behind them, so that a cluster rarely waits for the part before its own.
+//
+// Residency: part p of a tile is the work of a cluster with a higher number than that of part p - 1, and clusters are
+// numbered in the order in which they begin. So a cluster waits only for clusters that began before it, the first one for
+// none, and a product ends however few clusters the device holds at a time.
+struct TileSchedule {
+  std::int32_t rows = 0;  // of tiles
+  std::int32_t columns = 0;
+  std::int32_t items = 1;
+  std::int32_t k_blocks = 0;
+  std::int32_t clusters = 1;
+  std::int32_t waves = 0;  // of whole tiles
+  std::int32_t parts = 1;  // of a split tile
+  std::int32_t tiles_of_part_cluster = 1;
+  std::int32_t part_clusters = 1;  // clusters that compute parts of the same number
+
+  // Columns of tiles that clusters at work at the same time keep in the L2 cache together with as many rows.
+  static constexpr std::int32_t group = 8;
+
+  KINTSUGI_HOST_DEVICE constexpr std::int64_t tiles() const { return std::int64_t{rows} * columns * items; }
+  KINTSUGI_HOST_DEVICE constexpr std::int32_t whole_tiles() const { return waves * clusters; }
+  KINTSUGI_HOST_DEVICE constexpr std::int32_t split_tiles() const {
+    return static_cast<std::int32_t>(tiles()) - whole_tiles();
+  }
+
+  // Neighbours in a group of columns follow each other.
+  KINTSUGI_HOST_DEVICE constexpr TileCoord coord(const WorkTile& work_tile) const {
+    const std::int32_t inside = work_tile.tile % (rows * columns);
+    const std::int32_t first = inside / (group * rows) * group;
+    const std::int32_t width = columns - first < group ? columns - first : group;
+    const std::int32_t rest = inside - first * rows;
+    return {work_tile.tile / (rows * columns), rest / width, first + rest % width};
+  }
+
+  // The tile's number among those that are split; negative: it is whole.
+  KINTSUGI_HOST_DEVICE constexpr std::int32_t split_index(const WorkTile& work_tile) const {
+    return work_tile.tile - whole_tiles();
+  }
+  KINTSUGI_HOST_DEVICE constexpr std::int32_t parts_of(const WorkTile& work_tile) const {
+    return split_index(work_tile) < 0 ? 1 : parts;
+  }
+  KINTSUGI_HOST_DEVICE constexpr bool receives_partial_sums(const WorkTile& work_tile) const {
+    return work_tile.part > 0;
+  }
+  KINTSUGI_HOST_DEVICE constexpr bool sends_partial_sums(const WorkTile& work_tile) const {
+    return work_tile.part + 1 < parts_of(work_tile);
+  }
+  KINTSUGI_HOST_DEVICE constexpr std::int32_t first_block(const WorkTile& work_tile) const {
+    return work_tile.part == 0 ? 0 : work_tile.part * k_blocks / parts;
+  }
+  KINTSUGI_HOST_DEVICE constexpr std::int32_t end_block(const WorkTile& work_tile) const {
+    return sends_partial_sums(work_tile) ? (work_tile.part + 1) * k_blocks / parts : k_blocks;
+  }
+};
+
+// What sending partial sums costs, in blocks of k: 200 KB are written and read.
+inline constexpr std::int32_t k_blocks_of_partial_sums = 4;
+inline constexpr std::int32_t most_parts = 4;
+
+// The schedule with the tiles of its last wave split into `parts` parts.
+constexpr TileSchedule with_parts(TileSchedule schedule, std::int32_t parts) {
+  schedule.parts = parts;
+  if (schedule.split_tiles() == 0) return schedule;
+  schedule.tiles_of_part_cluster =
+      (schedule.split_tiles() * parts + schedule.clusters - 1) / schedule.clusters;
+  schedule.part_clusters =
+      (schedule.split_tiles() + schedule.tiles_of_part_cluster - 1) / schedule.tiles_of_part_cluster;
+  return schedule;
+}
+
+// How long clusters are busy with split tiles, in blocks of k.
+constexpr std::int32_t k_blocks_of_split_tiles(const TileSchedule& schedule) {
+  if (schedule.split_tiles() == 0) return 0;
+  return schedule.tiles_of_part_cluster *
+         (schedule.k_blocks / schedule.parts + (schedule.parts > 1 ? k_blocks_of_partial_sums : 0));
+}
+
+// A schedule without split tiles.
+constexpr TileSchedule make_whole_tile_schedule(std::int32_t rows, std::int32_t columns, std::int32_t items,
+                                                std::int32_t k_blocks, std::int32_t clusters) {
+  TileSchedule schedule{rows, columns, items, k_blocks, clusters, 0, 1};
+  if (schedule.tiles() == 0) return schedule;
+  if (schedule.tiles() <= clusters) schedule.clusters = static_cast<std::int32_t>(schedule.tiles());
+  schedule.waves = static_cast<std::int32_t>(schedule.tiles() / schedule.clusters);
+  return with_parts(schedule, 1);
+}
+
+constexpr TileSchedule make_tile_schedule(std::int32_t rows, std::int32_t columns, std::int32_t items,
+                                          std::int32_t k_blocks, std::int32_t clusters) {
+  TileSchedule schedule = make_whole_tile_schedule(rows, columns, items, k_blocks, clusters);
+  for (std::int32_t parts = 2; parts <= most_parts && parts <= schedule.waves + 1; ++parts) {
+    const TileSchedule split = with_parts(schedule, parts);
+    const bool has_clusters = split.parts * split.part_clusters <= clusters;
+    if (k_blocks >= parts && has_clusters &&
+        k_blocks_of_split_tiles(split) < k_blocks_of_split_tiles(schedule))
+      schedule = split;
+  }
+  return schedule;
+}
+
+// Iterates over the work tiles of one cluster of make_whole_tile_schedule().
+class WholeTileScheduler {
+ public:
+  KINTSUGI_HOST_DEVICE constexpr explicit WholeTileScheduler(const TileSchedule& schedule)
+      : schedule_(schedule) {}
+
+  // `cluster` is the same number in every call.
+  KINTSUGI_HOST_DEVICE constexpr bool next(std::int32_t cluster, WorkTile& work_tile) {
+    work_tile = {wave_ * schedule_.clusters + cluster, 0};
+    ++wave_;
+    return work_tile.tile < schedule_.tiles();
+  }
+
+ private:
+  const TileSchedule& schedule_;
+  std::int32_t wave_ = 0;
+};
+
+// Iterates over the work tiles of one cluster of make_tile_schedule().
+class TileScheduler {
+ public:
+  KINTSUGI_HOST_DEVICE constexpr explicit TileScheduler(const TileSchedule& schedule) : schedule_(schedule) {}
+
+  // `cluster` is the same number in every call.
+  KINTSUGI_HOST_DEVICE constexpr bool next(std::int32_t cluster, WorkTile& work_tile) {
+    const std::int32_t part = cluster / schedule_.part_clusters;
+    const std::int32_t split = cluster % schedule_.part_clusters * schedule_.tiles_of_part_cluster + turn_;
+    const bool has_part =
+        turn_ < schedule_.tiles_of_part_cluster && part < schedule_.parts && split < schedule_.split_tiles();
+    if (has_part && wave_ >= wave_of(part)) {
+      work_tile = {schedule_.whole_tiles() + split, part};
+      ++turn_;
+      return true;
+    }
+    if (wave_ == schedule_.waves) return false;
+    work_tile = {wave_ * schedule_.clusters + cluster, 0};
+    ++wave_;
+    return true;
+  }
+
+ private:
+  // The wave before which parts of that number are computed; at most the number of waves.
+  KINTSUGI_HOST_DEVICE constexpr std::int32_t wave_of(std::int32_t part) const {
+    return schedule_.parts == 1 ? schedule_.waves : part * schedule_.waves / (schedule_.parts - 1);
+  }
+
+  const TileSchedule& schedule_;
+  std::int32_t turn_ = 0;  // parts that were returned
+  std::int32_t wave_ = 0;
+};
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,77 @@
+// Warp-specialized kernels on Hopper: one warpgroup loads tiles, the others multiply them.
+#pragma once
+
+#include <cstdint>
+
+#include "engines/cuda/gemm/kernel_params.hpp"
+#include "engines/cuda/ptx/cluster.cuh"
+#include "engines/cuda/ptx/griddepcontrol.cuh"
+#include "engines/cuda/ptx/mbarrier.cuh"
+#include "engines/cuda/ptx/named_barrier.cuh"
+#include "engines/cuda/ptx/tma.cuh"
+
+namespace kintsugi::core::cuda {
+
+inline constexpr int warpgroup = 128;  // threads
+
+// The value of lane 0, which the compiler then knows to be the same in all lanes of the warp.
+__device__ inline int uniform(int value) { return __shfl_sync(~0U, value, 0); }
+
+// threadIdx.x, read again at every call, so that no register holds it while accumulators need them all.
+__device__ inline int thread_number() {
+  int number;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(number));
+  return number;
+}
+
+__device__ inline int cluster_index() { return static_cast<int>(blockIdx.x) / blocks_of_cluster; }
+
+// Numbers the clusters in the order in which they begin; `begun` counts them. All threads call it together; `number` is
+// in shared memory. A cluster that waits only for lower numbers waits for clusters that are resident or have ended, which
+// blockIdx does not promise.
+__device__ inline void number_cluster(int& number, std::uint32_t* begun) {
+  if (threadIdx.x == 0 && block_rank_in_cluster() == 0) {
+    const std::uint32_t next = atomicAdd(begun, 1U);
+#pragma unroll
+    for (int block = 0; block < blocks_of_cluster; ++block) {
+      asm volatile(
+          "{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, %0, %1;\n"
+          "st.shared::cluster.u32 [remote], %2;\n}" ::"r"(shared_address(&number)),
+          "r"(block), "r"(next)
+          : "memory");
+    }
+  }
+  cluster_sync();
+}
+
+// The first address in dynamic shared memory that 128-byte swizzle allows for tiles.
+__device__ inline std::uint32_t aligned_tiles(const void* memory) {
+  return (shared_address(memory) + 1023) / 1024 * 1024;
+}
+
+// Initialises the barriers of the cluster and waits for the kernels before this one.
+template <class SharedStorage>
+__device__ void begin_cluster(SharedStorage& shared) {
+  if (threadIdx.x == 0) {
+    shared.initialise();
+    Mbarrier::fence_initialisation();
+  }
+  cluster_sync();
+  grid_dependency_wait();
+  launch_dependents();
+}
+
+// The first warpgroup runs `produce`, the others `consume`, each with the registers that Config gives them.
+template <class Config, class Produce, class Consume>
+__device__ void specialize_warpgroups(const Produce& produce, const Consume& consume) {
+  if (threadIdx.x < warpgroup) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Config::producer_registers));
+    produce();
+  } else {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Config::consumer_registers));
+    consume();
+  }
+  cluster_sync();  // the other block may still arrive at this one's barriers
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,31 @@
+// Bulk copies of tiles into shared memory (PTX ISA: cp.async.bulk.tensor).
+#pragma once
+
+#include <cstdint>
+
+#include "engines/cuda/ptx/mbarrier.cuh"
+#include "engines/cuda/ptx/tensor_map.hpp"
+
+namespace kintsugi::core::cuda {
+
+// Copies a box of rows x 128 bytes of one slice; its bytes count towards the barrier's phase.
+__device__ inline void tma_load(std::uint32_t target, const TensorMap& map, const Mbarrier& barrier, int k,
+                                int row, int slice) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], "
+      "[%2];" ::"r"(target),
+      "l"(&map), "r"(barrier.address()), "r"(k), "r"(row), "r"(slice)
+      : "memory");
+}
+
+// Copies the box to the same address in every block of the cluster in the mask `blocks`, at whose barriers it counts.
+__device__ inline void tma_load_multicast(std::uint32_t target, const TensorMap& map, const Mbarrier& barrier,
+                                          int k, int row, int slice, std::uint16_t blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+      " [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(target),
+      "l"(&map), "r"(barrier.address()), "r"(k), "r"(row), "r"(slice), "h"(blocks)
+      : "memory");
+}
+
+}  // namespace kintsugi::core::cuda

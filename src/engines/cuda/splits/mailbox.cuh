@@ -1,0 +1,45 @@
+// Messages between the thread blocks of a cluster (PTX ISA: st.async).
+#pragma once
+
+#include <cstdint>
+
+#include "engines/cuda/ptx/cluster.cuh"
+#include "engines/cuda/ptx/mbarrier.cuh"
+
+namespace kintsugi::core::cuda {
+
+// Counts the messages of all blocks, in shared memory; used once.
+class Mailbox {
+ public:
+  // One thread calls it, before it arrives at the cluster's barrier.
+  __device__ void open() {
+    barrier_.initialise(1);
+    Mbarrier::fence_initialisation();
+  }
+  // One thread calls it, after a barrier of the block that follows open(). Messages may be there already.
+  __device__ void expect(unsigned bytes) { barrier_.arrive_expect_tx(bytes); }
+  // Returns when all bytes are there and visible to this thread.
+  __device__ void wait() const { barrier_.wait_cluster(0); }
+  // Stores `message` to the variable `target` of that block, whose mailbox counts the bytes.
+  template <class T>
+  __device__ void send(const T& message, const T& target, unsigned block) const {
+    static_assert(sizeof(T) % sizeof(uint4) == 0);
+    uint4 words[sizeof(T) / sizeof(uint4)];
+    memcpy(words, &message, sizeof(T));
+    const std::uint32_t address = map_to_block(shared_address(&target), block);
+    const std::uint32_t barrier = map_to_block(barrier_.address(), block);
+#pragma unroll
+    for (unsigned i = 0; i < sizeof(T) / sizeof(uint4); ++i) {
+      asm volatile(
+          "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::
+              "r"(address + i * static_cast<unsigned>(sizeof(uint4))),
+          "r"(words[i].x), "r"(words[i].y), "r"(words[i].z), "r"(words[i].w), "r"(barrier)
+          : "memory");
+    }
+  }
+
+ private:
+  Mbarrier barrier_;
+};
+
+}  // namespace kintsugi::core::cuda

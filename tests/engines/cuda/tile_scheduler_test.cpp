@@ -1,0 +1,254 @@
+// Which cluster computes what: every block of every tile once and in order, and nobody waits for somebody who waits.
+#include "engines/cuda/gemm/multi_term/multi_term_tiles.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
+
+namespace kintsugi::core::cuda {
+namespace {
+
+using Tile = std::tuple<int, int, int>;
+
+Tile tile_of(const TileSchedule& schedule, const WorkTile& work_tile) {
+  const TileCoord coord = schedule.coord(work_tile);
+  return {coord.item, coord.row, coord.column};
+}
+
+std::vector<std::vector<WorkTile>> work_tiles_of(const TileSchedule& schedule) {
+  std::vector<std::vector<WorkTile>> all(static_cast<std::size_t>(schedule.clusters));
+  for (int cluster = 0; cluster < schedule.clusters; ++cluster) {
+    TileScheduler scheduler(schedule);
+    for (WorkTile work_tile; scheduler.next(cluster, work_tile);) all[cluster].push_back(work_tile);
+  }
+  return all;
+}
+
+// All clusters at once, a work_tile when the part before it is there; the time when the last one ends, in blocks.
+std::int64_t time_of(const TileSchedule& schedule) {
+  const auto all = work_tiles_of(schedule);
+  std::map<std::pair<Tile, int>, std::int64_t> ends;
+  std::vector<std::size_t> next(all.size(), 0);
+  std::vector<std::int64_t> clock(all.size(), 0);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t c = 0; c < all.size(); ++c) {
+      for (; next[c] < all[c].size(); ++next[c], moved = true) {
+        const WorkTile& work_tile = all[c][next[c]];
+        if (schedule.receives_partial_sums(work_tile)) {
+          const auto before = ends.find({tile_of(schedule, work_tile), work_tile.part - 1});
+          if (before == ends.end()) break;
+          clock[c] = std::max(clock[c], before->second);
+        }
+        clock[c] += schedule.end_block(work_tile) - schedule.first_block(work_tile);
+        ends[{tile_of(schedule, work_tile), work_tile.part}] = clock[c];
+      }
+    }
+  }
+  for (std::size_t c = 0; c < all.size(); ++c)
+    EXPECT_EQ(next[c], all[c].size()) << "cluster " << c << " waits for ever";
+  return *std::max_element(clock.begin(), clock.end());
+}
+
+// Whether all clusters end where the device holds so many at a time: they begin in the order of their numbers, and one that
+// waits for another one's part keeps its order.
+bool ends_with_resident(const TileSchedule& schedule, int resident) {
+  const auto all = work_tiles_of(schedule);
+  std::set<std::pair<Tile, int>> done;
+  std::map<int, std::size_t> running;  // clusters, and how many of their scheduler are done
+  for (int begun = 0;;) {
+    while (begun < schedule.clusters && static_cast<int>(running.size()) < resident) running[begun++] = 0;
+    if (running.empty()) return true;
+    bool moved = false;
+    for (auto cluster = running.begin(); cluster != running.end();) {
+      const std::vector<WorkTile>& scheduler = all[static_cast<std::size_t>(cluster->first)];
+      for (std::size_t& next = cluster->second; next < scheduler.size(); ++next, moved = true) {
+        const WorkTile& work_tile = scheduler[next];
+        if (schedule.receives_partial_sums(work_tile) &&
+            !done.contains({tile_of(schedule, work_tile), work_tile.part - 1}))
+          break;
+        done.insert({tile_of(schedule, work_tile), work_tile.part});
+      }
+      const bool ended = cluster->second == scheduler.size();
+      moved = moved || ended;
+      cluster = ended ? running.erase(cluster) : std::next(cluster);
+    }
+    if (!moved) return false;
+  }
+}
+
+void expect_every_block_once(const TileSchedule& schedule) {
+  std::map<Tile, std::vector<WorkTile>> tiles;
+  for (const auto& scheduler : work_tiles_of(schedule)) {
+    for (const WorkTile& work_tile : scheduler) tiles[tile_of(schedule, work_tile)].push_back(work_tile);
+  }
+  ASSERT_EQ(tiles.size(), static_cast<std::size_t>(schedule.tiles()));
+  for (auto& [tile, scheduler] : tiles) {
+    const auto [entry, row, column] = tile;
+    EXPECT_TRUE(0 <= entry && entry < schedule.items && 0 <= row && row < schedule.rows && 0 <= column &&
+                column < schedule.columns);
+    std::ranges::sort(scheduler, {}, &WorkTile::part);
+    int block = 0;
+    for (const WorkTile& work_tile : scheduler) {
+      EXPECT_EQ(schedule.first_block(work_tile), block);
+      EXPECT_LT(block, schedule.end_block(work_tile));
+      EXPECT_EQ(schedule.sends_partial_sums(work_tile), schedule.end_block(work_tile) != schedule.k_blocks);
+      EXPECT_LT(schedule.split_index(work_tile), schedule.clusters) << "memory for sums is of so many tiles";
+      block = schedule.end_block(work_tile);
+    }
+    EXPECT_EQ(block, schedule.k_blocks);
+  }
+}
+
+TEST(TileSchedule, EveryBlockOfEveryTileOnce) {
+  for (const int clusters : {1, 2, 5, 7, 66}) {
+    for (const int rows : {1, 2, 3, 8, 17}) {
+      for (const int columns : {1, 7, 8, 9, 22}) {
+        for (const int entries : {1, 3}) {
+          for (const int blocks : {1, 2, 3, 40}) {
+            SCOPED_TRACE(testing::Message()
+                         << rows << " x " << columns << " tiles, " << entries << " entries, " << blocks
+                         << " blocks, " << clusters << " clusters");
+            const TileSchedule schedule = make_tile_schedule(rows, columns, entries, blocks, clusters);
+            expect_every_block_once(schedule);
+            time_of(schedule);
+            for (const int resident : {1, 2, 3, 33})
+              EXPECT_TRUE(ends_with_resident(schedule, resident)) << resident;
+          }
+        }
+      }
+    }
+  }
+}
+
+// The parts of a last wave end with it: no cluster waits, and none is long without work.
+TEST(TileSchedule, PartsShortenTheLastWave) {
+  const TileSchedule schedule = make_tile_schedule(16, 22, 1, 64, 66);  // n = 4096: 5.33 waves
+  EXPECT_EQ(schedule.waves, 5);
+  EXPECT_EQ(schedule.parts, 3);
+  EXPECT_LE(time_of(schedule), 5 * 64 + 64 / 3 + 1);
+  EXPECT_EQ(make_tile_schedule(32, 43, 1, 128, 66).parts, 1) << "20.85 waves are nearly whole";
+  EXPECT_EQ(make_tile_schedule(33, 44, 1, 132, 66).split_tiles(), 0);
+}
+
+// Every shape of a last wave that is cut, on any part of the device.
+TEST(TileSchedule, EndsHoweverFewClustersAreResident) {
+  int cut = 0;
+  for (int left = 1; left < 66; ++left) {
+    for (const int waves : {1, 2, 3, 5}) {
+      const TileSchedule schedule = make_tile_schedule(waves * 66 + left, 1, 1, 64, 66);
+      cut += schedule.parts > 1 ? 1 : 0;
+      expect_every_block_once(schedule);
+      for (int resident = 1; resident <= 66; ++resident)
+        ASSERT_TRUE(ends_with_resident(schedule, resident))
+            << left << " tiles left, " << resident << " resident";
+    }
+  }
+  EXPECT_GT(cut, 100);
+}
+
+// Few tiles are narrow, many are wide.
+TEST(TileSchedule, TilesFitTheProduct) {
+  const auto columns = [](std::int64_t n) {
+    const auto time = [&](const MultiTermTile& tile) {
+      return choose_tile_schedule(tile, 0, n, n, 1, n, 1, 66).microseconds;
+    };
+    return std::ranges::min(joined_tiles, {}, time).columns;
+  };
+  EXPECT_EQ(columns(512), 64);
+  EXPECT_EQ(columns(1024), 64);
+  EXPECT_EQ(columns(2048), 128);
+  EXPECT_EQ(columns(8192), 192);
+  EXPECT_EQ(columns(16384), 192);
+}
+
+// Where sums are rescaled tiles have times of their own: what was the quickest way of all at each size.
+TEST(TileSchedule, RescaledTilesHaveTimesOfTheirOwn) {
+  const auto quickest_cluster_tile = [](std::int64_t n) {
+    ClusterTileChoice best;
+    for (std::size_t tile = 0; tile < rescaled_tiles.size(); ++tile) {
+      const ClusterTileChoice choice = choose_tile_schedule(rescaled_tiles[tile], tile, n, n, 1, n, 1, 66);
+      if (tile == 0 || choice.microseconds < best.microseconds) best = choice;
+    }
+    return best;
+  };
+  const auto time_of = [](const SmallTile& tile, std::int64_t n) {
+    return choose_small_tile(tile, 0, false, n, n, 1, n, 2, 1, 132).microseconds;
+  };
+  const auto quickest_small_tile = [&](std::int64_t n) {
+    return std::ranges::min(small_tiles, {}, [&](const SmallTile& tile) { return time_of(tile, n); });
+  };
+  for (const std::int64_t n : {512, 1024}) {
+    EXPECT_EQ(quickest_small_tile(n).columns, 64);
+    EXPECT_LT(time_of(quickest_small_tile(n), n), quickest_cluster_tile(n).microseconds) << n;
+  }
+  for (const auto& [n, columns] : {std::pair{2048, 128}, std::pair{4096, 192}}) {
+    EXPECT_EQ(rescaled_tiles[quickest_cluster_tile(n).tile].columns, columns);
+    EXPECT_LT(quickest_cluster_tile(n).microseconds, time_of(quickest_small_tile(n), n)) << n;
+  }
+}
+
+// All of C, whichever way it is divided, and no more shared memory than there is.
+TEST(SmallTiles, CoverTheProduct) {
+  for (const SmallTile& tile : small_tiles) {
+    for (const bool swapped : {false, true}) {
+      for (const int m : {1, 64, 65, 4096}) {
+        for (const int n : {1, 128, 129, 11008}) {
+          const SmallTileChoice choice = choose_small_tile(tile, 0, swapped, m, n, 3, 500, 2, 1, 132);
+          EXPECT_GE(choice.row_pairs * 2 * small_tile_rows, swapped ? n : m);
+          EXPECT_LT((choice.row_pairs - 1) * 2 * small_tile_rows, swapped ? n : m);
+          EXPECT_GE(choice.columns * tile.columns, swapped ? m : n);
+          EXPECT_LT((choice.columns - 1) * tile.columns, swapped ? m : n);
+          EXPECT_GE(choice.stages, 2);
+          EXPECT_LE(choice.stages, most_stages);
+          const bool alone = 3 * choice.row_pairs * 2 * choice.columns <= 132;
+          EXPECT_LE(tile.shared_bytes(2, choice.stages) + 1024, (alone ? 227 : 114) << 10);
+        }
+      }
+    }
+  }
+}
+
+// Prepared weights with some rows: what was measured to be the quickest way (docs/results/LOG.md), and its time.
+TEST(SmallTiles, ShortSidesAreTheirColumns) {
+  const auto best = [](std::int64_t m, std::int64_t n, std::int64_t k) {
+    SmallTileChoice least;
+    for (const bool swapped : {false, true}) {
+      for (std::size_t tile = 0; tile < small_tiles.size(); ++tile) {
+        const SmallTileChoice choice =
+            choose_small_tile(small_tiles[tile], tile, swapped, m, n, 1, k, 2, 1, 132);
+        if (least.microseconds == 0 || choice.microseconds < least.microseconds) least = choice;
+      }
+    }
+    return least;
+  };
+  for (const auto& [m, n, columns, measured] : {std::tuple{16, 4096, 32, 21.8},
+                                                {32, 16384, 32, 252.0},
+                                                {64, 4096, 64, 23.4},
+                                                {64, 8192, 64, 71.1},
+                                                {64, 16384, 64, 292.7}}) {
+    const SmallTileChoice choice = best(m, n, n);
+    EXPECT_EQ(small_tiles[choice.tile].columns, columns) << m << " x " << n;
+    EXPECT_TRUE(choice.swapped);
+    EXPECT_NEAR(choice.microseconds, measured, 0.15 * measured);
+  }
+  EXPECT_EQ(small_tiles[best(128, 8192, 8192).tile].columns, 64);
+  EXPECT_EQ(small_tiles[best(512, 512, 512).tile].columns, 64);
+}
+
+TEST(TileSchedule, FewTilesAreOneWave) {
+  const TileSchedule schedule = make_tile_schedule(2, 3, 1, 8, 66);
+  EXPECT_EQ(schedule.clusters, 6);
+  EXPECT_EQ(schedule.waves, 1);
+  EXPECT_EQ(schedule.split_tiles(), 0);
+}
+
+}  // namespace
+}  // namespace kintsugi::core::cuda
