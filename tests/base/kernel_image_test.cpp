@@ -34,10 +34,10 @@ TEST(DeviceBuild, MachineCodeRunsWithinItsGeneration) {
 TEST(DeviceBuild, WithoutDeviceCodeNothingRuns) { EXPECT_FALSE(runs({}, 9, 0)); }
 
 TEST(HasImage, OfTheExactName) {
-  const KernelImage images[] = {{"terms_sm90a", nullptr}};
-  EXPECT_TRUE(has_image(images, "terms_sm90a"));
+  const KernelImage images[] = {{"multi_term_sm90a", nullptr}};
+  EXPECT_TRUE(has_image(images, "multi_term_sm90a"));
   EXPECT_FALSE(has_image(images, "terms"));
-  EXPECT_FALSE(has_image({}, "terms_sm90a"));
+  EXPECT_FALSE(has_image({}, "multi_term_sm90a"));
 }
 
 }  // namespace

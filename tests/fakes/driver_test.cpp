@@ -117,7 +117,7 @@ TEST(FakeDriver, KernelsThatAwaitOthersMayOverlap) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
   device().prepare();
   const core::Queue queue{core::QueueKind::cuda, nullptr};
-  const core::cuda::KernelName awaiting{"choose", "choose_rung", core::cuda::awaits_others};
+  const core::cuda::KernelName awaiting{"choose", "choose_rung", core::cuda::waits_for_grid_dependency};
   const core::cuda::KernelName other{"scale", "scale_f32"};
   core::cuda::launch(awaiting, {5, 1, 1}, 128, 0, queue, 1);
   core::cuda::launch(other, {6, 1, 1}, 128, 0, queue, 1);
@@ -141,8 +141,8 @@ TEST(FakeDriver, KernelsWithoutTheWaitDoNotOverlap) {
   device().prepare();
   const core::Queue queue{core::QueueKind::cuda, nullptr};
   const Steered older("FAKE_CUDA_PTX_VERSION", "80");
-  const core::cuda::KernelName generic{"choose", "choose_rung", core::cuda::awaits_others};
-  const core::cuda::KernelName hopper{"bytes_sm90a", "residue_products_128", core::cuda::awaits_others};
+  const core::cuda::KernelName generic{"choose", "choose_rung", core::cuda::waits_for_grid_dependency};
+  const core::cuda::KernelName hopper{"int8_sm90a", "residue_products_128", core::cuda::waits_for_grid_dependency};
   core::cuda::launch(generic, {}, 128, 0, queue, 1);
   EXPECT_THAT(events().back(), AllOf(HasSubstr("choose_rung"), testing::Not(HasSubstr("overlaps"))));
   core::cuda::launch(hopper, {}, 128, 0, queue, 1);
