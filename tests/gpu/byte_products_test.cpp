@@ -84,11 +84,11 @@ struct Products {
     });
   }
   std::vector<std::uint8_t> by_tile(std::size_t tile) const {
-    const core::cuda::TileSchedule schedule = core::cuda::int8_tile_schedule(
+    const core::cuda::TileSchedule tile_schedule = core::cuda::int8_tile_schedule(
         core::cuda::int8_tiles[tile], core::cuda::int8_shape(schedule, a.slices, sums),
         core::cuda::clusters_of_device());
     return on_the_device([&](const Accumulators& into) {
-      core::cuda::int8_gemm({}, schedule, a.slices, b.slices, into, {}, {tile, schedule});
+      core::cuda::int8_gemm({}, schedule, a.slices, b.slices, into, {}, {tile, tile_schedule});
     });
   }
 
