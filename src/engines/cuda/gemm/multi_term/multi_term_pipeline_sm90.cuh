@@ -1,0 +1,195 @@
+// The pipeline of the multi-term GEMM kernels for Hopper: stages in shared memory, their state, and the producer that loads
+// them.
+#pragma once
+
+#include <type_traits>
+
+#include "engines/cuda/gemm/epilogue.cuh"
+#include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
+
+namespace kintsugi::core::cuda {
+
+inline constexpr int block_k = term_block;
+inline constexpr int consumers = 2;  // warpgroups
+inline constexpr int block_tile_rows = 64 * consumers;
+static_assert(term_tile_rows == blocks_of_cluster * block_tile_rows &&
+              term_threads == warpgroup * (1 + consumers));
+static_assert(counters_of_tile == blocks_of_cluster * consumers);
+
+template <auto TermStructure, FormatId SliceFormat, MultiTermTile Tile>
+struct MultiTermConfig {
+  static constexpr auto structure = TermStructure;
+  static constexpr FormatId format = SliceFormat;
+  static constexpr MultiTermTile tile = Tile;
+  static constexpr int columns = tile.columns;
+  static constexpr int slices = structure.slices_a;
+  static constexpr int terms = static_cast<int>(structure.terms.size());
+  static constexpr int sums = columns / 2;  // of a thread
+
+  // Registers per consumer thread; with the producer's they fill the SM's register file.
+  static constexpr int consumer_registers = columns == most_tile_columns ? 232 : 216;
+  static constexpr int producer_registers = 504 - 2 * consumer_registers;
+
+  static constexpr int a_bytes = block_tile_rows * block_k * 2;  // of a slice
+  static constexpr int stage_bytes = tile.stage_bytes();
+
+  static constexpr int first_stage(int slice) {
+    return slice == 0 ? 0 : first_stage(slice - 1) + tile.stages[slice - 1];
+  }
+  static constexpr int stages = first_stage(slices);
+  static_assert(tile.shared_bytes() == stages * stage_bytes + 1024);
+
+  // Whether wgmma in flight is waited for before this term: where the accumulators are rescaled, else before the last.
+  static constexpr bool waits_before(int term) {
+    if (term == 0 || structure.terms[term].rescales) return true;
+    if (term + 1 < terms) return false;
+    for (const Term& other : structure.terms) {
+      if (other.rescales) return false;
+    }
+    return true;
+  }
+  static constexpr bool is_used_from(int slice, int term) {
+    for (int t = term; t < terms; ++t) {
+      if (structure.terms[t].a == slice || structure.terms[t].b == slice) return true;
+    }
+    return false;
+  }
+  // Whether this wait is the first one after the slice's last term, so that its stage can be freed.
+  static constexpr bool is_free_at(int slice, int term) {
+    if (term < terms && is_used_from(slice, term)) return false;
+    int before = term - 1;
+    while (!waits_before(before)) --before;
+    return is_used_from(slice, before);
+  }
+};
+
+// visit(std::integral_constant) for slices first, first + 1, ...
+template <class Config, int First = 0, class Visit>
+__device__ void for_each_slice(const Visit& visit) {
+  if constexpr (First < Config::slices) {
+    visit(std::integral_constant<int, First>());
+    for_each_slice<Config, First + 1>(visit);
+  }
+}
+
+template <class Config>
+struct MultiTermSharedStorage {
+  Mbarrier full[Config::stages];
+  Mbarrier free[Config::stages];  // counts the consumers of both thread blocks
+  EpilogueParams<block_tile_rows, Config::columns, warpgroup / 32 - 1> epilogue;
+  Mbarrier epilogue_ready;
+  Mbarrier epilogue_read;
+  int cluster;  // its number: consumers have no register for it
+
+  __device__ void initialise() {
+    cluster = cluster_index();
+    epilogue_ready.initialise(epilogue.epilogue_warps);
+    epilogue_read.initialise(consumers * warpgroup / 32);
+    for (int stage = 0; stage < Config::stages; ++stage) {
+      full[stage].initialise(1);
+      free[stage].initialise(consumers * blocks_of_cluster);
+    }
+  }
+};
+
+// Pipeline state of each slice: stage index and mbarrier phase. A stage holds a tile of A and one of B.
+template <class Config>
+class MultiTermPipelineState {
+ public:
+  __device__ MultiTermPipelineState(MultiTermSharedStorage<Config>& shared, std::uint32_t tiles)
+      : shared_(shared), tiles_(tiles) {
+    for_each_slice<Config>([&](auto slice) {
+      stage_[slice] = Config::first_stage(slice);
+      parity_[slice] = 0;
+    });
+  }
+
+  __device__ void advance() {
+    for_each_slice<Config>([&](auto slice) {
+      constexpr int end = Config::first_stage(slice + 1);
+      if (++stage_[slice] == end) {
+        stage_[slice] = Config::first_stage(slice);
+        parity_[slice] ^= 1;
+      }
+    });
+  }
+  __device__ std::uint32_t a(int slice) const { return tiles_ + stage_[slice] * Config::stage_bytes; }
+  __device__ std::uint32_t b(int slice) const { return a(slice) + Config::a_bytes; }
+  __device__ Mbarrier& full(int slice) const { return shared_.full[stage_[slice]]; }
+  __device__ void wait_full(int slice) const { full(slice).wait(parity_[slice]); }
+  __device__ void wait_free(int slice) const { shared_.free[stage_[slice]].wait(parity_[slice] ^ 1); }
+  // Frees the stages of slices that no term from `Term` on reads.
+  template <int Term>
+  __device__ void release_before() const {
+    const unsigned thread = threadIdx.x % warpgroup;
+    for_each_slice<Config>([&](auto slice) {
+      if constexpr (Config::is_free_at(slice, Term)) {
+        if (thread < blocks_of_cluster) shared_.free[stage_[slice]].arrive_remote(thread);
+      }
+    });
+  }
+
+ private:
+  MultiTermSharedStorage<Config>& shared_;
+  std::uint32_t tiles_;
+  int stage_[Config::slices];
+  unsigned parity_[Config::slices];
+};
+
+// The index of a batch item's first slice in the tensor.
+__device__ inline int first_slice(bool shared, const TileCoord& coord, int slices) {
+  return shared ? 0 : coord.item * slices;
+}
+
+// Whether another candidate was selected for the work tile's batch item.
+__device__ inline bool is_not_selected(const MultiTermParams& params, const WorkTile& work_tile) {
+  if (params.tile.condition.choice == nullptr) return false;
+  return !holds(params.tile.condition, params.schedule.coord(work_tile).item);
+}
+
+// Whether other candidates were selected for all batch items. All threads call it together.
+__device__ inline bool none_is_selected(const DeviceCondition& condition, int items) {
+  bool selected = false;
+  for (int item = static_cast<int>(threadIdx.x); item < items; item += term_threads)
+    selected = selected || holds(condition, item);
+  return __syncthreads_or(selected ? 1 : 0) == 0;
+}
+
+// Loads a block of k of one slice. Each thread block loads half of the columns' tile, to both.
+template <class Config>
+__device__ void load_slice(const TensorMap& a, const TensorMap& b, const MultiTermParams& params,
+                           const MultiTermPipelineState<Config>& pipeline, const TileCoord& coord, int rank,
+                           int block, int slice) {
+  constexpr int half = Config::columns / blocks_of_cluster;
+  const int slice_a = first_slice(params.shares_a, coord, Config::slices) + slice;
+  const int slice_b = first_slice(params.shares_b, coord, Config::slices) + slice;
+  Mbarrier& full = pipeline.full(slice);
+  pipeline.wait_free(slice);
+  full.arrive_expect_tx(Config::stage_bytes);
+  tma_load(pipeline.a(slice), a, full, block * block_k,
+           (coord.row * blocks_of_cluster + rank) * block_tile_rows, slice_a);
+  tma_load_multicast(pipeline.b(slice) + rank * half * block_k * 2, b, full, block * block_k,
+                     coord.column * Config::columns + rank * half, slice_b, (1 << blocks_of_cluster) - 1);
+}
+
+// The producer, one thread of the block.
+template <class Config>
+__device__ void load_slices(const TensorMap& a, const TensorMap& b, const MultiTermParams& params,
+                            MultiTermSharedStorage<Config>& shared, std::uint32_t tiles) {
+  const int rank = block_rank_in_cluster();
+  MultiTermPipelineState<Config> pipeline(shared, tiles);
+  TileScheduler scheduler(params.schedule);
+  WorkTile work_tile;
+  while (scheduler.next(shared.cluster, work_tile)) {
+    if (is_not_selected(params, work_tile)) continue;
+    const TileCoord coord = params.schedule.coord(work_tile);
+    const int end = params.schedule.end_block(work_tile);
+#pragma unroll 1
+    for (int block = params.schedule.first_block(work_tile); block < end; ++block, pipeline.advance()) {
+      for_each_slice<Config>(
+          [&](auto slice) { load_slice(a, b, params, pipeline, coord, rank, block, slice); });
+    }
+  }
+}
+
+}  // namespace kintsugi::core::cuda
