@@ -36,8 +36,9 @@ TEST_F(DevicePlan, AutoEmulatesWhereThatIsQuicker) {
   EXPECT_EQ(planned_for(704, 704, 704, 1), Names{"native"});
   for (const std::int64_t n : {896, 960})
     EXPECT_EQ(planned_for(n, n, n, 1), (Names{"fp16x3-wide", "native"})) << n;
-  EXPECT_EQ(planned_for(128, 4096, 4096, 1), Names{"native"}) << "blocks of k are short where C has few elements";
-  EXPECT_EQ(planned_for(256, 4096, 4096, 1), (Names{"fp16x3-wide", "native"}));
+  EXPECT_EQ(planned_for(128, 4096, 4096, 1), Names{"native"})
+      << "blocks of k are short where C has few elements";
+  EXPECT_EQ(planned_for(256, 4096, 4096, 1), (Names{"fp16x3", "bf16x6", "native"}));
   EXPECT_EQ(planned_for(64, 8192, 8192, 1), Names{"native"}) << "its split alone takes as long";
   EXPECT_EQ(planned_for(128, 128, 128, 64), Names{"native"});
   EXPECT_EQ(planned_for(1024, 1024, 1024, 1), (Names{"fp16x3-wide", "native"})) << "launches count";

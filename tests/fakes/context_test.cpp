@@ -85,6 +85,7 @@ class Contexts : public OverFakes {
 
 // Kernels of Hopper on Hopper alone, wherever the driver counts it.
 TEST_F(Contexts, KernelsAreTheCurrentDevices) {
+  KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
   for (const int hopper : {0, 1}) {
     const Steered mixed("FAKE_CUDA_CAPABILITY", hopper == 0 ? "9.0,8.0" : "8.0,9.0");
     for (const int device : {0, 1}) {

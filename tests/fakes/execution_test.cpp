@@ -89,6 +89,7 @@ TEST_F(Execution, TermsOnHopperAreOneLaunch) {
 
 // Without clusters one operand after the other, in kernels of any device.
 TEST_F(Execution, WithoutClustersOperandsThatLieUnlikeAreTwoLaunches) {
+  KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
   const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
   const Stream stream;
   Call call(300, 400, 1000, stream);

@@ -66,6 +66,7 @@ TEST_F(DevicePlan, EmulateIsALadderOfOwnProductsAndThePlainOne) {
 
 // Only Hopper has kernels of our own that let sums go every 64.
 TEST_F(DevicePlan, ElsewhereTheVendorsProductsHaveLargerBlocks) {
+  KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
   const Steered steered("FAKE_CUDA_CAPABILITY", "8.0");
   Call call(64, 64, 4096, stream_);
   call.options.policy = "emulate";
@@ -80,6 +81,7 @@ TEST_F(DevicePlan, ElsewhereTheVendorsProductsHaveLargerBlocks) {
 
 // Sums of 1024 are not proved for the contract of shorter ones.
 TEST_F(DevicePlan, ShorterSumsKeepBlocksOf64) {
+  KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
   const Steered steered("FAKE_CUDA_CAPABILITY", "8.0");
   Call call(64, 64, 500, stream_);
   call.options.policy = "emulate";
@@ -87,6 +89,7 @@ TEST_F(DevicePlan, ShorterSumsKeepBlocksOf64) {
 }
 
 TEST_F(DevicePlan, ComplexProductsAreOneEmbeddingUnlessOfResidues) {
+  KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
   Call call(64, 64, 4096, stream_);
   call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_C32;
   call.options.policy = "emulate";
@@ -176,6 +179,7 @@ Ladder ladder_of(const json& plan) {
 // One rung of residues whose entries are checked, and exact sums for those that it leaves open. Where the contract leaves
 // room, norms may prove all entries of fewer moduli: what is not taken is skipped, as no product of the vendor's can be.
 TEST_F(DevicePlan, WhatWindowsCannotProveIsChecked) {
+  KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
   struct Case {
     kintsugi_type type;
     const char* accuracy;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engines/cuda/common/kernel_images.hpp"
 #include "fakes/fake_cuda.hpp"
 
 namespace kintsugi::test {
@@ -24,6 +25,11 @@ class Steered {
  private:
   const char* variable_;
 };
+
+// Skips a test of a device of compute capability 8.0 where device code was built for other architectures alone.
+#define KINTSUGI_SKIP_WITHOUT_CODE_FOR_80()      \
+  if (!core::cuda::engine_build().runs_on(8, 0)) \
+  GTEST_SKIP() << "device code was not built for compute capability 8.0"
 
 inline std::vector<std::string> events() {
   std::vector<std::string> lines;

@@ -119,6 +119,7 @@ TEST_F(Steps, ResiduesAreOneLaunchOnHopper) {
 }
 
 TEST_F(Steps, ResiduesOfOlderDevicesAreTheVendorsSumsReduced) {
+  KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
   const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
   const Stream stream;
   Call call(40, 30, 100, stream);
@@ -173,6 +174,7 @@ TEST_F(Steps, RungsByNormsComeBeforeTheCheckedOne) {
 
 // Where products cannot be skipped there is nothing but the checked rung.
 TEST_F(Steps, OlderDevicesCheckAllEntries) {
+  KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
   const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
   const Stream stream;
   Call call(40, 30, 100, stream);

@@ -100,15 +100,15 @@ def test_a_build_without_device_code_names_the_option(program, fakes):
 
 
 def test_all_is_there(program, fakes):
-    environment = {"LD_LIBRARY_PATH": str(fakes), "FAKE_CUDA_DEVICES": "2", "FAKE_CUDA_CAPABILITY": "8.6"}
+    environment = {"LD_LIBRARY_PATH": str(fakes), "FAKE_CUDA_DEVICES": "2", "FAKE_CUDA_CAPABILITY": "9.0"}
     cuda = engine(program, environment)
     met = {requirement["name"]: requirement["details"] for requirement in cuda["requirements"] if requirement["met"]}
     assert met["NVIDIA driver"] == "for CUDA 13.0" and met["cuBLAS"] == "libcublas.so.13"
-    gpus = [f"device {number} (NVIDIA Fake, compute capability 8.6)" for number in range(2)]
+    gpus = [f"device {number} (NVIDIA Fake, compute capability 9.0)" for number in range(2)]
     assert [r["details"] for r in cuda["requirements"] if r["name"] == "GPU"] == gpus
     assert cuda["available"] == has_device_code(program)
     if cuda["available"]:
-        assert cuda["details"] == "NVIDIA Fake, compute capability 8.6; driver for CUDA 13.0; libcublas.so.13"
+        assert cuda["details"] == "NVIDIA Fake, compute capability 9.0; driver for CUDA 13.0; libcublas.so.13"
     assert multiplies_on_the_host(program, environment)
 
 
