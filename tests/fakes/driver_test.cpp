@@ -142,7 +142,8 @@ TEST(FakeDriver, KernelsWithoutTheWaitDoNotOverlap) {
   const core::Queue queue{core::QueueKind::cuda, nullptr};
   const Steered older("FAKE_CUDA_PTX_VERSION", "80");
   const core::cuda::KernelName generic{"choose", "choose_rung", core::cuda::waits_for_grid_dependency};
-  const core::cuda::KernelName hopper{"int8_sm90a", "residue_products_128", core::cuda::waits_for_grid_dependency};
+  const core::cuda::KernelName hopper{"int8_sm90a", "residue_products_128",
+                                      core::cuda::waits_for_grid_dependency};
   core::cuda::launch(generic, {}, 128, 0, queue, 1);
   EXPECT_THAT(events().back(), AllOf(HasSubstr("choose_rung"), testing::Not(HasSubstr("overlaps"))));
   core::cuda::launch(hopper, {}, 128, 0, queue, 1);

@@ -12,9 +12,9 @@
 #include "engines/cuda/cublas/library.hpp"
 #include "engines/cuda/cublas/products.hpp"
 #include "engines/cuda/error_free/error_free.hpp"
+#include "engines/cuda/gemm/int52/int52_gemm.hpp"
 #include "engines/cuda/gemm/int8/int8_gemm.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
-#include "engines/cuda/gemm/int52/int52_gemm.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 #include "engines/cuda/splits/splits.hpp"
 #include "engines/device.hpp"
@@ -225,8 +225,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
                 const Accumulators& sums, std::byte* scratch, const DeviceFit* fit,
                 const DeviceCondition& condition) const override {
     if (a.format->id == FormatId::int52) return multiply_words(queue, schedule, a, b, sums);
-    if (multiplies_bytes(schedule, a.format->id))
-      return int8_gemm(queue, schedule, a, b, sums, condition);
+    if (multiplies_bytes(schedule, a.format->id)) return int8_gemm(queue, schedule, a, b, sums, condition);
     cuda::multiply(queue, schedule, a, b, sums, scratch, fit);
   }
   void multiply_fused(const Queue& queue, const DeviceFusedProduct& product,

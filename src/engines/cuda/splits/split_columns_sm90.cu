@@ -2,8 +2,8 @@
 // eight, hold a panel of vectors, a part of k each, read it once and write it transposed. The other operand's vectors may
 // lie the other way, in clusters of their own: then its blocks are those of rows.cuh.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
-#include "engines/cuda/splits/mailbox.cuh"
 #include "engines/cuda/splits/finish_range.cuh"
+#include "engines/cuda/splits/mailbox.cuh"
 #include "engines/cuda/splits/norm_sums.cuh"
 #include "engines/cuda/splits/rows.cuh"
 
@@ -310,7 +310,8 @@ __device__ void split_columns(const SplitTask& task, std::int64_t block) {
   __shared__ Scaling scalings[Shape::width];
   const int blocks = blocks_in_cluster();
   const int length = static_cast<int>(task.vector_stride) / blocks;
-  const PanelPart of{static_cast<int>(block) / blocks * Shape::width, block_rank_in_cluster() * length, length};
+  const PanelPart of{static_cast<int>(block) / blocks * Shape::width, block_rank_in_cluster() * length,
+                     length};
   auto* part = reinterpret_cast<Source*>(memory);
   auto* messages = reinterpret_cast<std::byte*>(part + Shape::place(0, length));
   start_loading<Shape>(task, of, part);

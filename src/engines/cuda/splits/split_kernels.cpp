@@ -8,12 +8,13 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-#define KINTSUGI_KERNELS_OF_KIND(type, Source, kind)                                                    \
-  {                                                                                                     \
-    EntryType::type, ElementKind::kind, {"split_rows", "split_rows_" #Source "_" #kind, waits_for_grid_dependency}, \
-        {"split_columns_sm90", "split_columns_" #Source "_" #kind, waits_for_grid_dependency}, {                    \
-      "split_tiles", "split_tiles_" #Source "_" #kind, waits_for_grid_dependency                                    \
-    }                                                                                                   \
+#define KINTSUGI_KERNELS_OF_KIND(type, Source, kind)                                             \
+  {                                                                                              \
+    EntryType::type, ElementKind::kind,                                                          \
+        {"split_rows", "split_rows_" #Source "_" #kind, waits_for_grid_dependency},              \
+        {"split_columns_sm90", "split_columns_" #Source "_" #kind, waits_for_grid_dependency}, { \
+      "split_tiles", "split_tiles_" #Source "_" #kind, waits_for_grid_dependency                 \
+    }                                                                                            \
   }
 
 const std::array<KernelOfKind, 10> kernels{{
