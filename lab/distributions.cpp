@@ -27,6 +27,7 @@ constexpr double huge_value = std::numeric_limits<double>::max();
 constexpr Form forms[] = {
     {DistributionKind::uniform, "uniform", nullptr, 0, 0, false, "uniform on [-1, 1]"},
     {DistributionKind::uniform_01, "uniform01", nullptr, 0, 0, false, "uniform on [0, 1]"},
+    {DistributionKind::normal, "normal", nullptr, 0, 0, false, "normal deviates of variance 1"},
     {DistributionKind::language_model, "language-model", nullptr, 0, 0, false,
      "uniform on [0.5, 2.5], as le-gemm's language models"},
     {DistributionKind::phi, "phi", "P", 0, huge_value, false, "(rand - 0.5) exp(P randn)"},

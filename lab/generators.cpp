@@ -99,6 +99,7 @@ T element(const Distribution& distribution, const Vector<T>& vector, std::int64_
   switch (distribution.kind) {
     case DistributionKind::uniform: return static_cast<T>(random.symmetric());
     case DistributionKind::uniform_01: return static_cast<T>(random.closed_unit());
+    case DistributionKind::normal: return static_cast<T>(random.normal());
     case DistributionKind::language_model: return static_cast<T>(0.5 + 2 * random.closed_unit());
     case DistributionKind::phi: return phi_value<T>(random, p);
     case DistributionKind::exponent_type: {

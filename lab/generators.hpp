@@ -17,6 +17,7 @@ enum class Side : std::uint8_t { a, b };
 enum class DistributionKind : std::uint8_t {
   uniform,
   uniform_01,
+  normal,
   language_model,
   phi,
   exponent_type,
@@ -48,6 +49,7 @@ struct Distribution {
 // Text          Values
 // uniform               uniform on [-1, 1], every significand bit used
 // uniform01             uniform on [0, 1]
+// normal                normal deviates of mean 0 and variance 1, rounded to the type
 // language-model        uniform on [0.5, 2.5], the range of language models' data in le-gemm section 5.5
 // phi:P                 (rand - 0.5) exp(P randn), rand uniform on [0, 1), randn normal; P >= 0;
 //                       a value beyond the type becomes its largest finite number

@@ -45,6 +45,15 @@ int kept_bits(double error, double x) {
   return exponent - error_exponent - (error_fraction > fraction ? 1 : 0);
 }
 
+// Largest p with |error| < 2^(1-p) |x|.
+int kept_places(double error, double x) {
+  int error_exponent = 0;
+  int exponent = 0;
+  const double error_fraction = std::frexp(std::fabs(error), &error_exponent);
+  const double fraction = std::frexp(std::fabs(x), &exponent);
+  return exponent - error_exponent + (error_fraction < fraction ? 1 : 0);
+}
+
 }  // namespace
 
 RetainedBits::RetainedBits(const SplitDescription& split)
@@ -73,7 +82,7 @@ double RetainedBits::rest_of(double scaled) const {
   return rest;
 }
 
-int RetainedBits::of(double x, int scale, int most) const {
+int RetainedBits::of(double x, int scale, int most, Count count) const {
   if (slices_ == 0) return most;
   const double scaled = std::ldexp(x, scale);
   // Rounded below double's normal numbers, and so below the quantum of every slice.
@@ -81,14 +90,20 @@ int RetainedBits::of(double x, int scale, int most) const {
   const double rest = rest_of(scaled);
   if (rest == 0) return most;
   if (!std::isfinite(rest)) return 0;
-  return std::clamp(kept_bits(rest, scaled) + last_exponent_, 0, most);
+  return std::clamp(count(rest, scaled) + last_exponent_, 0, most);
 }
 
 int RetainedBits::of(float x, int scale) const {
-  return of(static_cast<double>(x), scale, std::numeric_limits<float>::digits);
+  return of(static_cast<double>(x), scale, std::numeric_limits<float>::digits, kept_bits);
 }
 
-int RetainedBits::of(double x, int scale) const { return of(x, scale, std::numeric_limits<double>::digits); }
+int RetainedBits::places_of(float x) const {
+  return of(static_cast<double>(x), 0, std::numeric_limits<float>::digits, kept_places);
+}
+
+int RetainedBits::of(double x, int scale) const {
+  return of(x, scale, std::numeric_limits<double>::digits, kept_bits);
+}
 
 template <class T>
 int RetainedBits::scale_of(core::MatrixView<const T> vectors, std::int64_t v) const {
@@ -142,10 +157,13 @@ RetainedAtExponent retained_at_exponent(const SplitDescription& split, int expon
                                         std::uint64_t seed) {
   const RetainedBits bits(split);
   Random random(seed, static_cast<std::uint64_t>(exponent + 1024));
-  RetainedAtExponent result{std::numeric_limits<float>::digits, 0};
+  constexpr int significand = std::numeric_limits<float>::digits;
+  RetainedAtExponent result{significand, significand, 0};
   for (std::int64_t sample = 0; sample < samples; ++sample) {
-    const int kept = bits.of(random_of_exponent(random, exponent));
+    const float x = random_of_exponent(random, exponent);
+    const int kept = bits.of(x);
     result.fewest = std::min(result.fewest, kept);
+    result.fewest_places = std::min(result.fewest_places, bits.places_of(x));
     result.mean += static_cast<double>(kept) / static_cast<double>(samples);
   }
   return result;

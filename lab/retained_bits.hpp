@@ -23,6 +23,8 @@ class RetainedBits {
   // Of a finite x that is not zero, whose vector is multiplied by 2^scale.
   int of(float x, int scale = 0) const;
   int of(double x, int scale = 0) const;
+  // Places that the split keeps of x: the largest p with |x - s| < 2^(1-p) |x|, as close as x cut to p places.
+  int places_of(float x) const;
 
   // The scale of a vector, row `v` of `vectors`: it brings the largest magnitude into [2^top_exponent,
   // 2^(top_exponent + 1)), and for an integer format keeps it from rounding up to a digit that there is not. 0
@@ -35,7 +37,9 @@ class RetainedBits {
   int promised(int most) const;
 
  private:
-  int of(double x, int scale, int most) const;
+  // Significant bits or places that remain, by the error and x.
+  using Count = int (*)(double error, double x);
+  int of(double x, int scale, int most, Count count) const;
   double rest_of(double scaled) const;
 
   const core::Format* format_;
@@ -67,6 +71,7 @@ RetainedCounts count_retained_bits(const SplitDescription& split, core::MatrixVi
 // Fig. 2(b).
 struct RetainedAtExponent {
   int fewest = 0;
+  int fewest_places = 0;
   double mean = 0;
 };
 RetainedAtExponent retained_at_exponent(const SplitDescription& split, int exponent, std::int64_t samples,

@@ -52,7 +52,8 @@ const char* const all_forms[] = {"uniform",         "uniform01",
                                  "special:0.1",     "offset-nonnegative:-10",
                                  "power-of-two:-3", "powers-of-two:6",
                                  "language-model",  "gram-diagonal:60",
-                                 "crossed:30",      "graded:-40"};
+                                 "crossed:30",      "graded:-40",
+                                 "normal"};
 
 template <class T>
 class Generators : public ::testing::Test {};
@@ -159,6 +160,20 @@ TYPED_TEST(Generators, CrossedPairsAndUpwardGrades) {
     EXPECT_LE(most, std::ldexp(1.0, static_cast<int>(v)));
     EXPECT_GT(most, std::ldexp(1.0, static_cast<int>(v) - 2));
   }
+}
+
+TYPED_TEST(Generators, Normal) {
+  const Matrix<TypeParam> x("normal", Side::a, 3, 100, 1000);
+  double sum = 0, squares = 0, fourth = 0;
+  for (const TypeParam v : x.values) {
+    const double square = static_cast<double>(v) * static_cast<double>(v);
+    sum += static_cast<double>(v);
+    squares += square;
+    fourth += square * square;
+  }
+  EXPECT_NEAR(sum / 1e5, 0, 0.02);
+  EXPECT_NEAR(squares / 1e5, 1, 0.03);
+  EXPECT_NEAR(fourth / 1e5, 3, 0.2);
 }
 
 TYPED_TEST(Generators, LanguageModel) {

@@ -43,6 +43,24 @@ TEST(RetainedBits, OneSliceByHand) {
   EXPECT_EQ(bits(cut, 0x1p-15), 0);  // no gradual underflow
 }
 
+TEST(RetainedBits, PlacesByHand) {
+  const RetainedBits truncated({"fp16", 1, "towards-zero", "towards-zero", 0, false, 0});
+  EXPECT_EQ(truncated.places_of(1), 24);                // exact
+  EXPECT_EQ(truncated.places_of(1 + 0x1.ffcp-11), 11);  // nearly a unit of the eleventh place is lost
+  EXPECT_EQ(truncated.of(1 + 0x1.ffcp-11), 10);
+  EXPECT_EQ(truncated.places_of(0x1p-25), 0);  // all of it is lost: 1 is not below 2^(1-1)
+  const RetainedBits nearest({"fp16", 1, "nearest-even", "nearest-even", 0, false, 0});
+  EXPECT_EQ(nearest.places_of(-0x1.8p-25), 2);  // a third too much, below a half
+  EXPECT_EQ(nearest.places_of(65520), 0);       // overflows
+}
+
+TEST(RetainedBits, CuttingBothSlicesLeaves22Places) {
+  const SplitDescription cut{"fp16", 2, "towards-zero", "towards-zero", 0, false, 0};
+  const RetainedAtExponent kept = retained_at_exponent(cut, 0, 1 << 16, 1);
+  EXPECT_EQ(kept.fewest, 21);
+  EXPECT_EQ(kept.fewest_places, 22);
+}
+
 TEST(RetainedBits, TheResidualUnderflows) {
   const double x = 1 + 0x1p-11 + 0x1p-23;  // rounds up and leaves twelve ones, one more than a slice has
   EXPECT_EQ(bits(fp16_pair, x), 23);

@@ -76,6 +76,14 @@ def test_figures_measure_the_claims_that_are_registered(program, document, repro
     assert {figure["name"]: {claim["id"] for claim in figure["claims"]} for figure in reproduction["figures"]} == expected
 
 
+def test_no_claim_of_a_direction_is_met_by_the_opposite(document):
+    directed = [claim for claim in document["claims"] if re.search("times smaller than|smaller than with|is quicker than", claim["claim"])]
+    assert len(directed) >= 22
+    for claim in directed:
+        for series in claim["series"]:
+            assert not registry.meets(series.get("criterion", claim["criterion"]), [0.99]), claim["id"]
+
+
 # ---------------------------------------------------------------- criteria
 
 @pytest.mark.parametrize("criterion, held, missed", [
@@ -153,6 +161,17 @@ def test_recorded_verdicts_are_the_programs(program, reproduction, figure):
     recorded = of_program(reproduction)
     for name, claim in verdicts_of(program, figure).items():
         assert (claim["verdict"], claim["reason"]) == (recorded[name]["verdict"], recorded[name]["reason"]), name
+
+
+def test_rows_without_places_do_not_serve_table_1(program):
+    file = with_recorded(program, "h2sgemm-table1")
+    data = json.loads(file.read_text())
+    for row in data["rows"]:
+        for bits in row["retained"]:
+            del bits["fewest_places"]
+    file.write_text(json.dumps(data))
+    claim = verdicts_of(program, "h2sgemm-table1")["h2sgemm-loss-markidis"]
+    assert claim["verdict"] == "not measured" and "run the figure again" in claim["reason"]
 
 
 def test_a_changed_row_changes_the_verdict(program):

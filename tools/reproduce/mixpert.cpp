@@ -79,7 +79,9 @@ Measured last_native_errors(const Evidence& evidence) {
 
 Measured quantised(const Evidence& evidence, int slices) {
   Measured measured;
-  for (const Operands& operands : all_operands)
+  std::vector<Operands> tried = all_operands;
+  tried.push_back({"normal", "normal"});
+  for (const Operands& operands : tried)
     measured.push_back({operands.name,
                         {mean(evidence.errors(on_int32(fmt::format("quantensor:slices={}", slices)),
                                               frobenius, in_distribution(operands.distribution)))}});
@@ -104,13 +106,15 @@ std::vector<Claim> claims() {
 }  // namespace
 
 std::vector<PaperFigure> mixpert_figures() {
+  const std::vector<std::string> lengths{"512", "1024", "2048", "4096", "8192"};
   return {{"mixpert-fig2",
            "mixpert",
            "Fig. 2 (errors), section 2.2; section 4.3",
            "Frobenius error of emulations on square matrices",
            "64 x 64 entries of squares of m = n = k; the paper does not say what its matrices hold, nor "
            "where sums are "
-           "added: uniform on [-1, 1] and [0, 1], inside the unit over all of k and outside of it; the "
+           "added: uniform on [-1, 1] and [0, 1], for QuanTensor normal deviates too, inside the unit over "
+           "all of k and outside of it; the "
            "A100's model, int8 "
            "products exact; native fp32 adds one after the other and stands for cuBLAS",
            {{"",
@@ -121,7 +125,14 @@ std::vector<PaperFigure> mixpert_figures() {
               {"distributions", {"uniform", "uniform01"}},
               {"m", {"64"}},
               {"n", {"64"}},
-              {"k", {"512", "1024", "2048", "4096", "8192"}}}}},
+              {"k", lengths}}},
+            {"normal",
+             {{"schemes", {"quantensor:slices=2", "quantensor:slices=3", "native"}},
+              {"accumulators", {"int32"}},
+              {"distributions", {"normal"}},
+              {"m", {"64"}},
+              {"n", {"64"}},
+              {"k", lengths}}}},
            {{"k"}, {frobenius}},
            claims()}};
 }
