@@ -41,18 +41,31 @@ std::vector<std::uint8_t> bytes(const std::vector<T>& values) {
   return {first, first + values.size() * sizeof(T)};
 }
 
-const char* const all_forms[] = {"uniform",         "uniform01",
-                                 "phi:2",           "type1",
-                                 "type2",           "type3",
-                                 "type4",           "offset:-10",
-                                 "graded:40",       "graded-inner:40",
-                                 "diagonal:60",     "span:17",
-                                 "cancellation:20", "subnormal",
-                                 "integer:8",       "subnormal-mixed",
-                                 "special:0.1",     "offset-nonnegative:-10",
-                                 "power-of-two:-3", "powers-of-two:6",
-                                 "language-model",  "gram-diagonal:60",
-                                 "crossed:30",      "graded:-40",
+const char* const all_forms[] = {"uniform",
+                                 "uniform01",
+                                 "normal",
+                                 "phi:2",
+                                 "type1",
+                                 "type2",
+                                 "type3",
+                                 "type4",
+                                 "offset:-10",
+                                 "graded:40",
+                                 "graded-inner:40",
+                                 "diagonal:60",
+                                 "span:17",
+                                 "cancellation:20",
+                                 "subnormal",
+                                 "integer:8",
+                                 "subnormal-mixed",
+                                 "special:0.1",
+                                 "offset-nonnegative:-10",
+                                 "power-of-two:-3",
+                                 "powers-of-two:6",
+                                 "language-model",
+                                 "gram-diagonal:60",
+                                 "crossed:30",
+                                 "graded:-40",
                                  "normal"};
 
 template <class T>
@@ -361,7 +374,7 @@ TEST(Distributions, TextsReadBack) {
     EXPECT_EQ(to_text(parse_distribution(form)), form);
     EXPECT_EQ(parse_distribution(to_text(parse_distribution(form))), parse_distribution(form));
   }
-  EXPECT_EQ(distribution_forms().size(), 20U);
+  EXPECT_EQ(distribution_forms().size(), 21U);
 }
 
 TEST(Distributions, RefusalsNameWhatIsAccepted) {

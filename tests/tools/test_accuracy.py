@@ -310,7 +310,7 @@ def test_a_broken_bound_is_a_failure(program, measured):
         (["--schemes", "fp16,nonsense"], '--schemes: "nonsense" is not known; accepted: '),
         (["--engines", "abacus"], '--engines: "abacus" is not known; accepted: '),
         (["--accumulators", "h300"], '--accumulators: "h300" is not known; did you mean h200? Accepted: first, all, '),
-        (["--distributions", "normal"], "--distributions: "),
+        (["--distributions", "gaussian"], "--distributions: "),
         (["--shapes", "3x4"], '--shapes: "3x4" is not of the form MxNxK, such as 128x128x64'),
         (["--shapes", "3x0x4"], '--shapes: "3x0x4" is not a number from 1 up'),
         (["--schemes", "native", "--shapes", "1000000000x1x1000000000"], "--shapes: "),

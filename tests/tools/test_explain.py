@@ -237,7 +237,7 @@ def test_text(program):
         (["A.npy", "B.npy", "--engine", "abacus"], '--engine: there is no engine "abacus"'),
         (["A.npy", "B.npy", "--accuracy", "great"], "--accuracy: "),
         (["E.npy", "E.npy", "--transb", "T"], "E.npy: the product is 0 x 0 with inner length 4: there is nothing"),
-        ([*SIZES, "normal"], "--distribution: "),
+        ([*SIZES, "gaussian"], "--distribution: "),
         ([*SIZES, "offset:500"], "--distribution: "),
         ([*SIZES, "uniform", "--seed", "one"], '--seed: "one" is not an integer'),
         ([*SIZES, "uniform", "--type", "fp16"], '--type: "fp16" is not accepted; accepted: fp32, fp64'),

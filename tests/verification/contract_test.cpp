@@ -21,6 +21,7 @@ template <class T>
 std::vector<std::string> distributions() {
   std::vector<std::string> all{"uniform",
                                "uniform01",
+                               "normal",
                                "language-model",
                                "phi:0.5",
                                "phi:2",
