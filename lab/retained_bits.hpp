@@ -23,7 +23,8 @@ class RetainedBits {
   // Of a finite x that is not zero, whose vector is multiplied by 2^scale.
   int of(float x, int scale = 0) const;
   int of(double x, int scale = 0) const;
-  // Places that the split keeps of x: the largest p with |x - s| < 2^(1-p) |x|, as close as x cut to p places.
+  // Places that the split keeps of x: the largest p with |x - s| < 2^(1-p) |x|, as close as x cut to p
+  // places.
   int places_of(float x) const;
 
   // The scale of a vector, row `v` of `vectors`: it brings the largest magnitude into [2^top_exponent,

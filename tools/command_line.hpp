@@ -1,4 +1,5 @@
-// What the command line shares between the commands: checks of values, messages about words that are not known, help.
+// What the command line shares between the commands: checks of values, messages about words that are not
+// known, help.
 #pragma once
 
 #include <cstdint>

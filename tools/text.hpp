@@ -10,12 +10,13 @@
 
 namespace kintsugi::tools {
 
-// Columns that lines on standard output may have: the environment's COLUMNS, else the terminal's; 0 where standard output
-// is no terminal, and lines may have any length.
+// Columns that lines on standard output may have: the environment's COLUMNS, else the terminal's; 0 where
+// standard output is no terminal, and lines may have any length.
 std::size_t output_columns();
 
-// Columns as wide as their widest cell, two spaces apart; the first line is underlined. Where that is wider than
-// output_columns(), cells are broken at spaces; columns that still have no room follow below, beside the first again.
+// Columns as wide as their widest cell, two spaces apart; the first line is underlined. Where that is wider
+// than output_columns(), cells are broken at spaces; columns that still have no room follow below, beside the
+// first again.
 class Table {
  public:
   explicit Table(std::vector<std::string> heads) : rows_{std::move(heads)} {}

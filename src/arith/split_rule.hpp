@@ -60,7 +60,8 @@ struct SplitRule {
   // Of residues, whose sums are at most 2^sum_bits.
   ScaleRule scales = ScaleRule::exponent;
   int sum_bits = 0;
-  // successive: rounded as fl((x + sigma) - sigma) does, positive rests to a grid twice as coarse as negative ones.
+  // successive: rounded as fl((x + sigma) - sigma) does, positive rests to a grid twice as coarse as negative
+  // ones.
   bool sigma_grid = false;
 
   // Magnitudes of residues' integers are at most 2^integer_bits(): an element alone may be as large as its vector's

@@ -62,9 +62,9 @@ KINTSUGI_HOST_DEVICE constexpr std::int64_t take_integer(Rest& rest, int grid) {
   return integer;
 }
 
-// fl((rest + sigma) - sigma) / 2^grid of FP64, taken off the rest, with sigma = 2^(top + 53 - bits) and grid =
-// grid_of(top, bits). Below sigma FP64's numbers are 2^grid apart, above twice as far: positive rests are rounded to
-// even integers. Both are as near as FP64 has them, which has no digits below 2^-1074.
+// fl((rest + sigma) - sigma) / 2^grid of FP64, taken off the rest, with sigma = 2^(top + 53 - bits) and grid
+// = grid_of(top, bits). Below sigma FP64's numbers are 2^grid apart, above twice as far: positive rests are
+// rounded to even integers. Both are as near as FP64 has them, which has no digits below 2^-1074.
 KINTSUGI_HOST_DEVICE constexpr std::int64_t take_integer_by_sigma(Rest& rest, std::int32_t top, int bits) {
   const std::int32_t grid = grid_of(top, bits);
   if (rest.significand <= 0) return take_integer(rest, grid);

@@ -15,7 +15,7 @@ struct KernelImage {
 
 using KernelImages = std::span<const KernelImage>;
 
-// What device code was built for.
+// The architectures that device code was built for.
 struct DeviceBuild {
   std::string_view missing;  // why none was built, and the option that changes it; "": there is some
   std::span<const int>

@@ -15,8 +15,8 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// Optimal string alignment: row i of the table holds the distances of the first i characters of x to every beginning of
-// y. An exchange of neighbours looks two rows back.
+// Optimal string alignment: row i of the table holds the distances of the first i characters of x to every
+// beginning of y. An exchange of neighbours looks two rows back.
 std::size_t edit_distance(const std::string& x, const std::string& y) {
   const std::size_t columns = y.size() + 1;
   std::vector<std::size_t> table((x.size() + 1) * columns);

@@ -122,8 +122,8 @@ const SettingDescription* setting_of(std::string_view variable) {
   return found == setting_table.end() ? nullptr : &*found;
 }
 
-// Names are compared without KINTSUGI_, which all share: the variables of CMake and module systems, KINTSUGI_ROOT and
-// the like, are near no setting then.
+// Names are compared without KINTSUGI_, which all share: the variables of CMake and module systems,
+// KINTSUGI_ROOT and the like, are near no setting then.
 UnknownVariable with_nearest(std::string_view variable) {
   std::vector<std::string> names{std::string(config_variable.substr(prefix.size()))};
   for (const auto& setting : setting_table)

@@ -117,11 +117,12 @@ bool has_term(const Schedule& schedule, int a, int b) {
                      [&](const Term& term) { return term.a == a && term.b == b; });
 }
 
-// Slices by successive roundings, d at least, each of which leaves 2^-gain of what may be there (gain is their bits and
-// one more, without the one where sigma rounds positive elements). With 2^tau <= 2 u_i of a vector whose maximum is in
-// [u_i, 2 u_i), what s slices leave of an element is at most 2^(1 - s gain) u_i, and slice s + 1 no larger.
-// Left out are what d slices of one operand leave and the products p + q > d + 1; where nothing was left before, nothing.
-// The sums in FP64 round each of N products N + 1 times at most, the integer on its way to FP64 among them.
+// Slices by successive roundings, d at least, each of which leaves 2^-gain of what may be there (gain is
+// their bits and one more, without the one where sigma rounds positive elements). With 2^tau <= 2 u_i of a
+// vector whose maximum is in [u_i, 2 u_i), what s slices leave of an element is at most 2^(1 - s gain) u_i,
+// and slice s + 1 no larger. Left out are what d slices of one operand leave and the products p + q > d + 1;
+// where nothing was left before, nothing. The sums in FP64 round each of N products N + 1 times at most, the
+// integer on its way to FP64 among them.
 ErrorBound error_free_bound(const Program& program, double k) {
   const ErrorFree& rules = program.error_free;
   if (rules.mode == ErrorFree::Mode::cr) return {};

@@ -248,9 +248,9 @@ void leave_out_for_time(std::vector<Rung>& ladder, double microseconds, const Pr
   }
 }
 
-// The split that finds ranges on the way finds mean depths for the first candidate's fp16 slices alone; the kernel that finds
-// ranges before finds them always. Selection may not depend on which of them runs, which scalars in device memory and
-// workspace limits decide.
+// The split that finds ranges on the way finds mean depths for the first candidate's fp16 slices alone; the
+// kernel that finds ranges before finds them always. Selection may not depend on which of them runs, which
+// scalars in device memory and workspace limits decide.
 void leave_out_depths(std::vector<Rung>& ladder) {
   const Rung& first = ladder.front();
   if (first.largest_depth > 0 && first.program.format().id == FormatId::fp16) return;

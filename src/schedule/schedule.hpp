@@ -25,18 +25,18 @@ struct Term {
 // The structure of a schedule: constexpr, usable as a template argument (kernels are instantiated
 // on it) and, through Schedule, as a run-time list.
 //
-// For every block of k_block inner indices (0: one block, all of k) each group's accumulator
-// starts at zero; the terms are added in order, each over the whole block, or, when k_step is not
-// 0, alternating after every k_step indices. At the end of the block the accumulators leave the
-// engine and are added, in fp32 to nearest (Accumulator::fp32: in fp64, rounded to fp32 after the last block; integers:
-// exactly, in 64 bits), to the group's sum outside it. With k_block = 0 they only leave. Where k_segment is not 0, k is
-// cut into segments of at most about that length (Schedule::segment_length): every segment has a sum of its own outside
-// the engine, and these are added in ascending order. One chain of fp32 additions over all blocks would lose about
-// sqrt(blocks) units in the last place where all elements have one sign. A product with
-// few elements or a short k has blocks that are halved up to most_halvings times, and shorter segments, on a matrix
-// unit that truncates (Schedule::shortened). Where `joint` is set, all groups leave into one sum, one after the
-// other, each multiplied by its 2^group_exponents[g] on the way: terms are then added entry by entry
-// instead of matrix by matrix.
+// For every block of k_block inner indices (0: one block, all of k) each group's accumulator starts at zero;
+// the terms are added in order, each over the whole block, or, when k_step is not 0, alternating after every
+// k_step indices. At the end of the block the accumulators leave the engine and are added, in fp32 to nearest
+// (Accumulator::fp32: in fp64, rounded to fp32 after the last block; integers: exactly, in 64 bits), to the
+// group's sum outside it. With k_block = 0 they only leave. Where k_segment is not 0, k is cut into segments
+// of at most about that length (Schedule::segment_length): every segment has a sum of its own outside the
+// engine, and these are added in ascending order. One chain of fp32 additions over all blocks would lose
+// about sqrt(blocks) units in the last place where all elements have one sign. A product with few elements or
+// a short k has blocks that are halved up to most_halvings times, and shorter segments, on a matrix unit that
+// truncates (Schedule::shortened). Where `joint` is set, all groups leave into one sum, one after the other,
+// each multiplied by its 2^group_exponents[g] on the way: terms are then added entry by entry instead of
+// matrix by matrix.
 template <int TermCount>
 struct Structure {
   std::array<Term, TermCount> terms;
@@ -77,10 +77,11 @@ struct Schedule {
   int sums() const { return joint ? 1 : groups; }
   int sum_exponent(int sum) const { return joint ? 0 : group_exponents[static_cast<std::size_t>(sum)]; }
 
-  // The schedule of a product whose C has `elements` elements, each a sum of k products, on a matrix unit that
-  // truncates. A block's sum loses in proportion to the block's length, and a segment's sum with the root of the
-  // number of its blocks. Where C has few elements the vendor's kernels divide k among the SMs and lose less too.
-  // The limits are sizes up to which cuBLAS 13.0 was seen to do so on an H100 (docs/schemes/fp16x3.md).
+  // The schedule of a product whose C has `elements` elements, each a sum of k products, on a matrix unit
+  // that truncates. A block's sum loses in proportion to the block's length, and a segment's sum with the
+  // root of the number of its blocks. Where C has few elements the vendor's kernels divide k among the SMs
+  // and lose less too. The limits are sizes up to which cuBLAS 13.0 was seen to do so on an H100
+  // (docs/schemes/fp16x3.md).
   Schedule shortened(double elements, std::int64_t k) const {
     constexpr double few = 0x1p20;
     constexpr double many = 0x1p22;

@@ -2,9 +2,10 @@
 //
 //   tau_s = ceil(log2 max_p |rest_p|)     slice_s = RN(rest 2^(bits - tau_s))     rest -= 2^(tau_s - bits) slice_s
 //
-// so x = sum over s of 2^exponent_s slice_s, |slice_s| <= 2^bits, until every rest is zero. With `by_sigma` RN is the
-// paper's own fl((rest + sigma) - sigma), whose grid is twice as coarse for positive rests. A rest is a 53-bit integer
-// times the power of two of its element's last bit: nothing overflows, no element is scaled, subnormals are as others.
+// so x = sum over s of 2^exponent_s slice_s, |slice_s| <= 2^bits, until every rest is zero. With `by_sigma`
+// RN is the paper's own fl((rest + sigma) - sigma), whose grid is twice as coarse for positive rests. A rest
+// is a 53-bit integer times the power of two of its element's last bit: nothing overflows, no element is
+// scaled, subnormals are as others.
 #pragma once
 
 #include <cstddef>

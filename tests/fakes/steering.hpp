@@ -26,7 +26,8 @@ class Steered {
   const char* variable_;
 };
 
-// Skips a test of a device of compute capability 8.0 where device code was built for other architectures alone.
+// Skips a test of a device of compute capability 8.0 where device code was built for other architectures
+// alone.
 #define KINTSUGI_SKIP_WITHOUT_CODE_FOR_80()      \
   if (!core::cuda::engine_build().runs_on(8, 0)) \
   GTEST_SKIP() << "device code was not built for compute capability 8.0"

@@ -44,7 +44,8 @@ std::vector<T> result_of(const GemmCase& test) {
 
 constexpr int several = 3;
 
-// GCC 12's address sanitizer does not release its allocator's lock in a child of a process with several threads at work.
+// GCC 12's address sanitizer does not release its allocator's lock in a child of a process with several
+// threads at work.
 #ifdef __SANITIZE_ADDRESS__
 constexpr bool sanitizer_may_hang = true;
 #else

@@ -38,8 +38,8 @@ std::vector<GemmCase> double_cases() {
   return {
       {.m = 1024, .n = 1024, .k = 1024, .distribution = "phi:0.5", .policy = "emulate", .accuracy = "fp64"},
       {.m = 512, .n = 512, .k = 9000, .op_a = KINTSUGI_OP_T, .accuracy = "exact"},
-      // cuBLAS 13.0 hangs by itself beside 100 held SMs of an H100 where it multiplies fp16, bf16 or tf32 matrices of 500
-      // squared; larger ones end.
+      // cuBLAS 13.0 hangs by itself beside 100 held SMs of an H100 where it multiplies fp16, bf16 or tf32
+      // matrices of 500 squared; larger ones end.
       {.m = 1000, .n = 1000, .k = 500, .scheme = "ozaki-fp16"},
   };
 }

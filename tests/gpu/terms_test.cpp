@@ -85,8 +85,8 @@ TEST(DeviceTerms, BatchesOfManyEntriesKeepTheBits) {
   }
 }
 
-// Rows and columns from (row, column) on of the product that `whole` describes, as a product of its own, with the blocks of
-// k of the whole: C has so few elements that the scheme alone would shorten them.
+// Rows and columns from (row, column) on of the product that `whole` describes, as a product of its own, with
+// the blocks of k of the whole: C has so few elements that the scheme alone would shorten them.
 std::vector<std::uint32_t> part_bits(const GemmCase& whole, GemmDataOf<float>& data, std::int64_t row,
                                      std::int64_t m, std::int64_t column, std::int64_t n) {
   GemmCase test = whole;

@@ -94,7 +94,8 @@ TEST(BlockParameter, TakesMultiplesOf64) {
   }
 }
 
-// Where the matrix unit truncates, the scheme's own blocks depend on the elements of C; a block that is named does not.
+// Where the matrix unit truncates, the scheme's own blocks depend on the elements of C; a block that is named
+// does not.
 TEST(BlockParameter, IsNotShortened) {
   const auto bits = [](const std::string& scheme, std::int64_t m) {
     GemmData data({.m = m, .n = 8, .k = 600, .scheme = scheme, .engine = "reference", .accumulator = "h200"});

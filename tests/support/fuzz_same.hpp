@@ -13,7 +13,8 @@
 
 namespace kintsugi::test {
 
-// The first element of C that has other bits in the second image, NaN of any kind being the same; "": there is none.
+// The first element of C that has other bits in the second image, NaN of any kind being the same; "": there
+// is none.
 template <class T>
 std::string first_difference(const FuzzData<T>& data, const std::byte* one, const std::byte* other) {
   using Word = std::conditional_t<std::is_same_v<PartOf<T>, float>, float, double>;

@@ -22,8 +22,8 @@ struct Demo {
       runs;  // documents of kintsugi bench: on the host one of each number of threads, else of each type
 };
 
-// On the host: FP64 products with 1 and 2 threads; on a device FP32 and FP64 ones. Throws Finding where a product is beyond
-// what is promised, its bits among threads included.
+// On the host: FP64 products with 1 and 2 threads; on a device FP32 and FP64 ones. Throws Finding where a
+// product is beyond what is promised, its bits among threads included.
 Demo run_demo(const DemoRequest& request);
 
 // A product of a run in the words of people: OpenBLAS or cuBLAS for the native one, else what was asked for.

@@ -9,7 +9,8 @@ namespace kintsugi::tools {
 
 // The one line about the operands.
 std::string demo_subject(const Demo& demo);
-// The cells of a row: product, size, threads or type, bits, share that is correctly rounded, largest error, time, rate, ratio.
+// The cells of a row: product, size, threads or type, bits, share that is correctly rounded, largest error,
+// time, rate, ratio.
 std::vector<std::string> demo_heads(const Demo& demo);
 std::vector<std::string> demo_cells(const Demo& demo, const Json& row);
 

@@ -1,5 +1,5 @@
-// A file that appears whole or not at all: written beside its name, synchronised, then renamed over
-// it. What was there before survives a full disk, an error and a kill. Standard output, "-", is written as it comes.
+// A file that appears whole or not at all: written beside its name, synchronised, then renamed over it. What
+// was there before survives a full disk, an error and a kill. Standard output, "-", is written as it comes.
 #pragma once
 
 #include <fcntl.h>
@@ -67,7 +67,8 @@ inline std::string folder_of(const std::string& path) {
 // "-" as the name of a file that is written; ./- is a file of that name.
 inline bool is_standard_output(const std::string& path) { return path == "-"; }
 
-// A file without any permission to write is meant to stay, whoever asks: renaming over it would replace it all the same.
+// A file without any permission to write is meant to stay, whoever asks: renaming over it would replace it
+// all the same.
 inline void check_replaceable(const std::string& path, const struct stat& status) {
   if (!S_ISREG(status.st_mode))
     fail(path, "{}", S_ISDIR(status.st_mode) ? "is a folder" : "is not a regular file");

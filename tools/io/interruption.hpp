@@ -17,8 +17,8 @@ class Interrupted : public std::runtime_error {
   int signal_;
 };
 
-// While one lives, the first SIGINT, SIGTERM or SIGHUP is only noted, and a line on stderr says so; a second one ends the
-// program at once. Ignored signals (nohup) stay ignored.
+// While one lives, the first SIGINT, SIGTERM or SIGHUP is only noted, and a line on stderr says so; a second
+// one ends the program at once. Ignored signals (nohup) stay ignored.
 class InterruptionWatch {
  public:
   InterruptionWatch();

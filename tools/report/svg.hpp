@@ -33,9 +33,9 @@ std::string escaped(const std::string& text);
 // Rules for the classes that draw() uses, and the colours of both modes.
 std::string chart_style();
 
-// A logarithmic y axis has a row of its own for the value 0; infinite values, and x = 0 on a logarithmic axis, are left
-// out. A line that others lie on is drawn wider than they. `style` is put inside, for an
-// SVG that stands alone.
+// A logarithmic y axis has a row of its own for the value 0; infinite values, and x = 0 on a logarithmic
+// axis, are left out. A line that others lie on is drawn wider than they. `style` is put inside, for an SVG
+// that stands alone.
 std::string draw(const Chart& chart, const std::string& style = "");
 
 }  // namespace kintsugi::tools

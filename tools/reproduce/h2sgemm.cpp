@@ -18,7 +18,8 @@ const std::string element_6 = "h2sgemm-element:sb=6";
 const std::string element_12 = "h2sgemm-element:sb=12";
 const std::string native = "native";
 
-// Both round to nearest, as the paper's NPU does, of which there is no model; SGEMM's sums are of the same kind.
+// Both round to nearest, as the paper's NPU does, of which there is no model; SGEMM's sums are of the same
+// kind.
 struct Sums {
   std::string name;
   std::string engine;
@@ -29,8 +30,9 @@ Way way_of(const Sums& sums, const std::string& scheme) {
   return {scheme, sums.engine, scheme == native ? "" : "fp32"};
 }
 
-// Element by element, the paper adds in FP32 outside of the unit (Algorithm 1), as the accumulator fp32 did up to this
-// commit; since then it adds in FP64 there (CHANGELOG, Bits), and rows of the element-wise order are not the paper's.
+// Element by element, the paper adds in FP32 outside of the unit (Algorithm 1), as the accumulator fp32 did
+// up to this commit; since then it adds in FP64 there (CHANGELOG, Bits), and rows of the element-wise order
+// are not the paper's.
 constexpr const char* last_with_fp32_outside = "663a57e2e5d6";
 
 bool adds_as_the_paper(const Json& row) {

@@ -13,9 +13,9 @@ struct ReproduceOptions {
   bool recorded = false;  // rows that are in the folder, whatever commit left them: nothing is run
 };
 
-// Writes NAME.json (NAME-SWEEP.json), NAME.html and pictures into the folder, continuing the sweeps that are there;
-// with `recorded` the pages and pictures alone.
-// The result is an entry of "figures" of docs/schema/reproduction.schema.json.
+// Writes NAME.json (NAME-SWEEP.json), NAME.html and pictures into the folder, continuing the sweeps that are
+// there; with `recorded` the pages and pictures alone. The result is an entry of "figures" of
+// docs/schema/reproduction.schema.json.
 Json reproduce_figure(const PaperFigure& figure, const ReproduceOptions& options);
 
 }  // namespace kintsugi::tools

@@ -237,7 +237,7 @@ def shapes(results):
                              "h2sgemm Fig. 11a and b. Speeds of other chips and kernels decide nothing here.", results, ("sgemm-skewed", "sgemm-dimensions"), body)
 
 
-# Of le-gemm's Table 6: the claim, and what stands for its baseline here.
+# The claims of le-gemm's Table 6, each with the baseline that is measured here in its place.
 TABLE6 = (("cublas", NATIVE), ("wmma", "fp16"), ("mark", "markidis"))
 FORMS6 = ("n x n x n", "n x 4n x n", "n x n x 4n")
 

@@ -28,7 +28,8 @@ using namespace cuda;
 
 Address address(const void* pointer) { return reinterpret_cast<Address>(pointer); }
 
-// Kernels named *_sm90a are for compute capability 9.0 alone; a build for the GPUs of one machine may lack them.
+// Kernels named *_sm90a are for compute capability 9.0 alone; a build for the GPUs of one machine may lack
+// them.
 bool is_hopper() {
   if (driver().devices == 0) return false;
   if (!engine_images().empty() && !has_image(engine_images(), "multi_term_sm90a")) return false;
@@ -37,8 +38,8 @@ bool is_hopper() {
          device_attribute(compute_capability_minor, device) == 0;
 }
 
-// What a device lacks; empty: nothing. Machine code and PTX of all architectures begin at compute capability 8.0
-// (cmake/DeviceChoice.cmake).
+// The reason why the engine cannot use a device, or an empty text. Machine code and PTX of all architectures begin at compute capability
+// 8.0 (cmake/DeviceChoice.cmake).
 std::string device_reason(Device device) {
   constexpr int least_compute_capability = 8;
   const int major = device_attribute(compute_capability_major, device);

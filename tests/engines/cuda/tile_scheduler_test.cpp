@@ -31,7 +31,8 @@ std::vector<std::vector<WorkTile>> work_tiles_of(const TileSchedule& schedule) {
   return all;
 }
 
-// All clusters at once, a work_tile when the part before it is there; the time when the last one ends, in blocks.
+// All clusters at once, a work_tile when the part before it is there; the time when the last one ends, in
+// blocks.
 std::int64_t time_of(const TileSchedule& schedule) {
   const auto all = work_tiles_of(schedule);
   std::map<std::pair<Tile, int>, std::int64_t> ends;

@@ -321,7 +321,8 @@ class Call {
     outcome_.faults.push_back({vendors ? "vendor's " + kind : kind, verdict, !vendors});
   }
 
-  // Whether all scalars and elements are finite, and no sum of k products leaves the normal range, times alpha or not.
+  // Whether all scalars and elements are finite, and no sum of k products leaves the normal range, times
+  // alpha or not.
   static bool exponents_exclude_exceptions(const FuzzData<T>& data) {
     const FuzzCase& test = data.test();
     const int limit = is_single_type(test.type) ? 100 : 950;

@@ -26,10 +26,10 @@ void set_attribute(Kernel kernel, int attribute, std::int64_t value, const char*
 
 }  // namespace
 
-// Code that was compiled for less than 9.0 has no grid-dependency wait (ptx/griddepcontrol.cuh), whatever device it
-// runs on; the driver compiles PTX of 8.0 for Hopper without one too. So the loaded code is asked: its PTX
-// version is the __CUDA_ARCH__ that the source was compiled with, of machine code too (CUfunction_attribute
-// in the driver's reference).
+// Code that was compiled for less than 9.0 has no grid-dependency wait (ptx/griddepcontrol.cuh), whatever
+// device it runs on; the driver compiles PTX of 8.0 for Hopper without one too. So the loaded code is asked:
+// its PTX version is the __CUDA_ARCH__ that the source was compiled with, of machine code too
+// (CUfunction_attribute in the driver's reference).
 bool KernelName::may_overlap() const {
   if (!waits_for_grid_dependency_) return false;
   constexpr int least_version = 90;
@@ -76,8 +76,8 @@ void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t 
   unsigned count = 0;
   if (kernel.may_overlap()) attributes[count++] = LaunchAttribute::overlapping();
   // The default policy spreads the blocks of a cluster over as many SMs. Beside a kernel that holds SMs, some
-  // clusters then wait for ever although others would fit: of four blocks beside 100 of 132 held SMs, and of two
-  // blocks that share an SM with others beside 80 (H100).
+  // clusters then wait for ever although others would fit: of four blocks beside 100 of 132 held SMs, and of
+  // two blocks that share an SM with others beside 80 (H100).
   if (grid.cluster > 0) {
     attributes[count++] = LaunchAttribute::cluster(static_cast<std::int32_t>(grid.cluster));
     attributes[count++] = LaunchAttribute::cluster_on_few_sms();

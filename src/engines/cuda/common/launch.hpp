@@ -25,8 +25,8 @@ std::string kernels_missing_reason();
 // A kernel that is `extern "C"` in src/engines/cuda/**/FILE.cu; loaded when it is first launched. Belongs to no context.
 class KernelName {
  public:
-  // `waits_for_grid_dependency`: its source waits for what comes before it (ptx/griddepcontrol.cuh), so that it may be launched
-  // earlier where that was compiled.
+  // `waits_for_grid_dependency`: its source waits for what comes before it (ptx/griddepcontrol.cuh), so that
+  // it may be launched earlier where that was compiled.
   constexpr KernelName(const char* file, const char* name, bool waits_for_grid_dependency = false)
       : file_(file), name_(name), waits_for_grid_dependency_(waits_for_grid_dependency) {}
 

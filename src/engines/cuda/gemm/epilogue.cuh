@@ -16,7 +16,7 @@ __device__ inline int sum_row(int thread, int i) {
 }
 __device__ inline int sum_column(int thread, int i) { return i / 4 * 8 + thread % 4 * 2 + i % 2; }
 
-// Whether all batch items have the same slices and ranges of an operand.
+// A member is true where all batch items have the same slices and ranges of that operand.
 struct SharedSides {
   bool a;
   bool b;
@@ -39,7 +39,8 @@ __device__ inline int scale_of(const VectorRange& range) {
   return range.finite() ? range.scale : special_scale;
 }
 
-// What the epilogue of a tile of Rows x Columns needs, in shared memory. Some warps load it while the tile is multiplied.
+// Parameters of a tile's epilogue, in shared memory. Some warps load it while the tile is
+// multiplied.
 template <int Rows, int Columns, int EpilogueWarps>
 struct EpilogueParams {
   static constexpr int epilogue_warps = EpilogueWarps;  // warps
@@ -55,16 +56,18 @@ struct EpilogueParams {
   float beta;
   bool fits_fp32_by_warp[EpilogueWarps];  // for the vectors that each warp loaded
 
-  // Whether FP32 arithmetic is exact enough for alpha * sum * 2^-(row's + column's scale), for slices of fp16.
+  // True where FP32 arithmetic is exact enough for alpha * sum * 2^-(row's + column's scale), for slices of
+  // fp16.
   __device__ bool fits_fp32() const {
     bool all = true;
     for (const bool one : fits_fp32_by_warp) all = all && one;
     return all;
   }
 
-  // All epilogue warps call it together. FP32 is enough where beta is 0 and the products with alpha and with both powers of
-  // two are normal numbers, of which only the first one rounds. Slices of fp16 are multiples of 2^-24 below 2^16, low ones with 2^-12 beside them
-  // where they are rescaled: sums are zero or between 2^-60 and 2^(32 + 26), if no more than 2^26 products are added.
+  // All epilogue warps call it together. FP32 is enough where beta is 0 and the products with alpha and with
+  // both powers of two are normal numbers, of which only the first one rounds. Slices of fp16 are multiples
+  // of 2^-24 below 2^16, low ones with 2^-12 beside them where they are rescaled: sums are zero or between
+  // 2^-60 and 2^(32 + 26), if no more than 2^26 products are added.
   __device__ void load(const DeviceTile& tile, const SharedSides& shared, int batch_item,
                        const TileRange& tile_rows, const TileRange& tile_columns, int thread) {
     const Scalars<float> scalars(tile.scalars);
@@ -121,8 +124,8 @@ class Fp32Epilogue {
   float factors_[2];
 };
 
-// The same with any scalars and scales, as epilogue() has it: exact in double but for the addition and the last rounding.
-// Elements of special vectors are not written. `Reads`: beta is not 0.
+// The same with any scalars and scales, as epilogue() has it: exact in double but for the addition and the
+// last rounding. Elements of special vectors are not written. `Reads`: beta is not 0.
 template <bool Reads>
 class GeneralEpilogue {
  public:
@@ -145,7 +148,8 @@ class GeneralEpilogue {
   int row_scales_[2];
 };
 
-// Stores to global memory by instruction: the compiler would order loads of scales from shared memory behind them.
+// Stores to global memory by instruction: the compiler would order loads of scales from shared memory behind
+// them.
 __device__ inline void store_element(float* element, float value) {
   asm volatile("st.global.f32 [%0], %1;" ::"l"(element), "f"(value));
 }
@@ -155,7 +159,8 @@ __device__ inline void store_pair(float* first, float x, float y) {
   asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(first), "f"(x), "f"(y));
 }
 
-// How a thread stores its elements of a tile: one by one where they are inside C; one by one, all inside; in pairs.
+// How a thread stores its elements of a tile: one by one where they are inside C; one by one, all inside; in
+// pairs.
 enum class StoreMode : std::uint8_t { bounds_checked, whole, paired };
 
 template <int Rows, int Columns, int EpilogueWarps>
@@ -237,7 +242,8 @@ __device__ void store_special_elements(const EpilogueParams<Rows, Columns, Epilo
   }
 }
 
-// Stores a tile of C. All `threads` threads that hold its sums call it, this one with those of the 64 rows from `row` on.
+// Stores a tile of C. All `threads` threads that hold its sums call it, this one with those of the 64 rows
+// from `row` on.
 template <bool OfFp16, int Rows, int Columns, int EpilogueWarps, int Count>
 __device__ void store_tile(const float (&sums)[Count], const DeviceTile& tile,
                            const EpilogueParams<Rows, Columns, EpilogueWarps>& params, int row, int thread,

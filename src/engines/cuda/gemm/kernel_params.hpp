@@ -25,12 +25,14 @@ struct SumPart {
   static constexpr bool ends_block = Index + 1 == Count;
 };
 
-// Tile of a cluster, with the pipeline stages of each slice. A stage has half of the tile's rows and all of its columns.
-// Wide tiles read less shared memory for their work; narrow ones are for products that have few tiles.
+// Tile of a cluster, with the pipeline stages of each slice. A stage has half of the tile's rows and all of
+// its columns. Wide tiles read less shared memory for their work; narrow ones are for products that have few
+// tiles.
 struct MultiTermTile {
   int columns;
   int stages[3];
-  // The first slice of A, which most terms read, is loaded into registers: an eighth less of shared memory's time.
+  // The first slice of A, which most terms read, is loaded into registers: an eighth less of shared memory's
+  // time.
   bool high_in_registers;
   // Microseconds of a block of k, and of a tile besides, measured on an H200 for one cluster.
   float block_time;
@@ -46,7 +48,8 @@ inline constexpr int most_clusters = 128;
 inline constexpr int counters_of_tile = 4;  // one for each of its warpgroups
 
 struct MultiTermParams {
-  // The tile of C of the first batch item. Selections, and ranges of operands that differ, of later items follow its own.
+  // The tile of C of the first batch item. Selections, and ranges of operands that differ, of later items
+  // follow its own.
   DeviceTile tile;
   TileSchedule schedule;
   bool shares_a = false;  // all batch items have the same slices
@@ -54,31 +57,32 @@ struct MultiTermParams {
   std::int32_t segment_blocks = 0;  // blocks of k in a segment (Schedule::segment_length)
   std::int32_t sums_of_block = 1;   // sums in which a block of k leaves the matrix unit: 1 or 2
   float* partial_sums = nullptr;    // sent from one cluster to the next
-  // Sums of earlier segments of k: of the tile that each cluster works on, then of the tiles that are split along k. Null
-  // where k is one segment.
+  // Sums of earlier segments of k: of the tile that each cluster works on, then of the tiles that are split
+  // along k. Null where k is one segment.
   float* segment_sums = nullptr;
   std::uint32_t* parts_added = nullptr;     // of every tile that is split along k; 0 before the launch
   std::uint32_t* clusters_begun = nullptr;  // where tiles are split along k; 0 before the launch
   float rescale = 1;
 };
 
-// Tiles of one thread block, for products that have few of the others. Two neighbours along the rows are a cluster, and
-// share the columns' slices.
+// Tiles of one thread block, for products that have few of the others. Two neighbours along the rows are a
+// cluster, and share the columns' slices.
 inline constexpr int small_tile_rows = 64;
 inline constexpr int small_tile_threads = 160;
 inline constexpr int most_stages = 8;
 
 struct SmallTile {
   int columns;
-  // Microseconds of a block of k where an SM has one thread block, and of each where it has more, measured on an H200.
+  // Microseconds of a block of k where an SM has one thread block, and of each where it has more, measured on
+  // an H200.
   float alone_time;
   float block_time;
 
   constexpr int stage_bytes(int slices) const {
     return slices * (small_tile_rows + columns) * term_block * 2;
   }
-  // Registers hold the accumulators of two blocks of k of narrow tiles: the next block is multiplied before the stage of
-  // the last one is free.
+  // Registers hold the accumulators of two blocks of k of narrow tiles: the next block is multiplied before
+  // the stage of the last one is free.
   constexpr int least_stages() const { return columns > 64 ? 1 : 2; }
   // Wide tiles are for products whose k is one segment: a thread has no registers for another 64 sums.
   constexpr bool adds_segments() const { return columns <= 64; }

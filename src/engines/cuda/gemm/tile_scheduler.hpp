@@ -1,6 +1,7 @@
-// Tile scheduler of the persistent Hopper kernels: which cluster computes which tile of C, or which part of its k, and in
-// what order. Sums are added in ascending k whoever adds them: a cluster may compute the first part of a tile and send its
-// partial sums to the cluster that computes the next, so that no bit depends on how many clusters there are.
+// Tile scheduler of the persistent Hopper kernels: which cluster computes which tile of C, or which part of
+// its k, and in what order. Sums are added in ascending k whoever adds them: a cluster may compute the first
+// part of a tile and send its partial sums to the cluster that computes the next, so that no bit depends on
+// how many clusters there are.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +22,15 @@ struct TileCoord {
   std::int32_t column = 0;
 };
 
-// Whole tiles go to the clusters in turn, wave by wave. The tiles of the last wave, where it would leave clusters without
-// work, are split along k. The clusters are divided into as many ranges as a tile has parts: those of range p compute part
-// p of all these tiles, tiles_of_part_cluster of them each. The parts are spread over the waves, the first before them and
-// the last behind them, so that a cluster rarely waits for the part before its own.
+// Whole tiles go to the clusters in turn, wave by wave. The tiles of the last wave, where it would leave
+// clusters without work, are split along k. The clusters are divided into as many ranges as a tile has parts:
+// those of range p compute part p of all these tiles, tiles_of_part_cluster of them each. The parts are
+// spread over the waves, the first before them and the last behind them, so that a cluster rarely waits for
+// the part before its own.
 //
-// Residency: part p of a tile is the work of a cluster with a higher number than that of part p - 1, and clusters are
-// numbered in the order in which they begin. So a cluster waits only for clusters that began before it, the first one for
-// none, and a product ends however few clusters the device holds at a time.
+// Residency: part p of a tile is the work of a cluster with a higher number than that of part p - 1, and
+// clusters are numbered in the order in which they begin. So a cluster waits only for clusters that began
+// before it, the first one for none, and a product ends however few clusters the device holds at a time.
 struct TileSchedule {
   std::int32_t rows = 0;  // of tiles
   std::int32_t columns = 0;

@@ -23,8 +23,8 @@ __device__ inline std::uint32_t map_to_block(std::uint32_t address, unsigned blo
   return result;
 }
 
-// Arrival of all threads. The relaxed form publishes no writes (a release waits for all writes to device memory); the
-// release form also orders reads before what other blocks write after their wait.
+// Arrival of all threads. The relaxed form publishes no writes (a release waits for all writes to device
+// memory); the release form also orders reads before what other blocks write after their wait.
 __device__ inline void cluster_arrive_relaxed() {
   asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
 }

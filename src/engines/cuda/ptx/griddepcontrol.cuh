@@ -1,10 +1,12 @@
-// Programmatic dependent launch: kernels that start while the kernels before them finish (PTX ISA: griddepcontrol;
-// compute capability 9.0). Code for less than 9.0 has none of it, and is launched without the attribute (launch.cpp).
+// Programmatic dependent launch: kernels that start while the kernels before them finish (PTX ISA:
+// griddepcontrol; compute capability 9.0). Code for less than 9.0 has none of it, and is launched without the
+// attribute (launch.cpp).
 #pragma once
 
 namespace kintsugi::core::cuda {
 
-// Lets the next kernel start on SMs as they become free, if it was launched with programmatic stream serialization.
+// Lets the next kernel start on SMs as they become free, if it was launched with programmatic stream
+// serialization.
 __device__ inline void launch_dependents() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -18,8 +20,8 @@ __device__ inline void grid_dependency_wait() {
 #endif
 }
 
-// Early exit of a kernel that knows without waiting that it has nothing to do. One thread block waits, so that the
-// kernel after this one still starts behind all kernels before it.
+// Early exit of a kernel that knows without waiting that it has nothing to do. One thread block waits, so
+// that the kernel after this one still starts behind all kernels before it.
 __device__ inline void exit_in_stream_order() {
   launch_dependents();
   if (blockIdx.x == 0 && blockIdx.y == 0) grid_dependency_wait();

@@ -42,8 +42,8 @@ class Mbarrier {
   __device__ void arrive() {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address()) : "memory");
   }
-  // Arrives at the same barrier of another block of the cluster. It releases nothing beyond this block (that would wait
-  // for all writes to device memory): what this thread has read may be overwritten, no more.
+  // Arrives at the same barrier of another block of the cluster. It releases nothing beyond this block (that
+  // would wait for all writes to device memory): what this thread has read may be overwritten, no more.
   __device__ void arrive_remote(unsigned block) {
     asm volatile(
         "{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, %0, %1;\n"

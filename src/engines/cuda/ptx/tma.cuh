@@ -18,7 +18,8 @@ __device__ inline void tma_load(std::uint32_t target, const TensorMap& map, cons
       : "memory");
 }
 
-// Copies the box to the same address in every block of the cluster in the mask `blocks`, at whose barriers it counts.
+// Copies the box to the same address in every block of the cluster in the mask `blocks`, at whose barriers it
+// counts.
 __device__ inline void tma_load_multicast(std::uint32_t target, const TensorMap& map, const Mbarrier& barrier,
                                           int k, int row, int slice, std::uint16_t blocks) {
   asm volatile(

@@ -1,5 +1,5 @@
-// Warpgroup matrix multiplication (PTX ISA: wgmma.mma_async): fp16 and bf16 with fp32 accumulators, int8 with int32
-// accumulators, 64 rows of D an instruction.
+// Warpgroup matrix multiplication (PTX ISA: wgmma.mma_async): fp16 and bf16 with fp32 accumulators, int8 with
+// int32 accumulators, 64 rows of D an instruction.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Matrix descriptor of a tile in shared memory: rows of 128 bytes with 128-byte swizzle, 1024 bytes from eight rows to the
-// next eight. Only the address differs between descriptors.
+// Matrix descriptor of a tile in shared memory: rows of 128 bytes with 128-byte swizzle, 1024 bytes from
+// eight rows to the next eight. Only the address differs between descriptors.
 class MatrixDescriptor {
  public:
   __device__ explicit MatrixDescriptor(std::uint32_t address) : low_(address >> 4 | 1U << 16) {}
@@ -32,7 +32,8 @@ class MatrixDescriptor {
   std::uint32_t low_;
 };
 
-// Loads A of the i-th instruction along k from such a tile of 64 rows into registers: 16 x 16 elements a warp (ldmatrix).
+// Loads A of the i-th instruction along k from such a tile of 64 rows into registers: 16 x 16 elements a warp
+// (ldmatrix).
 __device__ inline void load_a_fragment(std::uint32_t (&registers)[4], std::uint32_t tile, int i) {
   const unsigned thread = threadIdx.x % 128;
   const unsigned row = thread / 32 * 16 + thread % 16;
@@ -54,7 +55,8 @@ __device__ void wgmma_wait_group() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Groups) : "memory");
 }
 
-// Keeps the compiler from moving accesses to accumulators across this point, since it does not know of wgmma in flight.
+// Keeps the compiler from moving accesses to accumulators across this point, since it does not know of wgmma
+// in flight.
 template <int Count>
 __device__ void warpgroup_fence_operand(float (&sums)[Count]) {
 #pragma unroll

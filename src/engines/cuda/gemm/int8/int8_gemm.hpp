@@ -1,4 +1,5 @@
-// Products of int8 slices by kernels of our own for compute capability 9.0, all terms of a schedule in one launch.
+// Products of int8 slices by kernels of our own for compute capability 9.0, all terms of a schedule in one
+// launch.
 #pragma once
 
 #include "engines/cuda/gemm/int8/int8_tiles.hpp"
@@ -15,7 +16,7 @@ void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, co
 void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                const Accumulators& sums, const DeviceCondition& condition, const Int8Choice& choice);
 
-// Of residues of complex entries, as measured on an H200 (docs/results/LOG.md).
+// Expected times of products of residues of complex elements, as measured on an H200 (docs/results/LOG.md).
 DeviceTimes expected_entry_times(const DeviceShape& shape);
 
 Int8Shape int8_shape(const Schedule& schedule, const Slices& a, const Accumulators& sums);

@@ -1,7 +1,7 @@
-// int8 GEMM for Hopper, all accumulator groups of a schedule in one launch. The terms of a group are added in int32, and
-// their sums are stored as 64-bit integers or, reduced in registers, as residues of one byte. The two thread blocks of a
-// cluster share the slices of C's rows or columns by multicast. In each block one thread loads tiles, and two warpgroups
-// multiply.
+// int8 GEMM for Hopper, all accumulator groups of a schedule in one launch. The terms of a group are added in
+// int32, and their sums are stored as 64-bit integers or, reduced in registers, as residues of one byte. The
+// two thread blocks of a cluster share the slices of C's rows or columns by multicast. In each block one
+// thread loads tiles, and two warpgroups multiply.
 #pragma once
 
 #include "arith/remainder.hpp"
@@ -186,8 +186,8 @@ struct GroupSums {
         columns(params.columns) {}
 };
 
-// Stores a warpgroup's residues of all rows and 64 columns, one byte each. A thread has two neighbours of every eight rows
-// (PTX ISA: fragment of D of wgmma, here transposed); four threads store sixteen together.
+// Stores a warpgroup's residues of all rows and 64 columns, one byte each. A thread has two neighbours of
+// every eight rows (PTX ISA: fragment of D of wgmma, here transposed); four threads store sixteen together.
 template <int Sums>
 __device__ void store_sums(const std::int32_t (&residues)[Sums], const GroupSums<std::uint8_t>& group, bool,
                            std::int64_t first_row, std::int64_t first_column, int thread) {
@@ -265,7 +265,8 @@ __device__ void reduce(Int8Sums<Config>& sums, const SumReduction& reduction) {
   }
 }
 
-// Residues stay in their registers from run to run and are stored after the last; integers are stored after each.
+// Residues stay in their registers from run to run and are stored after the last; integers are stored after
+// each.
 template <class Config>
 __device__ void multiply_work_tiles(const Int8Params& params, Int8SharedStorage<Config>& shared,
                                     std::uint32_t tiles) {

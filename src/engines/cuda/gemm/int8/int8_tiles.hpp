@@ -12,9 +12,9 @@
 
 namespace kintsugi::core::cuda {
 
-// Tile of a cluster. Its two thread blocks have the same rows of C or the same columns, and each loads half of their slices
-// to both. In a block two warpgroups multiply all rows by half of the columns each. B of the instruction is C's rows, so
-// that a thread's accumulators are neighbours in memory.
+// Tile of a cluster. Its two thread blocks have the same rows of C or the same columns, and each loads half
+// of their slices to both. In a block two warpgroups multiply all rows by half of the columns each. B of the
+// instruction is C's rows, so that a thread's accumulators are neighbours in memory.
 struct Int8Tile {
   int block_rows;
   int block_columns;
@@ -36,8 +36,8 @@ struct Int8Tile {
   constexpr int shared_bytes() const { return stages * stage_bytes() + 1024; }
 };
 
-// Of the 128 bytes that shared memory has in a cycle, the wide tile's products read 85 and copies write 37; of the narrow one,
-// for products that do not fill the wide one, it is 80 and 48.
+// Of the 128 bytes that shared memory has in a cycle, the wide tile's products read 85 and copies write 37;
+// of the narrow one, for products that do not fill the wide one, it is 80 and 48.
 inline constexpr std::array int8_tiles{Int8Tile{192, 256, false, 1.05F, 3.2F},
                                        Int8Tile{256, 128, true, 0.77F, 1.6F}};
 
@@ -48,8 +48,8 @@ struct Int8Term {
 };
 
 struct Int8Params {
-  // Its items are the groups, in descending order, since the last ones have the most terms; its k_blocks are those of one
-  // term.
+  // Its items are the groups, in descending order, since the last ones have the most terms; its k_blocks are
+  // those of one term.
   TileSchedule schedule;
   DeviceCondition condition;
   std::byte* sums = nullptr;

@@ -1,4 +1,5 @@
-// Products of a scheme's terms by kernels of our own for compute capability 9.0, from slices to C in one launch.
+// Products of a scheme's terms by kernels of our own for compute capability 9.0, from slices to C in one
+// launch.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +11,16 @@
 
 namespace kintsugi::core::cuda {
 
-// Whether there is a kernel for these terms, whose sums are those of the accumulator h200.
+// True where a kernel computes these terms with the sums of the accumulator h200.
 bool has_multi_term_gemm(const Schedule& schedule, FormatId format, EntryType type);
 
-// For the sums that one cluster hands to another, and those of earlier segments of k.
+// Bytes for the partial sums that clusters exchange, and for the sums of earlier segments of k.
 std::size_t multi_term_scratch_bytes(const DeviceShape& shape);
 
 // One way to compute a product, with the same bits as any other: tiles of clusters in waves, or small ones.
 using MultiTermVariant = std::variant<ClusterTileChoice, SmallTileChoice>;
 
-// All that there are.
+// All variants that can compute the product.
 std::vector<MultiTermVariant> multi_term_variants(const DeviceFusedProduct& product);
 
 // C = alpha * sum + beta * C, in that way, or the one that is expected to be the quickest. `scratch` has
@@ -28,7 +29,7 @@ void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, cons
                      std::byte* scratch);
 void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch);
 
-// As measured on an H200 (docs/results/LOG.md).
+// Expected times, as measured on an H200 (docs/results/LOG.md).
 DeviceTimes expected_multi_term_times(const DeviceShape& shape);
 
 }  // namespace kintsugi::core::cuda

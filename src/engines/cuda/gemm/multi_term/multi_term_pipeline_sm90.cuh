@@ -1,5 +1,5 @@
-// The pipeline of the multi-term GEMM kernels for Hopper: stages in shared memory, their state, and the producer that loads
-// them.
+// The pipeline of the multi-term GEMM kernels for Hopper: stages in shared memory, their state, and the
+// producer that loads them.
 #pragma once
 
 #include <type_traits>
@@ -39,7 +39,8 @@ struct MultiTermConfig {
   static constexpr int stages = first_stage(slices);
   static_assert(tile.shared_bytes() == stages * stage_bytes + 1024);
 
-  // Whether wgmma in flight is waited for before this term: where the accumulators are rescaled, else before the last.
+  // Whether wgmma in flight is waited for before this term: where the accumulators are rescaled, else before
+  // the last.
   static constexpr bool waits_before(int term) {
     if (term == 0 || structure.terms[term].rescales) return true;
     if (term + 1 < terms) return false;

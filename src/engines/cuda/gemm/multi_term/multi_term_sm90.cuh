@@ -1,7 +1,7 @@
-// Multi-term GEMM for Hopper: C = alpha * (sum of the schedule's terms) + beta * C in one pass over k. Every tile of a
-// slice is loaded once for all its terms. Accumulators are added to FP32 registers after every 64 or 32 elements of k; the
-// epilogue writes C. The two thread blocks of a cluster share the slices of B's columns by multicast. In each block one
-// thread loads tiles, and two warpgroups multiply 64 rows each.
+// Multi-term GEMM for Hopper: C = alpha * (sum of the schedule's terms) + beta * C in one pass over k. Every
+// tile of a slice is loaded once for all its terms. Accumulators are added to FP32 registers after every 64
+// or 32 elements of k; the epilogue writes C. The two thread blocks of a cluster share the slices of B's
+// columns by multicast. In each block one thread loads tiles, and two warpgroups multiply 64 rows each.
 #pragma once
 
 #include "engines/cuda/gemm/multi_term/multi_term_pipeline_sm90.cuh"
@@ -42,8 +42,9 @@ __device__ void add_term(float (&sums)[Config::sums], const Left& a, MatrixDescr
     wgmma<Config::format, Config::columns>(sums, a.step(i), b + i * step_bytes, i > 0 || !first);
 }
 
-// The order barriers let the consumer warpgroups issue wgmma in turn: while one's run, the other adds its accumulators to
-// its sums, and the tensor cores are never idle. Interleaved, both would finish together and the tensor cores wait for both.
+// The order barriers let the consumer warpgroups issue wgmma in turn: while one's run, the other adds its
+// accumulators to its sums, and the tensor cores are never idle. Interleaved, both would finish together and
+// the tensor cores wait for both.
 inline constexpr int first_order_barrier = 1;  // named barrier 0 is __syncthreads()
 inline constexpr int first_warpgroup = first_order_barrier + consumers;
 
@@ -192,8 +193,8 @@ __device__ void receive_partial_sums(float (&sums)[Config::sums], const MultiTer
             [](float& sum, float received) { sum = received; });
 }
 
-// Sums of the earlier segments of k stay in memory, since registers have no room for them. Those of a split tile are read
-// and written by every cluster that computes a part of it.
+// Sums of the earlier segments of k stay in memory, since registers have no room for them. Those of a split
+// tile are read and written by every cluster that computes a part of it.
 template <class Config>
 __device__ float4* earlier_segments(const MultiTermParams& params, const WorkTile& work_tile, int cluster,
                                     int consumer) {
@@ -207,7 +208,8 @@ __device__ void add_earlier_segments(float (&sums)[Config::sums], const float4* 
   read_sums(earlier, sums, thread, [](float& sum, float before) { sum = before + sum; });
 }
 
-// Ends a segment of k that is not the last: adds its sums to those of the earlier ones and starts the next at zero.
+// Ends a segment of k that is not the last: adds its sums to those of the earlier ones and starts the next at
+// zero.
 template <class Config>
 __device__ void end_segment(float (&sums)[Config::sums], float4* earlier, bool is_first, int thread) {
   if (!is_first) add_earlier_segments<Config>(sums, earlier, thread);

@@ -1,6 +1,6 @@
-// Multi-term GEMM for Hopper where C has few tiles, or one short side: tiles of 64 rows, two thread blocks on an SM. In
-// each block one warpgroup multiplies and one thread loads tiles. Sums are added in the order of multi_term_sm90.cuh, with
-// the same bits.
+// Multi-term GEMM for Hopper where C has few tiles, or one short side: tiles of 64 rows, two thread blocks on
+// an SM. In each block one warpgroup multiplies and one thread loads tiles. Sums are added in the order of
+// multi_term_sm90.cuh, with the same bits.
 #pragma once
 
 #include <algorithm>
@@ -120,7 +120,8 @@ __device__ void fill_stages(const TensorMap& a, const TensorMap& b, const SmallT
   }
 }
 
-// Issues the terms from T on for one part of a block of k, and runs `meanwhile` once the first ones are in flight.
+// Issues the terms from T on for one part of a block of k, and runs `meanwhile` once the first ones are in
+// flight.
 template <class Config, class Part, int T = 0, class Meanwhile>
 __device__ __forceinline__ void multiply_stage(float (&sums)[Config::sums], const Stages<Config>& stages,
                                                bool swapped, float rescale, const Meanwhile& meanwhile) {
@@ -150,8 +151,8 @@ __device__ __forceinline__ void multiply_stage(float (&sums)[Config::sums], cons
   }
 }
 
-// Sums of a segment of k (Schedule::k_segment), whose blocks leave the matrix unit as `Count` sums each. One part of a
-// block is multiplied while the part before it finishes and is added.
+// Sums of a segment of k (Schedule::k_segment), whose blocks leave the matrix unit as `Count` sums each. One
+// part of a block is multiplied while the part before it finishes and is added.
 template <class Config, int Count>
 class StageSums {
  public:
@@ -193,7 +194,8 @@ class StageSums {
   __device__ __forceinline__ void multiply(Sums& inside) {
     multiply<Part>(inside, [] {});
   }
-  // Adds that part, after which `Younger` parts are in flight. A block that ends is in the stage before `next_`.
+  // Adds that part, after which `Younger` parts are in flight. A block that ends is in the stage before
+  // `next_`.
   template <class Part, int Younger>
   __device__ __forceinline__ void add(Sums& inside) {
     wgmma_wait_group<Younger>();
@@ -249,7 +251,8 @@ class StageSums {
       multiply_rest(even, odd);
       multiply_and_add<First, Last>(even, odd);
     }
-    // Never true. ptxas of CUDA 13.0 serialises the loop's wgmma unless some path out of it waits for `even` alone.
+    // Never true. ptxas of CUDA 13.0 serialises the loop's wgmma unless some path out of it waits for `even`
+    // alone.
     if (block > blocks) return add<First, 0>(even);
     multiply_rest(even, odd);
     add<Last, 0>(odd);
@@ -259,8 +262,8 @@ class StageSums {
   Stages<Config> next_;
 };
 
-// Adds the sums of all segments of k in ascending order. Tiles whose registers have no room for a second set of sums are
-// used where k is one segment.
+// Adds the sums of all segments of k in ascending order. Tiles whose registers have no room for a second set
+// of sums are used where k is one segment.
 template <class Config, int Count>
 __device__ __forceinline__ void add_segments(StageSums<Config, Count>& sums, const SmallTileParams& params) {
   if constexpr (!Config::adds_segments) {

@@ -26,10 +26,10 @@ inline constexpr Structure<6> six_terms{
     term_segment,
     1};
 
-// Low slices are free before high ones, so that they do with fewer stages. Where the sums are rescaled, more of the
-// matrix unit's time is lost on waiting, and reading A's high slices from registers wins some of it back (n = 8192:
-// 206 TFLOP/s instead of 199); there is no room for that beside sums that are not, nor a gain. Narrower tiles and small
-// ones gain nothing by it, and small ones lose a twentieth.
+// Low slices are free before high ones, so that they do with fewer stages. Where the sums are rescaled, more
+// of the matrix unit's time is lost on waiting, and reading A's high slices from registers wins some of it
+// back (n = 8192: 206 TFLOP/s instead of 199); there is no room for that beside sums that are not, nor a
+// gain. Narrower tiles and small ones gain nothing by it, and small ones lose a twentieth.
 inline constexpr std::array joined_tiles{MultiTermTile{192, {3, 2, 0}, false, 1.34F, 3.7F},
                                          MultiTermTile{128, {4, 3, 0}, false, 0.91F, 2.7F},
                                          MultiTermTile{64, {5, 4, 0}, false, 0.73F, 0.6F}};

@@ -22,7 +22,8 @@ inline constexpr double launch_time = 1.4;
 // How much longer a block of k takes that leaves the matrix unit as 2 sums (H100: 1.03 to 1.17).
 inline constexpr double halved_block_factor = 1.09;
 
-// The same of a small tile, which may leave it as 4 sums too (H100: of 32 columns at most what is expected of whole blocks).
+// The same of a small tile, which may leave it as 4 sums too (H100: of 32 columns at most what is expected of
+// whole blocks).
 constexpr double block_factor(const SmallTile& tile, std::int32_t sums_of_block, bool alone) {
   if (sums_of_block == 1 || tile.columns == 32) return 1;
   if (sums_of_block == 2) return halved_block_factor;
