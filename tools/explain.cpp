@@ -56,16 +56,16 @@ Explanation explain(const ExplainedProblem& problem, const ExplainRequest& reque
   return result;
 }
 
-// What the ladder proves, and bounds of |A||B| do not: the native product, which has none, and correct rounding.
+// What the fallback chain proves, and bounds of |A||B| do not: the native product, which has none, and correct rounding.
 void mark_proved(Explanation& explanation) {
   const bool finite = explanation.choices.specials == 0;
   const bool exact = explanation.contract.accuracy == "exact";
   for (SchemeRow& row : explanation.rows) {
     if (row.scheme != "native" && !exact) continue;
     row.proved = false;
-    for (const LadderRung& rung : explanation.choices.emulating.rungs)
-      row.proved =
-          row.proved || (rung.scheme == row.scheme && rung.takes(explanation.choices.span) && finite);
+    for (const ChainCandidate& candidate : explanation.choices.emulating.candidates)
+      row.proved = row.proved ||
+                   (candidate.scheme == row.scheme && candidate.takes(explanation.choices.span) && finite);
   }
 }
 

@@ -126,16 +126,16 @@ KINTSUGI_HOST_DEVICE inline bool rules_proof_out(const VectorNorm& norm, std::in
 
 // The worst of an operand's vectors under some scales: maxima, so that no order counts. Of vectors of zeros, whose products
 // are exact, and of those with special values, whose entries are none of these, nothing.
-template <int Rungs>
+template <int Candidates>
 struct NormExtremes {
-  double grid[Rungs] = {};  // g / m, infinite where a vector rules the proof out
-  double mean = 1;          // M / m
+  double grid[Candidates] = {};  // g / m, infinite where a vector rules the proof out
+  double mean = 1;               // M / m
   double spread = 0;
 
-  // tops[r]: the exponent that rung r scales the vector's largest magnitude to.
-  KINTSUGI_HOST_DEVICE void add(const VectorNorm& norm, const std::int32_t (&tops)[Rungs],
+  // tops[r]: the exponent that candidate r scales the vector's largest magnitude to.
+  KINTSUGI_HOST_DEVICE void add(const VectorNorm& norm, const std::int32_t (&tops)[Candidates],
                                 double coefficient) {
-    for (int r = 0; r < Rungs; ++r) {
+    for (int r = 0; r < Candidates; ++r) {
       const double own = rules_proof_out(norm, tops[r], coefficient)
                              ? std::numeric_limits<double>::infinity()
                              : power_of_two(norm_digits - tops[r]) / norm.least;
@@ -145,18 +145,18 @@ struct NormExtremes {
     spread = std::max(spread, norm.spread);
   }
   KINTSUGI_HOST_DEVICE void add(const NormExtremes& other) {
-    for (int r = 0; r < Rungs; ++r) grid[r] = std::max(grid[r], other.grid[r]);
+    for (int r = 0; r < Candidates; ++r) grid[r] = std::max(grid[r], other.grid[r]);
     mean = std::max(mean, other.mean);
     spread = std::max(spread, other.spread);
   }
 };
 
 // Whether |AB - S| <= coefficient |A||B| for all pairs of vectors.
-template <int Rungs>
-KINTSUGI_HOST_DEVICE bool proves(const NormExtremes<Rungs>& a, const NormExtremes<Rungs>& b, int rung,
-                                 double coefficient) {
-  const double deviation =
-      (a.grid[rung] * b.mean + b.grid[rung] * a.mean) / 2 + a.grid[rung] * b.grid[rung] / 4;
+template <int Candidates>
+KINTSUGI_HOST_DEVICE bool proves(const NormExtremes<Candidates>& a, const NormExtremes<Candidates>& b,
+                                 int candidate, double coefficient) {
+  const double deviation = (a.grid[candidate] * b.mean + b.grid[candidate] * a.mean) / 2 +
+                           a.grid[candidate] * b.grid[candidate] / 4;
   return norm_detail::is_proved(deviation, (a.spread + b.spread) / 2, coefficient);
 }
 

@@ -70,9 +70,9 @@ struct DeviceFit {
 // What an entry of the batch turned out to be, in device memory; written by choose().
 struct DeviceChoice {
   static constexpr std::int32_t scaled = -1;  // beta C alone: alpha is 0
-  static constexpr std::int32_t none = -2;    // no rung takes the operands: C becomes NaN
+  static constexpr std::int32_t none = -2;    // no candidate takes the operands: C becomes NaN
 
-  std::int32_t rung = 0;
+  std::int32_t candidate = 0;
   RangeSummary a;
   RangeSummary b;
   DeviceFit fit;                // where it was asked for
@@ -82,11 +82,11 @@ struct DeviceChoice {
 // The exponent of a group whose weight is that of the entry's fit.
 inline constexpr int fitted_exponent = std::numeric_limits<std::int16_t>::min();
 
-// A step that leaves at once unless the choice is its rung. choice = nullptr: it always runs. Of a step of several entries
+// A step that leaves at once unless the choice is its candidate. choice = nullptr: it always runs. Of a step of several entries
 // each has a choice of its own, one behind the other.
 struct DeviceCondition {
   const DeviceChoice* choice = nullptr;
-  std::int32_t rung = 0;
+  std::int32_t candidate = 0;
   // Of steps behind multiply_fused(): the choice was made before that began, so that a step that leaves need not wait.
   bool known = false;
 };
@@ -104,11 +104,11 @@ struct DeviceSliceCounts {
 
 // What kintsugi_report() says of a call on a device, in device memory; added to by choose(), or written whole.
 struct DeviceReport {
-  static constexpr int most_rungs = 4;
+  static constexpr int most_candidates = 4;
 
-  std::int64_t entries[most_rungs] = {};
+  std::int64_t entries[most_candidates] = {};
   std::int64_t scaled = 0;
-  std::int64_t unreachable = 0;  // entries that no rung takes
+  std::int64_t unreachable = 0;  // entries that no candidate takes
   std::int64_t special = 0;      // entries with NaN or infinities in A or B
   std::int32_t largest_span_a = 0;
   std::int32_t largest_span_b = 0;
@@ -147,7 +147,7 @@ struct DeviceSplit {
   Slices slices;
   bool ranges_known = false;
   const DeviceFit* fit = nullptr;  // in the place of the rule's own
-  // Few operands are expected to ask for this rung: it is to be left quickly, if need be at the cost of taking longer.
+  // Few operands are expected to ask for this candidate: it is to be left quickly, if need be at the cost of taking longer.
   bool rarely = false;
   bool finds_depth = false;  // of FP32 vectors whose slices are fp16, with ranges that are not known
 };
@@ -159,20 +159,20 @@ struct DeviceMargins {
   RoundingMargin* margins = nullptr;
 };
 
-// choose(): an entry takes the first rung that both sides are within, and that their norms prove where it asks for that.
-struct DeviceRungs {
-  std::int32_t spans[DeviceReport::most_rungs] = {};      // of the widest vector
-  std::int32_t exponents[DeviceReport::most_rungs] = {};  // of the largest magnitude
+// choose(): an entry takes the first candidate that both sides are within, and that their norms prove where it asks for that.
+struct DeviceCandidates {
+  std::int32_t spans[DeviceReport::most_candidates] = {};      // of the widest vector
+  std::int32_t exponents[DeviceReport::most_candidates] = {};  // of the largest magnitude
   int count = 0;
   // Where the entry's residuals are to be fitted: the format of its slices, and the scale that was asked for.
   bool fits = false;
   Format format{};
   std::int32_t residual_exponent = 0;
-  // Residues scaled by norms: R of such a rung (arith/residue_scale.hpp), 0 of others, and the exponents' own scale.
-  std::int32_t sum_bits[DeviceReport::most_rungs] = {};
-  std::int32_t top_exponents[DeviceReport::most_rungs] = {};
-  double coefficient = 0;  // of |A||B|, that all entries of such a rung are to be proved for
-  std::int32_t depths[DeviceReport::most_rungs] = {};  // are_within_depth() takes a rung too
+  // Residues scaled by norms: R of such a candidate (arith/residue_scale.hpp), 0 of others, and the exponents' own scale.
+  std::int32_t sum_bits[DeviceReport::most_candidates] = {};
+  std::int32_t top_exponents[DeviceReport::most_candidates] = {};
+  double coefficient = 0;  // of |A||B|, that all entries of such a candidate are to be proved for
+  std::int32_t depths[DeviceReport::most_candidates] = {};  // are_within_depth() takes a candidate too
 
   bool asks_for_norms() const {
     for (const std::int32_t bits : sum_bits) {
@@ -316,12 +316,12 @@ class DeviceEngine {
   virtual void summarize(const Queue& queue, const DeviceSide& side, RangeSummary* summaries) const = 0;
   // One for each entry, into as many choices; the report counts them all.
   virtual void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
-                      const DeviceScalars& scalars, const DeviceRungs& rungs, DeviceChoice* choice,
+                      const DeviceScalars& scalars, const DeviceCandidates& candidates, DeviceChoice* choice,
                       const DeviceReporting& reporting) const = 0;
   // Whether complex entries can be split by that rule of residues and recombined; else their parts are real numbers.
   virtual bool takes_entries(const SplitRule& rule) const = 0;
   // One or two of them, in one launch where there is a kernel for both or they are small. An operand that serves several
-  // entries is split where any of their choices is the rung. Rules that scale by norms ask for them.
+  // entries is split where any of their choices is the candidate. Rules that scale by norms ask for them.
   virtual void split(const Queue& queue, std::span<const DeviceSplit> splits,
                      const DeviceCondition& condition) const = 0;
   // Whether split_by_norms() takes the split, which is of one entry.

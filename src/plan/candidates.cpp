@@ -22,7 +22,7 @@ namespace {
 
 // An emulation that is proved, and its coefficient of |A||B| at best.
 struct Proved {
-  Rung rung;
+  Candidate candidate;
   double coefficient;
 };
 
@@ -38,14 +38,15 @@ double split_limit(const Contract& contract) {
 // The largest depth at which it is proved to meet the contract, whatever single elements span. What elements lose to floors is
 // no part of themselves, and forgiven by no long sum: a fraction of 2^-24 of scaled vectors whose norms are 2^14 at least,
 // in no order, typically is less than 2^-38 of the product of norms, of which a native product deviates by 2^-27.
-int proved_depth(const Plan& plan, const Rung& rung) {
+int proved_depth(const Plan& plan, const Candidate& candidate) {
   const bool is_found = plan.engine->device() != nullptr && plan.problem.type == OperandType::f32;
-  if (!is_found || rung.program.recombination != Recombination::weighted || !rung.program.format().floating)
+  if (!is_found || candidate.program.recombination != Recombination::weighted ||
+      !candidate.program.format().floating)
     return 0;
   const std::int64_t k = plan.problem.products();
-  const ErrorBound bound = error_bound(rung.program, rung.accumulator, k, false, false);
+  const ErrorBound bound = error_bound(candidate.program, candidate.accumulator, k, false, false);
   const auto is_proved = [&](int depth) {
-    return bound_at_depth(rung.program, bound, plan.problem.type, k, depth) <= plan.contract.coefficient;
+    return bound_at_depth(candidate.program, bound, plan.problem.type, k, depth) <= plan.contract.coefficient;
   };
   int depth = 0;
   while (depth < 100 && is_proved(depth + 1)) ++depth;
@@ -55,35 +56,37 @@ int proved_depth(const Plan& plan, const Rung& rung) {
 // The widest span at which the program is proved to meet the contract; nothing: not even at 0. What stands for
 // FP32 (FP64) must also keep its bits in every single product (9 u, the contract at k = 1): a long sum would forgive a
 // coarse split that the native product never has.
-std::optional<Proved> prove(const Rung& rung, const Contract& contract, OperandType type, std::int64_t k) {
-  const Program& program = rung.program;
+std::optional<Proved> prove(const Candidate& candidate, const Contract& contract, OperandType type,
+                            std::int64_t k) {
+  const Program& program = candidate.program;
   // Algorithm 3 of the Ozaki scheme estimates; ozaki2 has fewer products for a proof.
   if (program.recombination == Recombination::error_free) return std::nullopt;
-  Proved proved{rung, 0};
+  Proved proved{candidate, 0};
   if (!program.split_a.scale_vectors || !program.split_b.scale_vectors) return std::nullopt;
   if (contract.is_of_type() && split_loss(program) > split_limit(contract)) return std::nullopt;
-  const ErrorBound bound = error_bound(program, rung.accumulator, k, true, true);
+  const ErrorBound bound = error_bound(program, candidate.accumulator, k, true, true);
   int span = std::min(window_span(program.split_a), window_span(program.split_b));
   while (span >= 0 && relative_bound(program, bound, type, k, span, span) > contract.coefficient) --span;
   if (span < 0) return std::nullopt;
-  proved.rung.largest_span = span;
+  proved.candidate.largest_span = span;
   // All that integer programs lose is in the floors.
   proved.coefficient =
       program.format().floating ? bound.relative : relative_bound(program, bound, type, k, 0, 0);
   return proved;
 }
 
-// Makes a ladder of increasing spans fit its places. Where native follows, the widest go: it takes what they would.
+// Makes a fallback chain of increasing spans fit its places. Where native follows, the widest go: it takes what they would.
 // Else those go first that a wider one of the same cost follows, and then those before the widest.
-void shorten(std::vector<Rung>& ladder, const Engine& engine, std::size_t most, bool native_follows) {
-  while (ladder.size() > most) {
-    const auto replaced = std::adjacent_find(ladder.begin(), ladder.end(), [&](const Rung& x, const Rung& y) {
-      return relative_cost(engine, x.program) == relative_cost(engine, y.program);
-    });
+void shorten(std::vector<Candidate>& chain, const Engine& engine, std::size_t most, bool native_follows) {
+  while (chain.size() > most) {
+    const auto replaced =
+        std::adjacent_find(chain.begin(), chain.end(), [&](const Candidate& x, const Candidate& y) {
+          return relative_cost(engine, x.program) == relative_cost(engine, y.program);
+        });
     if (native_follows) {
-      ladder.pop_back();
+      chain.pop_back();
     } else {
-      ladder.erase(replaced != ladder.end() ? replaced : ladder.end() - 2);
+      chain.erase(replaced != chain.end() ? replaced : chain.end() - 2);
     }
   }
 }
@@ -94,11 +97,11 @@ int significant_bits(OperandType type, bool exact) {
   return type == OperandType::f32 ? 24 : 53;
 }
 
-// Bits of the integers that a checked ladder's rungs keep of every vector: enough that a product alone loses no more
+// Bits of the integers that a checked fallback chain's candidates keep of every vector: enough that a product alone loses no more
 // than the contract of its type (k = 1) or the tolerance allows, and ten and twenty-eight more for rows and columns of
-// wide ranges, where entries that no rung shows are left for the superaccumulator. Exact results have a rung of fifteen
+// wide ranges, where entries that no candidate shows are left for the superaccumulator. Exact results have a candidate of fifteen
 // more too, a modulus beside that of ten: of 32 entries that the latter leaves open it leaves one. On devices nobody waits to
-// hear how many are open, so that there is one such rung, which leaves few: entries summed one by one are dear.
+// hear how many are open, so that there is one such candidate, which leaves few: entries summed one by one are dear.
 std::vector<int> checked_bits(const Plan& plan) {
   const bool exact = plan.contract.coefficient == 0;
   int bits = significant_bits(plan.problem.type, exact) + 2;
@@ -120,7 +123,7 @@ int moduli_of(int product_bits, std::int64_t k) {
   return 0;
 }
 
-// What a ladder of windows has of a scheme. Residues by as many moduli as an FP32 number asks for hardly have one: those of
+// What a fallback chain of windows has of a scheme. Residues by as many moduli as an FP32 number asks for hardly have one: those of
 // an FP64 number do.
 const Scheme& with_window(const Scheme& scheme, OperandType type) {
   if (!scheme.program.sized_by_type || type != OperandType::f32) return scheme;
@@ -170,87 +173,87 @@ std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& pr
   return ways;
 }
 
-bool is_fused(const Plan& plan, const Rung& rung) {
+bool is_fused(const Plan& plan, const Candidate& candidate) {
   const DeviceEngine* device = plan.engine->device();
-  return device != nullptr && rung.scheme != nullptr &&
-         rung.program.recombination == Recombination::weighted && !rung.scheme->fits_residuals() &&
-         device->fuses(rung.program.schedule, rung.program.format().id, rung.accumulator,
+  return device != nullptr && candidate.scheme != nullptr &&
+         candidate.program.recombination == Recombination::weighted && !candidate.scheme->fits_residuals() &&
+         device->fuses(candidate.program.schedule, candidate.program.format().id, candidate.accumulator,
                        entry_type(plan.problem));
 }
 
-bool sums_wrap(const Rung& rung, std::int64_t k) {
-  return !rung.program.format().floating &&
-         std::isinf(error_bound(rung.program, rung.accumulator, k, true, true).relative);
+bool sums_wrap(const Candidate& candidate, std::int64_t k) {
+  return !candidate.program.format().floating &&
+         std::isinf(error_bound(candidate.program, candidate.accumulator, k, true, true).relative);
 }
 
-Schedule schedule_of(const Problem& problem, const Rung& rung) {
-  const Schedule& schedule = rung.program.schedule;
-  if (!is_tensor_core(rung.accumulator)) return schedule;
+Schedule schedule_of(const Problem& problem, const Candidate& candidate) {
+  const Schedule& schedule = candidate.program.schedule;
+  if (!is_tensor_core(candidate.accumulator)) return schedule;
   const double elements = static_cast<double>(problem.m) * static_cast<double>(problem.vectors_b());
   return schedule.shortened(elements, problem.products());
 }
 
-std::optional<Rung> offered(const Plan& plan, const Scheme& scheme, const std::string& name) {
+std::optional<Candidate> offered(const Plan& plan, const Scheme& scheme, const std::string& name) {
   if (!scheme.operands.contains(plan.problem.type)) return std::nullopt;
-  Rung rung{&scheme, Accumulator::fp32, Rung::any_span, fitted_program(plan, scheme)};
-  if (rung.program.recombination == Recombination::exact_sums) return rung;
-  const auto ways = accumulators_of(*plan.engine, rung.program, entry_type(plan.problem));
+  Candidate candidate{&scheme, Accumulator::fp32, Candidate::any_span, fitted_program(plan, scheme)};
+  if (candidate.program.recombination == Recombination::exact_sums) return candidate;
+  const auto ways = accumulators_of(*plan.engine, candidate.program, entry_type(plan.problem));
   const auto found =
       name.empty() ? ways.begin() : std::find(ways.begin(), ways.end(), find_accumulator(name));
   if (found == ways.end()) return std::nullopt;
-  rung.accumulator = *found;
-  rung.program.schedule = schedule_of(plan.problem, rung);
-  return sums_wrap(rung, plan.problem.products()) ? std::nullopt : std::optional(rung);
+  candidate.accumulator = *found;
+  candidate.program.schedule = schedule_of(plan.problem, candidate);
+  return sums_wrap(candidate, plan.problem.products()) ? std::nullopt : std::optional(candidate);
 }
 
-std::vector<Rung> proved_emulations(const Plan& plan, const std::string& accumulator, bool all,
-                                    bool native_follows) {
+std::vector<Candidate> proved_emulations(const Plan& plan, const std::string& accumulator, bool all,
+                                         bool native_follows) {
   std::vector<Proved> proved;
   for (const Scheme* scheme : all_schemes()) {
-    const auto rung = offered(plan, with_window(*scheme, plan.problem.type), accumulator);
-    if (!rung || !(all || wins(plan, rung->program))) continue;
-    if (auto proof = prove(*rung, plan.contract, plan.problem.type, plan.problem.products())) {
-      proof->rung.largest_depth = proved_depth(plan, *rung);
+    const auto candidate = offered(plan, with_window(*scheme, plan.problem.type), accumulator);
+    if (!candidate || !(all || wins(plan, candidate->program))) continue;
+    if (auto proof = prove(*candidate, plan.contract, plan.problem.type, plan.problem.products())) {
+      proof->candidate.largest_depth = proved_depth(plan, *candidate);
       proved.push_back(*proof);
     }
   }
   // At equal cost the more accurate one goes first.
   const auto rank = [&](const Proved& p) {
-    return std::pair(relative_cost(*plan.engine, p.rung.program), p.coefficient);
+    return std::pair(relative_cost(*plan.engine, p.candidate.program), p.coefficient);
   };
   std::stable_sort(proved.begin(), proved.end(),
                    [&](const Proved& x, const Proved& y) { return rank(x) < rank(y); });
-  // A rung that takes no more than one before it would never be reached.
-  std::vector<Rung> ladder;
-  for (const auto& [rung, coefficient] : proved) {
-    if (ladder.empty() || rung.largest_span > ladder.back().largest_span) ladder.push_back(rung);
+  // A candidate that takes no more than one before it would never be reached.
+  std::vector<Candidate> chain;
+  for (const auto& [candidate, coefficient] : proved) {
+    if (chain.empty() || candidate.largest_span > chain.back().largest_span) chain.push_back(candidate);
   }
-  shorten(ladder, *plan.engine, DeviceReport::most_rungs - (native_follows ? 1 : 0), native_follows);
-  return ladder;
+  shorten(chain, *plan.engine, DeviceReport::most_candidates - (native_follows ? 1 : 0), native_follows);
+  return chain;
 }
 
-std::optional<Rung> quickest_at_depth(const Plan& plan, const std::string& accumulator) {
+std::optional<Candidate> quickest_at_depth(const Plan& plan, const std::string& accumulator) {
   constexpr int least_depth = 8;  // of elements like uniform numbers and normal deviates, and somewhat deeper
-  std::optional<Rung> quickest;
+  std::optional<Candidate> quickest;
   for (const Scheme* scheme : all_schemes()) {
-    const auto rung = offered(plan, with_window(*scheme, plan.problem.type), accumulator);
-    if (!rung || !is_fused(plan, *rung) || rescales(rung->program.schedule)) continue;
-    auto proof = prove(*rung, plan.contract, plan.problem.type, plan.problem.products());
+    const auto candidate = offered(plan, with_window(*scheme, plan.problem.type), accumulator);
+    if (!candidate || !is_fused(plan, *candidate) || rescales(candidate->program.schedule)) continue;
+    auto proof = prove(*candidate, plan.contract, plan.problem.type, plan.problem.products());
     if (!proof) continue;
-    proof->rung.largest_depth = proved_depth(plan, *rung);
-    if (proof->rung.largest_depth < least_depth) continue;
+    proof->candidate.largest_depth = proved_depth(plan, *candidate);
+    if (proof->candidate.largest_depth < least_depth) continue;
     if (!quickest ||
-        relative_cost(*plan.engine, rung->program) < relative_cost(*plan.engine, quickest->program))
-      quickest = proof->rung;
+        relative_cost(*plan.engine, candidate->program) < relative_cost(*plan.engine, quickest->program))
+      quickest = proof->candidate;
   }
   return quickest;
 }
 
-std::optional<Rung> proved_entries(const Plan& plan, const std::string& accumulator) {
-  const auto rung = offered(plan, with_window(schemes::ozaki2, plan.problem.type), accumulator);
-  if (!rung || !rung->program.multiplies_entries()) return std::nullopt;
-  const auto proof = prove(*rung, plan.contract, plan.problem.type, plan.problem.products());
-  return proof ? std::optional(proof->rung) : std::nullopt;
+std::optional<Candidate> proved_entries(const Plan& plan, const std::string& accumulator) {
+  const auto candidate = offered(plan, with_window(schemes::ozaki2, plan.problem.type), accumulator);
+  if (!candidate || !candidate->program.multiplies_entries()) return std::nullopt;
+  const auto proof = prove(*candidate, plan.contract, plan.problem.type, plan.problem.products());
+  return proof ? std::optional(proof->candidate) : std::nullopt;
 }
 
 // Moduli that norms prove, in a contract of the type most often: the first as many as entries of the type itself need, which
@@ -260,7 +263,7 @@ std::optional<Rung> proved_entries(const Plan& plan, const std::string& accumula
 // deviates by 0.15 u |a_i| |b_j|, however long it is. Grids of g <= 2^1.5 |a_i| 2^(-R / 2), whose roundings know nothing of each
 // other, give E |AB - S|^2 <= k (g_i^2 |b_j|^2 + g_j^2 |a_i|^2) / 12 = 4/3 |a_i|^2 |b_j|^2 / 2^R, for any operands: below
 // u / 16 |a_i| |b_j| for R = 2 (digits + 4) + 1. What a tolerance forgives is the caller's wish.
-std::vector<Rung> norm_emulations(const Plan& plan, const std::string& accumulator, int widest) {
+std::vector<Candidate> norm_emulations(const Plan& plan, const std::string& accumulator, int widest) {
   const DeviceEngine* device = plan.engine->device();
   const Contract& contract = plan.contract;
   if (device == nullptr || contract.checked_coefficient == 0) return {};
@@ -272,59 +275,60 @@ std::vector<Rung> norm_emulations(const Plan& plan, const std::string& accumulat
   if (first == 0) return {};
   std::vector<int> counts{first, first + 2};
   if (widest > first + 2) counts.push_back(widest);
-  std::vector<Rung> ladder;
+  std::vector<Candidate> chain;
   for (const int count : counts) {
-    auto rung = offered(plan, *find_scheme(fmt::format("ozaki2:moduli={}:scale=norm", count)), accumulator);
-    if (!rung || !device->skips(rung->program.schedule, rung->program.format().id)) break;
-    rung->proved_by_norms = true;
-    ladder.push_back(*rung);
+    auto candidate =
+        offered(plan, *find_scheme(fmt::format("ozaki2:moduli={}:scale=norm", count)), accumulator);
+    if (!candidate || !device->skips(candidate->program.schedule, candidate->program.format().id)) break;
+    candidate->proved_by_norms = true;
+    chain.push_back(*candidate);
   }
-  return ladder;
+  return chain;
 }
 
-std::vector<Rung> checked_emulations(const Plan& plan, const std::string& accumulator) {
-  std::vector<Rung> ladder;
+std::vector<Candidate> checked_emulations(const Plan& plan, const std::string& accumulator) {
+  std::vector<Candidate> chain;
   for (const int bits : checked_bits(plan)) {
     if (is_few_long_sums(plan.problem)) break;
     const int count = moduli_of(2 * bits, plan.problem.products());
-    const auto rung = count == 0
-                          ? std::nullopt
-                          : offered(plan, *find_scheme(fmt::format("ozaki2:moduli={}", count)), accumulator);
-    if (!rung) break;
-    if (ladder.empty()) ladder = norm_emulations(plan, accumulator, count + 1);
-    ladder.push_back(*rung);
-    ladder.back().checked = true;
+    const auto candidate =
+        count == 0 ? std::nullopt
+                   : offered(plan, *find_scheme(fmt::format("ozaki2:moduli={}", count)), accumulator);
+    if (!candidate) break;
+    if (chain.empty()) chain = norm_emulations(plan, accumulator, count + 1);
+    chain.push_back(*candidate);
+    chain.back().checked = true;
   }
-  if (const auto last = offered(plan, schemes::superaccumulator, accumulator)) ladder.push_back(*last);
-  return ladder;
+  if (const auto last = offered(plan, schemes::superaccumulator, accumulator)) chain.push_back(*last);
+  return chain;
 }
 
-Rung in_larger_blocks(const Plan& plan, const Rung& rung) {
-  if (is_fused(plan, rung)) return rung;
-  const Scheme* scheme = rung.scheme->parameters.starts_with("block=")
-                             ? find_scheme(fmt::format("{}:block={}", rung.scheme->name,
+Candidate in_larger_blocks(const Plan& plan, const Candidate& candidate) {
+  if (is_fused(plan, candidate)) return candidate;
+  const Scheme* scheme = candidate.scheme->parameters.starts_with("block=")
+                             ? find_scheme(fmt::format("{}:block={}", candidate.scheme->name,
                                                        plan.engine->device()->preferred_block()))
                              : nullptr;
-  if (scheme == nullptr) return rung;
-  const auto larger = offered(plan, *scheme, accumulator_name(rung.accumulator));
+  if (scheme == nullptr) return candidate;
+  const auto larger = offered(plan, *scheme, accumulator_name(candidate.accumulator));
   const auto proof =
       larger ? prove(*larger, plan.contract, plan.problem.type, plan.problem.products()) : std::nullopt;
-  return proof && proof->rung.largest_span >= rung.largest_span ? proof->rung : rung;
+  return proof && proof->candidate.largest_span >= candidate.largest_span ? proof->candidate : candidate;
 }
 
-std::int32_t largest_exponent(const Rung& rung, std::int64_t k) {
-  if (rung.scheme->adapt == nullptr) return Rung::any_span;
-  if (rung.scheme->fits_residuals()) return rung.program.format().max_exponent;
+std::int32_t largest_exponent(const Candidate& candidate, std::int64_t k) {
+  if (candidate.scheme->adapt == nullptr) return Candidate::any_span;
+  if (candidate.scheme->fits_residuals()) return candidate.program.format().max_exponent;
   const auto unchanged = [&](std::int32_t exponent) {
-    Program program = rung.program;
+    Program program = candidate.program;
     RangeSummary summary;
     summary.largest = exponent;
     try {
-      rung.scheme->adapt(program, summary, summary, k);
+      candidate.scheme->adapt(program, summary, summary, k);
     } catch (const Error&) {
       return false;
     }
-    return program.split_a == rung.program.split_a && program.split_b == rung.program.split_b;
+    return program.split_a == candidate.program.split_a && program.split_b == candidate.program.split_b;
   };
   std::int32_t exponent = 127;
   while (exponent > -149 && !unchanged(exponent)) --exponent;
@@ -332,7 +336,7 @@ std::int32_t largest_exponent(const Rung& rung, std::int64_t k) {
   fail(Status::not_supported,
        "scheme {} is fitted to the operands' exponents, which the host does not know of matrices in device "
        "memory",
-       rung.scheme->name);
+       candidate.scheme->name);
 }
 
 }  // namespace kintsugi::core

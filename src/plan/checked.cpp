@@ -17,7 +17,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// The share of all entries that may stay unproved for a rung to be taken. Which rung it is decides bits, so no engine's
+// The share of all entries that may stay unproved for a candidate to be taken. Which candidate it is decides bits, so no engine's
 // speed may count. Of double-double entries, each product is four.
 template <class T>
 constexpr std::int64_t share = is_double_double<T> ? 64 : 16;
@@ -25,7 +25,7 @@ constexpr std::int64_t share = is_double_double<T> ? 64 : 16;
 // Binades by which spans must fall for factors along k to be worth another walk over the operands.
 constexpr int worthwhile = 16;
 
-// Where the rung to begin with is looked for.
+// Where the candidate to begin with is looked for.
 constexpr std::int64_t first_tile = Slices::vector_multiple;
 
 struct Part {
@@ -54,10 +54,10 @@ class CheckedRun {
   std::size_t run(Program& program, std::int64_t& mended_entries) {
     equilibrate();
     leave_out_moduli();
-    const std::size_t first = proves() ? find_proved_rung() : find_first_rung();
+    const std::size_t first = proves() ? find_proved_candidate() : find_first_candidate();
     split_columns_ = split_rows_ = -1;
     for_each_block([&](const Part& part) { mended_entries += run_block(part, first); });
-    program = first + 1 == plan_.rungs.size() ? rung(first).program : programs_[first];
+    program = first + 1 == plan_.candidates.size() ? candidate(first).program : programs_[first];
     return first;
   }
 
@@ -72,7 +72,7 @@ class CheckedRun {
 
   void find_ranges_of(SideOf<T>& side, std::span<const double> inner) {
     side.inner = inner;
-    find_ranges(side.view, rung(0).program.split_a, side.ranges, plan_.threads, inner);
+    find_ranges(side.view, candidate(0).program.split_a, side.ranges, plan_.threads, inner);
   }
 
   // A = X D and B = D^-1 Y get the ranges of X and Y, where that makes them narrower.
@@ -95,8 +95,8 @@ class CheckedRun {
   void leave_out_moduli() {
     const int norm_bits = largest_norm(a_.view, a_.ranges, a_.inner, plan_.threads) +
                           largest_norm(b_.view, b_.ranges, b_.inner, plan_.threads);
-    for (std::size_t r = 0; r + 1 < plan_.rungs.size(); ++r) {
-      Program& program = programs_[r] = rung(r).program;
+    for (std::size_t r = 0; r + 1 < plan_.candidates.size(); ++r) {
+      Program& program = programs_[r] = candidate(r).program;
       const int doublings_a = program.split_a.top_exponent - norm_digits;
       const int doublings_b = program.split_b.top_exponent - norm_digits;
       if (doublings_a >= 0 && doublings_b >= 0)
@@ -104,7 +104,7 @@ class CheckedRun {
     }
   }
 
-  const Rung& rung(std::size_t r) const { return plan_.rungs[r]; }
+  const Candidate& candidate(std::size_t r) const { return plan_.candidates[r]; }
 
   // The contract leaves room: a lower bound of |A||B| can prove entries.
   bool proves() const { return plan_.contract.checked_coefficient > 0; }
@@ -119,12 +119,12 @@ class CheckedRun {
     }
   }
 
-  // The first rung that most of all entries are proved for, else the last that is checked: all of C decides, so neither
+  // The first candidate that most of all entries are proved for, else the last that is checked: all of C decides, so neither
   // blocks nor the order of rows and columns do.
-  std::size_t find_proved_rung() {
-    const std::size_t last = plan_.rungs.size() - 2;
+  std::size_t find_proved_candidate() {
+    const std::size_t last = plan_.candidates.size() - 2;
     for (std::size_t r = 0; r < last; ++r) {
-      use_rung(r);
+      use_candidate(r);
       std::int64_t left = 0;
       for_each_block([&](const Part& part) { left += prove(r, part); });
       if (left * share<T> <= c_.rows * c_.columns) return r;
@@ -133,13 +133,13 @@ class CheckedRun {
   }
 
   // The quickest on a tile, by what it leaves open there; the last is the superaccumulator.
-  std::size_t find_first_rung() {
+  std::size_t find_first_candidate() {
     const Part tile{0, 0, std::min(first_tile, c_.rows), std::min(first_tile, c_.columns)};
     const auto entries = static_cast<double>(tile.entries());
-    std::size_t quickest = plan_.rungs.size() - 1;
+    std::size_t quickest = plan_.candidates.size() - 1;
     double least = entries * exact_sum_;
-    for (std::size_t r = 0; r + 1 < plan_.rungs.size() && entries * products_time(r) < least; ++r) {
-      use_rung(r);
+    for (std::size_t r = 0; r + 1 < plan_.candidates.size() && entries * products_time(r) < least; ++r) {
+      use_candidate(r);
       std::fill_n(open_, tile.entries(), EntryCheck::open);
       const auto open = static_cast<double>(multiply(r, tile, 0, false));
       const double time = entries * products_time(r) + open * exact_sum_;
@@ -151,20 +151,20 @@ class CheckedRun {
     return quickest;
   }
 
-  // Of an entry, by the rung's residues.
+  // Of an entry, by the candidate's residues.
   double products_time(std::size_t r) const {
     return static_cast<double>(programs_[r].schedule.terms.size()) *
            expected_term(*plan_.engine, programs_[r], plan_.problem);
   }
 
-  // Every rung gives the same bits of an entry that it shows, so time alone decides: whether what is open is worth
-  // all products of a wider rung.
+  // Every candidate gives the same bits of an entry that it shows, so time alone decides: whether what is open is worth
+  // all products of a wider candidate.
   bool is_worth(std::size_t r, std::int64_t open, const Part& part) const {
     return static_cast<double>(open) * exact_sum_ > static_cast<double>(part.entries()) * products_time(r);
   }
 
-  // Scales, margins and memory of a rung; of all vectors, since a block's neighbours need them too.
-  void use_rung(std::size_t r) {
+  // Scales, margins and memory of a candidate; of all vectors, since a block's neighbours need them too.
+  void use_candidate(std::size_t r) {
     if (current_ == r) return;
     current_ = r;
     use_memory(r);
@@ -179,16 +179,16 @@ class CheckedRun {
     split_columns_ = split_rows_ = -1;
   }
 
-  // Returns how many entries the first rung left open.
+  // Returns how many entries the first candidate left open.
   std::int64_t run_block(const Part& part, std::size_t first) {
-    if (first + 1 == plan_.rungs.size()) {
+    if (first + 1 == plan_.candidates.size()) {
       std::fill_n(open_, part.entries(), EntryCheck::open);
       mend(part);
       return 0;
     }
-    // The only block's proofs stand already where they chose the rung.
+    // The only block's proofs stand already where they chose the candidate.
     const bool stands = proves() && is_whole(part) && current_ == first;
-    use_rung(first);
+    use_candidate(first);
     if (!proves()) {
       std::fill_n(open_, part.entries(), EntryCheck::open);
     } else if (!stands) {
@@ -196,8 +196,8 @@ class CheckedRun {
     }
     const std::int64_t open = multiply(first, part, plan_.contract.checked_coefficient, true);
     std::int64_t left = open;
-    for (std::size_t r = first + 1; r + 1 < plan_.rungs.size() && is_worth(r, left, part); ++r) {
-      use_rung(r);
+    for (std::size_t r = first + 1; r + 1 < plan_.candidates.size() && is_worth(r, left, part); ++r) {
+      use_candidate(r);
       left = multiply(r, part, 0, true);
     }
     if (left > 0) mend(part);
@@ -219,7 +219,7 @@ class CheckedRun {
             {coefficient, unit_roundoff(plan_.problem.type)}};
   }
 
-  // A lower bound of |A||B| shows of most entries what the contract asks for, before the rung's products are there.
+  // A lower bound of |A||B| shows of most entries what the contract asks for, before the candidate's products are there.
   // Returns how many stay open.
   std::int64_t prove(std::size_t r, const Part& part) {
     std::fill_n(open_, part.entries(), EntryCheck::open);
@@ -242,7 +242,7 @@ class CheckedRun {
     return std::count(open_, open_ + part.entries(), EntryCheck::open);
   }
 
-  // The rung's products of one part of C, and the check. Returns how many entries stay open.
+  // The candidate's products of one part of C, and the check. Returns how many entries stay open.
   std::int64_t multiply(std::size_t r, const Part& part, double coefficient, bool write) {
     const Program& program = programs_[r];
     if (split_columns_ != part.j) slices_b_ = split_block(b_, part.j, part.columns, plan_.threads);
@@ -252,8 +252,8 @@ class CheckedRun {
     Accumulators sums = memory_.sums;
     sums.rows = part.rows;
     sums.columns = slices_b_.vectors;
-    plan_.engine->multiply(
-        {&program.schedule, slices_a_, slices_b_, sums, rung(r).accumulator, memory_.scratch, plan_.threads});
+    plan_.engine->multiply({&program.schedule, slices_a_, slices_b_, sums, candidate(r).accumulator,
+                            memory_.scratch, plan_.threads});
     const EntryCheck check = check_of(program, part, coefficient);
     return recombine_checked_residues(sums, program.residue_system(), a_.ranges.subspan(part.i, part.rows),
                                       b_.ranges.subspan(parts * part.j, parts * part.columns), check, alpha_,
@@ -281,9 +281,9 @@ class CheckedRun {
   std::uint8_t* open_ = nullptr;  // entries of a block that are still to be written
   std::byte* exact_scratch_ = nullptr;
   Workspace* workspace_ = nullptr;
-  std::array<Program, Plan::most_rungs>
-      programs_{};              // of the checked rungs, with the moduli that these operands need
-  std::size_t current_ = none;  // rung that scales, margins and memory are of
+  std::array<Program, Plan::most_candidates>
+      programs_{};              // of the checked candidates, with the moduli that these operands need
+  std::size_t current_ = none;  // candidate that scales, margins and memory are of
   BlockMemory memory_{};
   Slices slices_a_{};
   Slices slices_b_{};

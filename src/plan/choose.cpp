@@ -151,30 +151,31 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
   if (!scheme->operands.contains(plan.problem.type)) {
     fail(Status::not_supported, "scheme {} does not take {} operands", name, type_name(plan.problem.type));
   }
-  Rung rung{scheme, Accumulator::fp32, Rung::any_span, fitted_program(plan, *scheme)};
-  if (plan.engine->device() != nullptr && rung.program.split_a.scales != ScaleRule::exponent) {
+  Candidate candidate{scheme, Accumulator::fp32, Candidate::any_span, fitted_program(plan, *scheme)};
+  if (plan.engine->device() != nullptr && candidate.program.split_a.scales != ScaleRule::exponent) {
     fail(Status::not_supported,
          "engine {} scales residues by exponents alone, and scheme {} asks for scale={}", plan.engine->name(),
-         name, scale_rule_name(rung.program.split_a.scales));
+         name, scale_rule_name(candidate.program.split_a.scales));
   }
-  if (plan.engine->device() != nullptr && rung.program.split_a.sigma_grid) {
+  if (plan.engine->device() != nullptr && candidate.program.split_a.sigma_grid) {
     fail(Status::not_supported,
          "engine {} splits by the integer grid alone, and scheme {} asks for grid=sigma, which the engines "
          "reference and cpu have; grid=integer runs here",
          plan.engine->name(), name);
   }
-  if (rung.program.recombination != Recombination::exact_sums) {
-    rung.accumulator = choose_accumulator(plan, rung.program, settings[SettingId::accumulator].value);
-    rung.program.schedule = schedule_of(plan.problem, rung);
-    if (sums_wrap(rung, plan.problem.products())) {
+  if (candidate.program.recombination != Recombination::exact_sums) {
+    candidate.accumulator =
+        choose_accumulator(plan, candidate.program, settings[SettingId::accumulator].value);
+    candidate.program.schedule = schedule_of(plan.problem, candidate);
+    if (sums_wrap(candidate, plan.problem.products())) {
       fail(Status::not_supported, "scheme {}: sums of {} products may wrap in {}", name,
-           plan.problem.products(), accumulator_name(rung.accumulator));
+           plan.problem.products(), accumulator_name(candidate.accumulator));
     }
   }
   if (plan.problem.memory == MemorySpace::device)
-    rung.largest_exponent = largest_exponent(rung, plan.problem.products());
+    candidate.largest_exponent = largest_exponent(candidate, plan.problem.products());
   if (settings[SettingId::accuracy].value.empty()) plan.contract.coefficient = 0;
-  plan.rungs = {rung};
+  plan.candidates = {candidate};
 }
 
 [[noreturn]] void fail_unreachable(const Plan& plan, const std::string& policy) {
@@ -188,31 +189,31 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
        native_coefficient(problem.type, problem.products()));
 }
 
-bool cost_alike(const Plan& plan, const Rung& x, const Rung& y) {
+bool cost_alike(const Plan& plan, const Candidate& x, const Candidate& y) {
   return relative_cost(*plan.engine, x.program) == relative_cost(*plan.engine, y.program);
 }
 
 // Of emulations that cost the same the widest, and before it one that is quicker for most operands; of those alone that a
-// device computes in one step where there are any: its kernels leave at once where the entry is on another rung. A stream
-// cannot skip other products, so that of these there is one rung, the first, in blocks that the engine likes; it runs
+// device computes in one step where there are any: its kernels leave at once where the entry is on another candidate. A stream
+// cannot skip other products, so that of these there is one candidate, the first, in blocks that the engine likes; it runs
 // always. Complex operands are split as entries into residues, and for other formats element by element, which takes longer
 // than all products.
-std::vector<Rung> device_emulations(const Plan& plan, const std::string& accumulator) {
+std::vector<Candidate> device_emulations(const Plan& plan, const std::string& accumulator) {
   if (const auto by_entries = proved_entries(plan, accumulator)) {
-    std::vector<Rung> ladder = norm_emulations(plan, accumulator);
-    ladder.push_back(*by_entries);
-    return ladder;
+    std::vector<Candidate> chain = norm_emulations(plan, accumulator);
+    chain.push_back(*by_entries);
+    return chain;
   }
-  std::vector<Rung> fused;
-  std::vector<Rung> others;
-  for (const Rung& rung : proved_emulations(plan, accumulator, true, true)) {
-    std::vector<Rung>& ladder = is_fused(plan, rung) ? fused : others;
-    if (!ladder.empty() && cost_alike(plan, rung, ladder.back())) ladder.pop_back();
-    ladder.push_back(rung);
+  std::vector<Candidate> fused;
+  std::vector<Candidate> others;
+  for (const Candidate& candidate : proved_emulations(plan, accumulator, true, true)) {
+    std::vector<Candidate>& chain = is_fused(plan, candidate) ? fused : others;
+    if (!chain.empty() && cost_alike(plan, candidate, chain.back())) chain.pop_back();
+    chain.push_back(candidate);
   }
   if (fused.empty()) {
     if (others.empty()) return {};
-    Rung only = in_larger_blocks(plan, others.front());
+    Candidate only = in_larger_blocks(plan, others.front());
     only.largest_depth = 0;  // its splits do not look for depths
     return {only};
   }
@@ -221,15 +222,17 @@ std::vector<Rung> device_emulations(const Plan& plan, const std::string& accumul
   if (quickest && quickest->scheme != fused.front().scheme && cost_alike(plan, *quickest, fused.front())) {
     quickest->quick = true;
     fused.insert(fused.begin(), *quickest);
-    if (fused.size() == DeviceReport::most_rungs) fused.pop_back();
+    if (fused.size() == DeviceReport::most_candidates) fused.pop_back();
   }
   return fused;
 }
 
 // The first that is no quick one: it takes wide spans.
-const Rung& wide_rung(const std::vector<Rung>& ladder) { return ladder[ladder.front().quick ? 1 : 0]; }
+const Candidate& wide_candidate(const std::vector<Candidate>& chain) {
+  return chain[chain.front().quick ? 1 : 0];
+}
 
-// Few real vectors beside a prepared operand, which a rung that it was not prepared for would split again: by thousands of
+// Few real vectors beside a prepared operand, which a candidate that it was not prepared for would split again: by thousands of
 // blocks of threads, which take up to a tenth of the time of the product to leave. A batch, whose entries one such step serves
 // together, was not measured.
 bool is_short_beside_prepared(const Problem& problem) {
@@ -238,37 +241,37 @@ bool is_short_beside_prepared(const Problem& problem) {
   return (problem.prepared_b && problem.m <= few) || (problem.prepared_a && problem.n <= few);
 }
 
-// A rung that is left out costs what launches do: a short product, in microseconds, has one alone, which takes wide spans,
+// A candidate that is left out costs what launches do: a short product, in microseconds, has one alone, which takes wide spans,
 // and one of moderate length but one more, which takes the widest.
-void leave_out_for_time(std::vector<Rung>& ladder, double microseconds, const Problem& problem) {
+void leave_out_for_time(std::vector<Candidate>& chain, double microseconds, const Problem& problem) {
   if (microseconds < 100 || is_short_beside_prepared(problem)) {
-    ladder = {wide_rung(ladder)};
-  } else if (microseconds < 300 && ladder.size() > 2) {
-    ladder = {ladder.front(), ladder.back()};
+    chain = {wide_candidate(chain)};
+  } else if (microseconds < 300 && chain.size() > 2) {
+    chain = {chain.front(), chain.back()};
   }
 }
 
 // The split that finds ranges on the way finds mean depths for the first candidate's fp16 slices alone; the
 // kernel that finds ranges before finds them always. Selection may not depend on which of them runs, which
 // scalars in device memory and workspace limits decide.
-void leave_out_depths(std::vector<Rung>& ladder) {
-  const Rung& first = ladder.front();
+void leave_out_depths(std::vector<Candidate>& chain) {
+  const Candidate& first = chain.front();
   if (first.largest_depth > 0 && first.program.format().id == FormatId::fp16) return;
-  for (Rung& rung : ladder) rung.largest_depth = 0;
+  for (Candidate& candidate : chain) candidate.largest_depth = 0;
 }
 
-void use_ladder(Plan& plan, std::vector<Rung> ladder, const Rung& wide) {
-  leave_out_depths(ladder);
-  if (ladder.front().quick) plan.prepared_by = wide;
-  plan.rungs = std::move(ladder);
+void use_chain(Plan& plan, std::vector<Candidate> chain, const Candidate& wide) {
+  leave_out_depths(chain);
+  if (chain.front().quick) plan.prepared_by = wide;
+  plan.candidates = std::move(chain);
 }
 
-// Takes the ladder where emulation is expected to be quicker than the native product by more than measurements differ.
+// Takes the fallback chain where emulation is expected to be quicker than the native product by more than measurements differ.
 // Where a device was never measured it is not.
-void use_quicker_emulations(Plan& plan, std::vector<Rung> ladder) {
+void use_quicker_emulations(Plan& plan, std::vector<Candidate> chain) {
   const Problem& problem = plan.problem;
-  if (ladder.empty() || std::min({problem.m, problem.n, problem.k, problem.batch_count}) == 0) return;
-  const Rung wide = wide_rung(ladder);
+  if (chain.empty() || std::min({problem.m, problem.n, problem.k, problem.batch_count}) == 0) return;
+  const Candidate wide = wide_candidate(chain);
   const Program& program = wide.program;
   if (!is_fused(plan, wide) && !program.multiplies_entries()) return;
   const auto times = plan.engine->device()->expected_times(
@@ -279,8 +282,8 @@ void use_quicker_emulations(Plan& plan, std::vector<Rung> ladder) {
     plan.prepared_by = wide;
     return;
   }
-  leave_out_for_time(ladder, times->emulated, problem);
-  use_ladder(plan, std::move(ladder), wide);
+  leave_out_for_time(chain, times->emulated, problem);
+  use_chain(plan, std::move(chain), wide);
 }
 
 // Behind the emulations comes the engine's own plain product, for operands that no window holds.
@@ -288,35 +291,36 @@ void use_device_policy(Plan& plan, const Settings& settings, bool native_proved)
   const std::string& policy = settings[SettingId::policy].value;
   if (!native_proved) fail_unreachable(plan, policy);
   if (policy != "native" && plan.problem.type == OperandType::f32) {
-    std::vector<Rung> ladder = device_emulations(plan, settings[SettingId::accumulator].value);
+    std::vector<Candidate> chain = device_emulations(plan, settings[SettingId::accumulator].value);
     if (policy == "auto") {
-      use_quicker_emulations(plan, std::move(ladder));
-    } else if (!ladder.empty()) {
-      const Rung wide = wide_rung(ladder);
-      use_ladder(plan, std::move(ladder), wide);
+      use_quicker_emulations(plan, std::move(chain));
+    } else if (!chain.empty()) {
+      const Candidate wide = wide_candidate(chain);
+      use_chain(plan, std::move(chain), wide);
     }
   }
-  plan.rungs.push_back({nullptr, Accumulator::fp32, Rung::any_span});
-  plan.rungs.back().fixed_order =
-      plan.rungs.size() > 1;  // behind emulations an own kernel, else the vendor library's
+  plan.candidates.push_back({nullptr, Accumulator::fp32, Candidate::any_span});
+  plan.candidates.back().fixed_order =
+      plan.candidates.size() > 1;  // behind emulations an own kernel, else the vendor library's
 }
 
 // Whether residues are quicker than the native double-double product: their products are, and splits and recombination
 // are little beside them. At n = 1024 sixteen residues of FP64 made 8.7 GFLOP/s on a core of a Zen 4 (docs/results/LOG.md),
 // so that thirty are expected to make about 4.6, and the native loop 4.3 there.
-bool beats_native_pairs(const Plan& plan, const std::vector<Rung>& ladder) {
+bool beats_native_pairs(const Plan& plan, const std::vector<Candidate>& chain) {
   constexpr std::int64_t least = 1024;
   const Problem& problem = plan.problem;
   if (problem.type != OperandType::dd || std::min({problem.m, problem.n, problem.k}) < least) return false;
-  return relative_cost(*plan.engine, ladder.front().program) < plan.engine->native_pair_time();
+  return relative_cost(*plan.engine, chain.front().program) < plan.engine->native_pair_time();
 }
 
 // The host's native product: under the policy emulate by a program with a fixed order, else the quickest. Double-double
 // products and the reference engine's have one order.
-Rung native_rung(const Plan& plan, bool emulate) {
-  Rung rung{nullptr, Accumulator::fp32, Rung::any_span};
-  rung.fixed_order = emulate || plan.problem.type == OperandType::dd || plan.engine->native_order_is_fixed();
-  return rung;
+Candidate native_candidate(const Plan& plan, bool emulate) {
+  Candidate candidate{nullptr, Accumulator::fp32, Candidate::any_span};
+  candidate.fixed_order =
+      emulate || plan.problem.type == OperandType::dd || plan.engine->native_order_is_fixed();
+  return candidate;
 }
 
 void use_policy(Plan& plan, const Settings& settings) {
@@ -325,19 +329,19 @@ void use_policy(Plan& plan, const Settings& settings) {
       native_coefficient(plan.problem.type, plan.problem.products()) <= plan.contract.coefficient;
   const bool may_emulate = policy == "emulate" || !native_proved || plan.problem.type == OperandType::dd;
   if (policy != "native" && may_emulate && asks_for_checks(plan, native_proved)) {
-    const auto ladder = checked_emulations(plan, settings[SettingId::accumulator].value);
-    if (policy == "emulate" || !native_proved || beats_native_pairs(plan, ladder)) {
-      plan.rungs = ladder;
+    const auto chain = checked_emulations(plan, settings[SettingId::accumulator].value);
+    if (policy == "emulate" || !native_proved || beats_native_pairs(plan, chain)) {
+      plan.candidates = chain;
       return;
     }
   }
   if (plan.engine->device() != nullptr) return use_device_policy(plan, settings, native_proved);
   if (policy != "native") {
-    plan.rungs = proved_emulations(plan, settings[SettingId::accumulator].value,
-                                   policy == "emulate" || !native_proved, native_proved);
+    plan.candidates = proved_emulations(plan, settings[SettingId::accumulator].value,
+                                        policy == "emulate" || !native_proved, native_proved);
   }
-  if (native_proved) plan.rungs.push_back(native_rung(plan, policy == "emulate"));
-  if (plan.rungs.empty()) fail_unreachable(plan, policy);
+  if (native_proved) plan.candidates.push_back(native_candidate(plan, policy == "emulate"));
+  if (plan.candidates.empty()) fail_unreachable(plan, policy);
 }
 
 // Two settings that exclude each other: the one from the nearer place counts. From one place they are an error; then
@@ -404,16 +408,17 @@ Program fitted_program(const Scheme& scheme, const Problem& problem) {
   return program;
 }
 
-const Rung* Plan::checked_rung() const {
-  const auto found = std::find_if(rungs.begin(), rungs.end(), [](const Rung& rung) { return rung.checked; });
-  return found == rungs.end() ? nullptr : &*found;
+const Candidate* Plan::checked_candidate() const {
+  const auto found = std::find_if(candidates.begin(), candidates.end(),
+                                  [](const Candidate& candidate) { return candidate.checked; });
+  return found == candidates.end() ? nullptr : &*found;
 }
 
-const Rung* Plan::widest_emulation() const {
-  const Rung* widest = nullptr;
-  for (const Rung& rung : rungs) {
-    if (rung.scheme != nullptr && (widest == nullptr || rung.largest_span >= widest->largest_span))
-      widest = &rung;
+const Candidate* Plan::widest_emulation() const {
+  const Candidate* widest = nullptr;
+  for (const Candidate& candidate : candidates) {
+    if (candidate.scheme != nullptr && (widest == nullptr || candidate.largest_span >= widest->largest_span))
+      widest = &candidate;
   }
   return widest;
 }

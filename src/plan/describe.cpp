@@ -116,22 +116,23 @@ Json scheme_json(const Scheme& scheme, const Program& program) {
           {"source", scheme.source}};
 }
 
-Json rung_json(const Rung& rung) {
-  if (rung.scheme == nullptr)
+Json candidate_json(const Candidate& candidate) {
+  if (candidate.scheme == nullptr)
     return {{"scheme", "native"},
             {"accumulator", nullptr},
             {"largest_span", nullptr},
             {"largest_depth", nullptr},
             {"proved_by_norms", false},
             {"checked", false},
-            {"fixed_order", rung.fixed_order}};
-  return {{"scheme", rung.scheme->name},
-          {"accumulator", accumulator_name(rung.accumulator)},
-          {"largest_span", rung.largest_span == Rung::any_span ? Json() : Json(rung.largest_span)},
-          {"largest_depth", rung.largest_depth == 0 ? Json() : Json(rung.largest_depth)},
-          {"proved_by_norms", rung.proved_by_norms},
-          {"checked", rung.checked},
-          {"fixed_order", rung.accumulator != Accumulator::cublas}};
+            {"fixed_order", candidate.fixed_order}};
+  return {
+      {"scheme", candidate.scheme->name},
+      {"accumulator", accumulator_name(candidate.accumulator)},
+      {"largest_span", candidate.largest_span == Candidate::any_span ? Json() : Json(candidate.largest_span)},
+      {"largest_depth", candidate.largest_depth == 0 ? Json() : Json(candidate.largest_depth)},
+      {"proved_by_norms", candidate.proved_by_norms},
+      {"checked", candidate.checked},
+      {"fixed_order", candidate.accumulator != Accumulator::cublas}};
 }
 
 Json bound_json(const ErrorBound& bound) {
@@ -147,11 +148,11 @@ void add_bounds(Json& json, const Program& program, Accumulator accumulator, std
   json["bound_outside_window"] = bound_json(error_bound(program, accumulator, k, false, false));
 }
 
-Json plan_rung_json(const Plan& plan, const Rung& rung) {
-  Json json = rung_json(rung);
-  if (rung.scheme == nullptr || plan.problem.k == 0) return json;
-  add_bounds(json, rung.program, rung.accumulator, plan.problem.products());
-  json["program"] = scheme_json(*rung.scheme, rung.program);
+Json plan_candidate_json(const Plan& plan, const Candidate& candidate) {
+  Json json = candidate_json(candidate);
+  if (candidate.scheme == nullptr || plan.problem.k == 0) return json;
+  add_bounds(json, candidate.program, candidate.accumulator, plan.problem.products());
+  json["program"] = scheme_json(*candidate.scheme, candidate.program);
   return json;
 }
 
@@ -284,8 +285,9 @@ std::string describe_plan(const Plan& plan) {
   json["problem"] = problem_json(plan.problem);
   json["contract"] = {{"accuracy", plan.contract.accuracy}, {"coefficient", plan.contract.coefficient}};
   json["engine"] = plan.engine->name();
-  json["rungs"] = Json::array();
-  for (const Rung& rung : plan.rungs) json["rungs"].push_back(plan_rung_json(plan, rung));
+  json["candidates"] = Json::array();
+  for (const Candidate& candidate : plan.candidates)
+    json["candidates"].push_back(plan_candidate_json(plan, candidate));
   json["blocking"] = {{"m", plan.blocking.m}, {"n", plan.blocking.n}};
   json["workspace_bytes"] = plan.workspace_bytes;
   json["threads"] = plan.threads;
@@ -322,12 +324,12 @@ PlanDescription read_plan_description(const std::string& text) {
 std::string describe_report(const Report& report) {
   Json json = document("kintsugi.report");
   json["engine"] = report.engine == nullptr ? Json() : Json(report.engine->name());
-  json["rungs"] = Json::array();
-  for (std::size_t r = 0; r < report.rungs.size(); ++r) {
+  json["candidates"] = Json::array();
+  for (std::size_t r = 0; r < report.candidates.size(); ++r) {
     if (report.entries[r] == 0) continue;
-    Json rung = rung_json(report.rungs[r]);
-    rung["entries"] = report.entries[r];
-    json["rungs"].push_back(rung);
+    Json candidate = candidate_json(report.candidates[r]);
+    candidate["entries"] = report.entries[r];
+    json["candidates"].push_back(candidate);
   }
   json["entries_scaled"] = report.entries_scaled;
   json["entries_with_special_values"] = report.entries_with_special_values;

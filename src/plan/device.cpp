@@ -66,11 +66,11 @@ class DeviceCall {
     VectorRange* ranges_a = nullptr;  // whose scales are not a prepared operand's
     VectorRange* ranges_b = nullptr;
     DeviceChoice* choice = nullptr;
-    const DevicePrepared::Entry* prepared_a = nullptr;  // whose slices are those of the first rung
+    const DevicePrepared::Entry* prepared_a = nullptr;  // whose slices are those of the first candidate
     const DevicePrepared::Entry* prepared_b = nullptr;
     bool looked_at = false;    // ranges and choice are there before the first split
-    bool split_ahead = false;  // and so are the first rung's slices
-    // Of the rung at work.
+    bool split_ahead = false;  // and so are the first candidate's slices
+    // Of the candidate at work.
     BlockPieces pieces;
     std::byte* scratch = nullptr;
     std::optional<DeviceChecked> checked;
@@ -88,7 +88,7 @@ class DeviceCall {
     return {operands.alpha.value(), beta, operands.device_alpha, operands.device_beta};
   }
 
-  const Rung& first() const { return plan_.rungs.front(); }
+  const Candidate& first() const { return plan_.candidates.front(); }
 
   const DevicePrepared::Entry* usable(const DevicePrepared* prepared, const SplitRule& rule,
                                       std::int64_t entry) const {
@@ -115,16 +115,17 @@ class DeviceCall {
     entry.choice = reinterpret_cast<DeviceChoice*>(workspace.take(sizeof(DeviceChoice)));
   }
 
-  DeviceRungs rungs() const {
-    DeviceRungs result;
-    result.count = static_cast<int>(plan_.is_checked() ? product_rungs(plan_).size() : plan_.rungs.size());
+  DeviceCandidates candidates() const {
+    DeviceCandidates result;
+    result.count =
+        static_cast<int>(plan_.is_checked() ? product_candidates(plan_).size() : plan_.candidates.size());
     for (int r = 0; r < result.count; ++r) {
-      const Rung& rung = plan_.rungs[static_cast<std::size_t>(r)];
-      result.spans[r] = rung.largest_span;
-      result.exponents[r] = rung.largest_exponent;
-      if (!rung.proved_by_norms) continue;
-      result.sum_bits[r] = rung.program.split_a.sum_bits;
-      result.top_exponents[r] = rung.program.split_a.top_exponent;
+      const Candidate& candidate = plan_.candidates[static_cast<std::size_t>(r)];
+      result.spans[r] = candidate.largest_span;
+      result.exponents[r] = candidate.largest_exponent;
+      if (!candidate.proved_by_norms) continue;
+      result.sum_bits[r] = candidate.program.split_a.sum_bits;
+      result.top_exponents[r] = candidate.program.split_a.top_exponent;
     }
     const EntryDemand demand{plan_.contract.coefficient, unit_roundoff(plan_.problem.type)};
     result.coefficient = demand.careful();
@@ -137,9 +138,10 @@ class DeviceCall {
   // Where a choice is to be made before anything is split, or ranges are not those of what is split. Ranges of a prepared
   // operand are there.
   void look_at(Entry& entry, const Workspace& workspace) const {
-    const DeviceRungs choices = rungs();
-    entry.looked_at = choices.count > 1 || scalars_.on_device() || choices.exponents[0] < Rung::any_span ||
-                      plan_.is_checked() || sums_exactly(plan_) || first().program.multiplies_entries();
+    const DeviceCandidates choices = candidates();
+    entry.looked_at = choices.count > 1 || scalars_.on_device() ||
+                      choices.exponents[0] < Candidate::any_span || plan_.is_checked() ||
+                      sums_exactly(plan_) || first().program.multiplies_entries();
     if (!entry.looked_at) return;
     entry.split_ahead = asks_for_norms(plan_) && splits_by_norms(entry, choices.coefficient, workspace);
     if (!entry.split_ahead) {
@@ -151,7 +153,7 @@ class DeviceCall {
     engine_.choose(queue_, entry.a, entry.b, scalars_, choices, entry.choice, reporting());
   }
 
-  // Splits whole operands for the first rung while their norms are found, if the engine can: most often they prove it.
+  // Splits whole operands for the first candidate while their norms are found, if the engine can: most often they prove it.
   bool splits_by_norms(Entry entry, double coefficient, Workspace workspace) const {
     if (blocking_.m < c_.rows || blocking_.n < c_.columns) return false;
     take_pieces(entry, 0, workspace);
@@ -173,8 +175,8 @@ class DeviceCall {
     return first().scheme->fits_residuals() ? &entry.choice->fit : nullptr;
   }
 
-  DeviceCondition on_rung(const Entry& entry, std::int32_t rung) const {
-    return {entry.looked_at ? entry.choice : nullptr, rung};
+  DeviceCondition on_candidate(const Entry& entry, std::int32_t candidate) const {
+    return {entry.looked_at ? entry.choice : nullptr, candidate};
   }
 
   // ranges, choice, split, multiply, recombine; then what the other choices ask for.
@@ -186,34 +188,34 @@ class DeviceCall {
     if (sums_exactly(plan_)) {
       engine_.multiply_exactly(queue_, tile_of(entry, 0, 0, c_.rows, c_.columns, 0), {}, report_);
     } else {
-      for (int r = 0; r < static_cast<int>(product_rungs(plan_).size()); ++r)
-        multiply_rung(entry, r, workspace);
+      for (int r = 0; r < static_cast<int>(product_candidates(plan_).size()); ++r)
+        multiply_candidate(entry, r, workspace);
     }
     if (!entry.looked_at) {
       if (report_ != nullptr)
-        engine_.choose(queue_, entry.a, entry.b, scalars_, rungs(), entry.choice, reporting());
+        engine_.choose(queue_, entry.a, entry.b, scalars_, candidates(), entry.choice, reporting());
       return;
     }
     if (scalars_.on_device())
       engine_.scale(queue_, c_, index, scalars_, {entry.choice, DeviceChoice::scaled});
-    const bool fails = rungs().exponents[0] < Rung::any_span;
-    const bool native_follows = plan_.rungs.back().scheme == nullptr;
-    const auto last = static_cast<std::int32_t>(plan_.rungs.size()) - 1;
+    const bool fails = candidates().exponents[0] < Candidate::any_span;
+    const bool native_follows = plan_.candidates.back().scheme == nullptr;
+    const auto last = static_cast<std::int32_t>(plan_.candidates.size()) - 1;
     if (native_follows || fails)
       engine_.multiply_plainly(queue_,
                                tile_of(entry, 0, 0, c_.rows, c_.columns, fails ? DeviceChoice::none : last));
   }
 
-  // Memory of one rung in the place of the others'. Ranges of a prepared operand have its own scales: those of another
-  // rung are put into a copy.
-  void multiply_rung(Entry entry, int r, Workspace workspace) const {
-    const Rung& rung = product_rungs(plan_)[static_cast<std::size_t>(r)];
+  // Memory of one candidate in the place of the others'. Ranges of a prepared operand have its own scales: those of another
+  // candidate are put into a copy.
+  void multiply_candidate(Entry entry, int r, Workspace workspace) const {
+    const Candidate& candidate = product_candidates(plan_)[static_cast<std::size_t>(r)];
     if (r > 0) {
       leave_prepared(entry.a, entry.prepared_a, entry.ranges_a);
       leave_prepared(entry.b, entry.prepared_b, entry.ranges_b);
     }
     take_pieces(entry, r, workspace);
-    if (rung.checked) {
+    if (candidate.checked) {
       entry.checked.emplace(plan_, blocking_, checked_tile_size(plan_, blocking_), queue_, entry.a, entry.b,
                             DeviceCondition{entry.choice, r}, workspace);
     }
@@ -223,7 +225,7 @@ class DeviceCall {
   void take_pieces(Entry& entry, int r, Workspace& workspace) const {
     const std::size_t most = most_piece_bytes(plan_, blocking_);
     Workspace pieces(workspace.take(most), most);
-    entry.pieces = block_pieces(plan_, product_rungs(plan_)[static_cast<std::size_t>(r)], blocking_);
+    entry.pieces = block_pieces(plan_, product_candidates(plan_)[static_cast<std::size_t>(r)], blocking_);
     entry.pieces.a.data = pieces.take(entry.pieces.a.bytes());
     entry.pieces.b.data = pieces.take(entry.pieces.b.bytes());
     entry.pieces.sums.data = pieces.take(entry.pieces.sums.bytes());
@@ -243,7 +245,7 @@ class DeviceCall {
     take_sides(entry, index, workspace);
     engine_.find_ranges(queue_, entry.prepared_a == nullptr ? entry.a : DeviceSide{},
                         entry.prepared_b == nullptr ? entry.b : DeviceSide{}, scalars_);
-    engine_.choose(queue_, entry.a, entry.b, scalars_, rungs(), entry.choice, {});
+    engine_.choose(queue_, entry.a, entry.b, scalars_, candidates(), entry.choice, {});
     entry.looked_at = true;
     multiply_error_free({plan_, blocking_, queue_, entry.a, entry.b, c_, scalars_, entry.choice, report_},
                         workspace);
@@ -268,27 +270,27 @@ class DeviceCall {
   }
 
   void multiply_blocks(Entry& entry, int r) const {
-    const Rung& rung = plan_.rungs[static_cast<std::size_t>(r)];
+    const Candidate& candidate = plan_.candidates[static_cast<std::size_t>(r)];
     const std::int64_t parts = plan_.problem.parts();
-    const std::int64_t each = columns_each(plan_, rung);
+    const std::int64_t each = columns_each(plan_, candidate);
     if (entry.checked) entry.checked->find_margins();
     Slices a;
     for (std::int64_t j = 0; j < c_.columns; j += blocking_.n) {
       const std::int64_t columns = std::min(blocking_.n, c_.columns - j);
       std::vector<DeviceSplit> splits;
       splits.reserve(2);
-      const Slices b = plan_split(entry.b, entry.prepared_b, rung.program.split_b, entry.pieces.b, each * j,
-                                  each * columns, entry, splits);
+      const Slices b = plan_split(entry.b, entry.prepared_b, candidate.program.split_b, entry.pieces.b,
+                                  each * j, each * columns, entry, splits);
       if (entry.checked) entry.checked->split_columns(parts * j, parts * columns);
       for (std::int64_t i = 0; i < c_.rows; i += blocking_.m) {
         const std::int64_t rows = std::min(blocking_.m, c_.rows - i);
         if (j == 0 || blocking_.m < c_.rows) {
-          a = plan_split(entry.a, entry.prepared_a, rung.program.split_a, entry.pieces.a, i, rows, entry,
+          a = plan_split(entry.a, entry.prepared_a, candidate.program.split_a, entry.pieces.a, i, rows, entry,
                          splits);
           if (entry.checked) entry.checked->split_rows(i, rows);
         }
         const bool is_split = r == 0 && entry.split_ahead;
-        if (!splits.empty() && !is_split) engine_.split(queue_, splits, on_rung(entry, r));
+        if (!splits.empty() && !is_split) engine_.split(queue_, splits, on_candidate(entry, r));
         splits.clear();
         multiply_tiles(entry, r, a, b, i, j, rows, columns);
       }
@@ -296,19 +298,19 @@ class DeviceCall {
   }
 
   // The program's, whose fitted weights are the device's to know.
-  static Schedule schedule_of(const Rung& rung) {
-    Schedule schedule = rung.program.schedule;
-    for (const int group : rung.scheme->fitted_groups) schedule.group_exponents[group] = fitted_exponent;
+  static Schedule schedule_of(const Candidate& candidate) {
+    Schedule schedule = candidate.program.schedule;
+    for (const int group : candidate.scheme->fitted_groups) schedule.group_exponents[group] = fitted_exponent;
     return schedule;
   }
 
   void multiply_tiles(Entry& entry, int r, const Slices& a, const Slices& b, std::int64_t first_row,
                       std::int64_t first_column, std::int64_t rows, std::int64_t columns) const {
-    const Rung& rung = plan_.rungs[static_cast<std::size_t>(r)];
+    const Candidate& candidate = plan_.candidates[static_cast<std::size_t>(r)];
     const std::int64_t parts = plan_.problem.parts();
-    const std::int64_t each = columns_each(plan_, rung);
-    for (std::int64_t j = 0; j < columns; j += tile_columns(plan_, rung)) {
-      const std::int64_t tile_n = std::min(tile_columns(plan_, rung), columns - j);
+    const std::int64_t each = columns_each(plan_, candidate);
+    for (std::int64_t j = 0; j < columns; j += tile_columns(plan_, candidate)) {
+      const std::int64_t tile_n = std::min(tile_columns(plan_, candidate), columns - j);
       for (std::int64_t i = 0; i < rows; i += engine_.tile()) {
         const std::int64_t tile_m = std::min(engine_.tile(), rows - i);
         Accumulators sums = entry.pieces.sums;
@@ -317,27 +319,27 @@ class DeviceCall {
         const DeviceTile tile = tile_of(entry, first_row + i, first_column + j, tile_m, tile_n, r);
         if (entry.checked)
           entry.checked->multiply_magnitudes(i, tile_m, parts * j, parts * tile_n, entry.scratch);
-        engine_.multiply(queue_, schedule_of(rung), a.block(i, tile_m), b.block(each * j, each * tile_n),
-                         sums, entry.scratch, fit_of(entry), on_rung(entry, r));
+        engine_.multiply(queue_, schedule_of(candidate), a.block(i, tile_m), b.block(each * j, each * tile_n),
+                         sums, entry.scratch, fit_of(entry), on_candidate(entry, r));
         if (entry.checked) {
           entry.checked->recombine(sums, tile, report_);
         } else {
-          recombine(rung, sums, tile);
+          recombine(candidate, sums, tile);
         }
       }
     }
   }
 
   DeviceTile tile_of(const Entry& entry, std::int64_t first_row, std::int64_t first_column, std::int64_t rows,
-                     std::int64_t columns, std::int32_t rung) const {
+                     std::int64_t columns, std::int32_t candidate) const {
     return {entry.a,      entry.b, c_,      entry.a.entry, first_row,
-            first_column, rows,    columns, scalars_,      on_rung(entry, rung)};
+            first_column, rows,    columns, scalars_,      on_candidate(entry, candidate)};
   }
 
-  void recombine(const Rung& rung, const Accumulators& sums, const DeviceTile& tile) const {
-    if (rung.program.recombination == Recombination::residues)
-      return engine_.recombine_residues(queue_, sums, rung.program.residue_system(), tile);
-    const Schedule schedule = schedule_of(rung);
+  void recombine(const Candidate& candidate, const Accumulators& sums, const DeviceTile& tile) const {
+    if (candidate.program.recombination == Recombination::residues)
+      return engine_.recombine_residues(queue_, sums, candidate.program.residue_system(), tile);
+    const Schedule schedule = schedule_of(candidate);
     std::array<int, max_groups> exponents{};
     for (int g = 0; g < schedule.sums(); ++g) exponents[g] = schedule.sum_exponent(g);
     engine_.recombine_weighted(queue_, sums, {exponents.data(), static_cast<std::size_t>(sums.groups)}, tile);

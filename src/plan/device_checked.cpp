@@ -60,7 +60,7 @@ DeviceChecked::DeviceChecked(const Plan& plan, const Blocking& blocking, const D
 }
 
 void DeviceChecked::find_margins() const {
-  const Program& program = plan_.checked_rung()->program;
+  const Program& program = plan_.checked_candidate()->program;
   engine_.find_margins(queue_, {a_, program.split_a.top_exponent, memory_.margins_a},
                        {b_, program.split_b.top_exponent, memory_.margins_b}, condition_);
 }
@@ -90,7 +90,7 @@ void DeviceChecked::multiply_magnitudes(std::int64_t row, std::int64_t rows, std
 }
 
 DeviceCheck DeviceChecked::check() const {
-  const Program& program = plan_.checked_rung()->program;
+  const Program& program = plan_.checked_candidate()->program;
   const int top = program.split_a.top_exponent + program.split_b.top_exponent;
   const int top_of_magnitudes =
       magnitude_program.split_a.top_exponent + magnitude_program.split_b.top_exponent;
@@ -104,7 +104,7 @@ DeviceCheck DeviceChecked::check() const {
 }
 
 void DeviceChecked::recombine(const Accumulators& sums, const DeviceTile& tile, DeviceReport* report) const {
-  const Program& program = plan_.checked_rung()->program;
+  const Program& program = plan_.checked_candidate()->program;
   // As the native product, where that is accurate enough.
   const bool plainly = proves(plan_) && native_coefficient(plan_.problem.type, plan_.problem.products()) <=
                                             plan_.contract.coefficient;

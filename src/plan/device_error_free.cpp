@@ -23,7 +23,7 @@ constexpr int products_at_once = 4;
 constexpr int span_of_exact_slices = 40;
 constexpr int span_of_weights = 16;
 
-const Program& program_of(const Plan& plan) { return plan.rungs.front().program; }
+const Program& program_of(const Plan& plan) { return plan.candidates.front().program; }
 bool is_exact(const Plan& plan) { return program_of(plan).error_free.mode == Mode::cr; }
 bool finds_slices(const Plan& plan) { return !is_exact(plan) && program_of(plan).error_free.slices == 0; }
 

@@ -28,7 +28,7 @@ int device_slices(const Plan& plan);
 // Bytes of workspace, exactly.
 std::size_t device_error_free_bytes(const Plan& plan, const Blocking& blocking);
 
-// C, but for entries whose choice is another than the first rung. Where the data ask for more slices than there are, the
+// C, but for entries whose choice is another than the first candidate. Where the data ask for more slices than there are, the
 // choice becomes DeviceChoice::none.
 void multiply_error_free(const DeviceErrorFreeTask& task, Workspace workspace);
 

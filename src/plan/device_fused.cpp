@@ -19,23 +19,24 @@ struct FusedMemory {
   std::size_t bytes() const { return a.bytes() + b.bytes(); }
 };
 
-FusedMemory memory_of(const Plan& plan, const Rung& rung, const Blocking& blocking) {
+FusedMemory memory_of(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
   const std::int64_t k = plan.problem.k;
   const auto slices_of = [&](const SplitRule& rule, std::int64_t vectors) {
     return make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors, k);
   };
-  return {slices_of(rung.program.split_a, blocking.m), slices_of(rung.program.split_b, blocking.n)};
+  return {slices_of(candidate.program.split_a, blocking.m), slices_of(candidate.program.split_b, blocking.n)};
 }
 
-std::span<const Rung> emulations(const Plan& plan) {
-  const bool native_follows = plan.rungs.back().scheme == nullptr;
-  return {plan.rungs.data(), plan.rungs.size() - (native_follows ? 1 : 0)};
+std::span<const Candidate> emulations(const Plan& plan) {
+  const bool native_follows = plan.candidates.back().scheme == nullptr;
+  return {plan.candidates.data(), plan.candidates.size() - (native_follows ? 1 : 0)};
 }
 
-// Slices of the rung that has the largest.
+// Slices of the candidate that has the largest.
 std::size_t largest_slices(const Plan& plan, const Blocking& blocking) {
   std::size_t most = 0;
-  for (const Rung& rung : emulations(plan)) most = std::max(most, memory_of(plan, rung, blocking).bytes());
+  for (const Candidate& candidate : emulations(plan))
+    most = std::max(most, memory_of(plan, candidate, blocking).bytes());
   return most;
 }
 
@@ -96,8 +97,8 @@ struct FusedSide {
 // The most that any candidate has use for.
 std::size_t scratch_bytes(const Plan& plan, const Blocking& blocking) {
   std::size_t bytes = 0;
-  for (const Rung& rung : emulations(plan)) {
-    const Program& program = rung.program;
+  for (const Candidate& candidate : emulations(plan)) {
+    const Program& program = candidate.program;
     const DeviceShape shape{program.schedule,
                             program.format().id,
                             plan.problem.complex,
@@ -136,7 +137,7 @@ class FusedCall {
   }
 
  private:
-  // Whether the steps of a rung wait for the choice, and for ranges of vectors that are found before.
+  // Whether the steps of a candidate wait for the choice, and for ranges of vectors that are found before.
   struct Looks {
     bool conditional;
     bool ranges_known;
@@ -157,33 +158,33 @@ class FusedCall {
         workspace.take(array_bytes(entries_at_once(plan_, blocking_) * vectors, 1, sizeof(VectorRange))));
   }
 
-  DeviceRungs rungs() const {
-    DeviceRungs result;
-    result.count = static_cast<int>(plan_.rungs.size());
+  DeviceCandidates candidates() const {
+    DeviceCandidates result;
+    result.count = static_cast<int>(plan_.candidates.size());
     for (int r = 0; r < result.count; ++r) {
-      const Rung& rung = plan_.rungs[static_cast<std::size_t>(r)];
-      result.spans[r] = rung.largest_span;
-      result.depths[r] = rung.largest_depth;
-      result.exponents[r] = Rung::any_span;
+      const Candidate& candidate = plan_.candidates[static_cast<std::size_t>(r)];
+      result.spans[r] = candidate.largest_span;
+      result.depths[r] = candidate.largest_depth;
+      result.exponents[r] = Candidate::any_span;
     }
     return result;
   }
 
   void choose(const Entries& entries, bool behind_products) const {
-    engine_.choose(queue_, a_.at(entries), b_.at(entries), operands_.scalars, rungs(), choices_,
+    engine_.choose(queue_, a_.at(entries), b_.at(entries), operands_.scalars, candidates(), choices_,
                    {operands_.report, begins_with_choice(plan_), behind_products});
   }
 
   void multiply_entries(const Entries& entries) const {
-    const bool conditional = plan_.rungs.size() > 1 || operands_.scalars.on_device();
+    const bool conditional = plan_.candidates.size() > 1 || operands_.scalars.on_device();
     if (!conditional) {
-      multiply_rung(0, entries, {false, false});
+      multiply_candidate(0, entries, {false, false});
       if (operands_.report != nullptr) choose(entries, true);
       return;
     }
     const int first = look_at(entries);
     for (int r = first; r < static_cast<int>(emulations(plan_).size()); ++r)
-      multiply_rung(r, entries, {true, true});
+      multiply_candidate(r, entries, {true, true});
     multiply_otherwise(entries);
   }
 
@@ -196,7 +197,7 @@ class FusedCall {
     return covers_all(plan_, blocking_) && !operands_.scalars.on_device();
   }
 
-  // Ranges and choices; the first rung's products where its slices were made beside them. The first rung that is left.
+  // Ranges and choices; the first candidate's products where its slices were made beside them. The first candidate that is left.
   int look_at(const Entries& entries) const {
     if (looks_while_splitting()) {
       const bool before = multiplies_before_choice();
@@ -217,7 +218,7 @@ class FusedCall {
     std::int64_t column;
   };
 
-  void multiply_rung(int r, const Entries& entries, const Looks& looks) const {
+  void multiply_candidate(int r, const Entries& entries, const Looks& looks) const {
     const std::int64_t m = plan_.problem.m;
     const std::int64_t n = plan_.problem.n;
     FusedMemory slices;
@@ -233,8 +234,9 @@ class FusedCall {
   }
 
   // Steps behind products know the choice if it was made ahead of these.
-  DeviceCondition on_rung(bool conditional, std::int32_t rung) const {
-    return {conditional ? choices_ : nullptr, rung, conditional && rung > 0 && !multiplies_before_choice()};
+  DeviceCondition on_candidate(bool conditional, std::int32_t candidate) const {
+    return {conditional ? choices_ : nullptr, candidate,
+            conditional && candidate > 0 && !multiplies_before_choice()};
   }
 
   // Of many small entries, a step that is left out takes a tenth of their time unless it has few blocks of threads.
@@ -254,28 +256,28 @@ class FusedCall {
     Slices slices = memory;
     slices.vectors = vectors;
     splits.push_back({side.at(entries, rule), first, &rule, slices, ranges_known && side.prepared == nullptr,
-                      nullptr, false, !ranges_known && plan_.rungs.front().largest_depth > 0});
+                      nullptr, false, !ranges_known && plan_.candidates.front().largest_depth > 0});
     return slices;
   }
 
   FusedMemory split(int r, const Entries& entries, const Corner& corner, const Blocking& size,
                     const Looks& looks, bool new_a, bool new_b) const {
-    const Rung& rung = plan_.rungs[static_cast<std::size_t>(r)];
-    FusedMemory slices = memory_of(plan_, rung, blocking_);
+    const Candidate& candidate = plan_.candidates[static_cast<std::size_t>(r)];
+    FusedMemory slices = memory_of(plan_, candidate, blocking_);
     slices.a.data = slices_;
     slices.b.data = slices_ + (a_.shared ? 1 : static_cast<std::size_t>(most_)) * slices.a.bytes();
     std::vector<DeviceSplit> splits;
     splits.reserve(2);
     if (new_a) {
-      slices.a = plan_split(a_, rung.program.split_a, slices.a, entries, corner.row, size.m,
+      slices.a = plan_split(a_, candidate.program.split_a, slices.a, entries, corner.row, size.m,
                             looks.ranges_known, splits);
     }
     if (new_b) {
-      slices.b = plan_split(b_, rung.program.split_b, slices.b, entries, corner.column, size.n,
+      slices.b = plan_split(b_, candidate.program.split_b, slices.b, entries, corner.column, size.n,
                             looks.ranges_known, splits);
     }
     for (DeviceSplit& one : splits) one.rarely = r > 0 && leaves_quickly();
-    if (!splits.empty()) engine_.split(queue_, splits, on_rung(looks.conditional, r));
+    if (!splits.empty()) engine_.split(queue_, splits, on_candidate(looks.conditional, r));
     return slices;
   }
 
@@ -287,17 +289,17 @@ class FusedCall {
 
   void multiply(int r, const Entries& entries, const FusedMemory& slices, const Corner& corner,
                 const Blocking& size, bool conditional) const {
-    const Rung& rung = plan_.rungs[static_cast<std::size_t>(r)];
+    const Candidate& candidate = plan_.candidates[static_cast<std::size_t>(r)];
     engine_.multiply_fused(
         queue_,
-        {&rung.program.schedule, slices.a, slices.b, a_.shared, b_.shared,
-         tile_of(a_.at(entries, rung.program.split_a), b_.at(entries, rung.program.split_b), entries, corner,
-                 size, on_rung(conditional, r)),
+        {&candidate.program.schedule, slices.a, slices.b, a_.shared, b_.shared,
+         tile_of(a_.at(entries, candidate.program.split_a), b_.at(entries, candidate.program.split_b),
+                 entries, corner, size, on_candidate(conditional, r)),
          entries.count},
         scratch_);
   }
 
-  // What the last rung and the choices besides the rungs ask for.
+  // What the last candidate and the choices besides the candidates ask for.
   void multiply_otherwise(const Entries& entries) const {
     for (std::int64_t e = 0; e < entries.count; ++e) {
       if (operands_.scalars.on_device()) {
@@ -305,10 +307,10 @@ class FusedCall {
                       {choices_ + e, DeviceChoice::scaled});
       }
     }
-    if (plan_.rungs.back().scheme != nullptr) return;
-    const auto native = static_cast<std::int32_t>(plan_.rungs.size()) - 1;
+    if (plan_.candidates.back().scheme != nullptr) return;
+    const auto native = static_cast<std::int32_t>(plan_.candidates.size()) - 1;
     engine_.multiply_plainly(queue_, tile_of(a_.at(entries), b_.at(entries), entries, {0, 0},
-                                             {plan_.problem.m, plan_.problem.n}, on_rung(true, native)));
+                                             {plan_.problem.m, plan_.problem.n}, on_candidate(true, native)));
   }
 
   const Plan& plan_;
@@ -327,9 +329,10 @@ class FusedCall {
 }  // namespace
 
 bool is_fused(const Plan& plan) {
-  const auto rungs = emulations(plan);
-  return !rungs.empty() &&
-         std::all_of(rungs.begin(), rungs.end(), [&](const Rung& rung) { return is_fused(plan, rung); });
+  const auto candidates = emulations(plan);
+  return !candidates.empty() &&
+         std::all_of(candidates.begin(), candidates.end(),
+                     [&](const Candidate& candidate) { return is_fused(plan, candidate); });
 }
 
 std::size_t fused_workspace_bytes(const Plan& plan, const Blocking& blocking) {

@@ -24,7 +24,7 @@ struct FusedOperands {
 
 std::size_t fused_workspace_bytes(const Plan& plan, const Blocking& blocking);
 
-// All entries of the batch, as many at once as the workspace holds. Where there is one rung, it always runs; else the first
+// All entries of the batch, as many at once as the workspace holds. Where there is one candidate, it always runs; else the first
 // one's slices are made while ranges are found, and the others' only for entries that are not within its window.
 void multiply_fused(const Plan& plan, const FusedOperands& operands, const Queue& queue,
                     const Blocking& blocking, Workspace workspace);

@@ -53,13 +53,13 @@ namespace {
 
 // As the host's report has it: a program that is not the planned one.
 void report_fit(const ResidualFit& fit, Report& report) {
-  const Rung& rung = report.rungs.front();
-  if (rung.scheme == nullptr || !rung.scheme->fits_residuals()) return;
-  Program program = rung.program;
-  program.set_residual_fit(fit, rung.scheme->fitted_groups);
-  if (program.split_a == rung.program.split_a) return;
-  report.adapted.scheme = rung.scheme;
-  report.adapted.accumulator = rung.accumulator;
+  const Candidate& candidate = report.candidates.front();
+  if (candidate.scheme == nullptr || !candidate.scheme->fits_residuals()) return;
+  Program program = candidate.program;
+  program.set_residual_fit(fit, candidate.scheme->fitted_groups);
+  if (program.split_a == candidate.program.split_a) return;
+  report.adapted.scheme = candidate.scheme;
+  report.adapted.accumulator = candidate.accumulator;
   report.adapted.program = program;
 }
 
@@ -74,14 +74,14 @@ void report_slices(const DeviceSliceCounts& found, Report& report) {
   counts.least_slices =
       std::min(counts.least_slices, ErrorFree::most_slices - found.fewest_slices_below_most);
   counts.most_products = std::max(counts.most_products, found.most_products);
-  const Rung& rung = report.rungs.front();
-  if (rung.scheme == nullptr) return;
-  Program program = rung.program;
+  const Candidate& candidate = report.candidates.front();
+  if (candidate.scheme == nullptr) return;
+  Program program = candidate.program;
   program.error_free.least_slices = counts.least_slices;
   program.error_free.most_products = counts.most_products;
   program.split_a.slices = program.split_b.slices = counts.least_slices;
-  report.adapted.scheme = rung.scheme;
-  report.adapted.accumulator = rung.accumulator;
+  report.adapted.scheme = candidate.scheme;
+  report.adapted.accumulator = candidate.accumulator;
   report.adapted.program = program;
 }
 
@@ -92,14 +92,14 @@ void read_device_report(const Engine& engine, const DeviceReport* device, Report
   engine.device()->synchronize();
   engine.device()->copy_to_host({}, &found, device, sizeof found);
   engine.device()->synchronize(Queue{});
-  static_assert(DeviceReport::most_rungs <= Plan::most_rungs);
-  for (std::size_t r = 0; r < DeviceReport::most_rungs; ++r) report.entries[r] += found.entries[r];
+  static_assert(DeviceReport::most_candidates <= Plan::most_candidates);
+  for (std::size_t r = 0; r < DeviceReport::most_candidates; ++r) report.entries[r] += found.entries[r];
   report.entries_scaled += found.scaled;
   report.entries_unreachable += found.unreachable;
   report.entries_with_special_values += found.special;
   report.mended_entries += found.mended;
-  report.ranges_known = std::any_of(report.rungs.begin(), report.rungs.end(),
-                                    [](const Rung& rung) { return rung.scheme != nullptr; });
+  report.ranges_known = std::any_of(report.candidates.begin(), report.candidates.end(),
+                                    [](const Candidate& candidate) { return candidate.scheme != nullptr; });
   report.largest_span_a = found.largest_span_a;
   report.largest_span_b = found.largest_span_b;
   if (found.fitted > 0) report_fit(found.fit, report);

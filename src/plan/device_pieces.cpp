@@ -11,33 +11,35 @@ namespace kintsugi::core {
 namespace {
 
 // Rows and columns of a tile's sums, `each` for a column of C.
-DeviceTileSize tile_size(const Plan& plan, const Rung& rung, const Blocking& blocking, std::int64_t each) {
+DeviceTileSize tile_size(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
+                         std::int64_t each) {
   return {round_up(std::min(blocking.m, plan.engine->device()->tile()), sums_multiple),
-          round_up(each * std::min(blocking.n, tile_columns(plan, rung)), sums_multiple)};
+          round_up(each * std::min(blocking.n, tile_columns(plan, candidate)), sums_multiple)};
 }
 
 }  // namespace
 
 bool sums_exactly(const Plan& plan) {
-  return plan.rungs.front().program.recombination == Recombination::exact_sums;
+  return plan.candidates.front().program.recombination == Recombination::exact_sums;
 }
 
-std::span<const Rung> product_rungs(const Plan& plan) {
-  const auto multiplies = [](const Rung& rung) {
-    return rung.scheme != nullptr && rung.program.recombination != Recombination::exact_sums;
+std::span<const Candidate> product_candidates(const Plan& plan) {
+  const auto multiplies = [](const Candidate& candidate) {
+    return candidate.scheme != nullptr && candidate.program.recombination != Recombination::exact_sums;
   };
-  const auto end = std::find_if_not(plan.rungs.begin(), plan.rungs.end(), multiplies);
-  return {plan.rungs.begin(), end};
+  const auto end = std::find_if_not(plan.candidates.begin(), plan.candidates.end(), multiplies);
+  return {plan.candidates.begin(), end};
 }
 
-bool asks_for_norms(const Plan& plan) { return plan.rungs.front().proved_by_norms; }
+bool asks_for_norms(const Plan& plan) { return plan.candidates.front().proved_by_norms; }
 
-std::int64_t columns_each(const Plan& plan, const Rung& rung) {
-  return rung.program.multiplies_entries() ? 1 : plan.problem.parts();
+std::int64_t columns_each(const Plan& plan, const Candidate& candidate) {
+  return candidate.program.multiplies_entries() ? 1 : plan.problem.parts();
 }
 
-std::int64_t tile_columns(const Plan& plan, const Rung& rung) {
-  return plan.engine->device()->tile() / (rung.checked ? plan.problem.parts() : columns_each(plan, rung));
+std::int64_t tile_columns(const Plan& plan, const Candidate& candidate) {
+  return plan.engine->device()->tile() /
+         (candidate.checked ? plan.problem.parts() : columns_each(plan, candidate));
 }
 
 bool begins_with_choice(const Plan& plan) {
@@ -45,35 +47,35 @@ bool begins_with_choice(const Plan& plan) {
 }
 
 bool is_error_free(const Plan& plan) {
-  return plan.rungs.front().program.recombination == Recombination::error_free;
+  return plan.candidates.front().program.recombination == Recombination::error_free;
 }
 
 DeviceTileSize checked_tile_size(const Plan& plan, const Blocking& blocking) {
-  return tile_size(plan, *plan.checked_rung(), blocking, plan.problem.parts());
+  return tile_size(plan, *plan.checked_candidate(), blocking, plan.problem.parts());
 }
 
-BlockPieces block_pieces(const Plan& plan, const Rung& rung, const Blocking& blocking) {
+BlockPieces block_pieces(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
   const Problem& problem = plan.problem;
-  const Program& program = rung.program;
+  const Program& program = candidate.program;
   const auto slices_of = [&](const SplitRule& rule, std::int64_t vectors) {
     return make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors,
                        program.multiplies_entries() ? problem.k : problem.products());
   };
-  const DeviceTileSize tile = tile_size(plan, rung, blocking, columns_each(plan, rung));
+  const DeviceTileSize tile = tile_size(plan, candidate, blocking, columns_each(plan, candidate));
   const std::size_t scratch =
       plan.engine->device()->scratch_bytes(program.schedule, program.format().id, tile.rows, tile.columns);
   return {slices_of(program.split_a, blocking.m),
-          slices_of(program.split_b, columns_each(plan, rung) * blocking.n),
+          slices_of(program.split_b, columns_each(plan, candidate) * blocking.n),
           make_accumulators(program.sum_type(true), tile.rows, tile.columns, program.schedule.sums()),
-          rung.checked
+          candidate.checked
               ? std::max(scratch, DeviceChecked::scratch_bytes(plan, checked_tile_size(plan, blocking)))
               : scratch};
 }
 
 std::size_t most_piece_bytes(const Plan& plan, const Blocking& blocking) {
   std::size_t most = 0;
-  for (const Rung& rung : product_rungs(plan))
-    most = std::max(most, block_pieces(plan, rung, blocking).bytes());
+  for (const Candidate& candidate : product_candidates(plan))
+    most = std::max(most, block_pieces(plan, candidate, blocking).bytes());
   return most;
 }
 

@@ -1,4 +1,4 @@
-// What a ladder on a device multiplies at a time, and the memory that takes.
+// What a fallback chain on a device multiplies at a time, and the memory that takes.
 #pragma once
 
 #include <cstddef>
@@ -28,21 +28,21 @@ bool asks_for_norms(const Plan& plan);
 // Whether nothing is added to the report before its one choice, that of the call's one entry.
 bool begins_with_choice(const Plan& plan);
 
-// The ladder's emulations whose products are an engine's, one after the other.
-std::span<const Rung> product_rungs(const Plan& plan);
+// The fallback chain's emulations whose products are an engine's, one after the other.
+std::span<const Candidate> product_candidates(const Plan& plan);
 
 // Columns of slices that a column of C has: two for the parts of complex entries that are multiplied as real ones.
-std::int64_t columns_each(const Plan& plan, const Rung& rung);
+std::int64_t columns_each(const Plan& plan, const Candidate& candidate);
 
 // Of C's columns, so that no product's columns are more than a tile: those of checked magnitudes are real ones.
-std::int64_t tile_columns(const Plan& plan, const Rung& rung);
+std::int64_t tile_columns(const Plan& plan, const Candidate& candidate);
 
 // Of the real product that magnitudes are checked by.
 DeviceTileSize checked_tile_size(const Plan& plan, const Blocking& blocking);
 
-BlockPieces block_pieces(const Plan& plan, const Rung& rung, const Blocking& blocking);
+BlockPieces block_pieces(const Plan& plan, const Candidate& candidate, const Blocking& blocking);
 
-// Of the rung that needs most.
+// Of the candidate that needs most.
 std::size_t most_piece_bytes(const Plan& plan, const Blocking& blocking);
 
 // Of one operand, where norms are asked for.

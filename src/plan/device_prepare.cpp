@@ -46,13 +46,13 @@ void copy_original(const Plan& plan, std::int64_t count, DevicePrepared& prepare
 
 // Whether slices do not depend on the other operand.
 bool can_split(const Plan& plan) {
-  const Rung& rung = plan.prepared_rung();
-  return !rung.scheme->fits_residuals() && rung.program.recombination != Recombination::error_free;
+  const Candidate& candidate = plan.prepared_candidate();
+  return !candidate.scheme->fits_residuals() && candidate.program.recombination != Recombination::error_free;
 }
 
-// Ranges of every entry by the plan's rung for it, and slices where they are those of any call.
+// Ranges of every entry by the plan's candidate for it, and slices where they are those of any call.
 void split_entries(const Plan& plan, Side side, std::int64_t count, DevicePrepared& prepared) {
-  const Program& program = plan.prepared_rung().program;
+  const Program& program = plan.prepared_candidate().program;
   prepared.rule = side == Side::a ? program.split_a : program.split_b;
   const DeviceMatrix& matrix = prepared.matrix;
   const int slice_count = can_split(plan) ? prepared.rule.slices : 0;
@@ -115,8 +115,8 @@ Prepared prepare_on_device(const Plan& plan, Side side, const void* data, bool b
   part->count = count;
   if (!borrow) copy_original(plan, count, *part);
   if (count == 1) part->matrix.batch_stride = 0;  // whatever the stride of the one item's own batch was
-  const Rung& rung = plan.prepared_rung();
-  const bool has_slices = rung.scheme != nullptr && rung.program.split_a.slices > 0;
+  const Candidate& candidate = plan.prepared_candidate();
+  const bool has_slices = candidate.scheme != nullptr && candidate.program.split_a.slices > 0;
   if (has_slices && problem.k > 0) split_entries(plan, side, count, *part);
   if (plan.queue.kind == QueueKind::host) plan.engine->device()->synchronize(plan.queue);
   part->copy.wait_before_freeing();

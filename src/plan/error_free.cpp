@@ -310,7 +310,7 @@ class ErrorFreeProduct {
     b.count = 1;
     b.data += static_cast<std::size_t>(q * b.slice_stride()) * b.element_bytes();
     task_.plan.engine->multiply(
-        {&schedule, a, b, products, task_.rung.accumulator, memory_.scratch, threads_});
+        {&schedule, a, b, products, task_.candidate.accumulator, memory_.scratch, threads_});
     return products;
   }
 
@@ -332,9 +332,9 @@ bool fits(std::span<const VectorRange> ranges, const SplitRule& rule) {
 
 }  // namespace
 
-std::size_t error_free_bytes(const Plan& plan, const Rung& rung, const Blocking& blocking) {
+std::size_t error_free_bytes(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
   std::size_t total = 0;
-  lay_out(plan, rung.program, blocking, [&](std::size_t bytes) {
+  lay_out(plan, candidate.program, blocking, [&](std::size_t bytes) {
     total += aligned_size(bytes);
     return static_cast<std::byte*>(nullptr);
   });

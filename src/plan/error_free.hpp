@@ -32,7 +32,7 @@ struct ErrorFreeCounts {
 template <class T>
 struct ErrorFreeTask {
   const Plan& plan;
-  const Rung& rung;
+  const Candidate& candidate;
   const Program& program;  // fitted
   const Blocking& blocking;
   OperandView<T> a;  // vectors x k
@@ -45,7 +45,7 @@ struct ErrorFreeTask {
 };
 
 // Bytes of workspace, exactly.
-std::size_t error_free_bytes(const Plan& plan, const Rung& rung, const Blocking& blocking);
+std::size_t error_free_bytes(const Plan& plan, const Candidate& candidate, const Blocking& blocking);
 
 // Fails with contract_unreachable where an operand asks for more slices than there may be. C is not touched.
 template <class T>

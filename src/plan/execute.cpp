@@ -29,7 +29,7 @@ void scale_result(const MatrixView<T>& c, T beta) {
   }
 }
 
-// Ranges of a side; the exponents do not depend on the rung, the scales are set with it.
+// Ranges of a side; the exponents do not depend on the candidate, the scales are set with it.
 template <class T>
 void find_side_ranges(SideOf<T>& side, const SplitRule& rule, int threads) {
   if (side.prepared != nullptr && !side.prepared->ranges.empty()) {
@@ -39,24 +39,24 @@ void find_side_ranges(SideOf<T>& side, const SplitRule& rule, int threads) {
   }
 }
 
-bool takes(const Plan& plan, const Rung& rung, const RangeSummary& a, const RangeSummary& b) {
-  if (std::max(a.largest_span, b.largest_span) > rung.largest_span) return false;
-  const bool by_name = rung.largest_span == Rung::any_span;
-  return rung.scheme == nullptr || by_name ||
-         !grid_can_overflow(rung.program, plan.problem.type, a, b, plan.problem.products());
+bool takes(const Plan& plan, const Candidate& candidate, const RangeSummary& a, const RangeSummary& b) {
+  if (std::max(a.largest_span, b.largest_span) > candidate.largest_span) return false;
+  const bool by_name = candidate.largest_span == Candidate::any_span;
+  return candidate.scheme == nullptr || by_name ||
+         !grid_can_overflow(candidate.program, plan.problem.type, a, b, plan.problem.products());
 }
 
-// Index of the first rung whose window holds both sides.
-std::size_t choose_rung(const Plan& plan, const RangeSummary& a, const RangeSummary& b) {
-  for (std::size_t r = 0; r < plan.rungs.size(); ++r) {
-    if (takes(plan, plan.rungs[r], a, b)) return r;
+// Index of the first candidate whose window holds both sides.
+std::size_t choose_candidate(const Plan& plan, const RangeSummary& a, const RangeSummary& b) {
+  for (std::size_t r = 0; r < plan.candidates.size(); ++r) {
+    if (takes(plan, plan.candidates[r], a, b)) return r;
   }
   fail(Status::contract_unreachable,
        "rows of A span up to {} binades and reach 2^{}, columns of B {} and 2^{}; accuracy {} is proved for "
        "at most {} at "
        "k = {}, and the native product is not proved for it",
        a.largest_span, a.largest, b.largest_span, b.largest, plan.contract.accuracy,
-       plan.rungs.back().largest_span, plan.problem.k);
+       plan.candidates.back().largest_span, plan.problem.k);
 }
 
 template <class T>
@@ -105,15 +105,15 @@ std::span<VectorRange> take_ranges(std::int64_t vectors, Workspace& workspace) {
   return {ranges, static_cast<std::size_t>(vectors)};
 }
 
-// Both sides of an entry with their ranges, and the rung that these ask for.
+// Both sides of an entry with their ranges, and the candidate that these ask for.
 template <class T>
 struct EntryChoice {
   SideOf<T> a;
   SideOf<T> b;
   RangeSummary summary_a;
   RangeSummary summary_b;
-  std::size_t rung = 0;
-  Program program{};  // of the rung, fitted to the ranges; none for the native product
+  std::size_t candidate = 0;
+  Program program{};  // of the candidate, fitted to the ranges; none for the native product
 };
 
 template <class T>
@@ -130,9 +130,9 @@ EntryChoice<T> look_at_entry(const Plan& plan, const Operands& operands, std::in
   find_side_ranges(choice.b, program.split_b, plan.threads);
   choice.summary_a = summarize(choice.a.ranges);
   choice.summary_b = summarize(choice.b.ranges);
-  choice.rung = choose_rung(plan, choice.summary_a, choice.summary_b);
-  if (const Scheme* scheme = plan.rungs[choice.rung].scheme) {
-    choice.program = plan.rungs[choice.rung].program;
+  choice.candidate = choose_candidate(plan, choice.summary_a, choice.summary_b);
+  if (const Scheme* scheme = plan.candidates[choice.candidate].scheme) {
+    choice.program = plan.candidates[choice.candidate].program;
     if (scheme->adapt != nullptr)
       scheme->adapt(choice.program, choice.summary_a, choice.summary_b, problem.products());
   }
@@ -141,12 +141,12 @@ EntryChoice<T> look_at_entry(const Plan& plan, const Operands& operands, std::in
 
 template <class T>
 void add_to_report(Report& report, const Plan& plan, const EntryChoice<T>& choice) {
-  ++report.entries[choice.rung];
-  const Rung& rung = plan.rungs[choice.rung];
-  const bool as_planned =
-      choice.program.split_a == rung.program.split_a && choice.program.split_b == rung.program.split_b;
-  if (rung.scheme != nullptr && !as_planned) {
-    report.adapted = {rung.scheme, rung.accumulator, plan.problem.products(), choice.program};
+  ++report.entries[choice.candidate];
+  const Candidate& candidate = plan.candidates[choice.candidate];
+  const bool as_planned = choice.program.split_a == candidate.program.split_a &&
+                          choice.program.split_b == candidate.program.split_b;
+  if (candidate.scheme != nullptr && !as_planned) {
+    report.adapted = {candidate.scheme, candidate.accumulator, plan.problem.products(), choice.program};
   }
   if (!choice.summary_a.finite || !choice.summary_b.finite) ++report.entries_with_special_values;
   report.ranges_known = true;
@@ -158,7 +158,7 @@ template <class T>
 ErrorFreeTask<T> error_free_task(const Plan& plan, const Blocking& blocking, const EntryChoice<T>& choice,
                                  const Operands& operands, const MatrixView<T>& c) {
   return {plan,
-          plan.rungs[choice.rung],
+          plan.candidates[choice.candidate],
           choice.program,
           blocking,
           choice.a.view,
@@ -173,35 +173,36 @@ ErrorFreeTask<T> error_free_task(const Plan& plan, const Blocking& blocking, con
 // The program with the slices that it took: what the bound needs to know.
 template <class T>
 void report_slices(Report& report, const Plan& plan, const EntryChoice<T>& choice) {
-  const Rung& rung = plan.rungs[choice.rung];
+  const Candidate& candidate = plan.candidates[choice.candidate];
   Program program = choice.program;
   program.error_free.least_slices = report.error_free.least_slices;
   program.error_free.most_products = report.error_free.most_products;
   program.split_a.slices = program.split_b.slices = report.error_free.least_slices;
-  report.adapted = {rung.scheme, rung.accumulator, plan.problem.products(), program};
+  report.adapted = {candidate.scheme, candidate.accumulator, plan.problem.products(), program};
 }
 
-// One batch entry; a plan without an emulation in its ladder looks at no ranges.
+// One batch entry; a plan without an emulation in its fallback chain looks at no ranges.
 template <class T>
 void multiply_entry(const Plan& plan, const Operands& operands, std::int64_t entry, Workspace workspace,
                     Report& report) {
   if (plan.is_native()) {
     ++report.entries[0];
     report.mended_entries +=
-        multiply_natively<T>(plan, plan.rungs[0], report.blocking, operands, entry, workspace);
+        multiply_natively<T>(plan, plan.candidates[0], report.blocking, operands, entry, workspace);
     return;
   }
   EntryChoice<T> choice = look_at_entry<T>(plan, operands, entry, workspace);
-  const Rung& rung = plan.rungs[choice.rung];
-  if (rung.scheme == nullptr) {
+  const Candidate& candidate = plan.candidates[choice.candidate];
+  if (candidate.scheme == nullptr) {
     add_to_report(report, plan, choice);
-    report.mended_entries += multiply_natively<T>(plan, rung, report.blocking, operands, entry, workspace);
+    report.mended_entries +=
+        multiply_natively<T>(plan, candidate, report.blocking, operands, entry, workspace);
     return;
   }
   const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, entry);
-  if (rung.checked) {
-    choice.rung = multiply_checked(plan, report.blocking, choice.a, choice.b, operands, c, workspace,
-                                   choice.program, report.mended_entries);
+  if (candidate.checked) {
+    choice.candidate = multiply_checked(plan, report.blocking, choice.a, choice.b, operands, c, workspace,
+                                        choice.program, report.mended_entries);
   } else if (choice.program.recombination == Recombination::exact_sums) {
     multiply_exactly(choice.a.view, choice.b.view, choice.a.ranges, choice.b.ranges,
                      scalar<T>(operands.alpha), scalar<T>(operands.beta), c, nullptr,
@@ -212,7 +213,7 @@ void multiply_entry(const Plan& plan, const Operands& operands, std::int64_t ent
       multiply_error_free(error_free_task(plan, report.blocking, choice, operands, c), workspace,
                           report.error_free);
   } else {
-    run_program(plan, report.blocking, choice.program, rung.accumulator, choice.a, choice.b, operands, c,
+    run_program(plan, report.blocking, choice.program, candidate.accumulator, choice.a, choice.b, operands, c,
                 workspace);
   }
   add_to_report(report, plan, choice);
@@ -227,11 +228,12 @@ void multiply_entry(const Plan& plan, const Operands& operands, std::int64_t ent
 template <class T>
 void check_ranges(const Plan& plan, const Blocking& blocking, const Operands& operands,
                   const Workspace& workspace) {
-  const bool adapts = std::any_of(plan.rungs.begin(), plan.rungs.end(), [](const Rung& rung) {
-    return rung.scheme != nullptr &&
-           (rung.scheme->adapt != nullptr || rung.program.recombination == Recombination::error_free);
-  });
-  if (!adapts && plan.rungs.back().largest_span == Rung::any_span) return;
+  const bool adapts =
+      std::any_of(plan.candidates.begin(), plan.candidates.end(), [](const Candidate& candidate) {
+        return candidate.scheme != nullptr && (candidate.scheme->adapt != nullptr ||
+                                               candidate.program.recombination == Recombination::error_free);
+      });
+  if (!adapts && plan.candidates.back().largest_span == Candidate::any_span) return;
   for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
     Workspace fresh = workspace;
     const EntryChoice<T> choice = look_at_entry<T>(plan, operands, entry, fresh);
@@ -340,7 +342,7 @@ void execute(const Plan& plan, const Operands& operands, Report& report) {
   report = {};
   report.engine = plan.engine;
   report.blocking = plan.blocking;
-  std::copy(plan.rungs.begin(), plan.rungs.end(), report.rungs.begin());
+  std::copy(plan.candidates.begin(), plan.candidates.end(), report.candidates.begin());
   check_prepared(plan, operands.prepared_a, Side::a);
   check_prepared(plan, operands.prepared_b, Side::b);
   if (problem.memory == MemorySpace::device) return execute_on_device(plan, operands, report);

@@ -25,8 +25,8 @@ struct DevicePrepared;  // plan/device_prepare.hpp
 struct DeviceReport;    // engines/device.hpp
 
 // An operand split once and used in many executions: a dense copy of it, and its slices under the
-// first rung of the plan it was made for that takes its ranges (none when that is native). An
-// execution whose rung splits in another way, because the other operand asks for it, splits the copy
+// first candidate of the plan it was made for that takes its ranges (none when that is native). An
+// execution whose candidate splits in another way, because the other operand asks for it, splits the copy
 // again: a prepared operand never changes a bit. Immutable.
 struct Prepared {
   struct Entry {
@@ -105,11 +105,11 @@ struct Report {
   const Engine* engine = nullptr;
   Blocking blocking;
   std::size_t workspace_bytes = 0;
-  std::array<Rung, Plan::most_rungs> rungs;
-  std::array<std::int64_t, Plan::most_rungs> entries{};  // batch entries that each rung multiplied
-  std::int64_t entries_scaled = 0;                       // beta * C alone: alpha = 0 or k = 0
-  std::int64_t entries_with_special_values = 0;          // NaN or infinities in A or B
-  // Entries of C that the first checked rung did not show to meet the contract: correctly rounded by wider ones. Of native
+  std::array<Candidate, Plan::most_candidates> candidates;
+  std::array<std::int64_t, Plan::most_candidates> entries{};  // batch entries that each candidate multiplied
+  std::int64_t entries_scaled = 0;                            // beta * C alone: alpha = 0 or k = 0
+  std::int64_t entries_with_special_values = 0;               // NaN or infinities in A or B
+  // Entries of C that the first checked candidate did not show to meet the contract: correctly rounded by wider ones. Of native
   // products elements that were computed again (plan/native.hpp); engines do not count those of double-double products.
   std::int64_t mended_entries = 0;
   // Entries of the batch whose operands the named program does not take, which only the device knew: C is NaN there.
@@ -139,7 +139,7 @@ void check_workspace(const Plan& plan, const Operands& operands);
 // `borrow`: the original is not copied, and has to stay.
 Prepared prepare(const Plan& plan, Side side, const void* data, bool borrow);
 
-// Whether it has slices of the plan's, so that nothing is split again unless the other operand asks for another rung.
+// Whether it has slices of the plan's, so that nothing is split again unless the other operand asks for another candidate.
 bool has_slices_of(const Plan& plan, const Prepared& prepared);
 
 }  // namespace kintsugi::core

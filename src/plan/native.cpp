@@ -14,9 +14,9 @@ namespace {
 template <class T>
 class NativeRun {
  public:
-  NativeRun(const Plan& plan, const Rung& rung, std::span<std::byte> scratch, const Operands& operands,
-            std::int64_t item)
-      : plan_(plan), fixed_order_(rung.fixed_order),
+  NativeRun(const Plan& plan, const Candidate& candidate, std::span<std::byte> scratch,
+            const Operands& operands, std::int64_t item)
+      : plan_(plan), fixed_order_(candidate.fixed_order),
         scratch_(scratch), check_{view_of_a<T>(plan.problem, operands.a, operands.prepared_a, item),
                                   view_of_b<T>(plan.problem, operands.b, operands.prepared_b, item),
                                   scalar<T>(operands.alpha),
@@ -95,7 +95,7 @@ class NativeRun {
 }  // namespace
 
 template <class T>
-std::int64_t multiply_natively(const Plan& plan, const Rung& rung, const Blocking& blocking,
+std::int64_t multiply_natively(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
                                const Operands& operands, std::int64_t item, Workspace& workspace) {
   if constexpr (is_double_double<
                     T>) {  // of which the engines look at every sum themselves (engines/pair_entry.hpp)
@@ -107,14 +107,14 @@ std::int64_t multiply_natively(const Plan& plan, const Rung& rung, const Blockin
                          scalar<T>(operands.beta), plan.threads});
     return 0;
   } else {
-    const std::size_t scratch = native_scratch_bytes(plan, rung, blocking);
-    return NativeRun<T>(plan, rung, {workspace.take(scratch), scratch}, operands, item).run();
+    const std::size_t scratch = native_scratch_bytes(plan, candidate, blocking);
+    return NativeRun<T>(plan, candidate, {workspace.take(scratch), scratch}, operands, item).run();
   }
 }
 
-#define KINTSUGI_NATIVELY(T)                                                                             \
-  template std::int64_t multiply_natively<T>(const Plan&, const Rung&, const Blocking&, const Operands&, \
-                                             std::int64_t, Workspace&);
+#define KINTSUGI_NATIVELY(T)                                                                 \
+  template std::int64_t multiply_natively<T>(const Plan&, const Candidate&, const Blocking&, \
+                                             const Operands&, std::int64_t, Workspace&);
 KINTSUGI_NATIVELY(float)
 KINTSUGI_NATIVELY(double)
 KINTSUGI_NATIVELY(DoubleDouble)

@@ -9,7 +9,7 @@ namespace kintsugi::core {
 // overflow do no harm, and elements computed again where they do (recombine/native_check.hpp). Takes a tile on the stack and,
 // for a product in a fixed order, native_scratch_bytes() of the workspace. Returns how many elements of C were computed again.
 template <class T>
-std::int64_t multiply_natively(const Plan& plan, const Rung& rung, const Blocking& blocking,
+std::int64_t multiply_natively(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
                                const Operands& operands, std::int64_t item, Workspace& workspace);
 
 }  // namespace kintsugi::core

@@ -18,16 +18,16 @@
 
 namespace kintsugi::core {
 
-// One step of a plan's ladder, cheapest first. What depends on the data is decided by their ranges
-// when they are there: an entry of a batch takes the first rung whose window holds it.
-struct Rung {
+// One step of a plan's fallback chain, cheapest first. What depends on the data is decided by their ranges
+// when they are there: an entry of a batch takes the first candidate whose window holds it.
+struct Candidate {
   const Scheme* scheme = nullptr;  // nullptr: the engine's native product
   Accumulator accumulator = Accumulator::fp32;
   // Rows of op(A) and columns of op(B) that span at most this many binades are proved to meet the
   // contract; any_span for the native product and for a scheme that the caller named.
   int largest_span = 0;
   Program program{};  // the scheme's, fitted to type and k
-  // Every entry is checked when it is there (plan/checked.hpp); then the last rung of the ladder is exact.
+  // Every entry is checked when it is there (plan/checked.hpp); then the last candidate of the fallback chain is exact.
   bool checked = false;
 
   // On a device, instead of spans: taken where norms prove every entry of the product (arith/norm_proof.hpp).
@@ -77,16 +77,16 @@ struct Blocking {
 };
 
 struct Plan {
-  static constexpr std::size_t most_rungs = 5;
+  static constexpr std::size_t most_candidates = 5;
 
   Problem problem;
   Contract contract;
   const Engine* engine = nullptr;
   DeviceContext context;  // where it was made, of an engine with devices: for that device alone
-  std::vector<Rung> rungs;
-  // By which a device splits what is prepared, where that is not the first rung: under auto a native plan has the one for
-  // other shapes of an operand, which who prepares it may not know yet, and one whose first rung is quick the next.
-  std::optional<Rung> prepared_by;
+  std::vector<Candidate> candidates;
+  // By which a device splits what is prepared, where that is not the first candidate: under auto a native plan has the one for
+  // other shapes of an operand, which who prepares it may not know yet, and one whose first candidate is quick the next.
+  std::optional<Candidate> prepared_by;
   Blocking blocking;
   std::size_t workspace_bytes = 0;
   int threads = 1;
@@ -96,16 +96,16 @@ struct Plan {
   // What the caller should know though the plan can run: an engine that would be quicker is missing.
   std::vector<std::string> warnings;
 
-  bool is_native() const { return rungs.front().scheme == nullptr; }  // without an emulation before it
+  bool is_native() const { return candidates.front().scheme == nullptr; }  // without an emulation before it
 
-  // The first rung whose entries are checked, where there is one: then the last is exact.
-  const Rung* checked_rung() const;
-  bool is_checked() const { return checked_rung() != nullptr; }
+  // The first candidate whose entries are checked, where there is one: then the last is exact.
+  const Candidate* checked_candidate() const;
+  bool is_checked() const { return checked_candidate() != nullptr; }
 
-  const Rung& prepared_rung() const { return prepared_by ? *prepared_by : rungs.front(); }
+  const Candidate& prepared_candidate() const { return prepared_by ? *prepared_by : candidates.front(); }
 
-  // The rung that splits with the widest window; nullptr for a native plan.
-  const Rung* widest_emulation() const;
+  // The candidate that splits with the widest window; nullptr for a native plan.
+  const Candidate* widest_emulation() const;
 };
 
 // Chooses. Fails with bad_setting (unknown names), engine_unavailable, not_supported,
@@ -114,12 +114,12 @@ Plan make_plan(const Problem& problem, const Settings& settings, const Allocator
                const Queue& queue = {});
 
 // Scratch of the host's native product in a fixed order, which takes blocks for no more than threads.
-std::size_t native_scratch_bytes(const Plan& plan, const Rung& rung, const Blocking& blocking);
+std::size_t native_scratch_bytes(const Plan& plan, const Candidate& candidate, const Blocking& blocking);
 
 // Fails with engine_unavailable where the plan's engine could run when it was made and cannot now: in a forked child.
 void check_engine_runs(const Plan& plan);
 
-// Bytes that a plan needs with that blocking: the largest rung's, exactly what execution takes.
+// Bytes that a plan needs with that blocking: the largest candidate's, exactly what execution takes.
 std::size_t workspace_bytes(const Plan& plan, const Blocking& blocking);
 
 // The largest blocking that fits the limit (0: none). Fails with workspace_too_small when not even

@@ -50,16 +50,16 @@ MatrixView<const T> copy_operand(const MatrixView<const T>& source, MatrixView<T
 template <class View>
 void split_entry(const Plan& plan, Side side, const View& copy, Prepared::Entry& entry) {
   if (plan.widest_emulation() == nullptr) return;
-  const auto rule_of = [&](const Rung& rung) {
-    return side == Side::a ? rung.program.split_a : rung.program.split_b;
+  const auto rule_of = [&](const Candidate& candidate) {
+    return side == Side::a ? candidate.program.split_a : candidate.program.split_b;
   };
   entry.ranges.resize(static_cast<std::size_t>(copy.rows));
   find_ranges(copy, rule_of(*plan.widest_emulation()), entry.ranges, plan.threads);
   const int span = summarize(entry.ranges).largest_span;
-  const auto rung = std::find_if(plan.rungs.begin(), plan.rungs.end(),
-                                 [&](const Rung& r) { return span <= r.largest_span; });
-  if (rung == plan.rungs.end() || rung->scheme == nullptr) return;
-  const SplitRule& rule = entry.rule = rule_of(*rung);
+  const auto candidate = std::find_if(plan.candidates.begin(), plan.candidates.end(),
+                                      [&](const Candidate& r) { return span <= r.largest_span; });
+  if (candidate == plan.candidates.end() || candidate->scheme == nullptr) return;
+  const SplitRule& rule = entry.rule = rule_of(*candidate);
   if (rule.kind == SplitKind::successive) return;  // how many slices, the other operand and the block decide
   if (rule.scales == ScaleRule::product) return;   // the other operand decides them
   for (VectorRange& range : entry.ranges) set_scale(range, rule);
@@ -113,17 +113,18 @@ Prepared prepare(const Plan& plan, Side side, const void* data, bool borrow) {
 }
 
 bool has_slices_of(const Plan& plan, const Prepared& prepared) {
-  const auto splits_by = [&](const SplitRule& rule, const Rung& rung) {
-    return rung.scheme != nullptr &&
-           rule == (prepared.side == Side::a ? rung.program.split_a : rung.program.split_b);
+  const auto splits_by = [&](const SplitRule& rule, const Candidate& candidate) {
+    return candidate.scheme != nullptr &&
+           rule == (prepared.side == Side::a ? candidate.program.split_a : candidate.program.split_b);
   };
   if (const DevicePrepared* part = prepared.device.get()) {
     return !part->entries.empty() && part->entries.front().slices.data != nullptr &&
-           splits_by(part->rule, plan.prepared_rung());
+           splits_by(part->rule, plan.prepared_candidate());
   }
   return std::ranges::all_of(prepared.entries, [&](const Prepared::Entry& entry) {
     return entry.slices.data != nullptr &&
-           std::ranges::any_of(plan.rungs, [&](const Rung& rung) { return splits_by(entry.rule, rung); });
+           std::ranges::any_of(plan.candidates,
+                               [&](const Candidate& candidate) { return splits_by(entry.rule, candidate); });
   });
 }
 

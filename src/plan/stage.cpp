@@ -68,17 +68,17 @@ DeviceBlock copy_to_device(const Plan& plan, const std::vector<T>& values) {
 // The scheme's program fitted to the operands, which the host can look at here.
 template <class T>
 void fit_to_ranges(Plan& entry, const OperandView<T>& a, const OperandView<T>& b) {
-  Rung& rung = entry.rungs.front();
-  if (rung.scheme == nullptr || rung.scheme->adapt == nullptr) return;
+  Candidate& candidate = entry.candidates.front();
+  if (candidate.scheme == nullptr || candidate.scheme->adapt == nullptr) return;
   const auto summary_of = [&](const auto& view, const SplitRule& rule) {
     std::vector<VectorRange> ranges(static_cast<std::size_t>(view.rows));
     find_ranges(view, rule, ranges, entry.threads);
     return summarize(ranges);
   };
-  const RangeSummary summary_a = summary_of(a, rung.program.split_a);
-  const RangeSummary summary_b = summary_of(b, rung.program.split_b);
-  rung.scheme->adapt(rung.program, summary_a, summary_b, entry.problem.products());
-  rung.largest_exponent = largest_exponent(rung, entry.problem.products());
+  const RangeSummary summary_a = summary_of(a, candidate.program.split_a);
+  const RangeSummary summary_b = summary_of(b, candidate.program.split_b);
+  candidate.scheme->adapt(candidate.program, summary_a, summary_b, entry.problem.products());
+  candidate.largest_exponent = largest_exponent(candidate, entry.problem.products());
 }
 
 // What one entry's execution did, as one of the whole call's.
@@ -92,17 +92,17 @@ void add_to_report(const Plan& plan, const Plan& entry, const Report& part, Repo
   report.largest_span_b = std::max(report.largest_span_b, part.largest_span_b);
   report.workspace_bytes = std::max(report.workspace_bytes, part.workspace_bytes);
   report.blocking = part.blocking;
-  const Rung& rung = entry.rungs.front();
-  const Program& planned = plan.rungs.front().program;
-  if (rung.scheme != nullptr &&
-      !(rung.program.split_a == planned.split_a && rung.program.split_b == planned.split_b))
-    report.adapted = {rung.scheme, rung.accumulator, plan.problem.products(), rung.program};
+  const Candidate& candidate = entry.candidates.front();
+  const Program& planned = plan.candidates.front().program;
+  if (candidate.scheme != nullptr &&
+      !(candidate.program.split_a == planned.split_a && candidate.program.split_b == planned.split_b))
+    report.adapted = {candidate.scheme, candidate.accumulator, plan.problem.products(), candidate.program};
 }
 
 // Fails where a scheme cannot be fitted to some item of the batch: before any item's C is written.
 template <class T>
 void check_fits(const Plan& plan, const Operands& operands) {
-  const Scheme* scheme = plan.rungs.front().scheme;
+  const Scheme* scheme = plan.candidates.front().scheme;
   if (scheme == nullptr || scheme->adapt == nullptr) return;
   for (std::int64_t index = 0; index < plan.problem.batch_count; ++index) {
     Plan item = plan_of_entry(plan);

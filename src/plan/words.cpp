@@ -73,43 +73,44 @@ const char* prepared_words(const Problem& problem) {
   return problem.prepared_b ? " (B prepared)" : "";
 }
 
-std::string rung_words(const Plan& plan, const Rung& rung) {
-  if (rung.scheme == nullptr && plan.engine->device() != nullptr && plan.widest_emulation() != nullptr) {
+std::string candidate_words(const Plan& plan, const Candidate& candidate) {
+  if (candidate.scheme == nullptr && plan.engine->device() != nullptr && plan.widest_emulation() != nullptr) {
     return fmt::format("The plain {} product of engine {}'s own kernel, for what spans more.",
                        operand_words(plan.problem), plan.engine->name());
   }
-  if (rung.scheme == nullptr) {
+  if (candidate.scheme == nullptr) {
     return fmt::format(
         "The native {} product of engine {}{}.", operand_words(plan.problem), plan.engine->name(),
-        rung.fixed_order ? ", added in a fixed order by a program of this library"
-                         : ", the vendor library's, whose bits may depend on layout and threads");
+        candidate.fixed_order ? ", added in a fixed order by a program of this library"
+                              : ", the vendor library's, whose bits may depend on layout and threads");
   }
-  if (rung.program.recombination == Recombination::exact_sums)
-    return fmt::format("{}: every entry summed exactly and rounded once, on the {}.", rung.scheme->name,
+  if (candidate.program.recombination == Recombination::exact_sums)
+    return fmt::format("{}: every entry summed exactly and rounded once, on the {}.", candidate.scheme->name,
                        plan.engine->device() != nullptr ? "device" : "host");
-  const Schedule& schedule = rung.program.schedule;
+  const Schedule& schedule = candidate.program.schedule;
   const std::string leaves =
       schedule.k_block == 0
           ? "the sums stay in the engine over all of k"
           : fmt::format("the sum leaves the engine every {} inner indices", schedule.k_block);
-  std::string words = fmt::format("{}: {}; {} product{}, {}; {}; accumulator {}.", rung.scheme->name,
-                                  split_words(rung.program.split_a), schedule.terms.size(),
-                                  schedule.terms.size() == 1 ? "" : "s", term_words(rung.program), leaves,
-                                  accumulator_name(rung.accumulator));
-  if (rung.checked) {
+  std::string words = fmt::format("{}: {}; {} product{}, {}; {}; accumulator {}.", candidate.scheme->name,
+                                  split_words(candidate.program.split_a), schedule.terms.size(),
+                                  schedule.terms.size() == 1 ? "" : "s", term_words(candidate.program),
+                                  leaves, accumulator_name(candidate.accumulator));
+  if (candidate.checked) {
     words +=
         " Every entry is checked when it is there; those that it does not settle are taken by the next "
-        "rungs.";
+        "candidates.";
   }
-  if (rung.proved_by_norms) words += " Taken where the norms of A's rows and B's columns prove every entry.";
-  if (rung.largest_span != Rung::any_span) {
-    words +=
-        fmt::format(" Taken when every row of A and column of B spans at most {} binades", rung.largest_span);
-    words += rung.largest_depth == 0 ? "."
-                                     : fmt::format(
-                                           ", or the elements of two that meet lie at most {} below "
-                                           "their largest ones on average.",
-                                           rung.largest_depth);
+  if (candidate.proved_by_norms)
+    words += " Taken where the norms of A's rows and B's columns prove every entry.";
+  if (candidate.largest_span != Candidate::any_span) {
+    words += fmt::format(" Taken when every row of A and column of B spans at most {} binades",
+                         candidate.largest_span);
+    words += candidate.largest_depth == 0 ? "."
+                                          : fmt::format(
+                                                ", or the elements of two that meet lie at most {} below "
+                                                "their largest ones on average.",
+                                                candidate.largest_depth);
   }
   return words;
 }
@@ -151,9 +152,9 @@ std::vector<std::string> plan_words(const Plan& plan) {
       plan.engine->name(), plan.engine->details(), plan.threads, plan.threads == 1 ? "" : "s"));
   for (const std::string& warning : plan.warnings) words.push_back("Warning: " + warning + ".");
   words.push_back(choice_words(plan));
-  for (std::size_t r = 0; r < plan.rungs.size(); ++r) {
-    const std::string number = plan.rungs.size() == 1 ? "" : fmt::format("{}. ", r + 1);
-    words.push_back(number + rung_words(plan, plan.rungs[r]));
+  for (std::size_t r = 0; r < plan.candidates.size(); ++r) {
+    const std::string number = plan.candidates.size() == 1 ? "" : fmt::format("{}. ", r + 1);
+    words.push_back(number + candidate_words(plan, plan.candidates[r]));
   }
   if (problem.complex && plan.widest_emulation() != nullptr) {
     words.push_back(

@@ -8,7 +8,7 @@
 
 namespace kintsugi::core {
 
-// The problem, why the ladder is what it is, its rungs, and the workspace: a line each.
+// The problem, why the fallback chain is what it is, its candidates, and the workspace: a line each.
 std::vector<std::string> plan_words(const Plan& plan);
 
 }  // namespace kintsugi::core

@@ -23,7 +23,7 @@ std::size_t exact_bytes(const Problem& problem, int threads) {
                          [&]<class T>() { return exact_scratch_bytes<T>(problem.products(), threads); });
 }
 
-// What plan/checked.cpp takes besides a rung's slices and sums.
+// What plan/checked.cpp takes besides a candidate's slices and sums.
 std::size_t check_bytes(const Plan& plan, const Blocking& blocking) {
   const Problem& problem = plan.problem;
   return array_bytes(problem.m, 1, sizeof(RoundingMargin)) +
@@ -46,23 +46,23 @@ std::size_t block_bytes(const Plan& plan, const Program& program, const Blocking
          plan.engine->scratch_bytes(program.schedule, program.format().id, k, plan.threads);
 }
 
-std::size_t rung_bytes(const Plan& plan, const Rung& rung, const Blocking& blocking) {
+std::size_t candidate_bytes(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
   const Problem& problem = plan.problem;
-  const Program& program = rung.program;
+  const Program& program = candidate.program;
   const std::size_t ranges = plan.is_native() ? 0
                                               : array_bytes(problem.m, 1, sizeof(VectorRange)) +
                                                     array_bytes(problem.vectors_b(), 1, sizeof(VectorRange));
-  if (rung.scheme == nullptr) return ranges + native_scratch_bytes(plan, rung, blocking);
+  if (candidate.scheme == nullptr) return ranges + native_scratch_bytes(plan, candidate, blocking);
   if (program.recombination == Recombination::exact_sums) {
     return ranges + exact_bytes(problem, plan.threads);
   }
   if (program.recombination == Recombination::error_free)
-    return ranges + error_free_bytes(plan, rung, blocking);
+    return ranges + error_free_bytes(plan, candidate, blocking);
   const std::size_t block = block_bytes(plan, program, blocking);
   if (program.split_a.scales == ScaleRule::product)
     return ranges + std::max(block, product_scale_bytes(problem) +
                                         block_bytes(plan, magnitude_above_program, blocking));
-  if (!rung.checked) return ranges + block;
+  if (!candidate.checked) return ranges + block;
   return ranges + check_bytes(plan, blocking) +
          std::max(block, block_bytes(plan, magnitude_program, blocking));
 }
@@ -73,9 +73,9 @@ std::int64_t half(std::int64_t length, std::int64_t multiple) {
 
 }  // namespace
 
-std::size_t native_scratch_bytes(const Plan& plan, const Rung& rung, const Blocking& blocking) {
+std::size_t native_scratch_bytes(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
   const Problem& problem = plan.problem;
-  if (!rung.fixed_order || problem.type == OperandType::dd) return 0;
+  if (!candidate.fixed_order || problem.type == OperandType::dd) return 0;
   const std::size_t real_bytes = problem.type == OperandType::f32 ? sizeof(float) : sizeof(double);
   return plan.engine->fixed_order_bytes(real_bytes, blocking.m, problem.parts() * blocking.n,
                                         problem.products(), plan.threads);
@@ -86,17 +86,18 @@ std::size_t workspace_bytes(const Plan& plan, const Blocking& blocking) {
   if (problem.m == 0 || problem.n == 0 || problem.k == 0 || problem.batch_count == 0) return 0;
   if (plan.engine->device() != nullptr) return device_workspace_bytes(plan, blocking);
   std::size_t most = 0;
-  for (const Rung& rung : plan.rungs) most = std::max(most, rung_bytes(plan, rung, blocking));
+  for (const Candidate& candidate : plan.candidates)
+    most = std::max(most, candidate_bytes(plan, candidate, blocking));
   return most;
 }
 
 std::int64_t block_multiple(const Plan& plan) {
   const DeviceEngine* device = plan.engine->device();
-  const auto fits_any = [](const Rung& rung) {
-    return rung.scheme == nullptr || rung.program.recombination == Recombination::exact_sums ||
-           !rung.program.format().floating;
+  const auto fits_any = [](const Candidate& candidate) {
+    return candidate.scheme == nullptr || candidate.program.recombination == Recombination::exact_sums ||
+           !candidate.program.format().floating;
   };
-  const bool any = device == nullptr || is_fused(plan) || std::ranges::all_of(plan.rungs, fits_any);
+  const bool any = device == nullptr || is_fused(plan) || std::ranges::all_of(plan.candidates, fits_any);
   return any ? Slices::vector_multiple : device->tile();
 }
 

@@ -200,7 +200,7 @@ TEST_F(NormProof, DeviationsTypicallyDependOnMomentsAlone) {
   EXPECT_GT(largest, 0x1p-53 / 64);
 }
 
-// What the rungs are made for, by 15, 17 and 20 moduli; three or four moduli less do not do.
+// What the candidates are made for, by 15, 17 and 20 moduli; three or four moduli less do not do.
 TEST_F(NormProof, IsEnoughForTheContracts) {
   struct Case {
     double phi;

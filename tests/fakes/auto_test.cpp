@@ -51,8 +51,8 @@ TEST_F(DevicePlan, AutoEmulatesWhereThatIsQuicker) {
       (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=10:scale=norm", "ozaki2:moduli=16", "native"}));
 }
 
-// One rung shall take what it can: the plain product behind it is slower than the native one.
-TEST_F(DevicePlan, AutoLooksForDepthsWhereThereIsOneRung) {
+// One candidate shall take what it can: the plain product behind it is slower than the native one.
+TEST_F(DevicePlan, AutoLooksForDepthsWhereThereIsOneCandidate) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
   Call square(1024, 1024, 1024, stream_);
   Call prepared(32, 4096, 4096, stream_);
@@ -60,25 +60,26 @@ TEST_F(DevicePlan, AutoLooksForDepthsWhereThereIsOneRung) {
   for (Call* call : {&square, &prepared}) {
     const json plan = planned(*call);
     ASSERT_EQ(schemes(plan), (Names{"fp16x3-wide", "native"}));
-    EXPECT_GT(plan.at("rungs").at(0).at("largest_depth"), 20);
+    EXPECT_GT(plan.at("candidates").at(0).at("largest_depth"), 20);
   }
 }
 
 // The weights of an inference: their split is not counted where the plan knows that they come prepared.
 TEST_F(DevicePlan, AutoCountsNoSplitOfWhatIsPrepared) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
-  const auto first_rung = [&](std::int64_t rows, std::int64_t n, bool transposed, bool prepared) {
+  const auto first_candidate = [&](std::int64_t rows, std::int64_t n, bool transposed, bool prepared) {
     Call call(transposed ? n : rows, transposed ? rows : n, n, stream_);
     (transposed ? call.problem.prepared_a : call.problem.prepared_b) = prepared ? 1 : 0;
     return schemes(planned(call)).front();
   };
   for (const bool transposed : {false, true}) {
     for (const std::int64_t n : {4096, 8192}) {
-      EXPECT_EQ(first_rung(1, n, transposed, true), "native") << "two slices are as many bytes as an FP32";
+      EXPECT_EQ(first_candidate(1, n, transposed, true), "native")
+          << "two slices are as many bytes as an FP32";
       for (const std::int64_t rows : {2, 4, 8, 16, 32, 64, 128}) {
         SCOPED_TRACE(testing::Message() << rows << " rows, weights of " << n);
-        EXPECT_EQ(first_rung(rows, n, transposed, false) == "native", rows < 128 || n == 4096);
-        EXPECT_EQ(first_rung(rows, n, transposed, true), "fp16x3-wide");
+        EXPECT_EQ(first_candidate(rows, n, transposed, false) == "native", rows < 128 || n == 4096);
+        EXPECT_EQ(first_candidate(rows, n, transposed, true), "fp16x3-wide");
       }
     }
   }
@@ -92,11 +93,11 @@ TEST_F(DevicePlan, ComplexWeightsCountAsPreparedToo) {
     call.problem.prepared_b = prepared ? 1 : 0;
     return schemes(planned(call));
   };
-  const Names ladder{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=10:scale=norm", "ozaki2:moduli=16",
-                     "native"};
+  const Names chain{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=10:scale=norm", "ozaki2:moduli=16",
+                    "native"};
   EXPECT_EQ(planned_for(512, 4096, false), Names{"native"});
-  EXPECT_EQ(planned_for(512, 4096, true), ladder);
-  EXPECT_EQ(planned_for(128, 8192, true), ladder) << "few of them too";
+  EXPECT_EQ(planned_for(512, 4096, true), chain);
+  EXPECT_EQ(planned_for(128, 8192, true), chain) << "few of them too";
 }
 
 // No time can be expected of them, and nothing is there to be computed.

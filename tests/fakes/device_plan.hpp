@@ -24,7 +24,7 @@ class DevicePlan : public OverFakes {
   }
   static std::vector<std::string> schemes(const json& plan) {
     std::vector<std::string> names;
-    for (const json& rung : plan.at("rungs")) names.push_back(rung.at("scheme"));
+    for (const json& candidate : plan.at("candidates")) names.push_back(candidate.at("scheme"));
     return names;
   }
   void expect_refused(Call& call, kintsugi_status status, const std::string& reason) {

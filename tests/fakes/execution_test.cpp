@@ -137,12 +137,12 @@ TEST_F(Execution, WhatIsPreparedUnderAutoIsWhatAutoTakes) {
       << kintsugi_last_error();
   EXPECT_THAT(events_with("cuLaunchKernel"),
               ElementsAre(HasSubstr("_fp16_with_depth "), HasSubstr(" fp16_rescaled_small_tiles_"),
-                          HasSubstr(" choose_rung "), HasSubstr(" plain_f32_32 ")));
+                          HasSubstr(" choose_candidate "), HasSubstr(" plain_f32_32 ")));
   many.beta = 0.5;
   fake_cuda_forget();
   ASSERT_EQ(kintsugi_gemm(nullptr, &many.problem, &many.options, &many.operands), KINTSUGI_SUCCESS);
   EXPECT_THAT(events_with("cuLaunchKernel"),
-              ElementsAre(HasSubstr("_fp16_with_depth "), HasSubstr(" choose_rung "),
+              ElementsAre(HasSubstr("_fp16_with_depth "), HasSubstr(" choose_candidate "),
                           HasSubstr(" fp16_rescaled_small_tiles_"), HasSubstr(" plain_f32_32 ")))
       << "C is read, so that it is not written before the choice";
   many.operands.prepared_b = nullptr;
@@ -151,8 +151,8 @@ TEST_F(Execution, WhatIsPreparedUnderAutoIsWhatAutoTakes) {
   EXPECT_EQ(events_with("cublasGemm").size(), 1U);
 }
 
-// Of any length, prepared by a plan that does not know of it: slices of the rung that prepared operands have under auto.
-TEST_F(Execution, WhatIsPreparedUnderAutoIsNeverTheQuickRungs) {
+// Of any length, prepared by a plan that does not know of it: slices of the candidate that prepared operands have under auto.
+TEST_F(Execution, WhatIsPreparedUnderAutoIsNeverTheQuickCandidates) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const Stream stream;
   for (const std::int64_t n : {1024, 2048, 4096}) {
@@ -170,7 +170,7 @@ TEST_F(Execution, WhatIsPreparedUnderAutoIsNeverTheQuickRungs) {
   }
 }
 
-// On another rung, weights would be split again.
+// On another candidate, weights would be split again.
 TEST_F(Execution, FewVectorsBesideWeightsHaveOneEmulation) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const Stream stream;

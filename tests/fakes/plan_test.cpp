@@ -7,7 +7,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Sums of integers are the same in blocks of any multiples of 128, by whatever rung.
+// Sums of integers are the same in blocks of any multiples of 128, by whatever candidate.
 TEST_F(DevicePlan, BlocksOfIntegersFitSmallLimits) {
   struct Asked {
     const char* scheme;
@@ -44,24 +44,24 @@ TEST_F(DevicePlan, BlocksOfIntegersFitSmallLimits) {
 
 // What is quickest for operands of moderate depth, the widest windows of programs that cost the same, and the plain product
 // for what is beyond them. Prepared operands have the slices of a wide one.
-TEST_F(DevicePlan, EmulateIsALadderOfOwnProductsAndThePlainOne) {
+TEST_F(DevicePlan, EmulateIsAChainOfOwnProductsAndThePlainOne) {
   Call call(64, 64, 4096, stream_);
   call.options.policy = "emulate";
   const json plan = planned(call);
   EXPECT_EQ(schemes(plan), (Names{"fp16x3", "fp16x3-wide", "bf16x6", "native"}));
-  const json& rungs = plan.at("rungs");
-  for (const int r : {0, 1, 2}) EXPECT_EQ(rungs.at(r).at("accumulator"), "h200");
-  EXPECT_EQ(rungs.at(0).at("largest_span"), 16);
-  EXPECT_EQ(rungs.at(0).at("largest_depth"), 24);
-  EXPECT_EQ(rungs.at(1).at("largest_span"), 28);
-  EXPECT_GT(rungs.at(2).at("largest_span"), 90);
+  const json& candidates = plan.at("candidates");
+  for (const int r : {0, 1, 2}) EXPECT_EQ(candidates.at(r).at("accumulator"), "h200");
+  EXPECT_EQ(candidates.at(0).at("largest_span"), 16);
+  EXPECT_EQ(candidates.at(0).at("largest_depth"), 24);
+  EXPECT_EQ(candidates.at(1).at("largest_span"), 28);
+  EXPECT_GT(candidates.at(2).at("largest_span"), 90);
   for (const int r : {0, 1})
-    EXPECT_LE(rungs.at(r).at("bound_in_window").at("relative"), plan.at("contract").at("coefficient"));
+    EXPECT_LE(candidates.at(r).at("bound_in_window").at("relative"), plan.at("contract").at("coefficient"));
   EXPECT_THAT(plan.at("words").dump(), HasSubstr("plain FP32 product"));
   call.problem.prepared_b = 1;
   const json prepared = planned(call);
   EXPECT_EQ(schemes(prepared), (Names{"fp16x3-wide", "bf16x6", "native"}));
-  for (const int r : {0, 1}) EXPECT_GE(prepared.at("rungs").at(r).at("largest_depth"), 24);
+  for (const int r : {0, 1}) EXPECT_GE(prepared.at("candidates").at(r).at("largest_depth"), 24);
 }
 
 // Only Hopper has kernels of our own that let sums go every 64.
@@ -72,11 +72,11 @@ TEST_F(DevicePlan, ElsewhereTheVendorsProductsHaveLargerBlocks) {
   call.options.policy = "emulate";
   const json plan = planned(call);
   EXPECT_EQ(schemes(plan), (Names{"fp16x3-wide:block=1024", "native"}));
-  EXPECT_TRUE(plan.at("rungs").at(0).at("largest_depth").is_null()) << "nobody looks for depths";
-  const json& rung = plan.at("rungs").at(0);
-  EXPECT_EQ(rung.at("accumulator"), "cublas");
-  EXPECT_EQ(rung.at("largest_span"), 28);
-  EXPECT_EQ(rung.at("program").at("schedule").at("k_block"), 1024);
+  EXPECT_TRUE(plan.at("candidates").at(0).at("largest_depth").is_null()) << "nobody looks for depths";
+  const json& candidate = plan.at("candidates").at(0);
+  EXPECT_EQ(candidate.at("accumulator"), "cublas");
+  EXPECT_EQ(candidate.at("largest_span"), 28);
+  EXPECT_EQ(candidate.at("program").at("schedule").at("k_block"), 1024);
 }
 
 // Sums of 1024 are not proved for the contract of shorter ones.
@@ -97,8 +97,8 @@ TEST_F(DevicePlan, ComplexProductsAreOneEmbeddingUnlessOfResidues) {
   EXPECT_EQ(schemes(plan), (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=10:scale=norm",
                                   "ozaki2:moduli=16", "native"}));
   EXPECT_EQ(plan.at("problem").at("type"), "c32");
-  EXPECT_EQ(plan.at("rungs").at(0).at("program").at("products"), 18);
-  EXPECT_EQ(plan.at("rungs").at(2).at("program").at("products"), 35);
+  EXPECT_EQ(plan.at("candidates").at(0).at("program").at("products"), 18);
+  EXPECT_EQ(plan.at("candidates").at(2).at("program").at("products"), 35);
   {
     const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
     EXPECT_EQ(schemes(planned(call)), (Names{"ozaki2:moduli=16", "native"}))
@@ -114,7 +114,7 @@ TEST_F(DevicePlan, ComplexProductsAreOneEmbeddingUnlessOfResidues) {
     residues.problem.type_a = residues.problem.type_b = residues.problem.type_c =
         residues.problem.type_scalar = KINTSUGI_C64;
     residues.options.scheme = scheme;
-    return planned(residues).at("rungs").at(0).at("program").at("split_a").at("complex_basis");
+    return planned(residues).at("candidates").at(0).at("program").at("split_a").at("complex_basis");
   };
   EXPECT_FALSE(basis("ozaki2", 64).is_null());
   EXPECT_FALSE(basis("ozaki2:moduli=25", 64).is_null());
@@ -150,7 +150,7 @@ TEST_F(DevicePlan, ResiduesAreSizedByTheirType) {
     Call call(64, 64, 4096, stream_);
     call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = type;
     call.options.scheme = "ozaki2";
-    return planned(call).at("rungs").at(0).at("program").at("products");
+    return planned(call).at("candidates").at(0).at("program").at("products");
   };
   EXPECT_EQ(products(KINTSUGI_F32), 9);
   EXPECT_EQ(products(KINTSUGI_F64), 16);
@@ -158,25 +158,25 @@ TEST_F(DevicePlan, ResiduesAreSizedByTheirType) {
   EXPECT_EQ(products(KINTSUGI_C64), 35);
 }
 
-struct Ladder {
+struct Chain {
   int by_norms = 0;
   int checked = 0;
 };
 
-Ladder ladder_of(const json& plan) {
-  Ladder ladder;
-  for (const json& rung : plan.at("rungs")) {
-    if (rung.at("checked") == true) ++ladder.checked;
-    const std::string name = rung.at("scheme");
+Chain chain_of(const json& plan) {
+  Chain chain;
+  for (const json& candidate : plan.at("candidates")) {
+    if (candidate.at("checked") == true) ++chain.checked;
+    const std::string name = candidate.at("scheme");
     if (name.ends_with(":scale=norm")) {
-      EXPECT_EQ(ladder.checked, 0) << "behind what is checked";
-      ++ladder.by_norms;
+      EXPECT_EQ(chain.checked, 0) << "behind what is checked";
+      ++chain.by_norms;
     }
   }
-  return ladder;
+  return chain;
 }
 
-// One rung of residues whose entries are checked, and exact sums for those that it leaves open. Where the contract leaves
+// One candidate of residues whose entries are checked, and exact sums for those that it leaves open. Where the contract leaves
 // room, norms may prove all entries of fewer moduli: what is not taken is skipped, as no product of the vendor's can be.
 TEST_F(DevicePlan, WhatWindowsCannotProveIsChecked) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
@@ -199,19 +199,19 @@ TEST_F(DevicePlan, WhatWindowsCannotProveIsChecked) {
     const Names names = schemes(plan);
     EXPECT_THAT(names[0], HasSubstr("ozaki2:moduli="));
     EXPECT_EQ(names.back(), "superaccumulator");
-    const Ladder ladder = ladder_of(plan);
-    EXPECT_EQ(ladder.checked, 1);
-    EXPECT_EQ(ladder.by_norms > 0, wanted.accuracy != std::string("exact"));
-    EXPECT_EQ(names.size(), static_cast<std::size_t>(ladder.by_norms) + 2);
+    const Chain chain = chain_of(plan);
+    EXPECT_EQ(chain.checked, 1);
+    EXPECT_EQ(chain.by_norms > 0, wanted.accuracy != std::string("exact"));
+    EXPECT_EQ(names.size(), static_cast<std::size_t>(chain.by_norms) + 2);
     const bool complex = wanted.type == KINTSUGI_C32 || wanted.type == KINTSUGI_C64;
-    const json basis = plan.at("rungs").at(0).at("program").at("split_a").at("complex_basis");
+    const json basis = plan.at("candidates").at(0).at("program").at("split_a").at("complex_basis");
     EXPECT_EQ(basis.is_null(), !complex);
     const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
     EXPECT_EQ(schemes(planned(call)).size(), 2U) << "products that cannot be skipped";
   }
 }
 
-// As many moduli as uniform numbers need, one more, and one more than the rung that is checked has.
+// As many moduli as uniform numbers need, one more, and one more than the candidate that is checked has.
 TEST_F(DevicePlan, Fp64BeginsWithFewModuli) {
   Call call(64, 64, 8192, stream_);
   call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_F64;
@@ -225,7 +225,7 @@ TEST_F(DevicePlan, Fp64BeginsWithFewModuli) {
   EXPECT_EQ(schemes(planned(call)).front(), "ozaki2:moduli=8:scale=norm");
 }
 
-// The moduli of the host's second rung, of exact results its third: integers of 65 and 70 bits, of FP32 36 and 41, and
+// The moduli of the host's second candidate, of exact results its third: integers of 65 and 70 bits, of FP32 36 and 41, and
 // ten bits of 1000 products' sum.
 TEST_F(DevicePlan, CheckedIntegersHaveBitsToSpare) {
   for (const auto& [type, accuracy, bits] :

@@ -59,7 +59,7 @@ TEST_F(SplitLaunches, ABatchIsOneOfEach) {
   engine_->split({}, splits, {choices, 0});
   // 16 panels of 8 blocks, and 96 blocks of 4 vectors.
   EXPECT_THAT(launches(), ElementsAre(StartsWith("cuLaunchKernel find_ranges 32x7x1 "),
-                                      StartsWith("cuLaunchKernel choose_rung 7x1x1 "),
+                                      StartsWith("cuLaunchKernel choose_candidate 7x1x1 "),
                                       StartsWith("cuLaunchKernel split_columns_float_fp16 224x7x1 ")));
 }
 
@@ -73,7 +73,7 @@ TEST_F(SplitLaunches, AnOperandThatServesAllIsOneByItself) {
   engine_->split({}, splits, {choices, 0});
   EXPECT_THAT(launches(), ElementsAre(StartsWith("cuLaunchKernel find_ranges 13x7x1 "),
                                       StartsWith("cuLaunchKernel find_ranges 19x1x1 "),
-                                      StartsWith("cuLaunchKernel choose_rung 7x1x1 "),
+                                      StartsWith("cuLaunchKernel choose_candidate 7x1x1 "),
                                       StartsWith("cuLaunchKernel split_rows_float_fp16 96x1x1 "),
                                       StartsWith("cuLaunchKernel split_columns_float_fp16 128x7x1 ")));
 }

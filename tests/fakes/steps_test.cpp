@@ -41,7 +41,7 @@ TEST_F(Steps, ResidualsAreFittedBeforeTheSplit) {
   Call call(40, 30, 100, stream);
   call.options.scheme = "h2sgemm:sb=eq6";
   call.run_in_workspace();
-  EXPECT_THAT(work(), ElementsAre("find_ranges", "choose_rung", HasSubstr("split_"), "cublasGemmEx",
+  EXPECT_THAT(work(), ElementsAre("find_ranges", "choose_candidate", HasSubstr("split_"), "cublasGemmEx",
                                   "cublasGemmEx", "cublasGemmEx", "weighted_f32_of_floats", "plain_f32_32"));
 }
 
@@ -63,7 +63,7 @@ TEST_F(Steps, ProductsWithoutAnErrorComeInTheOrderOfTheirSlices) {
   Call call(40, 30, 100, stream);
   call.options.scheme = "ozaki-fp16:slices=2";
   call.run_in_workspace();
-  EXPECT_THAT(work(), ElementsAre("find_ranges", "choose_rung", "clear_bytes", "split_successively",
+  EXPECT_THAT(work(), ElementsAre("find_ranges", "choose_candidate", "clear_bytes", "split_successively",
                                   "split_successively", "cublasGemmEx", "leave_floats_as_integers",
                                   "cublasGemmEx", "leave_floats_as_integers", "add_running_products",
                                   "cublasGemmEx", "leave_floats_as_integers", "add_running_products",
@@ -80,7 +80,7 @@ TEST_F(Steps, SlicesAreCountedBeforeTheProducts) {
   const auto steps = work();
   ASSERT_GE(steps.size(), 10U);
   EXPECT_THAT(std::vector(steps.begin(), steps.begin() + 9),
-              ElementsAre("cuMemAllocAsync", "find_ranges", "choose_rung", "clear_bytes", "clear_bytes",
+              ElementsAre("cuMemAllocAsync", "find_ranges", "choose_candidate", "clear_bytes", "clear_bytes",
                           "weigh_inner_indices", "split_successively", "find_needs", "split_successively"));
   EXPECT_EQ(std::count(steps.begin(), steps.end(), "split_successively"), 2);
   // 24 + 16 bits of 9 each, and one more: 6 slices. What few operands need is our kernel's, four slices of A at once.
@@ -147,23 +147,24 @@ TEST_F(Steps, ExactResultsAreCheckedAndTheRestIsMended) {
   call.options.accuracy = "exact";
   call.run_in_workspace();
   EXPECT_THAT(steps_but_products(),
-              ElementsAre("find_ranges", "choose_rung", "find_margins", HasSubstr("split_"), "clear_bytes",
-                          "checked_f32", "exact_f32"));
+              ElementsAre("find_ranges", "choose_candidate", "find_margins", HasSubstr("split_"),
+                          "clear_bytes", "checked_f32", "exact_f32"));
 }
 
-// Norms, and what they may prove, a rung after the other; then the rung that is checked.
-TEST_F(Steps, RungsByNormsComeBeforeTheCheckedOne) {
+// Norms, and what they may prove, a candidate after the other; then the candidate that is checked.
+TEST_F(Steps, CandidatesByNormsComeBeforeTheCheckedOne) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.accuracy = "1e-6";
   call.run_in_workspace();
-  const auto rung = [](const char* recombination) {
+  const auto candidate = [](const char* recombination) {
     return std::vector<testing::Matcher<std::string>>{HasSubstr("split_"), HasSubstr("residue_products_"),
                                                       recombination};
   };
-  std::vector<testing::Matcher<std::string>> expected{"find_ranges", "find_norms", "choose_rung_by_norms"};
+  std::vector<testing::Matcher<std::string>> expected{"find_ranges", "find_norms",
+                                                      "choose_candidate_by_norms"};
   const auto add = [&](const auto& steps) { expected.insert(expected.end(), steps.begin(), steps.end()); };
-  for (int r = 0; r < 3; ++r) add(rung("residues_f32"));
+  for (int r = 0; r < 3; ++r) add(candidate("residues_f32"));
   // Magnitudes are split by themselves: B's, then A's; their product goes before the others.
   add(std::vector<testing::Matcher<std::string>>{"find_margins", HasSubstr("split_"), HasSubstr("split_"),
                                                  HasSubstr("split_"), HasSubstr("integer_products_"),
@@ -172,7 +173,7 @@ TEST_F(Steps, RungsByNormsComeBeforeTheCheckedOne) {
   EXPECT_THAT(work(), testing::ElementsAreArray(expected));
 }
 
-// Where products cannot be skipped there is nothing but the checked rung.
+// Where products cannot be skipped there is nothing but the checked candidate.
 TEST_F(Steps, OlderDevicesCheckAllEntries) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
   const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
@@ -180,7 +181,7 @@ TEST_F(Steps, OlderDevicesCheckAllEntries) {
   Call call(40, 30, 100, stream);
   call.options.accuracy = "1e-6";
   call.run_in_workspace();
-  EXPECT_THAT(steps_but_products(), ElementsAre("find_ranges", "choose_rung", "find_margins",
+  EXPECT_THAT(steps_but_products(), ElementsAre("find_ranges", "choose_candidate", "find_margins",
                                                 HasSubstr("split_"), HasSubstr("split_"), HasSubstr("split_"),
                                                 "clear_bytes", "checked_f32", "exact_f32"));
 }
@@ -212,9 +213,9 @@ TEST_F(Steps, EveryTileIsMendedBeforeTheNextOne) {
   call.run_in_workspace();
   std::vector<std::string> names = steps_but_products();
   std::erase_if(names, [](const std::string& name) { return name.starts_with("split_"); });
-  const std::vector<std::string> wanted{"find_ranges", "choose_rung", "find_margins", "clear_bytes",
-                                        "checked_f32", "exact_f32",   "clear_bytes",  "checked_f32",
-                                        "exact_f32",   "clear_bytes", "checked_f32",  "exact_f32"};
+  const std::vector<std::string> wanted{"find_ranges", "choose_candidate", "find_margins", "clear_bytes",
+                                        "checked_f32", "exact_f32",        "clear_bytes",  "checked_f32",
+                                        "exact_f32",   "clear_bytes",      "checked_f32",  "exact_f32"};
   EXPECT_EQ(names, wanted);
 }
 

@@ -57,9 +57,9 @@ TEST(Checked, TolerancesTakeFewerModuli) {
   DoubleData fine(emulated(40, 30, 200, "phi:1", "1e-13"));
   expect_within(fine, 1e-13);
   const auto first_products = [](const DoubleData& data) {
-    const json rung = PlanOf(data).describe().at("rungs").at(0);
-    EXPECT_TRUE(rung.at("checked"));
-    return rung.at("program").at("products").get<int>();
+    const json candidate = PlanOf(data).describe().at("candidates").at(0);
+    EXPECT_TRUE(candidate.at("checked"));
+    return candidate.at("program").at("products").get<int>();
   };
   EXPECT_LT(first_products(coarse), first_products(fine));
 }
@@ -79,7 +79,7 @@ TEST(Checked, CancellationIsProvedFromMagnitudes) {
 TEST(Checked, PowersOfTwoAlongKChangeNoBits) {
   for (const char* accuracy : {"fp64", "exact"}) {
     DoubleData plain(emulated(150, 140, 60, "uniform", accuracy));
-    const auto [rung, mended] = run_checked(plain);
+    const auto [candidate, mended] = run_checked(plain);
     for (const int span : {300, -900}) {
       DoubleData scaled(emulated(150, 140, 60, "uniform", accuracy));
       for (std::int64_t p = 0; p < 60; ++p) {
@@ -87,8 +87,8 @@ TEST(Checked, PowersOfTwoAlongKChangeNoBits) {
         for (std::int64_t i = 0; i < 150; ++i) scaled.a()(i, p) = std::ldexp(scaled.a()(i, p), d);
         for (std::int64_t j = 0; j < 140; ++j) scaled.b()(p, j) = std::ldexp(scaled.b()(p, j), -d);
       }
-      const auto [scaled_rung, scaled_mended] = run_checked(scaled);
-      EXPECT_EQ(scaled_rung, rung) << accuracy << span;
+      const auto [scaled_candidate, scaled_mended] = run_checked(scaled);
+      EXPECT_EQ(scaled_candidate, candidate) << accuracy << span;
       EXPECT_LE(scaled_mended, mended + 150 * 140 / 100);
       if (std::string(accuracy) == "exact") {
         EXPECT_EQ(bits_of(scaled.result()), bits_of(plain.result()));
@@ -173,10 +173,10 @@ TEST(Checked, PowersOfTwoOnAMatrixCommute) {
 // Slices come in tiles of 128 vectors; a few long sums do without.
 TEST(Checked, AFewLongSumsTakeNoResidues) {
   const PlanOf few(DoubleData(emulated(2, 3, 200000, "uniform", "exact")));
-  EXPECT_THAT(rungs(few.describe()), testing::ElementsAre("superaccumulator"));
+  EXPECT_THAT(candidates(few.describe()), testing::ElementsAre("superaccumulator"));
   EXPECT_LT(few.workspace(), std::size_t{1} << 26);
   const PlanOf many(DoubleData(emulated(60, 50, 70000, "integer:3", "exact")));
-  EXPECT_EQ(rungs(many.describe()).size(), 5);
+  EXPECT_EQ(candidates(many.describe()).size(), 5);
 }
 
 // Hardly anything is left beside the last rounding: correctly rounded.

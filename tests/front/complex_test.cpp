@@ -55,7 +55,7 @@ TEST(Complex, EverySchemeGivesTheBitsOfItsEmbedding) {
   }
 }
 
-TEST(Complex, LaddersAndContractsGiveTheBitsOfTheirEmbedding) {
+TEST(Complex, ChainsAndContractsGiveTheBitsOfTheirEmbedding) {
   for (const std::string accuracy : {"fp32", "1e-5", "exact"}) {
     for (const std::string distribution : a_part_of({"uniform", "phi:2", "span:60", "subnormal-mixed"})) {
       if (accuracy == "1e-5" && distribution == "subnormal-mixed") continue;  // wider than any window
@@ -146,7 +146,7 @@ TYPED_TEST(ComplexBits, FewerProductsGiveTheBitsOfTheEmbedding) {
 
 TYPED_TEST(ComplexBits, ResiduesTakeLessThanThreeQuartersOfTheEmbeddingsProducts) {
   const GemmDataOf<std::complex<TypeParam>> data(GemmCase{.m = 4, .n = 4, .k = 100, .scheme = "ozaki2"});
-  const json program = PlanOf(data).describe().at("rungs").at(0).at("program");
+  const json program = PlanOf(data).describe().at("candidates").at(0).at("program");
   const json basis = program.at("split_a").at("complex_basis");
   EXPECT_EQ(program.at("products"),
             2 * basis.at("with_root").get<int>() + 3 * basis.at("without").get<int>());

@@ -143,9 +143,9 @@ TEST(DoubleDoubleGemm, TolerancesTakeFewerModuli) {
                            .engine = engines_here().back(),
                            .policy = "emulate",
                            .accuracy = accuracy});
-    const json rung = PlanOf(data).describe().at("rungs").at(0);
-    EXPECT_GT(rung.at("program").at("products"), products) << accuracy;
-    products = rung.at("program").at("products");
+    const json candidate = PlanOf(data).describe().at("candidates").at(0);
+    EXPECT_GT(candidate.at("program").at("products"), products) << accuracy;
+    products = candidate.at("program").at("products");
     expect_within(data, std::stod(accuracy));
   }
 }
@@ -251,7 +251,7 @@ TEST(DoubleDoubleGemm, AnyPairCountsAsItsSum) {
   }
 }
 
-// Every rung, engine, number of threads and block; native too.
+// Every candidate, engine, number of threads and block; native too.
 TEST(DoubleDoubleGemm, BitsAreTheSameEverywhere) {
   if (!has_cpu_engine()) GTEST_SKIP() << "one engine";
   for (const char* distribution : a_part_of({"phi:1", "cancellation:80", "span:300"})) {
@@ -289,10 +289,10 @@ TEST(DoubleDoubleGemm, NamedSchemes) {
     expect_correctly_rounded(data);
   }
   PairData by_type(GemmCase{.m = 6, .n = 5, .k = 20, .scheme = "ozaki2"});
-  EXPECT_EQ(PlanOf(by_type).describe().at("rungs").at(0).at("program").at("products"), 30);
+  EXPECT_EQ(PlanOf(by_type).describe().at("candidates").at(0).at("program").at("products"), 30);
   expect_within(by_type, 0x1p-100);
   PairData sixteen(GemmCase{.m = 6, .n = 5, .k = 20, .scheme = "ozaki2:moduli=16"});
-  EXPECT_EQ(PlanOf(sixteen).describe().at("rungs").at(0).at("program").at("products"), 16);
+  EXPECT_EQ(PlanOf(sixteen).describe().at("candidates").at(0).at("program").at("products"), 16);
   PairData refused(GemmCase{.scheme = "int52"});
   EXPECT_EQ(refused.run(), KINTSUGI_NOT_SUPPORTED);
   EXPECT_THAT(kintsugi_last_error(), testing::HasSubstr("scheme int52 does not take dd operands"));
@@ -308,9 +308,9 @@ TEST(DoubleDoubleGemm, PowersOfTwoAlongKChangeNoBits) {
     for (std::int64_t i = 0; i < 130; ++i) times(scaled.a()(i, p), d);
     for (std::int64_t j = 0; j < 20; ++j) times(scaled.b()(p, j), -d);
   }
-  const auto [rung, mended] = run_checked(plain);
-  const auto [scaled_rung, scaled_mended] = run_checked(scaled);
-  EXPECT_EQ(scaled_rung, rung);
+  const auto [candidate, mended] = run_checked(plain);
+  const auto [scaled_candidate, scaled_mended] = run_checked(scaled);
+  EXPECT_EQ(scaled_candidate, candidate);
   EXPECT_LE(scaled_mended, mended + 130);
   EXPECT_EQ(bits_of(scaled.result()), bits_of(plain.result()));
 }

@@ -98,19 +98,19 @@ TYPED_TEST(Exact, Corners) {
   }
 }
 
-TYPED_TEST(Exact, RungsFollowTheRanges) {
-  const auto rung_of = [&](const std::string& distribution) {
+TYPED_TEST(Exact, CandidatesFollowTheRanges) {
+  const auto candidate_of = [&](const std::string& distribution) {
     GemmDataOf<TypeParam> data(this->base(5, 5, 20, distribution));
     return run_checked(data);
   };
-  EXPECT_THAT(rung_of("integer:9"), testing::Pair(0, 0));
-  EXPECT_THAT(rung_of("uniform").first, testing::Le(1));
-  EXPECT_THAT(rung_of("span:60").first, testing::AllOf(testing::Ge(1), testing::Le(3)));
+  EXPECT_THAT(candidate_of("integer:9"), testing::Pair(0, 0));
+  EXPECT_THAT(candidate_of("uniform").first, testing::Le(1));
+  EXPECT_THAT(candidate_of("span:60").first, testing::AllOf(testing::Ge(1), testing::Le(3)));
 }
 
-// A tie that only elements far below every rung's last place decide is left to the superaccumulator; its neighbours are
+// A tie that only elements far below every candidate's last place decide is left to the superaccumulator; its neighbours are
 // not.
-TYPED_TEST(Exact, EntriesThatNoRungSettlesAreMended) {
+TYPED_TEST(Exact, EntriesThatNoCandidateSettlesAreMended) {
   using T = TypeParam;
   GemmDataOf<T> data(this->base(200, 150, 40, "uniform"));
   const int digits = std::numeric_limits<T>::digits;
@@ -126,7 +126,7 @@ TYPED_TEST(Exact, EntriesThatNoRungSettlesAreMended) {
   this->expect_correctly_rounded(data);
 }
 
-TYPED_TEST(Exact, BitsAreTheSameOnEveryEngineAndRung) {
+TYPED_TEST(Exact, BitsAreTheSameOnEveryEngineAndCandidate) {
   for (const char* distribution : {"phi:1", "cancellation:20"}) {
     GemmCase test = this->base(40, 30, 120, distribution);
     test.alpha = 0.3;

@@ -66,8 +66,8 @@ TYPED_TEST(FixedOrder, BitsDependOnShapeAndOperandsAlone) {
       data.raw_c() = GemmDataOf<T>(plain).raw_c();  // all items of a batch have the same
       const Handle handle;
       data.run_well(handle);
-      ASSERT_EQ(rungs(handle.report()), std::vector<std::string>{"native"});
-      ASSERT_TRUE(handle.report().at("rungs")[0].at("fixed_order"));
+      ASSERT_EQ(candidates(handle.report()), std::vector<std::string>{"native"});
+      ASSERT_TRUE(handle.report().at("candidates")[0].at("fixed_order"));
       for (const T& element : data.result()) expected.push_back(element);
     }
     for (int trial = 0; trial < 12; ++trial) {
@@ -90,7 +90,7 @@ TEST(FixedOrderPlan, SaysWhoseTheLastCandidateIs) {
     GemmData data(GemmCase{.m = 24, .n = 24, .k = 90, .engine = "cpu", .policy = policy});
     const PlanOf plan(data);
     const auto description = plan.describe();
-    return std::pair(description.at("rungs").back().at("fixed_order").get<bool>(),
+    return std::pair(description.at("candidates").back().at("fixed_order").get<bool>(),
                      description.at("words").dump());
   };
   EXPECT_TRUE(last_of("emulate").first);
@@ -115,7 +115,7 @@ TEST(FixedOrderPlan, WithoutAnEmulationHasItsWorkspace) {
   GemmData data(test);
   const PlanOf plan(data);
   ASSERT_EQ(plan.status, KINTSUGI_SUCCESS) << plan.error;
-  EXPECT_EQ(rungs(plan.describe()), std::vector<std::string>{"native"});
+  EXPECT_EQ(candidates(plan.describe()), std::vector<std::string>{"native"});
   EXPECT_EQ(plan.workspace(), core::native_tiles_bytes(sizeof(float), 200, 170, 300, 2));
   data.run_well();
   for (const auto& entry : entry_errors(data))

@@ -24,7 +24,7 @@ TEST(Engines, TheNamedOneRan) {
     GemmData data(GemmCase{.m = 3, .n = 4, .k = 5, .scheme = "fp16x3", .engine = engine});
     data.run_well(handle);
     EXPECT_EQ(handle.report().at("engine"), engine);
-    EXPECT_EQ(rungs(handle.report()), std::vector<std::string>{"fp16x3"});
+    EXPECT_EQ(candidates(handle.report()), std::vector<std::string>{"fp16x3"});
   }
 }
 
@@ -38,7 +38,7 @@ TEST(Engines, TheEnvironmentCanForceOne) {
   ::unsetenv("KINTSUGI_SCHEME");
   ASSERT_EQ(status, KINTSUGI_SUCCESS) << kintsugi_last_error();
   EXPECT_EQ(handle.report().at("engine"), "reference");
-  EXPECT_EQ(rungs(handle.report()), std::vector<std::string>{"markidis"});
+  EXPECT_EQ(candidates(handle.report()), std::vector<std::string>{"markidis"});
 }
 
 TEST(Engines, UnknownOnesAreErrors) {
@@ -124,7 +124,7 @@ TEST(Plan, ReadBackIsNotSteeredFromElsewhere) {
   kintsugi_set(handle, "scheme", "fp16");
   kintsugi_plan again = nullptr;
   ASSERT_EQ(kintsugi_plan_read(handle, plan.describe().dump().c_str(), nullptr, &again), KINTSUGI_SUCCESS);
-  EXPECT_EQ(rungs(Handle::text(
+  EXPECT_EQ(candidates(Handle::text(
                 [&](char* b, size_t c, size_t* n) { return kintsugi_plan_describe(again, b, c, n); })),
             std::vector<std::string>{"native"});
   kintsugi_plan_destroy(again);
@@ -159,13 +159,13 @@ TEST(Plan, SettingsOfHandleAndCallGoInOrder) {
   ASSERT_EQ(kintsugi_set(handle, "scheme", "markidis"), KINTSUGI_SUCCESS);
   GemmData by_handle(GemmCase{.m = 2, .n = 2, .k = 2, .engine = "reference"});
   by_handle.run_well(handle);
-  EXPECT_EQ(rungs(handle.report()), std::vector<std::string>{"markidis"});
+  EXPECT_EQ(candidates(handle.report()), std::vector<std::string>{"markidis"});
   GemmData by_call(GemmCase{.m = 2, .n = 2, .k = 2, .scheme = "fp16", .engine = "reference"});
   by_call.run_well(handle);
-  EXPECT_EQ(rungs(handle.report()), std::vector<std::string>{"fp16"});
+  EXPECT_EQ(candidates(handle.report()), std::vector<std::string>{"fp16"});
   ASSERT_EQ(kintsugi_set(handle, "scheme", nullptr), KINTSUGI_SUCCESS);
   by_handle.run_well(handle);
-  EXPECT_EQ(rungs(handle.report()), std::vector<std::string>{"native"});
+  EXPECT_EQ(candidates(handle.report()), std::vector<std::string>{"native"});
 }
 
 TEST(Batch, PointerArraysAreFollowed) {

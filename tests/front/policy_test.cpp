@@ -19,7 +19,7 @@ TEST(Policy, AutoTakesTheNativeProductOnACpu) {
   GemmData data(GemmCase{.m = 30, .n = 40, .k = 500});
   const PlanOf plan(data);
   ASSERT_EQ(plan.status, KINTSUGI_SUCCESS) << plan.error;
-  EXPECT_EQ(rungs(plan.describe()), std::vector<std::string>{"native"});
+  EXPECT_EQ(candidates(plan.describe()), std::vector<std::string>{"native"});
   EXPECT_EQ(plan.workspace(), 0U);
 }
 
@@ -30,7 +30,7 @@ TEST(Policy, AutoStaysNativeForLongSums) {
     data.a()(0, 0) = 1e-30F;
     const Handle handle;
     data.run_well(handle);
-    EXPECT_EQ(rungs(handle.report()), std::vector<std::string>{"native"}) << k;
+    EXPECT_EQ(candidates(handle.report()), std::vector<std::string>{"native"}) << k;
   }
 }
 
@@ -39,12 +39,12 @@ TEST(Policy, TheNearerOfSchemeAndNativePolicyCounts) {
   ASSERT_EQ(kintsugi_set(handle, "scheme", "fp16"), KINTSUGI_SUCCESS);
   GemmData native(GemmCase{.m = 2, .n = 2, .k = 2, .engine = "reference", .policy = "native"});
   native.run_well(handle);
-  EXPECT_EQ(rungs(handle.report()), std::vector<std::string>{"native"});
+  EXPECT_EQ(candidates(handle.report()), std::vector<std::string>{"native"});
   kintsugi_set(handle, "scheme", nullptr);
   ASSERT_EQ(kintsugi_set(handle, "policy", "native"), KINTSUGI_SUCCESS);
   GemmData scheme(GemmCase{.m = 2, .n = 2, .k = 2, .scheme = "fp16", .engine = "reference"});
   scheme.run_well(handle);
-  EXPECT_EQ(rungs(handle.report()), std::vector<std::string>{"fp16"});
+  EXPECT_EQ(candidates(handle.report()), std::vector<std::string>{"fp16"});
 }
 
 TEST(NamedSchemeAndAccuracy, AreAnErrorWhereTheSchemeCannotGiveIt) {
@@ -78,7 +78,7 @@ TEST(NamedSchemeAndAccuracy, BothCountWhereTheSchemeMayGiveIt) {
     const PlanOf plan(data);
     ASSERT_EQ(plan.status, KINTSUGI_SUCCESS) << plan.error;
     const auto description = plan.describe();
-    EXPECT_EQ(rungs(description), std::vector<std::string>{scheme});
+    EXPECT_EQ(candidates(description), std::vector<std::string>{scheme});
     EXPECT_EQ(description.at("contract").at("accuracy"), accuracy);
     EXPECT_EQ(description.at("contract").at("coefficient") == 0.0, std::string(accuracy) == "exact");
     EXPECT_THAT(description.at("words").dump(), HasSubstr(std::string("accuracy ") + accuracy));
@@ -150,27 +150,28 @@ TEST(NamedSchemeAndAccuracy, OfTwoThatContradictEachOtherTheNearerCounts) {
   ASSERT_EQ(kintsugi_set(handle, "scheme", "fp16"), KINTSUGI_SUCCESS);
   GemmData exact(GemmCase{.m = 2, .n = 2, .k = 2, .engine = "reference", .accuracy = "exact"});
   exact.run_well(handle);
-  EXPECT_NE(rungs(handle.report()), std::vector<std::string>{"fp16"});
+  EXPECT_NE(candidates(handle.report()), std::vector<std::string>{"fp16"});
   kintsugi_set(handle, "scheme", nullptr);
   ASSERT_EQ(kintsugi_set(handle, "accuracy", "exact"), KINTSUGI_SUCCESS);
   GemmData scheme(GemmCase{.m = 2, .n = 2, .k = 2, .scheme = "fp16", .engine = "reference"});
   scheme.run_well(handle);
-  EXPECT_EQ(rungs(handle.report()), std::vector<std::string>{"fp16"});
+  EXPECT_EQ(candidates(handle.report()), std::vector<std::string>{"fp16"});
   ASSERT_EQ(kintsugi_set(handle, "scheme", "fp16"), KINTSUGI_SUCCESS);
   GemmData both(GemmCase{.m = 2, .n = 2, .k = 2, .engine = "reference"});
   EXPECT_EQ(both.run(handle), KINTSUGI_CONTRACT_UNREACHABLE);
 }
 
-TEST(Policy, EmulateIsALadderThatEndsNatively) {
+TEST(Policy, EmulateIsAChainThatEndsNatively) {
   GemmData data(GemmCase{.m = 30, .n = 40, .k = 500, .engine = "reference", .policy = "emulate"});
   const PlanOf plan(data);
   ASSERT_EQ(plan.status, KINTSUGI_SUCCESS) << plan.error;
-  EXPECT_EQ(rungs(plan.describe()), (std::vector<std::string>{"fp16x3", "fp16x3-wide", "bf16x6", "native"}));
-  EXPECT_EQ(plan.describe().at("rungs")[0].at("largest_span"), 16);
-  EXPECT_EQ(plan.describe().at("rungs")[1].at("largest_span"), 28);
+  EXPECT_EQ(candidates(plan.describe()),
+            (std::vector<std::string>{"fp16x3", "fp16x3-wide", "bf16x6", "native"}));
+  EXPECT_EQ(plan.describe().at("candidates")[0].at("largest_span"), 16);
+  EXPECT_EQ(plan.describe().at("candidates")[1].at("largest_span"), 28);
 }
 
-TEST(Policy, TheRangesChooseTheRung) {
+TEST(Policy, TheRangesChooseTheCandidate) {
   const Handle handle;
   const std::pair<const char*, const char*> cases[] = {{"span:16", "fp16x3"},      {"span:17", "fp16x3-wide"},
                                                        {"span:28", "fp16x3-wide"}, {"span:29", "bf16x6"},
@@ -179,7 +180,7 @@ TEST(Policy, TheRangesChooseTheRung) {
     GemmData data(GemmCase{
         .m = 9, .n = 8, .k = 60, .distribution = distribution, .engine = "reference", .policy = "emulate"});
     data.run_well(handle);
-    EXPECT_EQ(rungs(handle.report()), std::vector<std::string>{scheme}) << distribution;
+    EXPECT_EQ(candidates(handle.report()), std::vector<std::string>{scheme}) << distribution;
     EXPECT_EQ(handle.report().at("largest_span_a"), std::stoi(std::string(distribution).substr(5)));
     for (const auto& entry : entry_errors(data))
       ASSERT_LE(std::abs(entry.error), 68 * 0x1p-24 * entry.absolute);
@@ -192,8 +193,8 @@ TEST(Policy, EachBatchEntryChoosesForItself) {
   GemmData data(test);
   data.a(1)(0, 0) = std::ldexp(1.0F, -125);  // entry 1 spans too much for any emulation
   data.run_well(handle);
-  EXPECT_EQ(rungs(handle.report()), (std::vector<std::string>{"fp16x3", "native"}));
-  EXPECT_EQ(handle.report().at("rungs")[0].at("entries"), 2);
+  EXPECT_EQ(candidates(handle.report()), (std::vector<std::string>{"fp16x3", "native"}));
+  EXPECT_EQ(handle.report().at("candidates")[0].at("entries"), 2);
   test.batch = 1;
   GemmData alone(test);
   alone.run_well();
@@ -212,7 +213,7 @@ TEST(Policy, TolerancesAreContracts) {
     const auto status = kintsugi_plan_create(nullptr, &problem, &options, &plan);
     std::vector<std::string> names;
     if (status == KINTSUGI_SUCCESS) {
-      names = rungs(
+      names = candidates(
           Handle::text([&](char* b, size_t c, size_t* n) { return kintsugi_plan_describe(plan, b, c, n); }));
     }
     kintsugi_plan_destroy(plan);
@@ -251,7 +252,7 @@ TEST(Policy, ANamedAccumulatorKeepsToItsFormats) {
   const auto plan_for = [](const char* accumulator) {
     const PlanOf plan(GemmData(
         GemmCase{.k = 1024, .engine = "reference", .accumulator = accumulator, .policy = "emulate"}));
-    return rungs(plan.describe());
+    return candidates(plan.describe());
   };
   EXPECT_THAT(plan_for("v100"), testing::ElementsAre("fp16x3", "fp16x3-wide", "native"));
   EXPECT_THAT(plan_for("amx-bf16"), testing::ElementsAre("bf16x6", "native"));

@@ -151,7 +151,7 @@ TEST_P(WideRange, LargestNumberTimesOne) {
 }
 
 // What the planner takes for a tolerance keeps the largest numbers finite: grids of few bits are left out there.
-TEST(Ladder, KeepsTheLargestNumbersFinite) {
+TEST(Chain, KeepsTheLargestNumbersFinite) {
   for (const char* accuracy : {"1e-4", "1e-3", "1e-2", "1e-1"}) {
     GemmData data(GemmCase{.policy = "emulate", .accuracy = accuracy});
     data.a()(0, 0) = std::numeric_limits<float>::max();

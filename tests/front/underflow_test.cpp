@@ -138,7 +138,7 @@ TEST_P(Underflow, OneWideRowSpoilsNoOther) {
     data.a()(0, 0) = 0x1p-120F;
     const Handle handle;
     data.run_well(handle);
-    EXPECT_EQ(rungs(handle.report()), std::vector<std::string>{"native"});
+    EXPECT_EQ(candidates(handle.report()), std::vector<std::string>{"native"});
     EXPECT_EQ(data.c()(1, 0), static_cast<float>(alpha * 0x1p-140));
     EXPECT_NEAR(data.c()(0, 0) / (alpha * 0x1p-75), 1023, 1e-3);
     EXPECT_EQ(computed_again(handle), 1);

@@ -203,7 +203,7 @@ TEST(Prepared, MustFitThePlan) {
 }
 
 // Whatever the other operand asks for, the bits and the program are those of the plain call.
-TEST(Prepared, FollowsTheLadder) {
+TEST(Prepared, FollowsTheChain) {
   const Handle handle;
   const std::pair<int, const char*> cases[] = {
       {0, "fp16x3"}, {-25, "fp16x3-wide"}, {-60, "bf16x6"}, {-120, "native"}};
@@ -220,7 +220,7 @@ TEST(Prepared, FollowsTheLadder) {
     operands.a = nullptr;
     operands.prepared_a = a;
     ASSERT_EQ(kintsugi_plan_execute(handle, plan.plan, &operands), KINTSUGI_SUCCESS) << kintsugi_last_error();
-    EXPECT_EQ(rungs(handle.report()), std::vector<std::string>{scheme});
+    EXPECT_EQ(candidates(handle.report()), std::vector<std::string>{scheme});
     EXPECT_EQ(bits_of(data.result()), expected) << scheme;
   }
   kintsugi_prepared_destroy(a);

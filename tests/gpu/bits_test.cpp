@@ -42,7 +42,7 @@ TEST(DeviceBits, SmallAreThoseOfEveryRunStreamAndBatchPosition) {
 }
 
 TEST(DeviceBits, AreThoseOfAnyWorkspaceLimit) {
-  // The last is a ladder's, whose first rung is taken by depth: so many uniform numbers span more than it is proved for.
+  // The last is a fallback chain's, whose first candidate is taken by depth: so many uniform numbers span more than it is proved for.
   for (const std::string scheme : {"fp16x3", "fp16x3-wide:block=1024", "bf16x6", "ozaki2:moduli=7", ""}) {
     GemmCase test{.m = 8300, .n = 4200, .k = 130, .op_a = KINTSUGI_OP_T, .scheme = scheme};
     if (scheme.empty()) test.policy = "emulate";
@@ -72,7 +72,7 @@ TEST(DeviceBits, AreThoseOfAnyWorkspaceLimit) {
       EXPECT_EQ(bits_of(other.result()), bits)
           << scheme << " with " << limited.workspace_limit << " of " << unlimited;
       if (scheme.empty()) {
-        EXPECT_EQ(handle.report()["rungs"][0]["scheme"], "fp16x3");
+        EXPECT_EQ(handle.report()["candidates"][0]["scheme"], "fp16x3");
       }
     }
   }

@@ -50,14 +50,14 @@ GemmCase emulated(std::int64_t m, std::int64_t n, std::int64_t k, const std::str
           .accuracy = accuracy};
 }
 
-// Of the only rung that took entries.
-std::string scheme_of(const json& report) { return report.at("rungs").at(0).at("scheme"); }
+// Of the only candidate that took entries.
+std::string scheme_of(const json& report) { return report.at("candidates").at(0).at("scheme"); }
 bool is_by_norms(const json& report) { return scheme_of(report).ends_with(":scale=norm"); }
 
 // What norms prove is not checked: the host's bits under the same scheme. Wider operands take more moduli, and at last the
-// rung whose entries are checked.
+// candidate whose entries are checked.
 template <class T>
-void expect_rungs_of(GemmCase test) {
+void expect_candidates_of(GemmCase test) {
   std::size_t most = 0;
   bool checked = false;
   int alone = 0;
@@ -69,9 +69,9 @@ void expect_rungs_of(GemmCase test) {
     DeviceGemm<T>(data).run_well(handle);
     const json report = handle.report();
     // What some entries of a batch just prove, others may not.
-    if (report.at("rungs").size() > 1) continue;
+    if (report.at("candidates").size() > 1) continue;
     ++alone;
-    EXPECT_EQ(report.at("rungs").at(0).at("entries"), test.batch) << report;
+    EXPECT_EQ(report.at("candidates").at(0).at("entries"), test.batch) << report;
     checked = !is_by_norms(report);
     if (checked) continue;
     EXPECT_EQ(report.at("mended_entries"), 0) << report;
@@ -93,8 +93,8 @@ void expect_rungs_of(GemmCase test) {
   EXPECT_TRUE(checked) << "phi:6";
 }
 
-TEST(DeviceChecked, SmallRungsAreWhatNormsProve) {
-  expect_rungs_of<double>(emulated(60, 50, 1500, "", "fp64"));
+TEST(DeviceChecked, SmallCandidatesAreWhatNormsProve) {
+  expect_candidates_of<double>(emulated(60, 50, 1500, "", "fp64"));
   GemmCase test = emulated(140, 33, 300, "", "fp64");
   test.op_a = KINTSUGI_OP_T;
   test.op_b = KINTSUGI_OP_T;
@@ -102,9 +102,9 @@ TEST(DeviceChecked, SmallRungsAreWhatNormsProve) {
   test.batch = 2;
   test.alpha = -1.5;
   test.beta = 0.75;
-  expect_rungs_of<double>(test);
-  expect_rungs_of<double>(emulated(31, 40, 800, "", "1e-9"));
-  expect_rungs_of<std::complex<double>>(emulated(33, 21, 200, "", "fp64"));
+  expect_candidates_of<double>(test);
+  expect_candidates_of<double>(emulated(31, 40, 800, "", "1e-9"));
+  expect_candidates_of<std::complex<double>>(emulated(33, 21, 200, "", "fp64"));
 }
 
 // FP32's complex numbers: few moduli, then those whose window is wide, then plainly.

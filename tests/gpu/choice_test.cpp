@@ -57,9 +57,9 @@ TEST(Choice, IsThatOfTheSummaries) {
   Random random(seed);
   DeviceReport expected;
   const DeviceArray<DeviceReport> report(std::vector<DeviceReport>{expected});
-  DeviceRungs rungs{{5, 16, 40, 90}, {1 << 20, 95, 60, 99}, 4};
+  DeviceCandidates candidates{{5, 16, 40, 90}, {1 << 20, 95, 60, 99}, 4};
   const std::int64_t k = 1000;
-  std::ranges::copy(std::array{0, 4, 9, 15}, rungs.depths);
+  std::ranges::copy(std::array{0, 4, 9, 15}, candidates.depths);
   for (int round = 0; round < 60; ++round) {
     std::array<std::vector<VectorRange>, 2> ranges;
     for (auto& side : ranges) {
@@ -79,32 +79,32 @@ TEST(Choice, IsThatOfTheSummaries) {
     const std::array known{random.flip(), random.flip()};
     if (known[0]) know(side_a, summaries.data());
     if (known[1]) know(side_b, summaries.data() + 1);
-    device_engine().choose({}, side_a, side_b, {}, rungs, choice.data(),
+    device_engine().choose({}, side_a, side_b, {}, candidates, choice.data(),
                            {with_report ? report.data() : nullptr});
     const DeviceChoice got = choice.host()[0];
     const RangeSummary summary_a = summarize(ranges[0]);
     const RangeSummary summary_b = summarize(ranges[1]);
     const std::int32_t span = std::max(summary_a.largest_span, summary_b.largest_span);
-    std::int32_t rung = 0;
+    std::int32_t candidate = 0;
     const std::int32_t exponent = std::max(summary_a.largest, summary_b.largest);
     const auto takes = [&](std::int32_t r) {
-      return rungs.exponents[r] >= exponent &&
-             (rungs.spans[r] >= span || are_within_depth(summary_a, summary_b, k, rungs.depths[r]));
+      return candidates.exponents[r] >= exponent &&
+             (candidates.spans[r] >= span || are_within_depth(summary_a, summary_b, k, candidates.depths[r]));
     };
-    while (rung < rungs.count && !takes(rung)) ++rung;
-    if (rung == rungs.count) rung = DeviceChoice::none;
-    ASSERT_EQ(got.rung, rung) << "span " << span << ", exponent " << exponent << ", seed " << seed
-                              << ", round " << round;
+    while (candidate < candidates.count && !takes(candidate)) ++candidate;
+    if (candidate == candidates.count) candidate = DeviceChoice::none;
+    ASSERT_EQ(got.candidate, candidate)
+        << "span " << span << ", exponent " << exponent << ", seed " << seed << ", round " << round;
     ASSERT_TRUE(same(got.a, summary_a) && same(got.b, summary_b)) << "seed " << seed << ", round " << round;
     if (!with_report) continue;
-    ++(rung < 0 ? expected.unreachable : expected.entries[rung]);
+    ++(candidate < 0 ? expected.unreachable : expected.entries[candidate]);
     expected.special += summary_a.finite && summary_b.finite ? 0 : 1;
     expected.largest_span_a = std::max(expected.largest_span_a, summary_a.largest_span);
     expected.largest_span_b = std::max(expected.largest_span_b, summary_b.largest_span);
   }
   const DeviceReport got = report.host()[0];
-  for (int rung = 0; rung < 4; ++rung)
-    EXPECT_EQ(got.entries[rung], expected.entries[rung]) << "seed " << seed;
+  for (int candidate = 0; candidate < 4; ++candidate)
+    EXPECT_EQ(got.entries[candidate], expected.entries[candidate]) << "seed " << seed;
   EXPECT_EQ(got.scaled, 0);
   EXPECT_EQ(got.unreachable, expected.unreachable);
   EXPECT_EQ(got.special, expected.special);
@@ -125,7 +125,7 @@ TEST(Choice, EntriesHaveTheirOwnSummaries) {
   const DeviceArray<VectorRange> own_ranges(own);
   const DeviceArray<VectorRange> shared_ranges(shared);
   const DeviceMatrix matrix{.rows = vectors, .columns = 1000};
-  const DeviceRungs rungs{{10, 25, 40}, {200, 200, 200}, 3};
+  const DeviceCandidates candidates{{10, 25, 40}, {200, 200, 200}, 3};
   const RangeSummary of_shared = summarize(shared);
   for (const bool own_known : {false, true}) {
     for (const bool shared_known : {false, true}) {
@@ -138,7 +138,7 @@ TEST(Choice, EntriesHaveTheirOwnSummaries) {
       for (const bool b_is_shared : {true, false}) {
         const DeviceSide& a = b_is_shared ? with_own : with_shared;
         const DeviceSide& b = b_is_shared ? with_shared : with_own;
-        device_engine().choose({}, a, b, {}, rungs, choices.data(), {});
+        device_engine().choose({}, a, b, {}, candidates, choices.data(), {});
         const std::vector<DeviceChoice> got = choices.host();
         for (std::size_t entry = 0; entry < entries; ++entry) {
           const RangeSummary of_own = summarize(std::span(own).subspan(entry * vectors, vectors));
@@ -179,7 +179,7 @@ TEST(Choice, AlphaZeroReadsNothing) {
                                    5 * sizeof(VectorRange));
     if (test.zero) device_engine().find_ranges({}, side, side, scalars);
     device_engine().choose({}, side, side, scalars, {{10}, {10}, 1}, choice.data(), {report.data()});
-    EXPECT_EQ(choice.host()[0].rung, test.zero ? DeviceChoice::scaled : 0);
+    EXPECT_EQ(choice.host()[0].candidate, test.zero ? DeviceChoice::scaled : 0);
     EXPECT_EQ(report.host()[0].scaled, test.zero ? 1 : 0);
     EXPECT_EQ(report.host()[0].entries[0], test.zero ? 0 : 1);
   }
@@ -197,7 +197,7 @@ TEST(Choice, AlphaZeroReadsNothing) {
   const DeviceArray<DeviceChoice> choice(1);
   device_engine().find_ranges({}, nothing, nothing, zero);
   device_engine().choose({}, nothing, nothing, zero, {{10}, {10}, 1}, choice.data(), {});
-  EXPECT_EQ(choice.host()[0].rung, DeviceChoice::scaled);
+  EXPECT_EQ(choice.host()[0].candidate, DeviceChoice::scaled);
 }
 
 }  // namespace

@@ -47,7 +47,8 @@ TEST_F(Devices, AHandleServesAll) {
       const OnDevice other(1 - device);
       const json report = handle.report();
       std::int64_t entries = 0;
-      for (const json& rung : report.at("rungs")) entries += rung.at("entries").get<std::int64_t>();
+      for (const json& candidate : report.at("candidates"))
+        entries += candidate.at("entries").get<std::int64_t>();
       EXPECT_EQ(entries, 1) << report.dump();
     }
   }

@@ -357,7 +357,7 @@ TEST(DeviceExactCalls, SmallReportsCountWhatWasMended) {
     DeviceGemm<double>(data).run_well(handle);
     const json report = handle.report();
     EXPECT_EQ(report.at("mended_entries"), wanted.mended) << report;
-    EXPECT_EQ(report["rungs"][0]["entries"], 2) << report;
+    EXPECT_EQ(report["candidates"][0]["entries"], 2) << report;
   }
   const Handle handle;
   GemmCase test{

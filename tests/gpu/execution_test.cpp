@@ -50,7 +50,7 @@ TEST(DeviceGraph, SmallReplaysTheCapturedCall) {
         EXPECT_EQ(bits_of(result.result()), bits) << "replay " << replay;
       }
       if (how != "native") {
-        EXPECT_EQ(handle.report()["rungs"][0]["entries"], 1) << handle.report();
+        EXPECT_EQ(handle.report()["candidates"][0]["entries"], 1) << handle.report();
       }
     }
   }
@@ -144,7 +144,7 @@ TEST(DevicePrepared, SmallKeepTheBits) {
           borrow);
       expect_prepared_bits<float>(
           {.m = 70, .n = 131, .k = 99, .op_a = KINTSUGI_OP_T, .batch = batch, .policy = "emulate"}, borrow);
-      // Taken by depth: so many uniform numbers span more than the first rung is proved for.
+      // Taken by depth: so many uniform numbers span more than the first candidate is proved for.
       expect_prepared_bits<float>(
           {.m = 300, .n = 131, .k = 2000, .op_a = KINTSUGI_OP_T, .batch = batch, .policy = "emulate"},
           borrow);
@@ -172,9 +172,9 @@ TEST(DevicePrepared, SmallKeepTheBits) {
   }
 }
 
-// Entries whose operands span more than the first rung holds, of A, of B, of neither, or more than any: each on its own rung,
+// Entries whose operands span more than the first candidate holds, of A, of B, of neither, or more than any: each on its own candidate,
 // native the last, prepared or not.
-TEST(DevicePrepared, SmallEntriesHaveRungsOfTheirOwn) {
+TEST(DevicePrepared, SmallEntriesHaveCandidatesOfTheirOwn) {
   const GemmCase test{.m = 70, .n = 90, .k = 200, .batch = 4, .policy = "emulate"};
   SCOPED_TRACE(describe(test));
   GemmDataOf<float> data(test);
@@ -193,16 +193,16 @@ TEST(DevicePrepared, SmallEntriesHaveRungsOfTheirOwn) {
     kintsugi_operands operands = device.operands();
     execute(handle, planned.plan, operands);
     device.fetch();
-    return std::pair(bits_of(fresh.result()), handle.report()["rungs"]);
+    return std::pair(bits_of(fresh.result()), handle.report()["candidates"]);
   };
   const auto plainly = [](kintsugi_handle handle, kintsugi_plan plan, const kintsugi_operands& operands) {
     ASSERT_EQ(kintsugi_plan_execute(handle, plan, &operands), KINTSUGI_SUCCESS) << kintsugi_last_error();
   };
-  const auto [bits, rungs] = run(plainly);
+  const auto [bits, candidates] = run(plainly);
   std::vector<std::string> schemes;
-  for (const json& rung : rungs) {
-    schemes.push_back(rung["scheme"]);
-    EXPECT_EQ(rung["entries"], 1) << rungs;
+  for (const json& candidate : candidates) {
+    schemes.push_back(candidate["scheme"]);
+    EXPECT_EQ(candidate["entries"], 1) << candidates;
   }
   EXPECT_EQ(schemes, (std::vector<std::string>{"fp16x3", "fp16x3-wide", "bf16x6", "native"}));
   for (const int which : {1, 2, 3}) {
@@ -217,11 +217,11 @@ TEST(DevicePrepared, SmallEntriesHaveRungsOfTheirOwn) {
       kintsugi_prepared_destroy(b);
     });
     EXPECT_TRUE(prepared.first == bits) << "prepared: " << which;
-    EXPECT_EQ(prepared.second, rungs) << "prepared: " << which;
+    EXPECT_EQ(prepared.second, candidates) << "prepared: " << which;
   }
 }
 
-// Slices keep the scales that they were made with, whatever rung or scheme splits their operand again in between.
+// Slices keep the scales that they were made with, whatever candidate or scheme splits their operand again in between.
 TEST(DevicePrepared, SmallScalesOutliveOtherSplits) {
   for (const auto& [scheme, other_scheme] : {std::pair("", ""), std::pair("fp16x3", "bf16x6")}) {
     GemmCase test{.m = 70, .n = 90, .k = 200, .scheme = scheme, .policy = *scheme == 0 ? "emulate" : ""};
@@ -231,7 +231,7 @@ TEST(DevicePrepared, SmallScalesOutliveOtherSplits) {
     const auto bits = device_bits<float>(test);
     GemmDataOf<float> data(test);
     GemmDataOf<float> wide(between);
-    wide.a()(3, 7) = 0x1p-60F;  // of a ladder bf16x6 takes it
+    wide.a()(3, 7) = 0x1p-60F;  // of a fallback chain bf16x6 takes it
     DeviceGemm<float> device(data);
     DeviceGemm<float> other(wide);
     const Planned planned(device.problem(), device.options());
@@ -253,7 +253,7 @@ TEST(DevicePrepared, SmallScalesOutliveOtherSplits) {
 
 // ------------------------------------------------------------------ choices and reports
 
-TEST(DeviceLadder, SmallTakesTheRungThatTheDataAskFor) {
+TEST(DeviceChain, SmallTakesTheCandidateThatTheDataAskFor) {
   const struct {
     const char* distribution;
     const char* scheme;
@@ -265,15 +265,15 @@ TEST(DeviceLadder, SmallTakesTheRungThatTheDataAskFor) {
     GemmDataOf<float> data(test);
     DeviceGemm<float>(data).run_well(handle);
     const json report = handle.report();
-    ASSERT_EQ(report["rungs"].size(), 1U) << report;
-    EXPECT_EQ(report["rungs"][0]["scheme"], scheme) << report;
-    EXPECT_EQ(report["rungs"][0]["entries"], 2) << report;
+    ASSERT_EQ(report["candidates"].size(), 1U) << report;
+    EXPECT_EQ(report["candidates"][0]["scheme"], scheme) << report;
+    EXPECT_EQ(report["candidates"][0]["entries"], 2) << report;
     expect_accurate(data, static_cast<double>(test.k) + 8);
   }
 }
 
 // However many vectors there are, whichever way they lie; blocks of threads of the fourth have 48 KB of shared memory.
-TEST(DeviceLadder, LaterRungsHaveTheBitsOfTheirSchemes) {
+TEST(DeviceChain, LaterCandidatesHaveTheBitsOfTheirSchemes) {
   const GemmCase shapes[] = {{.m = 13000, .n = 40, .k = 70},
                              {.m = 40, .n = 13000, .k = 70},
                              {.m = 3400, .n = 50, .k = 4100},
@@ -289,19 +289,19 @@ TEST(DeviceLadder, LaterRungsHaveTheBitsOfTheirSchemes) {
       const Handle handle;
       GemmDataOf<float> data(test);
       DeviceGemm<float>(data).run_well(handle);
-      const json rungs = handle.report()["rungs"];
-      ASSERT_EQ(rungs.size(), 1U) << rungs;
-      EXPECT_NE(rungs[0]["scheme"], "fp16x3");
-      test.scheme = rungs[0]["scheme"];
+      const json candidates = handle.report()["candidates"];
+      ASSERT_EQ(candidates.size(), 1U) << candidates;
+      EXPECT_NE(candidates[0]["scheme"], "fp16x3");
+      test.scheme = candidates[0]["scheme"];
       test.policy.clear();
-      EXPECT_EQ(bits_of(data.result()), device_bits<float>(test)) << rungs;
+      EXPECT_EQ(bits_of(data.result()), device_bits<float>(test)) << candidates;
     }
   }
 }
 
 // Uniform numbers span as many binades as there are of them allow, yet lie in the upper ones; half of them may be zeros on
 // one side, but where both sides have zeros nobody knows which meet.
-TEST(DeviceLadder, SmallElementsThatLieHighAreQuick) {
+TEST(DeviceChain, SmallElementsThatLieHighAreQuick) {
   for (const int sides : {0, 1, 2}) {
     for (const bool narrow : {true, false}) {
       GemmCase test{.m = 100, .n = 90, .k = 2000, .policy = "emulate"};
@@ -322,9 +322,9 @@ TEST(DeviceLadder, SmallElementsThatLieHighAreQuick) {
       DeviceGemm<float>(data).run_well(handle);
       const json report = handle.report();
       const bool quick = sides < 2;
-      EXPECT_EQ(report["rungs"][0]["scheme"], quick    ? "fp16x3"
-                                              : narrow ? "fp16x3-wide"
-                                                       : "bf16x6")
+      EXPECT_EQ(report["candidates"][0]["scheme"], quick    ? "fp16x3"
+                                                   : narrow ? "fp16x3-wide"
+                                                            : "bf16x6")
           << sides << report;
       expect_accurate(data, static_cast<double>(test.k) + 8);
     }
@@ -332,8 +332,8 @@ TEST(DeviceLadder, SmallElementsThatLieHighAreQuick) {
 }
 
 // Under auto a short product is multiplied before its choice is made, where nothing of C is read: it is written anew if the
-// operands are on no rung.
-TEST(DeviceLadder, OneRungOfAutoGivesWay) {
+// operands are on no candidate.
+TEST(DeviceChain, OneCandidateOfAutoGivesWay) {
   for (const double beta : {0.0, 0.5}) {
     GemmCase test{.m = 1000, .n = 1010, .k = 700, .beta = beta, .policy = "auto"};
     SCOPED_TRACE(describe(test));
@@ -341,8 +341,8 @@ TEST(DeviceLadder, OneRungOfAutoGivesWay) {
     GemmDataOf<float> uniform(test);
     DeviceGemm<float>(uniform).run_well(handle);
     const json report = handle.report();
-    if (report["rungs"].empty()) GTEST_SKIP() << "native is expected to be quicker here";
-    const std::string scheme = report["rungs"][0]["scheme"];
+    if (report["candidates"].empty()) GTEST_SKIP() << "native is expected to be quicker here";
+    const std::string scheme = report["candidates"][0]["scheme"];
     if (scheme == "native") GTEST_SKIP() << "auto emulates on devices alone whose times are known";
     EXPECT_EQ(scheme, "fp16x3-wide");
     GemmCase named = test;
@@ -354,7 +354,7 @@ TEST(DeviceLadder, OneRungOfAutoGivesWay) {
     GemmDataOf<float> deep(test);
     GemmDataOf<float> before(test);
     DeviceGemm<float>(deep).run_well(handle);
-    EXPECT_EQ(handle.report()["rungs"][0]["scheme"], "native");
+    EXPECT_EQ(handle.report()["candidates"][0]["scheme"], "native");
     for (std::int64_t s = 0; s < 3000; ++s) {
       const std::int64_t i = 7 * s % test.m;
       const std::int64_t j = 13 * s % test.n;
@@ -367,7 +367,7 @@ TEST(DeviceLadder, OneRungOfAutoGivesWay) {
   }
 }
 
-TEST(DeviceLadder, SmallReportsSpecialValuesAndWhatItRefuses) {
+TEST(DeviceChain, SmallReportsSpecialValuesAndWhatItRefuses) {
   GemmCase test{.m = 9, .n = 8, .k = 7, .batch = 3, .scheme = "h2sgemm"};
   const Handle handle;
   GemmDataOf<float> data(test);
@@ -405,7 +405,7 @@ TEST(DeviceStaging, SmallHostMatrices) {
     data.run_well(handle);
     for (const lab::EntryError& entry : entry_errors(data, before))
       ASSERT_LE(entry.error, 0x1p-15 * (entry.absolute + 2));
-    EXPECT_EQ(handle.report()["rungs"][0]["entries"], 2) << handle.report();
+    EXPECT_EQ(handle.report()["candidates"][0]["entries"], 2) << handle.report();
   }
 }
 

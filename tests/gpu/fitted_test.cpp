@@ -23,8 +23,8 @@ TEST(DeviceFit, SmallIsThatOfTheHost) {
   for (int largest = -30; largest <= 16; ++largest) {
     for (const int asked : {0, 8, 12, 26, core::most_residual_exponent + 1}) {
       SCOPED_TRACE("largest exponent " + std::to_string(largest) + ", asked for " + std::to_string(asked));
-      core::DeviceRungs rungs{{core::VectorRange().span() + 100}, {15}, 1, true,
-                              *scheme.program.split_a.format,     asked};
+      core::DeviceCandidates candidates{{core::VectorRange().span() + 100}, {15}, 1, true,
+                                        *scheme.program.split_a.format,     asked};
       const bool on_the_left = largest % 2 == 0;
       const DeviceArray<VectorRange> a(std::vector{range_up_to(on_the_left ? largest : -40)});
       const DeviceArray<VectorRange> b(std::vector{range_up_to(on_the_left ? -40 : largest)});
@@ -34,10 +34,10 @@ TEST(DeviceFit, SmallIsThatOfTheHost) {
       side_a.matrix.rows = side_b.matrix.rows = 1;
       side_a.ranges = a.data();
       side_b.ranges = b.data();
-      device_engine().choose({}, side_a, side_b, {}, rungs, choice.data(), {report.data()});
+      device_engine().choose({}, side_a, side_b, {}, candidates, choice.data(), {report.data()});
       const DeviceChoice got = choice.host()[0];
       const DeviceReport counts = report.host()[0];
-      EXPECT_EQ(got.rung, largest <= 15 ? 0 : DeviceChoice::none);
+      EXPECT_EQ(got.candidate, largest <= 15 ? 0 : DeviceChoice::none);
       EXPECT_EQ(counts.fitted, largest <= 15 ? 1 : 0);
       EXPECT_EQ(counts.unreachable, largest <= 15 ? 0 : 1);
       if (largest > 15) continue;

@@ -1,4 +1,4 @@
-// Norms of the device against the same sums on the host, and the rungs that they prove.
+// Norms of the device against the same sums on the host, and the candidates that they prove.
 #include "arith/norm_proof.hpp"
 
 #include <algorithm>
@@ -188,10 +188,10 @@ int expect_splits_by_norms(std::int64_t vectors, std::int64_t longest, int round
       break;
     }
     const bool rules_out[] = {rules_proof_out(known_a, coefficient), rules_proof_out(known_b, coefficient)};
-    DeviceRungs rungs{{1 << 20, 1 << 20}, {1 << 20, 1 << 20}, 2};
-    rungs.sum_bits[0] = rule.sum_bits;
-    rungs.top_exponents[0] = rule.top_exponent;
-    rungs.coefficient = coefficient;
+    DeviceCandidates candidates{{1 << 20, 1 << 20}, {1 << 20, 1 << 20}, 2};
+    candidates.sum_bits[0] = rule.sum_bits;
+    candidates.top_exponents[0] = rule.top_exponent;
+    candidates.coefficient = coefficient;
     if (round % 2 == 0) {
       device_engine().split_by_norms({}, splits, {}, coefficient, choice.data());
       EXPECT_EQ(choice.host()[0].ruled_out != 0, rules_out[0] || rules_out[1]) << text;
@@ -204,8 +204,8 @@ int expect_splits_by_norms(std::int64_t vectors, std::int64_t longest, int round
     expect_split_by_norms(b, known_b, rules_out[0] || rules_out[1], text);
     if (!rules_out[0] && !rules_out[1]) continue;
     // Slices that may be missing are never multiplied.
-    device_engine().choose({}, splits[0].side, splits[1].side, {}, rungs, choice.data(), {});
-    EXPECT_NE(choice.host()[0].rung, 0) << text;
+    device_engine().choose({}, splits[0].side, splits[1].side, {}, candidates, choice.data(), {});
+    EXPECT_NE(choice.host()[0].candidate, 0) << text;
     ++out;
   }
   return out;
@@ -237,17 +237,17 @@ TEST(SplitsByNorms, SmallAreLeftOutWhereAlphaIsZero) {
   EXPECT_EQ(operand.device.slices.host(), slices);
 }
 
-using Extremes = NormExtremes<DeviceReport::most_rungs>;
+using Extremes = NormExtremes<DeviceReport::most_candidates>;
 
 Extremes extremes_of(const std::vector<VectorRange>& ranges, const std::vector<VectorNorm>& norms,
-                     const DeviceRungs& rungs) {
+                     const DeviceCandidates& candidates) {
   Extremes extremes;
   for (std::size_t v = 0; v < ranges.size(); ++v) {
     if (!ranges[v].finite() || (ranges[v].flags & VectorRange::all_zero) != 0) continue;
-    std::int32_t tops[DeviceReport::most_rungs];
-    for (int r = 0; r < DeviceReport::most_rungs; ++r)
-      tops[r] = norm_top(rungs.top_exponents[r], rungs.sum_bits[r], norms[v].bits);
-    extremes.add(norms[v], tops, rungs.coefficient);
+    std::int32_t tops[DeviceReport::most_candidates];
+    for (int r = 0; r < DeviceReport::most_candidates; ++r)
+      tops[r] = norm_top(candidates.top_exponents[r], candidates.sum_bits[r], norms[v].bits);
+    extremes.add(norms[v], tops, candidates.coefficient);
   }
   return extremes;
 }
@@ -268,13 +268,13 @@ std::vector<VectorNorm> draw_norms(Random& random, std::size_t vectors, std::int
 TEST(Choice, IsWhatNormsProve) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
-  DeviceRungs rungs{{1 << 20, 1 << 20, 1 << 20, 60}, {1 << 20, 1 << 20, 1 << 20, 1 << 20}, 4};
+  DeviceCandidates candidates{{1 << 20, 1 << 20, 1 << 20, 60}, {1 << 20, 1 << 20, 1 << 20, 1 << 20}, 4};
   const std::int32_t bits[] = {115, 119, 123, 0};
   for (int r = 0; r < 4; ++r) {
-    rungs.sum_bits[r] = bits[r];
-    rungs.top_exponents[r] = 40 + r;
+    candidates.sum_bits[r] = bits[r];
+    candidates.top_exponents[r] = 40 + r;
   }
-  rungs.coefficient = 0x1p-48;
+  candidates.coefficient = 0x1p-48;
   std::array<int, 5> taken{};
   for (int round = 0; round < 100; ++round) {
     std::array<std::vector<VectorRange>, 2> ranges;
@@ -296,15 +296,15 @@ TEST(Choice, IsWhatNormsProve) {
     const DeviceMatrix b{.rows = static_cast<std::int64_t>(ranges[1].size()), .columns = 1};
     const DeviceArray<DeviceChoice> choice(1);
     device_engine().choose({}, {a, 0, ranges_a.data(), 1, norms_a.data()},
-                           {b, 0, ranges_b.data(), 1, norms_b.data()}, {}, rungs, choice.data(), {});
-    const Extremes of_a = extremes_of(ranges[0], norms[0], rungs);
-    const Extremes of_b = extremes_of(ranges[1], norms[1], rungs);
+                           {b, 0, ranges_b.data(), 1, norms_b.data()}, {}, candidates, choice.data(), {});
+    const Extremes of_a = extremes_of(ranges[0], norms[0], candidates);
+    const Extremes of_b = extremes_of(ranges[1], norms[1], candidates);
     const std::int32_t span = std::max(summarize(ranges[0]).largest_span, summarize(ranges[1]).largest_span);
-    std::int32_t rung = 0;
-    while (rung < 3 && !proves(of_a, of_b, rung, rungs.coefficient)) ++rung;
-    if (rung == 3 && span > 60) rung = DeviceChoice::none;
-    ASSERT_EQ(choice.host()[0].rung, rung) << "seed " << seed << ", round " << round;
-    ++taken[static_cast<std::size_t>(rung == DeviceChoice::none ? 4 : rung)];
+    std::int32_t candidate = 0;
+    while (candidate < 3 && !proves(of_a, of_b, candidate, candidates.coefficient)) ++candidate;
+    if (candidate == 3 && span > 60) candidate = DeviceChoice::none;
+    ASSERT_EQ(choice.host()[0].candidate, candidate) << "seed " << seed << ", round " << round;
+    ++taken[static_cast<std::size_t>(candidate == DeviceChoice::none ? 4 : candidate)];
   }
   for (const int times : taken) EXPECT_GT(times, 0) << "seed " << seed;
 }

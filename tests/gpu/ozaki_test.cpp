@@ -42,7 +42,7 @@ void expect_bits_of_the_reference(const GemmCase& test, const DeviceRun& run = {
   const Outcome<T> device = on_device<T>(test, run);
   const Outcome<T> host = on_reference<T>(test);
   ASSERT_EQ(device.report["entries_unreachable"], 0) << device.report;
-  EXPECT_EQ(device.report["rungs"][0]["entries"], test.batch) << device.report;
+  EXPECT_EQ(device.report["candidates"][0]["entries"], test.batch) << device.report;
   std::size_t different = 0;
   for (std::size_t e = 0; e < host.result.size(); ++e) {
     if (bits_of(std::vector<T>{device.result[e]}) == bits_of(std::vector<T>{host.result[e]})) continue;
@@ -196,7 +196,7 @@ TEST(Ozaki, SmallWhatIsTooWideIsMarked) {
     DeviceGemm<double>(data).run_well(handle);
     const json report = handle.report();
     EXPECT_EQ(report["entries_unreachable"], too_wide ? 1 : 0) << report;
-    EXPECT_EQ(report["rungs"][0]["entries"], too_wide ? 2 : 3) << report;
+    EXPECT_EQ(report["candidates"][0]["entries"], too_wide ? 2 : 3) << report;
     for (std::int64_t t = 0; t < test.batch; ++t) {
       for (std::int64_t j = 0; j < test.n; ++j) {
         for (std::int64_t i = 0; i < test.m; ++i)

@@ -179,9 +179,9 @@ void scale_on_host(const core::MatrixView<T>& c, T beta) {
   }
 }
 
-inline DeviceArray<core::DeviceChoice> choice_of(std::int32_t rung) {
+inline DeviceArray<core::DeviceChoice> choice_of(std::int32_t candidate) {
   core::DeviceChoice choice;
-  choice.rung = rung;
+  choice.candidate = candidate;
   return DeviceArray<core::DeviceChoice>(std::vector{choice});
 }
 

@@ -328,7 +328,7 @@ TYPED_TEST(Recombine, PlainProductsOfLargerTiles) {
   }
 }
 
-TYPED_TEST(Recombine, WhereNoRungTakesTheOperandsIsNan) {
+TYPED_TEST(Recombine, WhereNoCandidateTakesTheOperandsIsNan) {
   using T = TypeParam;
   TestTile<T> tile(this->random, 130, 70, 5, false);
   const auto choice = choice_of(core::DeviceChoice::none);

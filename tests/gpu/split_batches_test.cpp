@@ -169,12 +169,13 @@ TEST(SplitBatches, EachEntryHasItsChoice) {
       const Batch<float> b(1, 90, 300, Layout::along_k, false, rule, seed + 1);
       std::vector<DeviceChoice> choices(number);
       for (std::int64_t e = 0; e < number; ++e)
-        choices[static_cast<std::size_t>(e)].rung = none_takes_it || e % 2 == 0 ? 1 : 0;
+        choices[static_cast<std::size_t>(e)].candidate = none_takes_it || e % 2 == 0 ? 1 : 0;
       const DeviceArray<DeviceChoice> choice(choices);
       const std::array splits{a.split(), b.split()};
       device_engine().split({}, splits, {choice.data(), 0});
       const std::string text = fmt::format("{}, seed {}", a.text("fp16x3"), seed);
-      a.expect_host(text, [&](std::int64_t e) { return choices[static_cast<std::size_t>(e)].rung == 0; });
+      a.expect_host(text,
+                    [&](std::int64_t e) { return choices[static_cast<std::size_t>(e)].candidate == 0; });
       b.expect_host(text + ", one B for all", [&](std::int64_t) { return !none_takes_it; });
       if (HasFailure()) return;
     }
@@ -207,11 +208,11 @@ TEST(SplitBatches, RangesAndChoicesAreTheHosts) {
                          rule, random.bits());
     const DeviceArray<DeviceChoice> choice(static_cast<std::size_t>(number));
     const DeviceArray<DeviceReport> report(std::vector<DeviceReport>(1));
-    const DeviceRungs rungs{{20, 60}, {1 << 20, 100}, 2};
+    const DeviceCandidates candidates{{20, 60}, {1 << 20, 100}, 2};
     device_engine().find_ranges({}, a.side(), b.side(), {});
-    device_engine().choose({}, a.side(), b.side(), {}, rungs, choice.data(), {report.data()});
+    device_engine().choose({}, a.side(), b.side(), {}, candidates, choice.data(), {report.data()});
     const std::vector<DeviceChoice> choices = choice.host();
-    std::int64_t counted[3] = {};  // the rungs, then none
+    std::int64_t counted[3] = {};  // the candidates, then none
     for (std::int64_t e = 0; e < number; ++e) {
       const auto summary = [&](const Batch<float>& batch) {
         const auto index = static_cast<std::size_t>(batch.number() == 1 ? 1 : e + 1);
@@ -221,13 +222,13 @@ TEST(SplitBatches, RangesAndChoicesAreTheHosts) {
       const RangeSummary of_b = summary(b);
       const std::int32_t span = std::max(of_a.largest_span, of_b.largest_span);
       const bool second_fits = span <= 60 && std::max(of_a.largest, of_b.largest) <= 100;
-      const std::int32_t rung = span <= 20 ? 0 : second_fits ? 1 : DeviceChoice::none;
+      const std::int32_t candidate = span <= 20 ? 0 : second_fits ? 1 : DeviceChoice::none;
       const DeviceChoice& got = choices[static_cast<std::size_t>(e)];
-      ASSERT_EQ(got.rung, rung) << "entry " << e << " of " << number << ", seed " << seed << ", round "
-                                << round;
+      ASSERT_EQ(got.candidate, candidate)
+          << "entry " << e << " of " << number << ", seed " << seed << ", round " << round;
       ASSERT_EQ(got.a.largest_span, of_a.largest_span) << "entry " << e << ", seed " << seed;
       ASSERT_EQ(got.b.largest_span, of_b.largest_span) << "entry " << e << ", seed " << seed;
-      ++counted[rung < 0 ? 2 : rung];
+      ++counted[candidate < 0 ? 2 : candidate];
     }
     const DeviceReport sums = report.host()[0];
     EXPECT_EQ(sums.entries[0], counted[0]);

@@ -241,9 +241,9 @@ TEST(Splits, UnlikeLayoutsInOneCallAreTheHosts) {
   }
 }
 
-TEST(Splits, AnotherRungWritesNothingOfUnlikeLayoutsEither) {
+TEST(Splits, AnotherCandidateWritesNothingOfUnlikeLayoutsEither) {
   DeviceChoice chosen;
-  chosen.rung = 1;
+  chosen.candidate = 1;
   const DeviceArray<DeviceChoice> choice(std::vector<DeviceChoice>{chosen});
   const SplitRule& rule = find_scheme("fp16x3")->program.split_a;
   const Operand<float> a(130, 700, Layout::across, 0, 7);
@@ -257,8 +257,8 @@ TEST(Splits, AnotherRungWritesNothingOfUnlikeLayoutsEither) {
       ASSERT_EQ(byte, std::byte{DeviceArray<std::byte>::poison});
   }
   device_engine().split({}, splits, {choice.data(), 1});
-  expect_host(device_a, a, "the rung that was chosen, A");
-  expect_host(device_b, b, "the rung that was chosen, B");
+  expect_host(device_a, a, "the candidate that was chosen, A");
+  expect_host(device_b, b, "the candidate that was chosen, B");
 }
 
 // Blocks of a large operand: the ranges are found once, later splits only set the scale.
@@ -323,17 +323,17 @@ TEST(Splits, EntriesOfABatchAreTheHosts) {
   }
 }
 
-TEST(Splits, AnotherRungWritesNothing) {
+TEST(Splits, AnotherCandidateWritesNothing) {
   DeviceChoice chosen;
-  chosen.rung = 2;
+  chosen.candidate = 2;
   const DeviceArray<DeviceChoice> choice(std::vector<DeviceChoice>{chosen});
   for (const char* name : {"fp16x3", "split-n", "int8x6"}) {
     for (const Layout layout : layouts) {
       const Operand<float> operand(40, 100, layout, 0, 7);
       const DeviceOperand<float> device(operand, find_scheme(name)->program.split_a, 0);
       const DeviceSplit split = device.split();
-      for (const std::int32_t rung : {0, 1, 3, DeviceChoice::scaled, DeviceChoice::none})
-        device_engine().split({}, {&split, 1}, {choice.data(), rung});
+      for (const std::int32_t candidate : {0, 1, 3, DeviceChoice::scaled, DeviceChoice::none})
+        device_engine().split({}, {&split, 1}, {choice.data(), candidate});
       for (const std::byte byte : device.slices.host())
         ASSERT_EQ(byte, std::byte{DeviceArray<std::byte>::poison}) << name << ", " << name_of(layout);
       constexpr std::uint32_t poison = 0x01010101U * DeviceArray<std::byte>::poison;

@@ -129,8 +129,8 @@ TEST(DeviceTerms, BitsDoNotDependOnTilesAndParts) {
   }
 }
 
-// Of a batch every entry takes its own rung.
-TEST(DeviceTerms, EntriesOfABatchTakeTheirOwnRungs) {
+// Of a batch every entry takes its own candidate.
+TEST(DeviceTerms, EntriesOfABatchTakeTheirOwnCandidates) {
   GemmCase test{.m = 150, .n = 140, .k = 500, .batch = 4, .policy = "emulate"};
   GemmDataOf<float> data(test);
   for (std::int64_t p = 1; p < test.k; ++p) {
@@ -140,10 +140,10 @@ TEST(DeviceTerms, EntriesOfABatchTakeTheirOwnRungs) {
   const Handle handle;
   DeviceGemm<float>(data).run_well(handle);
   const json report = handle.report();
-  ASSERT_EQ(report["rungs"].size(), 3U) << report;
-  EXPECT_EQ(report["rungs"][0]["entries"], 2) << report;
-  EXPECT_EQ(report["rungs"][1]["entries"], 1) << report;
-  EXPECT_EQ(report["rungs"][2]["entries"], 1) << report;
+  ASSERT_EQ(report["candidates"].size(), 3U) << report;
+  EXPECT_EQ(report["candidates"][0]["entries"], 2) << report;
+  EXPECT_EQ(report["candidates"][1]["entries"], 1) << report;
+  EXPECT_EQ(report["candidates"][2]["entries"], 1) << report;
   expect_accurate(data, static_cast<double>(test.k) + 8);
 }
 

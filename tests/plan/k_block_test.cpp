@@ -111,7 +111,7 @@ TEST(BlockParameter, IsInThePlan) {
     const GemmData data(
         {.m = n, .n = n, .k = k, .scheme = scheme, .engine = "reference", .accumulator = "h200"});
     const auto plan = test::PlanOf(data).describe();
-    const auto& schedule = plan.at("rungs").front().at("program").at("schedule");
+    const auto& schedule = plan.at("candidates").front().at("program").at("schedule");
     EXPECT_EQ(schedule.at("most_halvings"), 0);
     return schedule.at("k_block").get<int>();
   };

@@ -159,7 +159,7 @@ def test_weights_prepared_under_auto(xp):
         a = values(rows, 1024, seed=rows)
         check(xp, kintsugi.matmul(xp.tensor(a), prepared), a, weights)
         assert kintsugi.last_plan()["problem"]["prepared_b"]
-        assert kintsugi.last_report()["rungs"][0]["scheme"] == kintsugi.last_plan()["rungs"][0]["scheme"]
+        assert kintsugi.last_report()["candidates"][0]["scheme"] == kintsugi.last_plan()["candidates"][0]["scheme"]
 
 
 def test_torchs_allocator_has_the_workspace():

@@ -246,11 +246,11 @@ def test_plans_reports_schemes_engines():
     a, b = random((40, 50), np.float32), random((50, 30), np.float32, 2)
     plan = kintsugi.explain(a, b, scheme="fp16x3", engine="reference", threads=2)
     assert plan["format"] == "kintsugi.plan" and plan["engine"] == "reference" and plan["threads"] == 2
-    assert plan["rungs"][0]["scheme"] == "fp16x3" and "fp16x3" in str(plan)
+    assert plan["candidates"][0]["scheme"] == "fp16x3" and "fp16x3" in str(plan)
     kintsugi.matmul(a, b, scheme="fp16x3", engine="reference", threads=2)
     assert kintsugi.last_plan() == plan
     report = kintsugi.last_report()
-    assert report["rungs"][0]["scheme"] == "fp16x3" and report["rungs"][0]["entries"] == 1
+    assert report["candidates"][0]["scheme"] == "fp16x3" and report["candidates"][0]["entries"] == 1
     assert {"fp16x3", "ozaki2"} <= {scheme["name"] for scheme in kintsugi.schemes()}
     assert {"reference", "cpu"} <= {engine["name"] for engine in kintsugi.engines()}
     assert kintsugi.__version__.count(".") == 2

@@ -67,20 +67,20 @@ inline bool has_cpu_engine() {
   return PlanOf(data).status == KINTSUGI_SUCCESS;
 }
 
-// Names of the schemes in a plan's or a report's rungs.
-inline std::vector<std::string> rungs(const json& document) {
+// Names of the schemes in a plan's or a report's candidates.
+inline std::vector<std::string> candidates(const json& document) {
   std::vector<std::string> names;
-  for (const auto& rung : document.at("rungs")) names.push_back(rung.at("scheme"));
+  for (const auto& candidate : document.at("candidates")) names.push_back(candidate.at("scheme"));
   return names;
 }
 
-// The rung that ran on all of C, and how many entries it left to wider ones; the bits say nothing about it.
+// The candidate that ran on all of C, and how many entries it left to wider ones; the bits say nothing about it.
 template <class T>
 std::pair<std::size_t, std::int64_t> run_checked(GemmDataOf<T>& data) {
   const Handle handle;
   data.run_well(handle);
-  const auto names = rungs(PlanOf(data).describe());
-  const auto found = std::find(names.begin(), names.end(), rungs(handle.report()).at(0));
+  const auto names = candidates(PlanOf(data).describe());
+  const auto found = std::find(names.begin(), names.end(), candidates(handle.report()).at(0));
   return {static_cast<std::size_t>(found - names.begin()), handle.report().at("mended_entries")};
 }
 

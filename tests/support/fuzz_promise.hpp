@@ -54,12 +54,12 @@ inline Promise promise_of(const FuzzCase& test) {
 inline nlohmann::json bound_of(const nlohmann::json& plan, const nlohmann::json& report, std::int64_t batch) {
   nlohmann::json adapted = report.value("adapted", nlohmann::json());
   if (!adapted.is_null()) return batch == 1 ? adapted : nlohmann::json();
-  const nlohmann::json& rung = plan.at("rungs").at(0);
-  if (!rung.contains("bound_in_window")) return {};
-  return {{"split_a", rung.at("program").at("split_a")},
-          {"split_b", rung.at("program").at("split_b")},
-          {"bound_in_window", rung.at("bound_in_window")},
-          {"bound_outside_window", rung.at("bound_outside_window")}};
+  const nlohmann::json& candidate = plan.at("candidates").at(0);
+  if (!candidate.contains("bound_in_window")) return {};
+  return {{"split_a", candidate.at("program").at("split_a")},
+          {"split_b", candidate.at("program").at("split_b")},
+          {"bound_in_window", candidate.at("bound_in_window")},
+          {"bound_outside_window", candidate.at("bound_outside_window")}};
 }
 
 namespace fuzz {

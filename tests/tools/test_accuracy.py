@@ -208,7 +208,7 @@ def test_fitted_schemes_have_the_bound_of_what_ran(program):
     ran = program.ok(*gemm).json()["rows"][0]
     adapted = ran["report"]["adapted"]["bound_in_window"]
     assert {name: row["bound"][name] for name in adapted} == adapted
-    assert adapted != ran["plan"]["rungs"][0]["bound_in_window"]
+    assert adapted != ran["plan"]["candidates"][0]["bound_in_window"]
     assert row["bound"]["held"] is True
 
 

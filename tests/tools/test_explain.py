@@ -68,7 +68,7 @@ def test_a_row_of_two_binades(program, explained):
     default, emulate = document["choices"]
     assert (default["policy"], default["chosen"]) == ("auto", "native")
     assert (emulate["policy"], emulate["chosen"]) == ("emulate", "bf16x6")
-    spans = {rung["scheme"]: rung["largest_span"] for rung in emulate["ladder"]}
+    spans = {candidate["scheme"]: candidate["largest_span"] for candidate in emulate["candidates"]}
     for name in set(spans) & {"fp16x3", "fp16x3-wide"}:
         text = f"window too narrow: vectors span up to 30 binades, it takes {spans[name]}"
         assert rows[name]["verdict"] == text
@@ -154,9 +154,9 @@ def test_special_values_are_counted(program, explained):
     assert all(row["verdict"].startswith(text) for row in rows.values())
 
 
-def test_why_a_proved_scheme_is_in_no_ladder(explained):
+def test_why_a_proved_scheme_is_in_no_chain(explained):
     document, rows = explained(*SIZES, "uniform", "--engine", "reference")
-    widest = max(document["choices"][1]["ladder"], key=lambda rung: rung["largest_span"] or 0)
+    widest = max(document["choices"][1]["candidates"], key=lambda candidate: candidate["largest_span"] or 0)
     assert widest["scheme"] == "bf16x6"
     words = f"not needed: bf16x6 takes vectors of up to {widest['largest_span']} binades, this one of "
     assert rows["bf16x9"]["verdict"].startswith(words)
@@ -193,10 +193,10 @@ def test_accuracy_and_what_it_excludes(explained):
     document, rows = explained(*SIZES, "uniform", "--accuracy", "exact")
     chosen = [choice["chosen"] for choice in document["choices"]]
     assert all(name.startswith("ozaki2:moduli=") for name in chosen) and chosen[0] == chosen[1]
-    assert [rung["checked"] for rung in document["choices"][0]["ladder"]] == [True, True, True, True, False]
+    assert [candidate["checked"] for candidate in document["choices"][0]["candidates"]] == [True, True, True, True, False]
     assert rows["ozaki2"]["verdict"].endswith(": " + ", ".join(
-        rung["scheme"] for rung in document["choices"][0]["ladder"][:-1]))
-    assert rows["superaccumulator"]["verdict"] == "the ladder's last rung: for entries that no checked one settles"
+        candidate["scheme"] for candidate in document["choices"][0]["candidates"][:-1]))
+    assert rows["superaccumulator"]["verdict"] == "the fallback chain's last candidate: for entries that no checked one settles"
     assert rows["native"]["verdict"] == "not proved to give the 0 |A||B| of accuracy exact"
     assert rows["ozaki2"]["meets_contract"] and not rows["fp16x3"]["meets_contract"]
     assert [name for name, row in rows.items() if row["proved"]] == ["superaccumulator"]
@@ -212,7 +212,7 @@ def test_the_settings_count(program):
     assert document["contract"]["accuracy"] == "1e-3"
     document = program.ok("explain", *words, environment={"KINTSUGI_SCHEME": "egemm"}).json()
     assert [choice["chosen"] for choice in document["choices"]] == ["egemm", "egemm"]
-    assert document["schemes"][0]["verdict"] == "not asked for: the settings name egemm, so there is no ladder"
+    assert document["schemes"][0]["verdict"] == "not asked for: the settings name egemm, so there is no fallback chain"
 
 
 def test_text(program):

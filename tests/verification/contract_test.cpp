@@ -131,8 +131,8 @@ class Contracts : public testing::Test {
     const json done = handle.report();
     bool natively = false;
     std::string scheme;
-    for (const auto& rung : done.at("rungs")) {
-      if (rung.at("entries") > 0) scheme = rung.at("scheme");
+    for (const auto& candidate : done.at("candidates")) {
+      if (candidate.at("entries") > 0) scheme = candidate.at("scheme");
     }
     natively = scheme == "native";
     ++ran_;

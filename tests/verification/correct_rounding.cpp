@@ -28,7 +28,7 @@ struct Count {
   std::int64_t misses = 0;
 };
 
-// How the library is asked: the contract on both engines, and the program of its last rung.
+// How the library is asked: the contract on both engines, and the program of its last candidate.
 Options route(std::int64_t number) {
   switch (number % 8) {
     case 0: return {.scheme = "superaccumulator", .engine = "reference"};
@@ -56,8 +56,8 @@ std::string text(const std::complex<T>& x) {
 template <class T>
 class Judge {
  public:
-  Judge(std::map<std::string, Count>& families, std::map<std::string, std::int64_t>& rungs)
-      : families_(families), rungs_(rungs) {}
+  Judge(std::map<std::string, Count>& families, std::map<std::string, std::int64_t>& candidates)
+      : families_(families), candidates_(candidates) {}
 
   // Multiplies and compares bits, so that -0 is not +0.
   void operator()(const std::string& family, const RoundingProblem<T>& problem, const Options& options) {
@@ -71,8 +71,8 @@ class Judge {
       if (count.misses++ == 0 && family != moved) show(problem, e, c[e]);
     }
     const auto done = nlohmann::json::parse(report(handle_));
-    for (const auto& rung : done.at("rungs")) {
-      if (rung.at("entries") > 0) rungs_[rung.at("scheme")] += problem.m * problem.n;
+    for (const auto& candidate : done.at("candidates")) {
+      if (candidate.at("entries") > 0) candidates_[candidate.at("scheme")] += problem.m * problem.n;
     }
   }
 
@@ -90,7 +90,7 @@ class Judge {
   }
 
   std::map<std::string, Count>& families_;
-  std::map<std::string, std::int64_t>& rungs_;
+  std::map<std::string, std::int64_t>& candidates_;
   Handle handle_;
 };
 
@@ -226,10 +226,10 @@ void judge_round(Random& random, std::int64_t number, Judge<T>& judge) {
 // One entry of a right answer moved by a last place must count as one miss.
 bool sees_a_miss(Random& random) {
   std::map<std::string, Count> families;
-  std::map<std::string, std::int64_t> rungs;
+  std::map<std::string, std::int64_t> candidates;
   RoundingProblem<double> problem = TiesOfScalars<double>(random, 4, 3).problem();
   problem.expected[5] = std::nextafter(problem.expected[5], 0.0);
-  Judge<double>{families, rungs}(moved, problem, route(1));
+  Judge<double>{families, candidates}(moved, problem, route(1));
   return families["FP64 " + moved].misses == 1;
 }
 
@@ -240,11 +240,11 @@ int run(std::int64_t wanted) {
     return 1;
   }
   std::map<std::string, Count> families;
-  std::map<std::string, std::int64_t> rungs;
-  Judge<float> floats(families, rungs);
-  Judge<double> doubles(families, rungs);
-  Judge<std::complex<float>> complex_floats(families, rungs);
-  Judge<std::complex<double>> complex_doubles(families, rungs);
+  std::map<std::string, std::int64_t> candidates;
+  Judge<float> floats(families, candidates);
+  Judge<double> doubles(families, candidates);
+  Judge<std::complex<float>> complex_floats(families, candidates);
+  Judge<std::complex<double>> complex_doubles(families, candidates);
   Count all;
   for (std::int64_t number = 0; all.entries < wanted; ++number) {
     judge_round(random, number, floats);
@@ -259,7 +259,8 @@ int run(std::int64_t wanted) {
   }
   for (const auto& [family, count] : families)
     fmt::print("{:<60} {:>10} entries {:>6} misses\n", family, count.entries, count.misses);
-  for (const auto& [rung, entries] : rungs) fmt::print("{:<60} {:>10} entries\n", "by " + rung, entries);
+  for (const auto& [candidate, entries] : candidates)
+    fmt::print("{:<60} {:>10} entries\n", "by " + candidate, entries);
   fmt::print("{:<60} {:>10} entries {:>6} misses\n", "all", all.entries, all.misses);
   return all.misses == 0 ? 0 : 1;
 }

@@ -15,7 +15,7 @@ bool contains(const std::vector<std::string>& words, const std::string& word) {
 std::string slice_format(const std::string& scheme, Type type) {
   const Handle handle = make_handle();
   const Json plan = describe(make_plan(handle.get(), {1, 1, 1}, {type, scheme, "reference", ""}));
-  const Json& program = plan.at("rungs").at(0).at("program");
+  const Json& program = plan.at("candidates").at(0).at("program");
   return program.at("products") == 0 ? "" : cell(program.at("split_a"), "format");
 }
 

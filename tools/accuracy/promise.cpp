@@ -17,14 +17,14 @@ Json report_of(kintsugi_handle handle) {
 Json promise_of(const Json& plan, const Json& report) {
   Json adapted = report.value("adapted", Json());
   if (!adapted.is_null()) return adapted;
-  const Json& rung = plan.at("rungs").at(0);
-  Json bound = rung.value("bound_in_window", Json());
+  const Json& candidate = plan.at("candidates").at(0);
+  Json bound = candidate.value("bound_in_window", Json());
   if (bound.is_null()) return bound;
-  const Json& program = rung.at("program");
+  const Json& program = candidate.at("program");
   return {{"split_a", program.at("split_a")},
           {"split_b", program.at("split_b")},
           {"bound_in_window", std::move(bound)},
-          {"bound_outside_window", rung.at("bound_outside_window")}};
+          {"bound_outside_window", candidate.at("bound_outside_window")}};
 }
 
 template <class T>

@@ -72,12 +72,12 @@ Json details_of(const Json& engine) {
   return nullptr;
 }
 
-// The rung that ran; of several the first.
-Json rung_that_ran(const Json& report) {
-  for (const Json& rung : report.at("rungs")) {
-    if (rung.at("entries") != 0) return rung;
+// The candidate that ran; of several the first.
+Json candidate_that_ran(const Json& report) {
+  for (const Json& candidate : report.at("candidates")) {
+    if (candidate.at("entries") != 0) return candidate;
   }
-  return report.at("rungs").at(0);
+  return report.at("candidates").at(0);
 }
 
 }  // namespace
@@ -140,10 +140,11 @@ Verdict LibraryProduct<T>::judge(std::int64_t product, const lab::ErrorReport& e
 
 template <class T>
 Json LibraryProduct<T>::program_that_ran() const {
-  const Json ran = rung_that_ran(report_of(handle_.get()));
+  const Json ran = candidate_that_ran(report_of(handle_.get()));
   const Json plan = describe(plan_);
-  for (const Json& rung : plan.at("rungs")) {
-    if (rung.at("scheme") == ran.at("scheme") && rung.contains("program")) return rung.at("program");
+  for (const Json& candidate : plan.at("candidates")) {
+    if (candidate.at("scheme") == ran.at("scheme") && candidate.contains("program"))
+      return candidate.at("program");
   }
   return nullptr;
 }
@@ -159,7 +160,7 @@ double LibraryProduct<T>::products_each() const {
 template <class T>
 Json LibraryProduct<T>::facts() const {
   const Json plan = describe(plan_);
-  const Json ran = rung_that_ran(report_of(handle_.get()));
+  const Json ran = candidate_that_ran(report_of(handle_.get()));
   const Json program = program_that_ran();
   const Json products = program.is_null() ? Json() : program.at("products");
   const Json format = program.is_null() ? Json() : program.at("split_a").at("format");

@@ -35,7 +35,7 @@ class LibraryProduct : public Contestant {
   void execute(const T* a, const T* b, T* c, std::byte* workspace, const Prepared& prepared) const;
 
  private:
-  // The program of the rung that ran; null: the native product's.
+  // The program of the candidate that ran; null: the native product's.
   Json program_that_ran() const;
 
   std::string name_;

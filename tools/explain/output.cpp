@@ -95,13 +95,13 @@ void print_rows(const std::vector<SchemeRow>& rows) {
   fmt::print("{}\n", table.text());
 }
 
-std::string ladder_text(const Choice& choice) {
+std::string chain_text(const Choice& choice) {
   std::string text;
-  for (const LadderRung& rung : choice.rungs) {
+  for (const ChainCandidate& candidate : choice.candidates) {
     text += text.empty() ? "" : ", ";
-    text += rung.scheme;
-    if (rung.scheme == "native" && rung.fixed_order) text += " in a fixed order";
-    if (rung.largest_span) text += fmt::format(" (to {} binades)", *rung.largest_span);
+    text += candidate.scheme;
+    if (candidate.scheme == "native" && candidate.fixed_order) text += " in a fixed order";
+    if (candidate.largest_span) text += fmt::format(" (to {} binades)", *candidate.largest_span);
   }
   return text;
 }
@@ -109,7 +109,7 @@ std::string ladder_text(const Choice& choice) {
 void print_choice(const Choice& choice) {
   const std::string chosen = choice.taken ? choice.chosen()->scheme : "nothing";
   std::string text = fmt::format("policy {}: {}; {}.", choice.policy, chosen, choice.reason);
-  if (choice.rungs.size() > 1) text += fmt::format(" Ladder: {}.", ladder_text(choice));
+  if (choice.candidates.size() > 1) text += fmt::format(" Fallback chain: {}.", chain_text(choice));
   fmt::print("{}\n", wrapped_for_output(text, 110, 2));
 }
 

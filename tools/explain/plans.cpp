@@ -8,15 +8,15 @@ namespace kintsugi::tools {
 
 namespace {
 
-LadderRung rung_of(const Json& rung) {
-  LadderRung result{cell(rung, "scheme"),
-                    std::nullopt,
-                    0,
-                    rung.at("proved_by_norms").get<bool>(),
-                    rung.at("checked").get<bool>(),
-                    rung.at("fixed_order").get<bool>()};
-  if (!rung.at("largest_span").is_null()) result.largest_span = rung.at("largest_span").get<int>();
-  if (rung.contains("program")) result.products = rung.at("program").at("products").get<int>();
+ChainCandidate candidate_of(const Json& candidate) {
+  ChainCandidate result{cell(candidate, "scheme"),
+                        std::nullopt,
+                        0,
+                        candidate.at("proved_by_norms").get<bool>(),
+                        candidate.at("checked").get<bool>(),
+                        candidate.at("fixed_order").get<bool>()};
+  if (!candidate.at("largest_span").is_null()) result.largest_span = candidate.at("largest_span").get<int>();
+  if (candidate.contains("program")) result.products = candidate.at("program").at("products").get<int>();
   return result;
 }
 
@@ -26,13 +26,14 @@ std::string reason_of(const Choice& choice, const Json& plan, int span) {
                        cell(plan.at("settings").at("scheme"), "source"));
   if (!choice.taken)
     return fmt::format("vectors span up to {} and no program is proved for more than {}", binades(span),
-                       *choice.rungs.back().largest_span);
-  if (choice.rungs.front().by_norms)
-    return "taken where no rung before it is proved by the norms of all vectors, which the device finds";
+                       *choice.candidates.back().largest_span);
+  if (choice.candidates.front().by_norms)
+    return "taken where no candidate before it is proved by the norms of all vectors, which the device finds";
   if (choice.checked())
-    return "residues, every entry checked against the accuracy; what a rung does not settle goes to the next";
+    return "residues, every entry checked against the accuracy; what a candidate does not settle goes to the "
+           "next";
   if (*choice.taken > 0 || choice.chosen()->largest_span)
-    return "the first of the ladder that takes vectors of up to " + binades(span);
+    return "the first of the fallback chain that takes vectors of up to " + binades(span);
   return choice.policy == "auto"
              ? fmt::format("engine {} claims no emulation that is quicker than its native product",
                            choice.engine)
@@ -62,10 +63,10 @@ Choice choose(const kintsugi_problem& problem, const std::string& policy, const 
   const Json description = describe(plan);
   const std::string named = cell(description.at("settings").at("scheme"), "value");
   Choice choice{policy, cell(description, "engine"), {}, std::nullopt, "", named};
-  for (const auto& rung : description.at("rungs")) {
-    choice.rungs.push_back(rung_of(rung));
-    const LadderRung& last = choice.rungs.back();
-    if (!choice.taken && !last.by_norms && last.takes(span)) choice.taken = choice.rungs.size() - 1;
+  for (const auto& candidate : description.at("candidates")) {
+    choice.candidates.push_back(candidate_of(candidate));
+    const ChainCandidate& last = choice.candidates.back();
+    if (!choice.taken && !last.by_norms && last.takes(span)) choice.taken = choice.candidates.size() - 1;
   }
   choice.reason = reason_of(choice, description, span);
   return choice;
@@ -88,17 +89,17 @@ Contract contract_of(const std::string& accuracy, Type type, std::int64_t k) {
 }
 
 Json choice_document(const Choice& choice) {
-  Json rungs = Json::array();
-  for (const LadderRung& rung : choice.rungs) {
-    rungs.push_back({{"scheme", rung.scheme},
-                     {"largest_span", rung.largest_span ? Json(*rung.largest_span) : Json()},
-                     {"products", rung.products},
-                     {"proved_by_norms", rung.by_norms},
-                     {"checked", rung.checked},
-                     {"fixed_order", rung.fixed_order}});
+  Json candidates = Json::array();
+  for (const ChainCandidate& candidate : choice.candidates) {
+    candidates.push_back({{"scheme", candidate.scheme},
+                          {"largest_span", candidate.largest_span ? Json(*candidate.largest_span) : Json()},
+                          {"products", candidate.products},
+                          {"proved_by_norms", candidate.by_norms},
+                          {"checked", candidate.checked},
+                          {"fixed_order", candidate.fixed_order}});
   }
   return {{"policy", choice.policy},
-          {"ladder", rungs},
+          {"candidates", candidates},
           {"chosen", choice.taken ? Json(choice.chosen()->scheme) : Json()},
           {"reason", choice.reason}};
 }

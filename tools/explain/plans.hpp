@@ -12,8 +12,8 @@ namespace kintsugi::tools {
 
 std::string binades(int span);  // "1 binade", "2 binades"
 
-// A program of a ladder, and the widest span that it takes.
-struct LadderRung {
+// A program of a fallback chain, and the widest span that it takes.
+struct ChainCandidate {
   std::string scheme;
   std::optional<int> largest_span;  // nothing: any
   int products = 0;                 // of slices; 0: native
@@ -28,14 +28,15 @@ struct LadderRung {
 struct Choice {
   std::string policy;
   std::string engine;  // "" where there is no plan
-  std::vector<LadderRung> rungs;
-  std::optional<std::size_t> taken;  // a rung; nothing where none does
+  std::vector<ChainCandidate> candidates;
+  std::optional<std::size_t> taken;  // a candidate; nothing where none does
   std::string reason;
-  std::string named;  // the scheme that the settings name: then there is no ladder
+  std::string named;  // the scheme that the settings name: then there is no fallback chain
 
-  const LadderRung* chosen() const { return taken ? &rungs[*taken] : nullptr; }
+  const ChainCandidate* chosen() const { return taken ? &candidates[*taken] : nullptr; }
   bool checked() const {
-    return std::any_of(rungs.begin(), rungs.end(), [](const LadderRung& rung) { return rung.checked; });
+    return std::any_of(candidates.begin(), candidates.end(),
+                       [](const ChainCandidate& candidate) { return candidate.checked; });
   }
 };
 Choice choose(const kintsugi_problem& problem, const std::string& policy, const std::string& accuracy,

@@ -139,11 +139,11 @@ SchemeRow SchemeRows<T>::row(const std::string& scheme) {
     row.met = meets(run.errors, contract_);
   }
   if (scheme == "native" || run.plan.is_null()) return row;
-  const Json& rung = run.plan.at("rungs").at(0);
-  row.program = rung.at("program");
+  const Json& candidate = run.plan.at("candidates").at(0);
+  row.program = candidate.at("program");
   row.k = a_.columns;
-  row.accumulator = cell(rung, "accumulator");
-  Json coefficients = rung.at("bound_in_window");
+  row.accumulator = cell(candidate, "accumulator");
+  Json coefficients = candidate.at("bound_in_window");
   // What a scheme that fits itself to the operands made of its program.
   const Json adapted = run.report.is_null() ? Json() : run.report.at("adapted");
   if (!adapted.is_null()) {

@@ -12,33 +12,34 @@ constexpr int fewest_bits_of_fp32 = 22;
 
 constexpr std::string_view checked_scheme = "ozaki2";
 
-constexpr std::size_t most_rungs = 4;  // of a plan's ladder
+constexpr std::size_t most_candidates = 4;  // of a plan's fallback chain
 
 std::string cost(int products, int against) {
   return fmt::format("{} product{} against {}", products, products == 1 ? "" : "s", against);
 }
 
-// Of the scheme whose residues a checked ladder is made of, with moduli of its own choice.
+// Of the scheme whose residues a checked fallback chain is made of, with moduli of its own choice.
 std::string among_checked(const Choice& choice) {
-  std::string rungs;
-  for (const LadderRung& rung : choice.rungs) {
-    if (rung.checked) rungs += (rungs.empty() ? "" : ", ") + rung.scheme;
+  std::string candidates;
+  for (const ChainCandidate& candidate : choice.candidates) {
+    if (candidate.checked) candidates += (candidates.empty() ? "" : ", ") + candidate.scheme;
   }
-  return "in the ladder, with as many moduli as the accuracy asks for: " + rungs;
+  return "in the fallback chain, with as many moduli as the accuracy asks for: " + candidates;
 }
 
-// Of a rung of the ladder that is not taken.
-std::string beside_the_taken(const LadderRung& rung, const Choice& choice, int span) {
-  if (rung.by_norms)
-    return "in the ladder: taken where the norms of all vectors prove the product before it runs";
-  if (!rung.takes(span))
+// Of a candidate of the fallback chain that is not taken.
+std::string beside_the_taken(const ChainCandidate& candidate, const Choice& choice, int span) {
+  if (candidate.by_norms)
+    return "in the fallback chain: taken where the norms of all vectors prove the product before it runs";
+  if (!candidate.takes(span))
     return fmt::format("window too narrow: vectors span up to {}, it takes {}", binades(span),
-                       *rung.largest_span);
-  if (choice.checked()) return "the ladder's last rung: for entries that no checked one settles";
-  const LadderRung& taken = *choice.chosen();
+                       *candidate.largest_span);
+  if (choice.checked()) return "the fallback chain's last candidate: for entries that no checked one settles";
+  const ChainCandidate& taken = *choice.chosen();
   return fmt::format("not needed: {} takes vectors of up to {} and {}", taken.scheme, binades(span),
-                     taken.products < rung.products ? "costs less, " + cost(taken.products, rung.products)
-                                                    : "goes before it");
+                     taken.products < candidate.products
+                         ? "costs less, " + cost(taken.products, candidate.products)
+                         : "goes before it");
 }
 
 // Inside the window: by an entry of the sample if that is enough, else by what the spans allow.
@@ -68,25 +69,26 @@ std::string without_scales(const SchemeRow& row, const Choices& choices, const C
   return not_proved_here(row, contract);
 }
 
-// Of a scheme that is proved for vectors of up to `span` binades, and yet in no ladder.
+// Of a scheme that is proved for vectors of up to `span` binades, and yet in no fallback chain.
 std::string not_needed(const SchemeRow& row, const Choice& choice, int span) {
-  for (const LadderRung& rung : choice.rungs) {
-    if (rung.products == 0 || rung.by_norms || !rung.takes(span)) continue;
-    return fmt::format("not needed: {} takes vectors of up to {}, this one of {}, and {}", rung.scheme,
-                       rung.largest_span ? binades(*rung.largest_span) : "any span", binades(span),
-                       rung.products < row.products() ? "costs less, " + cost(rung.products, row.products())
-                                                      : "goes before it");
+  for (const ChainCandidate& candidate : choice.candidates) {
+    if (candidate.products == 0 || candidate.by_norms || !candidate.takes(span)) continue;
+    return fmt::format("not needed: {} takes vectors of up to {}, this one of {}, and {}", candidate.scheme,
+                       candidate.largest_span ? binades(*candidate.largest_span) : "any span", binades(span),
+                       candidate.products < row.products()
+                           ? "costs less, " + cost(candidate.products, row.products())
+                           : "goes before it");
   }
-  if (choice.rungs.size() == most_rungs)
+  if (choice.candidates.size() == most_candidates)
     return fmt::format(
-        "the ladder is full: this one takes vectors of up to {}, more than its emulations, but "
-        "its {} rungs go before",
-        binades(span), most_rungs);
-  return "not needed: the ladder holds what is proved and costs less";
+        "the fallback chain is full: this one takes vectors of up to {}, more than its emulations, but "
+        "its {} candidates go before",
+        binades(span), most_candidates);
+  return "not needed: the fallback chain holds what is proved and costs less";
 }
 
-// Of a scheme whose vectors are scaled and which is in no ladder.
-std::string outside_the_ladder(const SchemeRow& row, const Choices& choices, const Contract& contract) {
+// Of a scheme whose vectors are scaled and which is in no fallback chain.
+std::string outside_the_chain(const SchemeRow& row, const Choices& choices, const Contract& contract) {
   const int promised = std::min(row.retained_a->promised_bits, row.retained_b->promised_bits);
   if (row.bound->coefficients.relative > contract.coefficient)
     return fmt::format("not proved: its bound, {:.3g} |A||B|, is above the {:.3g} of accuracy {}",
@@ -121,16 +123,16 @@ std::string verdict(const SchemeRow& row, const Choices& choices, const Contract
   }
   const Choice& choice = choices.emulating;
   if (!choice.named.empty())
-    return fmt::format("not asked for: the settings name {}, so there is no ladder", choice.named);
-  for (const LadderRung& rung : choice.rungs) {
-    if (rung.scheme == row.scheme) return beside_the_taken(rung, choice, choices.span);
+    return fmt::format("not asked for: the settings name {}, so there is no fallback chain", choice.named);
+  for (const ChainCandidate& candidate : choice.candidates) {
+    if (candidate.scheme == row.scheme) return beside_the_taken(candidate, choice, choices.span);
   }
   if (choice.checked() && row.scheme == checked_scheme) return among_checked(choice);
   if (row.scheme == "native")
     return fmt::format("not proved to give the {:.3g} |A||B| of accuracy {}", contract.coefficient,
                        contract.accuracy);
   if (!row.window.scaled) return without_scales(row, choices, contract);
-  return outside_the_ladder(row, choices, contract);
+  return outside_the_chain(row, choices, contract);
 }
 
 }  // namespace kintsugi::tools

@@ -17,19 +17,20 @@ struct Identity {
 };
 
 Identity identity(const Row& row) {
-  const Json& rungs = row.report.at("rungs");
-  if (rungs.empty()) return {"none", cell(row.plan, "engine"), ""};
-  return {cell(rungs.front(), "scheme"), cell(row.plan, "engine"), cell(rungs.front(), "accumulator")};
+  const Json& candidates = row.report.at("candidates");
+  if (candidates.empty()) return {"none", cell(row.plan, "engine"), ""};
+  return {cell(candidates.front(), "scheme"), cell(row.plan, "engine"),
+          cell(candidates.front(), "accumulator")};
 }
 
-// The a-priori bound of what ran: where the operands changed the program, the report has it, else its rung of the plan;
+// The a-priori bound of what ran: where the operands changed the program, the report has it, else its candidate of the plan;
 // null for the native product.
 Json bound_document(const Row& row) {
   const Json adapted = row.report.value("adapted", Json());
   if (!adapted.is_null()) return adapted.at("bound_in_window");
   const Identity who = identity(row);
-  for (const auto& rung : row.plan.at("rungs")) {
-    if (cell(rung, "scheme") == who.scheme) return rung.value("bound_in_window", Json());
+  for (const auto& candidate : row.plan.at("candidates")) {
+    if (cell(candidate, "scheme") == who.scheme) return candidate.value("bound_in_window", Json());
   }
   return nullptr;
 }

@@ -206,9 +206,9 @@ class CudaEngine final : public Engine, public DeviceEngine {
     cuda::summarize(queue, side, summaries);
   }
   void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
-              const DeviceRungs& rungs, DeviceChoice* choice,
+              const DeviceCandidates& candidates, DeviceChoice* choice,
               const DeviceReporting& reporting) const override {
-    cuda::choose(queue, a, b, scalars, rungs, choice, reporting);
+    cuda::choose(queue, a, b, scalars, candidates, choice, reporting);
   }
   void split(const Queue& queue, std::span<const DeviceSplit> splits,
              const DeviceCondition& condition) const override {

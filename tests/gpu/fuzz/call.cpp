@@ -200,7 +200,7 @@ class Call {
     description_ = read_json([&](char* buffer, std::size_t capacity, std::size_t* needed) {
       return kintsugi_plan_describe(plan_.get(), buffer, capacity, needed);
     });
-    outcome_.program = description_.at("rungs").at(0).at("scheme");
+    outcome_.program = description_.at("candidates").at(0).at("scheme");
     if (context_.no_vendor && asks_vendor()) throw LeftOut();
     look_at_workspace_size();
     prepare_side(KINTSUGI_A, test_.prepared_a, memory_.a(), prepared_a_);
@@ -209,9 +209,10 @@ class Call {
 
   // Integer products are a vendor's too where there are none of our own, for which Hopper is asked.
   bool asks_vendor() const {
-    const auto& rungs = description_.at("rungs");
-    return outcome_.program == "native" ||
-           std::ranges::any_of(rungs, [](const Json& rung) { return rung.at("accumulator") == "cublas"; });
+    const auto& candidates = description_.at("candidates");
+    return outcome_.program == "native" || std::ranges::any_of(candidates, [](const Json& candidate) {
+             return candidate.at("accumulator") == "cublas";
+           });
   }
 
   void look_at_workspace_size() {

@@ -182,11 +182,11 @@ extern "C" __global__ void __launch_bounds__(needs_threads)
 extern "C" __global__ void __launch_bounds__(needs_threads)
     settle_entry(const __grid_constant__ DeviceSettlement settlement) {
   DeviceChoice& choice = *settlement.choice;
-  const bool taken = choice.rung == 0;
+  const bool taken = choice.candidate == 0;
   const bool unreachable = *settlement.unreachable != 0;
   __syncthreads();
   if (threadIdx.x == 0) {
-    if (taken && unreachable) choice.rung = DeviceChoice::none;
+    if (taken && unreachable) choice.candidate = DeviceChoice::none;
     if (settlement.report != nullptr) add_to_report(*settlement.report, choice);
   }
   if (!taken || unreachable || settlement.report == nullptr) return;

@@ -15,7 +15,7 @@ namespace kintsugi::core::cuda {
 // Of a step of several entries, for one of them. Not from the first cache, of whose lines only who waited for what came before
 // knows that they are not of an earlier call.
 __device__ inline bool holds(const DeviceCondition& condition, std::int64_t entry = 0) {
-  return condition.choice == nullptr || __ldcg(&condition.choice[entry].rung) == condition.rung;
+  return condition.choice == nullptr || __ldcg(&condition.choice[entry].candidate) == condition.candidate;
 }
 
 template <class T>

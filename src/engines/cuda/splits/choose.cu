@@ -1,4 +1,4 @@
-// The choice of a rung, where the ranges are.
+// The choice of a candidate, where the ranges are.
 #include <climits>
 
 #include "engines/cuda/ptx/griddepcontrol.cuh"
@@ -143,7 +143,7 @@ __device__ void summarize_sides(const ChoiceTask& task, std::int64_t entry, Devi
   choice.b = task.summaries[1] == nullptr ? found[1] : known[1];
 }
 
-using NormsOfSide = NormExtremes<DeviceReport::most_rungs>;
+using NormsOfSide = NormExtremes<DeviceReport::most_candidates>;
 
 __device__ void add_over_warp(NormsOfSide& extremes) {
   const auto largest = [](double& x) {
@@ -154,66 +154,68 @@ __device__ void add_over_warp(NormsOfSide& extremes) {
   largest(extremes.spread);
 }
 
-// Of one operand's vectors, under the scales of all rungs. Whole in thread 0.
+// Of one operand's vectors, under the scales of all candidates. Whole in thread 0.
 __device__ NormsOfSide extremes_by_block(const ChoiceTask& task, int side, std::int64_t entry) {
-  constexpr int rungs = DeviceReport::most_rungs;
-  __shared__ double of_warp[warps][rungs + 2];
+  constexpr int candidates = DeviceReport::most_candidates;
+  __shared__ double of_warp[warps][candidates + 2];
   NormsOfSide extremes;
   const std::int64_t first = task.is_shared[side] ? 0 : entry * task.vectors[side];
   for (std::int64_t v = first + threadIdx.x; v < first + task.vectors[side]; v += choice_threads) {
     const VectorRange& range = task.ranges[side][v];
     if (!range.finite() || (range.flags & VectorRange::all_zero) != 0) continue;
     const VectorNorm norm = task.norms[side][v];
-    std::int32_t tops[rungs];
-    for (int r = 0; r < rungs; ++r)
-      tops[r] = norm_top(task.rungs.top_exponents[r], task.rungs.sum_bits[r], norm.bits);
-    extremes.add(norm, tops, task.rungs.coefficient);
+    std::int32_t tops[candidates];
+    for (int r = 0; r < candidates; ++r)
+      tops[r] = norm_top(task.candidates.top_exponents[r], task.candidates.sum_bits[r], norm.bits);
+    extremes.add(norm, tops, task.candidates.coefficient);
   }
   add_over_warp(extremes);
   __syncthreads();  // of_warp is read no more
   if (threadIdx.x % 32 == 0) {
     double* target = of_warp[threadIdx.x / 32];
-    for (int r = 0; r < rungs; ++r) target[r] = extremes.grid[r];
-    target[rungs] = extremes.mean;
-    target[rungs + 1] = extremes.spread;
+    for (int r = 0; r < candidates; ++r) target[r] = extremes.grid[r];
+    target[candidates] = extremes.mean;
+    target[candidates + 1] = extremes.spread;
   }
   __syncthreads();
   for (int warp = 1; threadIdx.x == 0 && warp < warps; ++warp) {
     NormsOfSide other;
-    for (int r = 0; r < rungs; ++r) other.grid[r] = of_warp[warp][r];
-    other.mean = of_warp[warp][rungs];
-    other.spread = of_warp[warp][rungs + 1];
+    for (int r = 0; r < candidates; ++r) other.grid[r] = of_warp[warp][r];
+    other.mean = of_warp[warp][candidates];
+    other.spread = of_warp[warp][candidates + 1];
     extremes.add(other);
   }
   return extremes;
 }
 
-// `proved`: the rungs, a bit each, whose norms prove all entries.
-__device__ std::int32_t first_rung(const DeviceRungs& rungs, const RangeSummary& a, const RangeSummary& b,
-                                   std::int64_t k, unsigned proved) {
+// `proved`: the candidates, a bit each, whose norms prove all entries.
+__device__ std::int32_t first_candidate(const DeviceCandidates& candidates, const RangeSummary& a,
+                                        const RangeSummary& b, std::int64_t k, unsigned proved) {
   const std::int32_t span = max(a.largest_span, b.largest_span);
   const std::int32_t exponent = max(a.largest, b.largest);
-  for (int rung = 0; rung < rungs.count; ++rung) {
-    const bool takes = rungs.sum_bits[rung] == 0 || (proved >> rung & 1U) != 0;
-    const bool holds = span <= rungs.spans[rung] || are_within_depth(a, b, k, rungs.depths[rung]);
-    if (takes && holds && exponent <= rungs.exponents[rung]) return rung;
+  for (int candidate = 0; candidate < candidates.count; ++candidate) {
+    const bool takes = candidates.sum_bits[candidate] == 0 || (proved >> candidate & 1U) != 0;
+    const bool holds =
+        span <= candidates.spans[candidate] || are_within_depth(a, b, k, candidates.depths[candidate]);
+    if (takes && holds && exponent <= candidates.exponents[candidate]) return candidate;
   }
   return DeviceChoice::none;
 }
 
-__device__ unsigned proved_rungs(const ChoiceTask& task, std::int64_t entry) {
+__device__ unsigned proved_candidates(const ChoiceTask& task, std::int64_t entry) {
   const NormsOfSide a = extremes_by_block(task, 0, entry);
   const NormsOfSide b = extremes_by_block(task, 1, entry);
   unsigned proved = 0;
 #pragma unroll
-  for (int r = 0; r < DeviceReport::most_rungs; ++r)
-    proved |= proves(a, b, r, task.rungs.coefficient) ? 1U << r : 0U;
+  for (int r = 0; r < DeviceReport::most_candidates; ++r)
+    proved |= proves(a, b, r, task.candidates.coefficient) ? 1U << r : 0U;
   return proved;
 }
 
-__device__ DeviceFit fit_of(const DeviceRungs& rungs, const DeviceChoice& choice) {
+__device__ DeviceFit fit_of(const DeviceCandidates& candidates, const DeviceChoice& choice) {
   DeviceFit fit;
-  fit.residual = fit_residual(rungs.format, rungs.residual_exponent, max(choice.a.largest, choice.b.largest));
+  fit.residual =
+      fit_residual(candidates.format, candidates.residual_exponent, max(choice.a.largest, choice.b.largest));
   fit.weight = static_cast<float>(power_of_two(-fit.residual.residual_exponent));
   return fit;
 }
@@ -234,16 +236,16 @@ __device__ void choose(const ChoiceTask& task) {
   if (!reporting.behind_products) grid_dependency_wait();
   DeviceChoice choice;
   if (is_zero(task.alpha)) {
-    choice.rung = DeviceChoice::scaled;
+    choice.candidate = DeviceChoice::scaled;
   } else {
     const std::int64_t entry = blockIdx.x;
     summarize_sides(task, entry, choice);
-    choice.rung =
-        first_rung(task.rungs, choice.a, choice.b, task.length, by_norms ? proved_rungs(task, entry) : 0);
+    choice.candidate = first_candidate(task.candidates, choice.a, choice.b, task.length,
+                                       by_norms ? proved_candidates(task, entry) : 0);
   }
   if (threadIdx.x != 0) return;
-  const bool fits = task.rungs.fits && choice.rung >= 0;
-  if (fits) choice.fit = fit_of(task.rungs, choice);
+  const bool fits = task.candidates.fits && choice.candidate >= 0;
+  if (fits) choice.fit = fit_of(task.candidates, choice);
   task.choice[blockIdx.x] = choice;
   if (reporting.report != nullptr) report(reporting, choice, fits);
   if (reporting.behind_products) grid_dependency_wait();  // as whatever comes next does by way of this kernel
@@ -259,12 +261,12 @@ extern "C" __global__ void __launch_bounds__(choice_threads)
 }
 
 extern "C" __global__ void __launch_bounds__(choice_threads)
-    choose_rung(const __grid_constant__ ChoiceTask task) {
+    choose_candidate(const __grid_constant__ ChoiceTask task) {
   choose<false>(task);
 }
 
 extern "C" __global__ void __launch_bounds__(choice_threads)
-    choose_rung_by_norms(const __grid_constant__ ChoiceTask task) {
+    choose_candidate_by_norms(const __grid_constant__ ChoiceTask task) {
   choose<true>(task);
 }
 

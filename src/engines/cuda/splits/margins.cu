@@ -58,7 +58,7 @@ struct MarginOfVector {
 extern "C" __global__ void __launch_bounds__(ranges_threads)
     find_margins(const __grid_constant__ MarginsTasks tasks) {
   const DeviceCondition& condition = tasks.condition;
-  if (condition.choice != nullptr && condition.choice->rung != condition.rung) return;
+  if (condition.choice != nullptr && condition.choice->candidate != condition.candidate) return;
   const bool second = blockIdx.x >= tasks.task[0].blocks;
   const MarginsTask& task = tasks.task[second ? 1 : 0];
   const std::int64_t first = (blockIdx.x - (second ? tasks.task[0].blocks : 0)) * ranges_vectors;

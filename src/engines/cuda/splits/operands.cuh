@@ -12,13 +12,13 @@ namespace kintsugi::core::cuda {
 // What a block works on, counted from the first entry of its launch.
 __device__ inline std::int64_t entry_of_block() { return blockIdx.y; }
 
-// What serves several entries is left out where none takes the rung.
+// What serves several entries is left out where none takes the candidate.
 __device__ inline bool is_left_out(const SplitTasks& tasks) {
   if (is_zero(tasks.alpha)) return true;
   const DeviceCondition& condition = tasks.condition;
   if (condition.choice == nullptr) return false;
   const auto is_other = [&](std::int64_t entry) {
-    return __ldcg(&condition.choice[entry].rung) != condition.rung;  // as holds() reads it
+    return __ldcg(&condition.choice[entry].candidate) != condition.candidate;  // as holds() reads it
   };
   if (tasks.served_entries == 1) return is_other(entry_of_block());
   bool taken = false;

@@ -1,4 +1,4 @@
-// Exponents and flags of all vectors, for the choice of a rung.
+// Exponents and flags of all vectors, for the choice of a candidate.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/splits/alpha.cuh"
 #include "engines/cuda/splits/norm_sums.cuh"

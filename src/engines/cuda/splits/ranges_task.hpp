@@ -38,7 +38,7 @@ struct ChoiceTask {
   std::int64_t length = 0;  // of each vector
   bool is_shared[2] = {};   // all entries have the same ranges
   Alpha alpha;
-  DeviceRungs rungs;
+  DeviceCandidates candidates;
   DeviceChoice* choice = nullptr;
   DeviceReporting reporting;
 };

@@ -218,9 +218,9 @@ void summarize(const Queue& queue, const DeviceSide& side, RangeSummary* summari
 }
 
 void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
-            const DeviceRungs& rungs, DeviceChoice* choice, const DeviceReporting& reporting) {
-  static const KernelName by_ranges{"choose", "choose_rung", waits_for_grid_dependency};
-  static const KernelName by_norms{"choose", "choose_rung_by_norms", waits_for_grid_dependency};
+            const DeviceCandidates& candidates, DeviceChoice* choice, const DeviceReporting& reporting) {
+  static const KernelName by_ranges{"choose", "choose_candidate", waits_for_grid_dependency};
+  static const KernelName by_norms{"choose", "choose_candidate_by_norms", waits_for_grid_dependency};
   const ChoiceTask task{{a.ranges, b.ranges},
                         {a.norms, b.norms},
                         {a.summaries, b.summaries},
@@ -228,11 +228,11 @@ void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const 
                         a.matrix.length(),
                         {a.entries == 1, b.entries == 1},
                         alpha_of(scalars, a, b),
-                        rungs,
+                        candidates,
                         choice,
                         reporting};
-  launch(rungs.asks_for_norms() ? by_norms : by_ranges, {std::max(a.entries, b.entries)}, choice_threads, 0,
-         queue, task);
+  launch(candidates.asks_for_norms() ? by_norms : by_ranges, {std::max(a.entries, b.entries)}, choice_threads,
+         0, queue, task);
 }
 
 bool finds_norms(const DeviceSplit& split) {

@@ -13,7 +13,7 @@ void find_margins(const Queue& queue, const DeviceMargins& a, const DeviceMargin
                   const DeviceCondition& condition);
 void summarize(const Queue& queue, const DeviceSide& side, RangeSummary* summaries);
 void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
-            const DeviceRungs& rungs, DeviceChoice* choice, const DeviceReporting& reporting);
+            const DeviceCandidates& candidates, DeviceChoice* choice, const DeviceReporting& reporting);
 bool finds_norms(const DeviceSplit& split);
 void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceScalars& scalars,
                     double coefficient, DeviceChoice* choice);
