@@ -312,6 +312,19 @@ TEST(Ozaki, KeepsItsBounds) {
   }
 }
 
+// A report of zeros has no slices; its bounds still are bounds.
+TEST(Ozaki, BoundsOfZerosAreNotNegative) {
+  for (const std::string scheme : {"ozaki-fp16", "ozaki-fp64:mode=sp", "ozaki-fp64:mode=dp"}) {
+    GemmDataOf<double> data(GemmCase{.m = 3, .n = 2, .k = 1, .scheme = scheme, .engine = "reference"});
+    for (std::int64_t j = 0; j < 2; ++j) data.b()(0, j) = 0;
+    const Handle handle;
+    data.run_well(handle);
+    const json bound = handle.report().at("adapted").at("bound_outside_window");
+    for (const auto& [name, coefficient] : bound.items())
+      EXPECT_GE(coefficient.get<double>(), 0) << scheme << " " << name;
+  }
+}
+
 // The bound of d slices is no idle one: errors come near it.
 TEST(Ozaki, BoundIsNotFarAway) {
   const std::string scheme = "ozaki-fp16:slices=2";
