@@ -9,7 +9,8 @@
 #include "base/version.hpp"
 #include "front/check.hpp"
 #include "front/handles.hpp"
-#include "plan/describe.hpp"
+#include "planner/describe/plan.hpp"
+#include "planner/describe/registries.hpp"
 
 using namespace kintsugi::core;
 

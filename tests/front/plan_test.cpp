@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "engines/registry.hpp"
-#include "plan/program.hpp"
+#include "schemes/program.hpp"
 #include "tests/support/c_objects.hpp"
 
 namespace kintsugi::test {

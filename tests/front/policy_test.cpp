@@ -5,8 +5,8 @@
 #include <cmath>
 #include <random>
 
-#include "plan/bound.hpp"
-#include "plan/plan.hpp"
+#include "planner/plan.hpp"
+#include "schemes/bound.hpp"
 #include "tests/support/c_objects.hpp"
 #include "tests/support/routes.hpp"
 

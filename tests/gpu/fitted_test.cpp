@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "gpu/device_stream.hpp"
-#include "plan/program.hpp"
+#include "schemes/program.hpp"
 
 namespace kintsugi::test {
 namespace {

@@ -1,0 +1,30 @@
+// Parts that descriptions of plans, reports and registries share.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "planner/plan.hpp"
+#include "schemes/program.hpp"
+
+namespace kintsugi::core {
+
+using Json = nlohmann::ordered_json;
+
+inline constexpr int format_version = 1;
+
+// The keys that every document begins with.
+Json json_document(const char* format);
+
+// Names of files need not be UTF-8: bytes that are not are replaced.
+std::string text_of(const Json& json);
+
+Json split_json(const SplitRule& rule);
+Json scheme_json(const Scheme& scheme, const Program& program);
+Json candidate_json(const Candidate& candidate);
+
+// Inside the windows of both splits, and for any operands that overflow nothing.
+void add_bounds(Json& json, const Program& program, Accumulator accumulator, std::int64_t k);
+
+}  // namespace kintsugi::core

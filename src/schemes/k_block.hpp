@@ -1,0 +1,24 @@
+// The parameter block of schemes whose sums leave the engine after any number of inner indices.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "schemes/program.hpp"
+
+namespace kintsugi::core::schemes {
+
+inline constexpr std::string_view block_parameter =
+    "block=64...65536, a multiple of 64: indices of k whose sum leaves the engine at once";
+
+inline const Parameter* configure_block(Program& program, std::span<const Parameter> parameters) {
+  for (const Parameter& parameter : parameters) {
+    const auto block = parse_parameter(parameter.value, 64, 65536);
+    if (parameter.key != "block" || !block || *block % 64 != 0) return &parameter;
+    program.schedule.k_block = *block;
+    program.schedule.most_halvings = 0;
+  }
+  return nullptr;
+}
+
+}  // namespace kintsugi::core::schemes
