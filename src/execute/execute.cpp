@@ -55,7 +55,7 @@ std::size_t choose_candidate(const Plan& plan, const RangeSummary& a, const Rang
        "rows of A span up to {} binades and reach 2^{}, columns of B {} and 2^{}; accuracy {} is proved for "
        "at most {} at "
        "k = {}, and the native product is not proved for it",
-       a.largest_span, a.largest, b.largest_span, b.largest, plan.contract.accuracy,
+       a.largest_span, a.largest, b.largest_span, b.largest, plan.accuracy_text(),
        plan.candidates.back().largest_span, plan.problem.k);
 }
 
@@ -146,7 +146,7 @@ void add_to_report(Report& report, const Plan& plan, const EntryChoice<T>& choic
   const bool as_planned = choice.program.split_a == candidate.program.split_a &&
                           choice.program.split_b == candidate.program.split_b;
   if (candidate.scheme != nullptr && !as_planned) {
-    report.adapted = {candidate.scheme, candidate.accumulator, plan.problem.products(), choice.program};
+    report.set_adapted(candidate, choice.program, plan.problem.products());
   }
   if (!choice.summary_a.finite || !choice.summary_b.finite) ++report.entries_with_special_values;
   report.ranges_known = true;
@@ -178,7 +178,7 @@ void report_slices(Report& report, const Plan& plan, const EntryChoice<T>& choic
   program.error_free.least_slices = report.error_free.least_slices;
   program.error_free.most_products = report.error_free.most_products;
   program.split_a.slices = program.split_b.slices = report.error_free.least_slices;
-  report.adapted = {candidate.scheme, candidate.accumulator, plan.problem.products(), program};
+  report.set_adapted(candidate, program, plan.problem.products());
 }
 
 // One batch entry; a plan without an emulation in its fallback chain looks at no ranges.

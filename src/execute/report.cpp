@@ -9,7 +9,7 @@ namespace {
 Json adapted_json(const Report::Adapted& adapted) {
   if (adapted.scheme == nullptr) return {};
   const Program& program = adapted.program;
-  Json json = {{"scheme", adapted.scheme->name},
+  Json json = {{"scheme", scheme_name(*adapted.scheme, adapted.parameters)},
                {"split_a", split_json(program.split_a)},
                {"split_b", split_json(program.split_b)}};
   add_bounds(json, program, adapted.accumulator, adapted.k);

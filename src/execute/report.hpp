@@ -35,7 +35,12 @@ struct Report {
     Accumulator accumulator = Accumulator::fp32;
     std::int64_t k = 0;
     Program program{};
+    SchemeParameters parameters{};  // of the scheme, where the plan set them
   } adapted;
+  // `program` is what the operands made of the candidate's.
+  void set_adapted(const Candidate& candidate, const Program& program, std::int64_t k) {
+    adapted = {candidate.scheme, candidate.accumulator, k, program, candidate.parameters};
+  }
 
   ErrorFreeCounts error_free;  // of entries under Recombination::error_free
 };

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "engines/device.hpp"
@@ -13,8 +12,27 @@ namespace kintsugi::core {
 // Time of the program's products in units of the engine's native FP32 product.
 double relative_cost(const Engine& engine, const Program& program);
 
-// Devices multiply complex matrices as embeddings, whose residues are those of real ones.
-Program fitted_program(const Plan& plan, const Scheme& scheme);
+// A scheme with the parameters that a plan sets by itself.
+struct SchemeVariant {
+  SchemeVariant(const Scheme& of) : scheme(&of), program(of.program) {}
+  SchemeVariant(const Scheme* of, const Program& with, const SchemeParameters& set)
+      : scheme(of), program(with), parameters(set) {}
+
+  const Scheme* scheme;
+  Program program;
+  SchemeParameters parameters{};
+};
+
+// The scheme ozaki2 with that many moduli and that rule of scales.
+SchemeVariant residues(int count, ScaleRule scale);
+
+// What a fallback chain of windows has of a scheme: residues by as many moduli as an FP32 number asks for hardly have a
+// window, those of an FP64 number do.
+SchemeVariant with_window(const Scheme& scheme, OperandType type);
+
+// The program for the problem and its engine. Devices that do not multiply residues of complex elements take those of
+// the embedding.
+Program fitted_program(const Plan& plan, const SchemeVariant& variant);
 
 // How the engine can add the program's products for entries of that type, its preferred way first. A device adds as a
 // tensor core does where it has a kernel that lets its sums go when the schedule says so.
@@ -29,33 +47,28 @@ bool is_fused(const Plan& plan, const Candidate& candidate);
 // Whether integer sums may wrap: a program then gives anything.
 bool sums_wrap(const Candidate& candidate, std::int64_t k);
 
-// The scheme as a candidate for any span, and how the engine would add its products; nothing when it does not offer that.
-std::optional<Candidate> offered(const Plan& plan, const Scheme& scheme, const std::string& accumulator);
+// The scheme as a candidate for any dynamic range, with the accumulator that was asked for or else the engine's
+// preferred one; nothing where the engine does not offer that.
+std::optional<Candidate> offered(const Plan& plan, const SchemeVariant& variant);
 
-// Emulations that are proved to meet the contract, cheapest first; only those that win against a
-// native product, unless all are wanted. `native_follows`: as the last candidate.
-std::vector<Candidate> proved_emulations(const Plan& plan, const std::string& accumulator, bool all,
-                                         bool native_follows);
+// An emulation that is proved, and its coefficient of |A||B| at best.
+struct Proved {
+  Candidate candidate;
+  double coefficient;
+};
 
-// What a device computes in one step without rescaling its sums on the way, which takes longer: proved for operands whose
-// elements lie at a moderate depth, where rescaled sums hold wider spans.
-std::optional<Candidate> quickest_at_depth(const Plan& plan, const std::string& accumulator);
+// The widest span at which the program is proved to meet the contract; nothing: not even at 0. What stands for
+// FP32 (FP64) must also keep its bits in every single product (9 u, the contract at k = 1): a long sum would forgive a
+// coarse split that the native product never has.
+std::optional<Proved> prove(const Plan& plan, const Candidate& candidate);
 
-// Complex products by residues of entries, where they are proved to meet the contract.
-std::optional<Candidate> proved_entries(const Plan& plan, const std::string& accumulator);
+// The largest depth at which it is proved to meet the contract, whatever single elements span. What elements lose to floors is
+// no part of themselves, and forgiven by no long sum: a fraction of 2^-24 of scaled vectors whose norms are 2^14 at least,
+// in no order, typically is less than 2^-38 of the product of norms, of which a native product deviates by 2^-27.
+int proved_depth(const Plan& plan, const Candidate& candidate);
 
-// Residues of few moduli, scaled by norms, which are known to meet the contract on a device that then takes them: where it
-// leaves out those that it does not take. `widest`: moduli of a third one, where that is more than the others have.
-std::vector<Candidate> norm_emulations(const Plan& plan, const std::string& accumulator, int widest = 0);
-
-// Residues, checked entry by entry, and the superaccumulator: for any span. On a device those of norms before them.
-std::vector<Candidate> checked_emulations(const Plan& plan, const std::string& accumulator);
-
-// The same scheme with the k blocks that the engine runs best, where it takes them and stays proved.
-Candidate in_larger_blocks(const Plan& plan, const Candidate& candidate);
-
-// The largest exponent of operands that a device takes: it fits residuals (Scheme::fitted_groups), but does nothing else
-// that a scheme's `adapt` would. Fails where a program is nothing until it is fitted.
-std::int32_t largest_exponent(const Candidate& candidate, std::int64_t k);
+// Emulations that are proved to meet the contract, cheapest first; only those that win against a native product, unless
+// all are wanted. `native_follows`: as the last candidate.
+std::vector<Candidate> proved_emulations(const Plan& plan, bool all, bool native_follows);
 
 }  // namespace kintsugi::core

@@ -12,7 +12,9 @@
 #include "base/settings.hpp"
 #include "engines/device_context.hpp"
 #include "engines/engine.hpp"
+#include "planner/contract.hpp"
 #include "planner/problem.hpp"
+#include "planner/request.hpp"
 #include "schedule/accumulator.hpp"
 #include "schemes/program.hpp"
 
@@ -35,8 +37,6 @@ struct Candidate {
 
   // On a device, besides spans: taken where elements lie no deeper either (are_within_depth() of splits/ranges.hpp).
   std::int32_t largest_depth = 0;
-  // Before one of equal cost that takes wider spans: prepared operands have that one's slices.
-  bool quick = false;
 
   // The native product in an order that depends on shape and operands alone, by a program of ours; else the vendor library's.
   bool fixed_order = false;
@@ -44,27 +44,16 @@ struct Candidate {
   // On a device: of operands that the program is not fitted to.
   std::int32_t largest_exponent = any_span;
 
+  // Of the scheme, where the plan set them.
+  SchemeParameters parameters{};
+
   static constexpr int any_span = 1 << 20;
+
+  std::string scheme_name() const { return kintsugi::core::scheme_name(*scheme, parameters); }
 };
 
-// The scheme's program for operands of that type and sums of k products (Problem::products).
-Program fitted_program(const Scheme& scheme, OperandType type, std::int64_t k);
-
-// The same for a problem: of complex entries by the fewest products.
+// The scheme's program for a problem: of complex elements by the fewest products.
 Program fitted_program(const Scheme& scheme, const Problem& problem);
-
-// What is asked of C: |C - AB| <= coefficient * (|A||B|)_ij before alpha and beta.
-struct Contract {
-  std::string accuracy;  // as asked for, or the default of the type
-  // For this number of products; 0 where a scheme was named and no accuracy: then its own bound is all there is.
-  double coefficient = 0;
-  // What a checked entry shows: of a type the contract at k = 1, since a long sum would forgive a coarse split
-  // that the native product never has.
-  double checked_coefficient = 0;
-
-  // As accurate as products in FP32, FP64 or double-double, not of a tolerance.
-  bool is_of_type() const { return accuracy == "fp32" || accuracy == "fp64" || accuracy == "dd"; }
-};
 
 // Block of C that is worked on at once; whole rows and columns of slices, never a part of k.
 struct Blocking {
@@ -80,23 +69,28 @@ struct Plan {
   static constexpr std::size_t most_candidates = 5;
 
   Problem problem;
+  PlanRequest request;
   Contract contract;
   const Engine* engine = nullptr;
   DeviceContext context;  // where it was made, of an engine with devices: for that device alone
   std::vector<Candidate> candidates;
-  // By which a device splits what is prepared, where that is not the first candidate: under auto a native plan has the one for
-  // other shapes of an operand, which who prepares it may not know yet, and one whose first candidate is quick the next.
+  // The candidate by which a device splits what is prepared, where that is not the first. A native plan under the policy
+  // automatic has the one for other shapes of an operand, which who prepares it may not know yet; a plan whose first candidate
+  // accepts only likely operands has the one of equal cost behind it.
   std::optional<Candidate> prepared_by;
   Blocking blocking;
   std::size_t workspace_bytes = 0;
   int threads = 1;
   Allocator allocator;
   Queue queue;        // where executions run that name none
-  Settings settings;  // in force when it was made
+  Settings settings;  // in force when it was made: their text, for descriptions and messages
   // What the caller should know though the plan can run: an engine that would be quicker is missing.
   std::vector<std::string> warnings;
 
   bool is_native() const { return candidates.front().scheme == nullptr; }  // without an emulation before it
+
+  // The accuracy as asked for, or the name of the operands' type.
+  std::string accuracy_text() const;
 
   // The first candidate whose entries are checked, where there is one: then the last is exact.
   const Candidate* checked_candidate() const;
@@ -108,7 +102,7 @@ struct Plan {
   const Candidate* widest_emulation() const;
 };
 
-// Chooses. Fails with bad_setting (unknown names), engine_unavailable, not_supported,
+// Fails with bad_setting (unknown names), engine_unavailable, not_supported,
 // contract_unreachable or workspace_too_small, values in the message.
 Plan make_plan(const Problem& problem, const Settings& settings, const Allocator& allocator,
                const Queue& queue = {});

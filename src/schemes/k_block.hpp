@@ -21,4 +21,14 @@ inline const Parameter* configure_block(Program& program, std::span<const Parame
   return nullptr;
 }
 
+inline bool takes_block(const Scheme& scheme) { return scheme.configure == &configure_block; }
+
+// The scheme's program with blocks of that many inner indices, in all problems.
+inline Program program_in_blocks(const Scheme& scheme, int block) {
+  Program program = scheme.program;
+  program.schedule.k_block = block;
+  program.schedule.most_halvings = 0;
+  return program;
+}
+
 }  // namespace kintsugi::core::schemes

@@ -49,9 +49,10 @@ inline constexpr auto ozaki2_structure = [] {
   return structure;
 }();
 
-constexpr Program ozaki2_program(int count) {
+constexpr Program ozaki2_program(int count, ScaleRule scales = ScaleRule::exponent) {
   SplitRule split = scaled_split(int8, count, 0, 0);
   split.kind = SplitKind::residues;
+  split.scales = scales;
   Program program{split, split, make_schedule(ozaki2_structure), Recombination::residues};
   Schedule& schedule = program.schedule;
   schedule.terms = schedule.terms.first(static_cast<std::size_t>(count));
@@ -81,18 +82,14 @@ inline const Parameter* configure_ozaki2(Program& program, std::span<const Param
       return &parameter;
     }
   }
-  program = ozaki2_program(count.value_or(ozaki2_default));
+  program = ozaki2_program(count.value_or(ozaki2_default), scales);
   program.sized_by_type = !count;
-  program.split_a.scales = program.split_b.scales = scales;
   return nullptr;
 }
 
 inline void fit_ozaki2(Program& program, OperandType type, std::int64_t k) {
   const ScaleRule scales = program.split_a.scales;
-  if (program.sized_by_type) {
-    program = ozaki2_program(ozaki2_default_of(type));
-    program.split_a.scales = program.split_b.scales = scales;
-  }
+  if (program.sized_by_type) program = ozaki2_program(ozaki2_default_of(type), scales);
   const int count = program.split_a.slices;
   const auto sum_bits =
       static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k - 1)));  // k <= 2^sum_bits

@@ -173,6 +173,22 @@ struct Scheme {
   bool fits_residuals() const { return !fitted_groups.empty(); }
 };
 
+// Parameters of a scheme that a plan sets by itself; the others are those of the scheme's own name.
+struct SchemeParameters {
+  int moduli = 0;  // 0: not set
+  ScaleRule scale = ScaleRule::exponent;
+  int block = 0;  // 0: not set
+};
+
+// The name by which a caller may ask for the same: "ozaki2:moduli=14:scale=norm".
+std::string scheme_name(const Scheme& scheme, const SchemeParameters& parameters);
+
+// The program, which is the scheme's with some parameters, for operands of that type and sums of k products.
+Program fitted_program(const Scheme& scheme, Program program, OperandType type, std::int64_t k);
+
+// The scheme's own program for the same.
+Program fitted_program(const Scheme& scheme, OperandType type, std::int64_t k);
+
 // All schemes, in the order of schemes/registry.cpp.
 std::span<const Scheme* const> all_schemes();
 

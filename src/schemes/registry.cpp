@@ -131,6 +131,24 @@ const Scheme* find_scheme(std::string_view name) {
   return &found->second;
 }
 
+std::string scheme_name(const Scheme& scheme, const SchemeParameters& parameters) {
+  std::string name(scheme.name);
+  if (parameters.moduli != 0) name += fmt::format(":moduli={}", parameters.moduli);
+  if (parameters.scale != ScaleRule::exponent)
+    name += fmt::format(":scale={}", scale_rule_name(parameters.scale));
+  if (parameters.block != 0) name += fmt::format(":block={}", parameters.block);
+  return name;
+}
+
+Program fitted_program(const Scheme& scheme, Program program, OperandType type, std::int64_t k) {
+  if (scheme.fit != nullptr && k > 0) scheme.fit(program, type, k);
+  return program;
+}
+
+Program fitted_program(const Scheme& scheme, OperandType type, std::int64_t k) {
+  return fitted_program(scheme, scheme.program, type, k);
+}
+
 std::string scheme_names() {
   std::string names;
   for (const Scheme* scheme : registry) {

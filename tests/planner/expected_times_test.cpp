@@ -141,9 +141,9 @@ bool emulates(const Engine& engine, const Problem& problem) {
   Plan plan;
   plan.problem = problem;
   plan.engine = &engine;
-  plan.contract.accuracy = "fp32";
+  plan.contract.accuracy = accuracy_of_type(OperandType::f32);
   plan.contract.coefficient = contract_of_type(OperandType::f32, problem.k);
-  return !proved_emulations(plan, "", false, true).empty();
+  return !proved_emulations(plan, false, true).empty();
 }
 
 // The decision is one of the whole call: what products alone would win, splits and recombination may lose.

@@ -58,9 +58,7 @@ void report_fit(const ResidualFit& fit, Report& report) {
   Program program = candidate.program;
   program.set_residual_fit(fit, candidate.scheme->fitted_groups);
   if (program.split_a == candidate.program.split_a) return;
-  report.adapted.scheme = candidate.scheme;
-  report.adapted.accumulator = candidate.accumulator;
-  report.adapted.program = program;
+  report.set_adapted(candidate, program, report.adapted.k);
 }
 
 // Blocks and their slices, and the program with so many: what the bound needs to know.
@@ -80,9 +78,7 @@ void report_slices(const DeviceSliceCounts& found, Report& report) {
   program.error_free.least_slices = counts.least_slices;
   program.error_free.most_products = counts.most_products;
   program.split_a.slices = program.split_b.slices = counts.least_slices;
-  report.adapted.scheme = candidate.scheme;
-  report.adapted.accumulator = candidate.accumulator;
-  report.adapted.program = program;
+  report.set_adapted(candidate, program, report.adapted.k);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include "execute/device/caller.hpp"
 #include "execute/device/memory.hpp"
 #include "execute/host/operand.hpp"
-#include "planner/candidates.hpp"
+#include "planner/named_scheme.hpp"
 
 namespace kintsugi::core {
 
@@ -96,7 +96,7 @@ void add_to_report(const Plan& plan, const Plan& entry, const Report& part, Repo
   const Program& planned = plan.candidates.front().program;
   if (candidate.scheme != nullptr &&
       !(candidate.program.split_a == planned.split_a && candidate.program.split_b == planned.split_b))
-    report.adapted = {candidate.scheme, candidate.accumulator, plan.problem.products(), candidate.program};
+    report.set_adapted(candidate, candidate.program, plan.problem.products());
 }
 
 // Fails where a scheme cannot be fitted to some item of the batch: before any item's C is written.

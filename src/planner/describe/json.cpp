@@ -97,8 +97,8 @@ Json split_json(const SplitRule& rule) {
           {"scales", rule.kind == SplitKind::residues ? Json(scale_rule_name(rule.scales)) : Json()}};
 }
 
-Json scheme_json(const Scheme& scheme, const Program& program) {
-  return {{"name", scheme.name},
+Json scheme_json(const Scheme& scheme, const std::string& name, const Program& program) {
+  return {{"name", name},
           {"summary", scheme.summary},
           {"operands", types_json(scheme.operands)},
           {"split_a", split_json(program.split_a)},
@@ -122,7 +122,7 @@ Json candidate_json(const Candidate& candidate) {
             {"checked", false},
             {"fixed_order", candidate.fixed_order}};
   return {
-      {"scheme", candidate.scheme->name},
+      {"scheme", candidate.scheme_name()},
       {"accumulator", accumulator_name(candidate.accumulator)},
       {"largest_span", candidate.largest_span == Candidate::any_span ? Json() : Json(candidate.largest_span)},
       {"largest_depth", candidate.largest_depth == 0 ? Json() : Json(candidate.largest_depth)},

@@ -21,7 +21,8 @@ Json json_document(const char* format);
 std::string text_of(const Json& json);
 
 Json split_json(const SplitRule& rule);
-Json scheme_json(const Scheme& scheme, const Program& program);
+// `name`: with the parameters that make the program of the scheme's own.
+Json scheme_json(const Scheme& scheme, const std::string& name, const Program& program);
 Json candidate_json(const Candidate& candidate);
 
 // Inside the windows of both splits, and for any operands that overflow nothing.

@@ -15,7 +15,7 @@ Json plan_candidate_json(const Plan& plan, const Candidate& candidate) {
   Json json = candidate_json(candidate);
   if (candidate.scheme == nullptr || plan.problem.k == 0) return json;
   add_bounds(json, candidate.program, candidate.accumulator, plan.problem.products());
-  json["program"] = scheme_json(*candidate.scheme, candidate.program);
+  json["program"] = scheme_json(*candidate.scheme, candidate.scheme_name(), candidate.program);
   return json;
 }
 
@@ -106,7 +106,7 @@ Json settings_json(const Settings& settings) {
 std::string describe_plan(const Plan& plan) {
   Json json = json_document("kintsugi.plan");
   json["problem"] = problem_json(plan.problem);
-  json["contract"] = {{"accuracy", plan.contract.accuracy}, {"coefficient", plan.contract.coefficient}};
+  json["contract"] = {{"accuracy", plan.accuracy_text()}, {"coefficient", plan.contract.coefficient}};
   json["engine"] = plan.engine->name();
   json["candidates"] = Json::array();
   for (const Candidate& candidate : plan.candidates)

@@ -9,7 +9,8 @@ namespace kintsugi::core {
 std::string describe_schemes() {
   Json json = json_document("kintsugi.schemes");
   json["schemes"] = Json::array();
-  for (const Scheme* scheme : all_schemes()) json["schemes"].push_back(scheme_json(*scheme, scheme->program));
+  for (const Scheme* scheme : all_schemes())
+    json["schemes"].push_back(scheme_json(*scheme, std::string(scheme->name), scheme->program));
   return text_of(json);
 }
 

@@ -85,14 +85,14 @@ std::string candidate_words(const Plan& plan, const Candidate& candidate) {
                               : ", the vendor library's, whose bits may depend on layout and threads");
   }
   if (candidate.program.recombination == Recombination::exact_sums)
-    return fmt::format("{}: every entry summed exactly and rounded once, on the {}.", candidate.scheme->name,
+    return fmt::format("{}: every entry summed exactly and rounded once, on the {}.", candidate.scheme_name(),
                        plan.engine->device() != nullptr ? "device" : "host");
   const Schedule& schedule = candidate.program.schedule;
   const std::string leaves =
       schedule.k_block == 0
           ? "the sums stay in the engine over all of k"
           : fmt::format("the sum leaves the engine every {} inner indices", schedule.k_block);
-  std::string words = fmt::format("{}: {}; {} product{}, {}; {}; accumulator {}.", candidate.scheme->name,
+  std::string words = fmt::format("{}: {}; {} product{}, {}; {}; accumulator {}.", candidate.scheme_name(),
                                   split_words(candidate.program.split_a), schedule.terms.size(),
                                   schedule.terms.size() == 1 ? "" : "s", term_words(candidate.program),
                                   leaves, accumulator_name(candidate.accumulator));
@@ -116,23 +116,23 @@ std::string candidate_words(const Plan& plan, const Candidate& candidate) {
 }
 
 std::string choice_words(const Plan& plan) {
-  const std::string& scheme = plan.settings[SettingId::scheme].value;
+  const std::string& scheme = plan.request.scheme;
   if (!scheme.empty()) {
     const std::string words =
         fmt::format("Scheme {} was asked for by name, so it runs whatever it costs", scheme);
-    if (plan.settings[SettingId::accuracy].value.empty()) return words + ".";
+    if (!plan.request.accuracy) return words + ".";
     return words +
            fmt::format("; accuracy {}, which was asked for too, allows an error of {:.3g} |A||B| at k = {}.",
-                       plan.contract.accuracy, plan.contract.coefficient, plan.problem.k);
+                       plan.accuracy_text(), plan.contract.coefficient, plan.problem.k);
   }
-  const std::string& policy = plan.settings[SettingId::policy].value;
+  const Policy policy = plan.request.policy;
   const std::string allowed = fmt::format("Accuracy {} allows an error of {:.3g} |A||B| at k = {}",
-                                          plan.contract.accuracy, plan.contract.coefficient, plan.problem.k);
-  if (policy == "native") return allowed + "; policy native never emulates.";
+                                          plan.accuracy_text(), plan.contract.coefficient, plan.problem.k);
+  if (policy == Policy::native) return allowed + "; policy native never emulates.";
   if (plan.widest_emulation() != nullptr) {
     return allowed + "; the first program below that is proved on the data runs.";
   }
-  if (policy == "emulate") {
+  if (policy == Policy::emulate) {
     return allowed + "; no emulation is proved to give that, so the native product runs in a fixed order.";
   }
   return allowed +
