@@ -4,6 +4,7 @@
 
 #include "arith/complex.hpp"
 #include "arith/double_double.hpp"
+#include "execute/allocate.hpp"
 #include "execute/device/device.hpp"
 #include "execute/device/prepare.hpp"
 #include "execute/device/stage.hpp"
@@ -84,25 +85,19 @@ void run_program(const Plan& plan, const Blocking& blocking, const Program& prog
   const T alpha = scalar<T>(operands.alpha);
   const T beta = scalar<T>(operands.beta);
   Slices slices_a;
-  for (std::int64_t j = 0; j < c.columns; j += blocking.n) {
-    const std::int64_t columns = std::min(blocking.n, c.columns - j);
-    const Slices slices_b = split_block(b, j, columns, plan.threads);
-    for (std::int64_t i = 0; i < c.rows; i += blocking.m) {
-      const std::int64_t rows = std::min(blocking.m, c.rows - i);
-      if (j == 0 || blocking.m < c.rows) slices_a = split_block(a, i, rows, plan.threads);
-      sums.rows = rows;
-      sums.columns = slices_b.vectors;
-      plan.engine->multiply(
-          {&program.schedule, slices_a, slices_b, sums, accumulator, memory.scratch, plan.threads});
-      recombine(program, sums, a.ranges.subspan(i, rows), b.ranges.subspan(parts * j, parts * columns), alpha,
-                beta, c.block(i, j, rows, columns), plan.threads);
-    }
-  }
-}
-
-std::span<VectorRange> take_ranges(std::int64_t vectors, Workspace& workspace) {
-  auto* ranges = reinterpret_cast<VectorRange*>(workspace.take(array_bytes(vectors, 1, sizeof(VectorRange))));
-  return {ranges, static_cast<std::size_t>(vectors)};
+  Slices slices_b;
+  for_each_block(blocking, c.rows, c.columns,
+                 [&](std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t columns) {
+                   if (i == 0) slices_b = split_block(b, j, columns, plan.threads);
+                   if (j == 0 || blocking.m < c.rows) slices_a = split_block(a, i, rows, plan.threads);
+                   sums.rows = rows;
+                   sums.columns = slices_b.vectors;
+                   plan.engine->multiply({&program.schedule, slices_a, slices_b, sums, accumulator,
+                                          memory.scratch, plan.threads});
+                   recombine(program, sums, a.ranges.subspan(i, rows),
+                             b.ranges.subspan(parts * j, parts * columns), alpha, beta,
+                             c.block(i, j, rows, columns), plan.threads);
+                 });
 }
 
 // Both sides of an entry with their ranges, and the candidate that these ask for.
@@ -121,11 +116,12 @@ EntryChoice<T> look_at_entry(const Plan& plan, const Operands& operands, std::in
                              Workspace& workspace) {
   const Problem& problem = plan.problem;
   const Program& program = plan.widest_emulation()->program;
+  const RangeMemory ranges = lay_out_ranges(plan, workspace);
   EntryChoice<T> choice;
-  choice.a = {view_of_a<T>(problem, operands.a, operands.prepared_a, entry),
-              take_ranges(problem.m, workspace), prepared_entry(operands.prepared_a, entry)};
-  choice.b = {view_of_b<T>(problem, operands.b, operands.prepared_b, entry),
-              take_ranges(problem.vectors_b(), workspace), prepared_entry(operands.prepared_b, entry)};
+  choice.a = {view_of_a<T>(problem, operands.a, operands.prepared_a, entry), ranges.rows,
+              prepared_entry(operands.prepared_a, entry)};
+  choice.b = {view_of_b<T>(problem, operands.b, operands.prepared_b, entry), ranges.columns,
+              prepared_entry(operands.prepared_b, entry)};
   find_side_ranges(choice.a, program.split_a, plan.threads);
   find_side_ranges(choice.b, program.split_b, plan.threads);
   choice.summary_a = summarize(choice.a.ranges);
@@ -206,8 +202,7 @@ void multiply_entry(const Plan& plan, const Operands& operands, std::int64_t ent
   } else if (choice.program.recombination == Recombination::exact_sums) {
     multiply_exactly(choice.a.view, choice.b.view, choice.a.ranges, choice.b.ranges,
                      scalar<T>(operands.alpha), scalar<T>(operands.beta), c, nullptr,
-                     workspace.take(exact_scratch_bytes<T>(plan.problem.products(), plan.threads)),
-                     plan.threads);
+                     lay_out_exact_sums(plan, workspace), plan.threads);
   } else if (choice.program.recombination == Recombination::error_free) {
     if constexpr (!is_double_double<T>)  // which no such scheme takes
       multiply_error_free(error_free_task(plan, report.blocking, choice, operands, c), workspace,
@@ -241,21 +236,6 @@ void check_ranges(const Plan& plan, const Blocking& blocking, const Operands& op
     const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, entry);
     if constexpr (!is_double_double<T>)
       check_error_free(error_free_task(plan, blocking, choice, operands, c), fresh);
-  }
-}
-
-// A failed allocation takes a smaller block with the same bits, else it is an error.
-Block allocate_workspace(const Plan& plan, Blocking& blocking) {
-  for (;;) {
-    Block block(plan.allocator, workspace_bytes(plan, blocking));
-    if (block.pointer() != nullptr || block.bytes() == 0) return block;
-    const Blocking smaller = smaller_blocking(blocking, block_multiple(plan));
-    if (smaller == blocking) {
-      fail(Status::out_of_memory,
-           "the allocator has no {} bytes for the smallest block of m = {}, n = {}, k = {}", block.bytes(),
-           plan.problem.m, plan.problem.n, plan.problem.k);
-    }
-    blocking = smaller;
   }
 }
 
@@ -322,7 +302,8 @@ void multiply_all(const Plan& plan, const Operands& operands, Report& report) {
   Block memory;
   const bool own = operands.workspace == nullptr || plan.workspace_bytes == 0;
   if (own) {
-    memory = allocate_workspace(plan, report.blocking);
+    memory = allocate_workspace(plan, report.blocking, "the allocator",
+                                [&](std::size_t bytes) { return Block(plan.allocator, bytes); });
   } else {
     check_workspace(plan, operands);
   }

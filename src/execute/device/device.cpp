@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status.hpp"
+#include "execute/allocate.hpp"
 #include "execute/device/caller.hpp"
 #include "execute/device/checked.hpp"
 #include "execute/device/fused.hpp"
@@ -72,8 +73,7 @@ class DeviceCall {
     bool looked_at = false;    // ranges and choice are there before the first split
     bool split_ahead = false;  // and so are the first candidate's slices
     // Of the candidate at work.
-    BlockPieces pieces;
-    std::byte* scratch = nullptr;
+    DeviceBlockMemory block;
     std::optional<DeviceChecked> checked;
   };
 
@@ -97,23 +97,21 @@ class DeviceCall {
     return &prepared->entries[prepared->entries.size() == 1 ? 0 : static_cast<std::size_t>(entry)];
   }
 
-  DeviceSide side_of(const DeviceMatrix& matrix, std::int64_t entry, const DevicePrepared::Entry* prepared,
-                     VectorRange*& ranges, Workspace& workspace) const {
-    ranges =
-        reinterpret_cast<VectorRange*>(workspace.take(array_bytes(matrix.vectors(), 1, sizeof(VectorRange))));
-    auto* norms = asks_for_norms(plan_)
-                      ? reinterpret_cast<VectorNorm*>(workspace.take(norm_bytes(plan_, matrix.vectors())))
-                      : nullptr;
+  static DeviceSide side_of(const DeviceMatrix& matrix, std::int64_t entry,
+                            const DevicePrepared::Entry* prepared, VectorRange* ranges, VectorNorm* norms) {
     if (prepared == nullptr) return {matrix, entry, ranges, 1, norms};
     return {matrix, entry, prepared->ranges, 1, prepared->norms, prepared->summary};
   }
 
   void take_sides(Entry& entry, std::int64_t index, Workspace& workspace) const {
+    const DeviceItemMemory memory = lay_out_item(plan_, workspace);
     entry.prepared_a = usable(prepared_a_, first().program.split_a, index);
     entry.prepared_b = usable(prepared_b_, first().program.split_b, index);
-    entry.a = side_of(a_, index, entry.prepared_a, entry.ranges_a, workspace);
-    entry.b = side_of(b_, index, entry.prepared_b, entry.ranges_b, workspace);
-    entry.choice = reinterpret_cast<DeviceChoice*>(workspace.take(sizeof(DeviceChoice)));
+    entry.ranges_a = memory.ranges_a;
+    entry.ranges_b = memory.ranges_b;
+    entry.a = side_of(a_, index, entry.prepared_a, memory.ranges_a, memory.norms_a);
+    entry.b = side_of(b_, index, entry.prepared_b, memory.ranges_b, memory.norms_b);
+    entry.choice = memory.choice;
   }
 
   DeviceCandidates candidates() const {
@@ -157,13 +155,13 @@ class DeviceCall {
   // Splits whole operands for the first candidate while their norms are found, if the engine can: most often they prove it.
   bool splits_by_norms(Entry entry, double coefficient, Workspace workspace) const {
     if (blocking_.m < c_.rows || blocking_.n < c_.columns) return false;
-    take_pieces(entry, 0, workspace);
+    take_block(entry, 0, workspace);
     const Program& program = first().program;
     std::vector<DeviceSplit> splits;
     splits.reserve(2);
-    plan_split(entry.b, entry.prepared_b, program.split_b, entry.pieces.b, 0,
+    plan_split(entry.b, entry.prepared_b, program.split_b, entry.block.b, 0,
                columns_each(plan_, first()) * c_.columns, entry, splits);
-    plan_split(entry.a, entry.prepared_a, program.split_a, entry.pieces.a, 0, c_.rows, entry, splits);
+    plan_split(entry.a, entry.prepared_a, program.split_a, entry.block.a, 0, c_.rows, entry, splits);
     const auto can = [&](const DeviceSplit& split) { return engine_.finds_norms(split); };
     if (splits.empty() || !std::all_of(splits.begin(), splits.end(), can)) return false;
     engine_.split_by_norms(queue_, splits, scalars_, coefficient, entry.choice);
@@ -215,7 +213,7 @@ class DeviceCall {
       leave_prepared(entry.a, entry.prepared_a, entry.ranges_a);
       leave_prepared(entry.b, entry.prepared_b, entry.ranges_b);
     }
-    take_pieces(entry, r, workspace);
+    take_block(entry, r, workspace);
     if (candidate.checked) {
       entry.checked.emplace(plan_, blocking_, checked_tile_size(plan_, blocking_), queue_, entry.a, entry.b,
                             DeviceCondition{entry.choice, r}, workspace);
@@ -223,14 +221,11 @@ class DeviceCall {
     multiply_blocks(entry, r);
   }
 
-  void take_pieces(Entry& entry, int r, Workspace& workspace) const {
-    const std::size_t most = most_piece_bytes(plan_, blocking_);
-    Workspace pieces(workspace.take(most), most);
-    entry.pieces = block_pieces(plan_, product_candidates(plan_)[static_cast<std::size_t>(r)], blocking_);
-    entry.pieces.a.data = pieces.take(entry.pieces.a.bytes());
-    entry.pieces.b.data = pieces.take(entry.pieces.b.bytes());
-    entry.pieces.sums.data = pieces.take(entry.pieces.sums.bytes());
-    entry.scratch = pieces.take(entry.pieces.scratch);
+  void take_block(Entry& entry, int r, Workspace& workspace) const {
+    const std::size_t most = most_block_bytes(plan_, blocking_);
+    Workspace memory(workspace.take(most), most);
+    entry.block =
+        lay_out_block(plan_, product_candidates(plan_)[static_cast<std::size_t>(r)], blocking_, memory);
   }
 
   void leave_prepared(DeviceSide& side, const DevicePrepared::Entry*& prepared, VectorRange* ranges) const {
@@ -280,13 +275,13 @@ class DeviceCall {
       const std::int64_t columns = std::min(blocking_.n, c_.columns - j);
       std::vector<DeviceSplit> splits;
       splits.reserve(2);
-      const Slices b = plan_split(entry.b, entry.prepared_b, candidate.program.split_b, entry.pieces.b,
+      const Slices b = plan_split(entry.b, entry.prepared_b, candidate.program.split_b, entry.block.b,
                                   each * j, each * columns, entry, splits);
       if (entry.checked) entry.checked->split_columns(parts * j, parts * columns);
       for (std::int64_t i = 0; i < c_.rows; i += blocking_.m) {
         const std::int64_t rows = std::min(blocking_.m, c_.rows - i);
         if (j == 0 || blocking_.m < c_.rows) {
-          a = plan_split(entry.a, entry.prepared_a, candidate.program.split_a, entry.pieces.a, i, rows, entry,
+          a = plan_split(entry.a, entry.prepared_a, candidate.program.split_a, entry.block.a, i, rows, entry,
                          splits);
           if (entry.checked) entry.checked->split_rows(i, rows);
         }
@@ -314,14 +309,14 @@ class DeviceCall {
       const std::int64_t tile_n = std::min(tile_columns(plan_, candidate), columns - j);
       for (std::int64_t i = 0; i < rows; i += engine_.tile()) {
         const std::int64_t tile_m = std::min(engine_.tile(), rows - i);
-        Accumulators sums = entry.pieces.sums;
+        Accumulators sums = entry.block.sums;
         sums.rows = round_up(tile_m, sums_multiple);
         sums.columns = round_up(each * tile_n, sums_multiple);
         const DeviceTile tile = tile_of(entry, first_row + i, first_column + j, tile_m, tile_n, r);
         if (entry.checked)
-          entry.checked->multiply_magnitudes(i, tile_m, parts * j, parts * tile_n, entry.scratch);
+          entry.checked->multiply_magnitudes(i, tile_m, parts * j, parts * tile_n, entry.block.scratch);
         engine_.multiply(queue_, schedule_of(candidate), a.block(i, tile_m), b.block(each * j, each * tile_n),
-                         sums, entry.scratch, fit_of(entry), on_candidate(entry, r));
+                         sums, entry.block.scratch, fit_of(entry), on_candidate(entry, r));
         if (entry.checked) {
           entry.checked->recombine(sums, tile, report_);
         } else {
@@ -400,26 +395,12 @@ class DeviceCall {
   const DevicePrepared* prepared_b_;
 };
 
-// A failed allocation takes a smaller block with the same bits, else it is an error.
-DeviceBlock allocate_workspace(const Plan& plan, const Queue& queue, Blocking& blocking) {
-  for (;;) {
-    DeviceBlock block(plan, queue, workspace_bytes(plan, blocking));
-    if (block.pointer() != nullptr || block.bytes() == 0) return block;
-    const Blocking smaller = smaller_blocking(blocking, block_multiple(plan));
-    if (smaller == blocking) {
-      fail(Status::out_of_memory,
-           "the device's allocator has no {} bytes for the smallest block of m = {}, n = {}, k = {}",
-           block.bytes(), plan.problem.m, plan.problem.n, plan.problem.k);
-    }
-    blocking = smaller;
-  }
-}
-
 void run(const Plan& plan, const Operands& operands, const Queue& queue, Report& report) {
   const bool own = operands.workspace == nullptr;
   DeviceBlock memory;
   if (own) {
-    memory = allocate_workspace(plan, queue, report.blocking);
+    memory = allocate_workspace(plan, report.blocking, "the device's allocator",
+                                [&](std::size_t bytes) { return DeviceBlock(plan, queue, bytes); });
   } else {
     check_workspace(plan, operands);
   }

@@ -39,17 +39,8 @@ class CheckedRun {
   CheckedRun(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b, const Operands& operands,
              const MatrixView<T>& c, Workspace& workspace)
       : plan_(plan), blocking_(blocking), a_(a), b_(b), alpha_(scalar<T>(operands.alpha)),
-        beta_(scalar<T>(operands.beta)), c_(c), exact_sum_(expected_exact_sum(plan.problem)) {
-    margins_a_ = take<RoundingMargin>(plan.problem.m, workspace);
-    margins_b_ = take<RoundingMargin>(plan.problem.vectors_b(), workspace);
-    inner_a_ = take<InnerRange>(plan.problem.products(), workspace);
-    inner_b_ = take<InnerRange>(plan.problem.products(), workspace);
-    factors_a_ = take<double>(plan.problem.products(), workspace);
-    factors_b_ = take<double>(plan.problem.products(), workspace);
-    open_ = reinterpret_cast<std::uint8_t*>(workspace.take(array_bytes(blocking.m, blocking.n, 1)));
-    exact_scratch_ = workspace.take(exact_scratch_bytes<T>(plan.problem.products(), plan.threads));
-    workspace_ = &workspace;
-  }
+        beta_(scalar<T>(operands.beta)), c_(c), check_memory_(lay_out_check(plan, blocking, workspace)),
+        exact_sum_(expected_exact_sum(plan.problem)), workspace_(&workspace) {}
 
   std::size_t run(Program& program, std::int64_t& mended_entries) {
     equilibrate();
@@ -62,12 +53,6 @@ class CheckedRun {
   }
 
  private:
-  template <class Element>
-  static std::span<Element> take(std::int64_t count, Workspace& workspace) {
-    auto* elements = workspace.take(array_bytes(count, 1, sizeof(Element)));
-    return {reinterpret_cast<Element*>(elements), static_cast<std::size_t>(count)};
-  }
-
   int span() const { return summarize(a_.ranges).largest_span + summarize(b_.ranges).largest_span; }
 
   void find_ranges_of(SideOf<T>& side, std::span<const double> inner) {
@@ -79,12 +64,14 @@ class CheckedRun {
   void equilibrate() {
     const int before = span();
     if (before < worthwhile) return;
-    find_inner_ranges(a_.view, inner_a_, plan_.threads);
-    find_inner_ranges(b_.view, inner_b_, plan_.threads);
-    if (is_complex<T>) share_among_parts(inner_a_);
-    if (balance(inner_a_, inner_b_, factors_a_, factors_b_) < worthwhile) return;
-    find_ranges_of(a_, factors_a_);
-    find_ranges_of(b_, factors_b_);
+    find_inner_ranges(a_.view, check_memory_.inner_a, plan_.threads);
+    find_inner_ranges(b_.view, check_memory_.inner_b, plan_.threads);
+    if (is_complex<T>) share_among_parts(check_memory_.inner_a);
+    if (balance(check_memory_.inner_a, check_memory_.inner_b, check_memory_.factors_a,
+                check_memory_.factors_b) < worthwhile)
+      return;
+    find_ranges_of(a_, check_memory_.factors_a);
+    find_ranges_of(b_, check_memory_.factors_b);
     if (span() + worthwhile <= before) return;
     find_ranges_of(a_, {});
     find_ranges_of(b_, {});
@@ -140,7 +127,7 @@ class CheckedRun {
     double least = entries * exact_sum_;
     for (std::size_t r = 0; r + 1 < plan_.candidates.size() && entries * products_time(r) < least; ++r) {
       use_candidate(r);
-      std::fill_n(open_, tile.entries(), EntryCheck::open);
+      std::fill_n(check_memory_.open, tile.entries(), EntryCheck::open);
       const auto open = static_cast<double>(multiply(r, tile, 0, false));
       const double time = entries * products_time(r) + open * exact_sum_;
       if (time < least) {
@@ -168,8 +155,8 @@ class CheckedRun {
     if (current_ == r) return;
     current_ = r;
     use_memory(r);
-    find_margins(a_.view, a_.ranges, a_.inner, margins_a_, plan_.threads);
-    find_margins(b_.view, b_.ranges, b_.inner, margins_b_, plan_.threads);
+    find_margins(a_.view, a_.ranges, a_.inner, check_memory_.margins_a, plan_.threads);
+    find_margins(b_.view, b_.ranges, b_.inner, check_memory_.margins_b, plan_.threads);
   }
 
   void use_memory(std::size_t r) {
@@ -182,7 +169,7 @@ class CheckedRun {
   // Returns how many entries the first candidate left open.
   std::int64_t run_block(const Part& part, std::size_t first) {
     if (first + 1 == plan_.candidates.size()) {
-      std::fill_n(open_, part.entries(), EntryCheck::open);
+      std::fill_n(check_memory_.open, part.entries(), EntryCheck::open);
       mend(part);
       return 0;
     }
@@ -190,7 +177,7 @@ class CheckedRun {
     const bool stands = proves() && is_whole(part) && current_ == first;
     use_candidate(first);
     if (!proves()) {
-      std::fill_n(open_, part.entries(), EntryCheck::open);
+      std::fill_n(check_memory_.open, part.entries(), EntryCheck::open);
     } else if (!stands) {
       prove(first, part);
     }
@@ -208,12 +195,13 @@ class CheckedRun {
     multiply_exactly(
         a_.view.vectors(part.i, part.rows), b_.view.vectors(parts * part.j, parts * part.columns),
         a_.ranges.subspan(part.i, part.rows), b_.ranges.subspan(parts * part.j, parts * part.columns), alpha_,
-        beta_, c_.block(part.i, part.j, part.rows, part.columns), open_, exact_scratch_, plan_.threads);
+        beta_, c_.block(part.i, part.j, part.rows, part.columns), check_memory_.open,
+        check_memory_.exact_scratch, plan_.threads);
   }
 
   EntryCheck check_of(const Program& program, const Part& part, double coefficient) const {
-    return {margins_a_.subspan(part.i, part.rows),
-            margins_b_.subspan(parts * part.j, parts * part.columns),
+    return {check_memory_.margins_a.subspan(part.i, part.rows),
+            check_memory_.margins_b.subspan(parts * part.j, parts * part.columns),
             power_of_two(program.split_a.top_exponent + 1),
             power_of_two(program.split_b.top_exponent + 1),
             {coefficient, unit_roundoff(plan_.problem.type)}};
@@ -222,7 +210,7 @@ class CheckedRun {
   // A lower bound of |A||B| shows of most entries what the contract asks for, before the candidate's products are there.
   // Returns how many stay open.
   std::int64_t prove(std::size_t r, const Part& part) {
-    std::fill_n(open_, part.entries(), EntryCheck::open);
+    std::fill_n(check_memory_.open, part.entries(), EntryCheck::open);
     set_program(magnitude_program, a_, b_);
     Workspace fresh = *workspace_;
     const BlockMemory memory = take_block(plan_, magnitude_program, blocking_, a_, b_, fresh);
@@ -237,9 +225,9 @@ class CheckedRun {
     const int lost = magnitude_program.split_a.top_exponent + magnitude_program.split_b.top_exponent;
     const double unit = power_of_two(program.split_a.top_exponent + program.split_b.top_exponent - lost);
     const EntryCheck check = check_of(program, part, plan_.contract.checked_coefficient);
-    prove_entries(sums, static_cast<int>(parts), check, unit, open_, plan_.threads);
+    prove_entries(sums, static_cast<int>(parts), check, unit, check_memory_.open, plan_.threads);
     use_memory(r);
-    return std::count(open_, open_ + part.entries(), EntryCheck::open);
+    return std::count(check_memory_.open, check_memory_.open + part.entries(), EntryCheck::open);
   }
 
   // The candidate's products of one part of C, and the check. Returns how many entries stay open.
@@ -257,8 +245,8 @@ class CheckedRun {
     const EntryCheck check = check_of(program, part, coefficient);
     return recombine_checked_residues(sums, program.residue_system(), a_.ranges.subspan(part.i, part.rows),
                                       b_.ranges.subspan(parts * part.j, parts * part.columns), check, alpha_,
-                                      beta_, c_.block(part.i, part.j, part.rows, part.columns), open_, write,
-                                      plan_.threads);
+                                      beta_, c_.block(part.i, part.j, part.rows, part.columns),
+                                      check_memory_.open, write, plan_.threads);
   }
 
   static constexpr std::size_t none = ~std::size_t{0};
@@ -271,15 +259,8 @@ class CheckedRun {
   T alpha_;
   T beta_;
   MatrixView<T> c_;
-  std::span<InnerRange> inner_a_;
-  std::span<InnerRange> inner_b_;
-  std::span<double> factors_a_;
-  std::span<double> factors_b_;
-  std::span<RoundingMargin> margins_a_;
-  std::span<RoundingMargin> margins_b_;
-  double exact_sum_;              // the expected time of an entry by the superaccumulator
-  std::uint8_t* open_ = nullptr;  // entries of a block that are still to be written
-  std::byte* exact_scratch_ = nullptr;
+  CheckMemory check_memory_;
+  double exact_sum_;  // the expected time of an entry by the superaccumulator
   Workspace* workspace_ = nullptr;
   std::array<Program, Plan::most_candidates>
       programs_{};              // of the checked candidates, with the moduli that these operands need

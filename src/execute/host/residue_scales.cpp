@@ -11,12 +11,6 @@ namespace kintsugi::core {
 
 namespace {
 
-std::span<std::int32_t> take_bits(std::int64_t vectors, Workspace& workspace) {
-  auto* bits = reinterpret_cast<std::int32_t*>(workspace.take(array_bytes(vectors, 1, sizeof(std::int32_t))));
-  std::fill_n(bits, vectors, 0);
-  return {bits, static_cast<std::size_t>(vectors)};
-}
-
 // Scales that were found with the prepared slices hold for them.
 template <class T>
 void scale_side_by_norms(SideOf<T>& side, int threads) {
@@ -59,21 +53,19 @@ void find_bits_of_products(const Plan& plan, const Blocking& blocking, SideOf<T>
   set_program(magnitude_above_program, a, b);
   const BlockMemory memory = take_block(plan, magnitude_above_program, blocking, a, b, workspace);
   constexpr std::int64_t parts = parts_of<T>;
-  for (std::int64_t j = 0; j < plan.problem.n; j += blocking.n) {
-    const std::int64_t block_columns = std::min(blocking.n, plan.problem.n - j);
-    const Slices slices_b = split_block(b, j, block_columns, plan.threads);
-    for (std::int64_t i = 0; i < plan.problem.m; i += blocking.m) {
-      const std::int64_t block_rows = std::min(blocking.m, plan.problem.m - i);
-      const Slices slices_a = split_block(a, i, block_rows, plan.threads);
-      Accumulators sums = memory.sums;
-      sums.rows = block_rows;
-      sums.columns = slices_b.vectors;
-      plan.engine->multiply({&magnitude_above_program.schedule, slices_a, slices_b, sums, Accumulator::int32,
-                             memory.scratch, plan.threads});
-      raise_bits(sums, rows.subspan(i, block_rows), columns.subspan(parts * j, parts * block_columns),
-                 plan.threads);
-    }
-  }
+  Slices slices_b;
+  for_each_block(blocking, plan.problem.m, plan.problem.n,
+                 [&](std::int64_t i, std::int64_t j, std::int64_t block_rows, std::int64_t block_columns) {
+                   if (i == 0) slices_b = split_block(b, j, block_columns, plan.threads);
+                   const Slices slices_a = split_block(a, i, block_rows, plan.threads);
+                   Accumulators sums = memory.sums;
+                   sums.rows = block_rows;
+                   sums.columns = slices_b.vectors;
+                   plan.engine->multiply({&magnitude_above_program.schedule, slices_a, slices_b, sums,
+                                          Accumulator::int32, memory.scratch, plan.threads});
+                   raise_bits(sums, rows.subspan(i, block_rows),
+                              columns.subspan(parts * j, parts * block_columns), plan.threads);
+                 });
 }
 
 void scale_by_bits(std::span<VectorRange> ranges, const SplitRule& rule, std::span<const std::int32_t> bits) {
@@ -86,8 +78,9 @@ void scale_by_bits(std::span<VectorRange> ranges, const SplitRule& rule, std::sp
 template <class T>
 void scale_by_products(const Plan& plan, const Program& program, const Blocking& blocking, SideOf<T>& a,
                        SideOf<T>& b, Workspace& workspace) {
-  const std::span<std::int32_t> rows = take_bits(plan.problem.m, workspace);
-  const std::span<std::int32_t> columns = take_bits(plan.problem.vectors_b(), workspace);
+  const auto [rows, columns] = lay_out_product_bits(plan, workspace);
+  std::ranges::fill(rows, 0);
+  std::ranges::fill(columns, 0);
   find_bits_of_products(plan, blocking, a, b, rows, columns, workspace);
   if constexpr (is_complex<T>) {
     for (std::size_t v = 0; v < columns.size(); v += 2)

@@ -1,10 +1,13 @@
 // Steps of an execution that programs share.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <span>
 
 #include "execute/execute.hpp"
 #include "execute/host/operand.hpp"
+#include "planner/workspace/host.hpp"
 #include "splits/split.hpp"
 
 namespace kintsugi::core {
@@ -58,32 +61,23 @@ Slices split_block(const SideOf<T>& side, std::int64_t first, std::int64_t count
   return slices;
 }
 
-// Memory of a block's products: slices of both sides, sums, scratch.
-struct BlockMemory {
-  Accumulators sums;
-  std::byte* scratch = nullptr;
-};
-
+// Memory of a block's products; both sides get their slices.
 template <class T>
 BlockMemory take_block(const Plan& plan, const Program& program, const Blocking& blocking, SideOf<T>& a,
                        SideOf<T>& b, Workspace& workspace) {
-  const std::int64_t k = slice_length(a.view, program.split_a);
-  const std::int64_t columns = vectors_per_entry(b.view, program.split_b) * blocking.n;
-  const auto take_slices = [&](const SplitRule& rule, std::int64_t vectors) {
-    Slices slices =
-        make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices, vectors, k);
-    slices.data = workspace.take(slices.bytes());
-    return slices;
-  };
-  a.slices = take_slices(program.split_a, blocking.m);
-  b.slices = take_slices(program.split_b, columns);
-  BlockMemory memory;
-  memory.sums = make_accumulators(program.sum_type(plan.engine->reduces_sums()), blocking.m, columns,
-                                  program.schedule.sums());
-  memory.sums.data = workspace.take(memory.sums.bytes());
-  memory.scratch =
-      workspace.take(plan.engine->scratch_bytes(program.schedule, program.format().id, k, plan.threads));
+  const BlockMemory memory = lay_out_block(plan, program, blocking, workspace);
+  a.slices = memory.a;
+  b.slices = memory.b;
   return memory;
+}
+
+// visit(row, column, rows, columns) for every block of an m x n matrix, down the columns.
+template <class Visit>
+void for_each_block(const Blocking& blocking, std::int64_t m, std::int64_t n, const Visit& visit) {
+  for (std::int64_t j = 0; j < n; j += blocking.n) {
+    for (std::int64_t i = 0; i < m; i += blocking.m)
+      visit(i, j, std::min(blocking.m, m - i), std::min(blocking.n, n - j));
+  }
 }
 
 }  // namespace kintsugi::core

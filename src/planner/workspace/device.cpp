@@ -53,59 +53,67 @@ DeviceTileSize checked_tile_size(const Plan& plan, const Blocking& blocking) {
   return tile_size(plan, *plan.checked_candidate(), blocking, plan.problem.parts());
 }
 
-BlockPieces block_pieces(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
-  const Problem& problem = plan.problem;
-  const Program& program = candidate.program;
-  const auto slices_of = [&](const SplitRule& rule, std::int64_t vectors) {
-    return make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors,
-                       program.multiplies_entries() ? problem.k : problem.products());
+DeviceItemMemory lay_out_item(const Plan& plan, Workspace& workspace) {
+  const auto take_norms = [&](std::int64_t vectors) {
+    return asks_for_norms(plan) ? workspace.take_array<VectorNorm>(vectors) : nullptr;
   };
-  const DeviceTileSize tile = tile_size(plan, candidate, blocking, columns_each(plan, candidate));
-  const std::size_t scratch =
-      plan.engine->device()->scratch_bytes(program.schedule, program.format().id, tile.rows, tile.columns);
-  return {slices_of(program.split_a, blocking.m),
-          slices_of(program.split_b, columns_each(plan, candidate) * blocking.n),
-          make_accumulators(program.sum_type(true), tile.rows, tile.columns, program.schedule.sums()),
-          candidate.checked
-              ? std::max(scratch, magnitude_scratch_bytes(plan, checked_tile_size(plan, blocking)))
-              : scratch};
+  const Problem& problem = plan.problem;
+  DeviceItemMemory memory;
+  memory.ranges_a = workspace.take_array<VectorRange>(problem.m);
+  memory.norms_a = take_norms(problem.m);
+  memory.ranges_b = workspace.take_array<VectorRange>(problem.vectors_b());
+  memory.norms_b = take_norms(problem.vectors_b());
+  memory.choice = workspace.take_array<DeviceChoice>(1);
+  return memory;
 }
 
-std::size_t most_piece_bytes(const Plan& plan, const Blocking& blocking) {
+DeviceBlockMemory lay_out_block(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
+                                Workspace& workspace) {
+  const Program& program = candidate.program;
+  const std::int64_t k = program.multiplies_entries() ? plan.problem.k : plan.problem.products();
+  const auto take_slices = [&](const SplitRule& rule, std::int64_t vectors) {
+    Slices slices = make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors, k);
+    slices.data = workspace.take(slices.bytes());
+    return slices;
+  };
+  const DeviceTileSize tile = tile_size(plan, candidate, blocking, columns_each(plan, candidate));
+  std::size_t scratch =
+      plan.engine->device()->scratch_bytes(program.schedule, program.format().id, tile.rows, tile.columns);
+  if (candidate.checked)
+    scratch = std::max(scratch, magnitude_scratch_bytes(plan, checked_tile_size(plan, blocking)));
+  DeviceBlockMemory memory;
+  memory.a = take_slices(program.split_a, blocking.m);
+  memory.b = take_slices(program.split_b, columns_each(plan, candidate) * blocking.n);
+  memory.sums = make_accumulators(program.sum_type(true), tile.rows, tile.columns, program.schedule.sums());
+  memory.sums.data = workspace.take(memory.sums.bytes());
+  memory.scratch = workspace.take(scratch);
+  return memory;
+}
+
+std::size_t most_block_bytes(const Plan& plan, const Blocking& blocking) {
   std::size_t most = 0;
-  for (const Candidate& candidate : product_candidates(plan))
-    most = std::max(most, block_pieces(plan, candidate, blocking).bytes());
+  for (const Candidate& candidate : product_candidates(plan)) {
+    most = std::max(most, bytes_of_layout([&](Workspace& workspace) {
+                      lay_out_block(plan, candidate, blocking, workspace);
+                    }));
+  }
   return most;
 }
 
-std::size_t norm_bytes(const Plan& plan, std::int64_t vectors) {
-  return asks_for_norms(plan) ? array_bytes(vectors, 1, sizeof(VectorNorm)) : 0;
-}
-
-namespace {
-
-std::size_t checked_bytes(const Plan& plan, const Blocking& blocking) {
-  if (!plan.is_checked()) return 0;
-  return bytes_of_layout([&](Workspace& workspace) {
-    lay_out_device_checked(plan, blocking, checked_tile_size(plan, blocking), workspace);
-  });
-}
-
-}  // namespace
-
 std::size_t device_workspace_bytes(const Plan& plan, const Blocking& blocking) {
-  const Problem& problem = plan.problem;
   if (plan.is_native()) return blocking.native_scratch_bytes;
-  if (is_fused(plan)) {
-    return bytes_of_layout([&](Workspace& workspace) { lay_out_fused(plan, blocking, workspace); });
-  }
-  const std::size_t ranges = array_bytes(problem.m, 1, sizeof(VectorRange)) +
-                             array_bytes(problem.vectors_b(), 1, sizeof(VectorRange)) +
-                             norm_bytes(plan, problem.m) + norm_bytes(plan, problem.vectors_b()) +
-                             aligned_size(sizeof(DeviceChoice));
-  if (sums_exactly(plan)) return ranges;
-  if (is_error_free(plan)) return ranges + device_error_free_bytes(plan, blocking);
-  return ranges + most_piece_bytes(plan, blocking) + checked_bytes(plan, blocking);
+  return bytes_of_layout([&](Workspace& workspace) {
+    if (is_fused(plan)) {
+      lay_out_fused(plan, blocking, workspace);
+      return;
+    }
+    lay_out_item(plan, workspace);
+    if (sums_exactly(plan)) return;
+    workspace.take(is_error_free(plan) ? device_error_free_bytes(plan, blocking)
+                                       : most_block_bytes(plan, blocking));
+    if (plan.is_checked())
+      lay_out_device_checked(plan, blocking, checked_tile_size(plan, blocking), workspace);
+  });
 }
 
 }  // namespace kintsugi::core

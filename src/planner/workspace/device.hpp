@@ -4,6 +4,9 @@
 #include <cstddef>
 #include <span>
 
+#include "arith/norm_proof.hpp"
+#include "base/memory.hpp"
+#include "engines/device.hpp"
 #include "planner/plan.hpp"
 #include "planner/workspace/device_checked.hpp"
 #include "recombine/accumulators.hpp"
@@ -13,16 +16,6 @@ namespace kintsugi::core {
 
 // Rows and columns of sums in device memory: aligned for any of the vendor library's kernels.
 inline constexpr std::int64_t sums_multiple = 16;
-
-// Memory of one block's products, piece by piece.
-struct BlockPieces {
-  Slices a;
-  Slices b;
-  Accumulators sums;
-  std::size_t scratch = 0;
-
-  std::size_t bytes() const { return a.bytes() + b.bytes() + sums.bytes() + aligned_size(scratch); }
-};
 
 // Without slices and an engine's products.
 bool sums_exactly(const Plan& plan);
@@ -43,13 +36,28 @@ std::int64_t tile_columns(const Plan& plan, const Candidate& candidate);
 // Of the real product that magnitudes are checked by.
 DeviceTileSize checked_tile_size(const Plan& plan, const Blocking& blocking);
 
-BlockPieces block_pieces(const Plan& plan, const Candidate& candidate, const Blocking& blocking);
+// Memory of one batch item, whatever its candidates.
+struct DeviceItemMemory {
+  VectorRange* ranges_a = nullptr;
+  VectorRange* ranges_b = nullptr;
+  VectorNorm* norms_a = nullptr;  // where asks_for_norms()
+  VectorNorm* norms_b = nullptr;
+  DeviceChoice* choice = nullptr;
+};
+DeviceItemMemory lay_out_item(const Plan& plan, Workspace& workspace);
+
+// Memory of one block's products.
+struct DeviceBlockMemory {
+  Slices a;
+  Slices b;
+  Accumulators sums;
+  std::byte* scratch = nullptr;
+};
+DeviceBlockMemory lay_out_block(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
+                                Workspace& workspace);
 
 // Of the candidate that needs most.
-std::size_t most_piece_bytes(const Plan& plan, const Blocking& blocking);
-
-// Of one operand, where norms are asked for.
-std::size_t norm_bytes(const Plan& plan, std::int64_t vectors);
+std::size_t most_block_bytes(const Plan& plan, const Blocking& blocking);
 
 // What execution takes of a workspace.
 std::size_t device_workspace_bytes(const Plan& plan, const Blocking& blocking);

@@ -1,76 +1,16 @@
 // Workspace of a plan and the blocking that makes it fit a limit.
 #include <algorithm>
 
-#include "arith/range.hpp"
-#include "arith/rounding_margin.hpp"
 #include "engines/device.hpp"
-#include "planner/error_free.hpp"
 #include "planner/plan.hpp"
 #include "planner/workspace/device.hpp"
 #include "planner/workspace/fused.hpp"
-#include "recombine/exact_sums.hpp"
-#include "schemes/magnitudes.hpp"
-#include "splits/equilibrate.hpp"
+#include "planner/workspace/host.hpp"
 #include "splits/slices.hpp"
 
 namespace kintsugi::core {
 
 namespace {
-
-std::size_t exact_bytes(const Problem& problem, int threads) {
-  return with_entry_type(problem,
-                         [&]<class T>() { return exact_scratch_bytes<T>(problem.products(), threads); });
-}
-
-// What execute/host/checked.cpp takes besides a candidate's slices and sums.
-std::size_t check_bytes(const Plan& plan, const Blocking& blocking) {
-  const Problem& problem = plan.problem;
-  return array_bytes(problem.m, 1, sizeof(RoundingMargin)) +
-         array_bytes(problem.vectors_b(), 1, sizeof(RoundingMargin)) +
-         2 * array_bytes(problem.products(), 1, sizeof(InnerRange)) +
-         2 * array_bytes(problem.products(), 1, sizeof(double)) + array_bytes(blocking.m, blocking.n, 1) +
-         exact_bytes(problem, plan.threads);
-}
-
-// What take_block (execute/host/steps.hpp) takes.
-std::size_t block_bytes(const Plan& plan, const Program& program, const Blocking& blocking) {
-  const SliceStorage storage = plan.engine->slice_storage(program.format().id);
-  const bool entries = program.multiplies_entries();
-  const std::int64_t k = entries ? plan.problem.k : plan.problem.products();
-  const std::int64_t columns = (entries ? 1 : plan.problem.parts()) * blocking.n;
-  const Accumulators sums = make_accumulators(program.sum_type(plan.engine->reduces_sums()), blocking.m,
-                                              columns, program.schedule.sums());
-  return make_slices(program.format(), storage, program.split_a.slices, blocking.m, k).bytes() +
-         make_slices(program.format(), storage, program.split_b.slices, columns, k).bytes() + sums.bytes() +
-         plan.engine->scratch_bytes(program.schedule, program.format().id, k, plan.threads);
-}
-
-// What a product of magnitudes takes beside a block of magnitude_above_program (execute/host/residue_scales.cpp).
-std::size_t product_scale_bytes(const Problem& problem) {
-  return array_bytes(problem.m, 1, sizeof(std::int32_t)) +
-         array_bytes(problem.vectors_b(), 1, sizeof(std::int32_t));
-}
-
-std::size_t candidate_bytes(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
-  const Problem& problem = plan.problem;
-  const Program& program = candidate.program;
-  const std::size_t ranges = plan.is_native() ? 0
-                                              : array_bytes(problem.m, 1, sizeof(VectorRange)) +
-                                                    array_bytes(problem.vectors_b(), 1, sizeof(VectorRange));
-  if (candidate.scheme == nullptr) return ranges + native_scratch_bytes(plan, candidate, blocking);
-  if (program.recombination == Recombination::exact_sums) {
-    return ranges + exact_bytes(problem, plan.threads);
-  }
-  if (program.recombination == Recombination::error_free)
-    return ranges + error_free_bytes(plan, candidate, blocking);
-  const std::size_t block = block_bytes(plan, program, blocking);
-  if (program.split_a.scales == ScaleRule::product)
-    return ranges + std::max(block, product_scale_bytes(problem) +
-                                        block_bytes(plan, magnitude_above_program, blocking));
-  if (!candidate.checked) return ranges + block;
-  return ranges + check_bytes(plan, blocking) +
-         std::max(block, block_bytes(plan, magnitude_program, blocking));
-}
 
 std::int64_t half(std::int64_t length, std::int64_t multiple) {
   return std::max(multiple, round_up(divide_up(length, 2), multiple));
@@ -90,10 +30,7 @@ std::size_t workspace_bytes(const Plan& plan, const Blocking& blocking) {
   const Problem& problem = plan.problem;
   if (problem.m == 0 || problem.n == 0 || problem.k == 0 || problem.batch_count == 0) return 0;
   if (plan.engine->device() != nullptr) return device_workspace_bytes(plan, blocking);
-  std::size_t most = 0;
-  for (const Candidate& candidate : plan.candidates)
-    most = std::max(most, candidate_bytes(plan, candidate, blocking));
-  return most;
+  return host_workspace_bytes(plan, blocking);
 }
 
 std::int64_t block_multiple(const Plan& plan) {
