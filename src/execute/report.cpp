@@ -37,21 +37,21 @@ Json error_free_json(const ErrorFreeCounts& counts) {
 }  // namespace
 
 std::string describe_report(const Report& report) {
-  Json json = json_document("kintsugi.report");
+  Json json = json_document("kintsugi.report", 2);
   json["engine"] = report.engine == nullptr ? Json() : Json(report.engine->name());
   json["candidates"] = Json::array();
   for (std::size_t r = 0; r < report.candidates.size(); ++r) {
     if (report.entries[r] == 0) continue;
     Json candidate = candidate_json(report.candidates[r]);
-    candidate["entries"] = report.entries[r];
+    candidate["items"] = report.entries[r];
     json["candidates"].push_back(candidate);
   }
-  json["entries_scaled"] = report.entries_scaled;
-  json["entries_with_special_values"] = report.entries_with_special_values;
-  json["mended_entries"] = report.mended_entries;
-  json["entries_unreachable"] = report.entries_unreachable;
-  json["largest_span_a"] = report.ranges_known ? Json(report.largest_span_a) : Json();
-  json["largest_span_b"] = report.ranges_known ? Json(report.largest_span_b) : Json();
+  json["items_scaled"] = report.entries_scaled;
+  json["items_with_special_values"] = report.entries_with_special_values;
+  json["recomputed_elements"] = report.mended_entries;
+  json["items_unreachable"] = report.entries_unreachable;
+  json["largest_dynamic_range_a"] = report.ranges_known ? Json(report.largest_span_a) : Json();
+  json["largest_dynamic_range_b"] = report.ranges_known ? Json(report.largest_span_b) : Json();
   json["blocking"] = {{"m", report.blocking.m}, {"n", report.blocking.n}};
   json["workspace_bytes"] = report.workspace_bytes;
   json["adapted"] = adapted_json(report.adapted);

@@ -78,7 +78,7 @@ Json bound_json(const ErrorBound& bound) {
 
 }  // namespace
 
-Json json_document(const char* format) {
+Json json_document(const char* format, int format_version) {
   return {{"format", format}, {"format_version", format_version}, {"version", library_version}};
 }
 
@@ -116,19 +116,19 @@ Json candidate_json(const Candidate& candidate) {
   if (candidate.scheme == nullptr)
     return {{"scheme", "native"},
             {"accumulator", nullptr},
-            {"largest_span", nullptr},
-            {"largest_depth", nullptr},
-            {"proved_by_norms", false},
+            {"largest_dynamic_range", nullptr},
+            {"largest_mean_depth", nullptr},
+            {"accepted_by_norms", false},
             {"checked", false},
             {"fixed_order", candidate.fixed_order}};
-  return {
-      {"scheme", candidate.scheme_name()},
-      {"accumulator", accumulator_name(candidate.accumulator)},
-      {"largest_span", candidate.largest_span == Candidate::any_span ? Json() : Json(candidate.largest_span)},
-      {"largest_depth", candidate.largest_depth == 0 ? Json() : Json(candidate.largest_depth)},
-      {"proved_by_norms", candidate.proved_by_norms},
-      {"checked", candidate.checked},
-      {"fixed_order", candidate.accumulator != Accumulator::cublas}};
+  return {{"scheme", candidate.scheme_name()},
+          {"accumulator", accumulator_name(candidate.accumulator)},
+          {"largest_dynamic_range",
+           candidate.largest_span == Candidate::any_span ? Json() : Json(candidate.largest_span)},
+          {"largest_mean_depth", candidate.largest_depth == 0 ? Json() : Json(candidate.largest_depth)},
+          {"accepted_by_norms", candidate.proved_by_norms},
+          {"checked", candidate.checked},
+          {"fixed_order", candidate.accumulator != Accumulator::cublas}};
 }
 
 void add_bounds(Json& json, const Program& program, Accumulator accumulator, std::int64_t k) {

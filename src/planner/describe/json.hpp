@@ -12,10 +12,8 @@ namespace kintsugi::core {
 
 using Json = nlohmann::ordered_json;
 
-inline constexpr int format_version = 1;
-
-// The keys that every document begins with.
-Json json_document(const char* format);
+// The keys that every document begins with; readers refuse a format_version that they do not know.
+Json json_document(const char* format, int format_version = 1);
 
 // Names of files need not be UTF-8: bytes that are not are replaced.
 std::string text_of(const Json& json);

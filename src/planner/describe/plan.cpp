@@ -11,6 +11,9 @@ namespace kintsugi::core {
 
 namespace {
 
+// Version 1 named members of candidates otherwise; problem and settings, which are read back, are the same.
+constexpr int format_version = 2;
+
 Json plan_candidate_json(const Plan& plan, const Candidate& candidate) {
   Json json = candidate_json(candidate);
   if (candidate.scheme == nullptr || plan.problem.k == 0) return json;
@@ -104,7 +107,7 @@ Json settings_json(const Settings& settings) {
 }  // namespace
 
 std::string describe_plan(const Plan& plan) {
-  Json json = json_document("kintsugi.plan");
+  Json json = json_document("kintsugi.plan", format_version);
   json["problem"] = problem_json(plan.problem);
   json["contract"] = {{"accuracy", plan.accuracy_text()}, {"coefficient", plan.contract.coefficient}};
   json["engine"] = plan.engine->name();
@@ -123,9 +126,10 @@ std::string describe_plan(const Plan& plan) {
 PlanDescription read_plan_description(const std::string& text) {
   try {
     const Json json = Json::parse(text);
-    if (json.at("format") != "kintsugi.plan" || json.at("format_version") != format_version) {
-      fail(Status::invalid_argument, "this is format {} version {}; kintsugi.plan version {} is read",
-           json.at("format").dump(), json.at("format_version").dump(), format_version);
+    const Json& version = json.at("format_version");
+    if (json.at("format") != "kintsugi.plan" || (version != 1 && version != format_version)) {
+      fail(Status::invalid_argument, "this is format {} version {}; kintsugi.plan versions 1 and {} are read",
+           json.at("format").dump(), version.dump(), format_version);
     }
     PlanDescription description{read_problem(json.at("problem")), {}};
     for (const auto& setting : setting_table) {
