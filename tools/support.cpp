@@ -119,9 +119,9 @@ std::string flag_of(const Json& setting) {
   return flag;
 }
 
-Json document(const std::string& name) {
+Json document(const std::string& name, int format_version) {
   return {{"format", "kintsugi." + name},
-          {"format_version", 1},
+          {"format_version", format_version},
           {"version", kintsugi_version()},
           {"commit", commit()},
           {"machine", machine_document()}};

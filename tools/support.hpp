@@ -85,8 +85,8 @@ std::string flag_of(const Json& setting);
 
 // ------------------------------------------------------------------ documents
 
-// {"format": "kintsugi.<name>", "format_version": 1, "version", "commit", "machine"}.
-Json document(const std::string& name);
+// {"format": "kintsugi.<name>", "format_version", "version", "commit", "machine"}.
+Json document(const std::string& name, int format_version = 1);
 std::string commit();
 void print(const Json& document);
 

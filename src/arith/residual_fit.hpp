@@ -21,7 +21,7 @@ struct alignas(8) ResidualFit {
 inline constexpr int most_residual_exponent = 40;
 
 // For a first slice of `format`, p significant bits, and a residual `asked` binades higher; `largest` exponents are no
-// larger than the format's (h2sgemm, Eq. 6, with one less: see plan/schemes/h2sgemm.hpp). Rounded to nearest, residuals are
+// larger than the format's (h2sgemm, Eq. 6, with one less: see schemes/h2sgemm.hpp). Rounded to nearest, residuals are
 // at most 2^(largest - p). Of the largest exponent that the format has, the high part is truncated, since it might round to
 // infinity, and residuals are below 2^(largest - p + 1).
 KINTSUGI_HOST_DEVICE constexpr ResidualFit fit_residual(const Format& format, int asked, int largest) {

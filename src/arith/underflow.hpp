@@ -13,7 +13,7 @@ namespace kintsugi::core {
 // Every rounding has a relative error of at most u. Only that of a product, fused or not, may have an absolute error
 // instead, of at most eta, half the smallest subnormal: a sum of two floating-point numbers that is subnormal is exact
 // (Hauser, Handling floating-point exceptions in numeric programs, 1996). With x_p y_p + eta_p in the place of x_p y_p
-// nothing underflows, so that the bound of plan/bound.hpp holds for k products with S = (|A||B|)_ij:
+// nothing underflows, so that the bound of schemes/bound.hpp holds for k products with S = (|A||B|)_ij:
 //
 //     |s' - s| <= k u S + (1 + k u) k eta
 //

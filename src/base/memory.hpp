@@ -80,10 +80,17 @@ class Block {
   std::size_t bytes_ = 0;
 };
 
-// Hands out aligned pieces of a workspace, front to back.
+// Hands out aligned pieces of a workspace, front to back. One that counts has no memory: pieces are null, and
+// taken() is the size of the workspace that the same calls need.
 class Workspace {
  public:
   Workspace(void* pointer, std::size_t bytes) : next_(static_cast<std::byte*>(pointer)), left_(bytes) {}
+
+  static Workspace counting() {
+    Workspace counter(nullptr, SIZE_MAX / 2);
+    counter.counts_ = true;
+    return counter;
+  }
 
   std::byte* take(std::size_t bytes) {
     const std::size_t piece = aligned_size(bytes);
@@ -92,12 +99,31 @@ class Workspace {
            left_);
     }
     left_ -= piece;
-    return std::exchange(next_, next_ + piece);
+    taken_ += piece;
+    return counts_ ? nullptr : std::exchange(next_, next_ + piece);
   }
+
+  // rows x columns elements.
+  template <class T>
+  T* take_array(std::int64_t rows, std::int64_t columns = 1) {
+    return reinterpret_cast<T*>(take(array_bytes(rows, columns, sizeof(T))));
+  }
+
+  std::size_t taken() const { return taken_; }
 
  private:
   std::byte* next_;
   std::size_t left_;
+  std::size_t taken_ = 0;
+  bool counts_ = false;
 };
+
+// Bytes that lay_out(workspace) takes.
+template <class LayOut>
+std::size_t bytes_of_layout(const LayOut& lay_out) {
+  Workspace counter = Workspace::counting();
+  lay_out(counter);
+  return counter.taken();
+}
 
 }  // namespace kintsugi::core

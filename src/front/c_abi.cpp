@@ -9,7 +9,8 @@
 #include "base/version.hpp"
 #include "front/check.hpp"
 #include "front/handles.hpp"
-#include "plan/describe.hpp"
+#include "planner/describe/plan.hpp"
+#include "planner/describe/registries.hpp"
 
 using namespace kintsugi::core;
 
@@ -127,8 +128,7 @@ Plan checked_plan(kintsugi_handle handle, const kintsugi_problem* problem, const
   checked.prepared_a = given.a != nullptr;
   checked.prepared_b = given.b != nullptr;
   Plan plan = planned(handle, checked, settings, call);
-  const bool by_time =
-      settings[SettingId::scheme].value.empty() && settings[SettingId::policy].value == "auto";
+  const bool by_time = plan.request.scheme.empty() && plan.request.policy == Policy::automatic;
   if (!by_time || plan.is_native()) return plan;
   checked.prepared_a = given.a != nullptr && has_slices_of(plan, *given.a);
   checked.prepared_b = given.b != nullptr && has_slices_of(plan, *given.b);

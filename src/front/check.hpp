@@ -4,9 +4,9 @@
 #include "base/memory.hpp"
 #include "base/queue.hpp"
 #include "base/settings.hpp"
+#include "execute/execute.hpp"
 #include "kintsugi/kintsugi.h"
-#include "plan/execute.hpp"
-#include "plan/problem.hpp"
+#include "planner/problem.hpp"
 
 namespace kintsugi::core {
 

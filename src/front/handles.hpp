@@ -4,10 +4,10 @@
 #include <memory>
 
 #include "base/settings.hpp"
+#include "execute/device/memory.hpp"
+#include "execute/execute.hpp"
 #include "kintsugi/kintsugi.h"
-#include "plan/device_memory.hpp"
-#include "plan/execute.hpp"
-#include "plan/plan.hpp"
+#include "planner/plan.hpp"
 
 struct kintsugi_handle_s {
   kintsugi::core::SettingLayer settings;

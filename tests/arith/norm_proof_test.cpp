@@ -178,7 +178,7 @@ TEST_F(NormProof, NeedsVectorsThatMeet) {
   EXPECT_EQ(proved_coefficient(Side(a, 123), Side(b, 123)), INFINITY);
 }
 
-// What the least number of moduli rests on (plan/candidates.cpp): a sixteenth of FP64's unit by 115 bits, of all elements whose
+// What the least number of moduli rests on (planner/candidates.cpp): a sixteenth of FP64's unit by 115 bits, of all elements whose
 // last bits know nothing of each other, which powers of two and vectors of few elements do.
 TEST_F(NormProof, DeviationsTypicallyDependOnMomentsAlone) {
   const std::function<double()> elements[] = {

@@ -51,17 +51,17 @@ TEST_F(DevicePlan, EmulateIsAChainOfOwnProductsAndThePlainOne) {
   EXPECT_EQ(schemes(plan), (Names{"fp16x3", "fp16x3-wide", "bf16x6", "native"}));
   const json& candidates = plan.at("candidates");
   for (const int r : {0, 1, 2}) EXPECT_EQ(candidates.at(r).at("accumulator"), "h200");
-  EXPECT_EQ(candidates.at(0).at("largest_span"), 16);
-  EXPECT_EQ(candidates.at(0).at("largest_depth"), 24);
-  EXPECT_EQ(candidates.at(1).at("largest_span"), 28);
-  EXPECT_GT(candidates.at(2).at("largest_span"), 90);
+  EXPECT_EQ(candidates.at(0).at("largest_dynamic_range"), 16);
+  EXPECT_EQ(candidates.at(0).at("largest_mean_depth"), 24);
+  EXPECT_EQ(candidates.at(1).at("largest_dynamic_range"), 28);
+  EXPECT_GT(candidates.at(2).at("largest_dynamic_range"), 90);
   for (const int r : {0, 1})
     EXPECT_LE(candidates.at(r).at("bound_in_window").at("relative"), plan.at("contract").at("coefficient"));
   EXPECT_THAT(plan.at("words").dump(), HasSubstr("plain FP32 product"));
   call.problem.prepared_b = 1;
   const json prepared = planned(call);
   EXPECT_EQ(schemes(prepared), (Names{"fp16x3-wide", "bf16x6", "native"}));
-  for (const int r : {0, 1}) EXPECT_GE(prepared.at("candidates").at(r).at("largest_depth"), 24);
+  for (const int r : {0, 1}) EXPECT_GE(prepared.at("candidates").at(r).at("largest_mean_depth"), 24);
 }
 
 // Only Hopper has kernels of our own that let sums go every 64.
@@ -72,10 +72,10 @@ TEST_F(DevicePlan, ElsewhereTheVendorsProductsHaveLargerBlocks) {
   call.options.policy = "emulate";
   const json plan = planned(call);
   EXPECT_EQ(schemes(plan), (Names{"fp16x3-wide:block=1024", "native"}));
-  EXPECT_TRUE(plan.at("candidates").at(0).at("largest_depth").is_null()) << "nobody looks for depths";
+  EXPECT_TRUE(plan.at("candidates").at(0).at("largest_mean_depth").is_null()) << "nobody looks for depths";
   const json& candidate = plan.at("candidates").at(0);
   EXPECT_EQ(candidate.at("accumulator"), "cublas");
-  EXPECT_EQ(candidate.at("largest_span"), 28);
+  EXPECT_EQ(candidate.at("largest_dynamic_range"), 28);
   EXPECT_EQ(candidate.at("program").at("schedule").at("k_block"), 1024);
 }
 

@@ -6,7 +6,7 @@
 #include "engines/device.hpp"
 #include "engines/registry.hpp"
 #include "fakes/device_call.hpp"
-#include "plan/program.hpp"
+#include "schemes/program.hpp"
 
 namespace kintsugi::test {
 namespace {

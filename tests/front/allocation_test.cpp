@@ -5,7 +5,7 @@
 #include <new>
 
 #include "engines/registry.hpp"
-#include "plan/program.hpp"
+#include "schemes/program.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/gemm_case.hpp"
 

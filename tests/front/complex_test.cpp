@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engines/registry.hpp"
-#include "plan/program.hpp"
+#include "schemes/program.hpp"
 #include "tests/support/c_objects.hpp"
 #include "tests/support/complex_reference.hpp"
 #include "tests/support/effort.hpp"

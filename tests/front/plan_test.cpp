@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "engines/registry.hpp"
-#include "plan/program.hpp"
+#include "schemes/program.hpp"
 #include "tests/support/c_objects.hpp"
 
 namespace kintsugi::test {
@@ -145,9 +145,27 @@ TEST(Plan, MistakesInADescriptionAreTold) {
   }
 }
 
+// Version 1 named members of candidates otherwise, which are not read back.
+TEST(Plan, DescriptionsOfVersion1AreRead) {
+  GemmData data(GemmCase{.m = 3, .n = 4, .k = 5, .scheme = "fp16x3", .engine = "reference"});
+  const PlanOf plan(data);
+  ASSERT_EQ(plan.status, KINTSUGI_SUCCESS) << plan.error;
+  json description = plan.describe();
+  EXPECT_EQ(description.at("format_version"), 2);
+  description["format_version"] = 1;
+  for (json& candidate : description.at("candidates")) {
+    candidate["largest_span"] = candidate.at("largest_dynamic_range");
+    candidate.erase("largest_dynamic_range");
+  }
+  kintsugi_plan again = nullptr;
+  ASSERT_EQ(kintsugi_plan_read(nullptr, description.dump().c_str(), nullptr, &again), KINTSUGI_SUCCESS)
+      << kintsugi_last_error();
+  kintsugi_plan_destroy(again);
+}
+
 TEST(Plan, OtherTextsAreNotRead) {
   kintsugi_plan plan = nullptr;
-  for (const char* text : {"", "{}", "[1]", "{\"format\":\"kintsugi.plan\",\"format_version\":2}",
+  for (const char* text : {"", "{}", "[1]", "{\"format\":\"kintsugi.plan\",\"format_version\":3}",
                            "{\"format\":\"kintsugi.plan\",\"format_version\":1}", "not json"}) {
     EXPECT_EQ(kintsugi_plan_read(nullptr, text, nullptr, &plan), KINTSUGI_INVALID_ARGUMENT) << text;
     EXPECT_EQ(plan, nullptr);

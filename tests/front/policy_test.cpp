@@ -5,8 +5,8 @@
 #include <cmath>
 #include <random>
 
-#include "plan/bound.hpp"
-#include "plan/plan.hpp"
+#include "planner/plan.hpp"
+#include "schemes/bound.hpp"
 #include "tests/support/c_objects.hpp"
 #include "tests/support/routes.hpp"
 
@@ -167,8 +167,8 @@ TEST(Policy, EmulateIsAChainThatEndsNatively) {
   ASSERT_EQ(plan.status, KINTSUGI_SUCCESS) << plan.error;
   EXPECT_EQ(candidates(plan.describe()),
             (std::vector<std::string>{"fp16x3", "fp16x3-wide", "bf16x6", "native"}));
-  EXPECT_EQ(plan.describe().at("candidates")[0].at("largest_span"), 16);
-  EXPECT_EQ(plan.describe().at("candidates")[1].at("largest_span"), 28);
+  EXPECT_EQ(plan.describe().at("candidates")[0].at("largest_dynamic_range"), 16);
+  EXPECT_EQ(plan.describe().at("candidates")[1].at("largest_dynamic_range"), 28);
 }
 
 TEST(Policy, TheRangesChooseTheCandidate) {
@@ -181,7 +181,7 @@ TEST(Policy, TheRangesChooseTheCandidate) {
         .m = 9, .n = 8, .k = 60, .distribution = distribution, .engine = "reference", .policy = "emulate"});
     data.run_well(handle);
     EXPECT_EQ(candidates(handle.report()), std::vector<std::string>{scheme}) << distribution;
-    EXPECT_EQ(handle.report().at("largest_span_a"), std::stoi(std::string(distribution).substr(5)));
+    EXPECT_EQ(handle.report().at("largest_dynamic_range_a"), std::stoi(std::string(distribution).substr(5)));
     for (const auto& entry : entry_errors(data))
       ASSERT_LE(std::abs(entry.error), 68 * 0x1p-24 * entry.absolute);
   }
@@ -194,7 +194,7 @@ TEST(Policy, EachBatchEntryChoosesForItself) {
   data.a(1)(0, 0) = std::ldexp(1.0F, -125);  // entry 1 spans too much for any emulation
   data.run_well(handle);
   EXPECT_EQ(candidates(handle.report()), (std::vector<std::string>{"fp16x3", "native"}));
-  EXPECT_EQ(handle.report().at("candidates")[0].at("entries"), 2);
+  EXPECT_EQ(handle.report().at("candidates")[0].at("items"), 2);
   test.batch = 1;
   GemmData alone(test);
   alone.run_well();

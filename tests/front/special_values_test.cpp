@@ -7,7 +7,7 @@
 #include <random>
 
 #include "engines/registry.hpp"
-#include "plan/program.hpp"
+#include "schemes/program.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/gemm_case.hpp"
 #include "tests/support/scheme_bound.hpp"

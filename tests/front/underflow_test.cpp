@@ -121,7 +121,7 @@ void expect_kept(GemmDataOf<T>& data, const std::vector<T>& before, const std::s
   }
 }
 
-std::int64_t computed_again(const Handle& handle) { return handle.report().at("mended_entries"); }
+std::int64_t computed_again(const Handle& handle) { return handle.report().at("recomputed_elements"); }
 
 class Underflow : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Engines, Underflow, testing::ValuesIn(engines()));

@@ -10,10 +10,10 @@
 #include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/gemm/int8/int8_gemm.hpp"
 #include "gpu/device_memory.hpp"
-#include "plan/magnitudes.hpp"
-#include "plan/schemes/int8x6.hpp"
-#include "plan/schemes/ozaki2.hpp"
-#include "plan/schemes/ozaki_int8.hpp"
+#include "schemes/int8x6.hpp"
+#include "schemes/magnitudes.hpp"
+#include "schemes/ozaki2.hpp"
+#include "schemes/ozaki_int8.hpp"
 
 namespace kintsugi::test {
 namespace {

@@ -15,9 +15,9 @@
 #include "engines/cuda/cublas/products.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/gemm/int8/int8_gemm.hpp"
-#include "plan/schemes/int8x6.hpp"
-#include "plan/schemes/ozaki2.hpp"
-#include "plan/schemes/ozaki_int8.hpp"
+#include "schemes/int8x6.hpp"
+#include "schemes/ozaki2.hpp"
+#include "schemes/ozaki_int8.hpp"
 #include "tests/gpu/rate.hpp"
 
 namespace kintsugi::core {

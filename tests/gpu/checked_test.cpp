@@ -39,10 +39,10 @@ void expect_candidates_of(GemmCase test) {
     // What some entries of a batch just prove, others may not.
     if (report.at("candidates").size() > 1) continue;
     ++alone;
-    EXPECT_EQ(report.at("candidates").at(0).at("entries"), test.batch) << report;
+    EXPECT_EQ(report.at("candidates").at(0).at("items"), test.batch) << report;
     checked = !is_by_norms(report);
     if (checked) continue;
-    EXPECT_EQ(report.at("mended_entries"), 0) << report;
+    EXPECT_EQ(report.at("recomputed_elements"), 0) << report;
     const std::string scheme = scheme_of(report);
     const std::size_t moduli = std::stoul(scheme.substr(scheme.find("moduli=") + 7));
     EXPECT_GE(moduli, most);
@@ -132,7 +132,7 @@ TEST(DeviceChecked, SmallCancellationIsProvedFromMagnitudes) {
   }
   const Handle handle;
   DeviceGemm<double>(data).run_well(handle);
-  EXPECT_EQ(handle.report().at("mended_entries"), 0) << handle.report();
+  EXPECT_EQ(handle.report().at("recomputed_elements"), 0) << handle.report();
   EXPECT_FALSE(is_by_norms(handle.report())) << handle.report();
   for (std::int64_t i = 0; i < 150; ++i) EXPECT_EQ(data.c()(i, 3), 0) << i;
 }

@@ -48,7 +48,7 @@ TEST_F(Devices, AHandleServesAll) {
       const json report = handle.report();
       std::int64_t entries = 0;
       for (const json& candidate : report.at("candidates"))
-        entries += candidate.at("entries").get<std::int64_t>();
+        entries += candidate.at("items").get<std::int64_t>();
       EXPECT_EQ(entries, 1) << report.dump();
     }
   }

@@ -356,15 +356,15 @@ TEST(DeviceExactCalls, SmallReportsCountWhatWasMended) {
     GemmDataOf<double> data(test);
     DeviceGemm<double>(data).run_well(handle);
     const json report = handle.report();
-    EXPECT_EQ(report.at("mended_entries"), wanted.mended) << report;
-    EXPECT_EQ(report["candidates"][0]["entries"], 2) << report;
+    EXPECT_EQ(report.at("recomputed_elements"), wanted.mended) << report;
+    EXPECT_EQ(report["candidates"][0]["items"], 2) << report;
   }
   const Handle handle;
   GemmCase test{
       .m = 150, .n = 40, .k = 60, .distribution = "span:2000", .engine = "cuda", .accuracy = "exact"};
   GemmDataOf<double> data(test);
   DeviceGemm<double>(data).run_well(handle);
-  EXPECT_GT(handle.report().at("mended_entries"), 150 * 40 / 2) << handle.report();
+  EXPECT_GT(handle.report().at("recomputed_elements"), 150 * 40 / 2) << handle.report();
 }
 
 TEST(DeviceExactCalls, SmallHostMatricesAreStaged) {

@@ -50,7 +50,7 @@ TEST(DeviceGraph, SmallReplaysTheCapturedCall) {
         EXPECT_EQ(bits_of(result.result()), bits) << "replay " << replay;
       }
       if (how != "native") {
-        EXPECT_EQ(handle.report()["candidates"][0]["entries"], 1) << handle.report();
+        EXPECT_EQ(handle.report()["candidates"][0]["items"], 1) << handle.report();
       }
     }
   }
@@ -202,7 +202,7 @@ TEST(DevicePrepared, SmallEntriesHaveCandidatesOfTheirOwn) {
   std::vector<std::string> schemes;
   for (const json& candidate : candidates) {
     schemes.push_back(candidate["scheme"]);
-    EXPECT_EQ(candidate["entries"], 1) << candidates;
+    EXPECT_EQ(candidate["items"], 1) << candidates;
   }
   EXPECT_EQ(schemes, (std::vector<std::string>{"fp16x3", "fp16x3-wide", "bf16x6", "native"}));
   for (const int which : {1, 2, 3}) {
@@ -267,7 +267,7 @@ TEST(DeviceChain, SmallTakesTheCandidateThatTheDataAskFor) {
     const json report = handle.report();
     ASSERT_EQ(report["candidates"].size(), 1U) << report;
     EXPECT_EQ(report["candidates"][0]["scheme"], scheme) << report;
-    EXPECT_EQ(report["candidates"][0]["entries"], 2) << report;
+    EXPECT_EQ(report["candidates"][0]["items"], 2) << report;
     expect_accurate(data, static_cast<double>(test.k) + 8);
   }
 }
@@ -375,8 +375,8 @@ TEST(DeviceChain, SmallReportsSpecialValuesAndWhatItRefuses) {
   data.a(2)(0, 0) = 0x1p20F;
   DeviceGemm<float>(data).run_well(handle);
   const json report = handle.report();
-  EXPECT_EQ(report["entries_with_special_values"], 1) << report;
-  EXPECT_EQ(report["entries_unreachable"], 1) << report;
+  EXPECT_EQ(report["items_with_special_values"], 1) << report;
+  EXPECT_EQ(report["items_unreachable"], 1) << report;
   EXPECT_TRUE(std::isfinite(data.c(0)(0, 0)));
   for (std::int64_t j = 0; j < test.n; ++j) {
     for (std::int64_t i = 0; i < test.m; ++i) EXPECT_TRUE(std::isnan(data.c(2)(i, j)));
@@ -405,7 +405,7 @@ TEST(DeviceStaging, SmallHostMatrices) {
     data.run_well(handle);
     for (const lab::EntryError& entry : entry_errors(data, before))
       ASSERT_LE(entry.error, 0x1p-15 * (entry.absolute + 2));
-    EXPECT_EQ(handle.report()["candidates"][0]["entries"], 2) << handle.report();
+    EXPECT_EQ(handle.report()["candidates"][0]["items"], 2) << handle.report();
   }
 }
 

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "gpu/device_stream.hpp"
-#include "plan/program.hpp"
+#include "schemes/program.hpp"
 
 namespace kintsugi::test {
 namespace {
@@ -83,7 +83,7 @@ void expect_bits_of_the_host(const GemmCase& test, const std::vector<int>& expon
   const Handle handle;
   DeviceGemm<float>(data, run).run_well(handle);
   ASSERT_EQ(bits_of(data.result()), bits_fitted_by_the_host(test, exponents)) << handle.report();
-  EXPECT_EQ(handle.report()["entries_unreachable"], 0) << handle.report();
+  EXPECT_EQ(handle.report()["items_unreachable"], 0) << handle.report();
 }
 
 TEST(DeviceFit, SmallProductsHaveTheBitsOfTheHostsFit) {

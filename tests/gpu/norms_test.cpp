@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "gpu/split_cases.hpp"
-#include "plan/schemes/ozaki2.hpp"
+#include "schemes/ozaki2.hpp"
 #include "splits/ranges.hpp"
 
 namespace kintsugi::test {

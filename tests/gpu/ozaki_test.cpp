@@ -41,8 +41,8 @@ void expect_bits_of_the_reference(const GemmCase& test, const DeviceRun& run = {
   SCOPED_TRACE(describe(test));
   const Outcome<T> device = on_device<T>(test, run);
   const Outcome<T> host = on_reference<T>(test);
-  ASSERT_EQ(device.report["entries_unreachable"], 0) << device.report;
-  EXPECT_EQ(device.report["candidates"][0]["entries"], test.batch) << device.report;
+  ASSERT_EQ(device.report["items_unreachable"], 0) << device.report;
+  EXPECT_EQ(device.report["candidates"][0]["items"], test.batch) << device.report;
   std::size_t different = 0;
   for (std::size_t e = 0; e < host.result.size(); ++e) {
     if (bits_of(std::vector<T>{device.result[e]}) == bits_of(std::vector<T>{host.result[e]})) continue;
@@ -143,7 +143,7 @@ TEST(Ozaki, SmallRowsOfFewBitsTakeAllOfB) {
     const Handle handle, reference;
     DeviceGemm<double>(data).run_well(handle);
     host.run_well(reference);
-    EXPECT_EQ(handle.report()["entries_unreachable"], 0) << bits << " bits: " << handle.report();
+    EXPECT_EQ(handle.report()["items_unreachable"], 0) << bits << " bits: " << handle.report();
     EXPECT_EQ(bits_of(data.result()), bits_of(host.result()))
         << bits << " bits\ndevice " << handle.report()["error_free"] << "\nhost "
         << reference.report()["error_free"];
@@ -195,8 +195,8 @@ TEST(Ozaki, SmallWhatIsTooWideIsMarked) {
     const Handle handle;
     DeviceGemm<double>(data).run_well(handle);
     const json report = handle.report();
-    EXPECT_EQ(report["entries_unreachable"], too_wide ? 1 : 0) << report;
-    EXPECT_EQ(report["candidates"][0]["entries"], too_wide ? 2 : 3) << report;
+    EXPECT_EQ(report["items_unreachable"], too_wide ? 1 : 0) << report;
+    EXPECT_EQ(report["candidates"][0]["items"], too_wide ? 2 : 3) << report;
     for (std::int64_t t = 0; t < test.batch; ++t) {
       for (std::int64_t j = 0; j < test.n; ++j) {
         for (std::int64_t i = 0; i < test.m; ++i)

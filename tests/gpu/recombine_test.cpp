@@ -7,7 +7,7 @@
 #include "arith/underflow.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 #include "gpu/recombine_case.hpp"
-#include "plan/program.hpp"
+#include "schemes/program.hpp"
 
 namespace kintsugi::test {
 namespace {

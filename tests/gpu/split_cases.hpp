@@ -12,8 +12,8 @@
 
 #include "gpu/device_memory.hpp"
 #include "lab/random.hpp"
-#include "plan/plan.hpp"
-#include "plan/program.hpp"
+#include "planner/plan.hpp"
+#include "schemes/program.hpp"
 #include "splits/split.hpp"
 
 // After the accumulators, whose enumerators GCC would take for shadows of these.

@@ -15,7 +15,7 @@
 #include <random>
 #include <vector>
 
-#include "plan/program.hpp"
+#include "schemes/program.hpp"
 #include "splits/norms.hpp"
 #include "splits/split.hpp"
 #include "tests/gpu/rate.hpp"

@@ -15,7 +15,7 @@
 
 #include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
-#include "plan/program.hpp"
+#include "schemes/program.hpp"
 #include "tests/gpu/rate.hpp"
 
 namespace kintsugi::core {

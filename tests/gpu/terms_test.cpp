@@ -141,9 +141,9 @@ TEST(DeviceTerms, EntriesOfABatchTakeTheirOwnCandidates) {
   DeviceGemm<float>(data).run_well(handle);
   const json report = handle.report();
   ASSERT_EQ(report["candidates"].size(), 3U) << report;
-  EXPECT_EQ(report["candidates"][0]["entries"], 2) << report;
-  EXPECT_EQ(report["candidates"][1]["entries"], 1) << report;
-  EXPECT_EQ(report["candidates"][2]["entries"], 1) << report;
+  EXPECT_EQ(report["candidates"][0]["items"], 2) << report;
+  EXPECT_EQ(report["candidates"][1]["items"], 1) << report;
+  EXPECT_EQ(report["candidates"][2]["items"], 1) << report;
   expect_accurate(data, static_cast<double>(test.k) + 8);
 }
 

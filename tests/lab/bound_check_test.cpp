@@ -1,4 +1,4 @@
-// The windows and bounds that the laboratory derives from a plan's description are those of src/plan.
+// The windows and bounds that the laboratory derives from a plan's description are those of src/schemes/bound.cpp.
 #include "lab/bound_check.hpp"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/bound.hpp"
+#include "schemes/bound.hpp"
 #include "splits/ranges.hpp"
 
 namespace kintsugi::lab {

@@ -11,7 +11,7 @@
 #include "lab/exact.hpp"
 #include "lab/generators.hpp"
 #include "lab/random.hpp"
-#include "plan/program.hpp"
+#include "schemes/program.hpp"
 
 namespace kintsugi::lab {
 namespace {

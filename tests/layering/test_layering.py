@@ -20,9 +20,12 @@ ALLOWED = {
     "src/engines": ["src/schedule", "src/arith", "src/splits", "src/recombine", "src/formats", "src/base"],
     "src/engines/*": ["src/engines", "src/schedule", "src/arith", "src/splits", "src/recombine", "src/formats",
                       "src/base"],
-    "src/plan": ["src/engines", "src/schedule", "src/splits", "src/recombine", "src/arith",
-                 "src/formats", "src/base"],
-    "src/front": ["src/plan", "src/base", "include"],
+    "src/schemes": ["src/schedule", "src/recombine", "src/splits", "src/arith", "src/formats", "src/base"],
+    "src/planner": ["src/engines", "src/schemes", "src/schedule", "src/recombine", "src/splits", "src/arith",
+                    "src/formats", "src/base"],
+    "src/execute": ["src/planner", "src/engines", "src/schemes", "src/schedule", "src/recombine", "src/splits",
+                    "src/arith", "src/formats", "src/base"],
+    "src/front": ["src/execute", "src/planner", "src/schemes", "src/base", "include"],
     "include": [],
     "lab": ["src/arith", "src/formats", "src/base"],
     "tools": ["include", "lab"],
@@ -42,7 +45,8 @@ EXTERNAL = {
     "src/recombine": ["omp.h"],
     "src/engines": [],
     "src/engines/*": ["omp.h"] + INTRINSICS + POSIX,
-    "src/plan": ["nlohmann/*", "omp.h"],
+    "src/planner": ["nlohmann/*", "omp.h"],
+    "src/execute": ["nlohmann/*", "omp.h"],
     "src/front": ["nlohmann/*"],
     "lab": ["gmp.h", "mpfr.h", "omp.h", "nlohmann/*", "fmt/*"] + POSIX,
     "tools": ["nlohmann/*", "fmt/*", "CLI/*", "omp.h"] + POSIX,
@@ -67,7 +71,7 @@ def matches(name, patterns):
 
 
 def room_of(path):
-    """The room of a file given relative to the root: "src/plan", "src/engines/cpu", "tools", ..."""
+    """The room of a file given relative to the root: "src/planner", "src/engines/cpu", "tools", ..."""
     parts = pathlib.PurePosixPath(path).parts
     if parts[0] != "src":
         return parts[0]
@@ -146,24 +150,26 @@ def test_something_was_read():
 
 
 @pytest.mark.parametrize("path, text, expected", [
-    ("src/base/bad.hpp", '#include "plan/plan.hpp"\n', "src/base may not include src/plan"),
+    ("src/base/bad.hpp", '#include "planner/plan.hpp"\n', "src/base may not include src/planner"),
     ("src/base/bad.hpp", "#include <fmt/format.h>\n", "src/base may not include <fmt/format.h>"),
     ("src/splits/bad.cpp", '#include "schedule/schedule.hpp"\n', "src/splits may not include src/schedule"),
     ("src/engines/cpu/bad.cpp", '#include "engines/reference/reference.hpp"\n',
      "src/engines/cpu may not include src/engines/reference"),
+    ("src/planner/bad.cpp", '#include "execute/execute.hpp"\n', "src/planner may not include src/execute"),
+    ("src/schemes/bad.cpp", '#include "planner/plan.hpp"\n', "src/schemes may not include src/planner"),
     ("src/front/bad.cpp", '#include "engines/engine.hpp"\n', "src/front may not include src/engines"),
     ("tools/bad.cpp", '  #  include "../src/base/status.hpp"\n', "tools may not include src/base"),
-    ("lab/bad.cpp", '#include "plan/plan.hpp"\n', "lab may not include src/plan"),
+    ("lab/bad.cpp", '#include "planner/plan.hpp"\n', "lab may not include src/planner"),
     ("examples/bad.c", '#include "lab/lab.hpp"\n', "examples may not include lab"),
     ("include/kintsugi/bad.hpp", '#include "base/status.hpp"\n', "include may not include src/base"),
     ("src/base/bad.hpp", '#include "nowhere.hpp"\n', "no file nowhere.hpp"),
     ("src/attic/bad.hpp", "#include <vector>\n", "no room"),
     ("src/engines/cuda/bad.hpp", "#include <cuda_fp16.h>\n", "src/engines/cuda may not include <cuda_fp16.h>"),
     ("src/engines/cuda/bad.cu", "#include <cuda_runtime.h>\n", "src/engines/cuda may not include <cuda_runtime.h>"),
-    ("src/plan/bad.cu", "#include <cuda_fp16.h>\n", "src/plan may not include <cuda_fp16.h>"),
+    ("src/planner/bad.cu", "#include <cuda_fp16.h>\n", "src/planner may not include <cuda_fp16.h>"),
 ])
 def test_a_bad_include_is_caught(tmp_path, path, text, expected):
-    for good in ("src/plan/plan.hpp", "src/schedule/schedule.hpp", "src/engines/engine.hpp", "src/base/status.hpp",
+    for good in ("src/execute/execute.hpp", "src/planner/plan.hpp", "src/schedule/schedule.hpp", "src/engines/engine.hpp", "src/base/status.hpp",
                  "src/engines/reference/reference.hpp", "lab/lab.hpp"):
         (tmp_path / good).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / good).write_text("#pragma once\n")
@@ -188,7 +194,7 @@ def cmake_rooms():
 
 
 def folder_of(target):
-    """src/engines/cpu of kintsugi_engines_cpu, src/plan of kintsugi_plan; None of what is no room."""
+    """src/engines/cpu of kintsugi_engines_cpu, src/planner of kintsugi_planner; None of what is no room."""
     name = target.removeprefix("kintsugi_")
     for folder in ("src/" + name, "src/" + name.replace("_", "/", 1)):
         if (SOURCE / folder).is_dir():

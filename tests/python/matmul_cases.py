@@ -250,7 +250,7 @@ def test_plans_reports_schemes_engines():
     kintsugi.matmul(a, b, scheme="fp16x3", engine="reference", threads=2)
     assert kintsugi.last_plan() == plan
     report = kintsugi.last_report()
-    assert report["candidates"][0]["scheme"] == "fp16x3" and report["candidates"][0]["entries"] == 1
+    assert report["candidates"][0]["scheme"] == "fp16x3" and report["candidates"][0]["items"] == 1
     assert {"fp16x3", "ozaki2"} <= {scheme["name"] for scheme in kintsugi.schemes()}
     assert {"reference", "cpu"} <= {engine["name"] for engine in kintsugi.engines()}
     assert kintsugi.__version__.count(".") == 2

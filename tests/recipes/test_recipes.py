@@ -89,7 +89,7 @@ def touched(tree):
 
 
 def test_a_scheme_is_two_files_of_one_folder(touched):
-    assert touched["scheme"] == ["src/plan/schemes/fp16x4.hpp", "src/plan/schemes/registry.cpp"]
+    assert touched["scheme"] == ["src/schemes/fp16x4.hpp", "src/schemes/registry.cpp"]
 
 
 def test_a_format_is_a_header_a_name_and_a_line(touched):

@@ -8,7 +8,7 @@
 
 #include "arith/residue_scale.hpp"
 #include "lab/generators.hpp"
-#include "plan/schemes/ozaki2.hpp"
+#include "schemes/ozaki2.hpp"
 #include "splits/norms.hpp"
 #include "splits/ranges.hpp"
 

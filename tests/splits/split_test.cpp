@@ -9,7 +9,7 @@
 
 #include "formats/formats.hpp"
 #include "lab/generators.hpp"
-#include "plan/program.hpp"
+#include "schemes/program.hpp"
 #include "splits/ranges.hpp"
 
 namespace kintsugi::core {

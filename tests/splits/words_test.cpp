@@ -8,7 +8,7 @@
 #include "arith/exact_sum.hpp"
 #include "formats/int52.hpp"
 #include "lab/generators.hpp"
-#include "plan/program.hpp"
+#include "schemes/program.hpp"
 #include "splits/ranges.hpp"
 #include "splits/split.hpp"
 

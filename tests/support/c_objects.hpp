@@ -81,7 +81,7 @@ std::pair<std::size_t, std::int64_t> run_checked(GemmDataOf<T>& data) {
   data.run_well(handle);
   const auto names = candidates(PlanOf(data).describe());
   const auto found = std::find(names.begin(), names.end(), candidates(handle.report()).at(0));
-  return {static_cast<std::size_t>(found - names.begin()), handle.report().at("mended_entries")};
+  return {static_cast<std::size_t>(found - names.begin()), handle.report().at("recomputed_elements")};
 }
 
 }  // namespace kintsugi::test

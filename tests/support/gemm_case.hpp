@@ -17,7 +17,7 @@
 #include "kintsugi/kintsugi.h"
 #include "lab/generators.hpp"
 #include "lab/metrics.hpp"
-#include "plan/problem.hpp"
+#include "planner/problem.hpp"
 
 namespace kintsugi::test {
 

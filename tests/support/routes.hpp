@@ -8,7 +8,7 @@
 #include "engines/device.hpp"
 #include "engines/engine.hpp"
 #include "engines/registry.hpp"
-#include "plan/program.hpp"
+#include "schemes/program.hpp"
 #include "tests/support/gemm_case.hpp"
 
 namespace kintsugi::test {

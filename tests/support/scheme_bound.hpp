@@ -7,10 +7,10 @@
 
 #include "engines/registry.hpp"
 #include "lab/metrics.hpp"
-#include "plan/bound.hpp"
-#include "plan/candidates.hpp"
-#include "plan/plan.hpp"
-#include "plan/program.hpp"
+#include "planner/candidates.hpp"
+#include "planner/plan.hpp"
+#include "schemes/bound.hpp"
+#include "schemes/program.hpp"
 
 namespace kintsugi::test {
 

@@ -68,7 +68,7 @@ def test_a_row_of_two_binades(program, explained):
     default, emulate = document["choices"]
     assert (default["policy"], default["chosen"]) == ("auto", "native")
     assert (emulate["policy"], emulate["chosen"]) == ("emulate", "bf16x6")
-    spans = {candidate["scheme"]: candidate["largest_span"] for candidate in emulate["candidates"]}
+    spans = {candidate["scheme"]: candidate["largest_dynamic_range"] for candidate in emulate["candidates"]}
     for name in set(spans) & {"fp16x3", "fp16x3-wide"}:
         text = f"window too narrow: vectors span up to 30 binades, it takes {spans[name]}"
         assert rows[name]["verdict"] == text
@@ -156,12 +156,12 @@ def test_special_values_are_counted(program, explained):
 
 def test_why_a_proved_scheme_is_in_no_chain(explained):
     document, rows = explained(*SIZES, "uniform", "--engine", "reference")
-    widest = max(document["choices"][1]["candidates"], key=lambda candidate: candidate["largest_span"] or 0)
+    widest = max(document["choices"][1]["candidates"], key=lambda candidate: candidate["largest_dynamic_range"] or 0)
     assert widest["scheme"] == "bf16x6"
     words = f"not needed: bf16x6 takes vectors of up to {widest['largest_span']} binades, this one of "
     assert rows["bf16x9"]["verdict"].startswith(words)
     own = int(rows["bf16x9"]["verdict"].removeprefix(words).split()[0])
-    assert 0 < own <= widest["largest_span"]
+    assert 0 < own <= widest["largest_dynamic_range"]
     assert rows["bf16x9"]["verdict"].endswith(" binades, and costs less, 6 products against 9")
 
 

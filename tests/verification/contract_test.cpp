@@ -132,7 +132,7 @@ class Contracts : public testing::Test {
     bool natively = false;
     std::string scheme;
     for (const auto& candidate : done.at("candidates")) {
-      if (candidate.at("entries") > 0) scheme = candidate.at("scheme");
+      if (candidate.at("items") > 0) scheme = candidate.at("scheme");
     }
     natively = scheme == "native";
     ++ran_;

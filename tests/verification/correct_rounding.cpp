@@ -72,7 +72,7 @@ class Judge {
     }
     const auto done = nlohmann::json::parse(report(handle_));
     for (const auto& candidate : done.at("candidates")) {
-      if (candidate.at("entries") > 0) candidates_[candidate.at("scheme")] += problem.m * problem.n;
+      if (candidate.at("items") > 0) candidates_[candidate.at("scheme")] += problem.m * problem.n;
     }
   }
 

@@ -9,7 +9,7 @@
 #include "engines/registry.hpp"
 #include "lab/exact.hpp"
 #include "lab/random.hpp"
-#include "plan/bound.hpp"
+#include "schemes/bound.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/gemm_case.hpp"
 #include "tests/support/routes.hpp"

@@ -75,7 +75,7 @@ Json details_of(const Json& engine) {
 // The candidate that ran; of several the first.
 Json candidate_that_ran(const Json& report) {
   for (const Json& candidate : report.at("candidates")) {
-    if (candidate.at("entries") != 0) return candidate;
+    if (candidate.at("items") != 0) return candidate;
   }
   return report.at("candidates").at(0);
 }

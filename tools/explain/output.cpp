@@ -150,7 +150,7 @@ void print_text(const ExplainedProblem& problem, const Explanation& explanation)
 }
 
 void print_json(const ExplainedProblem& problem, const Explanation& explanation) {
-  Json result = document("explain");
+  Json result = document("explain", 2);
   result["problem"] = problem_document(problem, explanation.type);
   result["notes"] = problem.operands.notes;
   result["operands"] = {{"a", facts_document(explanation.a)}, {"b", facts_document(explanation.b)}};

@@ -12,10 +12,11 @@ ChainCandidate candidate_of(const Json& candidate) {
   ChainCandidate result{cell(candidate, "scheme"),
                         std::nullopt,
                         0,
-                        candidate.at("proved_by_norms").get<bool>(),
+                        candidate.at("accepted_by_norms").get<bool>(),
                         candidate.at("checked").get<bool>(),
                         candidate.at("fixed_order").get<bool>()};
-  if (!candidate.at("largest_span").is_null()) result.largest_span = candidate.at("largest_span").get<int>();
+  if (!candidate.at("largest_dynamic_range").is_null())
+    result.largest_span = candidate.at("largest_dynamic_range").get<int>();
   if (candidate.contains("program")) result.products = candidate.at("program").at("products").get<int>();
   return result;
 }
@@ -91,12 +92,13 @@ Contract contract_of(const std::string& accuracy, Type type, std::int64_t k) {
 Json choice_document(const Choice& choice) {
   Json candidates = Json::array();
   for (const ChainCandidate& candidate : choice.candidates) {
-    candidates.push_back({{"scheme", candidate.scheme},
-                          {"largest_span", candidate.largest_span ? Json(*candidate.largest_span) : Json()},
-                          {"products", candidate.products},
-                          {"proved_by_norms", candidate.by_norms},
-                          {"checked", candidate.checked},
-                          {"fixed_order", candidate.fixed_order}});
+    candidates.push_back(
+        {{"scheme", candidate.scheme},
+         {"largest_dynamic_range", candidate.largest_span ? Json(*candidate.largest_span) : Json()},
+         {"products", candidate.products},
+         {"accepted_by_norms", candidate.by_norms},
+         {"checked", candidate.checked},
+         {"fixed_order", candidate.fixed_order}});
   }
   return {{"policy", choice.policy},
           {"candidates", candidates},

@@ -136,12 +136,11 @@ std::string report_words(const Row& row) {
   const Identity who = identity(row);
   if (who.scheme == "none") return "Ran: no product; C was scaled by beta.";
   std::string words = fmt::format("Ran: {}", who.scheme);
-  if (!report.at("largest_span_a").is_null()) {
+  if (!report.at("largest_dynamic_range_a").is_null()) {
     words += fmt::format("; rows of op(A) span up to {} binades, columns of op(B) up to {}",
-                         cell(report, "largest_span_a"), cell(report, "largest_span_b"));
+                         cell(report, "largest_dynamic_range_a"), cell(report, "largest_dynamic_range_b"));
   }
-  if (report.at("entries_with_special_values") != 0)
-    words += "; there are NaNs or infinities in the operands";
+  if (report.at("items_with_special_values") != 0) words += "; there are NaNs or infinities in the operands";
   return words + ".";
 }
 
@@ -246,7 +245,7 @@ void print_text(const Operands& operands, const Outcome& outcome) {
 }
 
 void print_json(const Operands& operands, const Outcome& outcome) {
-  Json result = document("gemm");
+  Json result = document("gemm", 2);
   result["settings"] = settings_document(outcome.rows.front());
   result["seed"] = sample_seed;
   result["output"] = outcome.output.empty() ? Json() : Json(outcome.output);

@@ -11,7 +11,7 @@
 #include "engines/cuda/splits/magnitudes.hpp"
 #include "engines/cuda/splits/scaling.hpp"
 #include "lab/random.hpp"
-#include "plan/program.hpp"
+#include "schemes/program.hpp"
 
 // After the accumulators, whose enumerators GCC would take for shadows of these.
 #include "formats/formats.hpp"

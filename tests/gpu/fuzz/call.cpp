@@ -296,7 +296,7 @@ class Call {
       report = read_json([&](char* buffer, std::size_t capacity, std::size_t* needed) {
         return kintsugi_report(context_.handle, buffer, capacity, needed);
       });
-      if (report.at("entries_unreachable").get<std::int64_t>() > 0) outcome_.refusal = "unreachable items";
+      if (report.at("items_unreachable").get<std::int64_t>() > 0) outcome_.refusal = "unreachable items";
     }
     if (!test_.scheme.empty()) promise_.bound = bound_of(description_, report, test_.batch);
   }

@@ -1,0 +1,48 @@
+#include "execute/device/caller.hpp"
+
+#include "base/status.hpp"
+#include "execute/device/prepare.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+void check_prepared(const DeviceContexts& contexts, const Prepared* prepared, const char* name) {
+  if (prepared == nullptr || contexts.reaches(prepared->device->context)) return;
+  const int its = prepared->device->context.device;
+  const int current = contexts.current().device;
+  if (its != current) {
+    fail(Status::invalid_argument, "{} lies on {}, and {} is current", name, contexts.describe(its),
+         contexts.describe(current));
+  }
+  fail(Status::invalid_argument, "{} lies in another context of {} than the current one", name,
+       contexts.describe(its));
+}
+
+}  // namespace
+
+// A plan holds no device memory, so that it serves every context of its device. In another context than the plan's
+// own, the first call makes cuBLAS's handle, which allocates and would spoil a capture.
+void check_caller(const Plan& plan, const Queue& queue) {
+  const DeviceContexts& contexts = *plan.engine->contexts();
+  const DeviceContext current = contexts.current();
+  if (current.device != plan.context.device) {
+    fail(Status::invalid_argument,
+         "the plan was made for {}, and {} is current: every device needs its own plan",
+         contexts.describe(plan.context.device), contexts.describe(current.device));
+  }
+  contexts.check_stream(queue);
+  if (current == plan.context || !contexts.is_captured(queue)) return;
+  fail(Status::invalid_argument,
+       "the stream is being captured, and the plan was made in another context of {} than the current one: "
+       "make it in this one, before the capture",
+       contexts.describe(current.device));
+}
+
+void check_caller(const Plan& plan, const Operands& operands, const Queue& queue) {
+  check_caller(plan, queue);
+  check_prepared(*plan.engine->contexts(), operands.prepared_a, "prepared_a");
+  check_prepared(*plan.engine->contexts(), operands.prepared_b, "prepared_b");
+}
+
+}  // namespace kintsugi::core

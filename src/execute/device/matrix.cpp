@@ -1,0 +1,47 @@
+#include "execute/device/matrix.hpp"
+
+#include <utility>
+
+namespace kintsugi::core {
+
+namespace {
+
+DeviceMatrix matrix_of(const Problem& problem, const void* data, Op op, std::int64_t rows,
+                       std::int64_t columns, std::int64_t ld, std::int64_t stride) {
+  const auto view = matrix_view<const char>(nullptr, problem.layout, op, rows, columns, ld);
+  return {.data = data,
+          .pointers = problem.batch_kind == BatchKind::pointers,
+          .type = entry_type(problem),
+          .batch_stride = stride,
+          .rows = rows,
+          .columns = columns,
+          .row_stride = view.row_stride,
+          .column_stride = view.column_stride,
+          .conjugated = op == Op::conjugate_transpose};
+}
+
+}  // namespace
+
+DeviceMatrix device_operand(const Problem& problem, Side side, const void* data) {
+  if (side == Side::a)
+    return matrix_of(problem, data, problem.op_a, problem.m, problem.k, problem.lda, problem.stride_a);
+  DeviceMatrix b =
+      matrix_of(problem, data, problem.op_b, problem.k, problem.n, problem.ldb, problem.stride_b);
+  std::swap(b.rows, b.columns);
+  std::swap(b.row_stride, b.column_stride);
+  b.right = true;
+  return b;
+}
+
+DeviceMatrix device_result(const Problem& problem, const void* data) {
+  return matrix_of(problem, data, Op::none, problem.m, problem.n, problem.ldc, problem.stride_c);
+}
+
+OperandStorage operand_storage(const Problem& problem, Side side) {
+  const bool is_a = side == Side::a;
+  const bool transposed = (is_a ? problem.op_a : problem.op_b) != Op::none;
+  const bool rows_contiguous = (problem.layout == Layout::row_major) != transposed;  // of op(A) or op(B)
+  return {rows_contiguous == is_a, is_a ? problem.lda : problem.ldb};
+}
+
+}  // namespace kintsugi::core

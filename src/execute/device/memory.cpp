@@ -1,0 +1,191 @@
+#include "execute/device/memory.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "base/status.hpp"
+
+namespace kintsugi::core {
+
+DeviceBlock::DeviceBlock(const Plan& plan, const Queue& queue, std::size_t bytes)
+    : allocator_(plan.allocator), engine_(plan.engine), queue_(queue), bytes_(bytes) {
+  if (bytes == 0) return;
+  context_ = engine_->contexts()->current();
+  pointer_ = allocator_.allocate != nullptr ? allocator_.allocate(allocator_.user, bytes, workspace_alignment)
+                                            : engine_->device()->allocate(queue, bytes);
+}
+
+DeviceBlock::DeviceBlock(DeviceBlock&& other) noexcept
+    : allocator_(other.allocator_), engine_(other.engine_), context_(other.context_), queue_(other.queue_),
+      pointer_(std::exchange(other.pointer_, nullptr)), bytes_(other.bytes_) {}
+
+DeviceBlock& DeviceBlock::operator=(DeviceBlock&& other) noexcept {
+  std::swap(allocator_, other.allocator_);
+  std::swap(engine_, other.engine_);
+  std::swap(context_, other.context_);
+  std::swap(queue_, other.queue_);
+  std::swap(pointer_, other.pointer_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+DeviceBlock::~DeviceBlock() {
+  if (pointer_ == nullptr) return;
+  const ContextScope scope(*engine_->contexts(), context_);
+  if (allocator_.allocate != nullptr) {
+    allocator_.deallocate(allocator_.user, pointer_, bytes_);
+  } else if (scope.entered()) {  // else it went with its context
+    engine_->device()->deallocate(queue_, pointer_);
+  }
+}
+
+void DeviceBlock::wait_before_freeing() { queue_ = {}; }
+
+DeviceBlock allocate_on_device(const Plan& plan, std::size_t bytes, const char* what) {
+  DeviceBlock block(plan, plan.queue, bytes);
+  if (block.pointer() == nullptr && bytes > 0)
+    fail(Status::out_of_memory, "the device's allocator has no {} bytes for {}", bytes, what);
+  return block;
+}
+
+namespace {
+
+// As the host's report has it: a program that is not the planned one.
+void report_fit(const ResidualFit& fit, Report& report) {
+  const Candidate& candidate = report.candidates.front();
+  if (candidate.scheme == nullptr || !candidate.scheme->fits_residuals()) return;
+  Program program = candidate.program;
+  program.set_residual_fit(fit, candidate.scheme->fitted_groups);
+  if (program.split_a == candidate.program.split_a) return;
+  report.set_adapted(candidate, program, report.adapted.k);
+}
+
+// Blocks and their slices, and the program with so many: what the bound needs to know.
+void report_slices(const DeviceSliceCounts& found, Report& report) {
+  ErrorFreeCounts& counts = report.error_free;
+  counts.blocks += found.blocks;
+  counts.slices_a += found.slices_a;
+  counts.slices_b += found.slices_b;
+  counts.products += found.products;
+  counts.fast_blocks += found.fast_blocks;
+  counts.least_slices =
+      std::min(counts.least_slices, ErrorFree::most_slices - found.fewest_slices_below_most);
+  counts.most_products = std::max(counts.most_products, found.most_products);
+  const Candidate& candidate = report.candidates.front();
+  if (candidate.scheme == nullptr) return;
+  Program program = candidate.program;
+  program.error_free.least_slices = counts.least_slices;
+  program.error_free.most_products = counts.most_products;
+  program.split_a.slices = program.split_b.slices = counts.least_slices;
+  report.set_adapted(candidate, program, report.adapted.k);
+}
+
+}  // namespace
+
+void read_device_report(const Engine& engine, const DeviceReport* device, Report& report) {
+  DeviceReport found;
+  engine.device()->synchronize();
+  engine.device()->copy_to_host({}, &found, device, sizeof found);
+  engine.device()->synchronize(Queue{});
+  static_assert(DeviceReport::most_candidates <= Plan::most_candidates);
+  for (std::size_t r = 0; r < DeviceReport::most_candidates; ++r) report.entries[r] += found.entries[r];
+  report.entries_scaled += found.scaled;
+  report.entries_unreachable += found.unreachable;
+  report.entries_with_special_values += found.special;
+  report.mended_entries += found.mended;
+  report.ranges_known = std::any_of(report.candidates.begin(), report.candidates.end(),
+                                    [](const Candidate& candidate) { return candidate.scheme != nullptr; });
+  report.largest_span_a = found.largest_span_a;
+  report.largest_span_b = found.largest_span_b;
+  if (found.fitted > 0) report_fit(found.fit, report);
+  if (found.slices.blocks > 0) report_slices(found.slices, report);
+}
+
+namespace {
+
+// Reports that no handle has any more.
+class SpareReports {
+ public:
+  void keep(const DeviceContext& context, DeviceReport* memory) noexcept try {
+    const std::lock_guard lock(mutex_);
+    spare_.emplace_back(context, memory);
+  } catch (...) {  // no memory for the list: a few bytes of the device's are lost
+  }
+
+  // nullptr: there is none. Those of contexts that are gone are forgotten.
+  DeviceReport* take(const DeviceContexts& contexts, const DeviceContext& context) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(spare_, [&](const Spare& spare) { return !ContextScope(contexts, spare.first).entered(); });
+    const auto found = std::ranges::find(spare_, context, &Spare::first);
+    if (found == spare_.end()) return nullptr;
+    DeviceReport* memory = found->second;
+    spare_.erase(found);
+    return memory;
+  }
+
+ private:
+  using Spare = std::pair<DeviceContext, DeviceReport*>;
+
+  std::mutex mutex_;
+  std::vector<Spare> spare_;
+};
+
+// Never destroyed: a handle may be one of the program's last objects.
+SpareReports& spare_reports() {
+  static auto* instance = new SpareReports;
+  return *instance;
+}
+
+DeviceReport* allocate_report(const DeviceEngine& device) {
+  auto* memory = reinterpret_cast<DeviceReport*>(device.allocate({}, aligned_size(sizeof(DeviceReport))));
+  if (memory == nullptr)
+    fail(Status::out_of_memory, "the device has no {} bytes for a report",
+         aligned_size(sizeof(DeviceReport)));
+  return memory;
+}
+
+}  // namespace
+
+// Whoever had the memory before may have left work that writes to it.
+DeviceReportMemory::DeviceReportMemory(const Engine& engine)
+    : engine_(&engine), context_(engine.contexts()->current()),
+      memory_(spare_reports().take(*engine.contexts(), context_)) {
+  const DeviceEngine& device = *engine.device();
+  device.synchronize();
+  if (memory_ == nullptr) memory_ = allocate_report(device);
+  device.clear({}, memory_, sizeof(DeviceReport));
+  device.synchronize(Queue{});
+}
+
+DeviceReportMemory::~DeviceReportMemory() { spare_reports().keep(context_, memory_); }
+
+void DeviceReportMemory::read(Report& report) const {
+  const ContextScope scope(*engine_->contexts(), context_);
+  if (!scope.entered()) {
+    fail(Status::device_error,
+         "the context of {} that the last execution ran in is gone, and with it its report",
+         engine_->contexts()->describe(context_.device));
+  }
+  read_device_report(*engine_, memory_, report);
+}
+
+std::shared_ptr<const DeviceReportMemory> DeviceReports::of_caller(const Engine& engine, const Queue& queue) {
+  const DeviceContexts& contexts = *engine.contexts();
+  const DeviceContext current = contexts.current();
+  const auto found =
+      std::ranges::find(reports_, current, [](const auto& report) { return report->context(); });
+  if (found != reports_.end()) return *found;
+  if (contexts.is_captured(queue)) {
+    fail(Status::invalid_argument,
+         "the stream is being captured, and the handle has no report for {} yet, which would be allocated: "
+         "make the "
+         "plan with this handle, before the capture",
+         contexts.describe(current.device));
+  }
+  std::erase_if(reports_,
+                [&](const auto& report) { return !ContextScope(contexts, report->context()).entered(); });
+  return reports_.emplace_back(std::make_shared<DeviceReportMemory>(engine));
+}
+
+}  // namespace kintsugi::core

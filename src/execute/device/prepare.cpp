@@ -1,0 +1,134 @@
+#include "execute/device/prepare.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/status.hpp"
+#include "execute/device/caller.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// Elements from the first to the last of one entry of the batch, with what lies between.
+std::int64_t extent(const DeviceMatrix& matrix) {
+  return (matrix.rows - 1) * matrix.row_stride + (matrix.columns - 1) * matrix.column_stride + 1;
+}
+
+std::size_t entry_bytes(EntryType type) {
+  return (type == EntryType::f32 ? 4U : type == EntryType::c64 ? 16U : 8U);
+}
+
+// A copy of every entry, strided as the original is.
+void copy_original(const Plan& plan, std::int64_t count, DevicePrepared& prepared) {
+  DeviceMatrix& matrix = prepared.matrix;
+  if (matrix.pointers) {
+    fail(
+        Status::not_supported,
+        "operands of a batch given by pointers cannot be copied, since only the device knows where they are: "
+        "kintsugi_prepare_borrowed leaves them where they are");
+  }
+  const std::size_t bytes = entry_bytes(matrix.type);
+  const std::int64_t elements = matrix.rows == 0 || matrix.columns == 0 ? 0 : extent(matrix);
+  prepared.copy =
+      allocate_on_device(plan, array_bytes(count, elements, bytes), "a copy of a prepared operand");
+  for (std::int64_t entry = 0; entry < count; ++entry) {
+    plan.engine->device()->copy_on_device(
+        plan.queue,
+        static_cast<std::byte*>(prepared.copy.pointer()) + static_cast<std::size_t>(entry * elements) * bytes,
+        static_cast<const std::byte*>(matrix.data) +
+            static_cast<std::size_t>(entry * matrix.batch_stride) * bytes,
+        static_cast<std::size_t>(elements) * bytes);
+  }
+  matrix.data = prepared.copy.pointer();
+  matrix.batch_stride = elements;
+}
+
+// Whether slices do not depend on the other operand.
+bool can_split(const Plan& plan) {
+  const Candidate& candidate = plan.prepared_candidate();
+  return !candidate.scheme->fits_residuals() && candidate.program.recombination != Recombination::error_free;
+}
+
+// Ranges of every entry by the plan's candidate for it, and slices where they are those of any call.
+void split_entries(const Plan& plan, Side side, std::int64_t count, DevicePrepared& prepared) {
+  const Program& program = plan.prepared_candidate().program;
+  prepared.rule = side == Side::a ? program.split_a : program.split_b;
+  const DeviceMatrix& matrix = prepared.matrix;
+  const int slice_count = can_split(plan) ? prepared.rule.slices : 0;
+  const bool entries = program.multiplies_entries();
+  const Slices slices =
+      make_slices(*prepared.rule.format, SliceStorage::packed, slice_count,
+                  entries ? matrix.rows : matrix.vectors(), entries ? matrix.columns : matrix.length());
+  const std::size_t range_bytes = array_bytes(count * matrix.vectors(), 1, sizeof(VectorRange));
+  const bool by_norms = prepared.rule.scales == ScaleRule::norm;
+  const std::size_t norm_bytes = by_norms ? array_bytes(count * matrix.vectors(), 1, sizeof(VectorNorm)) : 0;
+  const std::size_t summary_bytes = array_bytes(count, 1, sizeof(RangeSummary));
+  const std::size_t slice_bytes = static_cast<std::size_t>(count) * slices.bytes();
+  prepared.memory = allocate_on_device(plan, range_bytes + norm_bytes + summary_bytes + slice_bytes,
+                                       "slices of a prepared operand");
+  Workspace memory(prepared.memory.pointer(), prepared.memory.bytes());
+  DevicePrepared::Entry first{.ranges = reinterpret_cast<VectorRange*>(memory.take(range_bytes)),
+                              .slices = slices};
+  if (by_norms) first.norms = reinterpret_cast<VectorNorm*>(memory.take(norm_bytes));
+  first.summary = reinterpret_cast<RangeSummary*>(memory.take(summary_bytes));
+  const DeviceSide operand{matrix, 0, first.ranges, count, first.norms};
+  const DeviceEngine& engine = *plan.engine->device();
+  // With depths, which a call without the prepared operand may find.
+  const bool by_ranges = by_norms || matrix.type == EntryType::f32;
+  if (by_ranges || !can_split(plan)) engine.find_ranges(plan.queue, operand, {}, {});
+  if (by_norms) engine.find_norms(plan.queue, operand, {}, {});
+  if (can_split(plan)) {
+    first.slices.data = memory.take(slice_bytes);
+    const DeviceSplit split{operand, 0, &prepared.rule, first.slices, by_ranges};
+    engine.split(plan.queue, {&split, 1}, {});
+  }
+  engine.summarize(plan.queue, operand, first.summary);
+  for (std::int64_t index = 0; index < count; ++index) {
+    DevicePrepared::Entry entry = first;
+    entry.ranges += index * matrix.vectors();
+    if (by_norms) entry.norms += index * matrix.vectors();
+    entry.summary += index;
+    if (entry.slices.data != nullptr) entry.slices.data += static_cast<std::size_t>(index) * slices.bytes();
+    prepared.entries.push_back(entry);
+  }
+}
+
+}  // namespace
+
+DevicePrepared::~DevicePrepared() {
+  const ContextScope scope(*engine->contexts(), context);
+  if (scope.entered()) engine->device()->synchronize_quietly();
+}
+
+Prepared prepare_on_device(const Plan& plan, Side side, const void* data, bool borrow) {
+  const Problem& problem = plan.problem;
+  const Op op = side == Side::a ? problem.op_a : problem.op_b;
+  check_caller(plan, plan.queue);
+  plan.engine->device()->prepare();
+  auto part = std::make_shared<DevicePrepared>(*plan.engine);
+  part->matrix = device_operand(problem, side, data);
+  part->storage = operand_storage(problem, side);
+  const bool one_for_all = !part->matrix.pointers && part->matrix.batch_stride == 0;
+  const std::int64_t count =
+      one_for_all ? std::min<std::int64_t>(problem.batch_count, 1) : problem.batch_count;
+  part->count = count;
+  if (!borrow) copy_original(plan, count, *part);
+  if (count == 1) part->matrix.batch_stride = 0;  // whatever the stride of the one item's own batch was
+  const Candidate& candidate = plan.prepared_candidate();
+  const bool has_slices = candidate.scheme != nullptr && candidate.program.split_a.slices > 0;
+  if (has_slices && problem.k > 0) split_entries(plan, side, count, *part);
+  if (plan.queue.kind == QueueKind::host) plan.engine->device()->synchronize(plan.queue);
+  part->copy.wait_before_freeing();
+  part->memory.wait_before_freeing();
+  return {side,
+          problem.type,
+          problem.complex,
+          op == Op::conjugate_transpose,
+          side == Side::a ? problem.m : problem.n,
+          problem.k,
+          {},
+          part};
+}
+
+}  // namespace kintsugi::core

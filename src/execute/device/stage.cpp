@@ -1,0 +1,164 @@
+#include "execute/device/stage.hpp"
+
+#include <algorithm>
+#include <type_traits>
+#include <vector>
+
+#include "arith/complex.hpp"
+#include "engines/device.hpp"
+#include "execute/device/caller.hpp"
+#include "execute/device/memory.hpp"
+#include "execute/host/operand.hpp"
+#include "planner/named_scheme.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// The plan of one entry that lies in device memory: op(A) with its rows, op(B) with its columns contiguous, C column-major.
+Plan plan_of_entry(const Plan& plan) {
+  Plan entry = plan;
+  Problem& problem = entry.problem;
+  problem.memory = MemorySpace::device;
+  problem.layout = Layout::column_major;
+  problem.op_a = Op::transpose;
+  problem.op_b = Op::none;
+  problem.lda = problem.ldb = std::max<std::int64_t>(problem.k, 1);
+  problem.ldc = std::max<std::int64_t>(problem.m, 1);
+  problem.batch_kind = BatchKind::strided;
+  problem.batch_count = 1;
+  entry.allocator = {};  // of the host's memory
+  entry.queue = {};
+  return entry;
+}
+
+template <class T>
+T conjugated_if(bool conjugate, T x) {
+  if constexpr (is_complex<T>) {
+    return conjugate ? std::conj(x) : x;
+  } else {
+    return x;
+  }
+}
+
+// Vectors along k, one after the other.
+template <class View>
+auto packed(const View& view) {
+  const auto& matrix = entries_of(view);
+  using T = std::remove_cvref_t<decltype(matrix(0, 0))>;
+  std::vector<T> values;
+  values.reserve(static_cast<std::size_t>(matrix.rows * matrix.columns));
+  for (std::int64_t v = 0; v < matrix.rows; ++v) {
+    for (std::int64_t p = 0; p < matrix.columns; ++p)
+      values.push_back(conjugated_if(is_conjugated(view), matrix(v, p)));
+  }
+  return values;
+}
+
+template <class T>
+DeviceBlock copy_to_device(const Plan& plan, const std::vector<T>& values) {
+  const std::size_t bytes = values.size() * sizeof(T);
+  DeviceBlock block(plan, plan.queue, bytes);
+  if (block.pointer() == nullptr && bytes > 0)
+    fail(Status::out_of_memory, "the device has no {} bytes for a matrix", bytes);
+  if (bytes > 0) plan.engine->device()->copy_to_device(plan.queue, block.pointer(), values.data(), bytes);
+  return block;
+}
+
+// The scheme's program fitted to the operands, which the host can look at here.
+template <class T>
+void fit_to_ranges(Plan& entry, const OperandView<T>& a, const OperandView<T>& b) {
+  Candidate& candidate = entry.candidates.front();
+  if (candidate.scheme == nullptr || candidate.scheme->adapt == nullptr) return;
+  const auto summary_of = [&](const auto& view, const SplitRule& rule) {
+    std::vector<VectorRange> ranges(static_cast<std::size_t>(view.rows));
+    find_ranges(view, rule, ranges, entry.threads);
+    return summarize(ranges);
+  };
+  const RangeSummary summary_a = summary_of(a, candidate.program.split_a);
+  const RangeSummary summary_b = summary_of(b, candidate.program.split_b);
+  candidate.scheme->adapt(candidate.program, summary_a, summary_b, entry.problem.products());
+  candidate.largest_exponent = largest_exponent(candidate, entry.problem.products());
+}
+
+// What one entry's execution did, as one of the whole call's.
+void add_to_report(const Plan& plan, const Plan& entry, const Report& part, Report& report) {
+  for (std::size_t r = 0; r < report.entries.size(); ++r) report.entries[r] += part.entries[r];
+  report.entries_with_special_values += part.entries_with_special_values;
+  report.entries_unreachable += part.entries_unreachable;
+  report.mended_entries += part.mended_entries;
+  report.ranges_known = part.ranges_known;
+  report.largest_span_a = std::max(report.largest_span_a, part.largest_span_a);
+  report.largest_span_b = std::max(report.largest_span_b, part.largest_span_b);
+  report.workspace_bytes = std::max(report.workspace_bytes, part.workspace_bytes);
+  report.blocking = part.blocking;
+  const Candidate& candidate = entry.candidates.front();
+  const Program& planned = plan.candidates.front().program;
+  if (candidate.scheme != nullptr &&
+      !(candidate.program.split_a == planned.split_a && candidate.program.split_b == planned.split_b))
+    report.set_adapted(candidate, candidate.program, plan.problem.products());
+}
+
+// Fails where a scheme cannot be fitted to some item of the batch: before any item's C is written.
+template <class T>
+void check_fits(const Plan& plan, const Operands& operands) {
+  const Scheme* scheme = plan.candidates.front().scheme;
+  if (scheme == nullptr || scheme->adapt == nullptr) return;
+  for (std::int64_t index = 0; index < plan.problem.batch_count; ++index) {
+    Plan item = plan_of_entry(plan);
+    fit_to_ranges<T>(item, view_of_a<T>(plan.problem, operands.a, operands.prepared_a, index),
+                     view_of_b<T>(plan.problem, operands.b, operands.prepared_b, index));
+  }
+}
+
+template <class T>
+void stage_entry(const Plan& plan, const Operands& operands, std::int64_t index, DeviceReport* device_report,
+                 Report& report) {
+  const auto a = view_of_a<T>(plan.problem, operands.a, operands.prepared_a, index);
+  const auto b = view_of_b<T>(plan.problem, operands.b, operands.prepared_b, index);
+  const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, index);
+  Plan entry = plan_of_entry(plan);
+  fit_to_ranges<T>(entry, a, b);
+  std::vector<T> result(static_cast<std::size_t>(c.rows * c.columns));
+  const MatrixView<T> dense{result.data(), c.rows, c.columns, 1, c.rows};
+  for (std::int64_t j = 0; !operands.beta.is_zero() && j < c.columns; ++j) {
+    for (std::int64_t i = 0; i < c.rows; ++i) dense(i, j) = c(i, j);
+  }
+  const DeviceBlock device_a = copy_to_device(entry, packed(a));
+  const DeviceBlock device_b = copy_to_device(entry, packed(b));
+  const DeviceBlock device_c = copy_to_device(entry, result);
+  Operands on_device = operands;
+  on_device.a = device_a.pointer();
+  on_device.b = device_b.pointer();
+  on_device.c = device_c.pointer();
+  on_device.prepared_a = on_device.prepared_b = nullptr;
+  on_device.workspace = nullptr;
+  on_device.device_report = device_report;
+  Report part;
+  execute(entry, on_device, part);
+  plan.engine->device()->copy_to_host(entry.queue, result.data(), device_c.pointer(),
+                                      result.size() * sizeof(T));
+  read_device_report(*plan.engine, device_report, part);
+  add_to_report(plan, entry, part, report);
+  for (std::int64_t j = 0; j < c.columns; ++j) {
+    for (std::int64_t i = 0; i < c.rows; ++i) c(i, j) = dense(i, j);
+  }
+}
+
+}  // namespace
+
+void stage(const Plan& plan, const Operands& operands, Report& report) {
+  check_caller(plan, plan.queue);
+  plan.engine->device()->prepare();
+  const Plan on_device = plan_of_entry(plan);
+  DeviceBlock device_report(on_device, {}, aligned_size(sizeof(DeviceReport)));
+  if (device_report.pointer() == nullptr)
+    fail(Status::out_of_memory, "the device has no {} bytes for a report", device_report.bytes());
+  with_entry_type(plan.problem, [&]<class T>() {
+    check_fits<T>(plan, operands);
+    for (std::int64_t index = 0; index < plan.problem.batch_count; ++index)
+      stage_entry<T>(plan, operands, index, static_cast<DeviceReport*>(device_report.pointer()), report);
+  });
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,339 @@
+#include "execute/execute.hpp"
+
+#include <algorithm>
+
+#include "arith/complex.hpp"
+#include "arith/double_double.hpp"
+#include "execute/allocate.hpp"
+#include "execute/device/device.hpp"
+#include "execute/device/prepare.hpp"
+#include "execute/device/stage.hpp"
+#include "execute/host/checked.hpp"
+#include "execute/host/native.hpp"
+#include "execute/host/residue_scales.hpp"
+#include "recombine/exact_sums.hpp"
+#include "recombine/residues.hpp"
+#include "recombine/special_values.hpp"
+#include "recombine/weighted.hpp"
+#include "schemes/bound.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// beta * C alone: alpha = 0 or k = 0. A and B are not read; beta = 1 leaves C bitwise as it is.
+template <class T>
+void scale_result(const MatrixView<T>& c, T beta) {
+  if (beta == T(1)) return;
+  for (std::int64_t j = 0; j < c.columns; ++j) {
+    for (std::int64_t i = 0; i < c.rows; ++i) c(i, j) = beta == T(0) ? T(0) : scaled_entry(beta, c(i, j));
+  }
+}
+
+// Ranges of a side; the exponents do not depend on the candidate, the scales are set with it.
+template <class T>
+void find_side_ranges(SideOf<T>& side, const SplitRule& rule, int threads) {
+  if (side.prepared != nullptr && !side.prepared->ranges.empty()) {
+    std::copy(side.prepared->ranges.begin(), side.prepared->ranges.end(), side.ranges.begin());
+  } else {
+    find_ranges(side.view, rule, side.ranges, threads);
+  }
+}
+
+bool takes(const Plan& plan, const Candidate& candidate, const RangeSummary& a, const RangeSummary& b) {
+  if (std::max(a.largest_span, b.largest_span) > candidate.largest_span) return false;
+  const bool by_name = candidate.largest_span == Candidate::any_span;
+  return candidate.scheme == nullptr || by_name ||
+         !grid_can_overflow(candidate.program, plan.problem.type, a, b, plan.problem.products());
+}
+
+// Index of the first candidate whose window holds both sides.
+std::size_t choose_candidate(const Plan& plan, const RangeSummary& a, const RangeSummary& b) {
+  for (std::size_t r = 0; r < plan.candidates.size(); ++r) {
+    if (takes(plan, plan.candidates[r], a, b)) return r;
+  }
+  fail(Status::contract_unreachable,
+       "rows of A span up to {} binades and reach 2^{}, columns of B {} and 2^{}; accuracy {} is proved for "
+       "at most {} at "
+       "k = {}, and the native product is not proved for it",
+       a.largest_span, a.largest, b.largest_span, b.largest, plan.accuracy_text(),
+       plan.candidates.back().largest_span, plan.problem.k);
+}
+
+template <class T>
+void recombine(const Program& program, const Accumulators& sums, std::span<const VectorRange> rows,
+               std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c, int threads) {
+  if (program.recombination == Recombination::residues)
+    return recombine_residues(sums, program.residue_system(), rows, columns, alpha, beta, c, threads);
+  if constexpr (!is_double_double<T>) {  // which no scheme of weighted sums takes
+    std::array<int, max_groups> exponents{};
+    for (int g = 0; g < program.schedule.sums(); ++g) exponents[g] = program.schedule.sum_exponent(g);
+    recombine_weighted(sums, exponents, rows, columns, alpha, beta, c, threads);
+  }
+}
+
+// split -> multiply -> recombine, block of C by block of C.
+template <class T>
+void run_program(const Plan& plan, const Blocking& blocking, const Program& program, Accumulator accumulator,
+                 SideOf<T>& a, SideOf<T>& b, const Operands& operands, const MatrixView<T>& c,
+                 Workspace& workspace) {
+  set_program(program, a, b);
+  set_residue_scales(plan, program, blocking, a, b, workspace);
+  const BlockMemory memory = take_block(plan, program, blocking, a, b, workspace);
+  Accumulators sums = memory.sums;
+  constexpr std::int64_t parts = parts_of<T>;
+  const T alpha = scalar<T>(operands.alpha);
+  const T beta = scalar<T>(operands.beta);
+  Slices slices_a;
+  Slices slices_b;
+  for_each_block(blocking, c.rows, c.columns,
+                 [&](std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t columns) {
+                   if (i == 0) slices_b = split_block(b, j, columns, plan.threads);
+                   if (j == 0 || blocking.m < c.rows) slices_a = split_block(a, i, rows, plan.threads);
+                   sums.rows = rows;
+                   sums.columns = slices_b.vectors;
+                   plan.engine->multiply({&program.schedule, slices_a, slices_b, sums, accumulator,
+                                          memory.scratch, plan.threads});
+                   recombine(program, sums, a.ranges.subspan(i, rows),
+                             b.ranges.subspan(parts * j, parts * columns), alpha, beta,
+                             c.block(i, j, rows, columns), plan.threads);
+                 });
+}
+
+// Both sides of an entry with their ranges, and the candidate that these ask for.
+template <class T>
+struct EntryChoice {
+  SideOf<T> a;
+  SideOf<T> b;
+  RangeSummary summary_a;
+  RangeSummary summary_b;
+  std::size_t candidate = 0;
+  Program program{};  // of the candidate, fitted to the ranges; none for the native product
+};
+
+template <class T>
+EntryChoice<T> look_at_entry(const Plan& plan, const Operands& operands, std::int64_t entry,
+                             Workspace& workspace) {
+  const Problem& problem = plan.problem;
+  const Program& program = plan.widest_emulation()->program;
+  const RangeMemory ranges = lay_out_ranges(plan, workspace);
+  EntryChoice<T> choice;
+  choice.a = {view_of_a<T>(problem, operands.a, operands.prepared_a, entry), ranges.rows,
+              prepared_entry(operands.prepared_a, entry)};
+  choice.b = {view_of_b<T>(problem, operands.b, operands.prepared_b, entry), ranges.columns,
+              prepared_entry(operands.prepared_b, entry)};
+  find_side_ranges(choice.a, program.split_a, plan.threads);
+  find_side_ranges(choice.b, program.split_b, plan.threads);
+  choice.summary_a = summarize(choice.a.ranges);
+  choice.summary_b = summarize(choice.b.ranges);
+  choice.candidate = choose_candidate(plan, choice.summary_a, choice.summary_b);
+  if (const Scheme* scheme = plan.candidates[choice.candidate].scheme) {
+    choice.program = plan.candidates[choice.candidate].program;
+    if (scheme->adapt != nullptr)
+      scheme->adapt(choice.program, choice.summary_a, choice.summary_b, problem.products());
+  }
+  return choice;
+}
+
+template <class T>
+void add_to_report(Report& report, const Plan& plan, const EntryChoice<T>& choice) {
+  ++report.entries[choice.candidate];
+  const Candidate& candidate = plan.candidates[choice.candidate];
+  const bool as_planned = choice.program.split_a == candidate.program.split_a &&
+                          choice.program.split_b == candidate.program.split_b;
+  if (candidate.scheme != nullptr && !as_planned) {
+    report.set_adapted(candidate, choice.program, plan.problem.products());
+  }
+  if (!choice.summary_a.finite || !choice.summary_b.finite) ++report.entries_with_special_values;
+  report.ranges_known = true;
+  report.largest_span_a = std::max(report.largest_span_a, choice.summary_a.largest_span);
+  report.largest_span_b = std::max(report.largest_span_b, choice.summary_b.largest_span);
+}
+
+template <class T>
+ErrorFreeTask<T> error_free_task(const Plan& plan, const Blocking& blocking, const EntryChoice<T>& choice,
+                                 const Operands& operands, const MatrixView<T>& c) {
+  return {plan,
+          plan.candidates[choice.candidate],
+          choice.program,
+          blocking,
+          choice.a.view,
+          choice.b.view,
+          choice.a.ranges,
+          choice.b.ranges,
+          scalar<T>(operands.alpha),
+          scalar<T>(operands.beta),
+          c};
+}
+
+// The program with the slices that it took: what the bound needs to know.
+template <class T>
+void report_slices(Report& report, const Plan& plan, const EntryChoice<T>& choice) {
+  const Candidate& candidate = plan.candidates[choice.candidate];
+  Program program = choice.program;
+  program.error_free.least_slices = report.error_free.least_slices;
+  program.error_free.most_products = report.error_free.most_products;
+  program.split_a.slices = program.split_b.slices = report.error_free.least_slices;
+  report.set_adapted(candidate, program, plan.problem.products());
+}
+
+// One batch entry; a plan without an emulation in its fallback chain looks at no ranges.
+template <class T>
+void multiply_entry(const Plan& plan, const Operands& operands, std::int64_t entry, Workspace workspace,
+                    Report& report) {
+  if (plan.is_native()) {
+    ++report.entries[0];
+    report.mended_entries +=
+        multiply_natively<T>(plan, plan.candidates[0], report.blocking, operands, entry, workspace);
+    return;
+  }
+  EntryChoice<T> choice = look_at_entry<T>(plan, operands, entry, workspace);
+  const Candidate& candidate = plan.candidates[choice.candidate];
+  if (candidate.scheme == nullptr) {
+    add_to_report(report, plan, choice);
+    report.mended_entries +=
+        multiply_natively<T>(plan, candidate, report.blocking, operands, entry, workspace);
+    return;
+  }
+  const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, entry);
+  if (candidate.checked) {
+    choice.candidate = multiply_checked(plan, report.blocking, choice.a, choice.b, operands, c, workspace,
+                                        choice.program, report.mended_entries);
+  } else if (choice.program.recombination == Recombination::exact_sums) {
+    multiply_exactly(choice.a.view, choice.b.view, choice.a.ranges, choice.b.ranges,
+                     scalar<T>(operands.alpha), scalar<T>(operands.beta), c, nullptr,
+                     lay_out_exact_sums(plan, workspace), plan.threads);
+  } else if (choice.program.recombination == Recombination::error_free) {
+    if constexpr (!is_double_double<T>)  // which no such scheme takes
+      multiply_error_free(error_free_task(plan, report.blocking, choice, operands, c), workspace,
+                          report.error_free);
+  } else {
+    run_program(plan, report.blocking, choice.program, candidate.accumulator, choice.a, choice.b, operands, c,
+                workspace);
+  }
+  add_to_report(report, plan, choice);
+  if (choice.program.recombination == Recombination::error_free) report_slices(report, plan, choice);
+  if (!choice.summary_a.finite || !choice.summary_b.finite) {
+    put_special_values(choice.a.view, choice.b.view, choice.a.ranges, choice.b.ranges,
+                       scalar<T>(operands.alpha), scalar<T>(operands.beta), c, plan.threads);
+  }
+}
+
+// Where ranges can make an entry fail, all entries are looked at before C is written.
+template <class T>
+void check_ranges(const Plan& plan, const Blocking& blocking, const Operands& operands,
+                  const Workspace& workspace) {
+  const bool adapts =
+      std::any_of(plan.candidates.begin(), plan.candidates.end(), [](const Candidate& candidate) {
+        return candidate.scheme != nullptr && (candidate.scheme->adapt != nullptr ||
+                                               candidate.program.recombination == Recombination::error_free);
+      });
+  if (!adapts && plan.candidates.back().largest_span == Candidate::any_span) return;
+  for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
+    Workspace fresh = workspace;
+    const EntryChoice<T> choice = look_at_entry<T>(plan, operands, entry, fresh);
+    if (choice.program.recombination != Recombination::error_free) continue;
+    const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, entry);
+    if constexpr (!is_double_double<T>)
+      check_error_free(error_free_task(plan, blocking, choice, operands, c), fresh);
+  }
+}
+
+}  // namespace
+
+void check_workspace(const Plan& plan, const Operands& operands) {
+  if (operands.workspace_size < plan.workspace_bytes) {
+    fail(Status::workspace_too_small, "the workspace has {} bytes and the plan needs {}",
+         operands.workspace_size, plan.workspace_bytes);
+  }
+  if (reinterpret_cast<std::uintptr_t>(operands.workspace) % workspace_alignment != 0) {
+    fail(Status::invalid_argument, "the workspace's address {} is not a multiple of {}",
+         fmt::ptr(operands.workspace), workspace_alignment);
+  }
+}
+
+namespace {
+
+void check_prepared(const Plan& plan, const Prepared* prepared, Side side) {
+  if (prepared == nullptr) return;
+  const Problem& problem = plan.problem;
+  const char* name = side == Side::a ? "A" : "B";
+  const std::int64_t vectors = side == Side::a ? problem.m : problem.n;
+  const std::int64_t count = prepared->device != nullptr
+                                 ? prepared->device->count
+                                 : static_cast<std::int64_t>(prepared->entries.size());
+  if (prepared->side != side) {
+    fail(Status::invalid_argument, "an operand prepared as {} is given as {}", side == Side::a ? "B" : "A",
+         name);
+  }
+  if ((prepared->device != nullptr) != (problem.memory == MemorySpace::device)) {
+    fail(Status::invalid_argument,
+         "{} was prepared in the {} memory and this problem's operands are in the {}", name,
+         prepared->device != nullptr ? "device's" : "host's",
+         prepared->device != nullptr ? "host's" : "device's");
+  }
+  if (prepared->type != problem.type || prepared->complex != problem.complex ||
+      prepared->vectors != vectors || prepared->k != problem.k ||
+      (count != 1 && count != problem.batch_count)) {
+    fail(Status::invalid_argument,
+         "{} was prepared with {} entries, {} vectors of length {} in a batch of {}; this problem has {} "
+         "entries, {} "
+         "of length {} in a batch of {}",
+         name, entry_type_name(prepared->type, prepared->complex), prepared->vectors, prepared->k, count,
+         entry_type_name(problem.type, problem.complex), vectors, problem.k, problem.batch_count);
+  }
+  if (prepared->device != nullptr && prepared->device->matrix.pointers && count != problem.batch_count) {
+    fail(Status::invalid_argument,
+         "{} was prepared from a table of one pointer, which cannot serve a batch of {}: prepare it by "
+         "strides",
+         name, problem.batch_count);
+  }
+}
+
+template <class T>
+void scale_results(const Plan& plan, const Operands& operands) {
+  for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
+    scale_result(view_of_c<T>(plan.problem, operands.c, entry), scalar<T>(operands.beta));
+  }
+}
+
+template <class T>
+void multiply_all(const Plan& plan, const Operands& operands, Report& report) {
+  Block memory;
+  const bool own = operands.workspace == nullptr || plan.workspace_bytes == 0;
+  if (own) {
+    memory = allocate_workspace(plan, report.blocking, "the allocator",
+                                [&](std::size_t bytes) { return Block(plan.allocator, bytes); });
+  } else {
+    check_workspace(plan, operands);
+  }
+  report.workspace_bytes = own ? memory.bytes() : plan.workspace_bytes;
+  const Workspace workspace = own ? Workspace(memory.pointer(), memory.bytes())
+                                  : Workspace(operands.workspace, operands.workspace_size);
+  check_ranges<T>(plan, report.blocking, operands, workspace);
+  for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
+    multiply_entry<T>(plan, operands, entry, workspace, report);
+  }
+}
+
+}  // namespace
+
+void execute(const Plan& plan, const Operands& operands, Report& report) {
+  const Problem& problem = plan.problem;
+  report = {};
+  report.engine = plan.engine;
+  report.blocking = plan.blocking;
+  std::copy(plan.candidates.begin(), plan.candidates.end(), report.candidates.begin());
+  check_prepared(plan, operands.prepared_a, Side::a);
+  check_prepared(plan, operands.prepared_b, Side::b);
+  if (problem.memory == MemorySpace::device) return execute_on_device(plan, operands, report);
+  if (problem.m == 0 || problem.n == 0 || problem.batch_count == 0) return;
+  if (problem.k == 0 || operands.alpha.is_zero()) {
+    report.entries_scaled = problem.batch_count;
+    return with_entry_type(problem, [&]<class T>() { scale_results<T>(plan, operands); });
+  }
+  if (plan.engine->device() != nullptr) return stage(plan, operands, report);
+  with_entry_type(problem, [&]<class T>() { multiply_all<T>(plan, operands, report); });
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,114 @@
+// Execution of a plan.
+#pragma once
+
+#include <array>
+#include <complex>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "arith/range.hpp"
+#include "base/embedding.hpp"
+#include "base/memory.hpp"
+#include "execute/report.hpp"
+#include "formats/double_double.hpp"
+#include "planner/plan.hpp"
+#include "splits/ranges.hpp"
+#include "splits/slices.hpp"
+
+namespace kintsugi::core {
+
+struct DevicePrepared;  // execute/device/prepare.hpp
+struct DeviceReport;    // engines/device.hpp
+
+// An operand split once and used in many executions: a dense copy of it, and its slices under the
+// first candidate of the plan it was made for that takes its ranges (none when that is native). An
+// execution whose candidate splits in another way, because the other operand asks for it, splits the copy
+// again: a prepared operand never changes a bit. Immutable.
+struct Prepared {
+  struct Entry {
+    Block copy;                       // vectors x k, dense, entries of the problem's type, not conjugated
+    std::int64_t vector_stride;       // of the copy; its unit stride runs as the original's did, so
+    std::int64_t element_stride;      // that a native product keeps its bits
+    std::vector<VectorRange> ranges;  // empty for a native plan
+    SplitRule rule;                   // of the slices, where there are any
+    Block slice_memory;
+    Slices slices;
+  };
+
+  Side side;
+  OperandType type;
+  bool complex;
+  bool conjugated;       // op was the conjugate transpose
+  std::int64_t vectors;  // rows of op(A), columns of op(B)
+  std::int64_t k;
+  std::vector<Entry> entries;
+  std::shared_ptr<const DevicePrepared>
+      device{};  // of an operand in device memory, which has no entries here
+};
+
+// alpha or beta of any type of entries.
+class CallScalar {
+ public:
+  CallScalar(double value) : value_(value) {}
+  CallScalar(const std::complex<double>& value) : value_(value) {}
+  CallScalar(const std::complex<float>& value) : value_(value) {}
+  CallScalar(const DoubleDouble& pair) : value_(normalised(pair).hi), low_(normalised(pair).lo) {}
+
+  bool is_zero() const { return value_ == 0.0; }
+  const std::complex<double>& value() const { return value_; }
+
+  template <class T>
+  T as() const {
+    if constexpr (is_double_double<T>) {
+      return {value_.real(), low_};
+    } else if constexpr (is_complex<T>) {
+      return T(value_);
+    } else {
+      return static_cast<T>(value_.real());
+    }
+  }
+
+ private:
+  std::complex<double> value_;
+  double low_ = 0;  // of a double-double number
+};
+
+// Data of one call; alpha and beta are values of the problem's type.
+struct Operands {
+  CallScalar alpha = 1;
+  CallScalar beta = 0;
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* c = nullptr;
+  const Prepared* prepared_a = nullptr;
+  const Prepared* prepared_b = nullptr;
+  void* workspace = nullptr;
+  std::size_t workspace_size = 0;
+  // Of matrices in device memory:
+  Queue queue;                         // of kind host: the plan's
+  const void* device_alpha = nullptr;  // in device memory; then alpha and beta mean nothing
+  const void* device_beta = nullptr;
+  DeviceReport* device_report = nullptr;  // in device memory; what the device found out
+};
+
+// Where an execution on a device runs.
+inline const Queue& queue_of(const Plan& plan, const Operands& operands) {
+  return operands.queue.kind == QueueKind::host ? plan.queue : operands.queue;
+}
+
+// C = alpha * op(A) * op(B) + beta * C for all batch entries. On failure before the first product C
+// is untouched; nothing after that can fail on the CPU.
+void execute(const Plan& plan, const Operands& operands, Report& report);
+
+// Of one that was given. Fails with workspace_too_small or invalid_argument.
+void check_workspace(const Plan& plan, const Operands& operands);
+
+// `borrow`: the original is not copied, and has to stay.
+Prepared prepare(const Plan& plan, Side side, const void* data, bool borrow);
+
+// Whether it has slices of the plan's, so that nothing is split again unless the other operand asks for another candidate.
+bool has_slices_of(const Plan& plan, const Prepared& prepared);
+
+}  // namespace kintsugi::core

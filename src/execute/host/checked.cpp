@@ -1,0 +1,303 @@
+#include "execute/host/checked.hpp"
+
+#include <algorithm>
+
+#include "arith/residue_scale.hpp"
+#include "planner/expected_times.hpp"
+#include "recombine/exact_sums.hpp"
+#include "recombine/proofs.hpp"
+#include "recombine/residues.hpp"
+#include "schemes/bound.hpp"
+#include "schemes/ozaki2.hpp"
+#include "splits/equilibrate.hpp"
+#include "splits/margins.hpp"
+#include "splits/norms.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// The share of all entries that may stay unproved for a candidate to be taken. Which candidate it is decides bits, so no engine's
+// speed may count. Of double-double entries, each product is four.
+template <class T>
+constexpr std::int64_t share = is_double_double<T> ? 64 : 16;
+
+// Binades by which spans must fall for factors along k to be worth another walk over the operands.
+constexpr int worthwhile = 16;
+
+// Where the candidate to begin with is looked for.
+constexpr std::int64_t first_tile = Slices::vector_multiple;
+
+struct Part {
+  std::int64_t i, j, rows, columns;
+  std::int64_t entries() const { return rows * columns; }
+};
+
+template <class T>
+class CheckedRun {
+ public:
+  CheckedRun(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b, const Operands& operands,
+             const MatrixView<T>& c, Workspace& workspace)
+      : plan_(plan), blocking_(blocking), a_(a), b_(b), alpha_(scalar<T>(operands.alpha)),
+        beta_(scalar<T>(operands.beta)), c_(c), check_memory_(lay_out_check(plan, blocking, workspace)),
+        exact_sum_(expected_exact_sum(plan.problem)), workspace_(&workspace) {}
+
+  std::size_t run(Program& program, std::int64_t& mended_entries) {
+    equilibrate();
+    leave_out_moduli();
+    const std::size_t first = proves() ? find_proved_candidate() : find_first_candidate();
+    split_columns_ = split_rows_ = -1;
+    for_each_block([&](const Part& part) { mended_entries += run_block(part, first); });
+    program = first + 1 == plan_.candidates.size() ? candidate(first).program : programs_[first];
+    return first;
+  }
+
+ private:
+  int span() const { return summarize(a_.ranges).largest_span + summarize(b_.ranges).largest_span; }
+
+  void find_ranges_of(SideOf<T>& side, std::span<const double> inner) {
+    side.inner = inner;
+    find_ranges(side.view, candidate(0).program.split_a, side.ranges, plan_.threads, inner);
+  }
+
+  // A = X D and B = D^-1 Y get the ranges of X and Y, where that makes them narrower.
+  void equilibrate() {
+    const int before = span();
+    if (before < worthwhile) return;
+    find_inner_ranges(a_.view, check_memory_.inner_a, plan_.threads);
+    find_inner_ranges(b_.view, check_memory_.inner_b, plan_.threads);
+    if (is_complex<T>) share_among_parts(check_memory_.inner_a);
+    if (balance(check_memory_.inner_a, check_memory_.inner_b, check_memory_.factors_a,
+                check_memory_.factors_b) < worthwhile)
+      return;
+    find_ranges_of(a_, check_memory_.factors_a);
+    find_ranges_of(b_, check_memory_.factors_b);
+    if (span() + worthwhile <= before) return;
+    find_ranges_of(a_, {});
+    find_ranges_of(b_, {});
+  }
+
+  // The plan's moduli hold sums of k products of maxima. Where norms show by Cauchy and Schwarz that sums are
+  // smaller, fewer moduli find the same integers (arith/residue_scale.hpp): no bit depends on it.
+  void leave_out_moduli() {
+    const int norm_bits = largest_norm(a_.view, a_.ranges, a_.inner, plan_.threads) +
+                          largest_norm(b_.view, b_.ranges, b_.inner, plan_.threads);
+    for (std::size_t r = 0; r + 1 < plan_.candidates.size(); ++r) {
+      Program& program = programs_[r] = candidate(r).program;
+      const int doublings_a = program.split_a.top_exponent - norm_digits;
+      const int doublings_b = program.split_b.top_exponent - norm_digits;
+      if (doublings_a >= 0 && doublings_b >= 0)
+        schemes::leave_out_moduli(program, (norm_bits + 1) / 2 + doublings_a + doublings_b);
+    }
+  }
+
+  const Candidate& candidate(std::size_t r) const { return plan_.candidates[r]; }
+
+  // The contract leaves room: a lower bound of |A||B| can prove entries.
+  bool proves() const { return plan_.contract.checked_coefficient > 0; }
+
+  bool is_whole(const Part& part) const { return part.entries() == c_.rows * c_.columns; }
+
+  template <class Visit>
+  void for_each_block(const Visit& visit) const {
+    for (std::int64_t j = 0; j < c_.columns; j += blocking_.n) {
+      for (std::int64_t i = 0; i < c_.rows; i += blocking_.m)
+        visit(Part{i, j, std::min(blocking_.m, c_.rows - i), std::min(blocking_.n, c_.columns - j)});
+    }
+  }
+
+  // The first candidate that most of all entries are proved for, else the last that is checked: all of C decides, so neither
+  // blocks nor the order of rows and columns do.
+  std::size_t find_proved_candidate() {
+    const std::size_t last = plan_.candidates.size() - 2;
+    for (std::size_t r = 0; r < last; ++r) {
+      use_candidate(r);
+      std::int64_t left = 0;
+      for_each_block([&](const Part& part) { left += prove(r, part); });
+      if (left * share<T> <= c_.rows * c_.columns) return r;
+    }
+    return last;
+  }
+
+  // The quickest on a tile, by what it leaves open there; the last is the superaccumulator.
+  std::size_t find_first_candidate() {
+    const Part tile{0, 0, std::min(first_tile, c_.rows), std::min(first_tile, c_.columns)};
+    const auto entries = static_cast<double>(tile.entries());
+    std::size_t quickest = plan_.candidates.size() - 1;
+    double least = entries * exact_sum_;
+    for (std::size_t r = 0; r + 1 < plan_.candidates.size() && entries * products_time(r) < least; ++r) {
+      use_candidate(r);
+      std::fill_n(check_memory_.open, tile.entries(), EntryCheck::open);
+      const auto open = static_cast<double>(multiply(r, tile, 0, false));
+      const double time = entries * products_time(r) + open * exact_sum_;
+      if (time < least) {
+        quickest = r;
+        least = time;
+      }
+    }
+    return quickest;
+  }
+
+  // Of an entry, by the candidate's residues.
+  double products_time(std::size_t r) const {
+    return static_cast<double>(programs_[r].schedule.terms.size()) *
+           expected_term(*plan_.engine, programs_[r], plan_.problem);
+  }
+
+  // Every candidate gives the same bits of an entry that it shows, so time alone decides: whether what is open is worth
+  // all products of a wider candidate.
+  bool is_worth(std::size_t r, std::int64_t open, const Part& part) const {
+    return static_cast<double>(open) * exact_sum_ > static_cast<double>(part.entries()) * products_time(r);
+  }
+
+  // Scales, margins and memory of a candidate; of all vectors, since a block's neighbours need them too.
+  void use_candidate(std::size_t r) {
+    if (current_ == r) return;
+    current_ = r;
+    use_memory(r);
+    find_margins(a_.view, a_.ranges, a_.inner, check_memory_.margins_a, plan_.threads);
+    find_margins(b_.view, b_.ranges, b_.inner, check_memory_.margins_b, plan_.threads);
+  }
+
+  void use_memory(std::size_t r) {
+    set_program(programs_[r], a_, b_);
+    Workspace fresh = *workspace_;
+    memory_ = take_block(plan_, programs_[r], blocking_, a_, b_, fresh);
+    split_columns_ = split_rows_ = -1;
+  }
+
+  // Returns how many entries the first candidate left open.
+  std::int64_t run_block(const Part& part, std::size_t first) {
+    if (first + 1 == plan_.candidates.size()) {
+      std::fill_n(check_memory_.open, part.entries(), EntryCheck::open);
+      mend(part);
+      return 0;
+    }
+    // The only block's proofs stand already where they chose the candidate.
+    const bool stands = proves() && is_whole(part) && current_ == first;
+    use_candidate(first);
+    if (!proves()) {
+      std::fill_n(check_memory_.open, part.entries(), EntryCheck::open);
+    } else if (!stands) {
+      prove(first, part);
+    }
+    const std::int64_t open = multiply(first, part, plan_.contract.checked_coefficient, true);
+    std::int64_t left = open;
+    for (std::size_t r = first + 1; r + 1 < plan_.candidates.size() && is_worth(r, left, part); ++r) {
+      use_candidate(r);
+      left = multiply(r, part, 0, true);
+    }
+    if (left > 0) mend(part);
+    return open;
+  }
+
+  void mend(const Part& part) {
+    multiply_exactly(
+        a_.view.vectors(part.i, part.rows), b_.view.vectors(parts * part.j, parts * part.columns),
+        a_.ranges.subspan(part.i, part.rows), b_.ranges.subspan(parts * part.j, parts * part.columns), alpha_,
+        beta_, c_.block(part.i, part.j, part.rows, part.columns), check_memory_.open,
+        check_memory_.exact_scratch, plan_.threads);
+  }
+
+  EntryCheck check_of(const Program& program, const Part& part, double coefficient) const {
+    return {check_memory_.margins_a.subspan(part.i, part.rows),
+            check_memory_.margins_b.subspan(parts * part.j, parts * part.columns),
+            power_of_two(program.split_a.top_exponent + 1),
+            power_of_two(program.split_b.top_exponent + 1),
+            {coefficient, unit_roundoff(plan_.problem.type)}};
+  }
+
+  // A lower bound of |A||B| shows of most entries what the contract asks for, before the candidate's products are there.
+  // Returns how many stay open.
+  std::int64_t prove(std::size_t r, const Part& part) {
+    std::fill_n(check_memory_.open, part.entries(), EntryCheck::open);
+    set_program(magnitude_program, a_, b_);
+    Workspace fresh = *workspace_;
+    const BlockMemory memory = take_block(plan_, magnitude_program, blocking_, a_, b_, fresh);
+    const Slices slices_a = split_block(a_, part.i, part.rows, plan_.threads);
+    const Slices slices_b = split_block(b_, part.j, part.columns, plan_.threads);
+    Accumulators sums = memory.sums;
+    sums.rows = part.rows;
+    sums.columns = slices_b.vectors;
+    plan_.engine->multiply({&magnitude_program.schedule, slices_a, slices_b, sums, Accumulator::int32,
+                            memory.scratch, plan_.threads});
+    const Program& program = programs_[r];
+    const int lost = magnitude_program.split_a.top_exponent + magnitude_program.split_b.top_exponent;
+    const double unit = power_of_two(program.split_a.top_exponent + program.split_b.top_exponent - lost);
+    const EntryCheck check = check_of(program, part, plan_.contract.checked_coefficient);
+    prove_entries(sums, static_cast<int>(parts), check, unit, check_memory_.open, plan_.threads);
+    use_memory(r);
+    return std::count(check_memory_.open, check_memory_.open + part.entries(), EntryCheck::open);
+  }
+
+  // The candidate's products of one part of C, and the check. Returns how many entries stay open.
+  std::int64_t multiply(std::size_t r, const Part& part, double coefficient, bool write) {
+    const Program& program = programs_[r];
+    if (split_columns_ != part.j) slices_b_ = split_block(b_, part.j, part.columns, plan_.threads);
+    if (split_rows_ != part.i) slices_a_ = split_block(a_, part.i, part.rows, plan_.threads);
+    split_columns_ = part.j;
+    split_rows_ = part.i;
+    Accumulators sums = memory_.sums;
+    sums.rows = part.rows;
+    sums.columns = slices_b_.vectors;
+    plan_.engine->multiply({&program.schedule, slices_a_, slices_b_, sums, candidate(r).accumulator,
+                            memory_.scratch, plan_.threads});
+    const EntryCheck check = check_of(program, part, coefficient);
+    return recombine_checked_residues(sums, program.residue_system(), a_.ranges.subspan(part.i, part.rows),
+                                      b_.ranges.subspan(parts * part.j, parts * part.columns), check, alpha_,
+                                      beta_, c_.block(part.i, part.j, part.rows, part.columns),
+                                      check_memory_.open, write, plan_.threads);
+  }
+
+  static constexpr std::size_t none = ~std::size_t{0};
+  static constexpr std::int64_t parts = parts_of<T>;  // vectors of B a column of C
+
+  const Plan& plan_;
+  const Blocking& blocking_;
+  SideOf<T>& a_;
+  SideOf<T>& b_;
+  T alpha_;
+  T beta_;
+  MatrixView<T> c_;
+  CheckMemory check_memory_;
+  double exact_sum_;  // the expected time of an entry by the superaccumulator
+  Workspace* workspace_ = nullptr;
+  std::array<Program, Plan::most_candidates>
+      programs_{};              // of the checked candidates, with the moduli that these operands need
+  std::size_t current_ = none;  // candidate that scales, margins and memory are of
+  BlockMemory memory_{};
+  Slices slices_a_{};
+  Slices slices_b_{};
+  std::int64_t split_rows_ = -1;  // where the slices begin
+  std::int64_t split_columns_ = -1;
+};
+
+}  // namespace
+
+template <class T>
+std::size_t multiply_checked(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b,
+                             const Operands& operands, const MatrixView<T>& c, Workspace workspace,
+                             Program& program, std::int64_t& mended_entries) {
+  return CheckedRun<T>(plan, blocking, a, b, operands, c, workspace).run(program, mended_entries);
+}
+
+template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<float>&, SideOf<float>&,
+                                      const Operands&, const MatrixView<float>&, Workspace, Program&,
+                                      std::int64_t&);
+template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<double>&, SideOf<double>&,
+                                      const Operands&, const MatrixView<double>&, Workspace, Program&,
+                                      std::int64_t&);
+
+template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<DoubleDouble>&,
+                                      SideOf<DoubleDouble>&, const Operands&, const MatrixView<DoubleDouble>&,
+                                      Workspace, Program&, std::int64_t&);
+template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<std::complex<float>>&,
+                                      SideOf<std::complex<float>>&, const Operands&,
+                                      const MatrixView<std::complex<float>>&, Workspace, Program&,
+                                      std::int64_t&);
+template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<std::complex<double>>&,
+                                      SideOf<std::complex<double>>&, const Operands&,
+                                      const MatrixView<std::complex<double>>&, Workspace, Program&,
+                                      std::int64_t&);
+
+}  // namespace kintsugi::core

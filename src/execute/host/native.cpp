@@ -1,0 +1,129 @@
+#include "execute/host/native.hpp"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "execute/host/operand.hpp"
+#include "recombine/native_check.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+template <class T>
+class NativeRun {
+ public:
+  NativeRun(const Plan& plan, const Candidate& candidate, std::span<std::byte> scratch,
+            const Operands& operands, std::int64_t item)
+      : plan_(plan), fixed_order_(candidate.fixed_order),
+        scratch_(scratch), check_{view_of_a<T>(plan.problem, operands.a, operands.prepared_a, item),
+                                  view_of_b<T>(plan.problem, operands.b, operands.prepared_b, item),
+                                  scalar<T>(operands.alpha),
+                                  scalar<T>(operands.beta),
+                                  view_of_c<T>(plan.problem, operands.c, item),
+                                  plan.threads} {}
+
+  // The ways differ in what they look at beside the product: the operands before it, or C after it, whichever has fewer
+  // elements; with beta != 0 C before it as well, since the product overwrites what an element would need to be computed
+  // again. Where neither shows that C may be overwritten, products go into a tile of their own.
+  std::int64_t run() const {
+    if (plan_.contract.coefficient == 0) {  // named, and no accuracy asked for
+      multiply(check_, check_.alpha, check_.beta, check_.c);
+      return 0;
+    }
+    const std::int64_t of_operands = (check_.c.rows + check_.c.columns) * plan_.problem.k;
+    const std::int64_t of_c = check_.c.rows * check_.c.columns;
+    const bool overwrites = check_.beta == T(0);
+    const bool c_is_smaller = (overwrites ? 1 : 2) * of_c < of_operands;
+    if (!c_is_smaller && multiply_if_harmless()) return 0;
+    if (overwrites) return multiply_in_place();
+    if constexpr (!is_complex<T>) {
+      if (c_is_smaller && is_sign(check_.alpha) && can_add_natively(check_)) {
+        multiply(check_, check_.alpha, check_.beta, check_.c);
+        return finish_native_totals(check_);
+      }
+    }
+    if (c_is_smaller && multiply_if_harmless()) return 0;
+    return multiply_in_tiles();
+  }
+
+ private:
+  static constexpr std::int64_t tile_rows = 64;
+  static constexpr std::int64_t tile_bytes = 32768;
+  static constexpr std::int64_t tile_columns = tile_bytes / tile_rows / static_cast<std::int64_t>(sizeof(T));
+
+  static bool is_sign(const T& x) { return x == T(1) || x == T(-1); }
+
+  void multiply(const NativeCheck<T>& part, const T& alpha, const T& beta, const MatrixView<T>& c) const {
+    plan_.engine->native(NativeProduct<T>{entries_of(part.a), entries_of(part.b).transposed(), c, alpha, beta,
+                                          plan_.threads, is_conjugated(part.a), is_conjugated(part.b),
+                                          fixed_order_, scratch_});
+  }
+
+  bool multiply_if_harmless() const {
+    if (!is_harmless_natively(check_)) return false;
+    multiply(check_, check_.alpha, check_.beta, check_.c);
+    return true;
+  }
+
+  // beta = 0. Sums are looked at before they are scaled, so that no library's place for alpha counts.
+  std::int64_t multiply_in_place() const {
+    const T alpha = is_sign(check_.alpha) ? check_.alpha : T(1);
+    multiply(check_, alpha, T(0), check_.c);
+    return finish_native_sums(check_, check_.c, is_sign(check_.alpha) ? T(1) : check_.alpha);
+  }
+
+  std::int64_t multiply_in_tiles() const {
+    alignas(64) std::array<std::byte, tile_bytes> memory;
+    std::int64_t again = 0;
+    for (std::int64_t j = 0; j < check_.c.columns; j += tile_columns) {
+      for (std::int64_t i = 0; i < check_.c.rows; i += tile_rows) {
+        const NativeCheck<T> part = check_.block(i, j, std::min(tile_rows, check_.c.rows - i),
+                                                 std::min(tile_columns, check_.c.columns - j));
+        const MatrixView<T> sums{reinterpret_cast<T*>(memory.data()), part.c.rows, part.c.columns, 1,
+                                 part.c.rows};
+        multiply(part, T(1), T(0), sums);
+        again += finish_native_sums(part, sums, check_.alpha);
+      }
+    }
+    return again;
+  }
+
+  const Plan& plan_;
+  bool fixed_order_;
+  std::span<std::byte> scratch_;
+  NativeCheck<T> check_;
+};
+
+}  // namespace
+
+template <class T>
+std::int64_t multiply_natively(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
+                               const Operands& operands, std::int64_t item, Workspace& workspace) {
+  if constexpr (is_double_double<
+                    T>) {  // of which the engines look at every sum themselves (engines/pair_entry.hpp)
+    const Problem& problem = plan.problem;
+    plan.engine->native(
+        NativeProduct<T>{view_of_a<T>(problem, operands.a, operands.prepared_a, item),
+                         view_of_b<T>(problem, operands.b, operands.prepared_b, item).transposed(),
+                         view_of_c<T>(problem, operands.c, item), scalar<T>(operands.alpha),
+                         scalar<T>(operands.beta), plan.threads});
+    return 0;
+  } else {
+    const std::size_t scratch = native_scratch_bytes(plan, candidate, blocking);
+    return NativeRun<T>(plan, candidate, {workspace.take(scratch), scratch}, operands, item).run();
+  }
+}
+
+#define KINTSUGI_NATIVELY(T)                                                                 \
+  template std::int64_t multiply_natively<T>(const Plan&, const Candidate&, const Blocking&, \
+                                             const Operands&, std::int64_t, Workspace&);
+KINTSUGI_NATIVELY(float)
+KINTSUGI_NATIVELY(double)
+KINTSUGI_NATIVELY(DoubleDouble)
+KINTSUGI_NATIVELY(std::complex<float>)
+KINTSUGI_NATIVELY(std::complex<double>)
+#undef KINTSUGI_NATIVELY
+
+}  // namespace kintsugi::core

@@ -1,0 +1,92 @@
+// Where one batch entry's operands lie.
+#pragma once
+
+#include "base/embedding.hpp"
+#include "execute/execute.hpp"
+#include "planner/problem.hpp"
+
+namespace kintsugi::core {
+
+template <class T>
+const T* batch_pointer(const void* data, BatchKind kind, std::int64_t stride, std::int64_t entry) {
+  if (kind == BatchKind::pointers) return static_cast<const T* const*>(data)[entry];
+  return static_cast<const T*>(data) + entry * stride;
+}
+
+inline const Prepared::Entry* prepared_entry(const Prepared* prepared, std::int64_t entry) {
+  if (prepared == nullptr) return nullptr;
+  return &prepared->entries[prepared->entries.size() == 1 ? 0 : static_cast<std::size_t>(entry)];
+}
+
+// A real or complex vectors x k matrix as the stages read it.
+template <class T>
+OperandView<T> operand_view(const MatrixView<const T>& vectors, Side side, bool conjugated) {
+  if constexpr (is_complex<T>) {
+    return {vectors, side == Side::b, conjugated};
+  } else {
+    return vectors;
+  }
+}
+
+// The dense copy of a prepared operand, vectors x k.
+template <class T>
+OperandView<T> view_of_copy(const Prepared& prepared, std::int64_t entry) {
+  const Prepared::Entry& part = *prepared_entry(&prepared, entry);
+  return operand_view<T>({static_cast<const T*>(part.copy.pointer()), prepared.vectors, prepared.k,
+                          part.vector_stride, part.element_stride},
+                         prepared.side, prepared.conjugated);
+}
+
+// op(A) as m x k, of a prepared copy where there is one.
+template <class T>
+OperandView<T> view_of_a(const Problem& problem, const void* data, const Prepared* prepared,
+                         std::int64_t entry) {
+  if (prepared != nullptr) return view_of_copy<T>(*prepared, entry);
+  return operand_view<T>(matrix_view(batch_pointer<T>(data, problem.batch_kind, problem.stride_a, entry),
+                                     problem.layout, problem.op_a, problem.m, problem.k, problem.lda),
+                         Side::a, problem.op_a == Op::conjugate_transpose);
+}
+
+// op(B) transposed, n x k: its rows are the columns of op(B).
+template <class T>
+OperandView<T> view_of_b(const Problem& problem, const void* data, const Prepared* prepared,
+                         std::int64_t entry) {
+  if (prepared != nullptr) return view_of_copy<T>(*prepared, entry);
+  return operand_view<T>(matrix_view(batch_pointer<T>(data, problem.batch_kind, problem.stride_b, entry),
+                                     problem.layout, problem.op_b, problem.k, problem.n, problem.ldb)
+                             .transposed(),
+                         Side::b, problem.op_b == Op::conjugate_transpose);
+}
+
+// The entries themselves, for native products.
+template <class T>
+const MatrixView<const T>& entries_of(const MatrixView<const T>& view) {
+  return view;
+}
+template <class T>
+const MatrixView<const std::complex<T>>& entries_of(const EmbeddedView<T>& view) {
+  return view.matrix;
+}
+template <class T>
+bool is_conjugated(const MatrixView<const T>&) {
+  return false;
+}
+template <class T>
+bool is_conjugated(const EmbeddedView<T>& view) {
+  return view.conjugated;
+}
+
+// A scalar of the call in the type of the problem's entries.
+template <class T>
+T scalar(const CallScalar& value) {
+  return value.as<T>();
+}
+
+template <class T>
+MatrixView<T> view_of_c(const Problem& problem, void* data, std::int64_t entry) {
+  T* pointer = problem.batch_kind == BatchKind::pointers ? static_cast<T* const*>(data)[entry]
+                                                         : static_cast<T*>(data) + entry * problem.stride_c;
+  return matrix_view(pointer, problem.layout, Op::none, problem.m, problem.n, problem.ldc);
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,131 @@
+// Prepared operands.
+#include <algorithm>
+
+#include "execute/device/prepare.hpp"
+#include "execute/execute.hpp"
+#include "execute/host/operand.hpp"
+#include "splits/norms.hpp"
+#include "splits/split.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+Block allocate(const Plan& plan, std::size_t bytes) {
+  Block block(plan.allocator, bytes);
+  if (block.pointer() == nullptr && bytes > 0) {
+    fail(Status::out_of_memory, "the allocator has no {} bytes for a prepared operand", bytes);
+  }
+  return block;
+}
+
+// Strides of a dense copy that are 1 where the original's are, and nowhere else: an engine that goes by them multiplies
+// the copy as it does the original.
+template <class T>
+MatrixView<T> like(const MatrixView<const T>& source) {
+  const auto other = [](std::int64_t stride, std::int64_t length) {
+    return stride == 1 ? 1 : std::max<std::int64_t>(length, 2);
+  };
+  const bool unit_along_vectors = source.row_stride == 1;
+  return {nullptr, source.rows, source.columns,
+          unit_along_vectors ? 1 : other(source.row_stride, source.columns),
+          unit_along_vectors ? other(source.column_stride, source.rows) : 1};
+}
+
+template <class T>
+std::size_t bytes_of(const MatrixView<T>& view) {
+  if (view.rows == 0 || view.columns == 0) return 0;
+  const std::int64_t last = (view.rows - 1) * view.row_stride + (view.columns - 1) * view.column_stride;
+  return array_bytes(last + 1, 1, sizeof(T));
+}
+
+template <class T>
+MatrixView<const T> copy_operand(const MatrixView<const T>& source, MatrixView<T> copy) {
+  for (std::int64_t v = 0; v < source.rows; ++v) {
+    for (std::int64_t p = 0; p < source.columns; ++p) copy(v, p) = source(v, p);
+  }
+  return {copy.data, copy.rows, copy.columns, copy.row_stride, copy.column_stride};
+}
+
+template <class View>
+void split_entry(const Plan& plan, Side side, const View& copy, Prepared::Entry& entry) {
+  if (plan.widest_emulation() == nullptr) return;
+  const auto rule_of = [&](const Candidate& candidate) {
+    return side == Side::a ? candidate.program.split_a : candidate.program.split_b;
+  };
+  entry.ranges.resize(static_cast<std::size_t>(copy.rows));
+  find_ranges(copy, rule_of(*plan.widest_emulation()), entry.ranges, plan.threads);
+  const int span = summarize(entry.ranges).largest_span;
+  const auto candidate = std::find_if(plan.candidates.begin(), plan.candidates.end(),
+                                      [&](const Candidate& r) { return span <= r.largest_span; });
+  if (candidate == plan.candidates.end() || candidate->scheme == nullptr) return;
+  const SplitRule& rule = entry.rule = rule_of(*candidate);
+  if (rule.kind == SplitKind::successive) return;  // how many slices, the other operand and the block decide
+  if (rule.scales == ScaleRule::product) return;   // the other operand decides them
+  for (VectorRange& range : entry.ranges) set_scale(range, rule);
+  if (rule.scales == ScaleRule::norm) scale_by_norms(copy, rule, entry.ranges, plan.threads);
+  entry.slices = make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices,
+                             vectors_per_entry(copy, rule) * entries_of(copy).rows, slice_length(copy, rule));
+  entry.slice_memory = allocate(plan, entry.slices.bytes());
+  entry.slices.data = static_cast<std::byte*>(entry.slice_memory.pointer());
+  split_operand(copy, rule, entry.ranges, entry.slices, plan.threads);
+}
+
+template <class T>
+Prepared::Entry prepare_entry(const Plan& plan, Side side, const void* data, std::int64_t index) {
+  const Problem& problem = plan.problem;
+  const OperandView<T> source = side == Side::a ? view_of_a<T>(problem, data, nullptr, index)
+                                                : view_of_b<T>(problem, data, nullptr, index);
+  const MatrixView<const T>& matrix = entries_of(source);
+  Prepared::Entry entry;
+  MatrixView<T> target = like(matrix);
+  entry.copy = allocate(plan, bytes_of(target));
+  target.data = static_cast<T*>(entry.copy.pointer());
+  const MatrixView<const T> copy = copy_operand(matrix, target);
+  entry.vector_stride = copy.row_stride;
+  entry.element_stride = copy.column_stride;
+  split_entry(plan, side, operand_view<T>(copy, side, is_conjugated(source)), entry);
+  return entry;
+}
+
+}  // namespace
+
+Prepared prepare(const Plan& plan, Side side, const void* data, bool borrow) {
+  const Problem& problem = plan.problem;
+  if (problem.memory == MemorySpace::device) return prepare_on_device(plan, side, data, borrow);
+  const Op op = side == Side::a ? problem.op_a : problem.op_b;
+  Prepared prepared{side,
+                    problem.type,
+                    problem.complex,
+                    op == Op::conjugate_transpose,
+                    side == Side::a ? problem.m : problem.n,
+                    problem.k,
+                    {}};
+  const std::int64_t stride = side == Side::a ? problem.stride_a : problem.stride_b;
+  const bool one_for_all = problem.batch_kind == BatchKind::strided && stride == 0;
+  const std::int64_t count =
+      one_for_all ? std::min<std::int64_t>(problem.batch_count, 1) : problem.batch_count;
+  for (std::int64_t index = 0; index < count; ++index) {
+    prepared.entries.push_back(
+        with_entry_type(problem, [&]<class T>() { return prepare_entry<T>(plan, side, data, index); }));
+  }
+  return prepared;
+}
+
+bool has_slices_of(const Plan& plan, const Prepared& prepared) {
+  const auto splits_by = [&](const SplitRule& rule, const Candidate& candidate) {
+    return candidate.scheme != nullptr &&
+           rule == (prepared.side == Side::a ? candidate.program.split_a : candidate.program.split_b);
+  };
+  if (const DevicePrepared* part = prepared.device.get()) {
+    return !part->entries.empty() && part->entries.front().slices.data != nullptr &&
+           splits_by(part->rule, plan.prepared_candidate());
+  }
+  return std::ranges::all_of(prepared.entries, [&](const Prepared::Entry& entry) {
+    return entry.slices.data != nullptr &&
+           std::ranges::any_of(plan.candidates,
+                               [&](const Candidate& candidate) { return splits_by(entry.rule, candidate); });
+  });
+}
+
+}  // namespace kintsugi::core

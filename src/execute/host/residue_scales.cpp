@@ -1,0 +1,117 @@
+#include "execute/host/residue_scales.hpp"
+
+#include <algorithm>
+
+#include "arith/residue_scale.hpp"
+#include "base/workers.hpp"
+#include "schemes/magnitudes.hpp"
+#include "splits/norms.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// Scales that were found with the prepared slices hold for them.
+template <class T>
+void scale_side_by_norms(SideOf<T>& side, int threads) {
+  if (side.prepared == nullptr || side.prepared->slices.data == nullptr || side.prepared->rule != *side.rule)
+    return scale_by_norms(side.view, *side.rule, side.ranges, threads);
+  for (std::size_t v = 0; v < side.ranges.size(); ++v) side.ranges[v].scale = side.prepared->ranges[v].scale;
+}
+
+// The bits of every row's and every column's largest sum of one block.
+void raise_bits(const Accumulators& sums, std::span<std::int32_t> rows, std::span<std::int32_t> columns,
+                int threads) {
+  const auto at = [&](std::int64_t i, std::int64_t j) {
+    return static_cast<std::uint64_t>(sums.group<std::int64_t>(0)[i + j * sums.rows]);
+  };
+#pragma omp parallel for num_threads(workers_for(sums.columns, threads)) schedule(static)
+  for (std::int64_t j = 0; j < sums.columns; ++j) {
+    std::uint64_t largest = 0;
+    for (std::int64_t i = 0; i < sums.rows; ++i) largest = std::max(largest, at(i, j));
+    columns[j] = std::max(columns[j], bits_of_sum(largest));
+  }
+  constexpr std::int64_t chunk = 64;  // rows of one column that lie beside each other
+  const std::int64_t chunks = divide_up(sums.rows, chunk);
+#pragma omp parallel for num_threads(workers_for(chunks, threads)) schedule(static)
+  for (std::int64_t c = 0; c < chunks; ++c) {
+    const std::int64_t first = c * chunk;
+    const std::int64_t last = std::min(first + chunk, sums.rows);
+    std::array<std::uint64_t, chunk> largest{};
+    for (std::int64_t j = 0; j < sums.columns; ++j) {
+      for (std::int64_t i = first; i < last; ++i) largest[i - first] = std::max(largest[i - first], at(i, j));
+    }
+    for (std::int64_t i = first; i < last; ++i) rows[i] = std::max(rows[i], bits_of_sum(largest[i - first]));
+  }
+}
+
+// U of all of C, block by block.
+template <class T>
+void find_bits_of_products(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b,
+                           std::span<std::int32_t> rows, std::span<std::int32_t> columns,
+                           Workspace& workspace) {
+  set_program(magnitude_above_program, a, b);
+  const BlockMemory memory = take_block(plan, magnitude_above_program, blocking, a, b, workspace);
+  constexpr std::int64_t parts = parts_of<T>;
+  Slices slices_b;
+  for_each_block(blocking, plan.problem.m, plan.problem.n,
+                 [&](std::int64_t i, std::int64_t j, std::int64_t block_rows, std::int64_t block_columns) {
+                   if (i == 0) slices_b = split_block(b, j, block_columns, plan.threads);
+                   const Slices slices_a = split_block(a, i, block_rows, plan.threads);
+                   Accumulators sums = memory.sums;
+                   sums.rows = block_rows;
+                   sums.columns = slices_b.vectors;
+                   plan.engine->multiply({&magnitude_above_program.schedule, slices_a, slices_b, sums,
+                                          Accumulator::int32, memory.scratch, plan.threads});
+                   raise_bits(sums, rows.subspan(i, block_rows),
+                              columns.subspan(parts * j, parts * block_columns), plan.threads);
+                 });
+}
+
+void scale_by_bits(std::span<VectorRange> ranges, const SplitRule& rule, std::span<const std::int32_t> bits) {
+  for (std::size_t v = 0; v < ranges.size(); ++v) {
+    if ((ranges[v].flags & VectorRange::all_zero) == 0)
+      ranges[v].scale = product_scale(ranges[v], rule, bits[v]);
+  }
+}
+
+template <class T>
+void scale_by_products(const Plan& plan, const Program& program, const Blocking& blocking, SideOf<T>& a,
+                       SideOf<T>& b, Workspace& workspace) {
+  const auto [rows, columns] = lay_out_product_bits(plan, workspace);
+  std::ranges::fill(rows, 0);
+  std::ranges::fill(columns, 0);
+  find_bits_of_products(plan, blocking, a, b, rows, columns, workspace);
+  if constexpr (is_complex<T>) {
+    for (std::size_t v = 0; v < columns.size(); v += 2)
+      columns[v] = columns[v + 1] = std::max(columns[v], columns[v + 1]);
+  }
+  set_program(program, a, b);
+  scale_by_bits(a.ranges, program.split_a, rows);
+  scale_by_bits(b.ranges, program.split_b, columns);
+}
+
+}  // namespace
+
+template <class T>
+void set_residue_scales(const Plan& plan, const Program& program, const Blocking& blocking, SideOf<T>& a,
+                        SideOf<T>& b, Workspace workspace) {
+  switch (program.split_a.scales) {
+    case ScaleRule::exponent: return;
+    case ScaleRule::norm: scale_side_by_norms(a, plan.threads); return scale_side_by_norms(b, plan.threads);
+    case ScaleRule::product: return scale_by_products(plan, program, blocking, a, b, workspace);
+  }
+}
+
+template void set_residue_scales(const Plan&, const Program&, const Blocking&, SideOf<float>&, SideOf<float>&,
+                                 Workspace);
+template void set_residue_scales(const Plan&, const Program&, const Blocking&, SideOf<double>&,
+                                 SideOf<double>&, Workspace);
+template void set_residue_scales(const Plan&, const Program&, const Blocking&, SideOf<DoubleDouble>&,
+                                 SideOf<DoubleDouble>&, Workspace);
+template void set_residue_scales(const Plan&, const Program&, const Blocking&, SideOf<std::complex<float>>&,
+                                 SideOf<std::complex<float>>&, Workspace);
+template void set_residue_scales(const Plan&, const Program&, const Blocking&, SideOf<std::complex<double>>&,
+                                 SideOf<std::complex<double>>&, Workspace);
+
+}  // namespace kintsugi::core

@@ -1,0 +1,83 @@
+// Steps of an execution that programs share.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "execute/execute.hpp"
+#include "execute/host/operand.hpp"
+#include "planner/workspace/host.hpp"
+#include "splits/split.hpp"
+
+namespace kintsugi::core {
+
+// One operand of one batch entry on its way through the steps.
+template <class T>
+struct SideOf {
+  OperandView<T> view;  // vectors x k
+  std::span<VectorRange> ranges;
+  const Prepared::Entry* prepared = nullptr;
+  const SplitRule* rule = nullptr;  // of the program that is run
+  Slices slices{};                  // memory for one block
+  std::span<const double> inner{};  // factors of the inner indices; empty: none
+};
+
+// The program that both sides are split for from now on.
+template <class T>
+void set_program(const Program& program, SideOf<T>& a, SideOf<T>& b) {
+  a.rule = &program.split_a;
+  b.rule = &program.split_b;
+  for (VectorRange& range : a.ranges) set_scale(range, *a.rule);
+  for (VectorRange& range : b.ranges) set_scale(range, *b.rule);
+}
+
+// Whether slices under one rule are those of another: of residues, there may be more.
+inline bool serves(const SplitRule& there, const SplitRule& wanted) {
+  SplitRule first = there;
+  const bool real_residues = wanted.kind == SplitKind::residues && wanted.complex_basis.empty();
+  if (real_residues && wanted.scales == ScaleRule::exponent && wanted.slices <= there.slices) {
+    first.slices = wanted.slices;
+    first.sum_bits = wanted.sum_bits;
+  }
+  return first == wanted;
+}
+
+// Slices of rows of op(A), or columns of op(B), first...first + count - 1.
+template <class T>
+Slices split_block(const SideOf<T>& side, std::int64_t first, std::int64_t count, int threads) {
+  const std::int64_t per_entry = vectors_per_entry(side.view, *side.rule);
+  if (side.prepared != nullptr && side.prepared->slices.data != nullptr && side.inner.empty() &&
+      serves(side.prepared->rule, *side.rule) && side.prepared->slices.storage == side.slices.storage) {
+    Slices slices = side.prepared->slices.block(per_entry * first, per_entry * count);
+    slices.count = side.rule->slices;
+    return slices;
+  }
+  Slices slices = side.slices;
+  slices.vectors = per_entry * count;
+  const std::int64_t parts = side.view.rows / entries_of(side.view).rows;
+  split_operand(side.view.vectors(parts * first, parts * count), *side.rule,
+                side.ranges.subspan(parts * first, parts * count), slices, threads, side.inner);
+  return slices;
+}
+
+// Memory of a block's products; both sides get their slices.
+template <class T>
+BlockMemory take_block(const Plan& plan, const Program& program, const Blocking& blocking, SideOf<T>& a,
+                       SideOf<T>& b, Workspace& workspace) {
+  const BlockMemory memory = lay_out_block(plan, program, blocking, workspace);
+  a.slices = memory.a;
+  b.slices = memory.b;
+  return memory;
+}
+
+// visit(row, column, rows, columns) for every block of an m x n matrix, down the columns.
+template <class Visit>
+void for_each_block(const Blocking& blocking, std::int64_t m, std::int64_t n, const Visit& visit) {
+  for (std::int64_t j = 0; j < n; j += blocking.n) {
+    for (std::int64_t i = 0; i < m; i += blocking.m)
+      visit(i, j, std::min(blocking.m, m - i), std::min(blocking.n, n - j));
+  }
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,62 @@
+#include "execute/report.hpp"
+
+#include "planner/describe/json.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+Json adapted_json(const Report::Adapted& adapted) {
+  if (adapted.scheme == nullptr) return {};
+  const Program& program = adapted.program;
+  Json json = {{"scheme", scheme_name(*adapted.scheme, adapted.parameters)},
+               {"split_a", split_json(program.split_a)},
+               {"split_b", split_json(program.split_b)}};
+  add_bounds(json, program, adapted.accumulator, adapted.k);
+  return json;
+}
+
+// Slices and products are means over blocks: in fast mode and out of it.
+Json error_free_json(const ErrorFreeCounts& counts) {
+  if (counts.blocks == 0) return {};
+  const auto mean = [&](std::int64_t sum) {
+    return static_cast<double>(sum) / static_cast<double>(counts.blocks);
+  };
+  return {{"blocks", counts.blocks},
+          {"fast_blocks", counts.fast_blocks},
+          {"slices_a", mean(counts.slices_a)},
+          {"slices_b", mean(counts.slices_b)},
+          {"products", mean(counts.products)},
+          {"seconds",
+           {{"split_a", counts.split_a_seconds},
+            {"split_b", counts.split_b_seconds},
+            {"products", counts.product_seconds},
+            {"summation", counts.summation_seconds}}}};
+}
+
+}  // namespace
+
+std::string describe_report(const Report& report) {
+  Json json = json_document("kintsugi.report", 2);
+  json["engine"] = report.engine == nullptr ? Json() : Json(report.engine->name());
+  json["candidates"] = Json::array();
+  for (std::size_t r = 0; r < report.candidates.size(); ++r) {
+    if (report.entries[r] == 0) continue;
+    Json candidate = candidate_json(report.candidates[r]);
+    candidate["items"] = report.entries[r];
+    json["candidates"].push_back(candidate);
+  }
+  json["items_scaled"] = report.entries_scaled;
+  json["items_with_special_values"] = report.entries_with_special_values;
+  json["recomputed_elements"] = report.mended_entries;
+  json["items_unreachable"] = report.entries_unreachable;
+  json["largest_dynamic_range_a"] = report.ranges_known ? Json(report.largest_span_a) : Json();
+  json["largest_dynamic_range_b"] = report.ranges_known ? Json(report.largest_span_b) : Json();
+  json["blocking"] = {{"m", report.blocking.m}, {"n", report.blocking.n}};
+  json["workspace_bytes"] = report.workspace_bytes;
+  json["adapted"] = adapted_json(report.adapted);
+  json["error_free"] = error_free_json(report.error_free);
+  return text_of(json);
+}
+
+}  // namespace kintsugi::core

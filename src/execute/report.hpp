@@ -1,0 +1,51 @@
+// What an execution did, and its description.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "planner/error_free.hpp"
+#include "planner/plan.hpp"
+
+namespace kintsugi::core {
+
+// What an execution did. Of fixed size: a call with a workspace allocates nothing.
+struct Report {
+  const Engine* engine = nullptr;
+  Blocking blocking;
+  std::size_t workspace_bytes = 0;
+  std::array<Candidate, Plan::most_candidates> candidates;
+  std::array<std::int64_t, Plan::most_candidates> entries{};  // batch entries that each candidate multiplied
+  std::int64_t entries_scaled = 0;                            // beta * C alone: alpha = 0 or k = 0
+  std::int64_t entries_with_special_values = 0;               // NaN or infinities in A or B
+  // Entries of C that the first checked candidate did not show to meet the contract: correctly rounded by wider ones. Of native
+  // products elements that were computed again (execute/host/native.hpp); engines do not count those of double-double products.
+  std::int64_t mended_entries = 0;
+  // Entries of the batch whose operands the named program does not take, which only the device knew: C is NaN there.
+  std::int64_t entries_unreachable = 0;
+  bool ranges_known = false;  // a native plan does not look at them
+  int largest_span_a = 0;     // over all entries that were looked at
+  int largest_span_b = 0;
+
+  // The last entry whose operands changed the program that was planned; no scheme: there was none.
+  struct Adapted {
+    const Scheme* scheme = nullptr;
+    Accumulator accumulator = Accumulator::fp32;
+    std::int64_t k = 0;
+    Program program{};
+    SchemeParameters parameters{};  // of the scheme, where the plan set them
+  } adapted;
+  // `program` is what the operands made of the candidate's.
+  void set_adapted(const Candidate& candidate, const Program& program, std::int64_t k) {
+    adapted = {candidate.scheme, candidate.accumulator, k, program, candidate.parameters};
+  }
+
+  ErrorFreeCounts error_free;  // of entries under Recombination::error_free
+};
+
+// A JSON document; its schema is docs/schema/report.schema.json.
+std::string describe_report(const Report& report);
+
+}  // namespace kintsugi::core

@@ -1,0 +1,172 @@
+#include "planner/describe/words.hpp"
+
+#include "base/format_text.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+const char* rounding_words(Rounding rounding) {
+  switch (rounding) {
+    case Rounding::nearest_even: return "to nearest";
+    case Rounding::towards_zero: return "towards zero";
+    case Rounding::bit_cut: return "by cutting bits";
+  }
+  return "";
+}
+
+std::string split_words(const SplitRule& rule) {
+  if (rule.kind == SplitKind::residues) {
+    const int count = rule.complex_basis.empty() ? rule.slices : rule.complex_basis.count();
+    if (rule.scales != ScaleRule::exponent)
+      return fmt::format(
+          "residues modulo {} numbers, rows and columns scaled by {} so that sums stay below 2^{}", count,
+          rule.scales == ScaleRule::norm ? "norms" : "a product of magnitudes", rule.sum_bits);
+    return fmt::format("residues modulo {} numbers, rows and columns scaled to integers below 2^{}", count,
+                       rule.top_exponent + 1);
+  }
+  if (rule.kind == SplitKind::successive) {
+    return fmt::format(
+        "up to {} {} slices of integers of {} bits, each on a grid of its row's or column's own{}",
+        rule.slices, rule.format->name, rule.residual_exponent,
+        rule.sigma_grid ? ", rounded by fl((x + sigma) - sigma): positive elements to even integers" : "");
+  }
+  if (rule.kind == SplitKind::fixed) {
+    return fmt::format("{} digits of {} bits of a grid, rows and columns scaled to maxima in [2^{}, 2^{})",
+                       rule.slices, rule.residual_exponent, rule.top_exponent, rule.top_exponent + 1);
+  }
+  std::string words = fmt::format("{} {} slice{} rounded {}", rule.slices, rule.format->name,
+                                  rule.slices == 1 ? "" : "s", rounding_words(rule.first_rounding));
+  if (rule.slices > 1 && rule.residual_exponent != 0)
+    words += fmt::format(", residual x 2^{}", rule.residual_exponent);
+  if (rule.slices > 1 && rule.residual_exponent == 0) words += ", residual unscaled";
+  words += rule.scale_vectors ? fmt::format(", rows and columns scaled to maxima in [2^{}, 2^{})",
+                                            rule.top_exponent, rule.top_exponent + 1)
+                              : ", no scaling";
+  return words;
+}
+
+std::string term_words(const Program& program) {
+  if (program.multiplies_entries())
+    return "two of complex entries a modulus where -1 is a square, three a modulus elsewhere";
+  if (program.recombination == Recombination::residues) return "one a modulus";
+  if (program.recombination == Recombination::error_free) return "at most, for each slice of B";
+  const Schedule& schedule = program.schedule;
+  std::string words;
+  for (const Term& term : schedule.terms) {
+    if (!words.empty()) words += " + ";
+    if (term.rescales)
+      words = fmt::format("2^{} ({}) + ", schedule.rescale_exponent, words.substr(0, words.size() - 3));
+    words += fmt::format("a{} b{}", static_cast<int>(term.a), static_cast<int>(term.b));
+  }
+  return words;
+}
+
+const char* operand_words(const Problem& problem) {
+  if (problem.complex) return problem.type == OperandType::f32 ? "complex FP32" : "complex FP64";
+  if (problem.type == OperandType::dd) return "double-double";
+  return problem.type == OperandType::f32 ? "FP32" : "FP64";
+}
+
+const char* prepared_words(const Problem& problem) {
+  if (problem.prepared_a) return problem.prepared_b ? " (both prepared)" : " (A prepared)";
+  return problem.prepared_b ? " (B prepared)" : "";
+}
+
+std::string candidate_words(const Plan& plan, const Candidate& candidate) {
+  if (candidate.scheme == nullptr && plan.engine->device() != nullptr && plan.widest_emulation() != nullptr) {
+    return fmt::format("The plain {} product of engine {}'s own kernel, for what spans more.",
+                       operand_words(plan.problem), plan.engine->name());
+  }
+  if (candidate.scheme == nullptr) {
+    return fmt::format(
+        "The native {} product of engine {}{}.", operand_words(plan.problem), plan.engine->name(),
+        candidate.fixed_order ? ", added in a fixed order by a program of this library"
+                              : ", the vendor library's, whose bits may depend on layout and threads");
+  }
+  if (candidate.program.recombination == Recombination::exact_sums)
+    return fmt::format("{}: every entry summed exactly and rounded once, on the {}.", candidate.scheme_name(),
+                       plan.engine->device() != nullptr ? "device" : "host");
+  const Schedule& schedule = candidate.program.schedule;
+  const std::string leaves =
+      schedule.k_block == 0
+          ? "the sums stay in the engine over all of k"
+          : fmt::format("the sum leaves the engine every {} inner indices", schedule.k_block);
+  std::string words = fmt::format("{}: {}; {} product{}, {}; {}; accumulator {}.", candidate.scheme_name(),
+                                  split_words(candidate.program.split_a), schedule.terms.size(),
+                                  schedule.terms.size() == 1 ? "" : "s", term_words(candidate.program),
+                                  leaves, accumulator_name(candidate.accumulator));
+  if (candidate.checked) {
+    words +=
+        " Every entry is checked when it is there; those that it does not settle are taken by the next "
+        "candidates.";
+  }
+  if (candidate.proved_by_norms)
+    words += " Taken where the norms of A's rows and B's columns prove every entry.";
+  if (candidate.largest_span != Candidate::any_span) {
+    words += fmt::format(" Taken when every row of A and column of B spans at most {} binades",
+                         candidate.largest_span);
+    words += candidate.largest_depth == 0 ? "."
+                                          : fmt::format(
+                                                ", or the elements of two that meet lie at most {} below "
+                                                "their largest ones on average.",
+                                                candidate.largest_depth);
+  }
+  return words;
+}
+
+std::string choice_words(const Plan& plan) {
+  const std::string& scheme = plan.request.scheme;
+  if (!scheme.empty()) {
+    const std::string words =
+        fmt::format("Scheme {} was asked for by name, so it runs whatever it costs", scheme);
+    if (!plan.request.accuracy) return words + ".";
+    return words +
+           fmt::format("; accuracy {}, which was asked for too, allows an error of {:.3g} |A||B| at k = {}.",
+                       plan.accuracy_text(), plan.contract.coefficient, plan.problem.k);
+  }
+  const Policy policy = plan.request.policy;
+  const std::string allowed = fmt::format("Accuracy {} allows an error of {:.3g} |A||B| at k = {}",
+                                          plan.accuracy_text(), plan.contract.coefficient, plan.problem.k);
+  if (policy == Policy::native) return allowed + "; policy native never emulates.";
+  if (plan.widest_emulation() != nullptr) {
+    return allowed + "; the first program below that is proved on the data runs.";
+  }
+  if (policy == Policy::emulate) {
+    return allowed + "; no emulation is proved to give that, so the native product runs in a fixed order.";
+  }
+  return allowed +
+         fmt::format(
+             "; on engine {} the native product is quicker than any emulation, so policy auto takes it.",
+             plan.engine->name());
+}
+
+}  // namespace
+
+std::vector<std::string> plan_words(const Plan& plan) {
+  const Problem& problem = plan.problem;
+  std::vector<std::string> words;
+  words.push_back(fmt::format(
+      "{} x {} result, inner length {}, batch of {}, {} operands{}, engine {} ({}), {} thread{}.", problem.m,
+      problem.n, problem.k, problem.batch_count, operand_words(problem), prepared_words(problem),
+      plan.engine->name(), plan.engine->details(), plan.threads, plan.threads == 1 ? "" : "s"));
+  for (const std::string& warning : plan.warnings) words.push_back("Warning: " + warning + ".");
+  words.push_back(choice_words(plan));
+  for (std::size_t r = 0; r < plan.candidates.size(); ++r) {
+    const std::string number = plan.candidates.size() == 1 ? "" : fmt::format("{}. ", r + 1);
+    words.push_back(number + candidate_words(plan, plan.candidates[r]));
+  }
+  if (problem.complex && plan.widest_emulation() != nullptr) {
+    words.push_back(
+        fmt::format("Real and imaginary parts are the {} columns of one real product of inner length {}; "
+                    "bounds hold for each part.",
+                    problem.vectors_b(), problem.products()));
+  }
+  if (plan.workspace_bytes > 0) {
+    words.push_back(fmt::format("Workspace {} bytes; blocks of {} x {} entries of C.", plan.workspace_bytes,
+                                plan.blocking.m, plan.blocking.n));
+  }
+  return words;
+}
+
+}  // namespace kintsugi::core

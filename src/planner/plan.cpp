@@ -1,0 +1,113 @@
+// Making a plan: request, engine, contract, candidates, blocking, each decided in a file of its own.
+#include "planner/plan.hpp"
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include "base/fork.hpp"
+#include "base/status.hpp"
+#include "engines/device.hpp"
+#include "planner/checked_candidates.hpp"
+#include "planner/device_candidates.hpp"
+#include "planner/engine_choice.hpp"
+#include "planner/host_candidates.hpp"
+#include "planner/named_scheme.hpp"
+#include "schemes/bound.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+[[noreturn]] void fail_unreachable(const Plan& plan) {
+  const Problem& problem = plan.problem;
+  fail(Status::contract_unreachable,
+       "accuracy \"{}\" allows {:.3g} of |A||B| at k = {}; under policy \"{}\" no program for {} operands on "
+       "engine {} is proved to give that (the native product is proved for {:.3g})",
+       plan.accuracy_text(), plan.contract.coefficient, problem.k, plan.settings[SettingId::policy].value,
+       entry_type_name(problem.type, problem.complex), plan.engine->name(),
+       native_coefficient(problem.type, problem.products()));
+}
+
+// Checked candidates where the contract asks for them and the policy allows it; else none.
+std::vector<Candidate> checked_by_policy(const Plan& plan) {
+  const bool must_emulate =
+      plan.request.policy == Policy::emulate || !native_meets(plan.contract, plan.problem);
+  if (plan.request.policy == Policy::native || !(must_emulate || plan.problem.type == OperandType::dd))
+    return {};
+  if (!asks_for_checks(plan)) return {};
+  std::vector<Candidate> chain = checked_emulations(plan);
+  return must_emulate || beats_native_pairs(plan, chain) ? chain : std::vector<Candidate>{};
+}
+
+void select_candidates(Plan& plan) {
+  if (!plan.request.scheme.empty()) {
+    plan.candidates = {named_candidate(plan)};
+    return;
+  }
+  plan.candidates = checked_by_policy(plan);
+  if (!plan.candidates.empty()) return;
+  if (plan.engine->device() == nullptr) {
+    plan.candidates = host_candidates(plan);
+  } else if (native_meets(plan.contract, plan.problem)) {
+    DeviceSelection selection = device_candidates(plan);
+    plan.candidates = std::move(selection.candidates);
+    plan.prepared_by = std::move(selection.prepared_by);
+  }
+  if (plan.candidates.empty()) fail_unreachable(plan);
+}
+
+void set_workspace(Plan& plan) {
+  plan.blocking = fit_blocking(plan, plan.request.workspace_limit);
+  // Matrices of the host on a device are staged, and take none of the host's.
+  const bool staged = plan.engine->device() != nullptr && plan.problem.memory == MemorySpace::host;
+  plan.workspace_bytes = staged ? 0 : workspace_bytes(plan, plan.blocking);
+}
+
+}  // namespace
+
+std::string Plan::accuracy_text() const {
+  const std::string& asked = settings[SettingId::accuracy].value;
+  return asked.empty() ? type_name(problem.type) : asked;
+}
+
+const Candidate* Plan::checked_candidate() const {
+  const auto found = std::find_if(candidates.begin(), candidates.end(),
+                                  [](const Candidate& candidate) { return candidate.checked; });
+  return found == candidates.end() ? nullptr : &*found;
+}
+
+const Candidate* Plan::widest_emulation() const {
+  const Candidate* widest = nullptr;
+  for (const Candidate& candidate : candidates) {
+    if (candidate.scheme != nullptr && (widest == nullptr || candidate.largest_span >= widest->largest_span))
+      widest = &candidate;
+  }
+  return widest;
+}
+
+void check_engine_runs(const Plan& plan) {
+  if (fork_depth() > 0) check_runs(*plan.engine);
+}
+
+Plan make_plan(const Problem& problem, const Settings& given, const Allocator& allocator,
+               const Queue& queue) {
+  Plan plan;
+  plan.problem = problem;
+  plan.allocator = allocator;
+  plan.queue = queue;
+  plan.settings = without_contradictions(given, problem);
+  plan.request = read_request(plan.settings);
+  plan.threads = usable_threads(plan.request.threads == 0 ? omp_get_max_threads() : plan.request.threads);
+  plan.engine = &select_engine(problem, plan.request.engine, plan.warnings);
+  if (plan.engine->device() != nullptr) {
+    plan.engine->device()->prepare();
+    plan.context = plan.engine->contexts()->current();
+  }
+  plan.contract = contract_of(plan.request, problem);
+  select_candidates(plan);
+  set_workspace(plan);
+  return plan;
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,67 @@
+// The problem of a call: C = alpha * op(A) * op(B) + beta * C, once or in a batch.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+
+#include "base/view.hpp"
+#include "formats/double_double.hpp"
+#include "schemes/program.hpp"
+
+namespace kintsugi::core {
+
+enum class Side : std::uint8_t { a, b };  // of an operand
+enum class Op : std::int32_t { none = 0, transpose = 1, conjugate_transpose = 2 };
+enum class Layout : std::int32_t { column_major = 0, row_major = 1 };
+enum class BatchKind : std::int32_t { strided = 0, pointers = 1 };
+
+// Checked arguments (front/check.cpp); types are those that this version computes.
+struct Problem {
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t lda = 0, ldb = 0, ldc = 0;
+  std::int64_t batch_count = 1;
+  std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;
+  Op op_a = Op::none, op_b = Op::none;
+  OperandType type = OperandType::f32;  // of complex entries: their parts'
+  bool complex = false;
+  Layout layout = Layout::column_major;
+  BatchKind batch_kind = BatchKind::strided;
+  MemorySpace memory = MemorySpace::host;  // of A, B and C
+  bool device_scalars = false;             // alpha and beta lie in device memory
+  bool prepared_a = false;                 // will come split: for the policy auto alone
+  bool prepared_b = false;
+
+  // The real product that ranges, splits, schedules and bounds speak of (base/embedding.hpp): each part of a complex
+  // entry sums 2 k products, and op(B) has two vectors a column.
+  std::int64_t parts() const { return complex ? 2 : 1; }
+  std::int64_t products() const { return parts() * k; }
+  std::int64_t vectors_b() const { return parts() * n; }
+};
+
+constexpr const char* entry_type_name(OperandType type, bool complex) {
+  if (complex) return type == OperandType::f32 ? "c32" : "c64";
+  return type_name(type);
+}
+
+// Calls visit.template operator()<T>() with the type of the problem's entries.
+template <class Visit>
+decltype(auto) with_entry_type(const Problem& problem, Visit&& visit) {
+  if (problem.complex) {
+    return problem.type == OperandType::f32 ? visit.template operator()<std::complex<float>>()
+                                            : visit.template operator()<std::complex<double>>();
+  }
+  if (problem.type == OperandType::dd) return visit.template operator()<DoubleDouble>();
+  return problem.type == OperandType::f32 ? visit.template operator()<float>()
+                                          : visit.template operator()<double>();
+}
+
+// rows x columns matrix with a leading dimension, after op but for its conjugation.
+template <class T>
+MatrixView<T> matrix_view(T* data, Layout layout, Op op, std::int64_t rows, std::int64_t columns,
+                          std::int64_t ld) {
+  const bool transposed = op != Op::none;
+  const bool unit_down = (layout == Layout::column_major) != transposed;
+  return {data, rows, columns, unit_down ? 1 : ld, unit_down ? ld : 1};
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,119 @@
+#include "planner/workspace/device.hpp"
+
+#include <algorithm>
+
+#include "planner/device_error_free.hpp"
+#include "planner/workspace/fused.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// Rows and columns of a tile's sums, `each` for a column of C.
+DeviceTileSize tile_size(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
+                         std::int64_t each) {
+  return {round_up(std::min(blocking.m, plan.engine->device()->tile()), sums_multiple),
+          round_up(each * std::min(blocking.n, tile_columns(plan, candidate)), sums_multiple)};
+}
+
+}  // namespace
+
+bool sums_exactly(const Plan& plan) {
+  return plan.candidates.front().program.recombination == Recombination::exact_sums;
+}
+
+std::span<const Candidate> product_candidates(const Plan& plan) {
+  const auto multiplies = [](const Candidate& candidate) {
+    return candidate.scheme != nullptr && candidate.program.recombination != Recombination::exact_sums;
+  };
+  const auto end = std::find_if_not(plan.candidates.begin(), plan.candidates.end(), multiplies);
+  return {plan.candidates.begin(), end};
+}
+
+bool asks_for_norms(const Plan& plan) { return plan.candidates.front().proved_by_norms; }
+
+std::int64_t columns_each(const Plan& plan, const Candidate& candidate) {
+  return candidate.program.multiplies_entries() ? 1 : plan.problem.parts();
+}
+
+std::int64_t tile_columns(const Plan& plan, const Candidate& candidate) {
+  return plan.engine->device()->tile() /
+         (candidate.checked ? plan.problem.parts() : columns_each(plan, candidate));
+}
+
+bool begins_with_choice(const Plan& plan) {
+  return plan.problem.batch_count == 1 && !plan.is_native() && !is_error_free(plan);
+}
+
+bool is_error_free(const Plan& plan) {
+  return plan.candidates.front().program.recombination == Recombination::error_free;
+}
+
+DeviceTileSize checked_tile_size(const Plan& plan, const Blocking& blocking) {
+  return tile_size(plan, *plan.checked_candidate(), blocking, plan.problem.parts());
+}
+
+DeviceItemMemory lay_out_item(const Plan& plan, Workspace& workspace) {
+  const auto take_norms = [&](std::int64_t vectors) {
+    return asks_for_norms(plan) ? workspace.take_array<VectorNorm>(vectors) : nullptr;
+  };
+  const Problem& problem = plan.problem;
+  DeviceItemMemory memory;
+  memory.ranges_a = workspace.take_array<VectorRange>(problem.m);
+  memory.norms_a = take_norms(problem.m);
+  memory.ranges_b = workspace.take_array<VectorRange>(problem.vectors_b());
+  memory.norms_b = take_norms(problem.vectors_b());
+  memory.choice = workspace.take_array<DeviceChoice>(1);
+  return memory;
+}
+
+DeviceBlockMemory lay_out_block(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
+                                Workspace& workspace) {
+  const Program& program = candidate.program;
+  const std::int64_t k = program.multiplies_entries() ? plan.problem.k : plan.problem.products();
+  const auto take_slices = [&](const SplitRule& rule, std::int64_t vectors) {
+    Slices slices = make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors, k);
+    slices.data = workspace.take(slices.bytes());
+    return slices;
+  };
+  const DeviceTileSize tile = tile_size(plan, candidate, blocking, columns_each(plan, candidate));
+  std::size_t scratch =
+      plan.engine->device()->scratch_bytes(program.schedule, program.format().id, tile.rows, tile.columns);
+  if (candidate.checked)
+    scratch = std::max(scratch, magnitude_scratch_bytes(plan, checked_tile_size(plan, blocking)));
+  DeviceBlockMemory memory;
+  memory.a = take_slices(program.split_a, blocking.m);
+  memory.b = take_slices(program.split_b, columns_each(plan, candidate) * blocking.n);
+  memory.sums = make_accumulators(program.sum_type(true), tile.rows, tile.columns, program.schedule.sums());
+  memory.sums.data = workspace.take(memory.sums.bytes());
+  memory.scratch = workspace.take(scratch);
+  return memory;
+}
+
+std::size_t most_block_bytes(const Plan& plan, const Blocking& blocking) {
+  std::size_t most = 0;
+  for (const Candidate& candidate : product_candidates(plan)) {
+    most = std::max(most, bytes_of_layout([&](Workspace& workspace) {
+                      lay_out_block(plan, candidate, blocking, workspace);
+                    }));
+  }
+  return most;
+}
+
+std::size_t device_workspace_bytes(const Plan& plan, const Blocking& blocking) {
+  if (plan.is_native()) return blocking.native_scratch_bytes + blocking.native_sum_bytes;
+  return bytes_of_layout([&](Workspace& workspace) {
+    if (is_fused(plan)) {
+      lay_out_fused(plan, blocking, workspace);
+      return;
+    }
+    lay_out_item(plan, workspace);
+    if (sums_exactly(plan)) return;
+    workspace.take(is_error_free(plan) ? device_error_free_bytes(plan, blocking)
+                                       : most_block_bytes(plan, blocking));
+    if (plan.is_checked())
+      lay_out_device_checked(plan, blocking, checked_tile_size(plan, blocking), workspace);
+  });
+}
+
+}  // namespace kintsugi::core

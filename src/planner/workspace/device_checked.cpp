@@ -1,0 +1,45 @@
+#include "planner/workspace/device_checked.hpp"
+
+#include "engines/device.hpp"
+#include "schemes/magnitudes.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+Slices take_magnitudes(const Plan& plan, const SplitRule& rule, std::int64_t vectors, Workspace& workspace) {
+  Slices slices =
+      make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors, plan.problem.products());
+  slices.data = workspace.take(slices.bytes());
+  return slices;
+}
+
+}  // namespace
+
+bool proves_elements(const Plan& plan) { return plan.contract.checked_coefficient > 0; }
+
+DeviceCheckedMemory lay_out_device_checked(const Plan& plan, const Blocking& blocking,
+                                           const DeviceTileSize& tile, Workspace& workspace) {
+  const Problem& problem = plan.problem;
+  DeviceCheckedMemory memory;
+  memory.margins_a = workspace.take_array<RoundingMargin>(problem.m);
+  memory.margins_b = workspace.take_array<RoundingMargin>(problem.vectors_b());
+  memory.open_count = workspace.take_array<std::uint32_t>(1);
+  memory.open_places = workspace.take_array<std::uint32_t>(tile.rows, tile.columns / problem.parts());
+  if (!proves_elements(plan)) return memory;
+  memory.ranges_a = workspace.take_array<VectorRange>(problem.m);
+  memory.ranges_b = workspace.take_array<VectorRange>(problem.vectors_b());
+  memory.slices_a = take_magnitudes(plan, magnitude_program.split_a, blocking.m, workspace);
+  memory.slices_b = take_magnitudes(plan, magnitude_program.split_b, problem.parts() * blocking.n, workspace);
+  memory.sums = make_accumulators(SumType::i64, tile.rows, tile.columns, 1);
+  memory.sums.data = workspace.take(memory.sums.bytes());
+  return memory;
+}
+
+std::size_t magnitude_scratch_bytes(const Plan& plan, const DeviceTileSize& tile) {
+  if (!proves_elements(plan)) return 0;
+  return plan.engine->device()->scratch_bytes(magnitude_program.schedule, magnitude_program.format().id,
+                                              tile.rows, tile.columns);
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,42 @@
+// Memory of a checked plan on a device beside that of its products (execute/device/checked.hpp).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "arith/rounding_margin.hpp"
+#include "base/memory.hpp"
+#include "planner/plan.hpp"
+#include "recombine/accumulators.hpp"
+#include "splits/slices.hpp"
+
+namespace kintsugi::core {
+
+// Rows and columns of the sums of the largest tile.
+struct DeviceTileSize {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+};
+
+// Whether the contract leaves room for errors: then a lower bound of |A||B| can prove elements.
+bool proves_elements(const Plan& plan);
+
+struct DeviceCheckedMemory {
+  RoundingMargin* margins_a = nullptr;
+  RoundingMargin* margins_b = nullptr;
+  std::uint32_t* open_count = nullptr;
+  std::uint32_t* open_places = nullptr;
+  // Of magnitudes, whose scales are not those of the residues; where proves_elements().
+  VectorRange* ranges_a = nullptr;
+  VectorRange* ranges_b = nullptr;
+  Slices slices_a;
+  Slices slices_b;
+  Accumulators sums;
+};
+DeviceCheckedMemory lay_out_device_checked(const Plan& plan, const Blocking& blocking,
+                                           const DeviceTileSize& tile, Workspace& workspace);
+
+// Scratch of the products of magnitudes, which come before the tile's others.
+std::size_t magnitude_scratch_bytes(const Plan& plan, const DeviceTileSize& tile);
+
+}  // namespace kintsugi::core

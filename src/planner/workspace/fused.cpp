@@ -1,0 +1,80 @@
+#include "planner/workspace/fused.hpp"
+
+#include <algorithm>
+
+#include "planner/candidates.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+std::size_t largest_slices(const Plan& plan, const Blocking& blocking) {
+  std::size_t most = 0;
+  for (const Candidate& candidate : emulations(plan))
+    most = std::max(most, fused_slices(plan, candidate, blocking).bytes());
+  return most;
+}
+
+std::size_t most_scratch(const Plan& plan, const Blocking& blocking) {
+  std::size_t bytes = 0;
+  for (const Candidate& candidate : emulations(plan)) {
+    const Program& program = candidate.program;
+    const DeviceShape shape{program.schedule,
+                            program.format().id,
+                            plan.problem.complex,
+                            std::min(blocking.m, plan.problem.m),
+                            std::min(blocking.n, plan.problem.n),
+                            plan.problem.k,
+                            items_at_once(plan, blocking),
+                            false,
+                            false};
+    bytes = std::max(bytes, plan.engine->device()->fused_scratch_bytes(shape));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+bool is_fused(const Plan& plan) {
+  const auto candidates = emulations(plan);
+  return !candidates.empty() &&
+         std::all_of(candidates.begin(), candidates.end(),
+                     [&](const Candidate& candidate) { return is_fused(plan, candidate); });
+}
+
+std::span<const Candidate> emulations(const Plan& plan) {
+  const bool native_follows = plan.candidates.back().scheme == nullptr;
+  return {plan.candidates.data(), plan.candidates.size() - (native_follows ? 1 : 0)};
+}
+
+bool covers_all(const Plan& plan, const Blocking& blocking) {
+  return blocking.m >= plan.problem.m && blocking.n >= plan.problem.n;
+}
+
+// More batch items than these would not make a launch fill the device any better.
+std::int64_t items_at_once(const Plan& plan, const Blocking& blocking) {
+  constexpr std::int64_t enough = std::int64_t{256} << 20;  // bytes of slices
+  if (!covers_all(plan, blocking)) return 1;
+  const auto bytes = static_cast<std::int64_t>(largest_slices(plan, blocking));
+  return std::clamp<std::int64_t>(enough / std::max<std::int64_t>(bytes, 1), 1, plan.problem.batch_count);
+}
+
+FusedSlices fused_slices(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
+  const auto slices_of = [&](const SplitRule& rule, std::int64_t vectors) {
+    return make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors, plan.problem.k);
+  };
+  return {slices_of(candidate.program.split_a, blocking.m), slices_of(candidate.program.split_b, blocking.n)};
+}
+
+FusedMemory lay_out_fused(const Plan& plan, const Blocking& blocking, Workspace& workspace) {
+  const std::int64_t items = items_at_once(plan, blocking);
+  FusedMemory memory{};
+  memory.rows = workspace.take_array<VectorRange>(items * plan.problem.m);
+  memory.columns = workspace.take_array<VectorRange>(items * plan.problem.n);
+  memory.choices = workspace.take_array<DeviceChoice>(items);
+  memory.scratch = workspace.take(most_scratch(plan, blocking));
+  memory.slices = workspace.take(static_cast<std::size_t>(items) * largest_slices(plan, blocking));
+  return memory;
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,120 @@
+#include "planner/workspace/host.hpp"
+
+#include <algorithm>
+
+#include "planner/error_free.hpp"
+#include "recombine/exact_sums.hpp"
+#include "schemes/magnitudes.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+template <class T>
+std::span<T> take_span(std::int64_t count, Workspace& workspace) {
+  return {workspace.take_array<T>(count), static_cast<std::size_t>(count)};
+}
+
+Slices take_slices(const Plan& plan, const SplitRule& rule, std::int64_t vectors, std::int64_t k,
+                   Workspace& workspace) {
+  Slices slices =
+      make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices, vectors, k);
+  slices.data = workspace.take(slices.bytes());
+  return slices;
+}
+
+// Blocks of a program, or of the magnitudes that come before it in the same memory.
+std::size_t larger_block(const Plan& plan, const Program& program, const Program& magnitudes,
+                         const Blocking& blocking, std::size_t beside_magnitudes) {
+  const auto bytes = [&](const Program& of) {
+    return bytes_of_layout([&](Workspace& workspace) { lay_out_block(plan, of, blocking, workspace); });
+  };
+  return std::max(bytes(program), bytes(magnitudes) + beside_magnitudes);
+}
+
+// What a candidate takes behind the ranges.
+void lay_out_candidate(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
+                       Workspace& workspace) {
+  const Program& program = candidate.program;
+  if (candidate.scheme == nullptr) {
+    workspace.take(native_scratch_bytes(plan, candidate, blocking));
+  } else if (program.recombination == Recombination::exact_sums) {
+    lay_out_exact_sums(plan, workspace);
+  } else if (program.recombination == Recombination::error_free) {
+    workspace.take(error_free_bytes(plan, candidate, blocking));
+  } else if (program.split_a.scales == ScaleRule::product) {
+    const std::size_t bits =
+        bytes_of_layout([&](Workspace& counter) { lay_out_product_bits(plan, counter); });
+    workspace.take(larger_block(plan, program, magnitude_above_program, blocking, bits));
+  } else if (candidate.checked) {
+    lay_out_check(plan, blocking, workspace);
+    workspace.take(larger_block(plan, program, magnitude_program, blocking, 0));
+  } else {
+    lay_out_block(plan, program, blocking, workspace);
+  }
+}
+
+}  // namespace
+
+RangeMemory lay_out_ranges(const Plan& plan, Workspace& workspace) {
+  RangeMemory memory;
+  memory.rows = take_span<VectorRange>(plan.problem.m, workspace);
+  memory.columns = take_span<VectorRange>(plan.problem.vectors_b(), workspace);
+  return memory;
+}
+
+BlockMemory lay_out_block(const Plan& plan, const Program& program, const Blocking& blocking,
+                          Workspace& workspace) {
+  const bool elements = program.multiplies_entries();
+  const std::int64_t k = elements ? plan.problem.k : plan.problem.products();
+  const std::int64_t columns = (elements ? 1 : plan.problem.parts()) * blocking.n;
+  BlockMemory memory;
+  memory.a = take_slices(plan, program.split_a, blocking.m, k, workspace);
+  memory.b = take_slices(plan, program.split_b, columns, k, workspace);
+  memory.sums = make_accumulators(program.sum_type(plan.engine->reduces_sums()), blocking.m, columns,
+                                  program.schedule.sums());
+  memory.sums.data = workspace.take(memory.sums.bytes());
+  memory.scratch =
+      workspace.take(plan.engine->scratch_bytes(program.schedule, program.format().id, k, plan.threads));
+  return memory;
+}
+
+ProductBitMemory lay_out_product_bits(const Plan& plan, Workspace& workspace) {
+  ProductBitMemory memory;
+  memory.rows = take_span<std::int32_t>(plan.problem.m, workspace);
+  memory.columns = take_span<std::int32_t>(plan.problem.vectors_b(), workspace);
+  return memory;
+}
+
+CheckMemory lay_out_check(const Plan& plan, const Blocking& blocking, Workspace& workspace) {
+  const Problem& problem = plan.problem;
+  CheckMemory memory;
+  memory.margins_a = take_span<RoundingMargin>(problem.m, workspace);
+  memory.margins_b = take_span<RoundingMargin>(problem.vectors_b(), workspace);
+  memory.inner_a = take_span<InnerRange>(problem.products(), workspace);
+  memory.inner_b = take_span<InnerRange>(problem.products(), workspace);
+  memory.factors_a = take_span<double>(problem.products(), workspace);
+  memory.factors_b = take_span<double>(problem.products(), workspace);
+  memory.open = workspace.take_array<std::uint8_t>(blocking.m, blocking.n);
+  memory.exact_scratch = lay_out_exact_sums(plan, workspace);
+  return memory;
+}
+
+std::byte* lay_out_exact_sums(const Plan& plan, Workspace& workspace) {
+  return workspace.take(with_entry_type(plan.problem, [&]<class T>() {
+    return exact_scratch_bytes<T>(plan.problem.products(), plan.threads);
+  }));
+}
+
+std::size_t host_workspace_bytes(const Plan& plan, const Blocking& blocking) {
+  std::size_t most = 0;
+  for (const Candidate& candidate : plan.candidates) {
+    most = std::max(most, bytes_of_layout([&](Workspace& workspace) {
+                      if (!plan.is_native()) lay_out_ranges(plan, workspace);
+                      lay_out_candidate(plan, candidate, blocking, workspace);
+                    }));
+  }
+  return most;
+}
+
+}  // namespace kintsugi::core

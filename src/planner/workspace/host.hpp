@@ -1,0 +1,61 @@
+// Memory of one batch item on the host. Execution takes it and planning counts it by the same functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "arith/range.hpp"
+#include "arith/rounding_margin.hpp"
+#include "base/memory.hpp"
+#include "planner/plan.hpp"
+#include "recombine/accumulators.hpp"
+#include "splits/equilibrate.hpp"
+#include "splits/slices.hpp"
+
+namespace kintsugi::core {
+
+// Ranges of the rows of op(A) and of the columns of op(B).
+struct RangeMemory {
+  std::span<VectorRange> rows;
+  std::span<VectorRange> columns;
+};
+RangeMemory lay_out_ranges(const Plan& plan, Workspace& workspace);
+
+// One block of C: slices of both sides, sums, and the engine's scratch.
+struct BlockMemory {
+  Slices a;
+  Slices b;
+  Accumulators sums;
+  std::byte* scratch = nullptr;
+};
+BlockMemory lay_out_block(const Plan& plan, const Program& program, const Blocking& blocking,
+                          Workspace& workspace);
+
+// Bits of the largest sums of a product of magnitudes, which decide scales (ScaleRule::product).
+struct ProductBitMemory {
+  std::span<std::int32_t> rows;
+  std::span<std::int32_t> columns;
+};
+ProductBitMemory lay_out_product_bits(const Plan& plan, Workspace& workspace);
+
+// What element checks take beside a candidate's block (execute/host/checked.cpp).
+struct CheckMemory {
+  std::span<RoundingMargin> margins_a;
+  std::span<RoundingMargin> margins_b;
+  std::span<InnerRange> inner_a;
+  std::span<InnerRange> inner_b;
+  std::span<double> factors_a;
+  std::span<double> factors_b;
+  std::uint8_t* open = nullptr;  // elements of a block that are still to be written
+  std::byte* exact_scratch = nullptr;
+};
+CheckMemory lay_out_check(const Plan& plan, const Blocking& blocking, Workspace& workspace);
+
+// Scratch of exact sums.
+std::byte* lay_out_exact_sums(const Plan& plan, Workspace& workspace);
+
+// Of the candidate that needs most.
+std::size_t host_workspace_bytes(const Plan& plan, const Blocking& blocking);
+
+}  // namespace kintsugi::core

@@ -1,0 +1,81 @@
+// Workspace of a plan and the blocking that makes it fit a limit.
+#include <algorithm>
+
+#include "engines/device.hpp"
+#include "planner/plan.hpp"
+#include "planner/workspace/device.hpp"
+#include "planner/workspace/fused.hpp"
+#include "planner/workspace/host.hpp"
+#include "planner/workspace/native_sums.hpp"
+#include "splits/slices.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+std::int64_t half(std::int64_t length, std::int64_t multiple) {
+  return std::max(multiple, round_up(divide_up(length, 2), multiple));
+}
+
+}  // namespace
+
+std::size_t native_scratch_bytes(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
+  const Problem& problem = plan.problem;
+  if (!candidate.fixed_order || problem.type == OperandType::dd) return 0;
+  const std::size_t real_bytes = problem.type == OperandType::f32 ? sizeof(float) : sizeof(double);
+  return plan.engine->fixed_order_bytes(real_bytes, blocking.m, problem.parts() * blocking.n,
+                                        problem.products(), plan.threads);
+}
+
+std::size_t workspace_bytes(const Plan& plan, const Blocking& blocking) {
+  const Problem& problem = plan.problem;
+  if (problem.m == 0 || problem.n == 0 || problem.k == 0 || problem.batch_count == 0) return 0;
+  if (plan.engine->device() != nullptr) return device_workspace_bytes(plan, blocking);
+  return host_workspace_bytes(plan, blocking);
+}
+
+std::int64_t block_multiple(const Plan& plan) {
+  const DeviceEngine* device = plan.engine->device();
+  const auto fits_any = [](const Candidate& candidate) {
+    return candidate.scheme == nullptr || candidate.program.recombination == Recombination::exact_sums ||
+           !candidate.program.format().floating;
+  };
+  const bool any = device == nullptr || is_fused(plan) || std::ranges::all_of(plan.candidates, fits_any);
+  return any ? Slices::vector_multiple : device->tile();
+}
+
+Blocking smaller_blocking(const Blocking& blocking, std::int64_t multiple) {
+  const auto halved = [](std::size_t bytes) { return bytes / 2 / workspace_alignment * workspace_alignment; };
+  if (blocking.native_scratch_bytes + blocking.native_sum_bytes > 0) {
+    Blocking smaller = blocking;
+    auto& larger = blocking.native_sum_bytes > blocking.native_scratch_bytes ? smaller.native_sum_bytes
+                                                                             : smaller.native_scratch_bytes;
+    larger = halved(larger);
+    return smaller;
+  }
+  if (blocking.m >= blocking.n && blocking.m > multiple) return {half(blocking.m, multiple), blocking.n};
+  if (blocking.n > multiple) return {blocking.m, half(blocking.n, multiple)};
+  return blocking;
+}
+
+Blocking fit_blocking(const Plan& plan, std::size_t limit) {
+  const DeviceEngine* device = plan.engine->device();
+  Blocking blocking{plan.problem.m, plan.problem.n};
+  if (device != nullptr && plan.is_native()) {
+    blocking.native_scratch_bytes = device->native_scratch_bytes();
+    blocking.native_sum_bytes = most_native_sum_bytes(plan);
+  }
+  while (limit != 0 && workspace_bytes(plan, blocking) > limit) {
+    const Blocking smaller = smaller_blocking(blocking, block_multiple(plan));
+    if (smaller == blocking) {
+      fail(Status::workspace_too_small,
+           "a workspace limit of {} bytes is too small for m = {}, n = {}, k = {}: the smallest block needs "
+           "{}",
+           limit, plan.problem.m, plan.problem.n, plan.problem.k, workspace_bytes(plan, blocking));
+    }
+    blocking = smaller;
+  }
+  return blocking;
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,43 @@
+// bf16x3: two bf16 slices of scaled vectors, 3 products, small terms first.
+//
+//   a' = 2^s_i a  with max_p |a'_ip| in [2^40, 2^41)      likewise the columns of B
+//   a0 = RNbf16(a'), a_s = RNbf16((a' - a0 - ...) 2^(8 s))  every slice 2^8 above its place
+//   for every block of 64 inner indices:
+//     acc = a1 b0 + a0 b1
+//     acc = 2^-8 acc + a0 b0
+//     sum = sum + acc                                     fp32, outside the engine
+//   C = 2^-(s_i + t_j) sum
+//
+// Scaling keeps FLT_MAX from rounding up to infinity and subnormals from being lost; 2^40 leaves
+// room for sums of 2^40 products below and for rows that span some 100 binades above fp32's underflow.
+#pragma once
+
+#include "formats/bf16.hpp"
+#include "schemes/program.hpp"
+
+namespace kintsugi::core::schemes {
+
+inline constexpr SplitRule bf16x3_split = scaled_split(core::bf16, 2, 8, 40);
+
+inline constexpr Structure<3> bf16x3_structure{
+    .terms = {Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0, true}},
+    .slices_a = 2,
+    .slices_b = 2,
+    .groups = 1,
+    .k_block = 64,
+    .k_step = 0,
+};
+
+inline constexpr Scheme bf16x3{
+    .name = "bf16x3",
+    .summary = "two bf16 slices of scaled rows and columns, 3 products, blocks of 64 summed outside",
+    .operands = OperandType::f32,
+    .program = {bf16x3_split, bf16x3_split, make_schedule(bf16x3_structure, -8)},
+    .bound = "(2^-15 + accumulation over blocks of 64) |A||B|",
+    .window =
+        "every row of A and column of B spans at most about 100 binades, by k: beyond, products underflow in "
+        "fp32",
+    .source = "APE (bf16 slices); BF16x9 of cuBLAS; the structure with scaled vectors and blocks is ours",
+};
+
+}  // namespace kintsugi::core::schemes

@@ -1,0 +1,51 @@
+// bf16x6: three bf16 slices of scaled vectors, 6 products, small terms first.
+//
+//   a' = 2^s_i a  with max_p |a'_ip| in [2^40, 2^41)      likewise the columns of B
+//   a0 = RNbf16(a'), a_s = RNbf16((a' - a0 - ...) 2^(8 s))  every slice 2^8 above its place
+//   for every block of 64 inner indices (short k, few elements of C: 32; Schedule::shortened):
+//     acc = a0 b2 + a1 b1 + a2 b0
+//     acc = 2^-8 acc + a0 b1 + a1 b0
+//     acc = 2^-8 acc + a0 b0
+//     sum = sum + acc                                     fp32, outside the engine; a new sum for every
+//                                                         segment of at most 8192 indices, added in order
+//   C = 2^-(s_i + t_j) sum
+//
+// Scaling keeps FLT_MAX from rounding up to infinity and subnormals from being lost; 2^40 leaves
+// room for sums of 2^40 products below and for rows that span some 100 binades above fp32's underflow.
+#pragma once
+
+#include "formats/bf16.hpp"
+#include "schemes/k_block.hpp"
+#include "schemes/program.hpp"
+
+namespace kintsugi::core::schemes {
+
+inline constexpr SplitRule bf16x6_split = scaled_split(core::bf16, 3, 8, 40);
+
+inline constexpr Structure<6> bf16x6_structure{
+    .terms = {Term{0, 2, 0}, Term{1, 1, 0}, Term{2, 0, 0}, Term{0, 1, 0, true}, Term{1, 0, 0},
+              Term{0, 0, 0, true}},
+    .slices_a = 3,
+    .slices_b = 3,
+    .groups = 1,
+    .k_block = 64,
+    .k_step = 0,
+    .k_segment = 8192,
+    .most_halvings = 1,
+};
+
+inline constexpr Scheme bf16x6{
+    .name = "bf16x6",
+    .summary = "three bf16 slices of scaled rows and columns, 6 products, blocks of 64 summed outside",
+    .operands = OperandType::f32,
+    .program = {bf16x6_split, bf16x6_split, make_schedule(bf16x6_structure, -8)},
+    .bound = "(3 * 2^-25 + accumulation over blocks of 64 or 32) |A||B|",
+    .window =
+        "every row of A and column of B spans at most about 100 binades, by k: beyond, products underflow in "
+        "fp32",
+    .source = "APE (bf16 slices); BF16x9 of cuBLAS; the structure with scaled vectors and blocks is ours",
+    .parameters = block_parameter,
+    .configure = configure_block,
+};
+
+}  // namespace kintsugi::core::schemes

@@ -1,0 +1,45 @@
+// bf16x9: three bf16 slices of scaled vectors, 9 products, small terms first.
+//
+//   a' = 2^s_i a  with max_p |a'_ip| in [2^40, 2^41)      likewise the columns of B
+//   a0 = RNbf16(a'), a_s = RNbf16((a' - a0 - ...) 2^(8 s))  every slice 2^8 above its place
+//   for every block of 64 inner indices:
+//     acc = a2 b2
+//     acc = 2^-8 acc + a1 b2 + a2 b1
+//     acc = 2^-8 acc + a0 b2 + a1 b1 + a2 b0
+//     acc = 2^-8 acc + a0 b1 + a1 b0
+//     acc = 2^-8 acc + a0 b0
+//     sum = sum + acc                                     fp32, outside the engine
+//   C = 2^-(s_i + t_j) sum
+//
+// Scaling keeps FLT_MAX from rounding up to infinity and subnormals from being lost; 2^40 leaves
+// room for sums of 2^40 products below and for rows that span some 100 binades above fp32's underflow.
+#pragma once
+
+#include "schemes/bf16x6.hpp"
+#include "schemes/program.hpp"
+
+namespace kintsugi::core::schemes {
+
+inline constexpr Structure<9> bf16x9_structure{
+    .terms = {Term{2, 2, 0}, Term{1, 2, 0, true}, Term{2, 1, 0}, Term{0, 2, 0, true}, Term{1, 1, 0},
+              Term{2, 0, 0}, Term{0, 1, 0, true}, Term{1, 0, 0}, Term{0, 0, 0, true}},
+    .slices_a = 3,
+    .slices_b = 3,
+    .groups = 1,
+    .k_block = 64,
+    .k_step = 0,
+};
+
+inline constexpr Scheme bf16x9{
+    .name = "bf16x9",
+    .summary = "three bf16 slices of scaled rows and columns, 9 products, blocks of 64 summed outside",
+    .operands = OperandType::f32,
+    .program = {bf16x6_split, bf16x6_split, make_schedule(bf16x9_structure, -8)},
+    .bound = "(2^-25 + accumulation over blocks of 64) |A||B|",
+    .window =
+        "every row of A and column of B spans at most about 100 binades, by k: beyond, products underflow in "
+        "fp32",
+    .source = "APE (bf16 slices); BF16x9 of cuBLAS; the structure with scaled vectors and blocks is ours",
+};
+
+}  // namespace kintsugi::core::schemes

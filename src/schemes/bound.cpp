@@ -1,0 +1,371 @@
+#include "schemes/bound.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "schedule/bound.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// One side's split, in units of the scaled operand: |x - sum of slices| <= error |x| + error_floor,
+// |slice_s| 2^(-s r) <= ratios[s] |x| + floors[s].
+struct SplitError {
+  double error = 0;
+  double error_floor = 0;
+  std::vector<double> ratios;
+  std::vector<double> floors;
+};
+
+double two_to(int exponent) { return power_of_two(exponent); }
+
+// log2 of the bound on the rest after `slices` roundings, relative to the power of two below |x|.
+// Nearest: the rest is at most half an ulp, 2^(e - p), and unless it is that very power of two its
+// own leading bit is one lower, so that every slice gains p + 1 bits. Truncation gains p - 1 with
+// the first slice (rest < one ulp) and p with each further one.
+int rest_exponent(const SplitRule& rule, int slices) {
+  const int p = rule.format->significand_bits;
+  const bool nearest =
+      rule.first_rounding == Rounding::nearest_even && rule.residual_rounding == Rounding::nearest_even;
+  return nearest ? 1 - slices * (p + 1) : 1 - slices * p;
+}
+
+// log2 of what the last slice's quantum leaves of any element.
+int quantum_exponent(const SplitRule& rule, int slices) {
+  const Rounding rounding = slices == 1 ? rule.first_rounding : rule.residual_rounding;
+  const int half = rounding == Rounding::nearest_even ? 1 : 0;
+  const int quantum = rounding == Rounding::bit_cut ? rule.format->min_exponent : rule.format->min_quantum();
+  return quantum - half - rule.residual_exponent * (slices - 1);
+}
+
+// log2 of the largest rest of elements that are too small for a normal first slice: that of the last
+// slice's quantum, or the rest before it (all of the element where a bit-cut gave zero) with its p
+// leading bits taken off.
+int floor_exponent(const SplitRule& rule, int slices) {
+  const int by_quantum = quantum_exponent(rule, slices);
+  if (slices == 1) return by_quantum;
+  const int half = rule.residual_rounding == Rounding::nearest_even ? 1 : 0;
+  return std::max(by_quantum, floor_exponent(rule, slices - 1) - rule.format->significand_bits - half);
+}
+
+// Exponent of the smallest elements that keep all significant bits of the split.
+int lowest_exponent(const SplitRule& rule) {
+  return std::max(quantum_exponent(rule, rule.slices) - rest_exponent(rule, rule.slices),
+                  rule.format->min_exponent);
+}
+
+// Integer formats: everything is relative to the quanta of the slices, one for the last and half of 2^(-s r) at
+// most for what a slice s > 0 stands for (half the quantum of the one before it).
+SplitError grid_error(const SplitRule& rule) {
+  const auto half_quantum = [&](int s) { return two_to(-s * rule.residual_exponent - 1); };
+  SplitError split;
+  split.error_floor = half_quantum(rule.slices - 1);
+  double others = split.error_floor;
+  for (int s = 1; s < rule.slices; ++s) others += half_quantum(s - 1);
+  split.ratios.assign(static_cast<std::size_t>(rule.slices), 0);
+  split.ratios[0] = 1;
+  split.floors.push_back(others);
+  for (int s = 1; s < rule.slices; ++s) split.floors.push_back(half_quantum(s - 1));
+  return split;
+}
+
+// Exponent of the largest elements that overflow no slice: neither the first, which may round up, nor a residual,
+// which may be scaled by more bits than the slices before it have taken.
+int highest_exponent(const SplitRule& rule) {
+  int highest = rule.format->max_exponent - 1;
+  for (int s = 1; s < rule.slices; ++s) {
+    const int room = rule.format->max_exponent - s * rule.residual_exponent;
+    // Elements too small for a normal first slice leave rests of their own.
+    if (floor_exponent(rule, s) > room) return std::numeric_limits<int>::min();
+    highest = std::min(highest, room - rest_exponent(rule, s));
+  }
+  return highest;
+}
+
+// log2 of the largest magnitude that slice s of an operand may have as it is stored.
+int slice_exponent(const SplitRule& rule, int largest, int s) {
+  const int first = rule.scale_vectors ? rule.top_exponent + 1 : largest + 1;
+  if (s == 0) return first;
+  return std::max(first - 1 + rest_exponent(rule, s), floor_exponent(rule, s)) + s * rule.residual_exponent;
+}
+
+SplitError split_error(const SplitRule& rule, bool window) {
+  if (!rule.format->floating) return grid_error(rule);
+  SplitError split;
+  split.error = two_to(rest_exponent(rule, rule.slices));
+  split.error_floor = window ? 0 : two_to(floor_exponent(rule, rule.slices));
+  for (int s = 0; s < rule.slices; ++s) {
+    const double rest = s == 0 ? 1 : two_to(rest_exponent(rule, s));
+    const double rest_floor = s == 0 || window ? 0 : two_to(floor_exponent(rule, s));
+    // A slice is its rest rounded: larger than it by the slice's own rounding at most.
+    split.ratios.push_back(rest * (1 + two_to(1 - rule.format->significand_bits)));
+    split.floors.push_back(rest_floor + (window ? 0 : two_to(floor_exponent(rule, s + 1))));
+  }
+  return split;
+}
+
+// Residues: scaled elements are rounded to integers, and nothing else is lost before the last rounding.
+ErrorBound integer_rounding(double k) { return {0, 0.5, 0.5, 0.25 * k}; }
+
+bool has_term(const Schedule& schedule, int a, int b) {
+  return std::any_of(schedule.terms.begin(), schedule.terms.end(),
+                     [&](const Term& term) { return term.a == a && term.b == b; });
+}
+
+// Slices by successive roundings, d at least, each of which leaves 2^-gain of what may be there (gain is
+// their bits and one more, without the one where sigma rounds positive elements). With 2^tau <= 2 u_i of a
+// vector whose maximum is in [u_i, 2 u_i), what s slices leave of an element is at most 2^(1 - s gain) u_i,
+// and slice s + 1 no larger. Left out are what d slices of one operand leave and the products p + q > d + 1;
+// where nothing was left before, nothing. The sums in FP64 round each of N products N + 1 times at most, the
+// integer on its way to FP64 among them.
+ErrorBound error_free_bound(const Program& program, double k) {
+  const ErrorFree& rules = program.error_free;
+  if (rules.mode == ErrorFree::Mode::cr) return {};
+  const int gain = program.split_a.successive_gain();
+  // A report says 0 slices of a product without nonzero terms (A is zero): nothing of it is left out.
+  const int d = std::max(rules.slices != 0 ? rules.slices : rules.least_slices, 1);
+  const double rest = two_to(std::max(1 - d * gain, -1000));
+  // All slices of an element together: |x| and what each rounding may add.
+  const double beyond = two_to(1 - gain) + two_to(1 - gain) / (1 - two_to(-gain));
+  const double roundings = (rules.most_products + 1.0) * 0x1p-53 * (1 + 0x1p-40);
+  const double floor = rest + roundings * beyond;
+  const double left_out = rest * two_to(1 - gain) + rest * 2 * (d - 1);
+  constexpr double underflow = 0x1p-1000;
+  return {roundings, floor, floor, k * (left_out + roundings * beyond * beyond + underflow)};
+}
+
+// What the split and the products left out cost, whatever the engine.
+ErrorBound split_bound(const Program& program, const SplitError& a, const SplitError& b) {
+  ErrorBound bound;
+  bound.relative = a.error + b.error * (1 + a.error);
+  bound.floor_a = a.error_floor * (1 + b.error);
+  bound.floor_b = b.error_floor * (1 + a.error);
+  bound.floor_both = a.error_floor * b.error_floor;
+  for (int s = 0; s < program.split_a.slices; ++s) {
+    for (int t = 0; t < program.split_b.slices; ++t) {
+      if (has_term(program.schedule, s, t)) continue;
+      bound.relative += a.ratios[s] * b.ratios[t];
+      bound.floor_a += a.floors[s] * b.ratios[t];
+      bound.floor_b += a.ratios[s] * b.floors[t];
+      bound.floor_both += a.floors[s] * b.floors[t];
+    }
+  }
+  return bound;
+}
+
+// Of the units that cuBLAS may find, the A100's loses most; what it adds outside loses nothing to underflow.
+Accumulator unit_of(Accumulator accumulator) {
+  return accumulator == Accumulator::cublas ? Accumulator::a100 : accumulator;
+}
+
+// What one unit of a stored factor loses beside a subnormal one. A tensor core aligns such a product
+// as if the subnormal factor had the smallest normal exponent, and truncates up to block + 1 addends
+// there (schedule/accumulator.cpp); two subnormal factors set a grid of 2^(2 min_exponent), no finer
+// than fp16's products of them, which then lose nothing. The bf16 units of CPUs flush the factor,
+// which may be as large as 2^-126 with what later roundings make of it.
+double subnormal_loss(Accumulator accumulator, const Format& format) {
+  if (accumulator == Accumulator::amx_bf16 || accumulator == Accumulator::avx512_bf16) return 0x1p-125;
+  const Accumulator unit = unit_of(accumulator);
+  if (!is_tensor_core(unit)) return 0;
+  const int block = accumulator_block(unit, format.id);
+  return (block + 1) * two_to(format.min_exponent - 23 - accumulator_extra_bits(unit));
+}
+
+// What sums lose to underflow: where the engine adds in fp32 or flushes, or in a tensor core's grid
+// of subnormal sums (its grid beside subnormal factors is subnormal_loss).
+double underflow_loss(const Program& program, Accumulator accumulator, std::int64_t k) {
+  const auto terms = static_cast<double>(program.schedule.terms.size());
+  // Every addend and every result can end at 2^-149; a result is at most as many as products.
+  if (is_tensor_core(unit_of(accumulator))) return terms * static_cast<double>(k) * 2 * 0x1p-149;
+  constexpr double flushed_operands_apart = 0;  // subnormal_loss has them
+  return terms * accumulation_floor(accumulator, program.format().id, k, flushed_operands_apart);
+}
+
+// Floors of the engine's arithmetic: every slice that may be subnormal, beside every slice it
+// meets. Inside the window only residual slices can be.
+void add_engine_floors(ErrorBound& bound, const Program& program, Accumulator accumulator,
+                       const SplitError& a, const SplitError& b, bool a_window, bool b_window) {
+  const double loss = subnormal_loss(accumulator, program.format());
+  for (const Term& term : program.schedule.terms) {
+    const double unscale_a = two_to(-term.a * program.split_a.residual_exponent);
+    const double unscale_b = two_to(-term.b * program.split_b.residual_exponent);
+    // The stored factor is the slice times 2^(s r), and the term's weight takes both powers back.
+    if (term.a > 0 || !a_window) {
+      bound.floor_a += loss * unscale_a * b.ratios[term.b];
+      bound.floor_both += loss * unscale_a * b.floors[term.b];
+    }
+    if (term.b > 0 || !b_window) {
+      bound.floor_b += loss * unscale_b * a.ratios[term.a];
+      bound.floor_both += loss * unscale_b * a.floors[term.a];
+    }
+  }
+}
+
+// Groups are added in double: their number less one roundings, to each of which all magnitudes may come.
+void add_recombination(ErrorBound& bound, const Program& program, const SplitError& a, const SplitError& b,
+                       std::int64_t k) {
+  if (program.sum_type() == SumType::i128) return;  // exact, but for the one last rounding
+  if (!program.format().floating) {                 // exact, but for the rounding of the sum to double
+    bound.relative += 0x1p-52;
+    return;
+  }
+  const double loss = (program.schedule.sums() - 1) * 0x1p-53 * (1 + 0x1p-20);
+  for (const Term& term : program.schedule.terms) {
+    bound.relative += loss * a.ratios[term.a] * b.ratios[term.b];
+    bound.floor_a += loss * a.floors[term.a] * b.ratios[term.b];
+    bound.floor_b += loss * a.ratios[term.a] * b.floors[term.b];
+    bound.floor_both += loss * a.floors[term.a] * b.floors[term.b] * static_cast<double>(k);
+  }
+}
+
+// The bound as one coefficient of (|A||B|)_ij: every non-zero scaled element is at least 2^(top - span), one binade
+// less where an integer format's scale leaves room for rounding. What its products lose together (floor_both) is k
+// times what one of them does, and a zero loses nothing.
+double relative_of(const Program& program, const ErrorBound& bound, std::int64_t k, int span_a, int span_b) {
+  const bool makes_room = !program.format().floating && program.split_a.kind != SplitKind::residues;
+  const int room = makes_room ? 1 : 0;
+  const double products = program.format().floating ? 1 : static_cast<double>(std::max<std::int64_t>(k, 1));
+  const double least_a = two_to(program.split_a.top_exponent - room - span_a);
+  const double least_b = two_to(program.split_b.top_exponent - room - span_b);
+  return bound.relative + bound.floor_a / least_a + bound.floor_b / least_b +
+         bound.floor_both / products / (least_a * least_b);
+}
+
+// The same where elements lie `depth` binades below the largest ones, those of both vectors of a pair added up, on average:
+// n such pairs have a sum of magnitudes of n 2^(both tops - depth) at least, where no element is 2^(top + 1).
+double relative_at_depth(const Program& program, const ErrorBound& bound, std::int64_t k, int depth) {
+  const int top_a = program.split_a.top_exponent;
+  const int top_b = program.split_b.top_exponent;
+  return bound.relative + bound.floor_a * two_to(1 + depth - top_a) +
+         bound.floor_b * two_to(1 + depth - top_b) +
+         bound.floor_both / static_cast<double>(std::max<std::int64_t>(k, 1)) * two_to(depth - top_a - top_b);
+}
+
+// Whether nothing is rounded between the slices and C.
+bool rounds_once(const Program& program) {
+  switch (program.recombination) {
+    case Recombination::exact_sums:
+    case Recombination::residues: return true;
+    case Recombination::error_free: return program.error_free.mode == ErrorFree::Mode::cr;
+    case Recombination::weighted: return program.sum_type() == SumType::i128;
+  }
+  return false;
+}
+
+// Significant bits that slices hold at most: of floating ones each has p and a sign, which stands for another bit of all
+// but the first.
+int most_bits(const SplitRule& rule) {
+  if (rule.kind == SplitKind::residues) return rule.top_exponent + 1;
+  if (!rule.format->floating) return rule.top_exponent + 1 + (rule.slices - 1) * rule.residual_exponent;
+  return rule.slices * (rule.format->significand_bits + 1) - 1;
+}
+
+// A number of one bit more loses half a unit of the last bit that is held, 2^-bits of its leading power of two: more than
+// 2^-(bits + 1) of itself. Nothing is said where the operands decide how many bits slices hold.
+double least_loss(const Program& program, const SplitRule& rule, OperandType type) {
+  const bool is_fixed =
+      program.recombination == Recombination::weighted ||
+      (program.recombination == Recombination::residues && rule.scales == ScaleRule::exponent);
+  const int bits = most_bits(rule);
+  return is_fixed && bits < -std::ilogb(unit_roundoff(type)) ? two_to(-bits - 1) : 0;
+}
+
+double with_last_rounding(const Program& program, OperandType type, double before) {
+  const bool fp32_sum = program.format().floating && program.schedule.sums() == 1;
+  return fp32_sum && type == OperandType::f32 ? before : before + unit_roundoff(type) * (1 + before);
+}
+
+}  // namespace
+
+int window_span(const SplitRule& rule) {
+  if (rule.kind == SplitKind::successive) return rule.slices * rule.successive_gain();
+  // A grid keeps something of every element down to its last quantum.
+  if (rule.kind == SplitKind::residues) return rule.top_exponent;
+  if (!rule.format->floating) return rule.top_exponent + (rule.slices - 1) * rule.residual_exponent;
+  return rule.top_exponent - lowest_exponent(rule);
+}
+
+bool can_overflow(const SplitRule& rule, const RangeSummary& ranges) {
+  return !rule.scale_vectors && ranges.largest > highest_exponent(rule);
+}
+
+bool sums_can_overflow(const Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k) {
+  if (!program.format().floating) return false;
+  constexpr int highest = 126;  // of fp32 sums
+  const int length = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k)));
+  return std::any_of(program.schedule.terms.begin(), program.schedule.terms.end(), [&](const Term& term) {
+    return slice_exponent(program.split_a, a.largest, term.a) +
+               slice_exponent(program.split_b, b.largest, term.b) + length >
+           highest;
+  });
+}
+
+bool grid_can_overflow(const Program& program, OperandType type, const RangeSummary& a, const RangeSummary& b,
+                       std::int64_t k) {
+  if (program.format().floating || program.recombination != Recombination::weighted) return false;
+  const int highest = type == OperandType::f32 ? 126 : 1022;
+  return a.largest + b.largest + 2 + static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k))) >
+         highest;
+}
+
+bool in_window(const SplitRule& rule, const RangeSummary& ranges) {
+  // The bound's floors say all.
+  if (!rule.format->floating || rule.kind == SplitKind::successive) return true;
+  if (rule.scale_vectors) return ranges.largest_span <= window_span(rule);
+  return !can_overflow(rule, ranges) && ranges.smallest >= lowest_exponent(rule);
+}
+
+ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int64_t k, bool a_in_window,
+                       bool b_in_window) {
+  if (program.recombination == Recombination::exact_sums) return {};
+  if (program.recombination == Recombination::residues) return integer_rounding(static_cast<double>(k));
+  if (program.recombination == Recombination::error_free)
+    return error_free_bound(program, static_cast<double>(k));
+  const SplitError a = split_error(program.split_a, a_in_window);
+  const SplitError b = split_error(program.split_b, b_in_window);
+  ErrorBound bound = split_bound(program, a, b);
+  add_engine_floors(bound, program, accumulator, a, b, a_in_window, b_in_window);
+  bound.floor_both *= static_cast<double>(k);
+  bound.floor_both += underflow_loss(program, accumulator, k);
+  const auto accumulated = [&](const std::vector<double>& ratios_a, const std::vector<double>& ratios_b) {
+    return accumulation_bound(program.schedule, ratios_a, ratios_b, accumulator, program.format(), k);
+  };
+  bound.relative += accumulated(a.ratios, b.ratios);
+  bound.floor_a += accumulated(a.floors, b.ratios);
+  bound.floor_b += accumulated(a.ratios, b.floors);
+  bound.floor_both += accumulated(a.floors, b.floors) * static_cast<double>(k);
+  add_recombination(bound, program, a, b, k);
+  return bound;
+}
+
+double split_loss(const Program& program) {
+  if (program.recombination == Recombination::exact_sums) return 0;
+  if (program.recombination == Recombination::residues)
+    return relative_of(program, integer_rounding(1), 1, 0, 0);
+  const ErrorBound bound =
+      split_bound(program, split_error(program.split_a, true), split_error(program.split_b, true));
+  return relative_of(program, bound, 1, 0, 0);
+}
+
+bool can_meet(const Program& program, OperandType type, double coefficient) {
+  if (coefficient == 0 && !rounds_once(program)) return false;
+  return least_loss(program, program.split_a, type) <= coefficient &&
+         least_loss(program, program.split_b, type) <= coefficient;
+}
+
+double relative_bound(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,
+                      int span_a, int span_b) {
+  return with_last_rounding(program, type, relative_of(program, bound, k, span_a, span_b));
+}
+
+double bound_at_depth(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,
+                      int depth) {
+  return with_last_rounding(program, type, relative_at_depth(program, bound, k, depth));
+}
+
+}  // namespace kintsugi::core

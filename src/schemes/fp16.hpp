@@ -1,0 +1,26 @@
+// fp16: one product of operands rounded to half precision. A baseline: what the engine gives alone.
+//
+//   a0 = fp16(a), b0 = fp16(b)                     round to nearest even, no scaling
+//   C  = a0 b0                                     one accumulator, all of k inside the engine
+#pragma once
+
+#include "formats/fp16.hpp"
+#include "schemes/program.hpp"
+
+namespace kintsugi::core::schemes {
+
+inline constexpr SplitRule fp16_split = nearest_split(core::fp16, 1);
+
+inline constexpr Scheme fp16{
+    .name = "fp16",
+    .summary = "single fp16 product, the baseline",
+    .operands = OperandType::f32,
+    .program = {fp16_split, fp16_split, make_schedule(single_product)},
+    .bound =
+        "2 * 2^-11 |A||B| + accumulation inside the engine over all k; 2^-25 absolute per element below "
+        "2^-14",
+    .window = "2^-14 <= |x| < 2^15; from 65520 on elements become infinity",
+    .source = "baseline of every paper",
+};
+
+}  // namespace kintsugi::core::schemes

@@ -1,0 +1,45 @@
+// fp16x3: two fp16 slices of scaled vectors, three products, blocks of 64 summed outside the engine.
+//
+//   a' = 2^s_i a  with max_p |a'_ip| in [2^14, 2^15)      likewise the columns of B
+//   a0 = RN16(a'), a1 = RN16(a' - a0)                     residual unscaled
+//   for every block of 64 inner indices (short k, few elements of C: 32 or 16; Schedule::shortened):
+//     acc = a1 b0 + a0 b1 + a0 b0                         small terms first, one accumulator
+//     sum = sum + acc                                     fp32, outside the engine; a new sum for every
+//                                                         segment of at most 8192 indices, added in order
+//   C = 2^-(s_i + t_j) sum
+#pragma once
+
+#include "formats/fp16.hpp"
+#include "schemes/k_block.hpp"
+#include "schemes/program.hpp"
+
+namespace kintsugi::core::schemes {
+
+inline constexpr SplitRule fp16x3_split = scaled_split(core::fp16, 2, 0, 14);
+
+inline constexpr Structure<3> fp16x3_structure{
+    .terms = {Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0}},
+    .slices_a = 2,
+    .slices_b = 2,
+    .groups = 1,
+    .k_block = 64,
+    .k_step = 0,
+    .k_segment = 8192,
+    .most_halvings = 2,
+};
+
+inline constexpr Scheme fp16x3{
+    .name = "fp16x3",
+    .summary = "two fp16 slices of scaled rows and columns, three products, blocks of 64 summed outside",
+    .operands = OperandType::f32,
+    .program = {fp16x3_split, fp16x3_split, make_schedule(fp16x3_structure)},
+    .bound =
+        "(2^-21 + accumulation over blocks of 64, 32 or 16) |A||B|, which is at most (k + 8) 2^-24 |A||B| "
+        "from k = 5 up on an H200; below the window 2^-39 of the vector's maximum per element",
+    .window = "every row of A and column of B spans at most 16 binades",
+    .source = "ours; the structure of Ootomo and Yokota (2022) with scaled vectors and one accumulator",
+    .parameters = block_parameter,
+    .configure = configure_block,
+};
+
+}  // namespace kintsugi::core::schemes

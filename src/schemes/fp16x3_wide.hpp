@@ -1,0 +1,45 @@
+// fp16x3-wide: fp16x3 with its residuals multiplied by 2^12, for vectors that span more binades.
+//
+//   a' = 2^s_i a  with max_p |a'_ip| in [2^14, 2^15)      likewise the columns of B
+//   a0 = RN16(a'), a1 = RN16((a' - a0) 2^12)              |a' - a0| <= 8: 2^12 cannot overflow
+//   for every block of 64 inner indices (short k, few elements of C: 32 or 16):
+//     acc = a1 b0 + a0 b1;  acc = 2^-12 acc;  acc = acc + a0 b0
+//     sum = sum + acc                                     fp32, outside the engine; a new sum for every
+//                                                         segment of at most 8192 indices, added in order
+//   C = 2^-(s_i + t_j) sum
+#pragma once
+
+#include "formats/fp16.hpp"
+#include "schemes/k_block.hpp"
+#include "schemes/program.hpp"
+
+namespace kintsugi::core::schemes {
+
+inline constexpr SplitRule fp16x3_wide_split = scaled_split(core::fp16, 2, 12, 14);
+
+inline constexpr Structure<3> fp16x3_wide_structure{
+    .terms = {Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0, true}},
+    .slices_a = 2,
+    .slices_b = 2,
+    .groups = 1,
+    .k_block = 64,
+    .k_step = 0,
+    .k_segment = 8192,
+    .most_halvings = 2,
+};
+
+inline constexpr Scheme fp16x3_wide{
+    .name = "fp16x3-wide",
+    .summary = "fp16x3 with residuals scaled by 2^12, for rows and columns of wide range",
+    .operands = OperandType::f32,
+    .program = {fp16x3_wide_split, fp16x3_wide_split, make_schedule(fp16x3_wide_structure, -12)},
+    .bound =
+        "(2^-21 + accumulation over blocks of 64, 32 or 16) |A||B|, which is at most (k + 8) 2^-24 |A||B| "
+        "from k = 5 up on an H200; below the window 2^-51 of the vector's maximum per element",
+    .window = "every row of A and column of B spans at most 28 binades",
+    .source = "ours; h2sgemm section 3.1 (residuals scaled by 2^12) on scaled vectors",
+    .parameters = block_parameter,
+    .configure = configure_block,
+};
+
+}  // namespace kintsugi::core::schemes

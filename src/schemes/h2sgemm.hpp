@@ -1,0 +1,74 @@
+// h2sgemm: tunable residual scaling, three products, term-wise sums.
+//
+//   a0 = RN16(a), a1 = RN16((a - a0) 2^sb)         sb = 12 by default
+//   S1 = a1 b0, S2 = a0 b1, S3 = a0 b0             each over all of k, an accumulator of its own
+//   C  = 2^-sb S1 + 2^-sb S2 + S3                  small terms first
+//
+// sb=N gives it; sb=eq6 takes the largest one that cannot overflow: with E the largest exponent of both
+// operands, residuals are at most 2^(E - 11), so 2^(26 - E) keeps them within 2^15. Eq. 6 allows one
+// more, 27 - E, which overflows the residual 16 of x = 32784 (a0 = 32768) under sb = 12. So a given sb
+// is lowered to 26 - E where the operands ask for it. With E = 15 the high part is truncated, since
+// from 65520 on it would round to infinity; residuals are then below 2^5, and sb at most 10. |x| >= 2^16
+// is an error instead of a silent infinity.
+#pragma once
+
+#include <array>
+
+#include "base/status.hpp"
+#include "formats/fp16.hpp"
+#include "schemes/program.hpp"
+
+namespace kintsugi::core::schemes {
+
+inline constexpr SplitRule h2sgemm_split = nearest_split(core::fp16, 2, 12);
+
+inline constexpr Structure<3> h2sgemm_structure{
+    .terms = {Term{1, 0, 0}, Term{0, 1, 1}, Term{0, 0, 2}},
+    .slices_a = 2,
+    .slices_b = 2,
+    .groups = 3,
+    .k_block = 0,
+    .k_step = 0,
+};
+
+inline constexpr std::array h2sgemm_cross_groups{0, 1};
+inline constexpr int h2sgemm_eq6 = most_residual_exponent + 1;  // lowered to what the operands allow
+
+inline const Parameter* configure_h2sgemm(Program& program, std::span<const Parameter> parameters) {
+  for (const Parameter& parameter : parameters) {
+    const auto exponent =
+        parameter.value == "eq6" ? h2sgemm_eq6 : parse_parameter(parameter.value, 0, most_residual_exponent);
+    if (parameter.key != "sb" || !exponent) return &parameter;
+    program.set_residual_exponent(*exponent, h2sgemm_cross_groups);
+  }
+  return nullptr;
+}
+
+inline void adapt_h2sgemm(Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t) {
+  const int largest = a.largest > b.largest ? a.largest : b.largest;
+  if (largest > core::fp16.max_exponent) {
+    fail(Status::contract_unreachable,
+         "h2sgemm splits magnitudes below 2^16 and the largest of these is 2^{} or more; fp16x3-wide scales "
+         "rows "
+         "and columns",
+         largest);
+  }
+  program.set_residual_fit(fit_residual(core::fp16, program.split_a.residual_exponent, largest),
+                           h2sgemm_cross_groups);
+}
+
+inline constexpr Scheme h2sgemm{
+    .name = "h2sgemm",
+    .summary = "two fp16 slices, residual scaled by 2^sb, three products summed matrix by matrix",
+    .operands = OperandType::f32,
+    .program = {h2sgemm_split, h2sgemm_split, make_schedule(h2sgemm_structure, 0, {-12, -12, 0})},
+    .bound = "2^-21 |A||B| + accumulation inside the engine over all of k",
+    .window = "2^-14 <= |x| < 2^15 for sb = 12, 2^(-2 - sb) <= |x| in general; an error from 2^16 on",
+    .source = "h2sgemm sections 3.1 and 3.2, Eqs. 6 and 7, Fig. 7(b)",
+    .parameters = "sb=0...40, or sb=eq6 for what the operands' exponents allow",
+    .configure = configure_h2sgemm,
+    .adapt = adapt_h2sgemm,
+    .fitted_groups = h2sgemm_cross_groups,
+};
+
+}  // namespace kintsugi::core::schemes

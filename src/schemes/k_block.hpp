@@ -1,0 +1,34 @@
+// The parameter block of schemes whose sums leave the engine after any number of inner indices.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "schemes/program.hpp"
+
+namespace kintsugi::core::schemes {
+
+inline constexpr std::string_view block_parameter =
+    "block=64...65536, a multiple of 64: indices of k whose sum leaves the engine at once";
+
+inline const Parameter* configure_block(Program& program, std::span<const Parameter> parameters) {
+  for (const Parameter& parameter : parameters) {
+    const auto block = parse_parameter(parameter.value, 64, 65536);
+    if (parameter.key != "block" || !block || *block % 64 != 0) return &parameter;
+    program.schedule.k_block = *block;
+    program.schedule.most_halvings = 0;
+  }
+  return nullptr;
+}
+
+inline bool takes_block(const Scheme& scheme) { return scheme.configure == &configure_block; }
+
+// The scheme's program with blocks of that many inner indices, in all problems.
+inline Program program_in_blocks(const Scheme& scheme, int block) {
+  Program program = scheme.program;
+  program.schedule.k_block = block;
+  program.schedule.most_halvings = 0;
+  return program;
+}
+
+}  // namespace kintsugi::core::schemes

@@ -1,0 +1,172 @@
+// ozaki2: integers below 2^b, one int8 product modulo each of N numbers, Chinese remainder.
+//
+//   a' = RN(2^s_i a)  with max_p |a'_ip| <= 2^b            likewise the columns of B
+//   a_t = a' mod m_t, between -128 and 127                 m = 256, 255, 253, 251, 247, ...
+//   S_t = a_t b_t                                          int32, added up in 64 bits every 2^16
+//   S   = the integer of magnitude below M / 4 with S = S_t mod m_t for all t, M the product of the moduli
+//   C   = RN(alpha 2^-(s_i + t_j) S + beta C)              exact but for this rounding
+//
+// b is the largest with k 2^(2b) <= M / 4: N and k decide it, not the data. Where every element's last bit survives
+// the rounding to integers, C is correctly rounded. scale=norm and scale=product take larger integers where norms, or an
+// int8 product of magnitudes, show that their sums stay below M / 4 (arith/residue_scale.hpp).
+#pragma once
+
+#include <array>
+#include <bit>
+#include <optional>
+#include <string_view>
+
+#include "arith/residue.hpp"
+#include "arith/residue_scale.hpp"
+#include "base/status.hpp"
+#include "schemes/program.hpp"
+
+namespace kintsugi::core::schemes {
+
+// Moduli where nobody said how many: of FP64 operands for 55 bits of every row and column at k = 4096, of FP32 ones for 28
+// there, of double-double ones for 106 at k = 1024.
+inline constexpr int ozaki2_default = 16;
+inline constexpr int ozaki2_default_of_singles = 9;
+inline constexpr int ozaki2_default_of_pairs = 30;
+
+constexpr int ozaki2_default_of(OperandType type) {
+  return type == OperandType::dd    ? ozaki2_default_of_pairs
+         : type == OperandType::f32 ? ozaki2_default_of_singles
+                                    : ozaki2_default;
+}
+
+inline constexpr auto ozaki2_structure = [] {
+  Structure<most_moduli> structure{.terms = {},
+                                   .slices_a = ozaki2_default,
+                                   .slices_b = ozaki2_default,
+                                   .groups = ozaki2_default,
+                                   .k_block = 65536,
+                                   .k_step = 0};
+  for (int t = 0; t < most_moduli; ++t) {
+    const auto place = static_cast<std::int16_t>(t);
+    structure.terms[t] = {place, place, place};
+  }
+  return structure;
+}();
+
+constexpr Program ozaki2_program(int count, ScaleRule scales = ScaleRule::exponent) {
+  SplitRule split = scaled_split(int8, count, 0, 0);
+  split.kind = SplitKind::residues;
+  split.scales = scales;
+  Program program{split, split, make_schedule(ozaki2_structure), Recombination::residues};
+  Schedule& schedule = program.schedule;
+  schedule.terms = schedule.terms.first(static_cast<std::size_t>(count));
+  schedule.slices_a = schedule.slices_b = schedule.groups = count;
+  for (int t = 0; t < count; ++t) schedule.group_moduli[t] = static_cast<std::int16_t>(moduli[t]);
+  return program;
+}
+
+constexpr std::optional<ScaleRule> find_scale_rule(std::string_view name) {
+  for (const ScaleRule rule : {ScaleRule::exponent, ScaleRule::norm, ScaleRule::product}) {
+    if (scale_rule_name(rule) == name) return rule;
+  }
+  return std::nullopt;
+}
+
+inline const Parameter* configure_ozaki2(Program& program, std::span<const Parameter> parameters) {
+  std::optional<int> count;
+  ScaleRule scales = ScaleRule::exponent;
+  for (const Parameter& parameter : parameters) {
+    const auto number = parse_parameter(parameter.value, 2, most_moduli);
+    const auto rule = find_scale_rule(parameter.value);
+    if (parameter.key == "moduli" && number) {
+      count = number;
+    } else if (parameter.key == "scale" && rule) {
+      scales = *rule;
+    } else {
+      return &parameter;
+    }
+  }
+  program = ozaki2_program(count.value_or(ozaki2_default), scales);
+  program.sized_by_type = !count;
+  return nullptr;
+}
+
+inline void fit_ozaki2(Program& program, OperandType type, std::int64_t k) {
+  const ScaleRule scales = program.split_a.scales;
+  if (program.sized_by_type) program = ozaki2_program(ozaki2_default_of(type), scales);
+  const int count = program.split_a.slices;
+  const auto sum_bits =
+      static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k - 1)));  // k <= 2^sum_bits
+  const int bits = (residue_bits(count) - sum_bits) / 2;
+  if (bits < 1) {
+    fail(Status::not_supported, "{} moduli hold {} bits, too few for sums of {} products", count,
+         residue_bits(count), k);
+  }
+  program.split_a.top_exponent = program.split_b.top_exponent = bits - 1;
+  if (scales == ScaleRule::product && bits < product_digits + 1) {
+    fail(Status::not_supported, "{} moduli keep {} bits of sums of {} products; scale=product needs {}",
+         count, bits, k, product_digits + 1);
+  }
+  program.split_a.sum_bits = program.split_b.sum_bits = residue_bits(count);
+}
+
+inline constexpr auto ozaki2_complex_terms = [] {
+  std::array<Term, 3 * most_moduli> terms{};
+  for (int t = 0; t < 3 * most_moduli; ++t) {
+    const auto place = static_cast<std::int16_t>(t);
+    terms[t] = {place, place, place};
+  }
+  return terms;
+}();
+
+// The same integers modulo a basis of complex residues, which holds as many bits.
+inline void multiply_entries_by_ozaki2(Program& program) {
+  const ComplexBasis basis = cheapest_basis(residue_bits(program.split_a.slices));
+  if (basis.empty()) return;
+  program.split_a.complex_basis = program.split_b.complex_basis = basis;
+  program.split_a.slices = program.split_b.slices = basis.slices();
+  Schedule& schedule = program.schedule;
+  schedule.terms = std::span(ozaki2_complex_terms).first(static_cast<std::size_t>(basis.slices()));
+  schedule.slices_a = schedule.slices_b = schedule.groups = basis.slices();
+  for (int t = 0; t < basis.count(); ++t) {
+    for (int s = basis.first_slice(t); s < basis.first_slice(t) + (basis.has_root(t) ? 2 : 3); ++s)
+      schedule.group_moduli[s] = static_cast<std::int16_t>(basis.modulus(t));
+  }
+}
+
+// The fewest moduli that find sums of magnitude up to 2^bits; never more than the program has.
+inline void leave_out_moduli(Program& program, int bits) {
+  const bool entries = program.multiplies_entries();
+  int count = 2;
+  while (count < most_moduli && residue_bits(count) < bits) ++count;
+  if (residue_bits(count) < bits || residue_bits(count) >= program.split_a.sum_bits) return;
+  Program fewer = ozaki2_program(count);
+  fewer.split_a.top_exponent = fewer.split_b.top_exponent = program.split_a.top_exponent;
+  fewer.split_a.sum_bits = fewer.split_b.sum_bits = residue_bits(count);
+  program = fewer;
+  if (entries) multiply_entries_by_ozaki2(program);
+}
+
+inline constexpr Scheme ozaki2{
+    .name = "ozaki2",
+    .summary = "integers of b bits modulo N numbers, one int8 product each, Chinese remainder, one rounding",
+    .operands = {OperandType::f32, OperandType::f64, OperandType::dd},
+    .program =
+        [] {
+          Program program = ozaki2_program(ozaki2_default);
+          program.sized_by_type = true;
+          return program;
+        }(),
+    .bound =
+        "2^-1 (u_i ||b_j||_1 + v_j ||a_i||_1) + 2^-2 k u_i v_j, 2^(b-1) u_i <= max |a_ip| < 2^b u_i, v_j "
+        "likewise; "
+        "0 where no element is rounded",
+    .window =
+        "correctly rounded where rows and columns span at most b - 53 binades (FP32: b - 24, double-double: "
+        "to the last bit of lo), 2 b + log2 k "
+        "<= "
+        "log2 M - 3",
+    .source = "Ozaki, Uchino and Imamura, Ozaki Scheme II (arXiv 2504.08009), scales from integers alone",
+    .parameters = "moduli=2...49, scale=exponent, norm or product",
+    .configure = configure_ozaki2,
+    .fit = fit_ozaki2,
+    .multiply_entries = multiply_entries_by_ozaki2,
+};
+
+}  // namespace kintsugi::core::schemes

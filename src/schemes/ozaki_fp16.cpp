@@ -1,0 +1,77 @@
+#include "schemes/ozaki_fp16.hpp"
+
+#include <algorithm>
+
+namespace kintsugi::core::schemes {
+
+namespace {
+
+using Mode = ErrorFree::Mode;
+
+bool take_mode(std::string_view value, Mode& mode) {
+  constexpr std::array<std::string_view, 3> names{"dp", "sp", "cr"};
+  constexpr std::array modes{Mode::dp, Mode::sp, Mode::cr};
+  const auto found = std::find(names.begin(), names.end(), value);
+  if (found == names.end()) return false;
+  mode = modes[static_cast<std::size_t>(found - names.begin())];
+  return true;
+}
+
+bool take(const Parameter& parameter, Program& program) {
+  ErrorFree& rules = program.error_free;
+  const auto number = [&](int least, int most, auto& target) {
+    const auto value = parse_parameter(parameter.value, least, most);
+    if (value) target = *value;
+    return value.has_value();
+  };
+  if (parameter.key == "mode") return take_mode(parameter.value, rules.mode);
+  if (parameter.key == "slices") return number(1, ErrorFree::most_slices, rules.slices);
+  if (parameter.key == "block") return number(128, 65536, rules.block);
+  if (parameter.key == "grid") {
+    program.split_a.sigma_grid = program.split_b.sigma_grid = parameter.value == "sigma";
+    return parameter.value == "sigma" || parameter.value == "integer";
+  }
+  if (parameter.key == "k-block") return number(0, 65536, program.schedule.k_block);
+  rules.fast = parameter.value == "on";
+  return parameter.key == "fast" && (rules.fast || parameter.value == "off");
+}
+
+// Largest b with products 4^b <= 2^limit.
+int bits_for(std::int64_t products, int limit) {
+  const int length = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(products - 1)));
+  return (limit - length) / 2;
+}
+
+}  // namespace
+
+const Parameter* configure_ozaki(Program& program, std::span<const Parameter> parameters) {
+  for (const Parameter& parameter : parameters) {
+    const auto is_same = [&](const Parameter& other) { return other.key == parameter.key; };
+    const bool repeated = std::count_if(parameters.begin(), parameters.end(), is_same) > 1;
+    if (repeated || !take(parameter, program)) return &parameter;
+  }
+  const ErrorFree& rules = program.error_free;
+  if (rules.mode == Mode::cr) {
+    for (const Parameter& parameter : parameters) {
+      if (parameter.key == "slices" || parameter.key == "fast") return &parameter;
+    }
+  }
+  if (rules.slices != 0) program.split_a.slices = program.split_b.slices = rules.slices;
+  return nullptr;
+}
+
+void fit_ozaki(Program& program, OperandType type, std::int64_t k) {
+  ErrorFree& rules = program.error_free;
+  if (rules.mode == Mode::of_type) rules.mode = type == OperandType::f32 ? Mode::sp : Mode::dp;
+  if (program.schedule.k_block == 0) program.schedule.k_block = 65536;
+  const bool wide = program.format().id == FormatId::fp64;
+  const int significand = wide ? 53 : 24;  // of the sums inside
+  const int exact = bits_for(program.schedule.block_length(k), significand);
+  // Outside, sums of all k stay below 2^62.
+  const int bits = std::min({exact, bits_for(k, 62), program.format().significand_bits});
+  program.split_a.residual_exponent = program.split_b.residual_exponent = bits;
+  const int most = rules.slices != 0 ? rules.slices : ErrorFree::most_slices;
+  rules.most_products = rules.slices != 0 && rules.fast ? most * (most + 1) / 2 : most * most;
+}
+
+}  // namespace kintsugi::core::schemes

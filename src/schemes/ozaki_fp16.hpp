@@ -1,0 +1,77 @@
+// ozaki-fp16: DGEMM-TC, the Ozaki scheme on fp16 slices whose products are exact in fp32.
+//
+//   a = 2^c_A[1] a_1 + 2^c_A[2] a_2 + ...     integers, |a_p| <= 2^bits, k 2^(2 bits) <= 2^24; c of each row and slice
+//   T_pq = a_p b_q                            exact in fp32, so inside any matrix unit; blocks of k add as integers
+//   C = sum over q, p of 2^(c_A[p] + c_B[q]) T_pq
+//
+// mode=dp, sp: slices by Algorithm 3, products p + q <= d + 1, sums in FP64. mode=cr: slices until nothing is left, all
+// products, exact sums, one rounding.
+#pragma once
+
+#include <array>
+
+#include "formats/fp16.hpp"
+#include "schemes/program.hpp"
+
+namespace kintsugi::core::schemes {
+
+// The products of one slice of B, a group each.
+inline constexpr auto ozaki_structure = [] {
+  Structure<ErrorFree::most_slices> structure{.terms = {},
+                                              .slices_a = ErrorFree::most_slices,
+                                              .slices_b = 1,
+                                              .groups = ErrorFree::most_slices,
+                                              .k_block = 0,
+                                              .k_step = 0};
+  for (int p = 0; p < ErrorFree::most_slices; ++p) {
+    const auto place = static_cast<std::int16_t>(p);
+    structure.terms[p] = {place, 0, place};
+  }
+  return structure;
+}();
+
+constexpr Program ozaki_program(const Format& format, ErrorFree::Mode mode) {
+  // As many bits as fit at k = 1; fit_ozaki has those of the problem's k.
+  SplitRule split = scaled_split(format, ErrorFree::most_slices, format.id == FormatId::fp64 ? 26 : 11, 0);
+  split.kind = SplitKind::successive;
+  Program program{split, split, make_schedule(ozaki_structure), Recombination::error_free};
+  program.schedule.integer_sums = true;
+  program.error_free.mode = mode;
+  return program;
+}
+
+// In schemes/ozaki_fp16.cpp, for ozaki-fp64 too.
+const Parameter* configure_ozaki(Program& program, std::span<const Parameter> parameters);
+void fit_ozaki(Program& program, OperandType type, std::int64_t k);
+
+inline constexpr std::string_view ozaki_parameters =
+    "mode=dp|sp|cr (accuracy of FP64, of FP32, correctly rounded), slices=1...32 (of each operand, instead "
+    "of "
+    "Algorithm 3; not with cr), fast=on|off (leave out products of p + q > d + 1 slices; not with cr), "
+    "block=128...65536 (rows and columns of C that have a number of slices of their own), k-block=0...65536 "
+    "(inner "
+    "indices after which sums leave the engine; 0: 65536), grid=integer|sigma (rounding of slices: one grid "
+    "for both "
+    "signs, or fl((x + sigma) - sigma) as Algorithm 1 has it, on the host)";
+
+inline constexpr Scheme ozaki_fp16{
+    .name = "ozaki-fp16",
+    .summary = "DGEMM-TC: integer slices in fp16, products without an error, as many as the operands ask for",
+    .operands = {OperandType::f32, OperandType::f64},
+    .program = ozaki_program(core::fp16, ErrorFree::Mode::of_type),
+    .bound =
+        "mode=cr: correctly rounded; else 2^(1 - d (b + 1)) (u_i ||b_j||_1 + v_j ||a_i||_1 + (2^-b + 2 (d - "
+        "1)) k "
+        "u_i v_j) for d slices of b bits (with grid=sigma of b - 1), u_i <= max |a_ip| < 2 u_i, v_j "
+        "likewise, + (N + "
+        "1) 2^-53 of all N products",
+    .window =
+        "mode=cr: vectors of at most 32 slices, else an error; mode=dp, sp: Algorithm 3's estimate of d is "
+        "no bound",
+    .source = "Mukunoki, Ozaki, Ogita and Imamura, DGEMM using Tensor Cores (dgemm-tc)",
+    .parameters = ozaki_parameters,
+    .configure = configure_ozaki,
+    .fit = fit_ozaki,
+};
+
+}  // namespace kintsugi::core::schemes

@@ -1,0 +1,75 @@
+// ozaki-int8: N int8 digits of a grid a row and column, products of equal weight in one accumulator, exact sums.
+//
+//   a' = 2^s_i a  with max_p |a'_ip| < 127                 likewise the columns of B
+//   RN(2^(8 (N - 1)) a') = sum over s of 2^(8 (N - 1 - s)) a_s         -128 <= a_s <= 127
+//   S_g = sum over s + t = g of a_s b_t,  g < N             int32, added up in 64 bits every 2^13: 8 products weigh 2^17 an index
+//   C   = 2^-(s_i + t_j) sum over g of 2^(-8 g) S_g         exact, then rounded to double and to C
+//
+// N = 3 for FP32 is int8x6. Products with s + t >= N weigh no more than what the grid has lost, and are left out.
+#pragma once
+
+#include <array>
+
+#include "schemes/program.hpp"
+
+namespace kintsugi::core::schemes {
+
+inline constexpr int ozaki_int8_least = 2;
+inline constexpr int ozaki_int8_most =
+    8;  // weights then lie within what 128 bits hold (recombine/weighted.cpp)
+inline constexpr int ozaki_int8_default = 7;
+
+template <int Slices>
+inline constexpr auto ozaki_int8_structure = [] {
+  Structure<Slices*(Slices + 1) / 2> structure{
+      .terms = {}, .slices_a = Slices, .slices_b = Slices, .groups = Slices, .k_block = 8192, .k_step = 0};
+  int count = 0;
+  for (int sum = 0; sum < Slices; ++sum) {
+    for (int s = 0; s <= sum; ++s) {
+      structure.terms[count++] = {static_cast<std::int16_t>(s), static_cast<std::int16_t>(sum - s),
+                                  static_cast<std::int16_t>(sum)};
+    }
+  }
+  return structure;
+}();
+
+template <int Slices>
+constexpr Program ozaki_int8_program() {
+  const SplitRule split = grid_split(core::int8, Slices);
+  std::array<int, max_groups> exponents{};
+  for (int g = 0; g < Slices; ++g) exponents[g] = -g * split.residual_exponent;
+  return {split, split, make_schedule(ozaki_int8_structure<Slices>, 0, exponents)};
+}
+
+inline constexpr std::array<Program, ozaki_int8_most - ozaki_int8_least + 1> ozaki_int8_programs{
+    ozaki_int8_program<2>(), ozaki_int8_program<3>(), ozaki_int8_program<4>(), ozaki_int8_program<5>(),
+    ozaki_int8_program<6>(), ozaki_int8_program<7>(), ozaki_int8_program<8>()};
+
+inline const Parameter* configure_ozaki_int8(Program& program, std::span<const Parameter> parameters) {
+  for (const Parameter& parameter : parameters) {
+    const auto slices = parse_parameter(parameter.value, ozaki_int8_least, ozaki_int8_most);
+    if (parameter.key != "slices" || !slices) return &parameter;
+    program = ozaki_int8_programs[static_cast<std::size_t>(*slices - ozaki_int8_least)];
+  }
+  return nullptr;
+}
+
+inline constexpr Scheme ozaki_int8{
+    .name = "ozaki-int8",
+    .summary = "N int8 digits of a grid a row and column, N (N + 1) / 2 products, exact integer sums",
+    .operands = {OperandType::f32, OperandType::f64},
+    .program = ozaki_int8_program<ozaki_int8_default>(),
+    .bound =
+        "2^(7 - 8 N) (u_i ||b_j||_1 + v_j ||a_i||_1) + (N - 1) 2^(14 - 8 N) (1 + 2^-6) k u_i v_j, 63.5 u_i "
+        "<= "
+        "max |a_ip| < 127 u_i, v_j likewise",
+    .window = "none: the error is relative to the largest magnitude of each row and column",
+    .source =
+        "Ozaki, Ogita, Oishi and Rump (2012) on int8 units, as Ootomo, Ozaki and Yokota, DGEMM on Integer "
+        "Matrix Multiplication Unit (2024); sums of equal weight and nearest digits as Uchino, Ozaki and "
+        "Imamura (2025)",
+    .parameters = "slices=2...8",
+    .configure = configure_ozaki_int8,
+};
+
+}  // namespace kintsugi::core::schemes

@@ -1,0 +1,79 @@
+// quantensor: quantise rows and columns to int8, then refine with the quantised residuals.
+//
+//   a' = 2^s_i a  with max_p |a'_ip| < 127                 likewise the columns of B
+//   a0 = RN(a'), a1 = RN((a' - a0) 2^7), a2 = RN(rest 2^7) |a1|, |a2| <= 64
+//   slices=1: a0 b0;   slices=2 (default): a0 b0, a0 b1, a1 b0;   slices=3: all nine
+//   C  = 2^-(s_i + t_j) sum of 2^-7(s + t) [a_s b_t]       every product in int32 accumulators of its own
+//
+// The paper's quantiser multiplies by 127 / max, a real number, once for the matrix or row and again for every
+// residual; ours scales by powers of two, which integers alone decide, and loses up to one bit a level by it.
+#pragma once
+
+#include <array>
+
+#include "schemes/program.hpp"
+
+namespace kintsugi::core::schemes {
+
+// A product has an int32 accumulator to itself: 2^16 products stay below 131,071.
+inline constexpr std::int32_t quantensor_block = 65536;
+
+inline constexpr Structure<1> quantensor_structure_1{.terms = {Term{0, 0, 0}},
+                                                     .slices_a = 1,
+                                                     .slices_b = 1,
+                                                     .groups = 1,
+                                                     .k_block = quantensor_block,
+                                                     .k_step = 0};
+
+inline constexpr Structure<3> quantensor_structure_2{.terms = {Term{0, 0, 0}, Term{0, 1, 1}, Term{1, 0, 2}},
+                                                     .slices_a = 2,
+                                                     .slices_b = 2,
+                                                     .groups = 3,
+                                                     .k_block = quantensor_block,
+                                                     .k_step = 0};
+
+inline constexpr Structure<9> quantensor_structure_3{
+    .terms = {Term{0, 0, 0}, Term{0, 1, 1}, Term{1, 0, 2}, Term{1, 1, 3}, Term{0, 2, 4}, Term{2, 0, 5},
+              Term{1, 2, 6}, Term{2, 1, 7}, Term{2, 2, 8}},
+    .slices_a = 3,
+    .slices_b = 3,
+    .groups = 9,
+    .k_block = quantensor_block,
+    .k_step = 0};
+
+template <int TermCount>
+constexpr Program quantensor_program(const Structure<TermCount>& structure) {
+  constexpr int bits = 7;
+  std::array<int, max_groups> exponents{};
+  for (const Term& term : structure.terms) exponents[term.group] = -bits * (term.a + term.b);
+  const SplitRule split = quantised_split(structure.slices_a, bits);
+  return {split, split, make_schedule(structure, 0, exponents)};
+}
+
+inline const Parameter* configure_quantensor(Program& program, std::span<const Parameter> parameters) {
+  for (const Parameter& parameter : parameters) {
+    const auto slices = parse_parameter(parameter.value, 1, 3);
+    if (parameter.key != "slices" || !slices) return &parameter;
+    program = *slices == 1   ? quantensor_program(quantensor_structure_1)
+              : *slices == 2 ? quantensor_program(quantensor_structure_2)
+                             : quantensor_program(quantensor_structure_3);
+  }
+  return nullptr;
+}
+
+inline constexpr Scheme quantensor{
+    .name = "quantensor",
+    .summary = "int8 quantisation of scaled rows and columns, refined with quantised residuals",
+    .operands = OperandType::f32,
+    .program = quantensor_program(quantensor_structure_2),
+    .bound =
+        "2^-8 (u_i ||b_j||_1 + v_j ||a_i||_1) + (2^-2 + 2^-16) k u_i v_j, 63.5 u_i <= max |a_ip| < 127 u_i, "
+        "v_j likewise; slices=3: 2^-15 and nothing left out",
+    .window = "none: the error is relative to the largest magnitude of each row and column",
+    .source =
+        "QuanTensor as mixpert describes it, Table 1 and sections 2.2 and 4; its scales are real numbers",
+    .parameters = "slices=1...3",
+    .configure = configure_quantensor,
+};
+
+}  // namespace kintsugi::core::schemes

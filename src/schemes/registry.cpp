@@ -1,0 +1,161 @@
+// The registry of schemes: a new one is a header in this folder, its include and its line here.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/fork.hpp"
+#include "base/status.hpp"
+#include "schemes/bf16.hpp"
+#include "schemes/bf16x3.hpp"
+#include "schemes/bf16x6.hpp"
+#include "schemes/bf16x9.hpp"
+#include "schemes/egemm.hpp"
+#include "schemes/fp16.hpp"
+#include "schemes/fp16x3.hpp"
+#include "schemes/fp16x3_wide.hpp"
+#include "schemes/h2sgemm.hpp"
+#include "schemes/h2sgemm_element.hpp"
+#include "schemes/int52.hpp"
+#include "schemes/int8x6.hpp"
+#include "schemes/legemm.hpp"
+#include "schemes/markidis.hpp"
+#include "schemes/ootomo.hpp"
+#include "schemes/ootomo_tf32.hpp"
+#include "schemes/ozaki2.hpp"
+#include "schemes/ozaki_fp16.hpp"
+#include "schemes/ozaki_fp64.hpp"
+#include "schemes/ozaki_int8.hpp"
+#include "schemes/program.hpp"
+#include "schemes/quantensor.hpp"
+#include "schemes/split_n.hpp"
+#include "schemes/superaccumulator.hpp"
+#include "schemes/tf32.hpp"
+#include "schemes/tf32x3.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+constexpr std::array registry{
+    &schemes::fp16,
+    &schemes::bf16,
+    &schemes::tf32,
+    &schemes::markidis,
+    &schemes::egemm,
+    &schemes::ootomo,
+    &schemes::ootomo_tf32,
+    &schemes::legemm,
+    &schemes::h2sgemm,
+    &schemes::h2sgemm_element,
+    &schemes::tf32x3,
+    &schemes::bf16x3,
+    &schemes::fp16x3,
+    &schemes::fp16x3_wide,
+    &schemes::bf16x6,
+    &schemes::bf16x9,
+    &schemes::split_n,
+    &schemes::int8x6,
+    &schemes::quantensor,
+    &schemes::ozaki_fp16,
+    &schemes::ozaki_fp64,
+    &schemes::ozaki_int8,
+    &schemes::int52,
+    &schemes::ozaki2,
+    &schemes::superaccumulator,
+};
+
+}  // namespace
+
+std::span<const Scheme* const> all_schemes() { return registry; }
+
+namespace {
+
+const Scheme* find_base(std::string_view name) {
+  for (const Scheme* scheme : registry) {
+    if (scheme->name == name) return scheme;
+  }
+  return nullptr;
+}
+
+// "key=value:key=value".
+std::vector<Parameter> read_parameters(std::string_view text) {
+  std::vector<Parameter> parameters;
+  while (!text.empty()) {
+    const auto item = text.substr(0, text.find(':'));
+    text.remove_prefix(std::min(item.size() + 1, text.size()));
+    const auto equals = std::min(item.find('='), item.size());
+    parameters.push_back({item.substr(0, equals), item.substr(std::min(equals + 1, item.size()))});
+  }
+  return parameters;
+}
+
+Program configured(const Scheme& scheme, std::string_view text) {
+  Program program = scheme.program;
+  const std::vector<Parameter> parameters = read_parameters(text);
+  constexpr Parameter nothing{};
+  const Parameter* refused = parameters.empty() ? &nothing : parameters.data();
+  if (scheme.configure != nullptr && !parameters.empty()) refused = scheme.configure(program, parameters);
+  if (refused != nullptr) {
+    fail(Status::bad_setting, "scheme {} does not take \"{}={}\"; its parameters: {}", scheme.name,
+         refused->key, refused->value, scheme.parameters.empty() ? "none" : scheme.parameters);
+  }
+  return program;
+}
+
+}  // namespace
+
+std::optional<int> parse_parameter(std::string_view value, int least, int most) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size()) return std::nullopt;
+  return number < least || number > most ? std::nullopt : std::optional(number);
+}
+
+const Scheme* find_scheme(std::string_view name) {
+  const auto colon = name.find(':');
+  const Scheme* base = find_base(name.substr(0, colon));
+  if (base == nullptr || colon == std::string_view::npos) return base;
+  const auto lock = lock_shared_state();
+  static std::map<std::string, Scheme, std::less<>> made;  // plans point into it: nothing is ever removed
+  auto found = made.find(name);
+  if (found == made.end()) {
+    Scheme scheme = *base;
+    scheme.program = configured(*base, name.substr(colon + 1));
+    found = made.emplace(name, scheme).first;
+    found->second.name = found->first;
+  }
+  return &found->second;
+}
+
+std::string scheme_name(const Scheme& scheme, const SchemeParameters& parameters) {
+  std::string name(scheme.name);
+  if (parameters.moduli != 0) name += fmt::format(":moduli={}", parameters.moduli);
+  if (parameters.scale != ScaleRule::exponent)
+    name += fmt::format(":scale={}", scale_rule_name(parameters.scale));
+  if (parameters.block != 0) name += fmt::format(":block={}", parameters.block);
+  return name;
+}
+
+Program fitted_program(const Scheme& scheme, Program program, OperandType type, std::int64_t k) {
+  if (scheme.fit != nullptr && k > 0) scheme.fit(program, type, k);
+  return program;
+}
+
+Program fitted_program(const Scheme& scheme, OperandType type, std::int64_t k) {
+  return fitted_program(scheme, scheme.program, type, k);
+}
+
+std::string scheme_names() {
+  std::string names;
+  for (const Scheme* scheme : registry) {
+    if (!names.empty()) names += ", ";
+    names += scheme->name;
+  }
+  return names;
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,142 @@
+#include "schemes/split_n.hpp"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "base/fork.hpp"
+#include "base/status.hpp"
+#include "schemes/bound.hpp"
+
+// After the accumulators, whose enumerators GCC would take for shadows of these.
+#include "formats/formats.hpp"
+
+namespace kintsugi::core::schemes {
+
+namespace {
+
+constexpr int most_slices = 8;
+
+// As the parameters name it.
+struct Choice {
+  const Format* format = &core::fp16;
+  int a = 2;
+  int b = 2;
+  int scale = 0;
+  int block = 0;
+  const Parameter* terms = nullptr;
+};
+
+const Format* floating_format(std::string_view name) {
+  const Format* format = find_format(name);
+  return format != nullptr && format->floating && format->id != FormatId::fp64 ? format : nullptr;
+}
+
+bool take(const Parameter& parameter, Choice& choice) {
+  const auto number = [&](int least, int most, int& target) {
+    const auto value = parse_parameter(parameter.value, least, most);
+    if (value) target = *value;
+    return value.has_value();
+  };
+  if (parameter.key == "a") return number(1, most_slices, choice.a);
+  if (parameter.key == "b") return number(1, most_slices, choice.b);
+  if (parameter.key == "scale") return number(0, 40, choice.scale);
+  if (parameter.key == "block") return number(0, 65536, choice.block);
+  if (parameter.key == "format") return (choice.format = floating_format(parameter.value)) != nullptr;
+  choice.terms = &parameter;
+  return parameter.key == "terms";
+}
+
+// All products, the largest first: by s + t, then by s.
+std::vector<Term> all_terms(int slices_a, int slices_b) {
+  std::vector<Term> terms;
+  for (int sum = 0; sum <= slices_a + slices_b - 2; ++sum) {
+    for (int s = std::max(0, sum - slices_b + 1); s <= std::min(sum, slices_a - 1); ++s) {
+      terms.push_back({static_cast<std::int16_t>(s), static_cast<std::int16_t>(sum - s)});
+    }
+  }
+  return terms;
+}
+
+// "a0b0+a0b1+a1b0": nothing where a product is malformed, is there twice or has no such slice.
+std::vector<Term> listed_terms(std::string_view list, const std::vector<Term>& all) {
+  std::vector<Term> terms;
+  if (list.ends_with('+')) return {};
+  for (std::string_view rest = list; !rest.empty();) {
+    const auto item = rest.substr(0, rest.find('+'));
+    rest.remove_prefix(std::min(item.size() + 1, rest.size()));
+    if (item.size() != 4 || item[0] != 'a' || item[2] != 'b') return {};
+    const Term term{static_cast<std::int16_t>(item[1] - '0'), static_cast<std::int16_t>(item[3] - '0')};
+    if (std::find(all.begin(), all.end(), term) == all.end()) return {};
+    if (std::find(terms.begin(), terms.end(), term) != terms.end()) return {};
+    terms.push_back(term);
+  }
+  return terms;
+}
+
+std::vector<Term> chosen_terms(const Choice& choice) {
+  std::vector<Term> terms = all_terms(choice.a, choice.b);
+  if (choice.terms == nullptr) return terms;
+  if (choice.terms->value.starts_with('a')) return listed_terms(choice.terms->value, terms);
+  const auto count = parse_parameter(choice.terms->value, 1, static_cast<int>(terms.size()));
+  terms.resize(count ? static_cast<std::size_t>(*count) : 0);
+  return terms;
+}
+
+// Schedules point to their terms for as long as the program lives.
+std::span<const Term> keep(const std::vector<Term>& terms) {
+  const auto less = [](const std::vector<Term>& x, const std::vector<Term>& y) {
+    return std::lexicographical_compare(
+        x.begin(), x.end(), y.begin(), y.end(),
+        [](const Term& t, const Term& u) { return std::pair(t.a, t.b) < std::pair(u.a, u.b); });
+  };
+  const auto lock = lock_shared_state();
+  static std::set<std::vector<Term>, decltype(less)> kept(less);
+  return *kept.insert(terms).first;
+}
+
+}  // namespace
+
+const Parameter* configure_split_n(Program& program, std::span<const Parameter> parameters) {
+  Choice choice;
+  for (const Parameter& parameter : parameters) {
+    const auto is_same = [&](const Parameter& other) { return other.key == parameter.key; };
+    const bool repeated = std::count_if(parameters.begin(), parameters.end(), is_same) > 1;
+    if (repeated || !take(parameter, choice)) return &parameter;
+  }
+  std::vector<Term> terms = chosen_terms(choice);
+  if (terms.empty()) return choice.terms;
+  Schedule& schedule = program.schedule;
+  for (std::size_t t = 0; t < terms.size(); ++t) {
+    terms[t].group = static_cast<std::int16_t>(t);
+    schedule.group_exponents[t] = -choice.scale * (terms[t].a + terms[t].b);
+  }
+  schedule.terms = keep(terms);
+  schedule.slices_a = choice.a;
+  schedule.slices_b = choice.b;
+  schedule.groups = static_cast<int>(terms.size());
+  schedule.k_block = choice.block;
+  program.split_a = nearest_split(*choice.format, choice.a, choice.scale);
+  program.split_b = nearest_split(*choice.format, choice.b, choice.scale);
+  return nullptr;
+}
+
+void adapt_split_n(Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k) {
+  const auto check = [&](const SplitRule& rule, const RangeSummary& ranges, char name) {
+    if (!can_overflow(rule, ranges)) return;
+    fail(Status::contract_unreachable,
+         "magnitudes of {} reach 2^{} and a slice of {} of {}, residuals times 2^{}, may overflow", name,
+         ranges.largest, rule.format->name, rule.slices, rule.residual_exponent);
+  };
+  check(program.split_a, a, 'A');
+  check(program.split_b, b, 'B');
+  if (sums_can_overflow(program, a, b, k)) {
+    fail(Status::contract_unreachable,
+         "magnitudes of A reach 2^{} and of B 2^{}; sums of {} products of {} slices, residuals times 2^{}, "
+         "may overflow "
+         "fp32",
+         a.largest, b.largest, k, program.format().name, program.split_a.residual_exponent);
+  }
+}
+
+}  // namespace kintsugi::core::schemes

@@ -1,0 +1,21 @@
+// superaccumulator: every entry summed exactly, one after the other, and rounded once. No engine, no window: the last
+// candidate of the contract `exact`.
+#pragma once
+
+#include "formats/fp64.hpp"
+#include "schemes/program.hpp"
+
+namespace kintsugi::core::schemes {
+
+inline constexpr Scheme superaccumulator{
+    .name = "superaccumulator",
+    .summary = "every entry summed exactly and rounded once, for any range",
+    .operands = {OperandType::f32, OperandType::f64, OperandType::dd},
+    .program = {nearest_split(core::fp64, 0), nearest_split(core::fp64, 0), Schedule{},
+                Recombination::exact_sums},
+    .bound = "half a unit in the last place of alpha AB + beta C",
+    .window = "all finite operands",
+    .source = "Kulisch and Miranker (1981)",
+};
+
+}  // namespace kintsugi::core::schemes

@@ -1,0 +1,169 @@
+// The cost model against its own constants, and what the policy auto makes of it.
+#include "planner/expected_times.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "engines/registry.hpp"
+#include "planner/candidates.hpp"
+#include "planner/plan.hpp"
+#include "schemes/bound.hpp"
+
+namespace kintsugi::core {
+namespace {
+
+Problem problem_of(std::int64_t m, std::int64_t n, std::int64_t k, OperandType type = OperandType::f32) {
+  Problem problem;
+  problem.type = type;
+  problem.m = m;
+  problem.n = n;
+  problem.k = k;
+  problem.batch_count = 1;
+  return problem;
+}
+
+ExpectedTimes times_of(const Engine& engine, const char* scheme, const Problem& problem) {
+  return expected_times(engine, fitted_program(*find_scheme(scheme), problem), problem);
+}
+
+const char* const schemes_of_fp32[] = {"fp16",   "fp16x3",          "bf16x6", "quantensor",
+                                       "int8x6", "ozaki2:moduli=9", "int52"};
+
+TEST(ExpectedTimes, GrowWithEverySize) {
+  const Engine& cpu = *find_engine("cpu");
+  for (const char* scheme : schemes_of_fp32) {
+    for (const std::int64_t size : {64, 500, 2048}) {
+      const ExpectedTimes times = times_of(cpu, scheme, problem_of(size, size, size));
+      for (const Problem& larger : {problem_of(2 * size, size, size), problem_of(size, 2 * size, size),
+                                    problem_of(size, size, 2 * size)}) {
+        EXPECT_GT(times_of(cpu, scheme, larger).emulated, times.emulated) << scheme << size;
+        EXPECT_GT(times_of(cpu, scheme, larger).native, times.native) << scheme << size;
+      }
+    }
+  }
+}
+
+// What is not products counts for less and less, so that their number is what is left of large cubes.
+TEST(ExpectedTimes, OfLargeCubesAreThoseOfTheProducts) {
+  const Engine& cpu = *find_engine("cpu");
+  for (const char* scheme : schemes_of_fp32) {
+    double before = INFINITY;
+    for (const std::int64_t size : {128, 256, 512, 1024, 4096, 262144}) {
+      const ExpectedTimes times = times_of(cpu, scheme, problem_of(size, size, size));
+      const double of_product = times.emulated / std::pow(static_cast<double>(size), 3);
+      EXPECT_LT(of_product, before) << scheme << size;
+      before = of_product;
+    }
+    const Program program = fitted_program(*find_scheme(scheme), OperandType::f32, 262144);
+    const double products =
+        cpu.step_costs(program.split_a).product * static_cast<double>(program.schedule.terms.size());
+    EXPECT_GE(before, products) << scheme;
+    EXPECT_LT(before, products * 1.2) << scheme;
+  }
+}
+
+TEST(ExpectedTimes, AreOrderedByWorkAndType) {
+  const Engine& cpu = *find_engine("cpu");
+  const Problem problem = problem_of(700, 300, 900, OperandType::f64);
+  const auto emulated = [&](const char* scheme) { return times_of(cpu, scheme, problem).emulated; };
+  EXPECT_LT(emulated("ozaki2:moduli=12"), emulated("ozaki2:moduli=13"));
+  EXPECT_LT(emulated("ozaki-int8:slices=5"), emulated("ozaki-int8:slices=6"));
+  // 35 products of entries are less than the 64 of the embedding, where products are what takes the time.
+  const Problem large = problem_of(50'000, 50'000, 50'000, OperandType::f64);
+  Problem complex = large;
+  complex.complex = true;
+  const ExpectedTimes real = times_of(cpu, "ozaki2", large);
+  const ExpectedTimes twofold = times_of(cpu, "ozaki2", complex);
+  EXPECT_GT(twofold.emulated, real.emulated * 35 / 16 * 0.8);
+  EXPECT_LT(twofold.emulated, real.emulated * 3);
+  EXPECT_GT(twofold.native, real.native * 3);
+}
+
+TEST(ExpectedTimes, ASkinnyCallIsMostlySplits) {
+  const Engine& cpu = *find_engine("cpu");
+  const ExpectedTimes skinny = times_of(cpu, "int8x6", problem_of(2048, 1, 2048));
+  EXPECT_GT(skinny.emulated, 100 * skinny.native);
+}
+
+// What is left out is what a side that is not there would have taken.
+TEST(ExpectedTimes, OfPreparedOperandsHaveNoSplit) {
+  const Engine& cpu = *find_engine("cpu");
+  for (const char* scheme : schemes_of_fp32) {
+    for (const bool complex : {false, true}) {
+      Problem problem = problem_of(500, 40, 700);
+      problem.complex = complex;
+      Problem a = problem, b = problem, both = problem;
+      a.prepared_a = b.prepared_b = both.prepared_a = both.prepared_b = true;
+      const ExpectedTimes plain = times_of(cpu, scheme, problem);
+      const double of_a = plain.emulated - times_of(cpu, scheme, a).emulated;
+      const double of_b = plain.emulated - times_of(cpu, scheme, b).emulated;
+      EXPECT_GT(of_b, 0) << scheme;
+      EXPECT_GT(of_a, 5 * of_b) << scheme << ": 500 vectors and 40, or 80";
+      EXPECT_NEAR(times_of(cpu, scheme, both).emulated, plain.emulated - of_a - of_b, 1e-9 * plain.emulated);
+      EXPECT_EQ(times_of(cpu, scheme, both).native, plain.native);
+    }
+  }
+}
+
+// An engine whose int8 products are much quicker than its native ones.
+class QuickEngine final : public Engine {
+ public:
+  explicit QuickEngine(const StepCosts& costs) : costs_(costs) {}
+  std::string_view name() const override { return "quick"; }
+  std::string_view summary() const override { return "claims"; }
+  std::int64_t largest_size() const override { return 1 << 30; }
+  std::string unavailable_reason() const override { return {}; }
+  std::string details() const override { return {}; }
+  std::span<const Accumulator> accumulators(FormatId format) const override {
+    static constexpr std::array ways{Accumulator::int32};
+    if (format != FormatId::int8) return {};
+    return ways;
+  }
+  SliceStorage slice_storage(FormatId) const override { return SliceStorage::packed; }
+  double relative_rate(FormatId) const override { return 40; }
+  double native_pair_time() const override { return 8; }
+  StepCosts step_costs(const SplitRule&) const override { return costs_; }
+  std::size_t scratch_bytes(const Schedule&, FormatId, std::int64_t, int) const override { return 0; }
+  bool reduces_sums() const override { return false; }
+  void multiply(const Multiplication&) const override {}
+  void native(const NativeProduct<float>&) const override {}
+  void native(const NativeProduct<double>&) const override {}
+  void native(const NativeProduct<DoubleDouble>&) const override {}
+  void native(const NativeProduct<std::complex<float>>&) const override {}
+  void native(const NativeProduct<std::complex<double>>&) const override {}
+
+ private:
+  StepCosts costs_;
+};
+
+bool emulates(const Engine& engine, const Problem& problem) {
+  Plan plan;
+  plan.problem = problem;
+  plan.engine = &engine;
+  plan.contract.accuracy = accuracy_of_type(OperandType::f32);
+  plan.contract.coefficient = contract_of_type(OperandType::f32, problem.k);
+  return !proved_emulations(plan, false, true).empty();
+}
+
+// The decision is one of the whole call: what products alone would win, splits and recombination may lose.
+TEST(Auto, CountsSplitsAndRecombination) {
+  const QuickEngine products_alone(StepCosts{});
+  const QuickEngine dear_splits(StepCosts{.element = 100, .slice = 30});
+  const QuickEngine dear_sums(StepCosts{.entry = 500, .sum = 10});
+  const Problem cube = problem_of(4096, 4096, 4096);
+  const Problem skinny = problem_of(4096, 128, 4096);
+  const Problem shallow = problem_of(4096, 4096, 128);
+  EXPECT_TRUE(emulates(products_alone, cube) && emulates(products_alone, skinny) &&
+              emulates(products_alone, shallow));
+  EXPECT_TRUE(emulates(dear_splits, cube));
+  EXPECT_FALSE(emulates(dear_splits, skinny));
+  Problem prepared = skinny;
+  prepared.prepared_a = true;
+  EXPECT_TRUE(emulates(dear_splits, prepared));
+  EXPECT_TRUE(emulates(dear_sums, cube) && emulates(dear_sums, skinny));
+  EXPECT_FALSE(emulates(dear_sums, shallow));
+}
+
+}  // namespace
+}  // namespace kintsugi::core

@@ -1,0 +1,223 @@
+// Not a test: what the steps of a call cost on this machine, for StepCosts and NativeCosts (engines/engine.hpp), and
+// what expected_times() makes of it against whole calls.
+//   build/tests/step_rate [threads]
+// Quickest of several, in processor time of all threads, so that a busy machine counts less.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include "base/memory.hpp"
+#include "engines/registry.hpp"
+#include "kintsugi/kintsugi.h"
+#include "lab/generators.hpp"
+#include "planner/candidates.hpp"
+#include "planner/expected_times.hpp"
+#include "planner/plan.hpp"
+#include "recombine/residues.hpp"
+#include "recombine/weighted.hpp"
+#include "splits/ranges.hpp"
+#include "splits/split.hpp"
+
+namespace kintsugi::core {
+namespace {
+
+double processor_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+template <class Work>
+double quickest(const Work& work) {
+  double best = INFINITY;
+  double spent = 0;
+  for (int run = 0; run < 3 || (run < 200 && spent < 0.2); ++run) {
+    const double start = processor_seconds();
+    work();
+    const double time = processor_seconds() - start;
+    best = std::min(best, time);
+    spent += time;
+  }
+  return best;
+}
+
+struct Shape {
+  std::int64_t m, n, k;
+};
+
+template <class T>
+std::vector<T> matrix(std::int64_t rows, std::int64_t columns, lab::Side side) {
+  std::vector<T> values(static_cast<std::size_t>(rows * columns));
+  lab::fill(lab::parse_distribution("phi:0.5"), side, 3,
+            MatrixView<T>{values.data(), rows, columns, 1, rows});
+  return values;
+}
+
+// C = A B, column-major and dense, in all the ways that are timed.
+template <class T>
+class Case {
+ public:
+  Case(const Shape& shape, int threads)
+      : shape_(shape), threads_(threads), a_(matrix<T>(shape.m, shape.k, lab::Side::a)),
+        b_(matrix<T>(shape.k, shape.n, lab::Side::b)), c_(static_cast<std::size_t>(shape.m * shape.n)) {}
+
+  double products() const { return static_cast<double>(shape_.m * shape_.n) * static_cast<double>(shape_.k); }
+
+  double native() {
+    return quickest([&] { call("native", nullptr); });
+  }
+  double scheme(const char* name) {
+    return quickest([&] { call(nullptr, name); });
+  }
+
+  // Nanoseconds: of an element's range, an element's slice, a sum of an entry's way back; and products per native one.
+  void print_steps(const char* name, double native_product) {
+    const Scheme& scheme = *find_scheme(name);
+    const Program program = fitted_program(scheme, type, shape_.k);
+    const Engine& engine = *find_engine("cpu");
+    std::vector<VectorRange> rows(static_cast<std::size_t>(shape_.m)),
+        columns(static_cast<std::size_t>(shape_.n));
+    const MatrixView<const T> a{a_.data(), shape_.m, shape_.k, 1, shape_.m};
+    const MatrixView<const T> b{b_.data(), shape_.n, shape_.k, shape_.k, 1};
+    const double ranges = quickest([&] {
+      find_ranges(a, program.split_a, std::span(rows), threads_);
+      find_ranges(b, program.split_b, std::span(columns), threads_);
+    });
+    Block memory_a, memory_b;  // aligned, as a workspace is
+    const Slices slices_a = take(program.split_a, engine, shape_.m, memory_a);
+    const Slices slices_b = take(program.split_b, engine, shape_.n, memory_b);
+    const double split = quickest([&] {
+      split_operand(a, program.split_a, rows, slices_a, threads_);
+      split_operand(b, program.split_b, columns, slices_b, threads_);
+    });
+    Accumulators sums = make_accumulators(program.sum_type(engine.reduces_sums()), shape_.m, shape_.n,
+                                          program.schedule.sums());
+    const Block sums_memory(Allocator{}, sums.bytes());
+    sums.data = static_cast<std::byte*>(sums_memory.pointer());
+    const Block scratch(Allocator{},
+                        engine.scratch_bytes(program.schedule, program.format().id, shape_.k, threads_));
+    const Accumulator way = engine.accumulators(program.format().id).front();
+    const double multiply = quickest([&] {
+      engine.multiply({&program.schedule, slices_a, slices_b, sums, way,
+                       static_cast<std::byte*>(scratch.pointer()), threads_});
+    });
+    const MatrixView<T> c{c_.data(), shape_.m, shape_.n, 1, shape_.m};
+    const double recombine = quickest([&] { recombine_sums(program, sums, rows, columns, c); });
+    const auto elements = static_cast<double>((shape_.m + shape_.n) * shape_.k);
+    const auto entries = static_cast<double>(shape_.m * shape_.n);
+    const auto terms = static_cast<double>(program.schedule.terms.size());
+    fmt::print(
+        "{:<16} {:>5}x{}x{}: range {:.2f} ns, split {:.2f} ns = {} slices x {:.2f}, recombination {:.2f} ns "
+        "= {} x "
+        "{:.2f}; product {:.3f} native\n",
+        name, shape_.m, shape_.n, shape_.k, 1e9 * ranges / elements, 1e9 * split / elements,
+        program.split_a.slices, 1e9 * split / elements / program.split_a.slices, 1e9 * recombine / entries,
+        program.schedule.sums(), 1e9 * recombine / entries / program.schedule.sums(),
+        multiply / (terms * products()) / native_product);
+  }
+
+  // As the model has it, and as it is.
+  void print_call(const char* name) {
+    Problem problem;
+    problem.type = type;
+    problem.m = shape_.m;
+    problem.n = shape_.n;
+    problem.k = shape_.k;
+    const ExpectedTimes times =
+        expected_times(*find_engine("cpu"), fitted_program(*find_scheme(name), problem), problem);
+    const double expected = times.native / times.emulated;
+    const double measured = native() / scheme(name);
+    fmt::print("{:<16} {:>5}x{}x{} {}: {:.3f} of native expected, {:.3f} measured, {:+.0f} %\n", name,
+               shape_.m, shape_.n, shape_.k, type == OperandType::f64 ? "fp64" : "fp32", expected, measured,
+               100 * (expected / measured - 1));
+  }
+
+ private:
+  static constexpr OperandType type = std::is_same_v<T, float> ? OperandType::f32 : OperandType::f64;
+
+  Slices take(const SplitRule& rule, const Engine& engine, std::int64_t vectors, Block& memory) const {
+    Slices slices =
+        make_slices(*rule.format, engine.slice_storage(rule.format->id), rule.slices, vectors, shape_.k);
+    memory = Block(Allocator{}, slices.bytes());
+    slices.data = static_cast<std::byte*>(memory.pointer());
+    return slices;
+  }
+
+  void recombine_sums(const Program& program, const Accumulators& sums, std::span<const VectorRange> rows,
+                      std::span<const VectorRange> columns, const MatrixView<T>& c) const {
+    if (program.recombination == Recombination::residues)
+      return recombine_residues(sums, program.residue_system(), rows, columns, T(1), T(0), c, threads_);
+    std::array<int, max_groups> exponents{};
+    for (int g = 0; g < program.schedule.sums(); ++g) exponents[g] = program.schedule.sum_exponent(g);
+    recombine_weighted(sums, exponents, rows, columns, T(1), T(0), c, threads_);
+  }
+
+  void call(const char* policy, const char* scheme) {
+    kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
+    problem.m = shape_.m;
+    problem.n = shape_.n;
+    problem.k = shape_.k;
+    problem.lda = problem.ldc = shape_.m;
+    problem.ldb = shape_.k;
+    problem.type_a = problem.type_b = problem.type_c = problem.type_scalar =
+        type == OperandType::f32 ? KINTSUGI_F32 : KINTSUGI_F64;
+    kintsugi_options options = KINTSUGI_OPTIONS_INIT;
+    options.policy = policy;
+    options.scheme = scheme;
+    options.engine = "cpu";
+    options.threads = threads_;
+    const T alpha = 1, beta = 0;
+    kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
+    operands.alpha = &alpha;
+    operands.beta = &beta;
+    operands.a = a_.data();
+    operands.b = b_.data();
+    operands.c = c_.data();
+    if (kintsugi_gemm(nullptr, &problem, &options, &operands) != KINTSUGI_SUCCESS) {
+      fmt::print("{}\n", kintsugi_last_error());
+      std::exit(1);
+    }
+  }
+
+  Shape shape_;
+  int threads_;
+  std::vector<T> a_, b_, c_;
+};
+
+constexpr const char* of_fp32[] = {"fp16x3", "bf16x6", "quantensor", "int8x6", "ozaki2:moduli=9"};
+constexpr const char* of_fp64[] = {"ozaki2", "ozaki-int8", "int52"};
+
+void print_native(int threads) {
+  for (const Shape& shape : {Shape{16, 16, 16}, Shape{1024, 1, 1024}, Shape{2048, 8, 2048},
+                             Shape{2048, 2048, 8}, Shape{256, 256, 256}, Shape{1024, 1024, 1024}}) {
+    Case<float> single(shape, threads);
+    Case<double> twice(shape, threads);
+    fmt::print("native {}x{}x{}: {:.4f} ns a product in fp32, {:.4f} in fp64\n", shape.m, shape.n, shape.k,
+               1e9 * single.native() / single.products(), 1e9 * twice.native() / twice.products());
+  }
+}
+
+void print_all(int threads) {
+  print_native(threads);
+  Case<float> single({1024, 1024, 1024}, threads);
+  Case<double> twice({1024, 1024, 1024}, threads);
+  const double native_product = single.native() / single.products();
+  for (const char* name : of_fp32) single.print_steps(name, native_product);
+  for (const char* name : of_fp64) twice.print_steps(name, native_product);
+  for (const Shape& shape :
+       {Shape{256, 256, 256}, Shape{512, 512, 512}, Shape{1024, 1024, 1024}, Shape{2048, 2048, 2048},
+        Shape{2048, 64, 2048}, Shape{64, 2048, 1024}, Shape{1024, 1024, 32}, Shape{100, 100, 8000}}) {
+    for (const char* name : of_fp32) Case<float>(shape, threads).print_call(name);
+    for (const char* name : of_fp64) Case<double>(shape, threads).print_call(name);
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::core
+
+int main(int count, char** words) { kintsugi::core::print_all(count > 1 ? std::atoi(words[1]) : 1); }
