@@ -263,6 +263,18 @@ struct DeviceTimes {
   double emulated;  // with ranges, choices, and splits of what is not prepared
   double native;    // at least
 };
+
+// When a plan prefers an emulation, and how many candidates it takes.
+struct DeviceThresholds {
+  double least_gain = 0.95;  // an emulation must be expected to take less than this part of the native time
+  // A product expected to take less, in microseconds, has one emulation; one that takes less than the other time, two.
+  double one_candidate_time = 100;
+  double two_candidates_time = 300;
+  // Real vectors beside a prepared operand up to which there is one emulation: kernels of another candidate take up
+  // to a tenth of the time to exit early.
+  std::int64_t few_vectors = 128;
+};
+
 // engines/device_error_free.hpp.
 struct DeviceSuccessiveSplit;
 struct DeviceSliceNeeds;
@@ -289,6 +301,7 @@ class DeviceEngine {
   virtual std::size_t fused_scratch_bytes(const DeviceShape& shape) const = 0;
   // Nothing of a device that was never measured.
   virtual std::optional<DeviceTimes> expected_times(const DeviceShape& shape) const = 0;
+  virtual DeviceThresholds thresholds() const = 0;
 
   // Makes what later calls need and may not make while a stream is captured.
   virtual void prepare() const = 0;

@@ -4,16 +4,11 @@
 #include <bit>
 
 #include "base/cuda_driver.hpp"
+#include "engines/cuda/arch/architecture.hpp"
 
 namespace kintsugi::core::cuda {
 
 namespace {
-
-bool has_clusters() {
-  const Device device = current_device();
-  return device_attribute(compute_capability_major, device) == 9 &&
-         device_attribute(compute_capability_minor, device) == 0;
-}
 
 std::int64_t element_bytes(const KernelOfKind& kernel) { return kernel.type == EntryType::f32 ? 4 : 8; }
 
@@ -98,8 +93,9 @@ WaySplit way_of(const KernelOfKind* kernel, const DeviceSplit& split) {
   const WaySplit rows{&split, Way::rows};
   if (matrix.column_stride == 1 && rows.shared_bytes(*kernel, rows.least_threads(kernel)) <= most)
     return rows;
-  const std::int64_t cluster =
-      matrix.row_stride == 1 && has_clusters() ? choose_cluster(*kernel, split, most) : 0;
+  const std::int64_t cluster = matrix.row_stride == 1 && current_architecture().has_clusters
+                                   ? choose_cluster(*kernel, split, most)
+                                   : 0;
   return cluster > 0 ? WaySplit{&split, Way::columns, cluster} : WaySplit{&split, Way::tiles};
 }
 
