@@ -9,7 +9,7 @@
 
 #include "arith/residue.hpp"
 #include "base/status.hpp"
-#include "engines/device.hpp"
+#include "engines/device_engine.hpp"
 #include "plan/bound.hpp"
 #include "plan/device_matrix.hpp"
 #include "plan/expected_times.hpp"

@@ -7,7 +7,7 @@
 
 #include "base/fork.hpp"
 #include "base/nearest_name.hpp"
-#include "engines/device.hpp"
+#include "engines/device_engine.hpp"
 #include "engines/registry.hpp"
 #include "plan/bound.hpp"
 #include "plan/candidates.hpp"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "arith/complex.hpp"
-#include "engines/device.hpp"
+#include "engines/device_engine.hpp"
 #include "plan/candidates.hpp"
 #include "plan/device_caller.hpp"
 #include "plan/device_memory.hpp"

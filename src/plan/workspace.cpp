@@ -3,7 +3,7 @@
 
 #include "arith/range.hpp"
 #include "arith/rounding_margin.hpp"
-#include "engines/device.hpp"
+#include "engines/device_engine.hpp"
 #include "plan/checked.hpp"
 #include "plan/device_fused.hpp"
 #include "plan/device_pieces.hpp"

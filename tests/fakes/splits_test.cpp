@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engines/device.hpp"
+#include "engines/device_engine.hpp"
 #include "engines/registry.hpp"
 #include "fakes/device_call.hpp"
 #include "plan/program.hpp"

@@ -12,13 +12,13 @@
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/cublas/library.hpp"
 #include "engines/cuda/cublas/products.hpp"
-#include "engines/cuda/error_free/error_free.hpp"
 #include "engines/cuda/gemm/int52/int52_gemm.hpp"
 #include "engines/cuda/gemm/int8/int8_gemm.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
+#include "engines/cuda/ozaki1/ozaki1.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 #include "engines/cuda/splits/splits.hpp"
-#include "engines/device.hpp"
+#include "engines/device_engine.hpp"
 #include "engines/engine.hpp"
 
 namespace kintsugi::core {
@@ -236,32 +236,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
                           const DeviceTile& tile) const override {
     cuda::recombine_residues(queue, sums, system, tile);
   }
-  void split_successively(const Queue& queue, std::span<const DeviceSuccessiveSplit> splits,
-                          const DeviceCondition& condition) const override {
-    cuda::split_successively(queue, splits, condition);
-  }
-  void weigh_inner_indices(const Queue& queue, const DeviceSide& b, const DeviceSliceNeeds& needs,
-                           double* weights, const DeviceCondition& condition) const override {
-    cuda::weigh_inner_indices(queue, b, needs, weights, condition);
-  }
-  void find_needs(const Queue& queue, const DeviceRowNeeds& rows,
-                  const DeviceCondition& condition) const override {
-    cuda::find_needs(queue, rows, condition);
-  }
-  void multiply_needed(const Queue& queue, const DeviceProductSums& sums, const Slices& a, const Slices& b,
-                       const Accumulators& products, int first_a, int slice_b) const override {
-    cuda::multiply_needed(queue, sums, a, b, products, first_a, slice_b);
-  }
-  void add_products(const Queue& queue, const DeviceProductSums& sums, const Accumulators& products,
-                    int first_a, int b) const override {
-    cuda::add_products(queue, sums, products, first_a, b);
-  }
-  void finish_sums(const Queue& queue, const DeviceProductSums& sums) const override {
-    cuda::finish_sums(queue, sums);
-  }
-  void settle(const Queue& queue, const DeviceSettlement& settlement) const override {
-    cuda::settle(queue, settlement);
-  }
+  const DeviceOzaki1* ozaki1() const override { return &ozaki1_kernels(); }
   void find_margins(const Queue& queue, const DeviceMargins& a, const DeviceMargins& b,
                     const DeviceCondition& condition) const override {
     cuda::find_margins(queue, a, b, condition);

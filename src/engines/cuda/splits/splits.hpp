@@ -1,4 +1,4 @@
-// Ranges, norms, margins, choice and splits on a device. What the functions do stands in engines/device.hpp.
+// Ranges, norms, margins, choice and splits on a device. What the functions do stands in engines/device_engine.hpp.
 #pragma once
 
 #include <span>

@@ -1,7 +1,7 @@
 // Integers as elements of slices.
 #pragma once
 
-#include "engines/cuda/error_free/arguments.hpp"
+#include "engines/cuda/ozaki1/arguments.hpp"
 
 namespace kintsugi::core::cuda {
 

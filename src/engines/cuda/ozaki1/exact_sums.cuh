@@ -1,7 +1,7 @@
 // Exact sums into C, rounded once.
 #pragma once
 
-#include "engines/cuda/error_free/sums.cuh"
+#include "engines/cuda/ozaki1/sums.cuh"
 
 namespace kintsugi::core::cuda {
 

@@ -1,6 +1,6 @@
 // Products of slices into the sums of a tile: step 3 of dgemm-tc, src/recombine/error_free.cpp.
 #include "arith/product_sum.hpp"
-#include "engines/cuda/error_free/sums.cuh"
+#include "engines/cuda/ozaki1/sums.cuh"
 
 namespace kintsugi::core::cuda {
 

@@ -1,7 +1,7 @@
 // Algorithm 1 of dgemm-tc: src/splits/successive.cpp on a device. Rests are not kept: each slice takes those before it off
 // the element once more, which costs less than memory for them.
-#include "engines/cuda/error_free/arguments.hpp"
-#include "engines/cuda/error_free/slice_elements.cuh"
+#include "engines/cuda/ozaki1/arguments.hpp"
+#include "engines/cuda/ozaki1/slice_elements.cuh"
 #include "engines/cuda/recombine/tile.cuh"
 #include "engines/cuda/splits/operands.cuh"
 
@@ -111,10 +111,11 @@ class VectorSplit {
 
   // Whether a block of the vector's asks for all that there is of it.
   __device__ bool is_needed() const {
-    const DeviceSliceNeeds& needs = task_.needs;
-    const std::int64_t j = (task_.first + vector_) / needs.vectors;
-    for (std::int64_t i = 0; i < needs.blocks_m; ++i) {
-      const SliceDepth depth = depth_of(needs.needs[i + j * needs.blocks_m], most_successive_slices, true);
+    const DeviceBlockSliceCounts& slice_counts = task_.slice_counts;
+    const std::int64_t j = (task_.first + vector_) / slice_counts.vectors;
+    for (std::int64_t i = 0; i < slice_counts.blocks_m; ++i) {
+      const SliceDepth depth =
+          depth_of(slice_counts.slice_counts[i + j * slice_counts.blocks_m], most_successive_slices, true);
       if (depth.a > 0 && !depth.fast) return true;
     }
     return false;

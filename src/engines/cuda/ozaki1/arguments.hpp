@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "engines/cuda/recombine/arguments.hpp"
-#include "engines/device_error_free.hpp"
+#include "engines/device_ozaki1.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -39,7 +39,7 @@ struct SuccessiveTask {
   DeviceSliceExponents exponents;
   DeviceSuccessiveSplit::Complete complete = DeviceSuccessiveSplit::Complete::need_not_be;
   std::int32_t most_depth = 0;
-  DeviceSliceNeeds needs;
+  DeviceBlockSliceCounts slice_counts;
   std::int32_t* unreachable = nullptr;
   std::int64_t blocks = 0;  // of threads
 };
@@ -51,19 +51,19 @@ struct SuccessiveTasks {
 
 struct WeighingTask {
   DeviceSide b;
-  DeviceSliceNeeds needs;
+  DeviceBlockSliceCounts slice_counts;
   double* weights = nullptr;
   DeviceCondition condition;
 };
 
-struct RowNeedsTask {
+struct RowSliceCountsTask {
   DeviceSide a;
   std::int64_t first = 0;
   SliceArray slices;
   DeviceSliceExponents exponents;
   const double* weights = nullptr;
   std::int32_t bits = 0;
-  DeviceSliceNeeds needs;
+  DeviceBlockSliceCounts slice_counts;
   std::int32_t* unreachable = nullptr;
   DeviceCondition condition;
 };
@@ -87,6 +87,6 @@ inline constexpr int successive_threads = successive_vectors * successive_lanes;
 inline constexpr int weighed_indices = 32;
 inline constexpr int weighing_parts = 8;
 
-inline constexpr int needs_threads = 256;  // for one row
+inline constexpr int slice_count_threads = 256;  // for one row
 
 }  // namespace kintsugi::core::cuda

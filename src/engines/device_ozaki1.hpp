@@ -1,9 +1,10 @@
-// What an engine with a memory of its own does for products of slices without an error (dgemm-tc): Algorithms 1 to 3 as
-// steps. All pointers are the device's. What the plan's slices do not hold is marked, not failed.
+// Ozaki scheme I on a device: Algorithms 1 to 3 of dgemm-tc as steps. All pointers are the device's. What the plan's
+// slices do not hold is marked, not failed.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "arith/slice_count.hpp"
 #include "engines/device.hpp"
@@ -20,9 +21,10 @@ struct DeviceSliceExponents {
   DeviceSliceExponents from(std::int64_t first) const { return {exponents + first, stride, lengths + first}; }
 };
 
-// Needs of all blocks of C, which have `rows` rows and `vectors` of B's vectors; block (i, j) is element i + j blocks_m.
-struct DeviceSliceNeeds {
-  SliceNeeds* needs = nullptr;  // null: the number of slices was given, or is whatever vectors ask for
+// Slice counts of all blocks of C, which have `rows` rows and `vectors` of B's vectors; block (i, j) is element i + j blocks_m.
+struct DeviceBlockSliceCounts {
+  SliceCounts* slice_counts =
+      nullptr;  // null: the number of slices was given, or is whatever vectors ask for
   std::int64_t rows = 1;
   std::int64_t vectors = 1;
   std::int64_t blocks_m = 0;
@@ -37,22 +39,22 @@ struct DeviceSuccessiveSplit {
   int bits = 0;
   DeviceSliceExponents exponents;
   // Where a vector has more slices, or exponents further apart than `most_depth`, *unreachable becomes 1: of all vectors,
-  // or of those in blocks whose needs ask for all of B's slices; else of none.
+  // or of those in blocks whose slice counts are all of B's slices; else of none.
   enum class Complete : std::uint8_t { need_not_be, all, where_needed } complete = Complete::need_not_be;
   std::int32_t most_depth = 0;  // 0: any
-  DeviceSliceNeeds needs;
+  DeviceBlockSliceCounts slice_counts;
   std::int32_t* unreachable = nullptr;
 };
 
 // Algorithm 3: what rows first ... of A, which are split, ask for. *unreachable becomes 1 where there are not enough.
-struct DeviceRowNeeds {
+struct DeviceRowSliceCounts {
   DeviceSide a;
   std::int64_t first = 0;
   Slices slices;
   DeviceSliceExponents exponents;
   const double* weights = nullptr;  // |B| e of block j: element j k + p
   int bits = 0;                     // of the accuracy: u = 2^-bits
-  DeviceSliceNeeds needs;
+  DeviceBlockSliceCounts slice_counts;
   std::int32_t* unreachable = nullptr;
 };
 
@@ -67,7 +69,7 @@ struct DeviceProductSums {
   std::byte* sums = nullptr;
   std::int64_t stride = 0;  // sums of a column
   std::int64_t columns = 0;
-  DeviceSliceNeeds needs;
+  DeviceBlockSliceCounts slice_counts;
 
   static constexpr int limbs = 6;
   // Of the exponents of one vector's slices: two such depths, 62 bits of a product, 10 of their number and a sign fit.
@@ -78,14 +80,41 @@ struct DeviceProductSums {
   }
 };
 
-// At the end of an entry of the batch: where it was unreachable, its choice becomes DeviceChoice::none. Adds to the report.
-struct DeviceSettlement {
+// At the end of a batch item: where it was unreachable, its selection becomes DeviceChoice::none. Adds to the report.
+struct DeviceOzaki1Item {
   DeviceChoice* choice = nullptr;
   const std::int32_t* unreachable = nullptr;
   DeviceReport* report = nullptr;
-  DeviceSliceNeeds needs;
+  DeviceBlockSliceCounts slice_counts;
   int slices = 0;
   bool fast = false;
+};
+
+class DeviceOzaki1 {
+ public:
+  virtual ~DeviceOzaki1() = default;
+
+  // Slices of one or two operands.
+  virtual void split_successively(const Queue& queue, std::span<const DeviceSuccessiveSplit> splits,
+                                  const DeviceCondition& condition) const = 0;
+  // |B| e of every block of C's columns.
+  virtual void weigh_inner_indices(const Queue& queue, const DeviceSide& b,
+                                   const DeviceBlockSliceCounts& slice_counts, double* weights,
+                                   const DeviceCondition& condition) const = 0;
+  // Slice counts of A's rows.
+  virtual void find_slice_counts(const Queue& queue, const DeviceRowSliceCounts& rows,
+                                 const DeviceCondition& condition) const = 0;
+  // Products of slices first_a ... of A by slice `slice_b` of B, in the first groups of `products`, as multiply() has
+  // them; only where the slice counts ask for them.
+  virtual void multiply_counted(const Queue& queue, const DeviceProductSums& sums, const Slices& a,
+                                const Slices& b, const Accumulators& products, int first_a,
+                                int slice_b) const = 0;
+  // Adds such products to the sums.
+  virtual void add_products(const Queue& queue, const DeviceProductSums& sums, const Accumulators& products,
+                            int first_a, int b) const = 0;
+  // C of the sums.
+  virtual void finish_sums(const Queue& queue, const DeviceProductSums& sums) const = 0;
+  virtual void finish_item(const Queue& queue, const DeviceOzaki1Item& item) const = 0;
 };
 
 }  // namespace kintsugi::core

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "arith/product_sum.hpp"
-#include "engines/cuda/error_free/arguments.hpp"
+#include "engines/cuda/ozaki1/arguments.hpp"
 #include "engines/cuda/recombine/entries.cuh"
 
 namespace kintsugi::core::cuda {
@@ -15,12 +15,12 @@ __device__ inline std::int32_t exponent_at(const DeviceSliceExponents& slices, i
 
 // Slices that entry (i, v) of the tile is made of.
 __device__ inline SliceDepth depth_at(const DeviceProductSums& sums, std::int64_t i, std::int64_t v) {
-  const DeviceSliceNeeds& needs = sums.needs;
-  if (needs.needs == nullptr) return {sums.slices, sums.slices, sums.fast};
+  const DeviceBlockSliceCounts& slice_counts = sums.slice_counts;
+  if (slice_counts.slice_counts == nullptr) return {sums.slices, sums.slices, sums.fast};
   const std::int64_t first_vector = sums.tile.first_column * (sums.tile.c.complex() ? 2 : 1);
-  const std::int64_t block =
-      (sums.tile.first_row + i) / needs.rows + (first_vector + v) / needs.vectors * needs.blocks_m;
-  return depth_of(needs.needs[block], sums.slices, sums.fast);
+  const std::int64_t block = (sums.tile.first_row + i) / slice_counts.rows +
+                             (first_vector + v) / slice_counts.vectors * slice_counts.blocks_m;
+  return depth_of(slice_counts.slice_counts[block], sums.slices, sums.fast);
 }
 
 __device__ inline double& running_sum(const DeviceProductSums& sums, std::int64_t i, std::int64_t v) {

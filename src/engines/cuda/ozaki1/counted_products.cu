@@ -1,7 +1,7 @@
 // Products of slices that few operands need (Algorithm 3's are left out): only where they are.
-#include "engines/cuda/error_free/slice_elements.cuh"
-#include "engines/cuda/error_free/sums.cuh"
 #include "engines/cuda/gemm/integer_tiles.cuh"
+#include "engines/cuda/ozaki1/slice_elements.cuh"
+#include "engines/cuda/ozaki1/sums.cuh"
 
 namespace kintsugi::core::cuda {
 
@@ -26,10 +26,10 @@ __device__ bool is_needed(const DeviceProductSums& sums, std::int64_t first_row,
 
 // A group for each z. Integers of 26 bits at most; sums of all k stay below 2^62 (fit_ozaki).
 extern "C" __global__ void __launch_bounds__(integer_threads, 2)
-    multiply_needed_slices(const __grid_constant__ DeviceProductSums sums,
-                           const __grid_constant__ SliceArray slices_a,
-                           const __grid_constant__ SliceArray slices_b,
-                           const __grid_constant__ ProductGroups groups) {
+    multiply_counted_slices(const __grid_constant__ DeviceProductSums sums,
+                            const __grid_constant__ SliceArray slices_a,
+                            const __grid_constant__ SliceArray slices_b,
+                            const __grid_constant__ ProductGroups groups) {
   if (!holds(sums.tile.condition)) return;
   __shared__ IntegerStep<std::int32_t> a, b;
   const std::int64_t first_row = std::int64_t{blockIdx.x} * integer_tile;

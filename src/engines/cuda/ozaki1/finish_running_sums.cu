@@ -1,6 +1,6 @@
 // Sums in FP64 into C.
 #include "arith/epilogue.hpp"
-#include "engines/cuda/error_free/sums.cuh"
+#include "engines/cuda/ozaki1/sums.cuh"
 
 namespace kintsugi::core::cuda {
 

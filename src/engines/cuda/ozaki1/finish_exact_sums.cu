@@ -1,5 +1,5 @@
 // Real entries.
-#include "engines/cuda/error_free/exact_sums.cuh"
+#include "engines/cuda/ozaki1/exact_sums.cuh"
 
 namespace kintsugi::core::cuda {
 
