@@ -26,6 +26,10 @@ namespace kintsugi::core {
 
 enum class EntryType : std::uint8_t { f32, f64, c32, c64 };
 
+constexpr std::size_t element_bytes(EntryType type) {
+  return type == EntryType::f32 ? 4 : type == EntryType::c64 ? 16 : 8;
+}
+
 // One matrix of every entry of a batch.
 struct DeviceMatrix {
   const void* data = nullptr;  // strided: of entry 0; else an array of pointers, in device memory

@@ -131,6 +131,10 @@ class DeviceProducts {
                      const DeviceScalars& scalars, const DeviceCondition& condition) const = 0;
   // Returns false, with nothing done, where the vendor library cannot do with so little scratch.
   virtual bool native(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch) const = 0;
+  // The last step of native sums under a contract: C = alpha sums + beta C of the tile's batch items. `sums` has A B of
+  // the first of these and of those behind it, or is C itself, which has alpha A B then, and beta is 0. Elements that
+  // underflow or overflow on the way may have spoiled are computed again.
+  virtual void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums) const = 0;
 };
 
 class DeviceEngine : public DeviceMemory,
