@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status.hpp"
+#include "engines/device_engine.hpp"
 #include "plan/bound.hpp"
 #include "plan/device_caller.hpp"
 #include "plan/device_checked.hpp"

@@ -1,5 +1,6 @@
 #include "plan/device_checked.hpp"
 
+#include "engines/device_engine.hpp"
 #include "plan/bound.hpp"
 #include "plan/checked.hpp"
 #include "plan/device_memory.hpp"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "engines/device_engine.hpp"
 #include "plan/candidates.hpp"
 #include "plan/device_pieces.hpp"
 #include "plan/execute.hpp"

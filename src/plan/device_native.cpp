@@ -1,4 +1,5 @@
 #include "plan/device_native.hpp"
+#include "engines/device_engine.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engines/device_engine.hpp"
 #include "plan/device_error_free.hpp"
 #include "plan/device_fused.hpp"
 #include "plan/device_memory.hpp"

@@ -17,7 +17,8 @@
 #include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
 #include "engines/cuda/ozaki1/ozaki1.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
-#include "engines/cuda/splits/splits.hpp"
+#include "engines/cuda/select/select.hpp"
+#include "engines/cuda/split/splits.hpp"
 #include "engines/device_engine.hpp"
 #include "engines/engine.hpp"
 

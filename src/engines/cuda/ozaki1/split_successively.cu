@@ -1,9 +1,9 @@
 // Algorithm 1 of dgemm-tc: src/splits/successive.cpp on a device. Rests are not kept: each slice takes those before it off
 // the element once more, which costs less than memory for them.
+#include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ozaki1/arguments.hpp"
 #include "engines/cuda/ozaki1/slice_elements.cuh"
 #include "engines/cuda/recombine/tile.cuh"
-#include "engines/cuda/splits/operands.cuh"
 
 namespace kintsugi::core::cuda {
 

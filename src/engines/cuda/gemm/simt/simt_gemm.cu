@@ -5,7 +5,7 @@
 #include "arith/underflow.hpp"
 #include "engines/cuda/gemm/simt/simt_tiles.hpp"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
-#include "engines/cuda/recombine/recomputed_element.cuh"
+#include "engines/cuda/recombine/checked/recomputed_element.cuh"
 
 namespace kintsugi::core::cuda {
 
