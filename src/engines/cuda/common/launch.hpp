@@ -38,7 +38,7 @@ class KernelName {
   // Dynamic shared memory that makes more than 48 KB with the kernel's static one has to be asked for, of each device;
   // threads may ask for different sizes.
   void allow_shared_bytes(std::int64_t bytes) const;
-  // Of each device once. A multiprocessor has to be idle before its memory is divided anew between shared memory and cache;
+  // Of each device once. An SM has to be idle before its memory is divided anew between shared memory and cache;
   // so all kernels ask for the same, and within a call nothing is divided anew.
   void prefer_shared_memory() const;
 

@@ -77,13 +77,13 @@ struct ProductGroups {
   std::int32_t b = 0;        // slice of B of all
 };
 
-// A block of threads splits so many vectors, in so many lanes each: eight neighbours are whole sectors where vectors are
+// A thread block splits so many vectors, in so many lanes each: eight neighbours are whole sectors where vectors are
 // strided in memory.
 inline constexpr int successive_vectors = 8;
 inline constexpr int successive_lanes = 32;
 inline constexpr int successive_threads = successive_vectors * successive_lanes;
 
-// A block of threads weighs so many inner indices, each in so many parts.
+// A thread block weighs so many inner indices, each in so many parts.
 inline constexpr int weighed_indices = 32;
 inline constexpr int weighing_parts = 8;
 

@@ -22,14 +22,14 @@ struct RangesTasks {
   Alpha alpha;
 };
 
-// A block of threads for each entry.
+// A thread block for each batch item.
 struct SummaryTask {
   const VectorRange* ranges = nullptr;
   std::int64_t vectors = 0;
   RangeSummary* summaries = nullptr;
 };
 
-// A block of threads for each entry.
+// A thread block for each batch item.
 struct ChoiceTask {
   const VectorRange* ranges[2] = {};
   const VectorNorm* norms[2] = {};

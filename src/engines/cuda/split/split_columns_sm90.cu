@@ -339,7 +339,7 @@ __device__ void split_either_way(const SplitTasks& tasks) {
 
 }  // namespace
 
-// A multiprocessor shall hold three blocks of all threads, or six of half as many: some wait for their elements or for each
+// An SM shall hold three blocks of all threads, or six of half as many: some wait for their elements or for each
 // other, others write.
 #define KINTSUGI_SPLIT_COLUMNS(Source, kind)                                      \
   extern "C" __global__ void __launch_bounds__(cluster_threads, 3)                \

@@ -3,7 +3,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Blocks that a multiprocessor shall hold: as many as their registers let it without memory in their place.
+// Thread blocks that an SM shall hold: as many as their registers let it without memory in their place.
 #define KINTSUGI_SPLIT_ROWS(Source, kind, blocks)                              \
   extern "C" __global__ void __launch_bounds__(rows_threads, blocks)           \
       split_rows_##Source##_##kind(const __grid_constant__ SplitTasks tasks) { \

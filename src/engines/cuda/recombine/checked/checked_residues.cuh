@@ -138,7 +138,7 @@ class CheckedResidues {
   const DeviceOpenEntries& open_;
 };
 
-// `blocks` on a multiprocessor at least: as many as there are registers for.
+// `blocks` on an SM at least: as many as there are registers for.
 #define KINTSUGI_CHECKED_RESIDUES(name, T, blocks, Source)                                                \
   extern "C" __global__ void __launch_bounds__(block_threads, blocks)                                     \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ Source<checked_limbs> source, \
