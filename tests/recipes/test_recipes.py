@@ -1,4 +1,4 @@
-"""Follows the three recipes of docs/ to the letter on a copy of the sources, builds it, and multiplies with the result;
+"""Follows the four recipes of docs/ to the letter on a copy of the sources, builds it, and multiplies with the result;
 and holds other pages against the code: the snippets of README.md, the table of rooms of docs/ARCHITECTURE.md.
 
 A fenced block of a recipe whose first line names a file is applied:
@@ -25,7 +25,8 @@ import numpy
 import pytest
 
 SOURCE = pathlib.Path(os.environ.get("TESTED_SOURCE", pathlib.Path(__file__).parents[2]))
-RECIPES = {"format": "docs/ADDING-A-FORMAT.md", "scheme": "docs/ADDING-A-SCHEME.md", "engine": "docs/ADDING-A-ENGINE.md"}
+RECIPES = {"format": "docs/ADDING-A-FORMAT.md", "scheme": "docs/ADDING-A-SCHEME.md", "engine": "docs/ADDING-A-ENGINE.md",
+           "gpu": "docs/ADDING-A-GPU.md"}
 NOT_COPIED = shutil.ignore_patterns("build*", ".git", "data", "__pycache__", "*.pyc")
 PLACES = ("after", "before", "replace")
 BLOCK = re.compile(r"^```(\w+) +([^\n]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -101,6 +102,10 @@ def test_a_format_is_a_header_a_name_and_a_line(touched):
 
 def test_an_engine_is_a_folder_and_a_line(touched):
     assert touched["engine"] == ["src/engines/engines.def", "src/engines/plain/plain.cpp"]
+
+
+def test_a_gpu_architecture_is_a_table_and_a_line(touched):
+    assert touched["gpu"] == ["src/engines/cuda/arch/architectures.def", "src/engines/cuda/arch/sm121.cpp"]
 
 
 def clean_environment(folder):
@@ -187,6 +192,37 @@ def test_the_engines_agree_on_small_integers(package):
     a = numpy.arange(-40, 40, dtype=numpy.float32).reshape(8, 10)
     for engine in ("plain", "reference"):
         assert (package.matmul(a, a.T, "fp16x4", engine) == a @ a.T).all()
+
+
+PRINT_ARCHITECTURE = """#include <cstdio>
+#include "engines/cuda/arch/architecture.hpp"
+int main() {
+  const kintsugi::core::cuda::Architecture& found = kintsugi::core::cuda::current_architecture();
+  std::printf("%s %d\\n", found.name.data(), found.simt_tiles[0][0].at_once);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def print_architecture(tree, package):
+    """A program that prints the table of the current device, in the library with the new one."""
+    source = tree.parent / "print_architecture.cpp"
+    source.write_text(PRINT_ARCHITECTURE)
+    libraries = [str(file) for file in sorted((tree.parent / "build/src").glob("lib*.a"))]
+    program = tree.parent / "print_architecture"
+    run(os.environ.get("TESTED_CXX", "c++"), "-std=c++20", str(source), f"-I{tree}/src", "-Wl,--start-group", *libraries,
+        "-Wl,--end-group", "-ldl", "-fopenmp", "-o", str(program))
+    return program
+
+
+@pytest.mark.parametrize("capability, expected", [("12.1", "sm121 1"), ("12.0", "generic 2"), ("9.0", "sm90 2")])
+def test_devices_of_the_new_architecture_get_its_table(print_architecture, capability, expected):
+    """The fake driver says what the device is; another architecture's table stays as it was."""
+    fakes = pathlib.Path(os.environ.get("TESTED_BUILD", "")) / "tests/fakes"
+    if not (fakes / "libcuda.so.1").exists():
+        pytest.skip("needs the fake driver: run it through ctest")
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(fakes), "FAKE_CUDA_CAPABILITY": capability}
+    assert run(print_architecture, env=environment).strip() == expected
 
 
 # ---------------------------------------------------------------- other pages

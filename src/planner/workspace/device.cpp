@@ -1,5 +1,6 @@
 #include "planner/workspace/device.hpp"
 
+#include "engines/device_engine.hpp"
 #include <algorithm>
 
 #include "planner/device_error_free.hpp"

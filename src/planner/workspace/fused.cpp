@@ -1,5 +1,6 @@
 #include "planner/workspace/fused.hpp"
 
+#include "engines/device_engine.hpp"
 #include <algorithm>
 
 #include "planner/candidates.hpp"

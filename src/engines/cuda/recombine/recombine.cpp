@@ -8,7 +8,7 @@
 #include "base/status.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
-#include "engines/cuda/recombine/native_tiles.hpp"
+#include "engines/cuda/recombine/checked/native_tiles.hpp"
 
 namespace kintsugi::core::cuda {
 
