@@ -257,7 +257,7 @@ std::optional<Candidate> proved_entries(const Plan& plan, const std::string& acc
 }
 
 // Moduli that norms prove, in a contract of the type most often: the first as many as entries of the type itself need, which
-// are proved up to phi = 1, the next two more, for phi = 2 (docs/DEVICES.md has what was found).
+// are proved up to phi = 1, the next two more, for phi = 2 (docs/design/selection.md has what was found).
 //
 // The coefficient k + 8 forgives a long sum a coarse split, which a native product never has: with random signs it typically
 // deviates by 0.15 u |a_i| |b_j|, however long it is. Grids of g <= 2^1.5 |a_i| 2^(-R / 2), whose roundings know nothing of each
