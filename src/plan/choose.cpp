@@ -305,7 +305,7 @@ void use_device_policy(Plan& plan, const Settings& settings, bool native_proved)
 }
 
 // Whether residues are quicker than the native double-double product: their products are, and splits and recombination
-// are little beside them. At n = 1024 sixteen residues of FP64 made 8.7 GFLOP/s on a core of a Zen 4 (docs/results/LOG.md),
+// are little beside them. At n = 1024 sixteen residues of FP64 made 8.7 GFLOP/s on a core of a Zen 4 (docs/results/log),
 // so that thirty are expected to make about 4.6, and the native loop 4.3 there.
 bool beats_native_pairs(const Plan& plan, const std::vector<Candidate>& chain) {
   constexpr std::int64_t least = 1024;

@@ -265,7 +265,7 @@ double native_time(const DeviceShape& shape) {
 }  // namespace
 
 // Of 70 shapes that were measured, alone, prepared and in a batch, 65 are expected to take 0.94 to 1.2 times as long as they do,
-// and the others up to 1.4 (docs/results/LOG.md).
+// and the others up to 1.4 (docs/results/log).
 DeviceTimes expected_multi_term_times(const DeviceShape& shape) {
   constexpr double others = 3;  // choice, and what is left out
   // The chip at its power limit, against tiles that were measured alone, where products are as long as this.
