@@ -127,7 +127,8 @@ ErrorBound error_free_bound(const Program& program, double k) {
   const ErrorFree& rules = program.error_free;
   if (rules.mode == ErrorFree::Mode::cr) return {};
   const int gain = program.split_a.successive_gain();
-  const int d = rules.slices != 0 ? rules.slices : rules.least_slices;
+  // A report says 0 slices of a product without nonzero terms (A is zero): nothing of it is left out.
+  const int d = std::max(rules.slices != 0 ? rules.slices : rules.least_slices, 1);
   const double rest = two_to(std::max(1 - d * gain, -1000));
   // All slices of an element together: |x| and what each rounding may add.
   const double beyond = two_to(1 - gain) + two_to(1 - gain) / (1 - two_to(-gain));

@@ -312,6 +312,20 @@ TEST(Ozaki, KeepsItsBounds) {
   }
 }
 
+// A report of zeros or special values has no slices; its bounds still are bounds.
+TEST(Ozaki, BoundsWithoutSlicesAreNotNegative) {
+  for (const std::string scheme : {"ozaki-fp16", "ozaki-fp64:mode=sp", "ozaki-fp64:mode=dp"}) {
+    GemmDataOf<double> data(GemmCase{.m = 3, .n = 2, .k = 1, .scheme = scheme, .engine = "reference"});
+    for (std::int64_t i = 0; i < 3; ++i) data.a()(i, 0) = 0;
+    data.b()(0, 1) = std::numeric_limits<double>::infinity();
+    const Handle handle;
+    data.run_well(handle);
+    const json bound = handle.report().at("adapted").at("bound_outside_window");
+    for (const auto& [name, coefficient] : bound.items())
+      EXPECT_GE(coefficient.get<double>(), 0) << scheme << " " << name;
+  }
+}
+
 // The bound of d slices is no idle one: errors come near it.
 TEST(Ozaki, BoundIsNotFarAway) {
   const std::string scheme = "ozaki-fp16:slices=2";
