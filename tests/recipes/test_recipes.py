@@ -220,17 +220,17 @@ def test_the_commands_of_the_readme_run(tmp_path):
     assert numpy.load(tmp_path / "C.npy").shape == (512, 512)
 
 
-def test_the_table_of_rooms_is_that_of_the_layering_test():
+def test_the_table_of_modules_is_that_of_the_layering_test():
     layering = runpy.run_path(str(SOURCE / "tests" / "layering" / "test_layering.py"))
     names = {"the public headers": "include", "everything": "*", "lab": "lab"}
-    section = (SOURCE / "docs" / "ARCHITECTURE.md").read_text().split("A room may include")[1].split("\n\n")[1]
+    section = (SOURCE / "docs" / "ARCHITECTURE.md").read_text().split("A module may include")[1].split("\n\n")[1]
     table = {}
     for line in section.splitlines()[2:]:
-        _, room, rooms, _, _ = (cell.strip() for cell in line.split("|"))
-        rooms = [name.removesuffix(" (its open files)") for name in rooms.split(", ") if name]
-        key = room.split("`")[1].replace("NAME", "*")
-        table[key] = sorted(names.get(name, "src/" + name) for name in rooms)
-    assert table == {room: sorted(rooms) for room, rooms in layering["ALLOWED"].items()}
+        _, module, modules, _, _ = (cell.strip() for cell in line.split("|"))
+        modules = [name.removesuffix(" (its open files)") for name in modules.split(", ") if name]
+        key = module.split("`")[1].replace("NAME", "*")
+        table[key] = sorted(names.get(name, "src/" + name) for name in modules)
+    assert table == {module: sorted(modules) for module, modules in layering["ALLOWED"].items()}
 
 
 # ---------------------------------------------------------------- the harness sees what is wrong
