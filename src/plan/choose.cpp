@@ -141,12 +141,23 @@ bool asks_for_checks(const Plan& plan, bool native_proved) {
          (plan.problem.type != OperandType::f32 || !windows_do);
 }
 
+// The native product where it was named, the way a scheme is: nobody looks at what underflows or overflows in it, unless an
+// accuracy was asked for too.
+constexpr std::string_view native_scheme = "native";
+
 void use_named_scheme(Plan& plan, const Settings& settings) {
   const std::string& name = settings[SettingId::scheme].value;
+  if (settings[SettingId::accuracy].value.empty()) plan.contract.coefficient = 0;
+  if (name == native_scheme) {
+    plan.candidates = {Candidate{nullptr, Accumulator::fp32, Candidate::any_span}};
+    plan.candidates.back().fixed_order =
+        plan.engine->device() == nullptr && plan.engine->native_order_is_fixed();
+    return;
+  }
   const Scheme* scheme = find_scheme(name);
   if (scheme == nullptr) {
     fail(Status::bad_setting, "there is no scheme \"{}\"{}", name,
-         accepted_names(name.substr(0, name.find(':')), "the schemes are", scheme_names()));
+         accepted_names(name.substr(0, name.find(':')), "the schemes are", scheme_names() + ", native"));
   }
   if (!scheme->operands.contains(plan.problem.type)) {
     fail(Status::not_supported, "scheme {} does not take {} operands", name, type_name(plan.problem.type));
@@ -174,7 +185,6 @@ void use_named_scheme(Plan& plan, const Settings& settings) {
   }
   if (plan.problem.memory == MemorySpace::device)
     candidate.largest_exponent = largest_exponent(candidate, plan.problem.products());
-  if (settings[SettingId::accuracy].value.empty()) plan.contract.coefficient = 0;
   plan.candidates = {candidate};
 }
 
@@ -359,7 +369,7 @@ bool settle(Settings& settings, SettingId x, SettingId y) {
 
 void settle_scheme_and_policy(Settings& settings) {
   const std::string scheme = settings[SettingId::scheme].value;
-  if (scheme.empty() || settings[SettingId::policy].value != "native") return;
+  if (scheme.empty() || scheme == native_scheme || settings[SettingId::policy].value != "native") return;
   if (!settle(settings, SettingId::scheme, SettingId::policy))
     fail(Status::bad_setting, "scheme = \"{}\" and policy = \"native\" contradict each other", scheme);
 }

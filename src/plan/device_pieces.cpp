@@ -85,7 +85,7 @@ std::size_t norm_bytes(const Plan& plan, std::int64_t vectors) {
 
 std::size_t device_workspace_bytes(const Plan& plan, const Blocking& blocking) {
   const Problem& problem = plan.problem;
-  if (plan.is_native()) return blocking.native_scratch_bytes;
+  if (plan.is_native()) return blocking.native_scratch_bytes + blocking.native_sum_bytes;
   if (is_fused(plan)) return fused_workspace_bytes(plan, blocking);
   const std::size_t ranges = array_bytes(problem.m, 1, sizeof(VectorRange)) +
                              array_bytes(problem.vectors_b(), 1, sizeof(VectorRange)) +

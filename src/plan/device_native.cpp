@@ -1,0 +1,188 @@
+#include "plan/device_native.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace kintsugi::core {
+
+namespace {
+
+constexpr std::size_t most_sum_bytes = std::size_t{64} << 20;
+
+// Whether sums are looked at before they are added to C. They go through memory once more, 16 bytes an FP64 element written
+// and read again: some 12 % of a product with k = 2048 on an H200, and a launch where C lies in the L2 cache. Shorter
+// products that update a larger C are cuBLAS's alone, as are arrays of pointers, of which there are none to the sums.
+bool looks_at_sums(const Plan& plan) {
+  constexpr std::int64_t long_enough = 2048;
+  constexpr std::size_t cached_bytes = std::size_t{8} << 20;
+  const Problem& problem = plan.problem;
+  if (plan.contract.coefficient == 0 || problem.batch_kind == BatchKind::pointers) return false;
+  const std::size_t bytes = array_bytes(problem.m, problem.n, element_bytes(entry_type(problem)));
+  return problem.k >= long_enough || bytes <= cached_bytes / static_cast<std::size_t>(problem.batch_count);
+}
+
+// Batch items first_item ... and columns first_column ... of C.
+struct Panel {
+  std::int64_t first_item;
+  std::int64_t items;
+  std::int64_t first_column;
+  std::int64_t columns;
+};
+
+// Number of the op of an operand of the product that lies in memory as it is, or transposed.
+std::optional<int> blas_op(const DeviceMatrix& matrix, bool transposed) {
+  const bool conjugated = matrix.complex() && matrix.conjugated;
+  if (conjugated && !transposed) return std::nullopt;
+  return conjugated ? 2 : transposed ? 1 : 0;
+}
+
+// The matrix from an item and a vector on.
+DeviceMatrix moved(DeviceMatrix matrix, std::int64_t item, std::int64_t vector) {
+  const std::int64_t elements = item * matrix.batch_stride + vector * matrix.row_stride;
+  if (elements != 0) {
+    matrix.data = static_cast<const std::byte*>(matrix.data) +
+                  elements * static_cast<std::int64_t>(element_bytes(matrix.type));
+  }
+  return matrix;
+}
+
+class NativeProducts {
+ public:
+  NativeProducts(const DeviceNativeCall& call, Workspace workspace)
+      : call_(call), engine_(*call.plan.engine->device()),
+        scratch_(workspace.take(call.blocking.native_scratch_bytes)),
+        sums_(workspace.take(call.blocking.native_sum_bytes)) {}
+
+  void multiply() const {
+    const DeviceScalars& scalars = call_.scalars;
+    const bool adds = scalars.on_device() || scalars.beta != 0.0;
+    if (adds && looks_at_sums(call_.plan)) {
+      multiply_in_panels();
+    } else if (!multiply_by_vendor(whole(), call_.c, scalars)) {
+      multiply_by_own_kernel(whole());
+    } else if (!adds && call_.plan.contract.coefficient != 0) {
+      engine_.finish_native(call_.queue, tile_of(whole()), call_.c);
+    }
+  }
+
+ private:
+  Panel whole() const { return {0, call_.plan.problem.batch_count, 0, call_.c.columns}; }
+  bool swaps() const { return call_.plan.problem.layout == Layout::row_major; }
+
+  // As many whole items as there is room for sums of, else as many columns of one.
+  void multiply_in_panels() const {
+    const auto room =
+        static_cast<std::int64_t>(call_.blocking.native_sum_bytes / element_bytes(call_.c.type));
+    const std::int64_t columns = std::min(room / call_.c.rows, call_.c.columns);
+    if (columns == 0) return multiply_by_own_kernel(whole());
+    const std::int64_t batch_count = call_.plan.problem.batch_count;
+    const std::int64_t items =
+        std::clamp<std::int64_t>(room / (call_.c.rows * call_.c.columns), 1, batch_count);
+    for (std::int64_t item = 0; item < batch_count; item += items) {
+      for (std::int64_t j = 0; j < call_.c.columns; j += columns) {
+        const Panel panel{item, std::min(items, batch_count - item), j,
+                          std::min(columns, call_.c.columns - j)};
+        const DeviceMatrix sums = sums_of(panel);
+        if (multiply_by_vendor(panel, sums, {})) {
+          engine_.finish_native(call_.queue, tile_of(panel), sums);
+        } else {
+          multiply_by_own_kernel(panel);
+        }
+      }
+    }
+  }
+
+  // Sums of a panel in the workspace, in C's layout without padding.
+  DeviceMatrix sums_of(const Panel& panel) const {
+    DeviceMatrix sums = call_.c;
+    sums.data = sums_;
+    sums.batch_stride = call_.c.rows * panel.columns;
+    sums.columns = panel.columns;
+    sums.row_stride = swaps() ? panel.columns : 1;
+    sums.column_stride = swaps() ? 1 : call_.c.rows;
+    return sums;
+  }
+
+  void multiply_by_own_kernel(const Panel& panel) const {
+    engine_.multiply_plainly(call_.queue, tile_of(panel));
+  }
+
+  DeviceTile tile_of(const Panel& panel) const {
+    return {.a = {.matrix = call_.a, .entry = panel.first_item},
+            .b = {.matrix = call_.b, .entry = panel.first_item},
+            .c = call_.c,
+            .entry = panel.first_item,
+            .first_column = panel.first_column,
+            .rows = call_.c.rows,
+            .columns = panel.columns,
+            .scalars = call_.scalars,
+            .condition = {},
+            .entries = panel.items};
+  }
+
+  // Into a matrix of the panel's size, or into C where the panel is whole. A row-major C is the column-major
+  // C^T = B^T A^T. False, with nothing done: cuBLAS has no such product, since an operand was prepared for other calls (none
+  // of a conjugate that is not transposed as well, and none of pointers beside strides), or cannot do with so little
+  // scratch.
+  bool multiply_by_vendor(const Panel& panel, const DeviceMatrix& result,
+                          const DeviceScalars& scalars) const {
+    const DeviceMatrix a = moved(call_.a, panel.first_item, 0);
+    DeviceMatrix b = moved(call_.b, panel.first_item, panel.first_column);
+    b.rows = panel.columns;
+    const bool swap = swaps();
+    const DeviceMatrix& left = swap ? b : a;
+    const DeviceMatrix& right = swap ? a : b;
+    const OperandStorage& of_left = swap ? call_.storage_b : call_.storage_a;
+    const OperandStorage& of_right = swap ? call_.storage_a : call_.storage_b;
+    const auto op_a = blas_op(left, of_left.along_k);
+    const auto op_b = blas_op(right, !of_right.along_k);
+    if (!op_a || !op_b || left.pointers != result.pointers || right.pointers != result.pointers) return false;
+    const bool in_place = result.data == call_.c.data;
+    return engine_.native(
+        call_.queue,
+        {.type = result.type,
+         .op_a = *op_a,
+         .op_b = *op_b,
+         .m = left.rows,
+         .n = right.rows,
+         .k = call_.plan.problem.k,
+         .a = left.data,
+         .b = right.data,
+         .c = const_cast<void*>(result.data),
+         .lda = of_left.ld,
+         .ldb = of_right.ld,
+         .ldc = in_place ? call_.plan.problem.ldc : std::max(result.row_stride, result.column_stride),
+         .pointers = result.pointers,
+         .batch_stride_a = left.batch_stride,
+         .batch_stride_b = right.batch_stride,
+         .batch_stride_c = result.batch_stride,
+         .batch_count = panel.items,
+         .scalars = scalars,
+         .scratch_bytes = call_.blocking.native_scratch_bytes},
+        scratch_);
+  }
+
+  const DeviceNativeCall& call_;
+  const DeviceEngine& engine_;
+  std::byte* scratch_;
+  std::byte* sums_;
+};
+
+}  // namespace
+
+std::size_t most_native_sum_bytes(const Plan& plan) {
+  const Problem& problem = plan.problem;
+  if (problem.m == 0 || problem.n == 0 || problem.batch_count == 0 || !looks_at_sums(plan)) return 0;
+  const std::size_t element = element_bytes(entry_type(problem));
+  const std::size_t columns =
+      static_cast<std::size_t>(problem.n) * static_cast<std::size_t>(problem.batch_count);
+  const std::size_t column_bytes = static_cast<std::size_t>(problem.m) * element;
+  return aligned_size(column_bytes * std::min(columns, most_sum_bytes / column_bytes));
+}
+
+void multiply_natively(const DeviceNativeCall& call, Workspace workspace) {
+  NativeProducts(call, workspace).multiply();
+}
+
+}  // namespace kintsugi::core
