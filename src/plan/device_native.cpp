@@ -1,6 +1,9 @@
 #include "plan/device_native.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <complex>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -56,7 +59,7 @@ class NativeProducts {
 
   void multiply() const {
     const DeviceScalars& scalars = call_.scalars;
-    const bool adds = scalars.on_device() || scalars.beta != 0.0;
+    const bool adds = scalars.on_device() || scalars.beta != 0.0 || is_tiny(scalars.alpha);
     if (adds && looks_at_sums(call_.plan)) {
       multiply_in_panels();
     } else if (!multiply_by_vendor(whole(), call_.c, scalars)) {
@@ -67,6 +70,14 @@ class NativeProducts {
   }
 
  private:
+  // Kernels of cuBLAS may take a subnormal alpha for zero.
+  bool is_tiny(const std::complex<double>& alpha) const {
+    const bool single = call_.c.type == EntryType::f32 || call_.c.type == EntryType::c32;
+    const double least =
+        single ? double{std::numeric_limits<float>::min()} : std::numeric_limits<double>::min();
+    const auto is_subnormal = [&](double x) { return x != 0 && std::abs(x) < least; };
+    return is_subnormal(alpha.real()) || is_subnormal(alpha.imag());
+  }
   Panel whole() const { return {0, call_.plan.problem.batch_count, 0, call_.c.columns}; }
   bool swaps() const { return call_.plan.problem.layout == Layout::row_major; }
 

@@ -18,9 +18,12 @@ constexpr int elements_each = side * side / native_threads;
 struct TileRanges {
   static constexpr unsigned long long infinity = 0x7ff0000000000000ULL;
 
+  static constexpr unsigned int an_infinity = 1;
+  static constexpr unsigned int a_nan = 2;
+
   unsigned long long least[2 * side];    // of all but zeros; infinity where there is nothing else
   unsigned long long largest[2 * side];  // of finite elements
-  unsigned int special[2 * side];        // whether one is NaN or infinite
+  unsigned int special[2 * side];        // bits: one is infinite, one is NaN
   unsigned int wanted[2 * side];         // whether an element of C asks for the vector
 
   __device__ void clear() {
@@ -36,14 +39,14 @@ struct TileRanges {
 struct Seen {
   unsigned long long least = TileRanges::infinity;
   unsigned long long largest = 0;
-  bool special = false;
+  unsigned int special = 0;
 
   template <class Real>
   __device__ void see(Real x) {
     const double magnitude = fabs(static_cast<double>(x));
     const auto bits = static_cast<unsigned long long>(__double_as_longlong(magnitude));
     if (bits >= TileRanges::infinity) {
-      special = true;
+      special |= bits > TileRanges::infinity ? TileRanges::a_nan : TileRanges::an_infinity;
     } else if (bits != 0) {
       least = min(least, bits);
       largest = max(largest, bits);
@@ -57,7 +60,7 @@ struct Seen {
   __device__ void add_to(TileRanges& ranges, int vector) const {
     atomicMin(&ranges.least[vector], least);
     atomicMax(&ranges.largest[vector], largest);
-    if (special) atomicOr(&ranges.special[vector], 1U);
+    if (special != 0) atomicOr(&ranges.special[vector], special);
   }
 };
 
@@ -82,16 +85,14 @@ class NativeTile {
     const UnderflowLimits limits = underflow_limits<Real>(products);
     const double factor = alpha_magnitude();
     least_product_ = limits.product / fmin(factor, 1.0);
-    most_product_ =
-        double{std::numeric_limits<Real>::max()} / 4 / static_cast<double>(products) / fmax(factor, 1.0);
     // In place alpha has been applied already, to what may have underflowed before; else it has not.
     least_sum_ = static_cast<Real>(limits.sum * (in_place_ ? fmax(factor, 1.0) : 1.0));
   }
 
   __device__ void finish() const {
-    if (scalars_.alpha == T(0)) return scale();
+    if (scalars_.alpha == T(0)) return scalars_.beta == T(1) ? void() : scale();
     const unsigned int open = open_elements();
-    if (!is_finite(scalars_.alpha)) return write_all(open);
+    if (is_nan(scalars_.alpha)) return write_all(open);
     if (__syncthreads_or(open != 0 ? 1 : 0) == 0) return;
     look_at_operands(open);
     recompute(settle(open));
@@ -133,30 +134,52 @@ class NativeTile {
   __device__ bool is_large(const Complex<Real>& x) const { return is_large(x.real()) && is_large(x.imag()); }
 
   // alpha times a sum plus beta C.
+  __device__ T total(const T& sum, const T* old) const {
+    const T product = times(scalars_.alpha, sum);
+    return old == nullptr ? product : product + times(scalars_.beta, *old);
+  }
   __device__ void write(int e, const T& sum) const {
     if (in_place_) return;
     T& c = c_(row(e), column(e));
-    const T product = times(scalars_.alpha, sum);
-    c = scalars_.beta == T(0) ? product : product + times(scalars_.beta, c);
+    c = total(sum, scalars_.beta == T(0) ? nullptr : &c);
   }
 
-  // Writes the elements that stand by their size, and returns a bit for each of the others.
+  // Writes the elements that stand by their size, and returns a bit for each of the others. All loads of a group come
+  // before its stores, which the compiler may not move them across.
   __device__ unsigned int open_elements() const {
     unsigned int open = 0;
-#pragma unroll
-    for (int e = 0; e < elements_each; ++e) {
-      if (!exists(e)) continue;
-      const T sum = sums_(row(e), column(e));
-      if (is_large(sum)) {
-        write(e, sum);
-      } else {
-        open |= 1U << e;
-      }
+    if (in_place_) {
+      open_in<elements_each>(0, open);
+    } else {
+      constexpr int group = 4;
+#pragma unroll 1
+      for (int e = 0; e < elements_each; e += group) open_in<group>(e, open);
     }
     return open;
   }
+  template <int Count>
+  __device__ void open_in(int first, unsigned int& open) const {
+    T sum[Count];
+    T old[Count];
+    const bool adds = !in_place_ && scalars_.beta != T(0);
+#pragma unroll
+    for (int e = 0; e < Count; ++e) {
+      if (!exists(first + e)) continue;
+      sum[e] = sums_(row(first + e), column(first + e));
+      if (adds) old[e] = c_(row(first + e), column(first + e));
+    }
+#pragma unroll
+    for (int e = 0; e < Count; ++e) {
+      if (!exists(first + e)) continue;
+      if (!is_large(sum[e])) {
+        open |= 1U << (first + e);
+      } else if (!in_place_) {
+        c_(row(first + e), column(first + e)) = total(sum[e], adds ? &old[e] : nullptr);
+      }
+    }
+  }
 
-  // What a factor that is not finite makes of the sums, nothing is promised of.
+  // NaN times anything.
   __device__ void write_all(unsigned int open) const {
     for (; open != 0; open &= open - 1) {
       const int e = __ffs(static_cast<int>(open)) - 1;
@@ -202,22 +225,22 @@ class NativeTile {
     }
   }
 
+  __device__ static bool is_nan(Real x) { return x != x; }
+  __device__ static bool is_nan(const Complex<Real>& x) { return is_nan(x.real()) && is_nan(x.imag()); }
   __device__ static bool is_finite(Real x) { return fabs(x) <= std::numeric_limits<Real>::max(); }
   __device__ static bool is_finite(const Complex<Real>& x) {
     return is_finite(x.real()) && is_finite(x.imag());
   }
 
-  // Whether the operands show that nothing underflowed in a finite sum, or overflowed in another one, which is then what
-  // IEEE 754 makes of infinities and NaN. Of complex elements the library's rules for these may differ from ours.
+  // Whether the operands show that nothing underflowed in a finite sum, or that NaN is right. cuBLAS makes NaN of some
+  // infinities too.
   __device__ bool stands(const T& sum, int i, int j) const {
     const int v = side + j;
-    const bool special = (ranges_.special[i] | ranges_.special[v]) != 0;
-    const auto product = [&](const unsigned long long(&bits)[2 * side]) {
-      return __longlong_as_double(static_cast<long long>(bits[i])) *
-             __longlong_as_double(static_cast<long long>(bits[v]));
-    };
-    if (is_finite(sum)) return !special && product(ranges_.least) >= least_product_;
-    return special && !is_complex<T> && product(ranges_.largest) <= most_product_;
+    const unsigned int special = ranges_.special[i] | ranges_.special[v];
+    if (!is_finite(sum)) return (special & TileRanges::a_nan) != 0 && is_nan(sum);
+    const double least = __longlong_as_double(static_cast<long long>(ranges_.least[i])) *
+                         __longlong_as_double(static_cast<long long>(ranges_.least[v]));
+    return special == 0 && least >= least_product_;
   }
 
   __device__ unsigned int settle(unsigned int open) const {
@@ -270,7 +293,6 @@ class NativeTile {
   MatrixView<T> c_;
   MatrixView<T> sums_;
   double least_product_;
-  double most_product_;
   Real least_sum_;
 };
 
