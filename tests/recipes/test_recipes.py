@@ -1,5 +1,5 @@
 """Follows the four recipes of docs/ to the letter on a copy of the sources, builds it, and multiplies with the result;
-and holds other pages against the code: the snippets of README.md, the table of rooms of docs/ARCHITECTURE.md.
+and checks other pages against the code: the examples of README.md and docs/FEATURES.md, the table of docs/ARCHITECTURE.md.
 
 A fenced block of a recipe whose first line names a file is applied:
 
@@ -227,30 +227,46 @@ def test_devices_of_the_new_architecture_get_its_table(print_architecture, capab
 
 # ---------------------------------------------------------------- other pages
 
-@pytest.mark.parametrize("language", ["c", "cpp"])
-def test_the_snippets_of_the_readme_run(language, tmp_path):
+def example(page, language):
+    """The first fenced block of a language in a page."""
+    return re.search(rf"^```{language}\n(.*?)^```$", (SOURCE / page).read_text(), re.MULTILINE | re.DOTALL)[1]
+
+
+@pytest.mark.parametrize("page, language", [("docs/FEATURES.md", "c"), ("README.md", "cpp")])
+def test_the_examples_in_c_and_cpp_run(page, language, tmp_path):
     if "TESTED_LIBRARY" not in os.environ:
         pytest.skip("needs a built library: run it through ctest")
     library = pathlib.Path(os.environ["TESTED_LIBRARY"])
-    code = re.search(rf"^```{language}\n(.*?)^```$", (SOURCE / "README.md").read_text(), re.MULTILINE | re.DOTALL)[1]
-    (tmp_path / f"snippet.{language}").write_text(code)
+    (tmp_path / f"snippet.{language}").write_text(example(page, language))
     compiler = [os.environ.get("TESTED_CC", "cc")] if language == "c" else [os.environ.get("TESTED_CXX", "c++"), "-std=c++20"]
     run(*compiler, "-Wall", "-Wextra", "-Werror", str(tmp_path / f"snippet.{language}"), f"-I{SOURCE}/include",
         str(library), f"-Wl,-rpath,{library.parent}", "-o", str(tmp_path / "snippet"))
     assert run(tmp_path / "snippet", cwd=tmp_path, env=clean_environment(tmp_path)) == "23 31\n34 46\n"
 
 
-def test_the_table_of_rooms_is_that_of_the_layering_test():
+def test_the_commands_of_the_readme_run(tmp_path):
+    if "TESTED_PROGRAM" not in os.environ:
+        pytest.skip("needs the built program: run it through ctest")
+    environment = clean_environment(tmp_path)
+    environment["PATH"] = os.path.dirname(os.environ["TESTED_PROGRAM"]) + os.pathsep + environment["PATH"]
+    commands = example("README.md", "sh").splitlines()
+    assert {command.split()[1] for command in commands} >= {"generate", "gemm", "bench"}
+    for command in commands:
+        run("sh", "-c", command, cwd=tmp_path, env=environment)
+    assert numpy.load(tmp_path / "C.npy").shape == (512, 512)
+
+
+def test_the_table_of_modules_is_that_of_the_layering_test():
     layering = runpy.run_path(str(SOURCE / "tests" / "layering" / "test_layering.py"))
     names = {"the public headers": "include", "everything": "*", "lab": "lab"}
-    section = (SOURCE / "docs" / "ARCHITECTURE.md").read_text().split("A room may include")[1].split("\n\n")[1]
+    section = (SOURCE / "docs" / "ARCHITECTURE.md").read_text().split("A module may include")[1].split("\n\n")[1]
     table = {}
     for line in section.splitlines()[2:]:
-        _, room, rooms, _, _ = (cell.strip() for cell in line.split("|"))
-        rooms = [name.removesuffix(" (its open files)") for name in rooms.split(", ") if name]
-        key = room.split("`")[1].replace("NAME", "*")
-        table[key] = sorted(names.get(name, "src/" + name) for name in rooms)
-    assert table == {room: sorted(rooms) for room, rooms in layering["ALLOWED"].items()}
+        _, module, modules, _, _ = (cell.strip() for cell in line.split("|"))
+        modules = [name.removesuffix(" (its open files)") for name in modules.split(", ") if name]
+        key = module.split("`")[1].replace("NAME", "*")
+        table[key] = sorted(names.get(name, "src/" + name) for name in modules)
+    assert table == {module: sorted(modules) for module, modules in layering["ALLOWED"].items()}
 
 
 # ---------------------------------------------------------------- the harness sees what is wrong

@@ -2,10 +2,11 @@
 
 import json
 import re
+import shutil
 from xml.etree import ElementTree
 
 import pytest
-from conftest import Program
+from conftest import SOURCE, Program
 from test_json import accept
 
 FIGURES = [
@@ -106,6 +107,18 @@ def test_markdown_has_every_claim_and_its_links_lead_somewhere(reproduced):
     assert links and all((program.folder / "out" / link).is_file() for link in links)
     assert "no verdicts (--quick)" in text and "claims agree" not in text
     assert text.count("\n| ") >= sum(len(figure["claims"]) for figure in document["figures"])
+
+
+def test_pages_of_the_recorded_figures_are_drawn_again(program):
+    """docs/results/papers keeps the rows alone; docs/results/accuracy.md says which command draws the rest."""
+    recorded = SOURCE / "docs" / "results"
+    shutil.copytree(recorded / "papers", program.folder / "out")
+    words = ["reproduce", "all", "-o", "out", "--recorded", "--markdown", "accuracy.md", "--json"]
+    figures = program.ok(*words).json()["figures"]
+    assert len(figures) == (recorded / "accuracy.md").read_text().count("\n## ")
+    for figure in figures:
+        assert (program.folder / figure["page"]).stat().st_size > 1000
+        assert figure["pictures"] and all((program.folder / picture).stat().st_size > 500 for picture in figure["pictures"])
 
 
 def test_a_figure_by_name_is_continued(program):

@@ -1,7 +1,7 @@
 #include "planner/workspace/device.hpp"
 
-#include "engines/device_engine.hpp"
 #include <algorithm>
+#include "engines/device_engine.hpp"
 
 #include "planner/device_error_free.hpp"
 #include "planner/workspace/fused.hpp"

@@ -220,7 +220,7 @@ TEST(SmallTiles, CoverTheProduct) {
   }
 }
 
-// Prepared weights with some rows: what was measured to be the quickest way (docs/results/LOG.md), and its time.
+// Prepared weights with some rows: what was measured to be the quickest way (docs/results/log), and its time.
 TEST(SmallTiles, ShortSidesAreTheirColumns) {
   const auto best = [](std::int64_t m, std::int64_t n, std::int64_t k) {
     SmallTileChoice least;

@@ -222,7 +222,7 @@ double native_time(const DeviceShape& shape, const CallCosts& costs) {
 }  // namespace
 
 // Of 70 shapes that were measured, alone, prepared and in a batch, 65 are expected to take 0.94 to 1.2 times as long as they do,
-// and the others up to 1.4 (docs/results/LOG.md).
+// and the others up to 1.4 (docs/results/log).
 DeviceTimes expected_multi_term_times(const DeviceShape& shape) {
   const CallCosts& costs = current_architecture().costs->call;
   const MultiTermKernels& kernels = *find_kernels(shape.schedule, shape.format);
