@@ -29,6 +29,10 @@ namespace kintsugi::core {
 
 enum class EntryType : std::uint8_t { f32, f64, c32, c64 };
 
+constexpr std::size_t element_bytes(EntryType type) {
+  return type == EntryType::f32 ? 4 : type == EntryType::c64 ? 16 : 8;
+}
+
 // One matrix of every entry of a batch.
 struct DeviceMatrix {
   const void* data = nullptr;  // strided: of entry 0; else an array of pointers, in device memory
@@ -384,6 +388,10 @@ class DeviceEngine {
                      const DeviceScalars& scalars, const DeviceCondition& condition) const = 0;
   // Returns false, with nothing done, where the vendor's library cannot do with so little scratch.
   virtual bool native(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch) const = 0;
+  // The last step of native sums under a contract: C = alpha sums + beta C of the tile's batch items. `sums` has A B of
+  // the first of these and of those behind it, or is C itself, which has alpha A B then, and beta is 0. Elements that
+  // underflow or overflow on the way may have spoiled are computed again.
+  virtual void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums) const = 0;
 };
 
 }  // namespace kintsugi::core

@@ -35,7 +35,7 @@ const Scheme& named_scheme(const Plan& plan) {
   const Scheme* scheme = find_scheme(name);
   if (scheme == nullptr) {
     fail(Status::bad_setting, "there is no scheme \"{}\"{}", name,
-         accepted_names(name.substr(0, name.find(':')), "the schemes are", scheme_names()));
+         accepted_names(name.substr(0, name.find(':')), "the schemes are", scheme_names() + ", native"));
   }
   if (!scheme->operands.contains(plan.problem.type)) {
     fail(Status::not_supported, "scheme {} does not take {} operands", name, type_name(plan.problem.type));
@@ -58,9 +58,17 @@ void check_split_on_device(const Plan& plan, const SplitRule& rule) {
   }
 }
 
+// What underflows or overflows in it is not checked, unless an accuracy was asked for too.
+Candidate named_native(const Plan& plan) {
+  Candidate candidate{nullptr, Accumulator::fp32, Candidate::any_span};
+  candidate.fixed_order = plan.engine->device() == nullptr && plan.engine->native_order_is_fixed();
+  return candidate;
+}
+
 }  // namespace
 
 Candidate named_candidate(const Plan& plan) {
+  if (plan.request.native_by_name) return named_native(plan);
   const Scheme& scheme = named_scheme(plan);
   const std::int64_t k = plan.problem.products();
   Candidate candidate{&scheme, Accumulator::fp32, Candidate::any_span, fitted_program(plan, scheme)};

@@ -39,6 +39,8 @@ std::optional<Accumulator> read_accumulator(const std::string& name) {
   return accumulator;
 }
 
+constexpr std::string_view native_scheme = "native";
+
 // Resets the setting from the farther source; false where both come from one.
 bool reset_farther(Settings& settings, SettingId x, SettingId y) {
   if (nearer(settings[x], settings[y])) {
@@ -53,7 +55,8 @@ bool reset_farther(Settings& settings, SettingId x, SettingId y) {
 
 void decide_scheme_or_policy(Settings& settings) {
   const std::string scheme = settings[SettingId::scheme].value;
-  if (scheme.empty() || read_policy(settings[SettingId::policy].value) != Policy::native) return;
+  if (scheme.empty() || scheme == native_scheme) return;
+  if (read_policy(settings[SettingId::policy].value) != Policy::native) return;
   if (!reset_farther(settings, SettingId::scheme, SettingId::policy))
     fail(Status::bad_setting, "scheme = \"{}\" and policy = \"native\" contradict each other", scheme);
 }
@@ -88,6 +91,7 @@ PlanRequest read_request(const Settings& settings) {
   PlanRequest request;
   request.accuracy = read_accuracy(settings[SettingId::accuracy].value);
   request.scheme = settings[SettingId::scheme].value;
+  request.native_by_name = request.scheme == native_scheme;
   if (engine != "auto") request.engine = engine;
   request.policy = read_policy(settings[SettingId::policy].value);
   request.accumulator = read_accumulator(settings[SettingId::accumulator].value);

@@ -33,6 +33,7 @@ enum class Policy : std::uint8_t { automatic, emulate, native };
 struct PlanRequest {
   std::optional<Accuracy> accuracy;  // nothing: that of the operands' type
   std::string scheme;                // the name of the program to run; empty: the policy selects
+  bool native_by_name = false;       // the native product was named, the way a scheme is
   std::string engine;                // its name; empty: any
   Policy policy = Policy::automatic;
   std::optional<Accumulator> accumulator;

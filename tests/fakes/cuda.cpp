@@ -17,6 +17,7 @@
 #include "base/cuda_driver.hpp"
 #include "base/format_text.hpp"
 #include "tests/fakes/fake_cuda.hpp"
+#include "tests/fakes/finish_native.hpp"
 
 // Each function bears the driver's symbol and the driver's type, by the library's own table.
 namespace kintsugi::fake {
@@ -532,7 +533,7 @@ bool has_shared_memory(const FakeKernel& kernel, unsigned dynamic_bytes) {
   return asked != kernel.dynamic_bytes.end() ? dynamic_bytes <= asked->second
                                              : kernel.static_bytes + dynamic_bytes <= usual_shared_bytes;
 }
-// Of all kernels only the one that clears does anything.
+// Of all kernels only those that clear and that finish native products do anything.
 Result launch_kernel(const LaunchConfig* config, Kernel handle, void** arguments, void**) {
   const FakeKernel& kernel = *reinterpret_cast<FakeKernel*>(handle);
   const auto& [grid, block, shared_bytes, stream, attributes, attribute_count] = *config;
@@ -553,6 +554,7 @@ Result launch_kernel(const LaunchConfig* config, Kernel handle, void** arguments
     std::memset(pointer(*static_cast<Address*>(arguments[0])), 0,
                 static_cast<std::size_t>(*static_cast<std::int32_t*>(arguments[1])));
   }
+  if (std::getenv("FAKE_CUDA_MULTIPLY") != nullptr) finish_native(kernel.name, grid[1], arguments);
   const std::lock_guard lock(state().mutex);
   return is_the_one("FAKE_CUDA_FAIL_LAUNCH", state().launches) ? launch_failed : 0;
 }

@@ -128,7 +128,8 @@ TEST_F(Execution, WhatIsPreparedUnderAutoIsWhatAutoTakes) {
                           HasSubstr(" summarize_ranges ")));
   one.operands.prepared_b = weights.get();
   one.run();
-  EXPECT_THAT(events_with("cuLaunchKernel"), IsEmpty()) << "one row is the vendor's all the same";
+  EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr(" finish_native_f32 ")))
+      << "one row is the vendor's all the same";
   Call many(64, 4096, 4096, stream);
   many.operands.prepared_b = weights.get();
   many.beta = 0;
@@ -218,17 +219,35 @@ TEST_F(Execution, ElsewhereAutoPreparesNothing) {
   EXPECT_THAT(events_with("cuLaunchKernel"), IsEmpty());
 }
 
+// One call, and a look at its sums: in C where beta = 0, else before they are added to it.
 TEST_F(Execution, NativeProductsAreOneCall) {
+  for (const float beta : {0.0F, 0.5F}) {
+    const Stream stream;
+    Call call(40, 30, 100, stream);
+    call.operands.beta = &beta;
+    call.options.policy = "native";
+    call.make_plan();
+    call.run();
+    EXPECT_THAT(events_with("cublasGemm"),
+                ElementsAre(fmt::format(
+                    "cublasGemmEx op_a=0 op_b=0 m=40 n=30 k=100 type=0 result=0 compute=68 lda=40 "
+                    "ldb=100 ldc=40 alpha={} beta=0 {}",
+                    beta == 0 ? 2 : 1, stream.text())));
+    EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr("finish_native_f32 1x1x1")));
+  }
+}
+
+// A short product that updates a large C is the vendor's alone: a second pass over C would take longer than it may.
+TEST_F(Execution, ShortNativeUpdatesAreLookedAtByNobody) {
   const Stream stream;
-  Call call(40, 30, 100, stream);
-  call.options.policy = "native";
-  call.make_plan();
-  call.run();
-  EXPECT_THAT(
-      events_with("cublasGemm"),
-      ElementsAre(fmt::format("cublasGemmEx op_a=0 op_b=0 m=40 n=30 k=100 type=0 result=0 compute=68 lda=40 "
-                              "ldb=100 ldc=40 alpha=2 beta=0.5 {}",
-                              stream.text())));
+  for (const std::int64_t k : {64, 2048}) {
+    Call call(4096, 4096, k, stream);
+    call.options.policy = "native";
+    call.make_plan();
+    call.run();
+    EXPECT_EQ(events_with("cublasGemm").size(), 1U);
+    EXPECT_EQ(events_with("cuLaunchKernel finish_native_f32").size(), k == 64 ? 0U : 1U);
+  }
 }
 
 TEST_F(Execution, NativeProductsOfRowMajorMatricesAreTheTransposedOnes) {
@@ -259,6 +278,7 @@ TEST_F(Execution, NativeBatchesAreOneCall) {
   call.run();
   EXPECT_THAT(events_with("cublasGemm"), ElementsAre(AllOf(HasSubstr("cublasGemmStridedBatchedEx "),
                                                            HasSubstr(" strides=21474836480,0,48 count=3 "))));
+  EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr("finish_native_f32 1x3x1")));
   Call pointers(8, 6, 4, stream);
   pointers.options.policy = "native";
   pointers.problem.batch_count = 3;
@@ -277,9 +297,10 @@ TEST_F(Execution, ScalarsStayOnTheDevice) {
   call.problem.pointer_mode = KINTSUGI_SCALARS_ON_DEVICE;
   call.make_plan();
   call.run();
-  EXPECT_THAT(events_with("cublasGemm"),
-              ElementsAre(HasSubstr(fmt::format("alpha={} beta={}", static_cast<void*>(&call.alpha),
-                                                static_cast<void*>(&call.beta)))));
+  EXPECT_THAT(events_with("cublasGemm"), ElementsAre(HasSubstr("alpha=1 beta=0 ")))
+      << "the kernel behind it knows them";
+  EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr("finish_native_f32")));
+  EXPECT_THAT(events_with("cuMemcpy"), IsEmpty());
 }
 
 // ---------------------------------------------------------------- failures

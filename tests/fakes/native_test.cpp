@@ -9,6 +9,7 @@ namespace kintsugi::test {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -84,15 +85,22 @@ TEST_F(NativeWorkspace, FitsEveryLimit) {
   const Stream stream;
   for (const std::int64_t limit :
        {1L, 255L, 256L, 1000L, 20'000L, 1L << 20, (32L << 20) - 1, 32L << 20, 0L}) {
-    Call call(65, 25, 7, stream);
-    call.options.policy = "native";
-    call.options.workspace_limit = limit;
-    ASSERT_NO_FATAL_FAILURE(call.run_in_workspace());
-    const std::size_t most = limit == 0 ? std::size_t{32} << 20 : static_cast<std::size_t>(limit);
-    EXPECT_LE(call.operands.workspace_size, most);
-    EXPECT_EQ(events_with("cublasSetWorkspace").back(),
-              fmt::format("cublasSetWorkspace {}", call.operands.workspace_size));
-    EXPECT_EQ(call.c, std::vector<float>(65 * 25, 2 * 7 + 0.5F * 7)) << limit;
+    for (const float beta : {0.0F, 0.5F}) {
+      Call call(65, 25, 7, stream);
+      call.operands.beta = &beta;
+      call.options.policy = "native";
+      call.options.workspace_limit = limit;
+      ASSERT_NO_FATAL_FAILURE(call.run_in_workspace());
+      constexpr std::size_t sums = 6656;
+      const std::size_t most = limit == 0 ? (std::size_t{32} << 20) + sums : static_cast<std::size_t>(limit);
+      EXPECT_LE(call.operands.workspace_size, most);
+      if (beta != 0 && call.operands.workspace_size < 1024) {  // no room for a column of sums
+        EXPECT_EQ(events_with("cuLaunchKernel plain_f32").size(), 1U);
+        EXPECT_TRUE(events_with("cublasGemm").empty());
+      } else {
+        EXPECT_EQ(call.c, std::vector<float>(65 * 25, 2 * 7 + beta * 7)) << limit;
+      }
+    }
   }
 }
 
@@ -102,10 +110,12 @@ TEST_F(NativeWorkspace, IsSmallerWhereMemoryIsShort) {
   for (const char* most : {"1000000", "0"}) {
     Call call(65, 25, 7, stream);
     call.options.policy = "native";
+    const float beta = 0;
+    call.operands.beta = &beta;
     ASSERT_NO_FATAL_FAILURE(call.make_plan());
     const Steered steered("FAKE_CUDA_MOST_BYTES", most);
     ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
-    EXPECT_EQ(call.c, std::vector<float>(65 * 25, 2 * 7 + 0.5F * 7)) << most;
+    EXPECT_EQ(call.c, std::vector<float>(65 * 25, 2 * 7)) << most;
   }
 }
 
@@ -125,11 +135,11 @@ TEST_F(NativeWorkspace, TooSmallForTheVendorIsOneOfOurKernels) {
     call.run();
     EXPECT_EQ(events_with("cublasGemm").size(), 1U);
     EXPECT_EQ(events_with("cuLaunchKernel plain_").size(), 1U) << type;
-    call.options.workspace_limit = 16384;
+    call.options.workspace_limit = 16384 + 256;
     ASSERT_NO_FATAL_FAILURE(call.make_plan());
     call.run();
     EXPECT_EQ(events_with("cublasGemm").size(), 1U);
-    EXPECT_THAT(events_with("cuLaunchKernel"), IsEmpty()) << type;
+    EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr("finish_native"))) << type;
   }
 }
 

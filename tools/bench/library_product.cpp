@@ -37,8 +37,8 @@ Plan plan_for(kintsugi_handle handle, const Bench& bench, const std::string& nam
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
   options.queue = queue;
   options.threads = bench.threads;
-  if (name == "native" || name == auto_candidate) {
-    options.policy = name.c_str();
+  if (name == auto_candidate) {
+    options.policy = "auto";
   } else if (is_contract(name)) {
     options.policy = "emulate";
     options.accuracy = name.c_str();

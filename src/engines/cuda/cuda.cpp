@@ -283,6 +283,9 @@ class CudaEngine final : public Engine, public DeviceEngine {
                         DeviceReport* report) const override {
     cuda::multiply_exactly(queue, tile, open, report);
   }
+  void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums) const override {
+    cuda::finish_native(queue, tile, sums);
+  }
   void multiply_plainly(const Queue& queue, const DeviceTile& tile) const override {
     cuda::multiply_plainly(queue, tile);
   }

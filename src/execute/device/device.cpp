@@ -13,6 +13,7 @@
 #include "execute/device/fused.hpp"
 #include "execute/device/matrix.hpp"
 #include "execute/device/memory.hpp"
+#include "execute/device/native.hpp"
 #include "execute/device/prepare.hpp"
 #include "planner/device_error_free.hpp"
 #include "planner/workspace/device.hpp"
@@ -38,18 +39,17 @@ class DeviceCall {
       engine_.scale(queue_, c_, entry, scalars_, {});
   }
 
-  // By the vendor's library where that has such a product and enough scratch, else by the engine's own kernel.
-  void multiply_natively(Workspace workspace) const {
-    const auto product = blas_product();
-    if (product && engine_.native(queue_, *product, workspace.take(product->scratch_bytes))) return;
-    engine_.multiply_plainly(queue_, {.a = {a_},
-                                      .b = {b_},
-                                      .c = c_,
-                                      .rows = c_.rows,
-                                      .columns = c_.columns,
-                                      .scalars = scalars_,
-                                      .condition = {},
-                                      .entries = plan_.problem.batch_count});
+  void multiply_natively(const Workspace& workspace) const {
+    core::multiply_natively({.plan = plan_,
+                             .queue = queue_,
+                             .blocking = blocking_,
+                             .a = a_,
+                             .b = b_,
+                             .c = c_,
+                             .storage_a = storage_of(Side::a, prepared_a_),
+                             .storage_b = storage_of(Side::b, prepared_b_),
+                             .scalars = scalars_},
+                            workspace);
   }
 
   void multiply_all(const Workspace& workspace) {
@@ -341,47 +341,8 @@ class DeviceCall {
     engine_.recombine_weighted(queue_, sums, {exponents.data(), static_cast<std::size_t>(sums.groups)}, tile);
   }
 
-  // A row-major C is the column-major C^T = B^T A^T. BLAS may have no such product where an operand was prepared for
-  // other calls: none of a conjugate that is not transposed as well, and none of pointers beside strides.
-  std::optional<DeviceBlasProduct> blas_product() const {
-    const OperandStorage a = storage_of(Side::a, prepared_a_);
-    const OperandStorage b = storage_of(Side::b, prepared_b_);
-    const bool swap = plan_.problem.layout == Layout::row_major;
-    const DeviceMatrix& left = swap ? b_ : a_;
-    const DeviceMatrix& right = swap ? a_ : b_;
-    const auto op_a = blas_op(left, (swap ? b : a).along_k);
-    const auto op_b = blas_op(right, !(swap ? a : b).along_k);
-    if (!op_a || !op_b || left.pointers != c_.pointers || right.pointers != c_.pointers) return std::nullopt;
-    return DeviceBlasProduct{.type = c_.type,
-                             .op_a = *op_a,
-                             .op_b = *op_b,
-                             .m = left.rows,
-                             .n = right.rows,
-                             .k = plan_.problem.k,
-                             .a = left.data,
-                             .b = right.data,
-                             .c = const_cast<void*>(c_.data),
-                             .lda = (swap ? b : a).ld,
-                             .ldb = (swap ? a : b).ld,
-                             .ldc = plan_.problem.ldc,
-                             .pointers = c_.pointers,
-                             .batch_stride_a = left.batch_stride,
-                             .batch_stride_b = right.batch_stride,
-                             .batch_stride_c = c_.batch_stride,
-                             .batch_count = plan_.problem.batch_count,
-                             .scalars = scalars_,
-                             .scratch_bytes = blocking_.native_scratch_bytes};
-  }
-
   OperandStorage storage_of(Side side, const DevicePrepared* prepared) const {
     return prepared != nullptr ? prepared->storage : operand_storage(plan_.problem, side);
-  }
-
-  // Number of the op of an operand of the product that lies in memory as it is, or transposed.
-  static std::optional<int> blas_op(const DeviceMatrix& matrix, bool transposed) {
-    const bool conjugated = matrix.complex() && matrix.conjugated;
-    if (conjugated && !transposed) return std::nullopt;
-    return conjugated ? 2 : transposed ? 1 : 0;
   }
 
   const Plan& plan_;

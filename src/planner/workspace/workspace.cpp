@@ -4,6 +4,7 @@
 #include "engines/device.hpp"
 #include "planner/plan.hpp"
 #include "planner/workspace/device.hpp"
+#include "planner/workspace/device_native.hpp"
 #include "planner/workspace/fused.hpp"
 #include "planner/workspace/host.hpp"
 #include "splits/slices.hpp"
@@ -44,9 +45,14 @@ std::int64_t block_multiple(const Plan& plan) {
 }
 
 Blocking smaller_blocking(const Blocking& blocking, std::int64_t multiple) {
-  if (blocking.native_scratch_bytes > 0)
-    return {blocking.m, blocking.n,
-            blocking.native_scratch_bytes / 2 / workspace_alignment * workspace_alignment};
+  const auto halved = [](std::size_t bytes) { return bytes / 2 / workspace_alignment * workspace_alignment; };
+  if (blocking.native_scratch_bytes + blocking.native_sum_bytes > 0) {
+    Blocking smaller = blocking;
+    auto& larger = blocking.native_sum_bytes > blocking.native_scratch_bytes ? smaller.native_sum_bytes
+                                                                             : smaller.native_scratch_bytes;
+    larger = halved(larger);
+    return smaller;
+  }
   if (blocking.m >= blocking.n && blocking.m > multiple) return {half(blocking.m, multiple), blocking.n};
   if (blocking.n > multiple) return {blocking.m, half(blocking.n, multiple)};
   return blocking;
@@ -55,7 +61,10 @@ Blocking smaller_blocking(const Blocking& blocking, std::int64_t multiple) {
 Blocking fit_blocking(const Plan& plan, std::size_t limit) {
   const DeviceEngine* device = plan.engine->device();
   Blocking blocking{plan.problem.m, plan.problem.n};
-  if (device != nullptr && plan.is_native()) blocking.native_scratch_bytes = device->native_scratch_bytes();
+  if (device != nullptr && plan.is_native()) {
+    blocking.native_scratch_bytes = device->native_scratch_bytes();
+    blocking.native_sum_bytes = most_native_sum_bytes(plan);
+  }
   while (limit != 0 && workspace_bytes(plan, blocking) > limit) {
     const Blocking smaller = smaller_blocking(blocking, block_multiple(plan));
     if (smaller == blocking) {

@@ -8,6 +8,7 @@
 #include "base/status.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
+#include "engines/cuda/recombine/native_tiles.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -73,6 +74,28 @@ void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<
   if (sums.type == SumType::i128) return recombine_words(queue, weighted, tile);
   launch(of_type(sums.type == SumType::f32 ? of_floats : of_integers, tile.c.type), {blocks_of(tile)},
          block_threads, 0, queue, tile, weighted);
+}
+
+void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums) {
+#define KINTSUGI_FINISH(name) \
+  KernelName { "finish_native", name, waits_for_grid_dependency }
+  static const KernelsOfTypes kernels{
+      {KINTSUGI_FINISH("finish_native_f32"), KINTSUGI_FINISH("finish_native_f64"),
+       KINTSUGI_FINISH("finish_native_c32"), KINTSUGI_FINISH("finish_native_c64")}};
+#undef KINTSUGI_FINISH
+  const std::int64_t tiles =
+      divide_up(tile.rows, native_tile_side) * divide_up(tile.columns, native_tile_side);
+  for_each_launch(tile.entries, [&](std::int64_t first, std::int64_t items) {
+    DeviceTile part = tile;
+    part.entry += first;
+    part.a.entry += first;
+    part.b.entry += first;
+    DeviceMatrix part_sums = sums;
+    if (sums.data != tile.c.data)
+      part_sums.data = static_cast<const std::byte*>(sums.data) +
+                       static_cast<std::size_t>(first * sums.batch_stride) * element_bytes(sums.type);
+    launch(of_type(kernels, tile.c.type), {tiles, items}, native_threads, 0, queue, part, part_sums);
+  });
 }
 
 bool recombines(const ComplexBasis& basis) {

@@ -17,6 +17,7 @@ void recombine_checked(const Queue& queue, const Accumulators& sums, const Resid
 void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenEntries& open,
                       DeviceReport* report);
 void multiply_plainly(const Queue& queue, const DeviceTile& tile);
+void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums);
 void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t entry, const DeviceScalars& scalars,
            const DeviceCondition& condition);
 

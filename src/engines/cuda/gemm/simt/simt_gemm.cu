@@ -2,11 +2,10 @@
 #include <limits>
 #include <type_traits>
 
-#include "arith/epilogue.hpp"
 #include "arith/underflow.hpp"
 #include "engines/cuda/gemm/simt/simt_tiles.hpp"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
-#include "engines/cuda/recombine/tile.cuh"
+#include "engines/cuda/recombine/recomputed_element.cuh"
 
 namespace kintsugi::core::cuda {
 
@@ -26,49 +25,31 @@ __device__ void add_product(Complex<T>& sum, const Complex<T>& x, const Complex<
          fused(x.imag(), y.real(), fused(x.real(), y.imag(), sum.imag()))};
 }
 
-// Whether an FP32 sum, each part of it, shows by its size that underflow cost nothing that counts (arith/underflow.hpp), and
-// did not overflow. FP64's are no candidate of a contract.
-__device__ bool stands(float sum, float least) {
-  return fabsf(sum) >= least && fabsf(sum) <= std::numeric_limits<float>::max();
+// Whether a sum, each part of it, shows by its size that underflow cost nothing that counts (arith/underflow.hpp), and did
+// not overflow.
+template <class Real>
+__device__ bool stands(Real sum, Real least) {
+  return fabs(sum) >= least && fabs(sum) <= std::numeric_limits<Real>::max();
 }
-__device__ bool stands(const Complex<float>& sum, float least) {
+template <class Real>
+__device__ bool stands(const Complex<Real>& sum, Real least) {
   return stands(sum.real(), least) && stands(sum.imag(), least);
 }
-__device__ bool stands(double, float) { return true; }
-__device__ bool stands(const Complex<double>&, float) { return true; }
 
 // Whether products of a row and a column lose nothing to underflow and overflow nowhere, by their ranges.
+template <class Real>
 __device__ bool is_harmless(const VectorRange& row, const VectorRange& column, std::int64_t products) {
   if (!row.finite() || !column.finite()) return false;
   if (((row.flags | column.flags) & VectorRange::all_zero) != 0) return true;
-  const double least = power_of_two(row.smallest) * power_of_two(column.smallest);
-  const double largest = power_of_two(row.largest + 1) * power_of_two(column.largest + 1);
-  return least >= underflow_limits<float>(products).product &&
-         largest * static_cast<double>(products) <= double{std::numeric_limits<float>::max()};
+  const double limit = underflow_limits<Real>(products).product;
+  const int sum_bits = 64 - leading_zeros(static_cast<std::uint64_t>(products));
+  return row.smallest + column.smallest > exponent_of(limit) &&
+         row.largest + column.largest + 2 + sum_bits < std::numeric_limits<Real>::max_exponent;
 }
 
 // Of the batch item that a thread block works on; nullptr where they are not known.
 __device__ const VectorRange* ranges_of(const DeviceSide& side, std::int64_t vectors) {
   return side.ranges == nullptr ? nullptr : side.ranges + (side.entries == 1 ? 0 : blockIdx.y * vectors);
-}
-
-// Element (i, j) of C in FP64, where products of FP32 numbers are exact and neither they nor their sums underflow or
-// overflow. NaN and infinities give what IEEE 754 says.
-template <class T>
-__device__ T computed_again(const OperandView<T>& a, const OperandView<T>& b, std::int64_t i, std::int64_t j,
-                            const Scalars<T>& scalars, const T* old) {
-  double sum[parts_of<T>] = {};
-#pragma unroll 1
-  for (std::int64_t p = 0; p < a.columns; ++p) {
-    const double x = a(i, p);
-#pragma unroll
-    for (int part = 0; part < parts_of<T>; ++part) sum[part] += x * double{b(parts_of<T> * j + part, p)};
-  }
-  if constexpr (is_complex<T>) {
-    return epilogue(Complex<double>(sum[0], sum[1]), scalars.alpha, scalars.beta, old);
-  } else {
-    return epilogue(sum[0], scalars.alpha, scalars.beta, old);
-  }
 }
 
 template <class T>
@@ -174,7 +155,7 @@ class Sums {
   }
 
   // Returns a bit for each of the thread's elements whose sum does not stand; with beta != 0 it leaves these as they are.
-  __device__ std::uint64_t write(const MatrixView<T>& c, const Scalars<T>& scalars, float least) const {
+  __device__ std::uint64_t write(const MatrixView<T>& c, const Scalars<T>& scalars, RealOf<T> least) const {
     std::uint64_t left = 0;
 #pragma unroll
     for (int s = 0; s < each; ++s) {
@@ -257,11 +238,12 @@ __device__ void write_again(const DeviceTile& tile, std::int64_t row, std::int64
     const int e = __ffsll(static_cast<long long>(left)) - 1;
     const int i = TileSums::place(TileSums::row_thread(), e % TileSums::each);
     const int j = TileSums::place(TileSums::column_thread(), e / TileSums::each);
-    if (stand_if_harmless && is_harmless(rows[row + i], columns[parts_of<T> * (column + j)], view_a.columns))
+    if (stand_if_harmless &&
+        is_harmless<RealOf<T>>(rows[row + i], columns[parts_of<T> * (column + j)], view_a.columns))
       continue;
     T& entry = c(i, j);
-    entry = computed_again<T>(view_a, view_b, row + i, column + j, scalars,
-                              scalars.beta == T(0) ? nullptr : &entry);
+    entry = recomputed_element<T, 1>(view_a, view_b, row + i, column + j, scalars,
+                                     scalars.beta == T(0) ? nullptr : &entry, 0);
   }
 }
 
@@ -288,11 +270,10 @@ __device__ void multiply_tile(const DeviceTile& tile) {
   Sums<T, Tile> sums;
   sum_up(tile, first_row, first_column, sums);
   const Scalars<T> scalars(tile.scalars);
-  const auto least = static_cast<float>(underflow_limits<RealOf<T>>(parts_of<T> * tile.a.matrix.columns).sum);
+  const auto least =
+      static_cast<RealOf<T>>(underflow_limits<RealOf<T>>(parts_of<T> * tile.a.matrix.columns).sum);
   const std::uint64_t left = sums.write(c, scalars, least);
-  if constexpr (std::is_same_v<RealOf<T>, float>)
-    write_again<T, Tile>(tile, tile.first_row + first_row, tile.first_column + first_column, c, scalars,
-                         left);
+  write_again<T, Tile>(tile, tile.first_row + first_row, tile.first_column + first_column, c, scalars, left);
 }
 
 }  // namespace

@@ -1,0 +1,74 @@
+// Sums of FP64 products whose terms or scalars leave the exponent range on the way, though the result need not.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "arith/exponent.hpp"
+#include "arith/host_device.hpp"
+
+namespace kintsugi::core {
+
+// fraction 2^exponent. A product has |fraction| in [1, 4), or 0; a sum has any.
+struct ScaledNumber {
+  static constexpr int lowest = std::numeric_limits<int>::min() / 4;  // exponent of zero
+
+  double fraction = 0;
+  int exponent = lowest;
+};
+
+// x y of finite numbers, rounded once.
+KINTSUGI_HOST_DEVICE constexpr ScaledNumber scaled_product(double x, double y) {
+  if (x == 0 || y == 0) return {};
+  const int of_x = exponent_of(x);
+  const int of_y = exponent_of(y);
+  return {times_power_of_two(x, -of_x) * times_power_of_two(y, -of_y), of_x + of_y};
+}
+
+// x in units of 2^exponent, which is at least its own: what underflows is far below the last bit of a sum with a term
+// of that exponent.
+KINTSUGI_HOST_DEVICE constexpr double in_units_of(const ScaledNumber& x, int exponent) {
+  constexpr int far = -2000;
+  return x.fraction == 0 ? 0 : times_power_of_two(x.fraction, std::max(x.exponent - exponent, far));
+}
+
+// At most four products of finite numbers and of infinities or NaN, added in order: alpha (x + i y) + beta c has two or
+// four in every part. Positions are template arguments, so that kernels keep them in registers.
+class ScaledTotal {
+ public:
+  template <int Position>
+  KINTSUGI_HOST_DEVICE constexpr void add(double x, double y) {
+    if (x - x == 0 && y - y == 0) {
+      terms_[Position] = scaled_product(x, y);
+    } else {
+      special_ += x * y;
+    }
+  }
+  template <int Position>
+  KINTSUGI_HOST_DEVICE constexpr void add(const ScaledNumber& x, double y) {
+    if (y - y == 0) {
+      terms_[Position] = scaled_product(x.fraction, y);
+      terms_[Position].exponent += x.fraction == 0 || y == 0 ? 0 : x.exponent;
+    } else {
+      special_ += y * (x.fraction == 0 ? 0 : x.fraction < 0 ? -1 : 1);
+    }
+  }
+
+  // What is finite neither vanishes beside an infinity nor becomes one before the last step.
+  template <class Real>
+  KINTSUGI_HOST_DEVICE constexpr Real value() const {
+    if (special_ != 0) return static_cast<Real>(special_);
+    int highest = ScaledNumber::lowest;
+    for (const ScaledNumber& term : terms_) highest = std::max(highest, term.exponent);
+    double sum = 0;
+    for (const ScaledNumber& term : terms_) sum += in_units_of(term, highest);
+    return sum == 0 ? Real(0) : static_cast<Real>(times_power_of_two(sum, highest));
+  }
+
+ private:
+  ScaledNumber terms_[4];
+  double special_ = 0;
+};
+
+}  // namespace kintsugi::core

@@ -1,0 +1,125 @@
+// One element of C whose native sum underflow, overflow or special values may have spoiled, by one thread or one warp.
+#pragma once
+
+#include "arith/complex.hpp"
+#include "arith/epilogue.hpp"
+#include "arith/scaled_sum.hpp"
+#include "engines/cuda/recombine/tile.cuh"
+
+namespace kintsugi::core::cuda {
+
+template <int Lanes, class Combine, class Value>
+__device__ Value over_lanes(Value x, const Combine& combine) {
+#pragma unroll
+  for (int lane = 1; lane < Lanes; lane <<= 1) x = combine(x, __shfl_xor_sync(~0U, x, lane));
+  return x;
+}
+template <int Lanes>
+__device__ double sum_over(double x) {
+  return over_lanes<Lanes>(x, [](double p, double q) { return p + q; });
+}
+
+// FP32 products are exact in FP64, where neither they nor their sums underflow or overflow. NaN and infinities give
+// what IEEE 754 says.
+template <class T, int Lanes>
+__device__ T recomputed_narrow(const OperandView<T>& a, const OperandView<T>& b, std::int64_t i,
+                               std::int64_t j, const Scalars<T>& scalars, const T* old, int lane) {
+  double sum[parts_of<T>] = {};
+#pragma unroll 1
+  for (std::int64_t p = lane; p < a.columns; p += Lanes) {
+    const double x = a(i, p);
+#pragma unroll
+    for (int part = 0; part < parts_of<T>; ++part) sum[part] += x * double{b(parts_of<T> * j + part, p)};
+  }
+#pragma unroll
+  for (int part = 0; part < parts_of<T>; ++part) sum[part] = sum_over<Lanes>(sum[part]);
+  if constexpr (is_complex<T>) {
+    return epilogue(Complex<double>(sum[0], sum[1]), scalars.alpha, scalars.beta, old);
+  } else {
+    return epilogue(sum[0], scalars.alpha, scalars.beta, old);
+  }
+}
+
+// The sum of an FP64 row and column in units of its largest product; `special` gets the sum of the products that are not
+// of finite factors.
+template <int Lanes, class View>
+__device__ ScaledNumber scaled_sum(const View& a, const View& b, std::int64_t i, std::int64_t v, int lane,
+                                   double& special) {
+  int highest = ScaledNumber::lowest;
+#pragma unroll 1
+  for (std::int64_t p = lane; p < a.columns; p += Lanes) {
+    const double x = a(i, p);
+    const double y = b(v, p);
+    if (x - x != 0 || y - y != 0) {
+      special += x * y;
+    } else if (x != 0 && y != 0) {
+      highest = std::max(highest, exponent_of(x) + exponent_of(y));
+    }
+  }
+  special = sum_over<Lanes>(special);
+  highest = over_lanes<Lanes>(highest, [](int p, int q) { return std::max(p, q); });
+  double sum = 0;
+#pragma unroll 1
+  for (std::int64_t p = lane; p < a.columns; p += Lanes) {
+    const double x = a(i, p);
+    const double y = b(v, p);
+    if (x - x == 0 && y - y == 0) sum += in_units_of(scaled_product(x, y), highest);
+  }
+  return {sum_over<Lanes>(sum), highest};
+}
+
+// FP64: products are rounded once each, in units of the largest. Adds factor times the sum of row i and vector v.
+template <int Position, int Lanes, class View>
+__device__ void add_scaled_sum(ScaledTotal& total, const View& a, const View& b, std::int64_t i,
+                               std::int64_t v, double factor, int lane) {
+  double special = 0;
+  const ScaledNumber sum = scaled_sum<Lanes>(a, b, i, v, lane, special);
+  if (special != 0) {
+    total.add<Position>(special, factor);
+  } else {
+    total.add<Position>(sum, factor);
+  }
+}
+
+template <class T, int Lanes>
+__device__ T recomputed_wide(const OperandView<T>& a, const OperandView<T>& b, std::int64_t i, std::int64_t j,
+                             const Scalars<T>& scalars, const T* old, int lane) {
+  const T& alpha = scalars.alpha;
+  const T& beta = scalars.beta;
+  if constexpr (is_complex<T>) {
+    double parts[2];
+#pragma unroll
+    for (int part = 0; part < 2; ++part) {
+      const double sign = part == 0 ? -1 : 1;  // of what the imaginary parts of alpha and beta bring in
+      ScaledTotal total;
+      add_scaled_sum<0, Lanes>(total, a, b, i, 2 * j + part, alpha.real(), lane);
+      if (alpha.imag() != 0)
+        add_scaled_sum<1, Lanes>(total, a, b, i, 2 * j + 1 - part, sign * alpha.imag(), lane);
+      if (old != nullptr) {
+        total.add<2>(part == 0 ? old->real() : old->imag(), beta.real());
+        if (beta.imag() != 0) total.add<3>(part == 0 ? old->imag() : old->real(), sign * beta.imag());
+      }
+      parts[part] = total.value<double>();
+    }
+    return {parts[0], parts[1]};
+  } else {
+    ScaledTotal total;
+    add_scaled_sum<0, Lanes>(total, a, b, i, j, alpha, lane);
+    if (old != nullptr) total.add<2>(*old, beta);
+    return total.value<double>();
+  }
+}
+
+// Element (i, j) of alpha A B + beta C by the contract of its type whatever the exponents are, old = nullptr where beta
+// is 0. Lanes 0 ... Lanes - 1 of a warp work together, and all get it.
+template <class T, int Lanes>
+__device__ T recomputed_element(const OperandView<T>& a, const OperandView<T>& b, std::int64_t i,
+                                std::int64_t j, const Scalars<T>& scalars, const T* old, int lane) {
+  if constexpr (std::is_same_v<RealOf<T>, float>) {
+    return recomputed_narrow<T, Lanes>(a, b, i, j, scalars, old, lane);
+  } else {
+    return recomputed_wide<T, Lanes>(a, b, i, j, scalars, old, lane);
+  }
+}
+
+}  // namespace kintsugi::core::cuda
