@@ -69,11 +69,12 @@ class NativeTile {
  public:
   using Real = RealOf<T>;
 
-  __device__ NativeTile(const DeviceTile& tile, const DeviceMatrix& sums, TileRanges& ranges)
-      : tile_(tile), ranges_(ranges), in_place_(sums.data == tile.c.data), scalars_(tile.scalars) {
-    const std::int64_t blocks = divide_up(tile.rows, side);
-    first_row_ = std::int64_t{blockIdx.x} % blocks * side;
-    first_column_ = std::int64_t{blockIdx.x} / blocks * side;
+  __device__ NativeTile(const DeviceTile& tile, const DeviceMatrix& sums, const NativeLimits& limits,
+                        TileRanges& ranges)
+      : tile_(tile), limits_(limits), ranges_(ranges), in_place_(sums.data == tile.c.data),
+        scalars_(tile.scalars) {
+    first_row_ = std::int64_t{blockIdx.x % limits.tiles_of_rows} * side;
+    first_column_ = std::int64_t{blockIdx.x / limits.tiles_of_rows} * side;
     const std::int64_t rows = std::min<std::int64_t>(side, tile.rows - first_row_);
     const std::int64_t columns = std::min<std::int64_t>(side, tile.columns - first_column_);
     sums_ = view_of<T>(sums, (in_place_ ? tile.entry : 0) + blockIdx.y)
@@ -81,12 +82,7 @@ class NativeTile {
     first_row_ += tile.first_row;
     first_column_ += tile.first_column;
     c_ = view_of<T>(tile.c, tile.entry + blockIdx.y).block(first_row_, first_column_, rows, columns);
-    const std::int64_t products = parts_of<T> * tile.a.matrix.columns;
-    const UnderflowLimits limits = underflow_limits<Real>(products);
-    const double factor = alpha_magnitude();
-    least_product_ = limits.product / fmin(factor, 1.0);
-    // In place alpha has been applied already, to what may have underflowed before; else it has not.
-    least_sum_ = static_cast<Real>(limits.sum * (in_place_ ? fmax(factor, 1.0) : 1.0));
+    least_sum_ = static_cast<Real>(limits.least_sum);
   }
 
   __device__ void finish() const {
@@ -149,7 +145,9 @@ class NativeTile {
   __device__ unsigned int open_elements() const {
     unsigned int open = 0;
     if (in_place_) {
-      open_in<elements_each>(0, open);
+      constexpr int group = 8;
+#pragma unroll 1
+      for (int e = 0; e < elements_each; e += group) open_in<group>(e, open);
     } else {
       constexpr int group = 4;
 #pragma unroll 1
@@ -234,21 +232,22 @@ class NativeTile {
 
   // Whether the operands show that nothing underflowed in a finite sum, or that NaN is right. cuBLAS makes NaN of some
   // infinities too.
-  __device__ bool stands(const T& sum, int i, int j) const {
+  __device__ bool stands(const T& sum, int i, int j, double least_product) const {
     const int v = side + j;
     const unsigned int special = ranges_.special[i] | ranges_.special[v];
     if (!is_finite(sum)) return (special & TileRanges::a_nan) != 0 && is_nan(sum);
     const double least = __longlong_as_double(static_cast<long long>(ranges_.least[i])) *
                          __longlong_as_double(static_cast<long long>(ranges_.least[v]));
-    return special == 0 && least >= least_product_;
+    return special == 0 && least >= least_product;
   }
 
   __device__ unsigned int settle(unsigned int open) const {
+    const double least_product = limits_.least_product / fmin(alpha_magnitude(), 1.0);
     unsigned int left = 0;
     for (; open != 0; open &= open - 1) {
       const int e = __ffs(static_cast<int>(open)) - 1;
       const T sum = sums_(row(e), column(e));
-      if (stands(sum, row(e), column(e))) {
+      if (stands(sum, row(e), column(e), least_product)) {
         write(e, sum);
       } else {
         left |= 1U << e;
@@ -285,6 +284,7 @@ class NativeTile {
   }
 
   const DeviceTile& tile_;
+  const NativeLimits& limits_;
   TileRanges& ranges_;
   bool in_place_;
   Scalars<T> scalars_;
@@ -292,24 +292,24 @@ class NativeTile {
   std::int64_t first_column_;
   MatrixView<T> c_;
   MatrixView<T> sums_;
-  double least_product_;
   Real least_sum_;
 };
 
 template <class T>
-__device__ void finish_tile(const DeviceTile& tile, const DeviceMatrix& sums) {
+__device__ void finish_tile(const DeviceTile& tile, const DeviceMatrix& sums, const NativeLimits& limits) {
   launch_dependents();
   grid_dependency_wait();
   __shared__ TileRanges ranges;
-  NativeTile<T>(tile, sums, ranges).finish();
+  NativeTile<T>(tile, sums, limits, ranges).finish();
 }
 
 }  // namespace
 
-#define KINTSUGI_FINISH_NATIVE(name, T)                                                          \
-  extern "C" __global__ void __launch_bounds__(native_threads)                                   \
-      name(const __grid_constant__ DeviceTile tile, const __grid_constant__ DeviceMatrix sums) { \
-    finish_tile<T>(tile, sums);                                                                  \
+#define KINTSUGI_FINISH_NATIVE(name, T)                                                        \
+  extern "C" __global__ void __launch_bounds__(native_threads)                                 \
+      name(const __grid_constant__ DeviceTile tile, const __grid_constant__ DeviceMatrix sums, \
+           const __grid_constant__ NativeLimits limits) {                                      \
+    finish_tile<T>(tile, sums, limits);                                                        \
   }
 KINTSUGI_FINISH_NATIVE(finish_native_f32, float)
 KINTSUGI_FINISH_NATIVE(finish_native_f64, double)
