@@ -93,7 +93,6 @@ void expect_contract(const char* distribution, double unit) {
                         .n = n,
                         .k = k,
                         .layout = layout,
-                        .batch = 2,
                         .alpha = 1.25,
                         .distribution = distribution,
                         .engine = "cuda",

@@ -158,7 +158,7 @@ def test_why_a_proved_scheme_is_in_no_chain(explained):
     document, rows = explained(*SIZES, "uniform", "--engine", "reference")
     widest = max(document["choices"][1]["candidates"], key=lambda candidate: candidate["largest_dynamic_range"] or 0)
     assert widest["scheme"] == "bf16x6"
-    words = f"not needed: bf16x6 takes vectors of up to {widest['largest_span']} binades, this one of "
+    words = f"not needed: bf16x6 takes vectors of up to {widest['largest_dynamic_range']} binades, this one of "
     assert rows["bf16x9"]["verdict"].startswith(words)
     own = int(rows["bf16x9"]["verdict"].removeprefix(words).split()[0])
     assert 0 < own <= widest["largest_dynamic_range"]

@@ -48,24 +48,28 @@ class NativeProducts {
 
   void multiply() const {
     const DeviceScalars& scalars = call_.scalars;
-    const bool adds = scalars.on_device() || scalars.beta != 0.0 || is_tiny(scalars.alpha);
-    if (adds && looks_at_sums(call_.plan)) {
+    const bool has_contract = call_.plan.contract.coefficient != 0;
+    const bool adds = scalars.on_device() || scalars.beta != 0.0;
+    const bool is_tiny = !scalars.on_device() && has_contract && is_subnormal(scalars.alpha);
+    if ((adds || is_tiny) && looks_at_sums(call_.plan)) {
       multiply_in_panels();
+    } else if (is_tiny) {
+      multiply_by_own_kernel(whole());
     } else if (!multiply_by_vendor(whole(), call_.c, scalars)) {
       multiply_by_own_kernel(whole());
-    } else if (!adds && call_.plan.contract.coefficient != 0) {
+    } else if (!adds && has_contract) {
       engine_.finish_native(call_.queue, tile_of(whole()), call_.c);
     }
   }
 
  private:
   // Kernels of cuBLAS may take a subnormal alpha for zero.
-  bool is_tiny(const std::complex<double>& alpha) const {
+  bool is_subnormal(const std::complex<double>& alpha) const {
     const bool single = call_.c.type == EntryType::f32 || call_.c.type == EntryType::c32;
     const double least =
         single ? double{std::numeric_limits<float>::min()} : std::numeric_limits<double>::min();
-    const auto is_subnormal = [&](double x) { return x != 0 && std::abs(x) < least; };
-    return is_subnormal(alpha.real()) || is_subnormal(alpha.imag());
+    const auto is_below = [&](double x) { return x != 0 && std::abs(x) < least; };
+    return is_below(alpha.real()) || is_below(alpha.imag());
   }
   Panel whole() const { return {0, call_.plan.problem.batch_count, 0, call_.c.columns}; }
   bool swaps() const { return call_.plan.problem.layout == Layout::row_major; }
