@@ -33,19 +33,24 @@ struct SliceNeeds {
 struct SliceDepth {
   int a = 0;
   int b = 0;
-  bool fast = false;  // products p + q < a alone, counted from 0
+  bool fast = false;           // products p + q < a alone, counted from 0
+  bool a_is_complete = false;  // nothing of any row is left after `a` slices
 
   // Of slice q of B.
   KINTSUGI_HOST_DEVICE constexpr int products(int q) const {
     if (q >= b) return 0;
     return !fast ? a : q < a ? a - q : 0;
   }
+  // Every vector of A and B has so many slices, or nothing is left of it: what an error bound may count on.
+  KINTSUGI_HOST_DEVICE constexpr int least() const { return a_is_complete || b < a ? b : a; }
 };
 
 // Where a row that asks for most ends with nothing left before Algorithm 3 has enough, B's slices end the same way, and no
-// product is left out (section 3.2).
+// product is left out (section 3.2). Rows that had enough before may still have a rest then, which A's slices leave out.
 KINTSUGI_HOST_DEVICE constexpr SliceDepth depth_of(const SliceNeeds& needs, int most, bool fast) {
-  if (needs.exhausted > 0 && needs.exhausted >= needs.enough) return {needs.exhausted, most, false};
+  if (needs.exhausted > 0 && needs.exhausted >= needs.enough) {
+    return {needs.exhausted, most, false, needs.enough == 0};
+  }
   return {needs.enough, needs.enough, fast};
 }
 
