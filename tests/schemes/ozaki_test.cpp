@@ -362,6 +362,24 @@ TEST(Ozaki, BoundsWithoutSlicesAreNotNegative) {
   }
 }
 
+// Each product of slices that is left out, at its largest: |slice s|, counted from 0, <= 2^(1 - s gain) u_i.
+TEST(Ozaki, BoundCoversAllProductsThatAreLeftOut) {
+  constexpr std::int64_t k = 65536;
+  for (const int d : {1, 2, 3, 4, 8, 32}) {
+    const std::string scheme = "ozaki-fp16:slices=" + std::to_string(d);
+    const auto program = core::fitted_program(*core::find_scheme(scheme), core::OperandType::f64, k);
+    const int gain = program.split_a.residual_exponent + 1;
+    const auto slice = [&](int s) { return std::ldexp(1, 1 - s * gain); };
+    double left_out = slice(d) * slice(d);  // both rests
+    for (int p = 1; p < d; ++p) {
+      for (int q = std::max(1, d - p); q < d; ++q) left_out += slice(p) * slice(q);
+    }
+    const core::ErrorBound bound = core::error_bound(program, core::Accumulator::fp32, k, true, true);
+    EXPECT_GE(bound.floor_both, static_cast<double>(k) * left_out) << d;
+    EXPECT_LE(bound.floor_both, static_cast<double>(k) * (1.1 * left_out + 0x1p-42)) << d;
+  }
+}
+
 // The bound of d slices is no idle one: errors come near it.
 TEST(Ozaki, BoundIsNotFarAway) {
   const std::string scheme = "ozaki-fp16:slices=2";
