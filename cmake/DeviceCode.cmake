@@ -45,7 +45,8 @@ function(is_wanted stem result)
   endif()
 endfunction()
 
-# Makes an image of a file of the current source folder: compiles it, or takes what another build folder has compiled.
+# Makes an image of a file of the current source folder, with definitions such as LIMBS=2: compiles it, or takes what another
+# build folder has compiled.
 function(device_image image source)
   set(script ${PROJECT_SOURCE_DIR}/cmake/compile_device_code)
   if(KINTSUGI_DEVICE_IMAGES)
@@ -55,32 +56,61 @@ function(device_image image source)
   else()
     cmake_path(GET source STEM stem)
     device_architectures(${stem} architectures)
+    list(TRANSFORM ARGN PREPEND -D OUTPUT_VARIABLE definitions)
     set(spills "") # in a product every one costs; elsewhere the table of kernels shows them
-    if(source MATCHES "/products/")
+    if(source MATCHES "/gemm/")
       set(spills -Xptxas -warn-spills)
     endif()
     set(command ${script} ${image} ${CMAKE_CXX_COMPILER_LAUNCHER} ${device_compiler} ${device_flags} ${spills}
-                ${architectures} -MD -MF ${image}.d -o ${image} ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+                ${architectures} ${definitions} -MD -MF ${image}.d -o ${image} ${CMAKE_CURRENT_SOURCE_DIR}/${source})
   endif()
   add_custom_command(OUTPUT ${image} COMMAND ${command} DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${source} ${script}
                      DEPFILE ${image}.d COMMENT "Device code ${source}" VERBATIM COMMAND_EXPAND_LISTS)
 endfunction()
 
-# kintsugi_device_code(TARGET NAME FILE.cu...): compiles the files and adds them to the target with a function
-# `kintsugi::core::cuda::NAME_images()`, and NAME_build(), what it was built for or why not (base/kernel_image.hpp).
+# The lines of a list of shards: sources that are compiled once for each, with its definitions (engines/cuda/shards.txt).
+function(read_shards file result)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  file(STRINGS ${file} lines REGEX "^[^#]")
+  set(${result} "${lines}" PARENT_SCOPE)
+endfunction()
+
+# kintsugi_device_code(TARGET NAME [SHARDS LIST] FILE.cu...): compiles the files, those of the list of shards as it says, and
+# adds them to the target with a function `kintsugi::core::cuda::NAME_images()`, and NAME_build(), what it was built for or why
+# not (base/kernel_image.hpp).
 function(kintsugi_device_code target name)
+  cmake_parse_arguments(DEVICE "" "SHARDS" "" ${ARGN})
+  set(items ${DEVICE_UNPARSED_ARGUMENTS})
+  if(DEVICE_SHARDS)
+    cmake_path(GET DEVICE_SHARDS PARENT_PATH folder)
+    read_shards(${CMAKE_CURRENT_SOURCE_DIR}/${DEVICE_SHARDS} shards)
+    foreach(shard IN LISTS shards)
+      string(REPLACE " " ";" words "${shard}")
+      list(GET words 1 source)
+      list(REMOVE_ITEM items ${folder}/${source})
+    endforeach()
+    list(TRANSFORM shards PREPEND "${folder}/")
+    list(APPEND items ${shards})
+    list(SORT items)
+  endif()
   set(code "")
   set(table "")
   set(images "")
   if(device_code)
-    foreach(source IN LISTS ARGN)
+    foreach(item IN LISTS items)
+      string(REPLACE " " ";" definitions "${item}")
+      list(POP_FRONT definitions source)
       cmake_path(GET source STEM stem)
+      if(definitions) # of a shard
+        list(POP_FRONT definitions source)
+        cmake_path(APPEND folder ${source} OUTPUT_VARIABLE source)
+      endif()
       is_wanted(${stem} wanted)
       if(NOT wanted)
         continue()
       endif()
       set(image ${CMAKE_CURRENT_BINARY_DIR}/${name}_${stem}.fatbin)
-      device_image(${image} ${source})
+      device_image(${image} ${source} ${definitions})
       list(APPEND images ${image})
       string(APPEND code "asm(\".section .rodata\\n.balign 64\\n.global kintsugi_${name}_${stem}\\n"
                          ".hidden kintsugi_${name}_${stem}\\nkintsugi_${name}_${stem}:\\n.incbin \\\"${image}\\\"\\n"

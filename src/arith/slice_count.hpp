@@ -24,7 +24,7 @@ KINTSUGI_HOST_DEVICE inline bool enough_slices(const Scaled& whole, const Scaled
 
 // What the rows of a block of C ask for, at most: so many slices that Algorithm 3 has enough, or so many that nothing of
 // the row is left before it has.
-struct SliceNeeds {
+struct SliceCounts {
   std::int32_t enough = 0;
   std::int32_t exhausted = 0;
 };
@@ -47,11 +47,11 @@ struct SliceDepth {
 
 // Where a row that asks for most ends with nothing left before Algorithm 3 has enough, B's slices end the same way, and no
 // product is left out (section 3.2). Rows that had enough before may still have a rest then, which A's slices leave out.
-KINTSUGI_HOST_DEVICE constexpr SliceDepth depth_of(const SliceNeeds& needs, int most, bool fast) {
-  if (needs.exhausted > 0 && needs.exhausted >= needs.enough) {
-    return {needs.exhausted, most, false, needs.enough == 0};
+KINTSUGI_HOST_DEVICE constexpr SliceDepth depth_of(const SliceCounts& slice_counts, int most, bool fast) {
+  if (slice_counts.exhausted > 0 && slice_counts.exhausted >= slice_counts.enough) {
+    return {slice_counts.exhausted, most, false, slice_counts.enough == 0};
   }
-  return {needs.enough, needs.enough, fast};
+  return {slice_counts.enough, slice_counts.enough, fast};
 }
 
 // Sums of up to 2^count_bits products of magnitudes in 128 bits, in units 2^(126 - count_bits) below the largest of them:

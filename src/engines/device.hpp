@@ -1,14 +1,11 @@
-// What an engine with a memory of its own does: the steps of a call as work for a queue. All pointers are the device's
-// unless they say otherwise, nothing waits for the device, and what depends on the data is decided there.
+// The operands, results and conditions of the steps of a call on a device (engines/device_engine.hpp). All pointers are
+// the device's unless they say otherwise.
 #pragma once
 
 #include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <optional>
-#include <span>
-#include <string>
 
 #include "arith/complex_residue.hpp"
 #include "arith/norm_proof.hpp"
@@ -267,131 +264,16 @@ struct DeviceTimes {
   double emulated;  // with ranges, choices, and splits of what is not prepared
   double native;    // at least
 };
-// engines/device_error_free.hpp.
-struct DeviceSuccessiveSplit;
-struct DeviceSliceNeeds;
-struct DeviceRowNeeds;
-struct DeviceProductSums;
-struct DeviceSettlement;
 
-class DeviceEngine {
- public:
-  virtual ~DeviceEngine() = default;
-
-  // Rows and columns of C that multiply() takes at most at once. Blocks of products of floating-point slices are multiples of
-  // it, so that how they are added does not depend on the memory there is; integers have the same sums in any.
-  virtual std::int64_t tile() const = 0;
-  // Indices of k after which sums had better leave, where a scheme lets the caller choose.
-  virtual std::int64_t preferred_block() const = 0;
-  // Bytes of scratch for multiply(), and the most that native() has use for, a multiple of 256.
-  virtual std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t rows,
-                                    std::int64_t columns) const = 0;
-  virtual std::size_t native_scratch_bytes() const = 0;
-  // Whether it has multiply_fused() for this schedule with the sums of that accumulator; else its products leave as sums.
-  virtual bool fuses(const Schedule& schedule, FormatId format, Accumulator accumulator,
-                     EntryType type) const = 0;
-  virtual std::size_t fused_scratch_bytes(const DeviceShape& shape) const = 0;
-  // Nothing of a device that was never measured.
-  virtual std::optional<DeviceTimes> expected_times(const DeviceShape& shape) const = 0;
-
-  // Makes what later calls need and may not make while a stream is captured.
-  virtual void prepare() const = 0;
-  virtual std::byte* allocate(const Queue& queue, std::size_t bytes) const = 0;  // nullptr: there is no more
-  virtual void deallocate(const Queue& queue, void* pointer) const noexcept = 0;
-  virtual void copy_to_device(const Queue& queue, void* target, const void* host,
-                              std::size_t bytes) const = 0;
-  virtual void copy_to_host(const Queue& queue, void* host, const void* source, std::size_t bytes) const = 0;
-  virtual void copy_on_device(const Queue& queue, void* target, const void* source,
-                              std::size_t bytes) const = 0;
-  virtual void clear(const Queue& queue, void* target, std::size_t bytes) const = 0;
-  virtual void synchronize(const Queue& queue) const = 0;
-  // Waits for all queues of the device; quietly: whatever it answers.
-  virtual void synchronize() const = 0;
-  virtual void synchronize_quietly() const noexcept = 0;
-
-  // Exponents and flags of all vectors of all entries; their scales are set by split(). Typical exponents too, of a side that
-  // has norms.
-  virtual void find_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
-                           const DeviceScalars& scalars) const = 0;
-  // Norms of all vectors, of ranges and typical exponents that are known.
-  virtual void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
-                          const DeviceScalars& scalars) const = 0;
-  // Of the ranges of each entry of a side: choices that go by ranges alone read these in their place.
-  virtual void summarize(const Queue& queue, const DeviceSide& side, RangeSummary* summaries) const = 0;
-  // One for each entry, into as many choices; the report counts them all.
-  virtual void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
-                      const DeviceScalars& scalars, const DeviceCandidates& candidates, DeviceChoice* choice,
-                      const DeviceReporting& reporting) const = 0;
-  // Whether complex entries can be split by that rule of residues and recombined; else their parts are real numbers.
-  virtual bool takes_entries(const SplitRule& rule) const = 0;
-  // One or two of them, in one launch where there is a kernel for both or they are small. An operand that serves several
-  // entries is split where any of their choices is the candidate. Rules that scale by norms ask for them.
-  virtual void split(const Queue& queue, std::span<const DeviceSplit> splits,
-                     const DeviceCondition& condition) const = 0;
-  // Whether split_by_norms() takes the split, which is of one entry.
-  virtual bool finds_norms(const DeviceSplit& split) const = 0;
-  // Before the choice: find_ranges(), find_norms() and split() of rules that scale by norms, with one read of the operands.
-  // Where a vector rules out that the coefficient is proved (arith/norm_proof.hpp) nobody will ask for slices: it and what
-  // hears of it get none.
-  virtual void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits,
-                              const DeviceScalars& scalars, double coefficient,
-                              DeviceChoice* choice) const = 0;
-  // Whether multiply() leaves at once where its condition does not hold: products of the vendor's run always.
-  virtual bool skips(const Schedule& schedule, FormatId format) const = 0;
-  // sums.rows is a multiple of 16, `rows` of them count. `fit`: of joint groups whose exponent is fitted_exponent.
-  virtual void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
-                        const Accumulators& sums, std::byte* scratch, const DeviceFit* fit,
-                        const DeviceCondition& condition) const = 0;
-  // multiply() and recombine_weighted() in one step, for tiles of any size, on which no bit depends: no sum goes through
-  // memory.
-  virtual void multiply_fused(const Queue& queue, const DeviceFusedProduct& product,
-                              std::byte* scratch) const = 0;
-  // alpha * sum + beta * C with one rounding as the host's recombinations have it, special values included. Exponents
-  // may be fitted_exponent, of the tile's choice.
-  virtual void recombine_weighted(const Queue& queue, const Accumulators& sums,
-                                  std::span<const int> exponents, const DeviceTile& tile) const = 0;
-  virtual void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
-                                  const DeviceTile& tile) const = 0;
-  // Products of slices without an error: splits, |B| e of every block of C's columns, needs of A's rows, sums of the
-  // products first_a ... of slices of A by slice b of B, in the first groups of `products`, and C of them.
-  virtual void split_successively(const Queue& queue, std::span<const DeviceSuccessiveSplit> splits,
-                                  const DeviceCondition& condition) const = 0;
-  virtual void weigh_inner_indices(const Queue& queue, const DeviceSide& b, const DeviceSliceNeeds& needs,
-                                   double* weights, const DeviceCondition& condition) const = 0;
-  virtual void find_needs(const Queue& queue, const DeviceRowNeeds& rows,
-                          const DeviceCondition& condition) const = 0;
-  // Those of multiply(), only where needs ask for them: slices first_a ... of A by slice `slice_b` of B.
-  virtual void multiply_needed(const Queue& queue, const DeviceProductSums& sums, const Slices& a,
-                               const Slices& b, const Accumulators& products, int first_a,
-                               int slice_b) const = 0;
-  virtual void add_products(const Queue& queue, const DeviceProductSums& sums, const Accumulators& products,
-                            int first_a, int b) const = 0;
-  virtual void finish_sums(const Queue& queue, const DeviceProductSums& sums) const = 0;
-  virtual void settle(const Queue& queue, const DeviceSettlement& settlement) const = 0;
-  // Margins of all vectors as residues under these rules round them, of ranges that are known.
-  virtual void find_margins(const Queue& queue, const DeviceMargins& a, const DeviceMargins& b,
-                            const DeviceCondition& condition) const = 0;
-  // As recombine_residues, of the entries that show what is checked; the others are left as they are (with beta = 0:
-  // anything) and added to `open`.
-  virtual void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
-                                 const DeviceCheck& check, const DeviceTile& tile,
-                                 const DeviceOpenEntries& open) const = 0;
-  // Every entry summed exactly and rounded once, special values included: of all the tile, or where open.count is given
-  // of those alone, which the report counts as mended, and which may be summed `plainly`.
-  virtual void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenEntries& open,
-                                DeviceReport* report) const = 0;
-  // The whole product in the entries' own arithmetic, each sum in ascending order with fused multiply-add; C becomes NaN
-  // where the choice is `none`.
-  virtual void multiply_plainly(const Queue& queue, const DeviceTile& tile) const = 0;
-  // beta C.
-  virtual void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t entry,
-                     const DeviceScalars& scalars, const DeviceCondition& condition) const = 0;
-  // Returns false, with nothing done, where the vendor's library cannot do with so little scratch.
-  virtual bool native(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch) const = 0;
-  // The last step of native sums under a contract: C = alpha sums + beta C of the tile's batch items. `sums` has A B of
-  // the first of these and of those behind it, or is C itself, which has alpha A B then, and beta is 0. Elements that
-  // underflow or overflow on the way may have spoiled are computed again.
-  virtual void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums) const = 0;
+// When a plan prefers an emulation, and how many candidates it takes.
+struct DeviceThresholds {
+  double least_gain = 0.95;  // an emulation must be expected to take less than this part of the native time
+  // A product expected to take less, in microseconds, has one emulation; one that takes less than the other time, two.
+  double one_candidate_time = 100;
+  double two_candidates_time = 300;
+  // Real vectors beside a prepared operand up to which there is one emulation: kernels of another candidate take up
+  // to a tenth of the time to exit early.
+  std::int64_t few_vectors = 128;
 };
 
 }  // namespace kintsugi::core

@@ -80,7 +80,7 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
-  // Its steps for matrices in a memory of its own (engines/device.hpp); nullptr: it works on the host's, by multiply()
+  // Its steps for matrices in a memory of its own (engines/device_engine.hpp); nullptr: it works on the host's, by multiply()
   // and native().
   virtual const DeviceEngine* device() const { return nullptr; }
   // Where that memory belongs (engines/device_context.hpp); nullptr where device() is.

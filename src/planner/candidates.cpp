@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "engines/device.hpp"
+#include "engines/device_engine.hpp"
 #include "planner/element_type.hpp"
 #include "planner/expected_times.hpp"
 #include "schemes/bound.hpp"

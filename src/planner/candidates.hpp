@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "engines/device.hpp"
+#include "engines/device_engine.hpp"
 #include "planner/plan.hpp"
 
 namespace kintsugi::core {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "arith/residue.hpp"
-#include "engines/device.hpp"
+#include "engines/device_engine.hpp"
 #include "planner/candidates.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/superaccumulator.hpp"

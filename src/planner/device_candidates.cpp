@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engines/device.hpp"
+#include "engines/device_engine.hpp"
 #include "planner/candidates.hpp"
 #include "planner/checked_candidates.hpp"
 #include "schemes/k_block.hpp"

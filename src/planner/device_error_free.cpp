@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "engines/device_error_free.hpp"
+#include "engines/device_engine.hpp"
+#include "engines/device_ozaki1.hpp"
 #include "planner/block_edge.hpp"
 #include "planner/workspace/device.hpp"
 
@@ -34,7 +35,7 @@ struct Memory {
   DeviceSliceExponents exponents_a;
   DeviceSliceExponents exponents_b;
   double* weights = nullptr;
-  SliceNeeds* needs = nullptr;
+  SliceCounts* slice_counts = nullptr;
   std::int32_t* unreachable = nullptr;
   std::byte* products = nullptr;
   std::byte* sums = nullptr;
@@ -42,7 +43,7 @@ struct Memory {
 };
 
 // Blocks of C that have a number of slices of their own.
-DeviceSliceNeeds needs_of(const Plan& plan) {
+DeviceBlockSliceCounts slice_counts_of(const Plan& plan) {
   const Problem& problem = plan.problem;
   const ErrorFree& rules = program_of(plan).error_free;
   const std::int64_t rows = block_edge(problem.m, rules.block);
@@ -70,7 +71,7 @@ template <class Take>
 Memory lay_out(const Plan& plan, const Blocking& blocking, const Take& take) {
   const Problem& problem = plan.problem;
   const Program& program = program_of(plan);
-  const DeviceSliceNeeds needs = needs_of(plan);
+  const DeviceBlockSliceCounts slice_counts = slice_counts_of(plan);
   const Accumulators products =
       products_of(plan, std::min(blocking.m, tile_edge), std::min(blocking.n, tile_edge));
   Memory memory;
@@ -86,10 +87,10 @@ Memory lay_out(const Plan& plan, const Blocking& blocking, const Take& take) {
   memory.exponents_b = take_exponents(memory.b, take);
   memory.unreachable = reinterpret_cast<std::int32_t*>(take(sizeof(std::int32_t)));
   if (finds_slices(plan)) {
-    memory.weights =
-        reinterpret_cast<double*>(take(array_bytes(needs.blocks_n, problem.products(), sizeof(double))));
-    memory.needs =
-        reinterpret_cast<SliceNeeds*>(take(array_bytes(needs.blocks_m, needs.blocks_n, sizeof(SliceNeeds))));
+    memory.weights = reinterpret_cast<double*>(
+        take(array_bytes(slice_counts.blocks_n, problem.products(), sizeof(double))));
+    memory.slice_counts = reinterpret_cast<SliceCounts*>(
+        take(array_bytes(slice_counts.blocks_m, slice_counts.blocks_n, sizeof(SliceCounts))));
   }
   memory.products = take(products.bytes());
   memory.sums =
@@ -103,14 +104,15 @@ class ErrorFreeProduct {
  public:
   ErrorFreeProduct(const DeviceErrorFreeTask& task, Workspace& workspace)
       : task_(task), plan_(task.plan), program_(program_of(task.plan)), engine_(*task.plan.engine->device()),
+        kernels_(*engine_.ozaki1()),
         memory_(lay_out(task.plan, task.blocking, [&](std::size_t bytes) { return workspace.take(bytes); })),
-        needs_(needs_of(task.plan)), condition_{task.choice, 0} {
-    needs_.needs = memory_.needs;
+        slice_counts_(slice_counts_of(task.plan)), condition_{task.choice, 0} {
+    slice_counts_.slice_counts = memory_.slice_counts;
   }
 
   void run() {
     engine_.clear(task_.queue, memory_.unreachable, sizeof(std::int32_t));
-    if (needs_.needs != nullptr) find_needs();
+    if (slice_counts_.slice_counts != nullptr) find_slice_counts();
     for_each_part(task_.c.columns, task_.blocking.n, [&](std::int64_t j, std::int64_t columns) {
       split_b(j, columns);
       for_each_part(task_.c.rows, task_.blocking.m, [&](std::int64_t i, std::int64_t rows) {
@@ -118,8 +120,8 @@ class ErrorFreeProduct {
         multiply_block(i, j, rows, columns);
       });
     });
-    engine_.settle(task_.queue, {task_.choice, memory_.unreachable, task_.report, needs_,
-                                 device_slices(plan_), program_.error_free.fast && !is_exact(plan_)});
+    kernels_.finish_item(task_.queue, {task_.choice, memory_.unreachable, task_.report, slice_counts_,
+                                       device_slices(plan_), program_.error_free.fast && !is_exact(plan_)});
   }
 
  private:
@@ -140,9 +142,9 @@ class ErrorFreeProduct {
                                       .exponents = exponents,
                                       .complete = is_exact(plan_) ? Complete::all : complete,
                                       .most_depth = is_exact(plan_) ? DeviceProductSums::most_depth : 0,
-                                      .needs = needs_,
+                                      .slice_counts = slice_counts_,
                                       .unreachable = memory_.unreachable};
-    engine_.split_successively(task_.queue, {&split, 1}, condition_);
+    kernels_.split_successively(task_.queue, {&split, 1}, condition_);
   }
   void split_a(std::int64_t first, std::int64_t rows) {
     split(task_.a, first, rows, memory_.a, memory_.exponents_a, Complete::need_not_be);
@@ -151,26 +153,27 @@ class ErrorFreeProduct {
   void split_b(std::int64_t first, std::int64_t columns) {
     const std::int64_t parts = plan_.problem.parts();
     split(task_.b, parts * first, parts * columns, memory_.b, memory_.exponents_b,
-          needs_.needs != nullptr ? Complete::where_needed : Complete::need_not_be);
+          slice_counts_.slice_counts != nullptr ? Complete::where_needed : Complete::need_not_be);
   }
 
   // Algorithm 3 for all blocks of C.
-  void find_needs() {
-    engine_.clear(task_.queue, needs_.needs,
-                  static_cast<std::size_t>(needs_.blocks_m * needs_.blocks_n) * sizeof(SliceNeeds));
-    engine_.weigh_inner_indices(task_.queue, task_.b, needs_, memory_.weights, condition_);
+  void find_slice_counts() {
+    engine_.clear(
+        task_.queue, slice_counts_.slice_counts,
+        static_cast<std::size_t>(slice_counts_.blocks_m * slice_counts_.blocks_n) * sizeof(SliceCounts));
+    kernels_.weigh_inner_indices(task_.queue, task_.b, slice_counts_, memory_.weights, condition_);
     for_each_part(task_.c.rows, task_.blocking.m, [&](std::int64_t i, std::int64_t rows) {
       split_a(i, rows);
-      engine_.find_needs(task_.queue,
-                         {.a = task_.a,
-                          .first = i,
-                          .slices = memory_.a,
-                          .exponents = memory_.exponents_a,
-                          .weights = memory_.weights,
-                          .bits = program_.error_free.mode == Mode::sp ? 24 : 53,
-                          .needs = needs_,
-                          .unreachable = memory_.unreachable},
-                         condition_);
+      kernels_.find_slice_counts(task_.queue,
+                                 {.a = task_.a,
+                                  .first = i,
+                                  .slices = memory_.a,
+                                  .exponents = memory_.exponents_a,
+                                  .weights = memory_.weights,
+                                  .bits = program_.error_free.mode == Mode::sp ? 24 : 53,
+                                  .slice_counts = slice_counts_,
+                                  .unreachable = memory_.unreachable},
+                                 condition_);
     });
   }
 
@@ -199,17 +202,17 @@ class ErrorFreeProduct {
                                  .sums = memory_.sums,
                                  .stride = products.rows,
                                  .columns = products.columns,
-                                 .needs = needs_};
+                                 .slice_counts = slice_counts_};
     const Slices a = memory_.a.block(row, tile.rows);
     const Slices b = memory_.b.block(vector, vectors);
     for (int q = 0; q < b.count; ++q) {
       const int multiplied = sums.fast ? a.count - q : a.count;
       add_slices(sums, 0, multiplied, q, products, [&](int p) { multiply(a, p, b, q, products); });
-      if (needs_.needs == nullptr) continue;
+      if (slice_counts_.slice_counts == nullptr) continue;
       add_slices(sums, multiplied, a.count, q, products,
-                 [&](int p) { engine_.multiply_needed(task_.queue, sums, a, b, products, p, q); });
+                 [&](int p) { kernels_.multiply_counted(task_.queue, sums, a, b, products, p, q); });
     }
-    engine_.finish_sums(task_.queue, sums);
+    kernels_.finish_sums(task_.queue, sums);
   }
 
   // Slices first ... end - 1 of A by slice q of B, a few at once: multiply(p) those from p on.
@@ -219,7 +222,7 @@ class ErrorFreeProduct {
     for (int p = first; p < end; p += products_at_once) {
       products.groups = std::min(products_at_once, end - p);
       multiply(p);
-      engine_.add_products(task_.queue, sums, products, p, q);
+      kernels_.add_products(task_.queue, sums, products, p, q);
     }
   }
 
@@ -243,8 +246,9 @@ class ErrorFreeProduct {
   const Plan& plan_;
   const Program& program_;
   const DeviceEngine& engine_;
+  const DeviceOzaki1& kernels_;
   Memory memory_;
-  DeviceSliceNeeds needs_;
+  DeviceBlockSliceCounts slice_counts_;
   DeviceCondition condition_;
   bool a_is_split_ = false;  // all of it
 };

@@ -210,15 +210,15 @@ class ErrorFreeProduct {
       sum_vectors(task_.b.vectors(columns.first, columns.count), columns_of(columns), memory_.weights,
                   threads_);
     }
-    SliceNeeds needs;
+    SliceCounts slice_counts;
     for_each_part(rows, task_.blocking.m, [&](const Part& part) {
       measure_rows(part);
       for (std::int64_t v = 0; v < part.count; ++v) {
-        needs.enough = std::max(needs.enough, memory_.lengths[v]);
-        needs.exhausted = std::max(needs.exhausted, -memory_.lengths[v]);
+        slice_counts.enough = std::max(slice_counts.enough, memory_.lengths[v]);
+        slice_counts.exhausted = std::max(slice_counts.exhausted, -memory_.lengths[v]);
       }
     });
-    return depth_of(needs, ErrorFree::most_slices, rules_.fast);
+    return depth_of(slice_counts, ErrorFree::most_slices, rules_.fast);
   }
 
   void multiply_block(const Part& rows, const Part& columns) {

@@ -7,7 +7,7 @@
 
 #include "base/fork.hpp"
 #include "base/status.hpp"
-#include "engines/device.hpp"
+#include "engines/device_engine.hpp"
 #include "planner/checked_candidates.hpp"
 #include "planner/device_candidates.hpp"
 #include "planner/engine_choice.hpp"

@@ -1,4 +1,4 @@
-// The walk over the entries of C that a recombination writes.
+// The loop over the elements of C that a recombination writes.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The host loop of a split: one walk over the operand, whatever the split's kind.
+// The host loop of a split: one pass over the operand, whatever the split's kind.
 #pragma once
 
 #include <span>

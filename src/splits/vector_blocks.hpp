@@ -1,4 +1,4 @@
-// The order in which host loops walk over an operand.
+// The order in which host loops go over an operand.
 #pragma once
 
 #include <algorithm>

@@ -102,6 +102,26 @@ TEST_F(Contexts, KernelsAreTheCurrentDevices) {
   }
 }
 
+// Times were measured on one architecture: the name alone does not make a device of another one as quick.
+TEST_F(Contexts, MeasuredTimesAreTheCurrentArchitectures) {
+  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  for (const int hopper : {0, 1}) {
+    const Steered mixed("FAKE_CUDA_CAPABILITY", hopper == 0 ? "9.0,10.0" : "10.0,9.0");
+    for (const int device : {0, 1}) {
+      const Current current(primary_context(device));
+      const Stream stream;
+      for (const kintsugi_type type : {KINTSUGI_F32, KINTSUGI_C32}) {
+        Call call(4096, 4096, 4096, stream);
+        call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = type;
+        call.make_plan();
+        const json plan = Handle::text(
+            [&](char* b, size_t c, size_t* n) { return kintsugi_plan_describe(call.plan, b, c, n); });
+        EXPECT_EQ(plan.at("candidates").size() > 1, device == hopper) << "device " << device;
+      }
+    }
+  }
+}
+
 TEST_F(Contexts, AvailabilityIsTheCurrentDevices) {
   for (const int old : {0, 1}) {
     const Steered mixed("FAKE_CUDA_CAPABILITY", old == 0 ? "7.5,9.0" : "9.0,7.5");

@@ -11,7 +11,7 @@
 #include "engines/cuda/common/kernel_images.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/cublas/library.hpp"
-#include "engines/device.hpp"
+#include "engines/device_engine.hpp"
 #include "engines/registry.hpp"
 #include "fakes/steering.hpp"
 

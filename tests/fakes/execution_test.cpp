@@ -101,7 +101,7 @@ TEST_F(Execution, WithoutClustersOperandsThatLieUnlikeAreTwoLaunches) {
                                   StartsWith("cuLaunchKernel split_tiles_float_fp16 24x1x1 threads=256 ")));
 }
 
-// Tiles of 20 x 27 on 66 pairs of multiprocessors: eight waves, and twelve tiles in parts.
+// Tiles of 20 x 27 on 66 pairs of SMs: eight waves, and twelve tiles in parts.
 TEST_F(Execution, CountersOfSharedTilesAreClearedBefore) {
   const Stream stream;
   Call call(5120, 5120, 2048, stream);

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engines/device.hpp"
+#include "engines/device_engine.hpp"
 #include "engines/registry.hpp"
 #include "fakes/device_call.hpp"
 #include "schemes/program.hpp"
@@ -91,7 +91,7 @@ TEST_F(SplitLaunches, ManyEntriesAreSeveralLaunches) {
                                       StartsWith("cuLaunchKernel split_columns_float_fp16 16x18930x1 ")));
 }
 
-// One launch of any size, in as many blocks a panel as fill the device and leave a multiprocessor room for three.
+// One launch of any size, in as many blocks a panel as fill the device and leave an SM room for three.
 TEST_F(SplitLaunches, OperandsThatLieUnlikeAreOneOfAnySize) {
   struct Size {
     std::int64_t n;
@@ -121,7 +121,7 @@ TEST_F(SplitLaunches, SharedMemoryOfAKernelOnlyGrows) {
   EXPECT_EQ(asked(8192), 0U) << "as much was allowed before";
 }
 
-// Blocks of threads hold more or less of a vector, and their shared memory lies on either side of what is to be had unasked.
+// Thread blocks hold more or less of a vector, and their shared memory lies on either side of what is to be had unasked.
 TEST_F(SplitLaunches, AreThereOfEveryLength) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const Stream stream;

@@ -67,7 +67,7 @@ TEST_F(Steps, ProductsWithoutAnErrorComeInTheOrderOfTheirSlices) {
                                   "split_successively", "cublasGemmEx", "leave_floats_as_integers",
                                   "cublasGemmEx", "leave_floats_as_integers", "add_running_products",
                                   "cublasGemmEx", "leave_floats_as_integers", "add_running_products",
-                                  "finish_running_f32", "settle_entry", "plain_f32_32"));
+                                  "finish_running_f32", "finish_item", "plain_f32_32"));
 }
 
 // Algorithm 3 goes ahead, and A, which it has split, is not split again.
@@ -79,13 +79,14 @@ TEST_F(Steps, SlicesAreCountedBeforeTheProducts) {
   call.run();
   const auto steps = work();
   ASSERT_GE(steps.size(), 10U);
-  EXPECT_THAT(std::vector(steps.begin(), steps.begin() + 9),
-              ElementsAre("cuMemAllocAsync", "find_ranges", "choose_candidate", "clear_bytes", "clear_bytes",
-                          "weigh_inner_indices", "split_successively", "find_needs", "split_successively"));
+  EXPECT_THAT(
+      std::vector(steps.begin(), steps.begin() + 9),
+      ElementsAre("cuMemAllocAsync", "find_ranges", "choose_candidate", "clear_bytes", "clear_bytes",
+                  "weigh_inner_indices", "split_successively", "find_slice_counts", "split_successively"));
   EXPECT_EQ(std::count(steps.begin(), steps.end(), "split_successively"), 2);
   // 24 + 16 bits of 9 each, and one more: 6 slices. What few operands need is our kernel's, four slices of A at once.
   EXPECT_EQ(std::count(steps.begin(), steps.end(), "cublasGemmEx"), 21);
-  EXPECT_EQ(std::count(steps.begin(), steps.end(), "multiply_needed_slices"), 6);
+  EXPECT_EQ(std::count(steps.begin(), steps.end(), "multiply_counted_slices"), 6);
 }
 
 TEST_F(Steps, ExactSumsOfDoublesAreRoundedAtTheEnd) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/cuda_driver.hpp"
-#include "engines/device.hpp"
+#include "engines/device_engine.hpp"
 #include "engines/registry.hpp"
 
 namespace kintsugi::test {

@@ -332,7 +332,7 @@ TEST(DeviceExactCalls, BitsAreThoseOfAnyWorkspaceLimit) {
   EXPECT_EQ(device_bits<double>(test), bits) << "another run";
 }
 
-// Of narrow integers no entry is open, of wide spans all are; the superaccumulator has none to mend.
+// Of narrow integers no entry is open, of wide spans all are; the superaccumulator has none to recompute.
 TEST(DeviceExactCalls, SmallReportsCountWhatWasMended) {
   struct Case {
     const char* distribution;

@@ -272,7 +272,7 @@ TEST(DeviceChain, SmallTakesTheCandidateThatTheDataAskFor) {
   }
 }
 
-// However many vectors there are, whichever way they lie; blocks of threads of the fourth have 48 KB of shared memory.
+// However many vectors there are, whichever way they lie; thread blocks of the fourth have 48 KB of shared memory.
 TEST(DeviceChain, LaterCandidatesHaveTheBitsOfTheirSchemes) {
   const GemmCase shapes[] = {{.m = 13000, .n = 40, .k = 70},
                              {.m = 40, .n = 13000, .k = 70},

@@ -1,5 +1,6 @@
 // Algorithms 1 and 3 of dgemm-tc on the device against the host's loops, bit for bit.
-#include "engines/device_error_free.hpp"
+#include "engines/device_engine.hpp"
+#include "engines/device_ozaki1.hpp"
 #include "gpu/split_cases.hpp"
 #include "splits/ranges.hpp"
 #include "splits/slice_count.hpp"
@@ -79,7 +80,7 @@ struct DeviceSlices {
     return {exponents.data(), slices.allocated_vectors, lengths.data()};
   }
   void split(DeviceSuccessiveSplit::Complete complete = DeviceSuccessiveSplit::Complete::need_not_be,
-             std::int32_t most_depth = 0, const DeviceSliceNeeds& needs = {}) const {
+             std::int32_t most_depth = 0, const DeviceBlockSliceCounts& slice_counts = {}) const {
     const DeviceSuccessiveSplit task{.side = side(),
                                      .first = 0,
                                      .slices = slices,
@@ -87,9 +88,9 @@ struct DeviceSlices {
                                      .exponents = slice_exponents(),
                                      .complete = complete,
                                      .most_depth = most_depth,
-                                     .needs = needs,
+                                     .slice_counts = slice_counts,
                                      .unreachable = unreachable.data()};
-    device_engine().split_successively({}, {&task, 1}, {});
+    device_engine().ozaki1()->split_successively({}, {&task, 1}, {});
   }
 
   DeviceArray<T> values;
@@ -197,12 +198,13 @@ TEST(OzakiSteps, SmallIncompleteVectorsAreMarked) {
           << row.x << ", " << row.y << ", complete " << static_cast<int>(complete);
       EXPECT_EQ(device.lengths.host()[0] > 4, row.more_than_four) << row.x << ", " << row.y;
     }
-    for (const SliceNeeds needs : {SliceNeeds{3, 2}, SliceNeeds{2, 3}, SliceNeeds{0, 0}}) {
-      const DeviceArray<SliceNeeds> blocks(std::vector<SliceNeeds>{{5, 0}, needs});
+    for (const SliceCounts slice_counts : {SliceCounts{3, 2}, SliceCounts{2, 3}, SliceCounts{0, 0}}) {
+      const DeviceArray<SliceCounts> blocks(std::vector<SliceCounts>{{5, 0}, slice_counts});
       const DeviceSlices<double> device(operand, rule, 0);
       device.split(where_needed, 0, {blocks.data(), 10, 1, 2, 1});
-      EXPECT_EQ(device.unreachable.host()[0], row.more_than_four && needs.exhausted == 3 ? 1 : 0)
-          << row.x << ", " << row.y << ", needs " << needs.enough << ", " << needs.exhausted;
+      EXPECT_EQ(device.unreachable.host()[0], row.more_than_four && slice_counts.exhausted == 3 ? 1 : 0)
+          << row.x << ", " << row.y << ", slice_counts " << slice_counts.enough << ", "
+          << slice_counts.exhausted;
     }
   }
 }
@@ -211,38 +213,39 @@ TEST(OzakiSteps, SmallIncompleteVectorsAreMarked) {
 
 // What the host says of the rows of one block; of those that it needs more slices for, nothing.
 template <class T>
-std::vector<SliceNeeds> host_needs(const Operand<T>& a, const SplitRule& rule, const double* weights,
-                                   int bits, bool& unreachable) {
+std::vector<SliceCounts> host_slice_counts(const Operand<T>& a, const SplitRule& rule, const double* weights,
+                                           int bits, bool& unreachable) {
   HostSlices<T> host(a.view(), rule);
   std::vector<Scaled> whole(host.ranges.size());
   weigh_vectors(a.view(), host.ranges, weights, whole.data(), 1);
-  std::vector<SliceNeeds> needs(host.ranges.size());
+  std::vector<SliceCounts> slice_counts(host.ranges.size());
   for (int count = 0; count <= rule.slices; ++count) {
-    for (std::size_t v = 0; count > 0 && v < needs.size(); ++v) {
-      if (host.lengths[v] == 0 || needs[v].enough != 0 || needs[v].exhausted != 0) continue;
+    for (std::size_t v = 0; count > 0 && v < slice_counts.size(); ++v) {
+      if (host.lengths[v] == 0 || slice_counts[v].enough != 0 || slice_counts[v].exhausted != 0) continue;
       if (count >= 2 && enough_slices(whole[v], host.weighted[v], count, a.view().columns, bits)) {
-        needs[v].enough = count;
+        slice_counts[v].enough = count;
       } else if (host.tops[v] == no_rest) {
-        needs[v].exhausted = count;
+        slice_counts[v].exhausted = count;
       }
     }
     host.take(count, weights);
   }
   unreachable = false;
-  for (std::size_t v = 0; v < needs.size(); ++v)
-    unreachable = unreachable || (host.lengths[v] != 0 && needs[v].enough == 0 && needs[v].exhausted == 0);
-  return needs;
+  for (std::size_t v = 0; v < slice_counts.size(); ++v)
+    unreachable = unreachable ||
+                  (host.lengths[v] != 0 && slice_counts[v].enough == 0 && slice_counts[v].exhausted == 0);
+  return slice_counts;
 }
 
 // Of rows first ... last - 1.
-SliceNeeds needs_of_block(const std::vector<SliceNeeds>& rows, std::int64_t first, std::int64_t last) {
-  SliceNeeds needs;
+SliceCounts needs_of_block(const std::vector<SliceCounts>& rows, std::int64_t first, std::int64_t last) {
+  SliceCounts slice_counts;
   for (std::int64_t v = first; v < last; ++v) {
-    const SliceNeeds& row = rows[static_cast<std::size_t>(v)];
-    needs.enough = std::max(needs.enough, row.enough);
-    needs.exhausted = std::max(needs.exhausted, row.exhausted);
+    const SliceCounts& row = rows[static_cast<std::size_t>(v)];
+    slice_counts.enough = std::max(slice_counts.enough, row.enough);
+    slice_counts.exhausted = std::max(slice_counts.exhausted, row.exhausted);
   }
-  return needs;
+  return slice_counts;
 }
 
 template <class T>
@@ -260,26 +263,26 @@ void expect_needs_of_the_host(std::int64_t m, std::int64_t n, std::int64_t k, La
   device_a.split();
   const std::int64_t edge_m = divide_up(m, 3);
   const std::int64_t edge_n = divide_up(n, 2);
-  DeviceSliceNeeds blocks{nullptr, edge_m, parts * edge_n, divide_up(m, edge_m), divide_up(n, edge_n)};
-  const DeviceArray<SliceNeeds> found(
-      std::vector<SliceNeeds>(static_cast<std::size_t>(blocks.blocks_m * blocks.blocks_n)));
-  blocks.needs = found.data();
+  DeviceBlockSliceCounts blocks{nullptr, edge_m, parts * edge_n, divide_up(m, edge_m), divide_up(n, edge_n)};
+  const DeviceArray<SliceCounts> found(
+      std::vector<SliceCounts>(static_cast<std::size_t>(blocks.blocks_m * blocks.blocks_n)));
+  blocks.slice_counts = found.data();
   const std::int64_t length = a.matrix.length();
   const DeviceArray<double> weights(static_cast<std::size_t>(blocks.blocks_n * length));
-  device_engine().weigh_inner_indices({}, device_b.side(), blocks, weights.data(), {});
+  device_engine().ozaki1()->weigh_inner_indices({}, device_b.side(), blocks, weights.data(), {});
   const int bits = wide ? 53 : 24;
-  device_engine().find_needs({},
-                             {.a = device_a.side(),
-                              .first = 0,
-                              .slices = device_a.slices,
-                              .exponents = device_a.slice_exponents(),
-                              .weights = weights.data(),
-                              .bits = bits,
-                              .needs = blocks,
-                              .unreachable = device_a.unreachable.data()},
-                             {});
+  device_engine().ozaki1()->find_slice_counts({},
+                                              {.a = device_a.side(),
+                                               .first = 0,
+                                               .slices = device_a.slices,
+                                               .exponents = device_a.slice_exponents(),
+                                               .weights = weights.data(),
+                                               .bits = bits,
+                                               .slice_counts = blocks,
+                                               .unreachable = device_a.unreachable.data()},
+                                              {});
   const std::vector<double> device_weights = weights.host();
-  const std::vector<SliceNeeds> device_needs = found.host();
+  const std::vector<SliceCounts> device_needs = found.host();
   std::vector<VectorRange> ranges(static_cast<std::size_t>(b.matrix.vectors()));
   find_ranges(b.view(), rule, ranges, 1);
   bool any_unreachable = false;
@@ -294,11 +297,11 @@ void expect_needs_of_the_host(std::int64_t m, std::int64_t n, std::int64_t k, La
       ASSERT_EQ(got, host_weights[static_cast<std::size_t>(p)]) << "inner index " << p << " of block " << j;
     }
     bool unreachable = false;
-    const auto rows = host_needs(a, rule, host_weights.data(), bits, unreachable);
+    const auto rows = host_slice_counts(a, rule, host_weights.data(), bits, unreachable);
     any_unreachable = any_unreachable || unreachable;
     for (std::int64_t i = 0; i < blocks.blocks_m; ++i) {
-      const SliceNeeds expected = needs_of_block(rows, i * edge_m, std::min(m, (i + 1) * edge_m));
-      const SliceNeeds& got = device_needs[static_cast<std::size_t>(i + j * blocks.blocks_m)];
+      const SliceCounts expected = needs_of_block(rows, i * edge_m, std::min(m, (i + 1) * edge_m));
+      const SliceCounts& got = device_needs[static_cast<std::size_t>(i + j * blocks.blocks_m)];
       EXPECT_EQ(got.enough, expected.enough) << "block " << i << ", " << j;
       EXPECT_EQ(got.exhausted, expected.exhausted) << "block " << i << ", " << j;
     }

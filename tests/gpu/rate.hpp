@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/cuda_driver.hpp"
-#include "engines/device.hpp"
+#include "engines/device_engine.hpp"
 #include "engines/registry.hpp"
 #include "lab/device.hpp"
 #include "lab/random.hpp"

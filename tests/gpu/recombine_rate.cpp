@@ -16,7 +16,7 @@
 #include "arith/epilogue.hpp"
 #include "base/cuda_driver.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
-#include "engines/device.hpp"
+#include "engines/device_engine.hpp"
 #include "engines/registry.hpp"
 
 namespace {

@@ -76,12 +76,12 @@ def test_cases(python, tmp_path, cases):
 
 
 def examples():
-    text = (SOURCE / "docs/PYTHON.md").read_text()
-    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    pages = [(SOURCE / page).read_text() for page in ("README.md", "docs/PYTHON.md")]
+    return [example for page in pages for example in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)]
 
 
 def test_there_are_examples():
-    assert len(examples()) >= 4
+    assert len(examples()) >= 5
 
 
 def test_examples_of_the_documentation(python, tmp_path):

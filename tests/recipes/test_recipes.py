@@ -1,5 +1,5 @@
-"""Follows the three recipes of docs/ to the letter on a copy of the sources, builds it, and multiplies with the result;
-and holds other pages against the code: the snippets of README.md, the table of rooms of docs/ARCHITECTURE.md.
+"""Follows the four recipes of docs/ to the letter on a copy of the sources, builds it, and multiplies with the result;
+and checks other pages against the code: the examples of README.md and docs/FEATURES.md, the table of docs/ARCHITECTURE.md.
 
 A fenced block of a recipe whose first line names a file is applied:
 
@@ -25,7 +25,8 @@ import numpy
 import pytest
 
 SOURCE = pathlib.Path(os.environ.get("TESTED_SOURCE", pathlib.Path(__file__).parents[2]))
-RECIPES = {"format": "docs/ADDING-A-FORMAT.md", "scheme": "docs/ADDING-A-SCHEME.md", "engine": "docs/ADDING-A-ENGINE.md"}
+RECIPES = {"format": "docs/ADDING-A-FORMAT.md", "scheme": "docs/ADDING-A-SCHEME.md", "engine": "docs/ADDING-A-ENGINE.md",
+           "gpu": "docs/ADDING-A-GPU.md"}
 NOT_COPIED = shutil.ignore_patterns("build*", ".git", "data", "__pycache__", "*.pyc")
 PLACES = ("after", "before", "replace")
 BLOCK = re.compile(r"^```(\w+) +([^\n]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -101,6 +102,10 @@ def test_a_format_is_a_header_a_name_and_a_line(touched):
 
 def test_an_engine_is_a_folder_and_a_line(touched):
     assert touched["engine"] == ["src/engines/engines.def", "src/engines/plain/plain.cpp"]
+
+
+def test_a_gpu_architecture_is_a_table_and_a_line(touched):
+    assert touched["gpu"] == ["src/engines/cuda/arch/architectures.def", "src/engines/cuda/arch/sm121.cpp"]
 
 
 def clean_environment(folder):
@@ -189,32 +194,79 @@ def test_the_engines_agree_on_small_integers(package):
         assert (package.matmul(a, a.T, "fp16x4", engine) == a @ a.T).all()
 
 
+PRINT_ARCHITECTURE = """#include <cstdio>
+#include "engines/cuda/arch/architecture.hpp"
+int main() {
+  const kintsugi::core::cuda::Architecture& found = kintsugi::core::cuda::current_architecture();
+  std::printf("%s %d\\n", found.name.data(), found.simt_tiles[0][0].at_once);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def print_architecture(tree, package):
+    """A program that prints the table of the current device, in the library with the new one."""
+    source = tree.parent / "print_architecture.cpp"
+    source.write_text(PRINT_ARCHITECTURE)
+    libraries = [str(file) for file in sorted((tree.parent / "build/src").glob("lib*.a"))]
+    program = tree.parent / "print_architecture"
+    run(os.environ.get("TESTED_CXX", "c++"), "-std=c++20", str(source), f"-I{tree}/src", "-Wl,--start-group", *libraries,
+        "-Wl,--end-group", "-ldl", "-fopenmp", "-o", str(program))
+    return program
+
+
+@pytest.mark.parametrize("capability, expected", [("12.1", "sm121 1"), ("12.0", "generic 2"), ("9.0", "sm90 2")])
+def test_devices_of_the_new_architecture_get_its_table(print_architecture, capability, expected):
+    """The fake driver says what the device is; another architecture's table stays as it was."""
+    fakes = pathlib.Path(os.environ.get("TESTED_BUILD", "")) / "tests/fakes"
+    if not (fakes / "libcuda.so.1").exists():
+        pytest.skip("needs the fake driver: run it through ctest")
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(fakes), "FAKE_CUDA_CAPABILITY": capability}
+    assert run(print_architecture, env=environment).strip() == expected
+
+
 # ---------------------------------------------------------------- other pages
 
-@pytest.mark.parametrize("language", ["c", "cpp"])
-def test_the_snippets_of_the_readme_run(language, tmp_path):
+def example(page, language):
+    """The first fenced block of a language in a page."""
+    return re.search(rf"^```{language}\n(.*?)^```$", (SOURCE / page).read_text(), re.MULTILINE | re.DOTALL)[1]
+
+
+@pytest.mark.parametrize("page, language", [("docs/FEATURES.md", "c"), ("README.md", "cpp")])
+def test_the_examples_in_c_and_cpp_run(page, language, tmp_path):
     if "TESTED_LIBRARY" not in os.environ:
         pytest.skip("needs a built library: run it through ctest")
     library = pathlib.Path(os.environ["TESTED_LIBRARY"])
-    code = re.search(rf"^```{language}\n(.*?)^```$", (SOURCE / "README.md").read_text(), re.MULTILINE | re.DOTALL)[1]
-    (tmp_path / f"snippet.{language}").write_text(code)
+    (tmp_path / f"snippet.{language}").write_text(example(page, language))
     compiler = [os.environ.get("TESTED_CC", "cc")] if language == "c" else [os.environ.get("TESTED_CXX", "c++"), "-std=c++20"]
     run(*compiler, "-Wall", "-Wextra", "-Werror", str(tmp_path / f"snippet.{language}"), f"-I{SOURCE}/include",
         str(library), f"-Wl,-rpath,{library.parent}", "-o", str(tmp_path / "snippet"))
     assert run(tmp_path / "snippet", cwd=tmp_path, env=clean_environment(tmp_path)) == "23 31\n34 46\n"
 
 
-def test_the_table_of_rooms_is_that_of_the_layering_test():
+def test_the_commands_of_the_readme_run(tmp_path):
+    if "TESTED_PROGRAM" not in os.environ:
+        pytest.skip("needs the built program: run it through ctest")
+    environment = clean_environment(tmp_path)
+    environment["PATH"] = os.path.dirname(os.environ["TESTED_PROGRAM"]) + os.pathsep + environment["PATH"]
+    commands = example("README.md", "sh").splitlines()
+    assert {command.split()[1] for command in commands} >= {"generate", "gemm", "bench"}
+    for command in commands:
+        run("sh", "-c", command, cwd=tmp_path, env=environment)
+    assert numpy.load(tmp_path / "C.npy").shape == (512, 512)
+
+
+def test_the_table_of_modules_is_that_of_the_layering_test():
     layering = runpy.run_path(str(SOURCE / "tests" / "layering" / "test_layering.py"))
     names = {"the public headers": "include", "everything": "*", "lab": "lab"}
-    section = (SOURCE / "docs" / "ARCHITECTURE.md").read_text().split("A room may include")[1].split("\n\n")[1]
+    section = (SOURCE / "docs" / "ARCHITECTURE.md").read_text().split("A module may include")[1].split("\n\n")[1]
     table = {}
     for line in section.splitlines()[2:]:
-        _, room, rooms, _, _ = (cell.strip() for cell in line.split("|"))
-        rooms = [name.removesuffix(" (its open files)") for name in rooms.split(", ") if name]
-        key = room.split("`")[1].replace("NAME", "*")
-        table[key] = sorted(names.get(name, "src/" + name) for name in rooms)
-    assert table == {room: sorted(rooms) for room, rooms in layering["ALLOWED"].items()}
+        _, module, modules, _, _ = (cell.strip() for cell in line.split("|"))
+        modules = [name.removesuffix(" (its open files)") for name in modules.split(", ") if name]
+        key = module.split("`")[1].replace("NAME", "*")
+        table[key] = sorted(names.get(name, "src/" + name) for name in modules)
+    assert table == {module: sorted(modules) for module, modules in layering["ALLOWED"].items()}
 
 
 # ---------------------------------------------------------------- the harness sees what is wrong

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engines/device.hpp"
+#include "engines/device_engine.hpp"
 #include "engines/engine.hpp"
 #include "engines/registry.hpp"
 #include "schemes/program.hpp"

@@ -2,7 +2,7 @@
 // answer (rounding_cases.hpp), the others drawn at random and summed by MPFR without a rounding but the last one.
 //
 //   build/tests/correct_rounding              what the test suite takes
-//   build/tests/correct_rounding 10000000     the figure of docs/results/LOG.md
+//   build/tests/correct_rounding 10000000     the figure of docs/results/log
 #include <fmt/format.h>
 
 #include <complex>

@@ -24,11 +24,12 @@ struct PaperSweep {
   SweepTexts lists;
 };
 
-// A figure that is no sweep: its document, with "rows", and how that is drawn.
+// A document, with "rows", that no sweep makes: the whole of a figure, or rows beside its sweeps.
 struct Analysis {
   std::string format;  // of docs/schema: "slice-counts"
   std::function<Json(bool quick)> document;
-  std::function<std::vector<Figure>(const Json& document)> draw;
+  std::function<std::vector<Figure>(const Json& document)> draw = {};  // where there are no sweeps
+  std::string name = {};  // a part of its file's name beside sweeps
 };
 
 struct PaperFigure {
@@ -40,7 +41,7 @@ struct PaperFigure {
   std::vector<PaperSweep> sweeps;
   Selection drawn;
   std::vector<Claim> claims;
-  Analysis analysis = {};  // where there are no sweeps
+  Analysis analysis = {};
 };
 
 // All, in the order of papers and figures.

@@ -1,7 +1,7 @@
 // le-gemm Figs. 10 to 13 and 16.
 #include <cmath>
 
-#include "reproduce/figures.hpp"
+#include "reproduce/product_errors.hpp"
 
 namespace kintsugi::tools {
 
@@ -24,15 +24,31 @@ const std::string language = "language-model";
 
 Way on(const char* accumulator, const std::string& scheme) { return {scheme, "reference", accumulator}; }
 
+// The sums of the CPU's FP32 product, which the paper does not give: sweeps have sequential ones.
+struct CpuSums {
+  std::string name;
+  std::string engine;
+  Filter rows;
+};
+const std::vector<CpuSums> cpu_sums{{"sequential CPU sums", "reference", of_sweeps()},
+                                    {"OpenBLAS's CPU sums", "cpu", against_native("cpu")}};
+constexpr double largest_whole = 1024;  // k of the largest C whose elements are all compared
+
+// Max_error is of all elements, so that it is not read of a part of C.
+double largest_k_of(const char* measure) { return measure == max_error ? largest_whole : HUGE_VAL; }
+
 // Errors of a scheme over those of le-gemm, on the average over seeds, by size.
 Measured reductions(const Evidence& evidence, const char* accumulator, const std::string& scheme,
-                    const char* measure, const std::string& place) {
-  const Filter where = in_distribution(tested);
+                    const char* measure, const std::string& after, const Filter& rows, double most_k) {
+  const Filter where = both(in_distribution(tested), rows);
   Measured measured;
-  for (const double k : evidence.lengths(where)) {
+  const Filter measured_there =
+      both(where, [=](const Json& row) { return cell(row, "accumulator") == accumulator; });
+  for (const double k : evidence.lengths(measured_there)) {
+    if (k > most_k) continue;
     const auto pairs = evidence.pairs(on(accumulator, scheme), on(accumulator, "legemm"), measure,
                                       both(where, of_length(k)));
-    measured.push_back({fmt::format("n = {}{}", k, place), {mean(ratios(pairs))}});
+    measured.push_back({fmt::format("n = {}{}", k, after), {mean(ratios(pairs))}});
   }
   return measured;
 }
@@ -40,10 +56,22 @@ Measured reductions(const Evidence& evidence, const char* accumulator, const std
 const std::string outside = "sums outside";
 const std::string inside = "sums inside";
 
+// On the A800, for both kinds of the CPU's sums.
+Measured reductions_on_a800(const Evidence& evidence, const std::string& scheme, const char* measure,
+                            const std::string& place) {
+  Measured measured;
+  for (const CpuSums& sums : cpu_sums) {
+    const auto part = reductions(evidence, a800, scheme, measure, place + ", " + sums.name, sums.rows,
+                                 largest_k_of(measure));
+    measured.insert(measured.end(), part.begin(), part.end());
+  }
+  return measured;
+}
+
 // Whether Ootomo's sums leave the unit the paper does not say.
 Measured reductions_of_ootomo(const Evidence& evidence, const char* measure) {
-  Measured measured = reductions(evidence, a800, "ootomo", measure, ", " + outside);
-  const Measured others = reductions(evidence, a800, ootomo_inside, measure, ", " + inside);
+  Measured measured = reductions_on_a800(evidence, "ootomo", measure, ", " + outside);
+  const Measured others = reductions_on_a800(evidence, ootomo_inside, measure, ", " + inside);
   measured.insert(measured.end(), others.begin(), others.end());
   return measured;
 }
@@ -74,19 +102,21 @@ void add_reduction_claims(std::vector<Claim>& claims, const Baseline& baseline, 
   const bool ootomo = std::string(baseline.id) == "ooto";
   const auto values = [=](const Evidence& evidence) {
     return ootomo ? reductions_of_ootomo(evidence, measure)
-                  : reductions(evidence, a800, baseline.scheme, measure, "");
+                  : reductions_on_a800(evidence, baseline.scheme, measure, "");
   };
   claims.push_back({id, values, baseline.explanation});
   claims.push_back({id + "-smaller", values, baseline.explanation});
   claims.push_back({id + "-mi210", [=](const Evidence& evidence) {
-                      return reductions(evidence, sequential, baseline.scheme, measure, "");
+                      return reductions(evidence, sequential, baseline.scheme, measure, "", of_sweeps(),
+                                        largest_whole);
                     }});
 }
 
 // le-gemm's mean error of every k, the least k first.
 std::vector<double> errors_by_k(const Evidence& evidence, const char* measure,
-                                const std::string& distribution, double least_k, double most_k) {
-  const Filter where = in_distribution(distribution);
+                                const std::string& distribution, double least_k, double most_k,
+                                const Filter& rows = everywhere()) {
+  const Filter where = both(in_distribution(distribution), rows);
   std::vector<double> means;
   for (const double k : evidence.lengths(where)) {
     if (k < least_k || k > most_k) continue;
@@ -95,12 +125,20 @@ std::vector<double> errors_by_k(const Evidence& evidence, const char* measure,
   return means;
 }
 
+Measured growth_by_cpu_sums(const Evidence& evidence, const char* measure) {
+  Measured measured;
+  for (const CpuSums& sums : cpu_sums)
+    measured.push_back(
+        {sums.name, errors_by_k(evidence, measure, tested, 64, largest_k_of(measure), sums.rows)});
+  return measured;
+}
+
 std::vector<Claim> square_claims() {
   std::vector<Claim> claims;
   for (const auto& [name, measure] : {std::pair{"max", max_error}, std::pair{"mred", mred}}) {
     for (const Baseline& baseline : baselines) add_reduction_claims(claims, baseline, name, measure);
     claims.push_back({fmt::format("le-gemm-{}-grows", name), [measure = measure](const Evidence& evidence) {
-                        return Measured{{"n = 64 to 1024", errors_by_k(evidence, measure, tested, 64, 1024)}};
+                        return growth_by_cpu_sums(evidence, measure);
                       }});
   }
   return claims;
@@ -125,18 +163,52 @@ PaperSweep largest_square_sweep() {
            {"max-entries", {"1048576"}}}};
 }
 
+PaperSweep long_sweep() {
+  return {"long",
+          {{"schemes", schemes},
+           {"accumulators", {a800}},
+           {"distributions", {tested}},
+           {"shapes", {"64x64x2048", "64x64x4096", "64x64x8192"}},
+           {"seeds", {"1", "2", "3"}}}};
+}
+
+ProductErrors on_the_a800(const std::vector<Shape>& shapes, const std::vector<std::uint64_t>& seeds,
+                          const std::string& engine) {
+  ProductErrors study;
+  study.schemes = {"fp16", "markidis", "ootomo", ootomo_inside, "legemm"};
+  study.ways = {on(a800, "")};
+  study.distributions = {tested};
+  study.shapes = shapes;
+  study.seeds = seeds;
+  study.native = engine;
+  study.max_entries = 262144;
+  return study;
+}
+
+Analysis against_openblas() {
+  const std::vector<Shape> shapes{{64, 64, 64},   {128, 128, 128}, {256, 256, 256}, {512, 512, 512},
+                                  {64, 64, 2048}, {64, 64, 4096},  {64, 64, 8192}};
+  const ProductErrors study = on_the_a800(shapes, {1, 2, 3}, "cpu");
+  return {"product-errors", [=](bool quick) { return product_errors({study}, quick); }, {}, "openblas"};
+}
+
 PaperFigure fig10() {
-  return {"le-gemm-fig10-11",
-          "le-gemm",
-          "Figs. 10 and 11, section 5.3",
-          "Max_error and MRED against native fp32, square matrices",
-          "uniform on [-1, 1], the paper's range, and on [0, 1] for comparison; the A100's model stands for "
-          "the A800; the "
-          "native product is sequential fp32 for the paper's CPU; every entry is compared; ratios are "
-          "means over three seeds (the paper: ten experiments), one seed and [-1, 1] alone at 1024",
-          {squares_sweep(), largest_square_sweep()},
-          {{"m = n = k"}, {max_error, mred}},
-          square_claims()};
+  PaperFigure figure{"le-gemm-fig10-11",
+                     "le-gemm",
+                     "Figs. 10 and 11, section 5.3",
+                     "Max_error and MRED against native fp32, square matrices",
+                     "uniform on [-1, 1], the paper's range, and on [0, 1] for comparison; the A100's model "
+                     "stands for the A800; "
+                     "the native product is sequential fp32 or OpenBLAS's for the paper's CPU; every element "
+                     "is compared up to "
+                     "n = 1024, 64 x 64 of them above; ratios are means over three seeds (the paper: ten "
+                     "experiments), one seed "
+                     "and [-1, 1] alone at 1024",
+                     {squares_sweep(), largest_square_sweep(), long_sweep()},
+                     {{"m = n = k"}, {max_error, mred}},
+                     square_claims()};
+  figure.analysis = against_openblas();
+  return figure;
 }
 
 // Share of the entries whose difference to native is below the limit, an edge of the histogram.
@@ -156,7 +228,7 @@ double share_below(const Json& row, double limit) {
 }
 
 double share_of(const Evidence& evidence, const char* accumulator, const std::string& scheme, double limit) {
-  return share_below(evidence.of(on(accumulator, scheme), everywhere()).front(), limit);
+  return share_below(evidence.of(on(accumulator, scheme), of_sweeps()).front(), limit);
 }
 
 // le-gemm's share of entries over that of a scheme.
@@ -165,48 +237,106 @@ double share_ratio(const Evidence& evidence, const char* accumulator, const std:
   return share_of(evidence, accumulator, "legemm", limit) / share_of(evidence, accumulator, scheme, limit);
 }
 
-Measured of_fp16(const Evidence& evidence) {
-  const double single = share_of(evidence, a800, "fp16", 1e-5);
-  const auto over = [&](const std::string& scheme) {
-    return std::vector<double>{single / share_of(evidence, a800, scheme, 1e-5)};
-  };
-  return {{"Markidis's scheme", over("markidis")},
-          {"Ootomo's scheme, sums outside", over("ootomo")},
-          {"Ootomo's scheme, sums inside", over(ootomo_inside)},
-          {"le-gemm", over("legemm")}};
+// Histograms' widths: shares within a limit, which the paper does not name.
+struct Limit {
+  std::string name;
+  double value;
+};
+const std::vector<Limit> limits{{"1e-7", 1e-7}, {"1e-6", 1e-6}, {"1e-5", 1e-5}, {"1e-4", 1e-4}};
+
+double share_within(const Evidence& evidence, const std::string& scheme, double limit, const CpuSums& sums) {
+  const auto rows = evidence.of(on(a800, scheme), against_native(sums.engine));
+  for (const Json& share : rows.front().at("shares")) {
+    if (share.at("limit").get<double>() == limit) return share.at("share").get<double>();
+  }
+  throw NoSuchRow(fmt::format("no share within {} of {}", limit, scheme));
 }
 
-Measured over_markidis(const Evidence& evidence, const char* accumulator) {
-  return {{"Markidis's scheme", {share_ratio(evidence, accumulator, "markidis", 1e-6)}}};
+using ShareValues = std::function<std::vector<double>(double limit, const CpuSums& sums)>;
+
+Measured by_limit(const ShareValues& values, const std::string& before = "") {
+  Measured measured;
+  for (const CpuSums& sums : cpu_sums) {
+    for (const Limit& limit : limits)
+      measured.push_back(
+          {fmt::format("{}within {}, {}", before, limit.name, sums.name), values(limit.value, sums)});
+  }
+  return measured;
+}
+
+Measured of_fp16(const Evidence& evidence) {
+  return by_limit([&](double limit, const CpuSums& sums) {
+    std::vector<double> values;
+    for (const auto& other :
+         {std::string("markidis"), std::string("ootomo"), ootomo_inside, std::string("legemm")})
+      values.push_back(share_within(evidence, "fp16", limit, sums) /
+                       share_within(evidence, other, limit, sums));
+    return values;
+  });
+}
+
+Measured over_scheme(const Evidence& evidence, const std::string& scheme, const std::string& before) {
+  return by_limit(
+      [&](double limit, const CpuSums& sums) {
+        return std::vector<double>{share_within(evidence, "legemm", limit, sums) /
+                                   share_within(evidence, scheme, limit, sums)};
+      },
+      before);
+}
+
+// The text speaks of the error range and of the maximum error.
+Measured over_markidis(const Evidence& evidence) {
+  Measured measured = over_scheme(evidence, "markidis", "");
+  for (const CpuSums& sums : cpu_sums) {
+    measured.push_back(
+        {"Max_error, " + sums.name, ratios(evidence.pairs(on(a800, "markidis"), on(a800, "legemm"), max_error,
+                                                          against_native(sums.engine)))});
+  }
+  return measured;
+}
+
+Measured over_markidis_on_mi210(const Evidence& evidence) {
+  return {{"Markidis's scheme", {share_ratio(evidence, sequential, "markidis", 1e-6)}}};
 }
 
 Measured over_ootomo(const Evidence& evidence) {
-  return {{outside, {share_ratio(evidence, a800, "ootomo", 1e-6)}},
-          {inside, {share_ratio(evidence, a800, ootomo_inside, 1e-6)}}};
+  Measured measured = over_scheme(evidence, "ootomo", outside + ", ");
+  const auto others = over_scheme(evidence, ootomo_inside, inside + ", ");
+  measured.insert(measured.end(), others.begin(), others.end());
+  return measured;
 }
 
 PaperFigure fig12() {
-  return {
-      "le-gemm-fig12-13",
-      "le-gemm",
-      "Figs. 12 and 13, section 5.3",
-      "histograms of the relative difference to native fp32",
-      "uniform on [-1, 1], the paper's range; 512 x 512 entries at the paper's k = 1024; the A100's model "
-      "for the A800, sequential fp32 beside it",
-      {{"",
-        {{"schemes", schemes},
-         {"accumulators", {a800, sequential}},
-         {"distributions", {tested}},
-         {"shapes", {"512x512x1024"}},
-         {"histogram", {"true"}},
-         {"max-entries", {"262144"}}}}},
-      {{"none"}, {}},
-      {{"le-gemm-hist-wmma", of_fp16},
-       {"le-gemm-hist-mark", [](const Evidence& evidence) { return over_markidis(evidence, a800); }},
-       {"le-gemm-hist-mark-mi210",
-        [](const Evidence& evidence) { return over_markidis(evidence, sequential); }},
-       {"le-gemm-hist-similar", over_ootomo, escapes_truncation},
-       {"le-gemm-hist-ooto", over_ootomo, escapes_truncation}}};
+  PaperFigure figure{"le-gemm-fig12-13",
+                     "le-gemm",
+                     "Figs. 12 and 13, section 5.3",
+                     "histograms of the relative difference to native fp32",
+                     "uniform on [-1, 1], the paper's range; 512 x 512 elements at the paper's k = 1024; the "
+                     "A100's model for the "
+                     "A800, sequential fp32 beside it; the native product is sequential fp32 or OpenBLAS's "
+                     "for the paper's CPU",
+                     {{"",
+                       {{"schemes", schemes},
+                        {"accumulators", {a800, sequential}},
+                        {"distributions", {tested}},
+                        {"shapes", {"512x512x1024"}},
+                        {"histogram", {"true"}},
+                        {"max-entries", {"262144"}}}}},
+                     {{"none"}, {}},
+                     {{"le-gemm-hist-wmma", of_fp16},
+                      {"le-gemm-hist-mark", over_markidis},
+                      {"le-gemm-hist-mark-mi210", over_markidis_on_mi210},
+                      {"le-gemm-hist-similar", over_ootomo, escapes_truncation},
+                      {"le-gemm-hist-ooto", over_ootomo, escapes_truncation}}};
+  figure.analysis = {"product-errors",
+                     [](bool quick) {
+                       return product_errors({on_the_a800({{512, 512, 1024}}, {1}, "reference"),
+                                              on_the_a800({{512, 512, 1024}}, {1}, "cpu")},
+                                             quick);
+                     },
+                     {},
+                     "shares"};
+  return figure;
 }
 
 PaperSweep application_sweep(const std::string& name, const std::string& distribution,

@@ -58,15 +58,16 @@ std::string head_of(const Json& document) {
       fmt::format("Made by `{}`; not to be edited by hand. Kintsugi {}, commit {}; {}, {} threads, {}.",
                   cell(document, "command"), cell(document, "version"), cell(document, "commit"),
                   cell(machine, "processor"), cell(machine, "threads"), cell(machine, "system")));
-  text +=
-      paragraph(fmt::format("{}. Verdicts follow from the values and the criteria of claims.json; claims.md "
-                            "has all claims, those that nobody "
-                            "measured among them. Our own claims and those that are true by construction are "
-                            "marked and not counted. Errors "
-                            "are against the exact product where nothing else is said; {} rows lie beyond "
-                            "their scheme's a-priori bound. The "
-                            "words are those of docs/TERMS.md, the schemes those of docs/schemes.",
-                            summary_of(document), cell(document, "bound_violations")));
+  text += paragraph(fmt::format(
+      "{}. Verdicts follow from the values and the criteria of claims.json; claims.md "
+      "has all claims, those that nobody "
+      "measured among them. Our own claims and those that are true by construction are "
+      "marked and not counted. Errors "
+      "are against the exact product where nothing else is said; {} rows lie beyond "
+      "their scheme's a-priori bound. The "
+      "words are those of docs/TERMS.md, the schemes those of docs/schemes. The command also writes a page "
+      "with pictures for each figure, FIGURE.html, beside the figure's data.",
+      summary_of(document), cell(document, "bound_violations")));
   return text;
 }
 
@@ -104,24 +105,14 @@ std::string reasons(const Json& claims) {
 }
 
 std::string links(const Json& figure, const std::string& file) {
-  std::string text = fmt::format("[Page]({})", link_to(cell(figure, "page"), file));
-  for (const Json& data : figure.at("data"))
-    text += fmt::format(", [{}]({})", std::filesystem::path(data.get<std::string>()).filename().string(),
-                        link_to(data.get<std::string>(), file));
+  std::vector<std::string> data;
+  for (const Json& name : figure.at("data"))
+    data.push_back(fmt::format("[{}]({})", std::filesystem::path(name.get<std::string>()).filename().string(),
+                               link_to(name.get<std::string>(), file)));
   std::set<std::string> commits;
   for (const Json& commit : figure.at("commits")) commits.insert(commit.get<std::string>());
-  return text + fmt::format("; {} rows of commit {}: `{}`\n\n", cell(figure, "rows"),
-                            fmt::join(commits, ", "), cell(figure, "command"));
-}
-
-std::string plots(const Json& figure, const std::string& file) {
-  std::string text;
-  for (const Json& picture : figure.at("pictures")) {
-    const auto name = picture.get<std::string>();
-    if (name.ends_with(".svg"))
-      text += fmt::format("![{}]({})\n\n", std::filesystem::path(name).stem().string(), link_to(name, file));
-  }
-  return text;
+  return fmt::format("{}; {} rows of commit {}: `{}`\n\n", fmt::join(data, ", "), cell(figure, "rows"),
+                     fmt::join(commits, ", "), cell(figure, "command"));
 }
 
 }  // namespace
@@ -132,8 +123,7 @@ std::string markdown_of(const Json& document, const std::string& file) {
     text += fmt::format("## {}: {}\n\n", cell(figure, "name"), cell(figure, "subject"));
     text += paragraph(fmt::format("{}, {}. Conditions: {}.", cell(figure, "paper"), cell(figure, "place"),
                                   escaped_cell(cell(figure, "conditions"))));
-    text += claims_table(figure.at("claims")) + reasons(figure.at("claims")) + links(figure, file) +
-            plots(figure, file);
+    text += claims_table(figure.at("claims")) + reasons(figure.at("claims")) + links(figure, file);
   }
   text.pop_back();  // one end of line at the end
   return text;

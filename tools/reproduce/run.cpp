@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "accuracy/results.hpp"
 #include "accuracy/run.hpp"
 #include "io/input_file.hpp"
 #include "report/page.hpp"
@@ -62,7 +63,8 @@ SweepTexts quick_lists(SweepTexts lists) {
 // What a figure's sweeps have left behind.
 struct Results {
   std::vector<Source> sources;
-  std::vector<Json> rows;
+  std::vector<Json> rows;      // of sweeps
+  std::size_t other_rows = 0;  // of an analysis
   std::vector<Figure> figures;
   int refused = 0;
   int bound_violations = 0;
@@ -97,18 +99,24 @@ void require_same_samples(const std::string& file, const Json& document) {
          samples.is_null() ? "no" : samples.dump(), document.at("samples").dump());
 }
 
-Results run_analysis(const PaperFigure& figure, const ReproduceOptions& options) {
-  Results measured;
-  const std::string file = options.folder + "/" + figure.name + ".json";
+void add_analysis(Results& measured, const PaperFigure& figure, const ReproduceOptions& options) {
+  const std::string& part = figure.analysis.name;
+  const std::string file = options.folder + "/" + figure.name + (part.empty() ? "" : "-" + part) + ".json";
   const Json document = options.recorded ? recorded_document(file, figure.analysis.format)
                                          : figure.analysis.document(options.quick);
   if (!options.recorded) {
     require_same_samples(file, document);
-    write_text(file, document.dump(1) + "\n");
+    write_text(file, figure.sweeps.empty() ? document.dump(1) + "\n" : results_text(document));
   }
-  for (const Json& row : document.at("rows")) measured.rows.push_back(row);
-  measured.figures = figure.analysis.draw(document);
+  measured.other_rows = document.at("rows").size();
+  if (figure.analysis.draw) measured.figures = figure.analysis.draw(document);
   measured.sources.push_back({file, document, command_of(figure, options)});
+}
+
+Results results_of(const PaperFigure& figure, const ReproduceOptions& options) {
+  Results measured;
+  if (!figure.sweeps.empty()) measured = run_sweeps(figure, options);
+  if (figure.analysis.document) add_analysis(measured, figure, options);
   return measured;
 }
 
@@ -191,17 +199,14 @@ std::string preface_of(const PaperFigure& figure, const std::string& conditions,
 
 Json reproduce_figure(const PaperFigure& figure, const ReproduceOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  const Results measured =
-      figure.sweeps.empty() ? run_analysis(figure, options) : run_sweeps(figure, options);
+  const Results measured = results_of(figure, options);
   const Evidence evidence(rows_with_commits(measured.sources));
   Json claims = Json::array();
   for (const Claim& claim : figure.claims) claims.push_back(claim_document(claim, evidence, options.quick));
   const std::string conditions = conditions_of(figure, options.quick);
   const std::string page = options.folder + "/" + figure.name + ".html";
-  const bool has_table = !figure.sweeps.empty();
-  write_text(
-      page, report_page({figure.name + ": " + figure.subject, preface_of(figure, conditions, claims)},
-                        measured.sources, has_table ? measured.rows : std::vector<Json>{}, measured.figures));
+  write_text(page, report_page({figure.name + ": " + figure.subject, preface_of(figure, conditions, claims)},
+                               measured.sources, measured.rows, measured.figures));
   const std::string pictures = options.folder + "/" + figure.name;
   Json data = Json::array();
   Json commits = Json::array();
@@ -220,7 +225,7 @@ Json reproduce_figure(const PaperFigure& figure, const ReproduceOptions& options
           {"commits", commits},
           {"page", page},
           {"pictures", write_pictures({pictures, pictures}, measured.figures)},
-          {"rows", measured.rows.size()},
+          {"rows", measured.rows.size() + measured.other_rows},
           {"refused", measured.refused},
           {"bound_violations", measured.bound_violations},
           {"first_violation", measured.first_violation},

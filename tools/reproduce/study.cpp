@@ -1,7 +1,7 @@
 // The figures of fp16-emulation-study.
 #include <cmath>
 
-#include "reproduce/figures.hpp"
+#include "reproduce/product_errors.hpp"
 
 namespace kintsugi::tools {
 
@@ -32,102 +32,154 @@ std::string with_slices(int slices, const char* format, int scale, int block) {
   return fmt::format("split-n:format={0}:a={1}:b={1}:scale={2}:block={3}", format, slices, scale, block);
 }
 
-double error_in(const Evidence& evidence, const std::string& scheme, const std::string& type,
-                const char* measure = study_error) {
-  return evidence.errors(on_a100(scheme), measure, in_distribution(type)).front();
+// What the study leaves open: signs and lengths.
+struct Variant {
+  std::string name;
+  bool positive;
+  double k;
+};
+const std::vector<Variant> variants{{"signs random, k = 1024", false, 1024},
+                                    {"signs random, k = 4096", false, 4096},
+                                    {"positive, k = 1024", true, 1024},
+                                    {"positive, k = 4096", true, 4096}};
+
+Filter cells_of(const Variant& variant, const std::string& type) {
+  return both(in_distribution(variant.positive ? positive_text(type) : type), of_length(variant.k));
 }
 
-double native_error(const Evidence& evidence, const std::string& type) {
-  return evidence.errors(native, study_error, in_distribution(type)).front();
+// On the average over seeds.
+double error_in(const Evidence& evidence, const Way& way, const std::string& type,
+                const Variant& variant = variants.front(), const char* measure = study_error) {
+  return mean(evidence.errors(way, measure, cells_of(variant, type)));
 }
 
-// The errors of `one` over those of the others, on each type.
-Measured by_type(const Evidence& evidence, const std::vector<std::string>& of_types, const std::string& one,
-                 const std::vector<std::string>& others, const std::string& after = "") {
+using TypeValues = std::function<std::vector<double>(const std::string& type, const Variant& variant)>;
+
+// A series for each variant and type.
+Measured by_variant(const TypeValues& values, const std::string& after = "") {
   Measured measured;
-  for (const auto& type : of_types) {
-    std::vector<double> values;
-    for (const auto& other : others)
-      values.push_back(error_in(evidence, one, type) / error_in(evidence, other, type));
-    measured.push_back({type + after, values});
+  for (const Variant& variant : variants) {
+    for (const auto& type : within_reach)
+      measured.push_back({fmt::format("{}{}, {}", type, after, variant.name), values(type, variant)});
   }
   return measured;
 }
 
+// The errors of `one` over those of the others.
+Measured over_others(const Evidence& evidence, const std::string& one, const std::vector<std::string>& others,
+                     const std::string& after = "") {
+  return by_variant(
+      [&](const std::string& type, const Variant& variant) {
+        std::vector<double> values;
+        for (const auto& other : others)
+          values.push_back(error_in(evidence, on_a100(one), type, variant) /
+                           error_in(evidence, on_a100(other), type, variant));
+        return values;
+      },
+      after);
+}
+
 Measured best_of_four(const Evidence& evidence) {
-  return by_type(evidence, within_reach, best,
-                 {two_slices(0, 0), two_slices(0, unit_length), two_slices(11, 0)});
+  return over_others(evidence, best, {two_slices(0, 0), two_slices(0, unit_length), two_slices(11, 0)});
 }
 
 Measured outside_over_inside(const Evidence& evidence) {
-  Measured measured;
-  for (const auto& [scale, name] : {std::pair{0, ", unscaled"}, std::pair{11, ", scaled"}}) {
-    const auto part =
-        by_type(evidence, within_reach, two_slices(scale, unit_length), {two_slices(scale, 0)}, name);
-    measured.insert(measured.end(), part.begin(), part.end());
-  }
+  Measured measured = over_others(evidence, two_slices(0, unit_length), {two_slices(0, 0)}, ", unscaled");
+  const auto scaled = over_others(evidence, two_slices(11, unit_length), {two_slices(11, 0)}, ", scaled");
+  measured.insert(measured.end(), scaled.begin(), scaled.end());
   return measured;
 }
 
 Measured reference_differences(const Evidence& evidence) {
   Measured measured;
-  for (const auto& type : types)
-    measured.push_back(
-        {type,
-         {std::fabs(error_in(evidence, best, type, exact_error) / error_in(evidence, best, type) - 1)}});
-  return measured;
-}
-
-PaperFigure types_figure() {
-  return {
-      "study-types",
-      "fp16-emulation-study",
-      "first figure",
-      "sums inside or outside of the unit, residuals scaled or not, types 1 to 4",
-      "the A100's model, 64 x 64 entries, k = 1024 (the study does not give its sizes); two slices, all four "
-      "products, so that nothing but the two choices differs; outside: every 16 inner indices",
-      {{"",
-        {{"schemes",
-          {"fp16", two_slices(0, 0), two_slices(0, unit_length), two_slices(11, 0), best, "markidis",
-           "ootomo", "native"}},
-         {"accumulators", {"a100"}},
-         {"distributions", types},
-         {"shapes", {"64x64x1024"}}}}},
-      {{"parameter of the distribution"}, {study_error, exact_error}},
-      {{"study-best", best_of_four},
-       {"study-outside", outside_over_inside},
-       {"study-ootomo",
-        [](const Evidence& evidence) { return by_type(evidence, within_reach, "ootomo", {"markidis"}); }},
-       {"own-long-double", reference_differences}}};
-}
-
-// What the error is divided by as the second, third and fourth product joins, on each type.
-Measured gains_of_terms(const Evidence& evidence) {
-  Measured measured;
-  for (const auto& type : within_reach) {
-    std::vector<double> gains;
-    for (int terms = 2; terms <= 4; ++terms)
-      gains.push_back(error_in(evidence, with_terms(terms - 1), type) /
-                      error_in(evidence, with_terms(terms), type));
-    measured.push_back({type, gains});
+  for (const auto& type : types) {
+    const double exact = error_in(evidence, on_a100(best), type, variants.front(), exact_error);
+    measured.push_back({type, {std::fabs(exact / error_in(evidence, on_a100(best), type) - 1)}});
   }
   return measured;
 }
 
+const std::vector<std::string> seeds{"1", "2", "3", "4", "5"};
+const std::vector<std::string> shapes{"64x64x1024", "64x64x4096"};
+
+PaperSweep study_sweep(const std::vector<std::string>& schemes) {
+  return {"",
+          {{"schemes", schemes},
+           {"accumulators", {"a100"}},
+           {"distributions", types},
+           {"shapes", shapes},
+           {"seeds", seeds}}};
+}
+
+// The same schemes on elements without signs.
+Analysis positive_rows(const std::vector<std::string>& schemes) {
+  ProductErrors study;
+  study.schemes = schemes;
+  study.ways = {on_a100("")};
+  study.distributions = within_reach;
+  study.shapes = {{64, 64, 1024}, {64, 64, 4096}};
+  study.seeds = {1, 2, 3, 4, 5};
+  study.positive = true;
+  return {"product-errors", [=](bool quick) { return product_errors({study}, quick); }, {}, "positive"};
+}
+
+PaperFigure types_figure() {
+  const std::vector<std::string> schemes{
+      "fp16",   two_slices(0, 0), two_slices(0, unit_length), two_slices(11, 0), best, "markidis",
+      "ootomo", "native"};
+  PaperFigure figure{
+      "study-types",
+      "fp16-emulation-study",
+      "first figure",
+      "sums inside or outside of the unit, residuals scaled or not, types 1 to 4",
+      "the A100's model, 64 x 64 entries, five seeds; the study gives neither sizes nor signs: k = 1024 and "
+      "4096, "
+      "signs random and all positive (types 1 to 3); two slices, all four products, so that nothing but the "
+      "two "
+      "choices differs; outside: every 16 inner indices",
+      {study_sweep(schemes)},
+      {{"parameter of the distribution"}, {study_error, exact_error}},
+      {{"study-best", best_of_four},
+       {"study-outside", outside_over_inside},
+       {"study-ootomo",
+        [](const Evidence& evidence) { return over_others(evidence, "ootomo", {"markidis"}); }},
+       {"own-long-double", reference_differences}}};
+  figure.analysis = positive_rows(schemes);
+  return figure;
+}
+
+// What the error is divided by as the second, third and fourth product joins.
+Measured gains_of_terms(const Evidence& evidence) {
+  return by_variant([&](const std::string& type, const Variant& variant) {
+    std::vector<double> gains;
+    for (int terms = 2; terms <= 4; ++terms)
+      gains.push_back(error_in(evidence, on_a100(with_terms(terms - 1)), type, variant) /
+                      error_in(evidence, on_a100(with_terms(terms)), type, variant));
+    return gains;
+  });
+}
+
 // Errors over native FP32's.
-Measured over_native(const Evidence& evidence, const std::vector<std::string>& of_types,
-                     const std::string& scheme, const std::string& after = "") {
-  Measured measured;
-  for (const auto& type : of_types)
-    measured.push_back({type + after, {error_in(evidence, scheme, type) / native_error(evidence, type)}});
-  return measured;
+Measured over_native(const Evidence& evidence, int terms, const std::string& after = "") {
+  return by_variant(
+      [&](const std::string& type, const Variant& variant) {
+        return std::vector<double>{error_in(evidence, on_a100(with_terms(terms)), type, variant) /
+                                   error_in(evidence, native, type, variant)};
+      },
+      after);
 }
 
 Measured two_and_three_terms(const Evidence& evidence) {
-  Measured measured = over_native(evidence, within_reach, with_terms(2), ", two terms");
-  const auto part = over_native(evidence, within_reach, with_terms(3), ", three terms");
+  Measured measured = over_native(evidence, 2, ", two terms");
+  const auto part = over_native(evidence, 3, ", three terms");
   measured.insert(measured.end(), part.begin(), part.end());
   return measured;
+}
+
+Measured four_slices(const Evidence& evidence) {
+  return {{"type1",
+           {mean(ratios(evidence.pairs(on_a100(with_slices(4, "fp16", 11, unit_length)), native, study_error,
+                                       cells_of(variants.front(), "type1"))))}}};
 }
 
 constexpr const char* below_subnormals =
@@ -138,37 +190,39 @@ constexpr const char* below_subnormals =
     "24 bits.";
 
 PaperFigure terms_figure() {
-  std::vector<std::string> schemes;
-  for (int terms = 1; terms <= 4; ++terms) schemes.push_back(with_terms(terms));
-  for (int slices = 1; slices <= 4; ++slices) schemes.push_back(with_slices(slices, "fp16", 11, unit_length));
-  schemes.emplace_back("native");
-  return {"study-terms",
-          "fp16-emulation-study",
-          "second figure",
-          "error against the number of terms, and of slices",
-          "as in the first figure; the terms in the order 00, 01, 10, 11; slices: as many of A as of B, all "
-          "products",
-          {{"",
-            {{"schemes", schemes},
-             {"accumulators", {"a100"}},
-             {"distributions", types},
-             {"shapes", {"64x64x1024"}}}}},
-          {{"terms of the scheme", "slices of each operand"}, {study_error}},
-          {{"study-more-terms", gains_of_terms,
-            "The second and the third term do. The fourth, lo lo, is smaller than what the two slices and "
-            "the fp32 "
-            "sums lose."},
-           {"study-three-terms", two_and_three_terms, below_subnormals},
-           {"study-type3",
-            [](const Evidence& evidence) { return over_native(evidence, within_reach, with_terms(3)); },
-            below_subnormals},
-           {"own-type4",
-            [](const Evidence& evidence) {
-              return Measured{{"type4", {error_in(evidence, with_terms(3), "type4")}}};
-            }},
-           {"own-slices", [](const Evidence& evidence) {
-              return over_native(evidence, {"type1"}, with_slices(4, "fp16", 11, unit_length));
-            }}}};
+  std::vector<std::string> terms;
+  for (int count = 1; count <= 4; ++count) terms.push_back(with_terms(count));
+  terms.emplace_back("native");
+  std::vector<std::string> slices;
+  for (int count = 1; count <= 4; ++count) slices.push_back(with_slices(count, "fp16", 11, unit_length));
+  PaperFigure figure{
+      "study-terms",
+      "fp16-emulation-study",
+      "second figure",
+      "error against the number of terms, and of slices",
+      "as in the first figure; the terms in the order 00, 01, 10, 11; slices: as many of A as of B, all "
+      "products, "
+      "one seed at k = 1024",
+      {study_sweep(terms),
+       {"slices",
+        {{"schemes", slices},
+         {"accumulators", {"a100"}},
+         {"distributions", types},
+         {"shapes", {"64x64x1024"}}}}},
+      {{"terms of the scheme", "slices of each operand"}, {study_error}},
+      {{"study-more-terms", gains_of_terms,
+        "The second and the third term do. The fourth, lo lo, is smaller than what the two slices and the "
+        "fp32 "
+        "sums lose."},
+       {"study-three-terms", two_and_three_terms, below_subnormals},
+       {"study-type3", [](const Evidence& evidence) { return over_native(evidence, 3); }, below_subnormals},
+       {"own-type4",
+        [](const Evidence& evidence) {
+          return Measured{{"type4", {error_in(evidence, on_a100(with_terms(3)), "type4")}}};
+        }},
+       {"own-slices", four_slices}}};
+  figure.analysis = positive_rows(terms);
+  return figure;
 }
 
 double fp64_ratio(const Evidence& evidence, const std::string& scheme, const char* accumulator) {

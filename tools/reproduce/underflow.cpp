@@ -146,10 +146,17 @@ Measured gradual_at_0(const Evidence& evidence) {
   return {{"offset 0", shares(evidence, 0, 0, "simulated_underflow_or_gradual")}};
 }
 
+// "Only below -10": whether -10 itself has to be free of it is open.
 Measured significant_underflow(const Evidence& evidence) {
-  return {{"offsets -9 to 14", shares(evidence, -9, 14, "simulated_underflow")},
-          {"offsets -12 and -11", shares(evidence, -12, -11, "simulated_underflow")},
-          {"offset -13", shares(evidence, -13, -13, "simulated_underflow")}};
+  Measured measured;
+  for (const int least : {-9, -10}) {
+    const std::string after = fmt::format(", none from {} up", least);
+    measured.push_back(
+        {fmt::format("offsets {} to 14", least), shares(evidence, least, 14, "simulated_underflow")});
+    measured.push_back({"offsets -12 and -11" + after, shares(evidence, -12, -11, "simulated_underflow")});
+    measured.push_back({"offset -13" + after, shares(evidence, -13, -13, "simulated_underflow")});
+  }
+  return measured;
 }
 
 Measured rule_one(const Evidence& evidence) {

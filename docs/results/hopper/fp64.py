@@ -90,7 +90,7 @@ def table1_line(results, name):
 
 
 def products_of_dp(k):
-    """d(d + 1)/2 in DP mode on a device (docs/DEVICES.md, products without an error), slices of b bits, k 2^(2b) <= 2^24."""
+    """d(d + 1)/2 in DP mode on a device (docs/design/exact.md), slices of b bits, k 2^(2b) <= 2^24."""
     bits = next(b for b in range(11, 0, -1) if k * 4**b <= 2**24)
     slices = -(-(53 + 16) // (bits + 1)) + 1
     return slices * (slices + 1) // 2

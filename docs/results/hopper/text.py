@@ -110,7 +110,7 @@ def pictures(results, name, *patterns):
 
 
 def head(title, part, results):
-    text = (f"# {title}\n\nMade by `docs/results/hopper_studies.py --write` from the files in [hopper](hopper); not to "
+    text = (f"# {title}\n\nMade by `docs/results/hopper_studies.py --write --program build/kintsugi` from the files in [hopper](hopper); not to "
             "be edited by hand.\n")
     documents = results.heads(part)
     if not documents:

@@ -204,7 +204,7 @@ void native_product(const NativeProduct<T>& task) {
 
 // Beside an OpenBLAS FP32 product, which took 0.024 ns there; read on an EPYC with AVX2 by build/tests/step_rate, sums with
 // the pages of a new workspace. On an EPYC with AVX-512 (Zen 4; a product takes 0.019 ns) they give the ratios of whole calls
-// that docs/results/LOG.md has, within 25 %. Kernels' claims are rounded down; tiles of 128 cost OpenBLAS a fifth.
+// that docs/results/log has, within 25 %. Kernels' claims are rounded down; tiles of 128 cost OpenBLAS a fifth.
 constexpr double kernel_claim = 0.9;
 constexpr StepCosts floating_costs{
     .product = 1.2, .element = 160, .slice = 1250, .entry = 30, .sum = 300, .tile = tile};

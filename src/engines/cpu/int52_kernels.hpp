@@ -31,7 +31,7 @@ struct Int52Sums {
 struct Int52Kernels {
   const char* name;
 
-  // Products per time relative to OpenBLAS's FP32 product, below what docs/results/LOG.md has.
+  // Products per time relative to OpenBLAS's FP32 product, below what docs/results/log has.
   double relative_rate;
 
   // Of `packed`.

@@ -21,7 +21,7 @@ struct Int8Block {
 struct Int8Kernels {
   const char* name;
 
-  // Products per time relative to OpenBLAS's FP32 product, below what docs/results/LOG.md has.
+  // Products per time relative to OpenBLAS's FP32 product, below what docs/results/log has.
   double relative_rate;
 
   // Edge of the largest tile of sums, a power of two times Slices::vector_multiple.

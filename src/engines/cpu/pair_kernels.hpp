@@ -26,7 +26,7 @@ struct PairTile {
 struct PairKernels {
   const char* name;
 
-  // Time of a product relative to OpenBLAS's in FP32, with the same vectors (docs/results/LOG.md).
+  // Time of a product relative to OpenBLAS's in FP32, with the same vectors (docs/results/log).
   double relative_time;
 
   // sums += a b over `length` inner indices, at least for rows x columns of them.

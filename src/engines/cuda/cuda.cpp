@@ -5,19 +5,21 @@
 #include "base/cuda_driver.hpp"
 #include "base/fork.hpp"
 #include "base/status.hpp"
+#include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/contexts.hpp"
 #include "engines/cuda/common/kernel_images.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/cublas/library.hpp"
 #include "engines/cuda/cublas/products.hpp"
-#include "engines/cuda/error_free/error_free.hpp"
 #include "engines/cuda/gemm/int52/int52_gemm.hpp"
 #include "engines/cuda/gemm/int8/int8_gemm.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
+#include "engines/cuda/ozaki1/ozaki1.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
-#include "engines/cuda/splits/splits.hpp"
-#include "engines/device.hpp"
+#include "engines/cuda/select/select.hpp"
+#include "engines/cuda/split/splits.hpp"
+#include "engines/device_engine.hpp"
 #include "engines/engine.hpp"
 
 namespace kintsugi::core {
@@ -27,16 +29,6 @@ namespace {
 using namespace cuda;
 
 Address address(const void* pointer) { return reinterpret_cast<Address>(pointer); }
-
-// Kernels named *_sm90a are for compute capability 9.0 alone; a build for the GPUs of one machine may lack
-// them.
-bool is_hopper() {
-  if (driver().devices == 0) return false;
-  if (!engine_images().empty() && !has_image(engine_images(), "multi_term_sm90a")) return false;
-  const Device device = device_in_use();
-  return device_attribute(compute_capability_major, device) == 9 &&
-         device_attribute(compute_capability_minor, device) == 0;
-}
 
 // The reason why the engine cannot use a device, or an empty text. Machine code and PTX of all architectures begin at compute capability
 // 8.0 (cmake/DeviceChoice.cmake).
@@ -109,16 +101,13 @@ class CudaEngine final : public Engine, public DeviceEngine {
   }
 
   std::span<const Accumulator> accumulators(FormatId format) const override {
-    static constexpr std::array own{Accumulator::h200, Accumulator::cublas};
     static constexpr std::array floating{Accumulator::cublas};
     static constexpr std::array doubles{Accumulator::fp64};
     static constexpr std::array bytes{Accumulator::int32};
     static constexpr std::array words{Accumulator::int128};
     switch (format) {
       case FormatId::fp16:
-      case FormatId::bf16:
-        if (is_hopper()) return own;
-        return floating;
+      case FormatId::bf16: return current_architecture().available_half_accumulators();
       case FormatId::tf32: return floating;
       case FormatId::fp64: return doubles;
       case FormatId::int52: return words;
@@ -127,8 +116,9 @@ class CudaEngine final : public Engine, public DeviceEngine {
     }
   }
   SliceStorage slice_storage(FormatId) const override { return SliceStorage::packed; }
-  // A product of words is two multiplications of 64 bits on the units that have one of 32: some 32 instructions.
-  double relative_rate(FormatId format) const override { return format == FormatId::int52 ? 1.0 / 32 : 1; }
+  double relative_rate(FormatId format) const override {
+    return format == FormatId::int52 ? current_architecture().int52_rate : 1;
+  }
   std::size_t scratch_bytes(const Schedule&, FormatId, std::int64_t, int) const override { return 0; }
   bool reduces_sums() const override { return true; }
   const DeviceEngine* device() const override { return this; }
@@ -138,7 +128,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
   std::int64_t preferred_block() const override { return 1024; }
   std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t rows,
                             std::int64_t columns) const override {
-    if (format == FormatId::int52 || multiplies_bytes(schedule, format)) return 0;
+    if (format == FormatId::int52 || has_int8_gemm(schedule, format)) return 0;
     return multiply_scratch_bytes(schedule, format, rows, columns);
   }
   std::size_t native_scratch_bytes() const override { return vendor_workspace_bytes; }
@@ -149,9 +139,12 @@ class CudaEngine final : public Engine, public DeviceEngine {
   std::size_t fused_scratch_bytes(const DeviceShape& shape) const override {
     return multi_term_scratch_bytes(shape);
   }
+  DeviceThresholds thresholds() const override { return current_architecture().thresholds; }
   std::optional<DeviceTimes> expected_times(const DeviceShape& shape) const override {
     ensure_context();
-    if (!describe_device(current_device()).name.ends_with("H200")) return std::nullopt;
+    const Architecture& architecture = current_architecture();
+    if (!architecture.has_gemm_kernels() || !architecture.is_measured(describe_device(current_device()).name))
+      return std::nullopt;
     return shape.complex ? expected_entry_times(shape) : expected_multi_term_times(shape);
   }
 
@@ -220,13 +213,13 @@ class CudaEngine final : public Engine, public DeviceEngine {
     cuda::split_by_norms(queue, splits, scalars, coefficient, choice);
   }
   bool skips(const Schedule& schedule, FormatId format) const override {
-    return multiplies_bytes(schedule, format);
+    return has_int8_gemm(schedule, format);
   }
   void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                 const Accumulators& sums, std::byte* scratch, const DeviceFit* fit,
                 const DeviceCondition& condition) const override {
     if (a.format->id == FormatId::int52) return multiply_words(queue, schedule, a, b, sums);
-    if (multiplies_bytes(schedule, a.format->id)) return int8_gemm(queue, schedule, a, b, sums, condition);
+    if (has_int8_gemm(schedule, a.format->id)) return int8_gemm(queue, schedule, a, b, sums, condition);
     cuda::multiply(queue, schedule, a, b, sums, scratch, fit);
   }
   void multiply_fused(const Queue& queue, const DeviceFusedProduct& product,
@@ -244,32 +237,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
                           const DeviceTile& tile) const override {
     cuda::recombine_residues(queue, sums, system, tile);
   }
-  void split_successively(const Queue& queue, std::span<const DeviceSuccessiveSplit> splits,
-                          const DeviceCondition& condition) const override {
-    cuda::split_successively(queue, splits, condition);
-  }
-  void weigh_inner_indices(const Queue& queue, const DeviceSide& b, const DeviceSliceNeeds& needs,
-                           double* weights, const DeviceCondition& condition) const override {
-    cuda::weigh_inner_indices(queue, b, needs, weights, condition);
-  }
-  void find_needs(const Queue& queue, const DeviceRowNeeds& rows,
-                  const DeviceCondition& condition) const override {
-    cuda::find_needs(queue, rows, condition);
-  }
-  void multiply_needed(const Queue& queue, const DeviceProductSums& sums, const Slices& a, const Slices& b,
-                       const Accumulators& products, int first_a, int slice_b) const override {
-    cuda::multiply_needed(queue, sums, a, b, products, first_a, slice_b);
-  }
-  void add_products(const Queue& queue, const DeviceProductSums& sums, const Accumulators& products,
-                    int first_a, int b) const override {
-    cuda::add_products(queue, sums, products, first_a, b);
-  }
-  void finish_sums(const Queue& queue, const DeviceProductSums& sums) const override {
-    cuda::finish_sums(queue, sums);
-  }
-  void settle(const Queue& queue, const DeviceSettlement& settlement) const override {
-    cuda::settle(queue, settlement);
-  }
+  const DeviceOzaki1* ozaki1() const override { return &ozaki1_kernels(); }
   void find_margins(const Queue& queue, const DeviceMargins& a, const DeviceMargins& b,
                     const DeviceCondition& condition) const override {
     cuda::find_margins(queue, a, b, condition);
@@ -307,9 +275,6 @@ class CudaEngine final : public Engine, public DeviceEngine {
   void native(const NativeProduct<DoubleDouble>&) const override { refuse_host_memory(); }
 
  private:
-  static bool multiplies_bytes(const Schedule& schedule, FormatId format) {
-    return has_int8_gemm(schedule, format) && is_hopper();
-  }
   [[noreturn]] static void refuse_host_memory() {
     fail(Status::internal, "engine cuda was handed matrices in the host's memory");
   }

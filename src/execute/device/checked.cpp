@@ -1,5 +1,6 @@
 #include "execute/device/checked.hpp"
 
+#include "engines/device_engine.hpp"
 #include "planner/workspace/device.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/magnitudes.hpp"

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engines/device.hpp"
+#include "engines/device_engine.hpp"
 #include "planner/plan.hpp"
 #include "planner/workspace/device_checked.hpp"
 

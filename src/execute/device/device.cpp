@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status.hpp"
+#include "engines/device_engine.hpp"
 #include "execute/allocate.hpp"
 #include "execute/device/caller.hpp"
 #include "execute/device/checked.hpp"

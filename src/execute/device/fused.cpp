@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "engines/device_engine.hpp"
 #include "execute/execute.hpp"
 #include "planner/workspace/device.hpp"
 #include "planner/workspace/fused.hpp"

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/status.hpp"
+#include "engines/device_engine.hpp"
 
 namespace kintsugi::core {
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "engines/device_engine.hpp"
 #include "planner/workspace/native_sums.hpp"
 
 namespace kintsugi::core {

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/status.hpp"
+#include "engines/device_engine.hpp"
 #include "execute/device/caller.hpp"
 
 namespace kintsugi::core {

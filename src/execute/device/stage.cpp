@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "arith/complex.hpp"
-#include "engines/device.hpp"
+#include "engines/device_engine.hpp"
 #include "execute/device/caller.hpp"
 #include "execute/device/memory.hpp"
 #include "execute/host/operand.hpp"

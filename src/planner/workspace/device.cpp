@@ -1,6 +1,7 @@
 #include "planner/workspace/device.hpp"
 
 #include <algorithm>
+#include "engines/device_engine.hpp"
 
 #include "planner/device_error_free.hpp"
 #include "planner/workspace/fused.hpp"

@@ -6,7 +6,7 @@
 
 #include "arith/norm_proof.hpp"
 #include "base/memory.hpp"
-#include "engines/device.hpp"
+#include "engines/device_engine.hpp"
 #include "planner/plan.hpp"
 #include "planner/workspace/device_checked.hpp"
 #include "recombine/accumulators.hpp"

@@ -1,6 +1,6 @@
 #include "planner/workspace/device_checked.hpp"
 
-#include "engines/device.hpp"
+#include "engines/device_engine.hpp"
 #include "schemes/magnitudes.hpp"
 
 namespace kintsugi::core {

@@ -1,6 +1,7 @@
 #include "planner/workspace/fused.hpp"
 
 #include <algorithm>
+#include "engines/device_engine.hpp"
 
 #include "planner/candidates.hpp"
 

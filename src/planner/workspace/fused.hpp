@@ -6,7 +6,7 @@
 #include <span>
 
 #include "base/memory.hpp"
-#include "engines/device.hpp"
+#include "engines/device_engine.hpp"
 #include "planner/plan.hpp"
 #include "splits/slices.hpp"
 

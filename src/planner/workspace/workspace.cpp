@@ -1,7 +1,7 @@
 // Workspace of a plan and the blocking that makes it fit a limit.
 #include <algorithm>
 
-#include "engines/device.hpp"
+#include "engines/device_engine.hpp"
 #include "planner/plan.hpp"
 #include "planner/workspace/device.hpp"
 #include "planner/workspace/fused.hpp"

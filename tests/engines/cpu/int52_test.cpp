@@ -10,6 +10,7 @@
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
 #include "lab/random.hpp"
+#include "tests/engines/cpu/family_operands.hpp"
 #include "tests/support/effort.hpp"
 
 namespace kintsugi::core {
@@ -32,63 +33,32 @@ std::int64_t word_of(Fill fill, std::uint64_t bits, int slice) {
   return static_cast<std::int64_t>(bits) >> 12;
 }
 
-// Slices of words, and the sums of both engines. What pads a vector along k is read by nobody.
-class Operands {
- public:
-  Operands(const Schedule& schedule, std::int64_t m, std::int64_t n, std::int64_t k, Fill fill_a,
-           Fill fill_b = Fill::random)
-      : schedule_(schedule), m_(m), n_(n), a_(fill(schedule.slices_a, m, k, fill_a, 1, a_memory_)),
-        b_(fill(schedule.slices_b, n, k, fill_b, 2, b_memory_)) {}
+// What pads a vector along k is read by no kernel.
+struct Int52Kind {
+  using Element = std::int64_t;
+  using Kernels = Int52Kernels;
+  static constexpr const Format& format = int52;
+  static constexpr SumType sum_type = SumType::i128;
+  static constexpr Accumulator accumulator = Accumulator::int128;
+  static constexpr std::byte padding{0xab};
 
-  std::vector<std::byte> reference() const {
-    const Engine& engine = *find_engine("reference");
-    return run(engine.scratch_bytes(schedule_, FormatId::int52, a_.k, 2), 2,
-               [&](const Multiplication& task) { engine.multiply(task); });
+  static std::size_t worker_bytes(const Int52Kernels& kernels) { return int52_worker_bytes(kernels); }
+  static void multiply(const Multiplication& task, const Int52Kernels& kernels) {
+    multiply_int52(task, kernels);
   }
-
-  std::vector<std::byte> by(const Int52Kernels& kernels, int threads) const {
-    return run(static_cast<std::size_t>(threads) * int52_worker_bytes(kernels), threads,
-               [&](const Multiplication& task) { multiply_int52(task, kernels); });
-  }
-
- private:
-  static Slices fill(int count, std::int64_t vectors, std::int64_t k, Fill fill, std::uint64_t seed,
-                     std::vector<std::byte>& memory) {
-    Slices slices = make_slices(int52, SliceStorage::packed, count, vectors, k);
-    memory.assign(slices.bytes(), std::byte{0xab});
-    slices.data = memory.data();
-    std::uint64_t state = seed << 32;
-    for (int s = 0; s < count; ++s) {
-      for (std::int64_t v = 0; v < vectors; ++v) {
-        for (std::int64_t p = 0; p < k; ++p) {
-          slices.vector<std::int64_t>(s, v)[p] = word_of(fill, lab::mix_bits(state++), s);
-        }
-      }
-    }
-    return slices;
-  }
-
-  // Sums and scratch begin with what does not belong there.
-  template <class Multiply>
-  std::vector<std::byte> run(std::size_t scratch_bytes, int threads, const Multiply& multiply) const {
-    Accumulators sums = make_accumulators(SumType::i128, m_, n_, schedule_.groups);
-    std::vector<std::byte> memory(sums.bytes(), std::byte{0xcd});
-    std::vector<std::byte> scratch(scratch_bytes, std::byte{0xab});
-    sums.data = memory.data();
-    multiply(Multiplication{&schedule_, a_, b_, sums, Accumulator::int128, scratch.data(), threads});
-    return memory;
-  }
-
-  const Schedule& schedule_;
-  std::int64_t m_;
-  std::int64_t n_;
-  std::vector<std::byte> a_memory_, b_memory_;
-  Slices a_, b_;
 };
+
+test::FamilyOperands<Int52Kind> filled_operands(const Schedule& schedule, std::int64_t m, std::int64_t n,
+                                                std::int64_t k, Fill fill_a, Fill fill_b = Fill::random) {
+  const auto word = [](Fill fill) {
+    return [fill](std::uint64_t bits, int slice) { return word_of(fill, bits, slice); };
+  };
+  return {schedule, m, n, k, 1, word(fill_a), 2, word(fill_b)};
+}
 
 void expect_bits_of_reference(const Schedule& schedule, std::int64_t m, std::int64_t n, std::int64_t k,
                               Fill fill_a = Fill::random, Fill fill_b = Fill::random) {
-  const Operands operands(schedule, m, n, k, fill_a, fill_b);
+  const auto operands = filled_operands(schedule, m, n, k, fill_a, fill_b);
   const std::vector<std::byte> expected = operands.reference();
   for (const Int52Kernels* kernels : int52_families()) {
     EXPECT_TRUE(operands.by(*kernels, 1) == expected)
@@ -139,7 +109,7 @@ TEST(Int52Products, GroupsAndZeroWordsHaveTheBitsOfTheReference) {
 
 TEST(Int52Products, BitsDoNotDependOnThreads) {
   const Schedule schedule = make_schedule(grouped);
-  const Operands operands(schedule, 390, 530, 70, Fill::random);
+  const auto operands = filled_operands(schedule, 390, 530, 70, Fill::random);
   for (const Int52Kernels* kernels : int52_families()) {
     const std::vector<std::byte> one = operands.by(*kernels, 1);
     for (int threads = 2; threads <= 8; ++threads) {

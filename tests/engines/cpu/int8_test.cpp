@@ -11,67 +11,37 @@
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
 #include "lab/random.hpp"
+#include "tests/engines/cpu/family_operands.hpp"
 
 namespace kintsugi::core {
 namespace {
 
 constexpr Structure<4> grouped{{Term{1, 1, 1}, Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 2}}, 2, 2, 3, 0, 0};
 
-// Slices of random bytes, -128 included, and the sums of both engines.
-class Operands {
- public:
-  Operands(const Schedule& schedule, std::int64_t m, std::int64_t n, std::int64_t k, std::uint64_t seed)
-      : schedule_(schedule), m_(m), n_(n), a_(fill(schedule.slices_a, m, k, 2 * seed, a_memory_)),
-        b_(fill(schedule.slices_b, n, k, 2 * seed + 1, b_memory_)) {}
+struct Int8Kind {
+  using Element = std::int8_t;
+  using Kernels = Int8Kernels;
+  static constexpr const Format& format = int8;
+  static constexpr SumType sum_type = SumType::i64;
+  static constexpr Accumulator accumulator = Accumulator::int32;
+  static constexpr std::byte padding{0};
 
-  std::vector<std::byte> reference() const {
-    const Engine& engine = *find_engine("reference");
-    return run(engine.scratch_bytes(schedule_, FormatId::int8, a_.k, 2), 2,
-               [&](const Multiplication& task) { engine.multiply(task); });
+  static std::size_t worker_bytes(const Int8Kernels& kernels) { return int8_worker_bytes(kernels); }
+  static void multiply(const Multiplication& task, const Int8Kernels& kernels) {
+    multiply_int8(task, kernels);
   }
-
-  std::vector<std::byte> by(const Int8Kernels& kernels, int threads) const {
-    return run(static_cast<std::size_t>(threads) * int8_worker_bytes(kernels), threads,
-               [&](const Multiplication& task) { multiply_int8(task, kernels); });
-  }
-
- private:
-  static Slices fill(int count, std::int64_t vectors, std::int64_t k, std::uint64_t seed,
-                     std::vector<std::byte>& memory) {
-    Slices slices = make_slices(int8, SliceStorage::packed, count, vectors, k);
-    memory.assign(slices.bytes(), std::byte{0});
-    slices.data = memory.data();
-    std::uint64_t state = seed << 32;
-    for (int s = 0; s < count; ++s) {
-      for (std::int64_t v = 0; v < vectors; ++v) {
-        for (std::int64_t p = 0; p < k; ++p) {
-          slices.vector<std::int8_t>(s, v)[p] = static_cast<std::int8_t>(lab::mix_bits(state++));
-        }
-      }
-    }
-    return slices;
-  }
-
-  // Sums and scratch begin with what does not belong there.
-  template <class Multiply>
-  std::vector<std::byte> run(std::size_t scratch_bytes, int threads, const Multiply& multiply) const {
-    Accumulators sums = make_accumulators(SumType::i64, m_, n_, schedule_.groups);
-    std::vector<std::byte> memory(sums.bytes(), std::byte{0xcd});
-    std::vector<std::byte> scratch(scratch_bytes, std::byte{0xab});
-    sums.data = memory.data();
-    multiply(Multiplication{&schedule_, a_, b_, sums, Accumulator::int32, scratch.data(), threads});
-    return memory;
-  }
-
-  const Schedule& schedule_;
-  std::int64_t m_;
-  std::int64_t n_;
-  std::vector<std::byte> a_memory_, b_memory_;
-  Slices a_, b_;
 };
 
+// Slices of random bytes, -128 included.
+test::FamilyOperands<Int8Kind> random_operands(const Schedule& schedule, std::int64_t m, std::int64_t n,
+                                               std::int64_t k, std::uint64_t seed) {
+  const auto byte = [](std::uint64_t bits, int) { return static_cast<std::int8_t>(bits); };
+  return {schedule, m, n, k, 2 * seed, byte, 2 * seed + 1, byte};
+}
+
 void expect_bits_of_reference(const Schedule& schedule, std::int64_t m, std::int64_t n, std::int64_t k) {
-  const Operands operands(schedule, m, n, k, static_cast<std::uint64_t>(1 + m + 1000 * n + 1000000 * k));
+  const auto operands =
+      random_operands(schedule, m, n, k, static_cast<std::uint64_t>(1 + m + 1000 * n + 1000000 * k));
   const std::vector<std::byte> expected = operands.reference();
   for (const Int8Kernels* kernels : int8_families()) {
     EXPECT_TRUE(operands.by(*kernels, 1) == expected)
@@ -111,7 +81,7 @@ TEST(Int8, RandomShapesBlocksAndGroupsHaveTheBitsOfTheReference) {
 
 TEST(Int8, BitsDoNotDependOnThreads) {
   const Schedule schedule = make_schedule(grouped);
-  const Operands operands(schedule, 390, 260, 70, 3);
+  const auto operands = random_operands(schedule, 390, 260, 70, 3);
   for (const Int8Kernels* kernels : int8_families()) {
     const std::vector<std::byte> one = operands.by(*kernels, 1);
     for (int threads = 2; threads <= 8; ++threads) {

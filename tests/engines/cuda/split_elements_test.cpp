@@ -6,10 +6,10 @@
 #include <cmath>
 #include <vector>
 
-#include "engines/cuda/splits/complex_elements.hpp"
-#include "engines/cuda/splits/integer_elements.hpp"
-#include "engines/cuda/splits/magnitudes.hpp"
-#include "engines/cuda/splits/scaling.hpp"
+#include "engines/cuda/split/complex_elements.hpp"
+#include "engines/cuda/split/integer_elements.hpp"
+#include "engines/cuda/split/magnitudes.hpp"
+#include "engines/cuda/split/scaling.hpp"
 #include "lab/random.hpp"
 #include "schemes/program.hpp"
 

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "engines/cuda/arch/sm90_costs.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
 
 namespace kintsugi::core::cuda {
@@ -159,7 +160,7 @@ TEST(TileSchedule, EndsHoweverFewClustersAreResident) {
 TEST(TileSchedule, TilesFitTheProduct) {
   const auto columns = [](std::int64_t n) {
     const auto time = [&](const MultiTermTile& tile) {
-      return choose_tile_schedule(tile, 0, n, n, 1, n, 1, 66).microseconds;
+      return choose_tile_schedule(tile, 0, n, n, 1, n, 1, 66, sm90_costs.multi_term).microseconds;
     };
     return std::ranges::min(joined_tiles, {}, time).columns;
   };
@@ -175,13 +176,14 @@ TEST(TileSchedule, RescaledTilesHaveTimesOfTheirOwn) {
   const auto quickest_cluster_tile = [](std::int64_t n) {
     ClusterTileChoice best;
     for (std::size_t tile = 0; tile < rescaled_tiles.size(); ++tile) {
-      const ClusterTileChoice choice = choose_tile_schedule(rescaled_tiles[tile], tile, n, n, 1, n, 1, 66);
+      const ClusterTileChoice choice =
+          choose_tile_schedule(rescaled_tiles[tile], tile, n, n, 1, n, 1, 66, sm90_costs.multi_term);
       if (tile == 0 || choice.microseconds < best.microseconds) best = choice;
     }
     return best;
   };
   const auto time_of = [](const SmallTile& tile, std::int64_t n) {
-    return choose_small_tile(tile, 0, false, n, n, 1, n, 2, 1, 132).microseconds;
+    return choose_small_tile(tile, 0, false, n, n, 1, n, 2, 1, 132, sm90_costs.multi_term).microseconds;
   };
   const auto quickest_small_tile = [&](std::int64_t n) {
     return std::ranges::min(small_tiles, {}, [&](const SmallTile& tile) { return time_of(tile, n); });
@@ -202,7 +204,8 @@ TEST(SmallTiles, CoverTheProduct) {
     for (const bool swapped : {false, true}) {
       for (const int m : {1, 64, 65, 4096}) {
         for (const int n : {1, 128, 129, 11008}) {
-          const SmallTileChoice choice = choose_small_tile(tile, 0, swapped, m, n, 3, 500, 2, 1, 132);
+          const SmallTileChoice choice =
+              choose_small_tile(tile, 0, swapped, m, n, 3, 500, 2, 1, 132, sm90_costs.multi_term);
           EXPECT_GE(choice.row_pairs * 2 * small_tile_rows, swapped ? n : m);
           EXPECT_LT((choice.row_pairs - 1) * 2 * small_tile_rows, swapped ? n : m);
           EXPECT_GE(choice.columns * tile.columns, swapped ? m : n);
@@ -217,14 +220,14 @@ TEST(SmallTiles, CoverTheProduct) {
   }
 }
 
-// Prepared weights with some rows: what was measured to be the quickest way (docs/results/LOG.md), and its time.
+// Prepared weights with some rows: what was measured to be the quickest way (docs/results/log), and its time.
 TEST(SmallTiles, ShortSidesAreTheirColumns) {
   const auto best = [](std::int64_t m, std::int64_t n, std::int64_t k) {
     SmallTileChoice least;
     for (const bool swapped : {false, true}) {
       for (std::size_t tile = 0; tile < small_tiles.size(); ++tile) {
         const SmallTileChoice choice =
-            choose_small_tile(small_tiles[tile], tile, swapped, m, n, 1, k, 2, 1, 132);
+            choose_small_tile(small_tiles[tile], tile, swapped, m, n, 1, k, 2, 1, 132, sm90_costs.multi_term);
         if (least.microseconds == 0 || choice.microseconds < least.microseconds) least = choice;
       }
     }

@@ -38,7 +38,7 @@ class KernelName {
   // Dynamic shared memory that makes more than 48 KB with the kernel's static one has to be asked for, of each device;
   // threads may ask for different sizes.
   void allow_shared_bytes(std::int64_t bytes) const;
-  // Of each device once. A multiprocessor has to be idle before its memory is divided anew between shared memory and cache;
+  // Of each device once. An SM has to be idle before its memory is divided anew between shared memory and cache;
   // so all kernels ask for the same, and within a call nothing is divided anew.
   void prefer_shared_memory() const;
 
@@ -60,11 +60,14 @@ inline constexpr bool waits_for_grid_dependency = true;
 void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t threads,
                      std::int64_t shared_bytes, const Queue& queue, void** arguments);
 
-// Entries of a batch, a launch for as many as a grid has: visit(first, number).
+// A grid's second extent; more batch items take several launches.
+inline constexpr std::int64_t most_launched_items = 65535;
+
+// Batch items, a launch for as many as a grid has: visit(first, number).
 template <class Visit>
-void for_each_launch(std::int64_t entries, const Visit& visit) {
-  constexpr std::int64_t most = 65535;
-  for (std::int64_t first = 0; first < entries; first += most) visit(first, std::min(most, entries - first));
+void for_each_launch(std::int64_t items, const Visit& visit) {
+  for (std::int64_t first = 0; first < items; first += most_launched_items)
+    visit(first, std::min(most_launched_items, items - first));
 }
 
 template <class... Arguments>

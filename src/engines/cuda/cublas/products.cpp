@@ -147,7 +147,7 @@ double weight_of_term(const Schedule& schedule, std::size_t t) {
   return power_of_two(exponent);
 }
 
-// Indices of k that leave at once, the padding with them: int8 products take multiples of four alone.
+// Indices of k whose sum is added outside at once, the padding with them: int8 products take multiples of four alone.
 std::int64_t block_of(const Schedule& schedule, const Slices& slices) {
   return schedule.block_length(slices.vector_stride());
 }

@@ -54,10 +54,10 @@ struct ScaledMatrix {
   DeviceCondition condition;
 };
 
-// Rows that a block of threads scales.
+// Rows that a thread block scales.
 inline constexpr std::int64_t scaled_at_once = 1024;
 
-// A block of threads recombines so many rows and columns of C.
+// A thread block recombines so many rows and columns of C.
 inline constexpr int block_rows = 128;
 constexpr int block_columns(EntryType type) { return type == EntryType::c64 ? 16 : 32; }
 inline constexpr int warp_size = 32;

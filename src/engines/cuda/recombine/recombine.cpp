@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include "arith/remainder.hpp"
+#include "arith/underflow.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
-#include "engines/cuda/recombine/native_tiles.hpp"
+#include "engines/cuda/recombine/checked/native_tiles.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -76,6 +78,21 @@ void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<
          block_threads, 0, queue, tile, weighted);
 }
 
+namespace {
+
+// In place alpha has been applied already, to what may have underflowed before; else it has not.
+NativeLimits native_limits(const DeviceTile& tile, bool in_place) {
+  const bool single = tile.c.type == EntryType::f32 || tile.c.type == EntryType::c32;
+  const std::int64_t products = (tile.c.complex() ? 2 : 1) * tile.a.matrix.columns;
+  const UnderflowLimits limits =
+      single ? underflow_limits<float>(products) : underflow_limits<double>(products);
+  const double alpha = std::abs(tile.scalars.alpha.real()) + std::abs(tile.scalars.alpha.imag());
+  return {in_place ? limits.sum * std::fmax(alpha, 1) : limits.sum, limits.product,
+          static_cast<unsigned int>(divide_up(tile.rows, native_tile_side))};
+}
+
+}  // namespace
+
 void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums) {
 #define KINTSUGI_FINISH(name) \
   KernelName { "finish_native", name, waits_for_grid_dependency }
@@ -85,6 +102,7 @@ void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatri
 #undef KINTSUGI_FINISH
   const std::int64_t tiles =
       divide_up(tile.rows, native_tile_side) * divide_up(tile.columns, native_tile_side);
+  const NativeLimits limits = native_limits(tile, sums.data == tile.c.data);
   for_each_launch(tile.entries, [&](std::int64_t first, std::int64_t items) {
     DeviceTile part = tile;
     part.entry += first;
@@ -94,7 +112,7 @@ void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatri
     if (sums.data != tile.c.data)
       part_sums.data = static_cast<const std::byte*>(sums.data) +
                        static_cast<std::size_t>(first * sums.batch_stride) * element_bytes(sums.type);
-    launch(of_type(kernels, tile.c.type), {tiles, items}, native_threads, 0, queue, part, part_sums);
+    launch(of_type(kernels, tile.c.type), {tiles, items}, native_threads, 0, queue, part, part_sums, limits);
   });
 }
 

@@ -1,4 +1,4 @@
-// Sums into C, plain products and beta C on a device. What the functions do stands in engines/device.hpp.
+// Sums into C, plain products and beta C on a device. What the functions do stands in engines/device_engine.hpp.
 #pragma once
 
 #include <span>

@@ -150,7 +150,7 @@ class Residues {
   const Source& source_;
 };
 
-// `blocks` on a multiprocessor at least: as many as there are registers for.
+// `blocks` on an SM at least: as many as there are registers for.
 #define KINTSUGI_RESIDUES(name, T, limbs, blocks, Source)                                           \
   extern "C" __global__ void __launch_bounds__(block_threads, blocks)                               \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ Source<limbs> source) { \

@@ -1,4 +1,4 @@
-// What the kernels of this folder share: matrices, scalars and the walk over a tile of C.
+// What the kernels of this folder share: matrices, scalars and the loop over a tile of C.
 #pragma once
 
 #include <algorithm>
@@ -75,7 +75,7 @@ constexpr EntryType entry_type() {
   return sizeof(T) == 4 ? EntryType::f32 : EntryType::f64;
 }
 
-// What a block of threads recombines.
+// The part of C that a thread block recombines.
 template <class T>
 class Block {
  public:

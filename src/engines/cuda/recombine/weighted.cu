@@ -131,7 +131,7 @@ class Weighted {
 
 }  // namespace
 
-// `blocks` on a multiprocessor at least: as many as there are registers for.
+// `blocks` on an SM at least: as many as there are registers for.
 #define KINTSUGI_WEIGHTED(name, T, Part, blocks)                                                 \
   extern "C" __global__ void __launch_bounds__(block_threads, blocks)                            \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ WeightedSums sums) { \

@@ -1,7 +1,6 @@
 #include "engines/cuda/gemm/int8/int8_gemm.hpp"
 
-#include <array>
-
+#include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
 
@@ -25,7 +24,9 @@ void set_terms(const Schedule& schedule, Int8Params& products) {
 }  // namespace
 
 bool has_int8_gemm(const Schedule& schedule, FormatId format) {
-  return format == FormatId::int8 && schedule.terms.size() <= max_groups;
+  const Architecture& architecture = current_architecture();
+  return format == FormatId::int8 && schedule.terms.size() <= max_groups && architecture.int8 != nullptr &&
+         architecture.has_gemm_kernels();
 }
 
 Int8Shape int8_shape(const Schedule& schedule, const Slices& a, const Accumulators& sums) {
@@ -36,19 +37,14 @@ Int8Shape int8_shape(const Schedule& schedule, const Slices& a, const Accumulato
 void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                const Accumulators& sums, const DeviceCondition& condition) {
   int8_gemm(queue, schedule, a, b, sums, condition,
-            choose_int8_tile(int8_shape(schedule, a, sums), clusters_of_device()));
+            choose_int8_tile(current_architecture().int8->tiles, int8_shape(schedule, a, sums),
+                             clusters_of_device()));
 }
 
 void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                const Accumulators& sums, const DeviceCondition& condition, const Int8Choice& choice) {
-  static const std::array residues{
-      KernelName{"int8_sm90a", "residue_products_256", waits_for_grid_dependency},
-      KernelName{"int8_sm90a", "residue_products_128", waits_for_grid_dependency}};
-  static const std::array integers{
-      KernelName{"int8_sm90a", "integer_products_256", waits_for_grid_dependency},
-      KernelName{"int8_sm90a", "integer_products_128", waits_for_grid_dependency}};
-  static_assert(residues.size() == int8_tiles.size() && integers.size() == int8_tiles.size());
-  const Int8Tile& tile = int8_tiles[choice.tile];
+  const Int8Kernels& kernels = *current_architecture().int8;
+  const Int8Tile& tile = kernels.tiles[choice.tile];
   Int8Params products;
   products.schedule = choice.schedule;
   products.condition = condition;
@@ -56,17 +52,15 @@ void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, co
   products.rows = sums.rows;
   products.columns = sums.columns;
   set_terms(schedule, products);
-  launch((sums.type == SumType::residue ? residues : integers)[choice.tile],
+  launch((sums.type == SumType::residue ? kernels.residues : kernels.integers)[choice.tile],
          {blocks_of_cluster * std::int64_t{choice.schedule.clusters}, 1, 1, blocks_of_cluster},
          Int8Tile::threads, tile.shared_bytes(), queue, tensor_map(a, 1, tile.copied_rows()),
          tensor_map(b, 1, tile.copied_columns()), products);
 }
 
 DeviceTimes expected_entry_times(const DeviceShape& shape) {
-  constexpr double native_products = 52e6;  // multiplications and additions in a microsecond, of FP32 at best
-  constexpr double launches = 600;          // microseconds, and what small products do not fill
-  constexpr double entry =
-      65e-6 / 35;  // ranges, split and recombination of a slice, of either operand and of C
+  const Architecture& architecture = current_architecture();
+  const CallCosts& costs = architecture.costs->call;
   const auto product_of = [](std::int64_t x, std::int64_t y) {
     return static_cast<double>(x) * static_cast<double>(y);
   };
@@ -74,11 +68,12 @@ DeviceTimes expected_entry_times(const DeviceShape& shape) {
   const double elements = (shape.prepared_a ? 0 : product_of(shape.m, shape.k)) +
                           (shape.prepared_b ? 0 : product_of(shape.k, shape.n)) + result;
   const int groups = shape.schedule.groups;
-  const double products =
-      choose_int8_tile({shape.m, shape.n, shape.k, groups, groups}, clusters_of_device()).microseconds;
+  const double products = choose_int8_tile(architecture.int8->tiles,
+                                           {shape.m, shape.n, shape.k, groups, groups}, clusters_of_device())
+                              .microseconds;
   const auto entries = static_cast<double>(shape.entries);
-  return {entries * (launches + products + entry * groups * elements),
-          entries * 8 * result * static_cast<double>(shape.k) / native_products};
+  return {entries * (costs.complex_launches + products + costs.complex_element_slice * groups * elements),
+          entries * 8 * result * static_cast<double>(shape.k) / costs.native_rate};
 }
 
 }  // namespace kintsugi::core::cuda

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "base/memory.hpp"
 #include "engines/cuda/gemm/kernel_params.hpp"
@@ -88,10 +89,11 @@ constexpr TileSchedule int8_tile_schedule(const Int8Tile& tile, const Int8Shape&
                                   shape.groups, count(shape.k, Int8Tile::block), clusters);
 }
 
-constexpr Int8Choice choose_int8_tile(const Int8Shape& shape, std::int32_t clusters) {
+constexpr Int8Choice choose_int8_tile(std::span<const Int8Tile> tiles, const Int8Shape& shape,
+                                      std::int32_t clusters) {
   Int8Choice best;
-  for (std::size_t i = 0; i < int8_tiles.size(); ++i) {
-    const Int8Tile& tile = int8_tiles[i];
+  for (std::size_t i = 0; i < tiles.size(); ++i) {
+    const Int8Tile& tile = tiles[i];
     const TileSchedule schedule = int8_tile_schedule(tile, shape, clusters);
     const int waves = schedule.waves + (schedule.split_tiles() > 0 ? 1 : 0);
     const float blocks = static_cast<float>(schedule.k_blocks) * static_cast<float>(shape.terms) /

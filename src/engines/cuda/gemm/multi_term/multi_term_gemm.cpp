@@ -5,10 +5,10 @@
 #include <cmath>
 
 #include "base/status.hpp"
+#include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
-#include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_tiles.hpp"
 
 namespace kintsugi::core::cuda {
@@ -23,50 +23,9 @@ constexpr std::size_t part_counters = std::size_t{most_clusters} * counters_of_t
 constexpr std::size_t counter_bytes = (part_counters + 1) * sizeof(std::uint32_t);
 constexpr std::size_t segment_offset = aligned_size(partial_bytes) + aligned_size(counter_bytes);
 
-// What there are kernels for.
-struct MultiTermKernels {
-  std::span<const Term> terms;
-  FormatId format;
-  std::span<const MultiTermTile> tiles;
-  std::array<KernelName, 3> kernels;  // of the tiles
-  std::span<const SmallTile> small_tiles;
-  std::array<KernelName, 3> small_kernels;
-};
-
-#define KINTSUGI_KERNEL(name) \
-  KernelName { "multi_term_sm90a", name, waits_for_grid_dependency }
-#define KINTSUGI_SMALL_KERNEL(name) \
-  KernelName { "multi_term_small_sm90a", name, waits_for_grid_dependency }
-const std::array<MultiTermKernels, 3> all_kernels{
-    {{joined_terms.terms,
-      FormatId::fp16,
-      joined_tiles,
-      {KINTSUGI_KERNEL("fp16_terms_192"), KINTSUGI_KERNEL("fp16_terms_128"),
-       KINTSUGI_KERNEL("fp16_terms_64")},
-      small_tiles,
-      {KINTSUGI_SMALL_KERNEL("fp16_small_tiles_32"), KINTSUGI_SMALL_KERNEL("fp16_small_tiles_64"),
-       KINTSUGI_SMALL_KERNEL("fp16_small_tiles_128")}},
-     {rescaled_terms.terms,
-      FormatId::fp16,
-      rescaled_tiles,
-      {KINTSUGI_KERNEL("fp16_rescaled_terms_192"), KINTSUGI_KERNEL("fp16_rescaled_terms_128"),
-       KINTSUGI_KERNEL("fp16_rescaled_terms_64")},
-      small_tiles,
-      {KINTSUGI_SMALL_KERNEL("fp16_rescaled_small_tiles_32"),
-       KINTSUGI_SMALL_KERNEL("fp16_rescaled_small_tiles_64"),
-       KINTSUGI_SMALL_KERNEL("fp16_rescaled_small_tiles_128")}},
-     {six_terms.terms,
-      FormatId::bf16,
-      six_term_tiles,
-      {KINTSUGI_KERNEL("bf16_six_terms_128"), KINTSUGI_KERNEL("bf16_six_terms_64"), KINTSUGI_KERNEL("")},
-      {},
-      {KINTSUGI_KERNEL(""), KINTSUGI_KERNEL(""), KINTSUGI_KERNEL("")}}}};
-#undef KINTSUGI_KERNEL
-#undef KINTSUGI_SMALL_KERNEL
-
 const MultiTermKernels* find_kernels(const Schedule& schedule, FormatId format) {
   if (schedule.k_segment == 0 || schedule.k_step != 0 || schedule.joint) return nullptr;
-  for (const MultiTermKernels& kernels : all_kernels) {
+  for (const MultiTermKernels& kernels : current_architecture().multi_term) {
     const bool has_length = schedule.k_block == term_block || schedule.k_block == term_block / 2 ||
                             (schedule.k_block == term_block / 4 && !kernels.small_tiles.empty());
     if (has_length && kernels.format == format && std::ranges::equal(kernels.terms, schedule.terms))
@@ -92,18 +51,19 @@ std::vector<MultiTermVariant> ways_of(const MultiTermKernels& kernels, const Pro
                                       const Schedule& schedule) {
   const std::int32_t blocks = sm_count();
   const std::int32_t clusters = clusters_of(blocks);
+  const MultiTermCosts& costs = current_architecture().costs->multi_term;
   std::vector<MultiTermVariant> ways;
   for (std::size_t tile = 0; tile < kernels.tiles.size(); ++tile) {
     if (sums_of_block(schedule) == 4) continue;  // for small tiles alone
     ways.emplace_back(choose_tile_schedule(kernels.tiles[tile], tile, size.m, size.n, size.entries, size.k,
-                                           sums_of_block(schedule), clusters));
+                                           sums_of_block(schedule), clusters, costs));
   }
   for (const bool swapped : {false, true}) {
     for (std::size_t tile = 0; tile < kernels.small_tiles.size(); ++tile) {
       if (has_segments(schedule, size.k) && !kernels.small_tiles[tile].adds_segments()) continue;
       ways.emplace_back(choose_small_tile(kernels.small_tiles[tile], tile, swapped, size.m, size.n,
                                           size.entries, size.k, schedule.slices_a, sums_of_block(schedule),
-                                          blocks));
+                                          blocks, costs));
     }
   }
   return ways;
@@ -231,46 +191,40 @@ namespace {
 // Of numbers that are counted in 64 bits, whose products need not be.
 double product_of(std::int64_t x, std::int64_t y) { return static_cast<double>(x) * static_cast<double>(y); }
 
-constexpr double bytes_of_copy = 4.26e6;  // per microsecond, read and written
-
 // What is not prepared of both operands.
-double split_time(const DeviceShape& shape) {
-  constexpr double start = 6;
-  constexpr double start_of_one = 5;
-  constexpr double rate = 0.7;  // of the copy
+double split_time(const DeviceShape& shape, const CallCosts& costs) {
   if (shape.prepared_a && shape.prepared_b) return 0;
   const double elements = (shape.prepared_a ? 0 : product_of(shape.m, shape.k)) +
                           (shape.prepared_b ? 0 : product_of(shape.k, shape.n));
   const double bytes = static_cast<double>(shape.entries) * elements * (4.0 + 2.0 * shape.schedule.slices_a);
-  return (shape.prepared_a || shape.prepared_b ? start_of_one : start) + bytes / (rate * bytes_of_copy);
+  const bool alone = shape.prepared_a || shape.prepared_b;
+  return (alone ? costs.split_launch_alone : costs.split_launch) +
+         bytes / (costs.split_rate * costs.copy_rate);
 }
 
 // The vendor's product at best: between sizes that suit it, it takes up to twice as long. Beside short sides it reads far less
 // than memory gives.
-double native_time(const DeviceShape& shape) {
-  constexpr double launch = 2.5;  // a kernel that has nothing to do, behind one that is not ours
-  constexpr double ends = 6;      // with the first operands' way and the last entries'
+double native_time(const DeviceShape& shape, const CallCosts& costs) {
   const std::int64_t side = std::min(shape.m, shape.n);
   const bool is_short = 16 <= side && side <= 128;
   const bool is_shorter = 2 <= side && side < 16;
-  const double multiplied = is_short ? 48e6 : 52e6;  // and added, per microsecond
-  const double read = is_short ? 1.9e6 : is_shorter ? 2.3e6 : bytes_of_copy;
+  const double multiplied = is_short ? costs.native_rate_short : costs.native_rate;
+  const double read = is_short     ? costs.native_read_short
+                      : is_shorter ? costs.native_read_shortest
+                                   : costs.copy_rate;
   const double result = product_of(shape.m, shape.n);
   const double numbers = product_of(shape.m, shape.k) + product_of(shape.k, shape.n) + result;
   const auto entries = static_cast<double>(shape.entries);
-  return std::max(ends + entries * 2 * result * static_cast<double>(shape.k) / multiplied,
-                  launch + entries * 4 * numbers / read);
+  return std::max(costs.native_ends + entries * 2 * result * static_cast<double>(shape.k) / multiplied,
+                  costs.native_launch + entries * 4 * numbers / read);
 }
 
 }  // namespace
 
 // Of 70 shapes that were measured, alone, prepared and in a batch, 65 are expected to take 0.94 to 1.2 times as long as they do,
-// and the others up to 1.4 (docs/results/LOG.md).
+// and the others up to 1.4 (docs/results/log).
 DeviceTimes expected_multi_term_times(const DeviceShape& shape) {
-  constexpr double others = 3;  // choice, and what is left out
-  // The chip at its power limit, against tiles that were measured alone, where products are as long as this.
-  constexpr double throttled = 0.2;
-  constexpr double long_product = 60;
+  const CallCosts& costs = current_architecture().costs->call;
   const MultiTermKernels& kernels = *find_kernels(shape.schedule, shape.format);
   const auto entries = static_cast<double>(shape.entries);
   // More entries take as much longer, and would have more tiles than are counted.
@@ -278,8 +232,9 @@ DeviceTimes expected_multi_term_times(const DeviceShape& shape) {
   const double products =
       entries / static_cast<double>(counted) *
       microseconds(quickest(ways_of(kernels, {shape.m, shape.n, shape.k, counted}, shape.schedule)));
-  const double slower = 1 + throttled * std::min(1.0, products / long_product);
-  return {split_time(shape) + slower * products + others, native_time(shape)};
+  // Tiles were measured alone, with the chip below its power limit.
+  const double slower = 1 + costs.throttling * std::min(1.0, products / costs.throttled_product);
+  return {split_time(shape, costs) + slower * products + costs.selection, native_time(shape, costs)};
 }
 
 }  // namespace kintsugi::core::cuda

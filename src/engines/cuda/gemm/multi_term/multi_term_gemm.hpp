@@ -29,7 +29,7 @@ void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, cons
                      std::byte* scratch);
 void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch);
 
-// Expected times, as measured on an H200 (docs/results/LOG.md).
+// Expected times, as measured on an H200 (docs/results/log).
 DeviceTimes expected_multi_term_times(const DeviceShape& shape);
 
 }  // namespace kintsugi::core::cuda

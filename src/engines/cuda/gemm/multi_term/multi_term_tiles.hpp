@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/memory.hpp"
+#include "engines/cuda/arch/costs.hpp"
 #include "engines/cuda/gemm/kernel_params.hpp"
 
 namespace kintsugi::core::cuda {
@@ -16,25 +17,20 @@ struct ClusterTileChoice {
   double microseconds = 0;
 };
 
-// Microseconds of a kernel, until its first slices are there and from its last entries on.
-inline constexpr double launch_time = 1.4;
-
-// How much longer a block of k takes that leaves the matrix unit as 2 sums (H100: 1.03 to 1.17).
-inline constexpr double halved_block_factor = 1.09;
-
-// The same of a small tile, which may leave it as 4 sums too (H100: of 32 columns at most what is expected of
-// whole blocks).
-constexpr double block_factor(const SmallTile& tile, std::int32_t sums_of_block, bool alone) {
+// How much longer a k-block of a small tile takes that leaves the matrix unit as several sums.
+constexpr double block_factor(const SmallTile& tile, std::int32_t sums_of_block, bool alone,
+                              const MultiTermCosts& costs) {
   if (sums_of_block == 1 || tile.columns == 32) return 1;
-  if (sums_of_block == 2) return halved_block_factor;
-  return alone ? 1.5 : 1.17;
+  if (sums_of_block == 2) return costs.two_sums_factor;
+  return alone ? costs.four_sums_factor_alone : costs.four_sums_factor;
 }
 
 // A tile, for rows, columns and inner indices of each of `entries` products; how many clusters the device holds.
 constexpr ClusterTileChoice choose_tile_schedule(const MultiTermTile& tile, std::size_t number,
                                                  std::int64_t rows, std::int64_t columns,
                                                  std::int64_t entries, std::int64_t k,
-                                                 std::int32_t sums_of_block, std::int32_t clusters) {
+                                                 std::int32_t sums_of_block, std::int32_t clusters,
+                                                 const MultiTermCosts& costs) {
   const auto count = [](std::int64_t length, std::int64_t side) {
     return static_cast<std::int32_t>(divide_up(length, side));
   };
@@ -44,8 +40,8 @@ constexpr ClusterTileChoice choose_tile_schedule(const MultiTermTile& tile, std:
   const int waves = schedule.waves + (schedule.split_tiles() > 0 ? 1 : 0);
   const double all = static_cast<double>(std::int64_t{schedule.waves} * schedule.k_blocks +
                                          k_blocks_of_split_tiles(schedule));
-  const double block_time = tile.block_time * (sums_of_block == 1 ? 1 : halved_block_factor);
-  return {number, schedule, launch_time + all * block_time + waves * double{tile.tile_time}};
+  const double block_time = tile.block_time * (sums_of_block == 1 ? 1 : costs.two_sums_factor);
+  return {number, schedule, costs.launch + all * block_time + waves * double{tile.tile_time}};
 }
 
 struct SmallTileChoice {
@@ -61,13 +57,9 @@ struct SmallTileChoice {
 constexpr SmallTileChoice choose_small_tile(const SmallTile& tile, std::size_t number, bool swapped,
                                             std::int64_t rows, std::int64_t columns, std::int64_t entries,
                                             std::int64_t k, int slices, std::int32_t sums_of_block,
-                                            std::int32_t sm_count) {
-  constexpr std::int64_t shared_bytes =
-      227 << 10;                    // of a block of threads at most; a multiprocessor has 1 KB more
-  constexpr double tile_time = 1;   // microseconds besides the blocks of k
-  constexpr double memory = 4.1e6;  // bytes a microsecond
-  // Likewise, of what all blocks of threads load: boxes of sixteen columns are slow.
-  const double cache = tile.columns > 32 ? 9e6 : 6.4e6;
+                                            std::int32_t sm_count, const MultiTermCosts& costs) {
+  constexpr std::int64_t shared_bytes = 227 << 10;  // of a thread block at most; an SM has 1 KB more
+  const double cache = tile.columns > 32 ? costs.cache_rate : costs.narrow_cache_rate;
   const std::int64_t blocks = divide_up(k, term_block);
   const std::int64_t side = slices * term_block * 2;  // bytes of a vector's block
   const double operands = static_cast<double>(entries * (rows + columns) * blocks * side);
@@ -86,9 +78,9 @@ constexpr SmallTileChoice choose_small_tile(const SmallTile& tile, std::size_t n
                         (small_tile_rows + tile.columns / static_cast<double>(blocks_of_cluster));
   const double block_time = each > 1 ? each * tile.block_time : tile.alone_time;
   const double computed =
-      static_cast<double>(blocks) * block_time * block_factor(tile, sums_of_block, each <= 1);
-  choice.microseconds =
-      launch_time + each * tile_time + std::max({computed, operands / memory, loaded / cache});
+      static_cast<double>(blocks) * block_time * block_factor(tile, sums_of_block, each <= 1, costs);
+  choice.microseconds = costs.launch + each * costs.small_tile +
+                        std::max({computed, operands / costs.memory_rate, loaded / cache});
   return choice;
 }
 

@@ -3,29 +3,23 @@
 #include <span>
 
 #include "base/cuda_driver.hpp"
+#include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/common/launch.hpp"
-#include "engines/cuda/gemm/simt/simt_tiles.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 
 namespace kintsugi::core::cuda {
 
 namespace {
 
-struct PlainKernels {
-  std::span<const PlainTile> tiles;
-  std::array<KernelName, 3> kernels;  // of the tiles
-};
+using PlainKernels = std::array<KernelName, 3>;  // of the tiles that the architecture's table has
 
 #define KINTSUGI_PLAIN(name) \
   KernelName { "simt_gemm", name, waits_for_grid_dependency }
 const std::array<PlainKernels, 4> of_types{
-    {{plain_tiles_f32,
-      {KINTSUGI_PLAIN("plain_f32_128"), KINTSUGI_PLAIN("plain_f32_64"), KINTSUGI_PLAIN("plain_f32_32")}},
-     {plain_tiles_f64,
-      {KINTSUGI_PLAIN("plain_f64_128"), KINTSUGI_PLAIN("plain_f64_64"), KINTSUGI_PLAIN("plain_f64_32")}},
-     {plain_tiles_c32, {KINTSUGI_PLAIN("plain_c32_64"), KINTSUGI_PLAIN("plain_c32_32"), KINTSUGI_PLAIN("")}},
-     {plain_tiles_c64,
-      {KINTSUGI_PLAIN("plain_c64_64"), KINTSUGI_PLAIN("plain_c64_32"), KINTSUGI_PLAIN("")}}}};
+    {{{KINTSUGI_PLAIN("plain_f32_128"), KINTSUGI_PLAIN("plain_f32_64"), KINTSUGI_PLAIN("plain_f32_32")}},
+     {{KINTSUGI_PLAIN("plain_f64_128"), KINTSUGI_PLAIN("plain_f64_64"), KINTSUGI_PLAIN("plain_f64_32")}},
+     {{KINTSUGI_PLAIN("plain_c32_64"), KINTSUGI_PLAIN("plain_c32_32"), KINTSUGI_PLAIN("")}},
+     {{KINTSUGI_PLAIN("plain_c64_64"), KINTSUGI_PLAIN("plain_c64_32"), KINTSUGI_PLAIN("")}}}};
 #undef KINTSUGI_PLAIN
 
 std::int64_t blocks_of(const DeviceTile& tile, const PlainTile& of) {
@@ -49,9 +43,10 @@ void move_on(DeviceSide& side, std::int64_t count) {
 }  // namespace
 
 void multiply_plainly(const Queue& queue, const DeviceTile& tile) {
-  const PlainKernels& kernels = of_types[static_cast<std::size_t>(tile.c.type)];
-  const PlainTile& chosen = quickest(tile, kernels.tiles);
-  const KernelName& kernel = kernels.kernels[static_cast<std::size_t>(&chosen - kernels.tiles.data())];
+  const auto type = static_cast<std::size_t>(tile.c.type);
+  const std::span<const PlainTile> tiles = current_architecture().simt_tiles[type];
+  const PlainTile& chosen = quickest(tile, tiles);
+  const KernelName& kernel = of_types[type][static_cast<std::size_t>(&chosen - tiles.data())];
   for_each_launch(tile.entries, [&](std::int64_t first, std::int64_t entries) {
     DeviceTile part = tile;
     part.entry += first;

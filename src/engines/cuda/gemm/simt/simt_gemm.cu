@@ -5,7 +5,7 @@
 #include "arith/underflow.hpp"
 #include "engines/cuda/gemm/simt/simt_tiles.hpp"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
-#include "engines/cuda/recombine/recomputed_element.cuh"
+#include "engines/cuda/recombine/checked/recomputed_element.cuh"
 
 namespace kintsugi::core::cuda {
 
@@ -278,7 +278,7 @@ __device__ void multiply_tile(const DeviceTile& tile) {
 
 }  // namespace
 
-// Blocks on a multiprocessor at least: the registers of two are not enough for plain_f32 on sm_80, where ptxas spills 13.
+// Thread blocks on an SM at least: the registers of two are not enough for plain_f32 on sm_80, where ptxas spills 13.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 constexpr int blocks_f32 = 1;
 #else

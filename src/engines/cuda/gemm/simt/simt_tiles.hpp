@@ -13,7 +13,7 @@ inline constexpr int plain_threads = plain_side * plain_side;
 // Wide ones do more with what they read, narrow ones are for C that has few wide ones.
 struct PlainTile {
   int side;     // rows and columns of C
-  int at_once;  // blocks of threads of a multiprocessor
+  int at_once;  // thread blocks of an SM
   float time;   // of as many tiles as a device has at once, in units of the narrowest
 };
 

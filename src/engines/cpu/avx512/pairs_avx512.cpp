@@ -1,0 +1,19 @@
+// Double-double products eight at a time, with AVX-512.
+#if defined(__x86_64__)
+
+#include "engines/cpu/pair_loops.hpp"
+#include "engines/cpu/pair_vectors.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+KINTSUGI_PAIR_VECTORS(Avx512, __m512d, 8, _mm512)
+
+}  // namespace
+
+const PairKernels pairs_avx512{"avx512", 24, add_pair_products<Avx512, 2, 3>};
+
+}  // namespace kintsugi::core
+
+#endif

@@ -1,0 +1,55 @@
+#include "engines/cuda/arch/architecture.hpp"
+
+#include <algorithm>
+
+#include "base/cuda_driver.hpp"
+#include "engines/cuda/common/kernel_images.hpp"
+
+namespace kintsugi::core::cuda {
+
+#define KINTSUGI_ARCHITECTURE(name) const Architecture& name##_architecture();
+#include "engines/cuda/arch/architectures.def"
+#undef KINTSUGI_ARCHITECTURE
+
+namespace {
+
+std::span<const Architecture* const> architectures() {
+  static const std::array tables{
+#define KINTSUGI_ARCHITECTURE(name) &name##_architecture(),
+#include "engines/cuda/arch/architectures.def"
+#undef KINTSUGI_ARCHITECTURE
+  };
+  return tables;
+}
+
+}  // namespace
+
+// A library without any device code is judged as if it had all: it then says what is missing.
+bool Architecture::has_gemm_kernels() const {
+  return !gemm_image.empty() && (engine_images().empty() || has_image(engine_images(), gemm_image));
+}
+
+std::span<const Accumulator> Architecture::available_half_accumulators() const {
+  return has_gemm_kernels() ? half_accumulators : half_accumulators.last(1);
+}
+
+bool Architecture::is_measured(std::string_view device_name) const {
+  return std::ranges::any_of(measured_devices,
+                             [&](std::string_view end) { return device_name.ends_with(end); });
+}
+
+const Architecture& architecture_of(int major, int minor) {
+  for (const Architecture* architecture : architectures()) {
+    if (architecture->matches(major, minor)) return *architecture;
+  }
+  return *architectures().back();
+}
+
+const Architecture& current_architecture() {
+  if (driver().devices == 0) return *architectures().back();
+  const Device device = device_in_use();
+  return architecture_of(device_attribute(compute_capability_major, device),
+                         device_attribute(compute_capability_minor, device));
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,44 @@
+// What kernels and calls cost on an architecture: times in microseconds, rates per microsecond.
+#pragma once
+
+namespace kintsugi::core::cuda {
+
+// Costs of the multi-term GEMM kernels beside those of their tiles, by which a tile is chosen.
+struct MultiTermCosts {
+  double launch;  // of a kernel, until its first slices are there and from its last elements on
+  // A k-block of 64 that leaves the matrix unit as 2 or 4 sums takes so many times as long as one that leaves
+  // as one sum. `alone`: a small tile with an SM of its own.
+  double two_sums_factor;
+  double four_sums_factor;
+  double four_sums_factor_alone;
+  double small_tile;         // time of a small tile besides its k-blocks
+  double memory_rate;        // bytes of operands
+  double cache_rate;         // bytes that all thread blocks load; boxes of sixteen columns are slow
+  double narrow_cache_rate;  // of tiles of 32 columns
+};
+
+// Costs of the other steps of a call, and of native products at best.
+struct CallCosts {
+  double copy_rate;              // bytes, read and written
+  double split_launch;           // of both operands' splits
+  double split_launch_alone;     // of one operand's
+  double split_rate;             // as a part of copy_rate
+  double native_launch;          // of a kernel that has nothing to do, after one that is not ours
+  double native_ends;            // time until the first operands are there and from the last elements on
+  double native_rate;            // multiplications and additions in FP32
+  double native_rate_short;      // where the shorter side of C is 16 to 128
+  double native_read_short;      // bytes, beside such a side
+  double native_read_shortest;   // bytes, beside a side of 2 to 15
+  double selection;              // of a candidate, with all that is not counted
+  double throttling;             // the power limit adds this part to long products
+  double throttled_product;      // time from which a product is long
+  double complex_launches;       // of a complex product by residues, with what small products do not fill
+  double complex_element_slice;  // ranges, split and recombination of an element's slice
+};
+
+struct Costs {
+  MultiTermCosts multi_term;
+  CallCosts call;
+};
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,20 @@
+// Every device that has no table of its own. Nothing was measured on one.
+#include "engines/cuda/arch/architecture.hpp"
+
+namespace kintsugi::core::cuda {
+
+const Architecture& generic_architecture();
+
+const Architecture& generic_architecture() {
+  static constexpr std::array accumulators{Accumulator::cublas};
+  static constexpr Architecture table{
+      .name = "generic",
+      .half_accumulators = accumulators,
+      // A product of words is two multiplications of 64 bits on units that have one of 32: some 32
+      // instructions.
+      .int52_rate = 1.0 / 32,
+      .simt_tiles = {plain_tiles_f32, plain_tiles_f64, plain_tiles_c32, plain_tiles_c64}};
+  return table;
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,20 @@
+// Ampere and Ada, compute capability 8.x: machine code of the generic kernels begins here
+// (cmake/DeviceChoice.cmake). There are no clusters and no product kernels of ours, and nothing was measured.
+#include "engines/cuda/arch/architecture.hpp"
+
+namespace kintsugi::core::cuda {
+
+const Architecture& sm80_architecture();
+
+const Architecture& sm80_architecture() {
+  static constexpr std::array accumulators{Accumulator::cublas};
+  static constexpr Architecture table{
+      .name = "sm80",
+      .major = 8,
+      .half_accumulators = accumulators,
+      .int52_rate = 1.0 / 32,
+      .simt_tiles = {plain_tiles_f32, plain_tiles_f64, plain_tiles_c32, plain_tiles_c64}};
+  return table;
+}
+
+}  // namespace kintsugi::core::cuda

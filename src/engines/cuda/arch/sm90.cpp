@@ -1,0 +1,71 @@
+// Hopper, compute capability 9.0: kernels of ours by TMA and wgmma, which no other architecture runs. Tiles are timed
+// as on an H200.
+#include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/arch/sm90_costs.hpp"
+#include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
+
+namespace kintsugi::core::cuda {
+
+const Architecture& sm90_architecture();
+
+namespace {
+
+#define KINTSUGI_KERNEL(name) \
+  KernelName { "multi_term_sm90a", name, waits_for_grid_dependency }
+#define KINTSUGI_SMALL_KERNEL(name) \
+  KernelName { "multi_term_small_sm90a", name, waits_for_grid_dependency }
+const std::array<MultiTermKernels, 3> multi_term_kernels{
+    {{joined_terms.terms,
+      FormatId::fp16,
+      joined_tiles,
+      {KINTSUGI_KERNEL("fp16_terms_192"), KINTSUGI_KERNEL("fp16_terms_128"),
+       KINTSUGI_KERNEL("fp16_terms_64")},
+      small_tiles,
+      {KINTSUGI_SMALL_KERNEL("fp16_small_tiles_32"), KINTSUGI_SMALL_KERNEL("fp16_small_tiles_64"),
+       KINTSUGI_SMALL_KERNEL("fp16_small_tiles_128")}},
+     {rescaled_terms.terms,
+      FormatId::fp16,
+      rescaled_tiles,
+      {KINTSUGI_KERNEL("fp16_rescaled_terms_192"), KINTSUGI_KERNEL("fp16_rescaled_terms_128"),
+       KINTSUGI_KERNEL("fp16_rescaled_terms_64")},
+      small_tiles,
+      {KINTSUGI_SMALL_KERNEL("fp16_rescaled_small_tiles_32"),
+       KINTSUGI_SMALL_KERNEL("fp16_rescaled_small_tiles_64"),
+       KINTSUGI_SMALL_KERNEL("fp16_rescaled_small_tiles_128")}},
+     {six_terms.terms,
+      FormatId::bf16,
+      six_term_tiles,
+      {KINTSUGI_KERNEL("bf16_six_terms_128"), KINTSUGI_KERNEL("bf16_six_terms_64"), KINTSUGI_KERNEL("")},
+      {},
+      {KINTSUGI_KERNEL(""), KINTSUGI_KERNEL(""), KINTSUGI_KERNEL("")}}}};
+#undef KINTSUGI_KERNEL
+#undef KINTSUGI_SMALL_KERNEL
+
+const Int8Kernels int8_kernels{int8_tiles,
+                               {KernelName{"int8_sm90a", "residue_products_256", waits_for_grid_dependency},
+                                KernelName{"int8_sm90a", "residue_products_128", waits_for_grid_dependency}},
+                               {KernelName{"int8_sm90a", "integer_products_256", waits_for_grid_dependency},
+                                KernelName{"int8_sm90a", "integer_products_128", waits_for_grid_dependency}}};
+
+}  // namespace
+
+const Architecture& sm90_architecture() {
+  static constexpr std::array accumulators{Accumulator::h200, Accumulator::cublas};
+  static constexpr std::array<std::string_view, 1> measured{"H200"};
+  static const Architecture table{
+      .name = "sm90",
+      .major = 9,
+      .minor = 0,
+      .gemm_image = "multi_term_sm90a",
+      .multi_term = multi_term_kernels,
+      .int8 = &int8_kernels,
+      .has_clusters = true,
+      .half_accumulators = accumulators,
+      .int52_rate = 1.0 / 32,
+      .simt_tiles = {plain_tiles_f32, plain_tiles_f64, plain_tiles_c32, plain_tiles_c64},
+      .costs = &sm90_costs,
+      .measured_devices = measured};
+  return table;
+}
+
+}  // namespace kintsugi::core::cuda

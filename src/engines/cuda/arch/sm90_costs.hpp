@@ -1,0 +1,35 @@
+// Costs on Hopper, measured on an H200 (docs/results/LOG.md).
+#pragma once
+
+#include "engines/cuda/arch/costs.hpp"
+
+namespace kintsugi::core::cuda {
+
+inline constexpr Costs sm90_costs{
+    // The factors of k-blocks in several sums were read on an H100: 2 sums take 1.03 to 1.17 times as long, and 4
+    // in tiles of 32 columns at most what is expected of one.
+    .multi_term = {.launch = 1.4,
+                   .two_sums_factor = 1.09,
+                   .four_sums_factor = 1.17,
+                   .four_sums_factor_alone = 1.5,
+                   .small_tile = 1,
+                   .memory_rate = 4.1e6,
+                   .cache_rate = 9e6,
+                   .narrow_cache_rate = 6.4e6},
+    .call = {.copy_rate = 4.26e6,
+             .split_launch = 6,
+             .split_launch_alone = 5,
+             .split_rate = 0.7,
+             .native_launch = 2.5,
+             .native_ends = 6,
+             .native_rate = 52e6,
+             .native_rate_short = 48e6,
+             .native_read_short = 1.9e6,
+             .native_read_shortest = 2.3e6,
+             .selection = 3,
+             .throttling = 0.2,
+             .throttled_product = 60,
+             .complex_launches = 600,
+             .complex_element_slice = 65e-6 / 35}};
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,123 @@
+// Slices of any element by any rule, one by one.
+#pragma once
+
+#include "engines/cuda/common/operands.cuh"
+#include "engines/cuda/split/integer_elements.hpp"
+#include "engines/cuda/split/split_task.hpp"
+
+namespace kintsugi::core::cuda {
+
+// The host's tables, where kernels reach them.
+struct ModulusTable {
+  ByteModulus of_bytes[most_moduli];
+  std::int32_t modulus[most_moduli];
+  double inverse[most_moduli];
+  double limbs[most_moduli][most_limbs];
+};
+
+static __constant__ constexpr ModulusTable modulus_table = [] {
+  ModulusTable table{};
+  for (int t = 0; t < most_moduli; ++t) {
+    table.of_bytes[t] = byte_modulus(moduli[t]);
+    table.modulus[t] = moduli[t];
+    table.inverse[t] = 1.0 / moduli[t];
+    for (int l = 0; l < most_limbs; ++l) table.limbs[t][l] = residue_detail::limb_residues[t][l];
+  }
+  return table;
+}();
+
+// split_into_residues(), whose tables are the host's.
+template <class Store>
+__device__ void split_into_any_residues(const SplitRule& rule, double x, int scale, Store&& store) {
+  const int limb_count = limbs_of(rule.top_exponent + 1);
+  const TwoFactors factors = two_factors(scale);
+  double integer = any_rounded_to_integer(x * factors.first * factors.second);
+  double limbs[most_limbs] = {};
+#pragma unroll
+  for (int l = most_limbs - 1; l >= 0; --l) {
+    if (l < limb_count) limbs[l] = take_limb(integer, l);
+  }
+  for (int t = 0; t < rule.slices; ++t) {
+    double sum = 0;
+#pragma unroll
+    for (int l = 0; l < most_limbs; ++l) sum += limbs[l] * modulus_table.limbs[t][l];
+    const std::int32_t residue = small_residue(sum, modulus_table.modulus[t], modulus_table.inverse[t]);
+    store(t, static_cast<std::uint64_t>(residue) & 0xffU);
+  }
+}
+
+// split_element(); of a kernel's kind, no more than its rules need.
+template <ElementKind kind, class Store>
+__device__ void split_any(const SplitRule& rule, double x, int scale, Store&& store) {
+  if constexpr (kind == ElementKind::digits) return split_into_digits(rule, x, scale, store);
+  if constexpr (kind == ElementKind::residues || kind == ElementKind::residues_by_norms ||
+                kind == ElementKind::wide_residues)
+    return split_into_any_residues(rule, x, scale, store);
+  if constexpr (kind != ElementKind::any) return split_into_residuals(rule, x, scale, store);
+  switch (rule.kind) {
+    case SplitKind::hi_lo: return split_into_residuals(rule, x, scale, store);
+    case SplitKind::fixed: return split_into_digits(rule, x, scale, store);
+    case SplitKind::magnitude:
+      return store(0, static_cast<std::uint64_t>(times_power_of_two(x < 0 ? -x : x, scale)));
+    case SplitKind::magnitude_above: return store(0, magnitude_above(x, scale));
+    case SplitKind::residues: return split_into_any_residues(rule, x, scale, store);
+    case SplitKind::successive: return;
+  }
+}
+
+__device__ inline void store_pattern(std::byte* target, int bytes, std::uint64_t pattern) {
+  switch (bytes) {
+    case 1: *reinterpret_cast<std::uint8_t*>(target) = static_cast<std::uint8_t>(pattern); return;
+    case 2: *reinterpret_cast<std::uint16_t*>(target) = static_cast<std::uint16_t>(pattern); return;
+    case 4: *reinterpret_cast<std::uint32_t*>(target) = static_cast<std::uint32_t>(pattern); return;
+    default: *reinterpret_cast<std::uint64_t*>(target) = pattern;
+  }
+}
+
+__device__ inline SplitRule rule_of(const SplitTask& task) {
+  SplitRule rule = task.rule;
+  rule.format = &task.format;
+  return rule;
+}
+
+// Kernels of kinds that know no fit do not look for one.
+__device__ inline SplitRule fitted_rule_of(const SplitTask& task, ElementKind kind) {
+  SplitRule rule = rule_of(task);
+  if ((kind == ElementKind::fitted || kind == ElementKind::any) && task.fit != nullptr) {
+    const ResidualFit fit = task.fit->residual;
+    rule.residual_exponent = fit.residual_exponent;
+    rule.first_rounding = fit.first_rounding;
+  }
+  return rule;
+}
+
+// Of the entry of the batch that the block works on.
+__device__ inline std::byte* slices_of(const SplitTask& task) {
+  return task.slices + entry_of_block() * task.entry_bytes;
+}
+
+// By the functions of arith/split_rule.hpp. Not inlined: most elements never need it.
+template <ElementKind kind>
+__device__ __noinline__ void write_any(const SplitTask& task, int scale, double x, std::int64_t place) {
+  const SplitRule rule = fitted_rule_of(task, kind);
+  const int bytes = task.format.storage_bytes;
+  const double finite = x - x == 0 ? x : 0.0;
+  split_any<kind>(rule, finite, scale, [&](int s, std::uint64_t pattern) {
+    store_pattern(slices_of(task) + (s * task.slice_stride + place) * bytes, bytes, pattern);
+  });
+}
+
+template <int words>
+__device__ void store_words(std::byte* target, const std::uint32_t (&w)[words]) {
+  if constexpr (words == 1) {
+    *reinterpret_cast<std::uint32_t*>(target) = w[0];
+  } else if constexpr (words == 2) {
+    *reinterpret_cast<uint2*>(target) = make_uint2(w[0], w[1]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < words; i += 4)
+      reinterpret_cast<uint4*>(target)[i / 4] = make_uint4(w[i], w[i + 1], w[i + 2], w[i + 3]);
+  }
+}
+
+}  // namespace kintsugi::core::cuda

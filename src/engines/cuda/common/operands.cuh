@@ -1,0 +1,135 @@
+// Operands where they lie, and what kernels share.
+#pragma once
+
+#include "base/embedding.hpp"
+#include "engines/cuda/ptx/griddepcontrol.cuh"
+#include "engines/cuda/select/alpha.cuh"
+#include "engines/cuda/split/magnitudes.hpp"
+#include "engines/cuda/split/split_task.hpp"
+
+namespace kintsugi::core::cuda {
+
+// What a block works on, counted from the first entry of its launch.
+__device__ inline std::int64_t entry_of_block() { return blockIdx.y; }
+
+// What serves several entries is left out where none takes the candidate.
+__device__ inline bool is_left_out(const SplitTasks& tasks) {
+  if (is_zero(tasks.alpha)) return true;
+  const DeviceCondition& condition = tasks.condition;
+  if (condition.choice == nullptr) return false;
+  const auto is_other = [&](std::int64_t entry) {
+    return __ldcg(&condition.choice[entry].candidate) != condition.candidate;  // as holds() reads it
+  };
+  if (tasks.served_entries == 1) return is_other(entry_of_block());
+  bool taken = false;
+  for (std::int64_t entry = threadIdx.x; entry < tasks.served_entries; entry += blockDim.x)
+    taken = taken || !is_other(entry);
+  return __syncthreads_or(taken ? 1 : 0) == 0;
+}
+
+// Whether there is something to split; then all is there that came before.
+__device__ inline bool begins(const SplitTasks& tasks) {
+  launch_dependents();
+  if (tasks.condition.known && is_left_out(tasks)) {
+    exit_in_stream_order();
+    return false;
+  }
+  grid_dependency_wait();
+  return tasks.condition.known || !is_left_out(tasks);
+}
+
+// The entry of the batch. Where k is 0 there need not be any.
+template <class T>
+__device__ const T* matrix_start(const DeviceMatrix& matrix, std::int64_t entry) {
+  if (matrix.data == nullptr) return nullptr;
+  if (matrix.pointers) return static_cast<const T* const*>(matrix.data)[entry];
+  return static_cast<const T*>(matrix.data) + entry * matrix.batch_stride;
+}
+
+// Element p of vector v, of an embedding where entries are complex; its sign and part are those of EmbeddedView.
+template <class T>
+__device__ T real_element(const DeviceMatrix& matrix, const T* start, std::int64_t v, std::int64_t p) {
+  if (!matrix.complex()) return start[v * matrix.row_stride + p * matrix.column_stride];
+  const bool even = matrix.right && (v & 1) == 0;
+  const bool imaginary = ((p & 1) != 0) == (!matrix.right || even);
+  const std::int64_t row = matrix.right ? v >> 1 : v;
+  const T part = start[2 * (row * matrix.row_stride + (p >> 1) * matrix.column_stride) + (imaginary ? 1 : 0)];
+  return imaginary && matrix.conjugated != even ? -part : part;
+}
+
+__device__ inline double any_element(const DeviceMatrix& matrix, std::int64_t entry, std::int64_t v,
+                                     std::int64_t p) {
+  switch (matrix.type) {
+    case EntryType::f32: return real_element(matrix, matrix_start<float>(matrix, entry), v, p);
+    case EntryType::f64: return real_element(matrix, matrix_start<double>(matrix, entry), v, p);
+    case EntryType::c32:
+      return real_element(
+          matrix, reinterpret_cast<const float*>(matrix_start<std::complex<float>>(matrix, entry)), v, p);
+    default:
+      return real_element(
+          matrix, reinterpret_cast<const double*>(matrix_start<std::complex<double>>(matrix, entry)), v, p);
+  }
+}
+
+// Sixteen bytes of an operand on their way to shared memory, without a register; zeros where `bytes` is 0. (Fewer bytes than
+// sixteen would be read as they should, but memcheck takes them for sixteen.) Complete for the thread after
+// await_copies().
+template <class Source>
+__device__ void copy_aligned(Source* shared, const Source* source, int bytes) {
+  const auto target = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source), "r"(bytes)
+               : "memory");
+}
+
+// The same of a source that is aligned to its elements alone.
+template <class Source>
+__device__ void copy_unaligned(Source* shared, const Source* source, int bytes) {
+  constexpr int size = sizeof(Source);
+  const auto target = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
+#pragma unroll
+  for (int i = 0; i < static_cast<int>(sizeof(uint4)); i += size) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(target + i), "l"(source + i / size),
+                 "n"(size), "r"(i < bytes ? size : 0)
+                 : "memory");
+  }
+}
+
+__device__ inline void await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+template <class Source>
+__device__ void read_chunk(const Source* shared, Source (&x)[sizeof(uint4) / sizeof(Source)]) {
+  const uint4 bits = *reinterpret_cast<const uint4*>(shared);
+  memcpy(x, &bits, sizeof bits);
+}
+
+// Of threads whose numbers differ in the bits of `lanes` alone.
+template <class T>
+__device__ void add_over_lanes(Magnitudes<T>& magnitudes, unsigned lanes) {
+  for (unsigned lane = 1; lane < 32; lane <<= 1) {
+    if ((lanes & lane) == 0) continue;
+    Magnitudes<T> other;
+    other.largest = __shfl_xor_sync(~0U, magnitudes.largest, lane);
+    other.below = __shfl_xor_sync(~0U, magnitudes.below, lane);
+    other.flags = __shfl_xor_sync(~0U, magnitudes.flags, lane);
+    magnitudes.add(other);
+  }
+}
+
+// The block's own.
+template <class T>
+__device__ const T* matrix_start(const SplitTask& task) {
+  return matrix_start<T>(task.matrix, task.entry + entry_of_block());
+}
+
+__device__ inline VectorRange& range_of(const SplitTask& task, std::int64_t vector) {
+  return task.ranges[entry_of_block() * task.entry_ranges + vector];
+}
+
+// Which of the tasks a block belongs to, and its number there.
+__device__ inline const SplitTask& task_of_block(const SplitTasks& tasks, std::int64_t& block) {
+  if (block < tasks.task[0].blocks) return tasks.task[0];
+  block -= tasks.task[0].blocks;
+  return tasks.task[1];
+}
+
+}  // namespace kintsugi::core::cuda

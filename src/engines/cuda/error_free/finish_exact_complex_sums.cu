@@ -1,9 +1,0 @@
-// Complex entries.
-#include "engines/cuda/error_free/exact_sums.cuh"
-
-namespace kintsugi::core::cuda {
-
-KINTSUGI_FINISH_SUMS(finish_exact_c32, Complex<float>, ExactSums)
-KINTSUGI_FINISH_SUMS(finish_exact_c64, Complex<double>, ExactSums)
-
-}  // namespace kintsugi::core::cuda

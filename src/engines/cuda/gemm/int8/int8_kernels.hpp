@@ -1,0 +1,18 @@
+// The int8 GEMM kernels of an architecture.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/gemm/int8/int8_tiles.hpp"
+
+namespace kintsugi::core::cuda {
+
+struct Int8Kernels {
+  std::span<const Int8Tile> tiles;
+  std::array<KernelName, 2> residues;  // of the tiles: sums are reduced modulo the groups' moduli
+  std::array<KernelName, 2> integers;  // of the tiles: sums are integers of 64 bits
+};
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,92 @@
+// What the kernels of this folder are handed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engines/cuda/recombine/arguments.hpp"
+#include "engines/device_ozaki1.hpp"
+
+namespace kintsugi::core::cuda {
+
+// Slices of a format without its pointer to the host: elements are fp16, or FP64.
+struct SliceArray {
+  std::byte* data = nullptr;
+  bool wide = false;
+  std::int32_t count = 0;
+  std::int64_t length = 0;
+  std::int64_t vector_stride = 0;
+  std::int64_t slice_stride = 0;
+};
+
+inline SliceArray slice_array(const Slices& slices) {
+  return {slices.data,
+          slices.format->id == FormatId::fp64,
+          slices.count,
+          slices.k,
+          slices.vector_stride(),
+          slices.slice_stride()};
+}
+
+struct SuccessiveTask {
+  DeviceMatrix matrix;
+  std::int64_t entry = 0;
+  const VectorRange* ranges = nullptr;  // of vector `first`
+  std::int64_t first = 0;
+  std::int64_t vectors = 0;
+  SliceArray slices;
+  std::int32_t bits = 0;
+  DeviceSliceExponents exponents;
+  DeviceSuccessiveSplit::Complete complete = DeviceSuccessiveSplit::Complete::need_not_be;
+  std::int32_t most_depth = 0;
+  DeviceBlockSliceCounts slice_counts;
+  std::int32_t* unreachable = nullptr;
+  std::int64_t blocks = 0;  // of threads
+};
+
+struct SuccessiveTasks {
+  SuccessiveTask task[2];
+  DeviceCondition condition;
+};
+
+struct WeighingTask {
+  DeviceSide b;
+  DeviceBlockSliceCounts slice_counts;
+  double* weights = nullptr;
+  DeviceCondition condition;
+};
+
+struct RowSliceCountsTask {
+  DeviceSide a;
+  std::int64_t first = 0;
+  SliceArray slices;
+  DeviceSliceExponents exponents;
+  const double* weights = nullptr;
+  std::int32_t bits = 0;
+  DeviceBlockSliceCounts slice_counts;
+  std::int32_t* unreachable = nullptr;
+  DeviceCondition condition;
+};
+
+// Integers of so many products, one matrix after the other.
+struct ProductGroups {
+  std::int64_t* data = nullptr;
+  std::int64_t group_stride = 0;
+  std::int32_t count = 0;
+  std::int32_t first_a = 0;  // slice of A of the first one
+  std::int32_t b = 0;        // slice of B of all
+};
+
+// A thread block splits so many vectors, in so many lanes each: eight neighbours are whole sectors where vectors are
+// strided in memory.
+inline constexpr int successive_vectors = 8;
+inline constexpr int successive_lanes = 32;
+inline constexpr int successive_threads = successive_vectors * successive_lanes;
+
+// A thread block weighs so many inner indices, each in so many parts.
+inline constexpr int weighed_indices = 32;
+inline constexpr int weighing_parts = 8;
+
+inline constexpr int slice_count_threads = 256;  // for one row
+
+}  // namespace kintsugi::core::cuda

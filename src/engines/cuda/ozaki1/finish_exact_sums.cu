@@ -1,0 +1,9 @@
+// Real entries.
+#include "engines/cuda/ozaki1/exact_sums.cuh"
+
+namespace kintsugi::core::cuda {
+
+KINTSUGI_FINISH_SUMS(finish_exact_f32, float, ExactSums)
+KINTSUGI_FINISH_SUMS(finish_exact_f64, double, ExactSums)
+
+}  // namespace kintsugi::core::cuda

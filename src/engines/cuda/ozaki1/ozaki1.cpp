@@ -1,0 +1,121 @@
+#include "engines/cuda/ozaki1/ozaki1.hpp"
+
+#include <array>
+
+#include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/gemm/integer_tiles.hpp"
+#include "engines/cuda/ozaki1/arguments.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+SuccessiveTask task_of(const DeviceSuccessiveSplit& split) {
+  return {.matrix = split.side.matrix,
+          .entry = split.side.entry,
+          .ranges = split.side.ranges + split.first,
+          .first = split.first,
+          .vectors = split.slices.vectors,
+          .slices = slice_array(split.slices),
+          .bits = split.bits,
+          .exponents = split.exponents,
+          .complete = split.complete,
+          .most_depth = split.most_depth,
+          .slice_counts = split.slice_counts,
+          .unreachable = split.unreachable,
+          .blocks = split.slices.padded_vectors() / successive_vectors};
+}
+
+Extent entries_of(const DeviceTile& tile, std::int64_t columns) {
+  return {divide_up(tile.rows, entries_threads), columns};
+}
+
+ProductGroups groups_of(const Accumulators& products, int first_a, int b) {
+  return {products.group<std::int64_t>(0), products.group_stride(), products.groups, first_a, b};
+}
+
+class CudaOzaki1 final : public DeviceOzaki1 {
+ public:
+  void split_successively(const Queue& queue, std::span<const DeviceSuccessiveSplit> splits,
+                          const DeviceCondition& condition) const override {
+    static const KernelName kernel{"split_successively", "split_successively"};
+    SuccessiveTasks tasks;
+    tasks.condition = condition;
+    std::int64_t blocks = 0;
+    for (std::size_t i = 0; i < splits.size(); ++i) {
+      tasks.task[i] = task_of(splits[i]);
+      blocks += tasks.task[i].blocks;
+    }
+    launch(kernel, {blocks}, successive_threads, 0, queue, tasks);
+  }
+
+  void weigh_inner_indices(const Queue& queue, const DeviceSide& b,
+                           const DeviceBlockSliceCounts& slice_counts, double* weights,
+                           const DeviceCondition& condition) const override {
+    static const KernelName kernel{"slice_counts", "weigh_inner_indices"};
+    const WeighingTask task{b, slice_counts, weights, condition};
+    launch(kernel, {divide_up(b.matrix.length(), weighed_indices), slice_counts.blocks_n},
+           weighed_indices * weighing_parts, 0, queue, task);
+  }
+
+  void find_slice_counts(const Queue& queue, const DeviceRowSliceCounts& rows,
+                         const DeviceCondition& condition) const override {
+    static const KernelName kernel{"slice_counts", "find_slice_counts"};
+    const RowSliceCountsTask task{.a = rows.a,
+                                  .first = rows.first,
+                                  .slices = slice_array(rows.slices),
+                                  .exponents = rows.exponents,
+                                  .weights = rows.weights,
+                                  .bits = rows.bits,
+                                  .slice_counts = rows.slice_counts,
+                                  .unreachable = rows.unreachable,
+                                  .condition = condition};
+    launch(kernel, {rows.slices.vectors}, slice_count_threads, 0, queue, task);
+  }
+
+  void add_products(const Queue& queue, const DeviceProductSums& sums, const Accumulators& products,
+                    int first_a, int b) const override {
+    static const KernelName running{"product_sums", "add_running_products"};
+    static const KernelName exact{"product_sums", "add_exact_products"};
+    const std::int64_t vectors = sums.tile.columns * (sums.tile.c.complex() ? 2 : 1);
+    const ProductGroups groups = groups_of(products, first_a, b);
+    launch(sums.exact ? exact : running, entries_of(sums.tile, vectors), entries_threads, 0, queue, sums,
+           groups);
+  }
+
+  void multiply_counted(const Queue& queue, const DeviceProductSums& sums, const Slices& a, const Slices& b,
+                        const Accumulators& products, int first_a, int slice_b) const override {
+    static const KernelName kernel{"counted_products", "multiply_counted_slices"};
+    launch(kernel,
+           {divide_up(sums.stride, integer_tile), divide_up(sums.columns, integer_tile), products.groups},
+           integer_threads, 0, queue, sums, slice_array(a), slice_array(b),
+           groups_of(products, first_a, slice_b));
+  }
+
+  void finish_sums(const Queue& queue, const DeviceProductSums& sums) const override {
+    static const std::array<KernelName, 4> running{KernelName{"finish_running_sums", "finish_running_f32"},
+                                                   KernelName{"finish_running_sums", "finish_running_f64"},
+                                                   KernelName{"finish_running_sums", "finish_running_c32"},
+                                                   KernelName{"finish_running_sums", "finish_running_c64"}};
+    static const std::array<KernelName, 4> exact{KernelName{"finish_exact_sums", "finish_exact_f32"},
+                                                 KernelName{"finish_exact_sums", "finish_exact_f64"},
+                                                 KernelName{"finish_exact_complex_sums", "finish_exact_c32"},
+                                                 KernelName{"finish_exact_complex_sums", "finish_exact_c64"}};
+    launch((sums.exact ? exact : running)[static_cast<std::size_t>(sums.tile.c.type)],
+           entries_of(sums.tile, sums.tile.columns), entries_threads, 0, queue, sums);
+  }
+
+  void finish_item(const Queue& queue, const DeviceOzaki1Item& item) const override {
+    static const KernelName kernel{"slice_counts", "finish_item"};
+    launch(kernel, {}, slice_count_threads, 0, queue, item);
+  }
+};
+
+}  // namespace
+
+const DeviceOzaki1& ozaki1_kernels() {
+  static const CudaOzaki1 instance;
+  return instance;
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,66 @@
+// Products of slices into the sums of a tile: step 3 of dgemm-tc, src/recombine/error_free.cpp.
+#include "arith/product_sum.hpp"
+#include "engines/cuda/ozaki1/sums.cuh"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+// The products of `groups` that belong to entry (i, v): visit(integer, slice of A).
+template <class Visit>
+__device__ void for_each_product(const DeviceProductSums& sums, const ProductGroups& groups, std::int64_t i,
+                                 std::int64_t v, const Visit& visit) {
+  const int count = min(depth_at(sums, i, v).products(groups.b) - groups.first_a, groups.count);
+  const std::int64_t* integer = groups.data + i + v * sums.stride;
+  for (int p = 0; p < count; ++p) {
+    visit(*integer, groups.first_a + p);
+    integer += groups.group_stride;
+  }
+}
+
+__device__ bool begins(const ProductGroups& groups) { return groups.b == 0 && groups.first_a == 0; }
+
+// visit(i, v) of the thread's entry of the tile, where there is something to add.
+template <class Visit>
+__device__ void at_entry(const DeviceProductSums& sums, const ProductGroups& groups, const Visit& visit) {
+  if (!holds(sums.tile.condition)) return;
+  const std::int64_t i = std::int64_t{blockIdx.x} * entries_threads + threadIdx.x;
+  const std::int64_t v = blockIdx.y;
+  if (i >= sums.tile.rows) return;
+  if (begins(groups) || depth_at(sums, i, v).products(groups.b) > groups.first_a) visit(i, v);
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(entries_threads)
+    add_running_products(const __grid_constant__ DeviceProductSums sums,
+                         const __grid_constant__ ProductGroups groups) {
+  at_entry(sums, groups, [&](std::int64_t i, std::int64_t v) {
+    double& target = running_sum(sums, i, v);
+    double sum = begins(groups) ? 0.0 : target;
+    const std::int32_t column = exponent_at(sums.vectors, 0, v) - exponent_at(sums.vectors, groups.b, v) +
+                                exponent_at(sums.rows, 0, i);
+    for_each_product(sums, groups, i, v, [&](std::int64_t integer, int a) {
+      sum += running_term(integer, column - exponent_at(sums.rows, a, i));
+    });
+    target = sum;
+  });
+}
+
+extern "C" __global__ void __launch_bounds__(entries_threads)
+    add_exact_products(const __grid_constant__ DeviceProductSums sums,
+                       const __grid_constant__ ProductGroups groups) {
+  at_entry(sums, groups, [&](std::int64_t i, std::int64_t v) {
+    WideInteger<DeviceProductSums::limbs> sum;
+    if (!begins(groups)) sum = exact_sum(sums, i, v);
+    const int last = sums.slices - 1;
+    const std::int32_t column = exponent_at(sums.vectors, groups.b, v) - exponent_at(sums.vectors, last, v) -
+                                exponent_at(sums.rows, last, i);
+    for_each_product(sums, groups, i, v, [&](std::int64_t integer, int a) {
+      add_product(sum, integer, column + exponent_at(sums.rows, a, i));
+    });
+    set_exact_sum(sums, i, v, sum);
+  });
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,207 @@
+// Algorithm 3 of dgemm-tc: src/splits/slice_count.cpp on a device, in sums of integers that no order of the threads can
+// change. They lose what lies 2^-80 and less below the largest product, but for the fact; the host's, which lose nothing, are
+// rounded to 53 bits before they are compared.
+#include "engines/cuda/common/operands.cuh"
+#include "engines/cuda/ozaki1/arguments.hpp"
+#include "engines/cuda/ozaki1/slice_elements.cuh"
+#include "engines/cuda/recombine/tile.cuh"
+#include "engines/cuda/select/report.cuh"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+constexpr int slice_count_warps = slice_count_threads / 32;
+
+__device__ int bits_of_count(std::int64_t count) {
+  return count <= 1 ? 0 : 64 - leading_zeros(static_cast<std::uint64_t>(count - 1));
+}
+
+// Of all threads of a block.
+__device__ std::int32_t largest_of_block(std::int32_t value) {
+  __shared__ std::int32_t of_warp[slice_count_warps];
+  const std::int32_t largest = __reduce_max_sync(~0U, value);
+  __syncthreads();  // of_warp is read no more
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = largest;
+  __syncthreads();
+  std::int32_t result = of_warp[0];
+  for (int warp = 1; warp < slice_count_warps; ++warp) result = max(result, of_warp[warp]);
+  return result;
+}
+
+__device__ MagnitudeSum sum_of_block(MagnitudeSum sum) {
+  __shared__ std::uint64_t low[slice_count_warps];
+  __shared__ std::uint64_t high[slice_count_warps];
+  __shared__ bool more[slice_count_warps];
+  for (unsigned lane = 1; lane < 32; lane <<= 1) {
+    const auto other_low = __shfl_xor_sync(~0U, static_cast<unsigned long long>(sum.low()), lane);
+    const auto other_high = __shfl_xor_sync(~0U, static_cast<unsigned long long>(sum.high()), lane);
+    const int other_more = __shfl_xor_sync(~0U, sum.more() ? 1 : 0, lane);
+    sum.add(other_low, other_high, other_more != 0);
+  }
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) {
+    low[threadIdx.x / 32] = sum.low();
+    high[threadIdx.x / 32] = sum.high();
+    more[threadIdx.x / 32] = sum.more();
+  }
+  __syncthreads();
+  for (unsigned warp = 0; warp < slice_count_warps; ++warp) {
+    if (warp != threadIdx.x / 32) sum.add(low[warp], high[warp], more[warp]);
+  }
+  return sum;
+}
+
+// Sum over p of |x(p)| weights[p], the same in all threads of a block.
+template <class Element>
+__device__ Scaled weigh(const Element& x, const double* weights, std::int64_t length) {
+  std::int32_t top = no_rest;
+  for (std::int64_t p = threadIdx.x; p < length; p += slice_count_threads)
+    top = max(top, MagnitudeSum::top(x(p), rest_of(weights[p])));
+  top = largest_of_block(top);
+  MagnitudeSum sum(top, bits_of_count(length));
+  for (std::int64_t p = threadIdx.x; p < length; p += slice_count_threads) sum.add(x(p), rest_of(weights[p]));
+  return sum_of_block(sum).scaled();
+}
+
+class Row {
+ public:
+  __device__ Row(const RowSliceCountsTask& task, std::int64_t row) : task_(task), row_(row) {}
+
+  __device__ void find() const {
+    const std::int32_t length = task_.exponents.lengths[row_];
+    if (length == 0) return;
+    const DeviceBlockSliceCounts& slice_counts = task_.slice_counts;
+    for (std::int64_t j = 0; j < slice_counts.blocks_n; ++j) {
+      SliceCounts found = slice_counts_of(j, length);
+      if (threadIdx.x != 0) continue;
+      if (found.enough == 0 && found.exhausted == 0) *task_.unreachable = 1;
+      SliceCounts& target =
+          slice_counts.slice_counts[(task_.first + row_) / slice_counts.rows + j * slice_counts.blocks_m];
+      if (found.enough > 0) atomicMax(&target.enough, found.enough);
+      if (found.exhausted > 0) atomicMax(&target.exhausted, found.exhausted);
+    }
+  }
+
+ private:
+  // For block j of C's columns; neither where the slices that there are do not tell.
+  __device__ SliceCounts slice_counts_of(std::int64_t j, std::int32_t length) const {
+    const std::int64_t k = task_.slices.length;
+    const double* weights = task_.weights + j * k;
+    Scaled whole;
+    for (std::int32_t count = 1; count <= task_.slices.count; ++count) {
+      if (count == 2) {
+        whole = weigh(
+            [&](std::int64_t p) {
+              return rest_of(any_element(task_.a.matrix, task_.a.entry, task_.first + row_, p));
+            },
+            weights, k);
+      }
+      if (count >= 2 && enough_slices(whole, weighed_slice(count - 1, weights), count, k, task_.bits))
+        return {count, 0};
+      if (count == length) return {0, count};
+    }
+    return {};
+  }
+
+  __device__ Scaled weighed_slice(int s, const double* weights) const {
+    Scaled sum = weigh(
+        [&](std::int64_t p) {
+          return Rest{slice_element(task_.slices, s, row_, p), 0};
+        },
+        weights, task_.slices.length);
+    if (sum.fraction != 0) sum.exponent += task_.exponents.exponents[s * task_.exponents.stride + row_];
+    return sum;
+  }
+
+  const RowSliceCountsTask& task_;
+  std::int64_t row_;
+};
+
+__device__ void count_block(DeviceSliceCounts& counts, const SliceDepth& depth, int slices) {
+  const int b = min(depth.b, slices);
+  int products = 0;
+  for (int q = 0; q < b; ++q) products += depth.products(q);
+  count(counts.blocks, 1);
+  count(counts.slices_a, depth.a);
+  count(counts.slices_b, b);
+  count(counts.products, products);
+  count(counts.fast_blocks, depth.fast ? 1 : 0);
+  atomicMax(&counts.fewest_slices_below_most, most_successive_slices - depth.least());
+  atomicMax(&counts.most_products, products);
+}
+
+}  // namespace
+
+// |B| e of the blocks of C's columns.
+extern "C" __global__ void __launch_bounds__(weighed_indices* weighing_parts)
+    weigh_inner_indices(const __grid_constant__ WeighingTask task) {
+  if (!holds(task.condition)) return;
+  __shared__ std::int32_t tops[weighed_indices];
+  __shared__ std::uint64_t low[weighed_indices][weighing_parts];
+  __shared__ std::uint64_t high[weighed_indices][weighing_parts];
+  __shared__ bool more[weighed_indices][weighing_parts];
+  const DeviceMatrix& matrix = task.b.matrix;
+  const auto thread = static_cast<int>(threadIdx.x);
+  const bool along_k = abs(matrix.column_stride) <= abs(matrix.row_stride);
+  const int index = along_k ? thread % weighed_indices : thread / weighing_parts;
+  const int part = along_k ? thread / weighed_indices : thread % weighing_parts;
+  const std::int64_t p = std::int64_t{blockIdx.x} * weighed_indices + index;
+  const std::int64_t first = blockIdx.y * task.slice_counts.vectors;
+  const std::int64_t last = min(first + task.slice_counts.vectors, matrix.vectors());
+  const auto for_each = [&](const auto& visit) {
+    if (p >= matrix.length()) return;
+    for (std::int64_t v = first + part; v < last; v += weighing_parts) {
+      if (task.b.ranges[v].finite()) visit(rest_of(any_element(matrix, task.b.entry, v, p)));
+    }
+  };
+  constexpr Rest one{1, 0};
+  if (thread < weighed_indices) tops[thread] = no_rest;
+  __syncthreads();
+  std::int32_t top = no_rest;
+  for_each([&](const Rest& x) { top = max(top, MagnitudeSum::top(x, one)); });
+  atomicMax(&tops[index], top);
+  __syncthreads();
+  MagnitudeSum sum(tops[index], bits_of_count(task.slice_counts.vectors));
+  for_each([&](const Rest& x) { sum.add(x, one); });
+  low[index][part] = sum.low();
+  high[index][part] = sum.high();
+  more[index][part] = sum.more();
+  __syncthreads();
+  if (part != 0 || p >= matrix.length()) return;
+  for (int other = 1; other < weighing_parts; ++other)
+    sum.add(low[index][other], high[index][other], more[index][other]);
+  task.weights[blockIdx.y * matrix.length() + p] = sum.finite();
+}
+
+extern "C" __global__ void __launch_bounds__(slice_count_threads)
+    find_slice_counts(const __grid_constant__ RowSliceCountsTask task) {
+  if (!holds(task.condition)) return;
+  Row(task, blockIdx.x).find();
+}
+
+extern "C" __global__ void __launch_bounds__(slice_count_threads)
+    finish_item(const __grid_constant__ DeviceOzaki1Item item) {
+  DeviceChoice& choice = *item.choice;
+  const bool taken = choice.candidate == 0;
+  const bool unreachable = *item.unreachable != 0;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    if (taken && unreachable) choice.candidate = DeviceChoice::none;
+    if (item.report != nullptr) add_to_report(*item.report, choice);
+  }
+  if (!taken || unreachable || item.report == nullptr) return;
+  const DeviceBlockSliceCounts& slice_counts = item.slice_counts;
+  DeviceSliceCounts& counts = item.report->slices;
+  const std::int64_t blocks =
+      slice_counts.slice_counts == nullptr ? 1 : slice_counts.blocks_m * slice_counts.blocks_n;
+  for (std::int64_t block = threadIdx.x; block < blocks; block += slice_count_threads) {
+    const SliceDepth depth =
+        slice_counts.slice_counts == nullptr
+            ? SliceDepth{item.slices, item.slices, item.fast}
+            : depth_of(slice_counts.slice_counts[block], most_successive_slices, item.fast);
+    count_block(counts, depth, item.slices);
+  }
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,144 @@
+// Algorithm 1 of dgemm-tc: src/splits/successive.cpp on a device. Rests are not kept: each slice takes those before it off
+// the element once more, which costs less than memory for them.
+#include "engines/cuda/common/operands.cuh"
+#include "engines/cuda/ozaki1/arguments.hpp"
+#include "engines/cuda/ozaki1/slice_elements.cuh"
+#include "engines/cuda/recombine/tile.cuh"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+struct Shared {
+  std::int32_t tops[3][successive_vectors];  // of the rests of this slice, the next and the one before
+  std::int32_t grids[successive_vectors][most_successive_slices];
+};
+
+// A thread's place: neighbouring threads read along the smaller stride.
+struct Place {
+  int v;
+  int lane;
+
+  __device__ explicit Place(const DeviceMatrix& matrix) {
+    const auto thread = static_cast<int>(threadIdx.x);
+    const bool along_k = abs(matrix.column_stride) <= abs(matrix.row_stride);
+    v = along_k ? thread / successive_lanes : thread % successive_vectors;
+    lane = along_k ? thread % successive_lanes : thread / successive_vectors;
+  }
+};
+
+// Lanes of a vector differ in bits 3 and 4 of the thread, whatever the place.
+__device__ void raise_top(std::int32_t& shared, std::int32_t top) {
+  top = max(top, __shfl_xor_sync(~0U, top, 8));
+  top = max(top, __shfl_xor_sync(~0U, top, 16));
+  if ((threadIdx.x & 24U) == 0) atomicMax(&shared, top);
+}
+
+class VectorSplit {
+ public:
+  __device__ VectorSplit(const SuccessiveTask& task, std::int64_t first_vector, Shared& shared)
+      : task_(task), shared_(shared), place_(task.matrix), vector_(first_vector + place_.v) {}
+
+  __device__ void run() {
+    if (threadIdx.x < 3 * successive_vectors) shared_.tops[0][threadIdx.x] = no_rest;
+    __syncthreads();
+    raise_top(shared_.tops[0][place_.v], first_top());
+    for (int s = 0; s < task_.slices.count; ++s) take_slice(s);
+    __syncthreads();
+    if (length_ < 0)
+      length_ = task_.slices.count + (shared_.tops[task_.slices.count % 3][place_.v] == no_rest ? 0 : 1);
+    if (place_.lane == 0 && vector_ < task_.vectors) finish();
+  }
+
+ private:
+  __device__ Rest rest(std::int64_t p) const {
+    return rest_of(any_element(task_.matrix, task_.entry, task_.first + vector_, p));
+  }
+
+  // Vectors with NaN or infinities count as zero.
+  __device__ std::int32_t first_top() const {
+    std::int32_t top = no_rest;
+    if (vector_ >= task_.vectors || !task_.ranges[vector_].finite()) return top;
+    for (std::int64_t p = place_.lane; p < task_.slices.length; p += successive_lanes)
+      top = max(top, top_of(rest(p)));
+    return top;
+  }
+
+  __device__ void take_slice(int s) {
+    __syncthreads();
+    const std::int32_t top = shared_.tops[s % 3][place_.v];
+    if (threadIdx.x < successive_vectors) shared_.tops[(s + 2) % 3][threadIdx.x] = no_rest;
+    std::int32_t next = no_rest;
+    if (top == no_rest) {
+      if (length_ < 0) length_ = s;
+      for (std::int64_t p = place_.lane; p < task_.slices.vector_stride; p += successive_lanes)
+        store_slice_element(task_.slices, s, vector_, p, 0);
+    } else {
+      grid_ = grid_of(top, task_.bits);
+      next = write_slice(s);
+    }
+    raise_top(shared_.tops[(s + 1) % 3][place_.v], next);
+    if (s == 0) first_grid_ = grid_;
+    if (place_.lane != 0) return;
+    shared_.grids[place_.v][s] = grid_;
+    if (vector_ < task_.vectors) task_.exponents.exponents[s * task_.exponents.stride + vector_] = grid_;
+  }
+
+  // The top of what it leaves.
+  __device__ std::int32_t write_slice(int s) const {
+    std::int32_t next = no_rest;
+    for (std::int64_t p = place_.lane; p < task_.slices.vector_stride; p += successive_lanes) {
+      std::int64_t integer = 0;
+      if (p < task_.slices.length) {
+        Rest left = rest(p);
+        for (int before = 0; before < s; ++before) take_integer(left, shared_.grids[place_.v][before]);
+        integer = take_integer(left, grid_);
+        next = max(next, top_of(left));
+      }
+      store_slice_element(task_.slices, s, vector_, p, integer);
+    }
+    return next;
+  }
+
+  __device__ void finish() const {
+    task_.exponents.lengths[vector_] = length_;
+    using enum DeviceSuccessiveSplit::Complete;
+    if (task_.complete == need_not_be) return;
+    const bool more = length_ > task_.slices.count;
+    const bool too_deep = task_.most_depth != 0 && first_grid_ - grid_ > task_.most_depth;
+    if (too_deep || (more && (task_.complete == all || is_needed()))) *task_.unreachable = 1;
+  }
+
+  // Whether a block of the vector's asks for all that there is of it.
+  __device__ bool is_needed() const {
+    const DeviceBlockSliceCounts& slice_counts = task_.slice_counts;
+    const std::int64_t j = (task_.first + vector_) / slice_counts.vectors;
+    for (std::int64_t i = 0; i < slice_counts.blocks_m; ++i) {
+      const SliceDepth depth =
+          depth_of(slice_counts.slice_counts[i + j * slice_counts.blocks_m], most_successive_slices, true);
+      if (depth.a > 0 && !depth.fast) return true;
+    }
+    return false;
+  }
+
+  const SuccessiveTask& task_;
+  Shared& shared_;
+  Place place_;
+  std::int64_t vector_;
+  std::int32_t grid_ = 0;  // of vectors without any slice 0
+  std::int32_t first_grid_ = 0;
+  std::int32_t length_ = -1;
+};
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(successive_threads)
+    split_successively(const __grid_constant__ SuccessiveTasks tasks) {
+  if (!holds(tasks.condition)) return;
+  __shared__ Shared shared;
+  const bool second = blockIdx.x >= tasks.task[0].blocks;
+  const std::int64_t block = blockIdx.x - (second ? tasks.task[0].blocks : 0);
+  VectorSplit(tasks.task[second ? 1 : 0], block * successive_vectors, shared).run();
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,54 @@
+// The sums of a tile in memory, and what they become.
+#pragma once
+
+#include "arith/product_sum.hpp"
+#include "engines/cuda/ozaki1/arguments.hpp"
+#include "engines/cuda/recombine/entries.cuh"
+
+namespace kintsugi::core::cuda {
+
+using ExactSumOfProducts = WideInteger<DeviceProductSums::limbs>;
+
+__device__ inline std::int32_t exponent_at(const DeviceSliceExponents& slices, int s, std::int64_t v) {
+  return slices.exponents[s * slices.stride + v];
+}
+
+// Slices that entry (i, v) of the tile is made of.
+__device__ inline SliceDepth depth_at(const DeviceProductSums& sums, std::int64_t i, std::int64_t v) {
+  const DeviceBlockSliceCounts& slice_counts = sums.slice_counts;
+  if (slice_counts.slice_counts == nullptr) return {sums.slices, sums.slices, sums.fast};
+  const std::int64_t first_vector = sums.tile.first_column * (sums.tile.c.complex() ? 2 : 1);
+  const std::int64_t block = (sums.tile.first_row + i) / slice_counts.rows +
+                             (first_vector + v) / slice_counts.vectors * slice_counts.blocks_m;
+  return depth_of(slice_counts.slice_counts[block], sums.slices, sums.fast);
+}
+
+__device__ inline double& running_sum(const DeviceProductSums& sums, std::int64_t i, std::int64_t v) {
+  return reinterpret_cast<double*>(sums.sums)[i + v * sums.stride];
+}
+
+// Limb by limb, so that neighbouring threads access neighbouring words.
+__device__ inline std::uint64_t& limb_of_sum(const DeviceProductSums& sums, std::int64_t i, std::int64_t v,
+                                             int limb) {
+  return reinterpret_cast<std::uint64_t*>(sums.sums)[i + (v + limb * sums.columns) * sums.stride];
+}
+__device__ inline ExactSumOfProducts exact_sum(const DeviceProductSums& sums, std::int64_t i,
+                                               std::int64_t v) {
+  ExactSumOfProducts sum;
+#pragma unroll
+  for (int l = 0; l < DeviceProductSums::limbs; ++l) sum.limb[l] = limb_of_sum(sums, i, v, l);
+  return sum;
+}
+__device__ inline void set_exact_sum(const DeviceProductSums& sums, std::int64_t i, std::int64_t v,
+                                     const ExactSumOfProducts& sum) {
+#pragma unroll
+  for (int l = 0; l < DeviceProductSums::limbs; ++l) limb_of_sum(sums, i, v, l) = sum.limb[l];
+}
+
+#define KINTSUGI_FINISH_SUMS(name, T, Sums)                     \
+  extern "C" __global__ void __launch_bounds__(entries_threads) \
+      name(const __grid_constant__ DeviceProductSums sums) {    \
+    recombine_entries<T>(sums.tile, Sums<T>(sums));             \
+  }
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,149 @@
+// Recombination of residues, of the entries that show what is asked for: recombine_checked_residues() of
+// src/recombine/residues.cpp for one tile, special values included. The others go to a list.
+#pragma once
+
+#include "engines/cuda/recombine/arguments.hpp"
+#include "engines/cuda/recombine/residues.cuh"
+#include "engines/cuda/recombine/tile.cuh"
+#include "recombine/entry_check.hpp"
+
+namespace kintsugi::core::cuda {
+
+__device__ inline void append(const DeviceOpenEntries& open, std::uint32_t place) {
+  open.places[atomicAdd(open.count, 1U)] = place;
+}
+
+// An entry with its alpha and beta: in a function of its own, on the stack, as put_general_entry.
+template <class T>
+__device__ __noinline__ bool put_checked_entry(const EntryDemand& demand,
+                                               const ExactNumber<checked_limbs>* exact,
+                                               const double* deviations, T alpha, T beta, T* entry) {
+  EntryNumbers<T, checked_limbs> numbers;
+  EntryDeviations<T> allowed;
+  for (int p = 0; p < static_cast<int>(parts_of<T>); ++p) {
+    numbers[p] = exact[p];
+    allowed[p] = deviations[p];
+  }
+  T result;
+  const T* old = beta == T(0) ? nullptr : entry;
+  if (!shows<T, checked_limbs>(demand, numbers, allowed, alpha, beta, old, result)) return false;
+  *entry = result;
+  return true;
+}
+
+template <class T, class Source>
+class CheckedResidues {
+ public:
+  static constexpr int parts = static_cast<int>(parts_of<T>);
+  using Real = RealOf<T>;
+  using Number = ExactNumber<checked_limbs>;
+
+  __device__ CheckedResidues(const DeviceTile& tile, const Source& source, const DeviceCheck& check,
+                             const DeviceOpenEntries& open)
+      : tile_(tile), source_(source), check_(check), open_(open) {}
+
+  __device__ static bool takes(const Scalars<T>& scalars) {
+    return scalars.alpha == T(1) && scalars.beta == T(0);
+  }
+
+  // Parts are results of their own. With beta = 0 an entry that is left open may be written to.
+  __device__ void put_block(const Block<T>& block, const Scalars<T>&) const {
+    for_each_column(block, source_, [&](int e, const std::uint8_t* residues) {
+      Together<T> entries;
+      unsigned open_rows = 0;
+      if constexpr (is_complex<T>) {
+        Real part[parts][rows_each];
+#pragma unroll
+        for (int p = 0; p < parts; ++p) open_rows |= round_parts(block, residues, e, p, part[p]);
+#pragma unroll
+        for (int r = 0; r < rows_each; ++r) entries.of[r] = {part[0][r], part[1][r]};
+      } else {
+        open_rows = round_parts(block, residues, e, 0, entries.of);
+      }
+      block.write(e, entries);
+#pragma unroll 1
+      for (int r = 0; open_rows >> r != 0; ++r) {
+        const std::int64_t i = block.tile_row() + r;
+        if ((open_rows >> r & 1U) != 0 && i < tile_.rows) leave_open(i, block.tile_column(e));
+      }
+    });
+  }
+
+  __device__ void put(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
+                      const Scalars<T>& scalars, T* entry) const {
+    Number exact[parts];
+    double deviations[parts];
+    bool proved = check_.magnitudes != nullptr;
+#pragma unroll 1
+    for (int p = 0; p < parts; ++p) {
+      RemainderSum<checked_limbs> sum[1];
+      add_up_part<T, std::uint8_t>(source_, residues_at<T>(source_, i, j), p, sum);
+      exact[p] = sum[0].number(table_of(source_, p), -(row_scale + column[p].scale));
+      deviations[p] = deviation(i, j, p);
+      proved = proved && is_proved(i, j, p, deviations[p]);
+    }
+    for (int p = 0; p < parts; ++p) deviations[p] = proved ? 0 : deviations[p];
+    if (!put_checked_entry(check_.demand, exact, deviations, scalars.alpha, scalars.beta, entry))
+      leave_open(i, j);
+  }
+
+ private:
+  __device__ double deviation(std::int64_t i, std::int64_t j, int part) const {
+    return largest_deviation(check_.rows[tile_.first_row + i],
+                             check_.columns[parts * (tile_.first_column + j) + part], check_.largest_a,
+                             check_.largest_b);
+  }
+  __device__ bool is_proved(std::int64_t i, std::int64_t j, int part, double deviation) const {
+    const std::int64_t place = i + (parts * j + part) * source_.sums.rows;
+    const double magnitudes = static_cast<double>(check_.magnitudes[place]);
+    return keeps(check_.demand, magnitudes * check_.magnitude_unit, deviation);
+  }
+
+  // Part p of the thread's rows of column e; says which of them do not show what is asked for.
+  __device__ unsigned round_parts(const Block<T>& block, const std::uint8_t* residues, int e, int p,
+                                  Real (&result)[rows_each]) const {
+    const std::int64_t j = block.tile_column(e);
+    RemainderSum<checked_limbs> sums[rows_each];
+    add_up_part<T, std::uint32_t>(source_, residues, p, sums);
+    unsigned open_rows = 0;
+#pragma unroll
+    for (int r = 0; r < rows_each; ++r) {
+      const Number exact = sums[r].number(table_of(source_, p), block.exponent(r, e, p));
+      const std::int64_t i = std::min(block.tile_row() + r, tile_.rows - 1);
+      if (!shows_part(exact, i, j, p, result[r])) open_rows |= 1U << r;
+    }
+    return open_rows;
+  }
+
+  // A result is rounded from the middle; where the ends of what AB may be round alike, so does the middle.
+  __device__ bool shows_part(const Number& exact, std::int64_t i, std::int64_t j, int p, Real& result) const {
+    result = rounded_ordinary<Real>(exact);
+    const double deviation = this->deviation(i, j, p);
+    if (deviation == 0) return true;
+    if (check_.magnitudes != nullptr && is_proved(i, j, p, deviation)) return true;
+    if (check_.demand.coefficient > 0 && keeps(check_.demand, exact, deviation)) return true;
+    const auto offset = check_detail::integer_above<checked_limbs>(deviation);
+    const Real below = rounded_ordinary<Real>(check_detail::moved(exact, offset, true));
+    const Real above = rounded_ordinary<Real>(check_detail::moved(exact, offset, false));
+    return check_detail::same_bits(below, above);
+  }
+
+  __device__ void leave_open(std::int64_t i, std::int64_t j) const {
+    append(open_, static_cast<std::uint32_t>(i + j * tile_.rows));
+  }
+
+  const DeviceTile& tile_;
+  const Source& source_;
+  const DeviceCheck& check_;
+  const DeviceOpenEntries& open_;
+};
+
+// `blocks` on an SM at least: as many as there are registers for.
+#define KINTSUGI_CHECKED_RESIDUES(name, T, blocks, Source)                                                \
+  extern "C" __global__ void __launch_bounds__(block_threads, blocks)                                     \
+      name(const __grid_constant__ DeviceTile tile, const __grid_constant__ Source<checked_limbs> source, \
+           const __grid_constant__ DeviceCheck check, const __grid_constant__ DeviceOpenEntries open) {   \
+    recombine_tile<T>(tile, CheckedResidues<T, Source<checked_limbs>>(tile, source, check, open));        \
+  }
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,8 @@
+// Complex entries of FP32.
+#include "engines/cuda/recombine/checked/checked_residues.cuh"
+
+namespace kintsugi::core::cuda {
+
+KINTSUGI_CHECKED_RESIDUES(checked_c32, Complex<float>, 1, ResiduesOfEntries)
+
+}  // namespace kintsugi::core::cuda

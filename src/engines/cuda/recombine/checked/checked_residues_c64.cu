@@ -1,0 +1,8 @@
+// Complex entries of FP64.
+#include "engines/cuda/recombine/checked/checked_residues.cuh"
+
+namespace kintsugi::core::cuda {
+
+KINTSUGI_CHECKED_RESIDUES(checked_c64, Complex<double>, 1, ResiduesOfEntries)
+
+}  // namespace kintsugi::core::cuda

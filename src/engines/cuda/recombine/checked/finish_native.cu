@@ -1,0 +1,320 @@
+// The last step of products that the vendor's library computed: elements that underflow, overflow or special values may have
+// spoiled are computed again (what recombine/native_check.hpp does on the host).
+#include <cstring>
+
+#include "arith/underflow.hpp"
+#include "engines/cuda/ptx/griddepcontrol.cuh"
+#include "engines/cuda/recombine/checked/native_tiles.hpp"
+#include "engines/cuda/recombine/checked/recomputed_element.cuh"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+constexpr int side = native_tile_side;
+constexpr int elements_each = side * side / native_threads;
+
+// Magnitudes of a tile's rows of A and columns of B, as the bits of FP64 numbers, whose order is that of integers.
+struct TileRanges {
+  static constexpr unsigned long long infinity = 0x7ff0000000000000ULL;
+
+  static constexpr unsigned int an_infinity = 1;
+  static constexpr unsigned int a_nan = 2;
+
+  unsigned long long least[2 * side];    // of all but zeros; infinity where there is nothing else
+  unsigned long long largest[2 * side];  // of finite elements
+  unsigned int special[2 * side];        // bits: one is infinite, one is NaN
+  unsigned int wanted[2 * side];         // whether an element of C asks for the vector
+
+  __device__ void clear() {
+    for (int v = static_cast<int>(threadIdx.x); v < 2 * side; v += native_threads) {
+      least[v] = infinity;
+      largest[v] = 0;
+      special[v] = wanted[v] = 0;
+    }
+  }
+};
+
+// Smallest and largest magnitude of what a thread has seen of a vector.
+struct Seen {
+  unsigned long long least = TileRanges::infinity;
+  unsigned long long largest = 0;
+  unsigned int special = 0;
+
+  template <class Real>
+  __device__ void see(Real x) {
+    const double magnitude = fabs(static_cast<double>(x));
+    const auto bits = static_cast<unsigned long long>(__double_as_longlong(magnitude));
+    if (bits >= TileRanges::infinity) {
+      special |= bits > TileRanges::infinity ? TileRanges::a_nan : TileRanges::an_infinity;
+    } else if (bits != 0) {
+      least = min(least, bits);
+      largest = max(largest, bits);
+    }
+  }
+  template <class Real>
+  __device__ void see(const Complex<Real>& x) {
+    see(x.real());
+    see(x.imag());
+  }
+  __device__ void add_to(TileRanges& ranges, int vector) const {
+    atomicMin(&ranges.least[vector], least);
+    atomicMax(&ranges.largest[vector], largest);
+    if (special != 0) atomicOr(&ranges.special[vector], special);
+  }
+};
+
+template <class T>
+class NativeTile {
+ public:
+  using Real = RealOf<T>;
+
+  __device__ NativeTile(const DeviceTile& tile, const DeviceMatrix& sums, const NativeLimits& limits,
+                        TileRanges& ranges)
+      : tile_(tile), limits_(limits), ranges_(ranges), in_place_(sums.data == tile.c.data),
+        scalars_(tile.scalars) {
+    first_row_ = std::int64_t{blockIdx.x % limits.tiles_of_rows} * side;
+    first_column_ = std::int64_t{blockIdx.x / limits.tiles_of_rows} * side;
+    const std::int64_t rows = std::min<std::int64_t>(side, tile.rows - first_row_);
+    const std::int64_t columns = std::min<std::int64_t>(side, tile.columns - first_column_);
+    sums_ = view_of<T>(sums, (in_place_ ? tile.entry : 0) + blockIdx.y)
+                .block(first_row_, first_column_, rows, columns);
+    first_row_ += tile.first_row;
+    first_column_ += tile.first_column;
+    c_ = view_of<T>(tile.c, tile.entry + blockIdx.y).block(first_row_, first_column_, rows, columns);
+    least_sum_ = static_cast<Real>(limits.least_sum);
+  }
+
+  __device__ void finish() const {
+    if (scalars_.alpha == T(0)) return scalars_.beta == T(1) ? void() : scale();
+    const unsigned int open = open_elements();
+    if (is_nan(scalars_.alpha)) return write_all(open);
+    if (__syncthreads_or(open != 0 ? 1 : 0) == 0) return;
+    look_at_operands(open);
+    recompute(settle(open));
+  }
+
+ private:
+  static_assert(elements_each <= 32);
+
+  // Where alpha scales a product, at least and at most.
+  __device__ double alpha_magnitude() const {
+    if constexpr (is_complex<T>) {
+      return fabs(double{scalars_.alpha.real()}) + fabs(double{scalars_.alpha.imag()});
+    } else {
+      return fabs(double{scalars_.alpha});
+    }
+  }
+
+  // Lanes lie along what lies beside each other in C.
+  __device__ int row(int e) const {
+    const int number = static_cast<int>(threadIdx.x) + native_threads * e;
+    return c_.column_stride < c_.row_stride ? number / side : number % side;
+  }
+  __device__ int column(int e) const {
+    const int number = static_cast<int>(threadIdx.x) + native_threads * e;
+    return c_.column_stride < c_.row_stride ? number % side : number / side;
+  }
+  __device__ bool exists(int e) const { return row(e) < c_.rows && column(e) < c_.columns; }
+
+  __device__ void scale() const {
+#pragma unroll 1
+    for (int e = 0; e < elements_each; ++e) {
+      if (exists(e)) put_scaled_entry(scalars_.beta, &c_(row(e), column(e)));
+    }
+  }
+
+  __device__ bool is_large(Real x) const {
+    return fabs(x) >= least_sum_ && fabs(x) <= std::numeric_limits<Real>::max();
+  }
+  __device__ bool is_large(const Complex<Real>& x) const { return is_large(x.real()) && is_large(x.imag()); }
+
+  // alpha times a sum plus beta C.
+  __device__ T total(const T& sum, const T* old) const {
+    const T product = times(scalars_.alpha, sum);
+    return old == nullptr ? product : product + times(scalars_.beta, *old);
+  }
+  __device__ void write(int e, const T& sum) const {
+    if (in_place_) return;
+    T& c = c_(row(e), column(e));
+    c = total(sum, scalars_.beta == T(0) ? nullptr : &c);
+  }
+
+  // Writes the elements that stand by their size, and returns a bit for each of the others. All loads of a group come
+  // before its stores, which the compiler may not move them across.
+  __device__ unsigned int open_elements() const {
+    unsigned int open = 0;
+    if (in_place_) {
+      constexpr int group = 8;
+#pragma unroll 1
+      for (int e = 0; e < elements_each; e += group) open_in<group>(e, open);
+    } else {
+      constexpr int group = 4;
+#pragma unroll 1
+      for (int e = 0; e < elements_each; e += group) open_in<group>(e, open);
+    }
+    return open;
+  }
+  template <int Count>
+  __device__ void open_in(int first, unsigned int& open) const {
+    T sum[Count];
+    T old[Count];
+    const bool adds = !in_place_ && scalars_.beta != T(0);
+#pragma unroll
+    for (int e = 0; e < Count; ++e) {
+      if (!exists(first + e)) continue;
+      sum[e] = sums_(row(first + e), column(first + e));
+      if (adds) old[e] = c_(row(first + e), column(first + e));
+    }
+#pragma unroll
+    for (int e = 0; e < Count; ++e) {
+      if (!exists(first + e)) continue;
+      if (!is_large(sum[e])) {
+        open |= 1U << (first + e);
+      } else if (!in_place_) {
+        c_(row(first + e), column(first + e)) = total(sum[e], adds ? &old[e] : nullptr);
+      }
+    }
+  }
+
+  // NaN times anything.
+  __device__ void write_all(unsigned int open) const {
+    for (; open != 0; open &= open - 1) {
+      const int e = __ffs(static_cast<int>(open)) - 1;
+      write(e, sums_(row(e), column(e)));
+    }
+  }
+
+  // All threads together. Only vectors that an open element asks for.
+  __device__ void look_at_operands(unsigned int open) const {
+    ranges_.clear();
+    __syncthreads();
+    for (; open != 0; open &= open - 1) {
+      const int e = __ffs(static_cast<int>(open)) - 1;
+      ranges_.wanted[row(e)] = ranges_.wanted[side + column(e)] = 1;
+    }
+    __syncthreads();
+    look_at(tile_.a, first_row_, c_.rows, 0);
+    look_at(tile_.b, first_column_, c_.columns, side);
+    __syncthreads();
+  }
+
+  // Vectors first ... first + count - 1 of an operand; lanes lie along what lies beside each other in memory.
+  __device__ void look_at(const DeviceSide& operand, std::int64_t first, std::int64_t count,
+                          int number) const {
+    const MatrixView<const T> vectors = view_of<const T>(operand.matrix, operand.entry + blockIdx.y);
+    const int lane = static_cast<int>(threadIdx.x) % warp_size;
+    const int warp = static_cast<int>(threadIdx.x) / warp_size;
+    constexpr int warps = native_threads / warp_size;
+    if (vectors.column_stride < vectors.row_stride) {
+      for (int v = warp; v < count; v += warps) {
+        if (ranges_.wanted[number + v] == 0) continue;
+        Seen seen;
+        for (std::int64_t p = lane; p < vectors.columns; p += warp_size) seen.see(vectors(first + v, p));
+        seen.add_to(ranges_, number + v);
+      }
+    } else {
+      for (int v = lane; v < count; v += warp_size) {
+        if (ranges_.wanted[number + v] == 0) continue;
+        Seen seen;
+        for (std::int64_t p = warp; p < vectors.columns; p += warps) seen.see(vectors(first + v, p));
+        seen.add_to(ranges_, number + v);
+      }
+    }
+  }
+
+  __device__ static bool is_nan(Real x) { return x != x; }
+  __device__ static bool is_nan(const Complex<Real>& x) { return is_nan(x.real()) && is_nan(x.imag()); }
+  __device__ static bool is_finite(Real x) { return fabs(x) <= std::numeric_limits<Real>::max(); }
+  __device__ static bool is_finite(const Complex<Real>& x) {
+    return is_finite(x.real()) && is_finite(x.imag());
+  }
+
+  // Whether the operands show that nothing underflowed in a finite sum, or that NaN is right. cuBLAS makes NaN of some
+  // infinities too.
+  __device__ bool stands(const T& sum, int i, int j, double least_product) const {
+    const int v = side + j;
+    const unsigned int special = ranges_.special[i] | ranges_.special[v];
+    if (!is_finite(sum)) return (special & TileRanges::a_nan) != 0 && is_nan(sum);
+    const double least = __longlong_as_double(static_cast<long long>(ranges_.least[i])) *
+                         __longlong_as_double(static_cast<long long>(ranges_.least[v]));
+    return special == 0 && least >= least_product;
+  }
+
+  __device__ unsigned int settle(unsigned int open) const {
+    const double least_product = limits_.least_product / fmin(alpha_magnitude(), 1.0);
+    unsigned int left = 0;
+    for (; open != 0; open &= open - 1) {
+      const int e = __ffs(static_cast<int>(open)) - 1;
+      const T sum = sums_(row(e), column(e));
+      if (stands(sum, row(e), column(e), least_product)) {
+        write(e, sum);
+      } else {
+        left |= 1U << e;
+      }
+    }
+    return left;
+  }
+
+  // A warp computes its threads' elements one after the other, all lanes together.
+  __device__ void recompute(unsigned int left) const {
+    DeviceSide a = tile_.a;
+    DeviceSide b = tile_.b;
+    a.entry += blockIdx.y;
+    b.entry += blockIdx.y;
+    const OperandView<T> view_a = operand_view<T>(a);
+    const OperandView<T> view_b = operand_view<T>(b);
+    const int lane = static_cast<int>(threadIdx.x) % warp_size;
+#pragma unroll 1
+    for (unsigned int who = __ballot_sync(~0U, left != 0); who != 0; who = __ballot_sync(~0U, left != 0)) {
+      const int source = __ffs(static_cast<int>(who)) - 1;
+      const int e = __ffs(static_cast<int>(left)) - 1;
+      const int i = __shfl_sync(~0U, row(e), source);
+      const int j = __shfl_sync(~0U, column(e), source);
+      T& c = c_(i, j);
+      const T* old = scalars_.beta == T(0) ? nullptr : &c;
+      const T element = recomputed_element<T, warp_size>(view_a, view_b, first_row_ + i, first_column_ + j,
+                                                         scalars_, old, lane);
+      __syncwarp();
+      if (lane == source) {
+        c = element;
+        left &= left - 1;
+      }
+    }
+  }
+
+  const DeviceTile& tile_;
+  const NativeLimits& limits_;
+  TileRanges& ranges_;
+  bool in_place_;
+  Scalars<T> scalars_;
+  std::int64_t first_row_;  // of C
+  std::int64_t first_column_;
+  MatrixView<T> c_;
+  MatrixView<T> sums_;
+  Real least_sum_;
+};
+
+template <class T>
+__device__ void finish_tile(const DeviceTile& tile, const DeviceMatrix& sums, const NativeLimits& limits) {
+  launch_dependents();
+  grid_dependency_wait();
+  __shared__ TileRanges ranges;
+  NativeTile<T>(tile, sums, limits, ranges).finish();
+}
+
+}  // namespace
+
+#define KINTSUGI_FINISH_NATIVE(name, T)                                                        \
+  extern "C" __global__ void __launch_bounds__(native_threads)                                 \
+      name(const __grid_constant__ DeviceTile tile, const __grid_constant__ DeviceMatrix sums, \
+           const __grid_constant__ NativeLimits limits) {                                      \
+    finish_tile<T>(tile, sums, limits);                                                        \
+  }
+KINTSUGI_FINISH_NATIVE(finish_native_f32, float)
+KINTSUGI_FINISH_NATIVE(finish_native_f64, double)
+KINTSUGI_FINISH_NATIVE(finish_native_c32, Complex<float>)
+KINTSUGI_FINISH_NATIVE(finish_native_c64, Complex<double>)
+#undef KINTSUGI_FINISH_NATIVE
+
+}  // namespace kintsugi::core::cuda

@@ -1,8 +1,0 @@
-// Complex entries of FP32.
-#include "engines/cuda/recombine/checked_residues.cuh"
-
-namespace kintsugi::core::cuda {
-
-KINTSUGI_CHECKED_RESIDUES(checked_c32, Complex<float>, 1, ResiduesOfEntries)
-
-}  // namespace kintsugi::core::cuda

@@ -1,8 +1,0 @@
-// Complex entries, moduli whose product 3 limbs hold.
-#include "engines/cuda/recombine/residues.cuh"
-
-namespace kintsugi::core::cuda {
-
-KINTSUGI_COMPLEX_RESIDUES(3, 2, ResiduesOfEntries)
-
-}  // namespace kintsugi::core::cuda

@@ -1,0 +1,8 @@
+// Residues of real matrices, whose moduli have a product that KINTSUGI_LIMBS limbs hold (shards.txt).
+#include "engines/cuda/recombine/residues.cuh"
+
+namespace kintsugi::core::cuda {
+
+KINTSUGI_REAL_RESIDUES(KINTSUGI_LIMBS, KINTSUGI_BLOCKS)
+
+}  // namespace kintsugi::core::cuda

@@ -1,8 +1,0 @@
-// Moduli whose product 6 limbs hold.
-#include "engines/cuda/recombine/residues.cuh"
-
-namespace kintsugi::core::cuda {
-
-KINTSUGI_REAL_RESIDUES(6, 1)
-
-}  // namespace kintsugi::core::cuda

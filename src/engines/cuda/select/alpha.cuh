@@ -1,0 +1,21 @@
+// Whether alpha is zero.
+#pragma once
+
+#include "engines/cuda/select/alpha.hpp"
+
+namespace kintsugi::core::cuda {
+
+template <class T>
+__device__ bool is_zero(const void* alpha, bool complex) {
+  const T* parts = static_cast<const T*>(alpha);
+  return parts[0] == T(0) && (!complex || parts[1] == T(0));
+}
+
+__device__ inline bool is_zero(const Alpha& alpha) {
+  if (alpha.device == nullptr) return alpha.is_zero;
+  const bool complex = alpha.type == EntryType::c32 || alpha.type == EntryType::c64;
+  const bool wide = alpha.type == EntryType::f64 || alpha.type == EntryType::c64;
+  return wide ? is_zero<double>(alpha.device, complex) : is_zero<float>(alpha.device, complex);
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,52 @@
+// What a vector's range becomes once it is known: with its scale, where all kernels look for it.
+#pragma once
+
+#include "arith/norm_proof.hpp"
+#include "engines/cuda/common/any_element.cuh"
+#include "engines/cuda/split/scaling.hpp"
+
+namespace kintsugi::core::cuda {
+
+// By exponents or norms.
+__device__ inline void scale_range(const SplitTask& task, const SplitRule& rule, std::int64_t vector,
+                                   VectorRange& range) {
+  set_scale(range, rule);
+  if (rule.scales != ScaleRule::norm || (range.flags & VectorRange::all_zero) != 0) return;
+  range.scale = norm_scale(range, rule, task.norms[entry_of_block() * task.entry_ranges + vector].bits);
+}
+
+// The range that a vector has with its scale, written; `found` where it was not known.
+__device__ inline Scaling finish_range(const SplitTask& task, ElementKind kind, std::int64_t vector,
+                                       const VectorRange& found) {
+  VectorRange& known = range_of(task, vector);
+  VectorRange range = task.ranges_known ? known : found;
+  const SplitRule rule = fitted_rule_of(task, kind);
+  scale_range(task, rule, vector, range);
+  known = range;
+  const bool fitted = kind == ElementKind::fitted;
+  return scaling_of(kind, range, rule,
+                    fitted ? largest_fitting_bound(rule, task.format) : task.largest_bound);
+}
+
+// The range and the norm that a vector was found to have: by one of those that find them both are `written`.
+__device__ inline Scaling finish_norm(const SplitTask& task, std::int64_t vector, VectorRange range,
+                                      const VectorNorm& norm, bool written = true) {
+  const SplitRule rule = rule_of(task);
+  set_scale(range, rule);
+  const bool is_zero = (range.flags & VectorRange::all_zero) != 0;
+  if (!is_zero) range.scale = norm_scale(range, rule, norm.bits);
+  if (written) {
+    range_of(task, vector) = range;
+    task.norms[entry_of_block() * task.entry_ranges + vector] = norm;
+  }
+  Scaling scaling = scaling_of(ElementKind::residues_by_norms, range, rule, task.largest_bound);
+  volatile std::uint32_t* ruled_out = task.found_norms.ruled_out;
+  const bool counts = range.finite() && !is_zero;
+  if (counts && rules_proof_out(norm, norm_top(rule.top_exponent, rule.sum_bits, norm.bits),
+                                task.found_norms.coefficient))
+    *ruled_out = 1;
+  scaling.left_out = *ruled_out != 0;
+  return scaling;
+}
+
+}  // namespace kintsugi::core::cuda

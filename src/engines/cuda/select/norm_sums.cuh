@@ -1,0 +1,104 @@
+// What ranges, typical exponents and norms of vectors are added up from, and how over lanes.
+#pragma once
+
+#include <bit>
+#include <limits>
+
+#include "arith/norm_proof.hpp"
+#include "engines/cuda/common/operands.cuh"
+
+namespace kintsugi::core::cuda {
+
+// Magnitudes with the exponents' sum: a number of them, counted from the least one there is. (The former are a base, into
+// whose padding the number goes: messages are half as long.)
+template <class T>
+struct MagnitudesAndExponents : Magnitudes<T> {
+  using Bits = typename Magnitudes<T>::Bits;
+  static constexpr int digits = std::numeric_limits<T>::digits;
+
+  std::uint32_t elements = 0;
+  std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t> exponents = 0;
+
+  template <int count>
+  __device__ void add(const T (&x)[count]) {
+    const bool finite = Magnitudes<T>::add(x);
+#pragma unroll
+    for (int i = 0; i < count; ++i) add_exponent(x[i], finite);
+  }
+  __device__ void add(T x) {
+    Magnitudes<T>::add(x);
+    add_exponent(x, false);
+  }
+  // Element i of `x` to sums[i], of vectors beside each other.
+  template <int count>
+  __device__ static void add_each(MagnitudesAndExponents (&sums)[count], const T (&x)[count]) {
+    Magnitudes<T> of[count];
+#pragma unroll
+    for (int i = 0; i < count; ++i) of[i] = sums[i];
+    const bool finite = Magnitudes<T>::add_each(of, x);
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      static_cast<Magnitudes<T>&>(sums[i]) = of[i];
+      sums[i].add_exponent(x[i], finite);
+    }
+  }
+  __device__ void add(const MagnitudesAndExponents& other) {
+    Magnitudes<T>::add(static_cast<const Magnitudes<T>&>(other));
+    elements += other.elements;
+    exponents += other.exponents;
+  }
+
+  // With the number of elements and their depth, as far as 32 bits count them; subnormal ones lie deeper than is counted.
+  __device__ VectorRange range() const {
+    VectorRange result = Magnitudes<T>::range();
+    constexpr std::uint32_t most_elements = 1U << 24;
+    const std::uint64_t depth = std::uint64_t{elements} * (this->largest >> (digits - 1)) - exponents;
+    const bool normal = elements == 0 || this->below + 1 >= Bits{1} << (digits - 1);
+    if (elements > most_elements || depth >= VectorRange::unknown_depth || !normal) return result;
+    result.elements = static_cast<std::int32_t>(elements);
+    result.depth = static_cast<std::int32_t>(depth);
+    return result;
+  }
+
+  __device__ std::int32_t typical() const {
+    constexpr int least = std::numeric_limits<T>::min_exponent - 2;  // subnormal numbers count as this
+    return elements == 0 ? 0 : static_cast<std::int32_t>(exponents / elements) + least;
+  }
+
+ private:
+  // Of a zero the exponent is none, too: where all are finite, two shifts do.
+  __device__ void add_exponent(T x, bool finite) {
+    const Bits magnitude = std::bit_cast<Bits>(x) & Magnitudes<T>::without_sign;
+    if (!finite && magnitude >= Magnitudes<T>::infinity) return;
+    exponents += magnitude >> (digits - 1);
+    elements += static_cast<std::uint32_t>((magnitude + Magnitudes<T>::without_sign) >> (8 * sizeof(T) - 1));
+  }
+};
+static_assert(sizeof(MagnitudesAndExponents<double>) == 32);
+
+// What a vector's range is found from.
+template <ElementKind kind, class T>
+using RangeSum =
+    std::conditional_t<kind == ElementKind::fp16_with_depth, MagnitudesAndExponents<T>, Magnitudes<T>>;
+
+// Of threads whose numbers differ in the bits of `lanes` alone.
+template <class T>
+__device__ void add_over_lanes(MagnitudesAndExponents<T>& sum, unsigned lanes) {
+  add_over_lanes(static_cast<Magnitudes<T>&>(sum), lanes);
+  for (unsigned lane = 1; lane < 32; lane <<= 1) {
+    if ((lanes & lane) == 0) continue;
+    sum.exponents += __shfl_xor_sync(~0U, sum.exponents, lane);
+    sum.elements += __shfl_xor_sync(~0U, sum.elements, lane);
+  }
+}
+__device__ inline void add_over_lanes(NormSums& sums, unsigned lanes) {
+  for (unsigned lane = 1; lane < 32; lane <<= 1) {
+    if ((lanes & lane) == 0) continue;
+    const NormSums other{
+        __shfl_xor_sync(~0U, sums.squares, lane), __shfl_xor_sync(~0U, sums.magnitudes, lane),
+        __shfl_xor_sync(~0U, sums.clipped, lane), __shfl_xor_sync(~0U, sums.clipped_squares, lane)};
+    sums.add(other);
+  }
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,69 @@
+// Exponents and flags of all vectors, for the choice of a candidate.
+#include "engines/cuda/common/operands.cuh"
+#include "engines/cuda/ptx/griddepcontrol.cuh"
+#include "engines/cuda/select/alpha.cuh"
+#include "engines/cuda/select/norm_sums.cuh"
+#include "engines/cuda/select/ranges_task.hpp"
+#include "engines/cuda/select/vector_sums.cuh"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+// What `sum_vectors` makes of a range.
+template <class T>
+struct RangeOfVector {
+  const RangesTask& task;
+
+  using Sum = std::conditional_t<sizeof(T) == 4, MagnitudesAndExponents<T>, Magnitudes<T>>;
+
+  __device__ Sum begin(std::int64_t) const { return {}; }
+  __device__ static void add_over_lanes(Sum& sum, unsigned lanes) { cuda::add_over_lanes(sum, lanes); }
+  __device__ void end(std::int64_t vector, const Sum& sum) const {
+    task.ranges[entry_of_block() * task.matrix.vectors() + vector] = sum.range();
+  }
+};
+
+// The same with typical exponents.
+template <class T>
+struct RangeAndExponentOfVector {
+  const RangesTask& task;
+
+  __device__ MagnitudesAndExponents<T> begin(std::int64_t) const { return {}; }
+  __device__ static void add_over_lanes(MagnitudesAndExponents<T>& sum, unsigned lanes) {
+    cuda::add_over_lanes(sum, lanes);
+  }
+  __device__ void end(std::int64_t vector, const MagnitudesAndExponents<T>& sum) const {
+    task.ranges[entry_of_block() * task.matrix.vectors() + vector] = sum.range();
+    task.norms[entry_of_block() * task.matrix.vectors() + vector].typical = sum.typical();
+  }
+};
+
+template <class T>
+__device__ void find_ranges_of(const RangesTask& task, std::int64_t first) {
+  const std::int64_t entry = task.entry + entry_of_block();
+  if (task.norms == nullptr) {
+    sum_vectors<T>(task.matrix, entry, first, RangeOfVector<T>{task});
+  } else {
+    sum_vectors<T>(task.matrix, entry, first, RangeAndExponentOfVector<T>{task});
+  }
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(ranges_threads)
+    find_ranges(const __grid_constant__ RangesTasks tasks) {
+  begin_dependent_kernel();
+  if (is_zero(tasks.alpha)) return;
+  const bool second = blockIdx.x >= tasks.task[0].blocks;
+  const RangesTask& task = tasks.task[second ? 1 : 0];
+  const std::int64_t first = (blockIdx.x - (second ? tasks.task[0].blocks : 0)) * ranges_vectors;
+  const bool wide = task.matrix.type == EntryType::f64 || task.matrix.type == EntryType::c64;
+  if (wide) {
+    find_ranges_of<double>(task, first);
+  } else {
+    find_ranges_of<float>(task, first);
+  }
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,96 @@
+#include "engines/cuda/select/select.hpp"
+
+#include <algorithm>
+
+#include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/select/margins_task.hpp"
+#include "engines/cuda/select/ranges_task.hpp"
+#include "engines/cuda/split/split_task.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+RangesTask ranges_task(const DeviceSide& side, std::int64_t first_entry) {
+  const std::int64_t vectors = side.matrix.vectors();
+  return {side.matrix, side.entry + first_entry, side.ranges + first_entry * vectors,
+          side.norms == nullptr ? nullptr : side.norms + first_entry * vectors,
+          divide_up(vectors, ranges_vectors)};
+}
+
+MarginsTask margins_task(const DeviceMargins& of) {
+  const DeviceSide& side = of.side;
+  return {side.matrix,     side.entry, side.ranges,
+          of.top_exponent, of.margins, divide_up(side.matrix.vectors(), ranges_vectors)};
+}
+
+// find_ranges or find_norms of sides with equally many entries.
+void launch_ranges(const KernelName& kernel, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                   const Alpha& alpha) {
+  for (std::int64_t first = 0; first < a.entries; first += most_launched_items) {
+    const RangesTasks tasks{{ranges_task(a, first), ranges_task(b, first)}, alpha};
+    launch(kernel,
+           {tasks.task[0].blocks + tasks.task[1].blocks, std::min(a.entries - first, most_launched_items)},
+           ranges_threads, 0, queue, tasks);
+  }
+}
+
+const KernelName ranges_kernel{"ranges", "find_ranges", waits_for_grid_dependency};
+const KernelName norms_kernel{"norms", "find_norms", waits_for_grid_dependency};
+
+void find_of_sides(const KernelName& kernel, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                   const DeviceScalars& scalars) {
+  const Alpha alpha = alpha_of(scalars, a, b);
+  if (a.entries == b.entries) return launch_ranges(kernel, queue, a, b, alpha);
+  for (const DeviceSide& side : {a, b})
+    launch_ranges(kernel, queue, side, {{}, 0, nullptr, side.entries}, alpha);
+}
+
+}  // namespace
+
+// Where ranges of one side are there already, that side is empty.
+Alpha alpha_of(const DeviceScalars& scalars, const DeviceSide& a, const DeviceSide& b) {
+  const DeviceSide& side = a.ranges != nullptr ? a : b;
+  return {scalars.device_alpha, scalars.alpha == 0.0, side.matrix.type};
+}
+
+void find_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars) {
+  find_of_sides(ranges_kernel, queue, a, b, scalars);
+}
+
+void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars) {
+  find_of_sides(norms_kernel, queue, a, b, scalars);
+}
+
+void find_margins(const Queue& queue, const DeviceMargins& a, const DeviceMargins& b,
+                  const DeviceCondition& condition) {
+  static const KernelName kernel{"margins", "find_margins"};
+  const MarginsTasks tasks{{margins_task(a), margins_task(b)}, condition};
+  launch(kernel, {tasks.task[0].blocks + tasks.task[1].blocks}, ranges_threads, 0, queue, tasks);
+}
+
+void summarize(const Queue& queue, const DeviceSide& side, RangeSummary* summaries) {
+  static const KernelName kernel{"choose", "summarize_ranges"};
+  launch(kernel, {side.entries}, choice_threads, 0, queue,
+         SummaryTask{side.ranges, side.matrix.vectors(), summaries});
+}
+
+void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
+            const DeviceCandidates& candidates, DeviceChoice* choice, const DeviceReporting& reporting) {
+  static const KernelName by_ranges{"choose", "choose_candidate", waits_for_grid_dependency};
+  static const KernelName by_norms{"choose", "choose_candidate_by_norms", waits_for_grid_dependency};
+  const ChoiceTask task{{a.ranges, b.ranges},
+                        {a.norms, b.norms},
+                        {a.summaries, b.summaries},
+                        {a.matrix.vectors(), b.matrix.vectors()},
+                        a.matrix.length(),
+                        {a.entries == 1, b.entries == 1},
+                        alpha_of(scalars, a, b),
+                        candidates,
+                        choice,
+                        reporting};
+  launch(candidates.asks_for_norms() ? by_norms : by_ranges, {std::max(a.entries, b.entries)}, choice_threads,
+         0, queue, task);
+}
+
+}  // namespace kintsugi::core::cuda

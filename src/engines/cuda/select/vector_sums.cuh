@@ -1,0 +1,101 @@
+// One number, or a few, of every vector of an operand, whichever way it lies in memory.
+#pragma once
+
+#include "engines/cuda/common/operands.cuh"
+#include "engines/cuda/select/ranges_task.hpp"
+
+namespace kintsugi::core::cuda {
+
+// A vector in any order: parts of its entries as they lie, those of the embedding but for their order.
+template <class T>
+struct Line {
+  const T* start;
+  std::int64_t stride;  // from entry to entry, in parts
+  bool complex;
+  bool negated;  // imaginary parts
+
+  __device__ T element(std::int64_t p) const {
+    if (!complex) return __ldg(start + p * stride);
+    const T part = __ldg(start + (p >> 1) * stride + (p & 1));
+    return negated && (p & 1) != 0 ? -part : part;
+  }
+};
+
+template <class T>
+__device__ Line<T> line_of(const DeviceMatrix& matrix, std::int64_t entry, std::int64_t vector) {
+  if (!matrix.complex())
+    return {matrix_start<T>(matrix, entry) + vector * matrix.row_stride, matrix.column_stride, false, false};
+  const auto* start = reinterpret_cast<const T*>(matrix_start<std::complex<T>>(matrix, entry));
+  const std::int64_t row = matrix.right ? vector >> 1 : vector;
+  const bool even = matrix.right && (vector & 1) == 0;
+  return {start + 2 * row * matrix.row_stride, 2 * matrix.column_stride, true, matrix.conjugated != even};
+}
+
+namespace vector_detail {
+
+inline constexpr int warps = ranges_threads / 32;
+inline constexpr int unrolled = 4;
+
+// Elements first, first + step, ... of a vector.
+template <class T, class Sum>
+__device__ void add_elements(const Line<T>& line, std::int64_t first, std::int64_t step, std::int64_t length,
+                             Sum& sum) {
+  for (std::int64_t begin = first; begin < length; begin += unrolled * step) {
+    T x[unrolled];
+#pragma unroll
+    for (int u = 0; u < unrolled; ++u) {
+      const std::int64_t p = begin + u * step;
+      x[u] = p < length ? line.element(p) : T(0);
+    }
+    sum.add(x);
+  }
+}
+
+// A warp for each vector.
+template <class T, class Task>
+__device__ void sum_along_k(const DeviceMatrix& matrix, std::int64_t entry, std::int64_t first,
+                            const Task& task) {
+  for (int v = threadIdx.x / 32; v < ranges_vectors && first + v < matrix.vectors(); v += warps) {
+    auto sum = task.begin(first + v);
+    add_elements(line_of<T>(matrix, entry, first + v), threadIdx.x % 32, 32, matrix.length(), sum);
+    task.add_over_lanes(sum, 31);
+    if (threadIdx.x % 32 == 0) task.end(first + v, sum);
+  }
+}
+
+// Neighbouring threads have neighbouring vectors.
+template <class T, class Task>
+__device__ void sum_across(const DeviceMatrix& matrix, std::int64_t entry, std::int64_t first,
+                           const Task& task) {
+  using Sum = decltype(task.begin(first));
+  __shared__ Sum of_warp[warps][ranges_vectors];
+  const int v = threadIdx.x % ranges_vectors;
+  const bool there = first + v < matrix.vectors();
+  Sum sum = task.begin(there ? first + v : first);
+  if (there) {
+    add_elements(line_of<T>(matrix, entry, first + v), threadIdx.x / ranges_vectors,
+                 ranges_threads / ranges_vectors, matrix.length(), sum);
+  }
+  task.add_over_lanes(sum, 31 & ~(ranges_vectors - 1));
+  if (threadIdx.x % 32 < ranges_vectors) of_warp[threadIdx.x / 32][v] = sum;
+  __syncthreads();
+  if (threadIdx.x >= ranges_vectors || !there) return;
+  for (int warp = 1; warp < warps; ++warp) sum.add(of_warp[warp][v]);
+  task.end(first + v, sum);
+}
+
+}  // namespace vector_detail
+
+// task.begin(v) is a sum of which each thread adds up a share of the elements of vectors first ... first +
+// ranges_vectors - 1, task.end(v, sum) takes the whole. The order of additions depends on k alone.
+template <class T, class Task>
+__device__ void sum_vectors(const DeviceMatrix& matrix, std::int64_t entry, std::int64_t first,
+                            const Task& task) {
+  if (abs(matrix.column_stride) <= abs(matrix.row_stride)) {
+    vector_detail::sum_along_k<T>(matrix, entry, first, task);
+  } else {
+    vector_detail::sum_across<T>(matrix, entry, first, task);
+  }
+}
+
+}  // namespace kintsugi::core::cuda

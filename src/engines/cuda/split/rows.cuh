@@ -1,0 +1,139 @@
+// Splits of vectors whose elements lie beside each other: a block reads some of them once and holds them in shared memory.
+// A vector has whole warps beside each other, task.vector_threads in all.
+#pragma once
+
+#include "engines/cuda/common/operands.cuh"
+#include "engines/cuda/select/finish_range.cuh"
+#include "engines/cuda/select/norm_sums.cuh"
+#include "engines/cuda/split/elements.cuh"
+
+namespace kintsugi::core::cuda {
+
+namespace rows {
+
+constexpr int written = 8;  // elements that a thread writes at once
+
+// The vector into shared memory, zeros behind it, all of it on its way at once.
+template <class Source>
+__device__ void load_vector(const Source* source, const SplitTask& task, int thread, Source* row) {
+  constexpr int chunk = sizeof(uint4) / sizeof(Source);
+  const bool aligned = reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0;
+  const int stride = static_cast<int>(task.vector_stride);
+  const int length = static_cast<int>(task.length);
+  const int step = task.vector_threads * chunk;
+  for (int p = thread * chunk; p < stride; p += step) {
+    const int bytes = max(min(length - p, chunk), 0) * static_cast<int>(sizeof(Source));
+    if (aligned && bytes % sizeof(uint4) == 0) {
+      copy_aligned(row + p, source + p, bytes);
+    } else {
+      copy_unaligned(row + p, source + p, bytes);
+    }
+  }
+  await_copies();
+}
+
+// visit(elements) for what this thread loaded.
+template <class Source, class Visit>
+__device__ void visit_vector(const SplitTask& task, int thread, const Source* row, const Visit& visit) {
+  constexpr int chunk = sizeof(uint4) / sizeof(Source);
+  const int stride = static_cast<int>(task.vector_stride);
+  for (int p = thread * chunk; p < stride; p += task.vector_threads * chunk) {
+    Source x[chunk];
+    read_chunk(row + p, x);
+    visit(x);
+  }
+}
+
+// Those of all threads of a vector, whole in its first one. All threads of the block together.
+template <class Sum>
+__device__ Sum whole_sum(const SplitTask& task, int thread, Sum sum) {
+  __shared__ Sum of_warp[rows_threads / 32];
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  add_over_lanes(sum, 31);
+  if (threadIdx.x % 32 == 0) of_warp[warp] = sum;
+  __syncthreads();
+  if (thread == 0) {
+    for (int other = 1; other < task.vector_threads / 32; ++other) sum.add(of_warp[warp + other]);
+  }
+  return sum;
+}
+
+// The scaling of vector v of the block, by its first thread; of a vector of padding nothing. All threads together.
+template <ElementKind kind, class Source>
+__device__ void find_scaling(const SplitTask& task, int vector, int thread, const Source* row,
+                             Scaling& scaling) {
+  RangeSum<kind, Source> sum;
+  const bool inside = vector < task.vectors;
+  if (inside) visit_vector(task, thread, row, [&](const auto& x) { sum.add(x); });
+  sum = whole_sum(task, thread, sum);
+  if (inside && thread == 0) scaling = finish_range(task, kind, vector, sum.range());
+}
+
+// The same by norms that are found here.
+template <class Source>
+__device__ void find_scaling_by_norms(const SplitTask& task, int vector, int thread, const Source* row,
+                                      Scaling& scaling, NormScaling& norm_scaling_of_vector) {
+  MagnitudesAndExponents<Source> sum;
+  const bool inside = vector < task.vectors;
+  if (inside) visit_vector(task, thread, row, [&](const auto& x) { sum.add(x); });
+  sum = whole_sum(task, thread, sum);
+  if (thread == 0) norm_scaling_of_vector = norm_scaling(sum.range(), sum.typical());
+  __syncthreads();
+  const NormScaling& norms = norm_scaling_of_vector;
+  NormSums norm_sums;
+  if (inside) {
+    visit_vector(task, thread, row, [&](const auto& x) {
+#pragma unroll
+      for (const Source element : x) norm_sums.add(element, norms);
+    });
+  }
+  norm_sums = whole_sum(task, thread, norm_sums);
+  if (inside && thread == 0)
+    scaling = finish_norm(task, vector, sum.range(), norm_sums.norm(sum.typical(), norms, task.length));
+}
+
+template <ElementKind kind, class Source>
+__device__ void write_vector(const SplitTask& task, const Scaling& scaling, std::int64_t vector, int thread,
+                             const Source* row) {
+  if (scaling.left_out) return;
+  const VectorWriter<kind> writer(task, scaling, vector);
+  const int stride = static_cast<int>(task.vector_stride);
+  for (int p = thread * written; p < stride; p += task.vector_threads * written)
+    writer.template write<written, 1, true>(row + p, p);
+}
+
+__device__ inline void clear_vector(const SplitTask& task, std::int64_t vector, int thread) {
+  for (std::int64_t p = thread * written; p < task.vector_stride; p += task.vector_threads * written)
+    write_zeros<written>(task, vector * task.vector_stride + p);
+}
+
+}  // namespace rows
+
+template <class Source, ElementKind kind>
+__device__ void split_rows(const SplitTask& task, std::int64_t block) {
+  extern __shared__ __align__(sizeof(uint4)) unsigned char memory[];
+  __shared__ Scaling scalings[rows_threads / 32];
+  const int v = static_cast<int>(threadIdx.x) / task.vector_threads;
+  const int thread = static_cast<int>(threadIdx.x) - v * task.vector_threads;
+  const auto vector = static_cast<int>(block) * (static_cast<int>(blockDim.x) / task.vector_threads) + v;
+  const bool inside = vector < task.vectors;  // padding otherwise
+  Source* row = reinterpret_cast<Source*>(memory) + v * static_cast<int>(task.vector_stride);
+  if (inside) {
+    const Source* source = matrix_start<Source>(task) + (task.first + vector) * task.matrix.row_stride;
+    rows::load_vector(source, task, thread, row);
+  }
+  if constexpr (kind == ElementKind::residues_by_norms) {
+    __shared__ NormScaling norm_scalings[rows_threads / 32];
+    rows::find_scaling_by_norms(task, vector, thread, row, scalings[v], norm_scalings[v]);
+  } else {
+    rows::find_scaling<kind>(task, vector, thread, row, scalings[v]);
+  }
+  __syncthreads();
+  if (inside) {
+    rows::write_vector<kind>(task, scalings[v], vector, thread, row);
+  } else {
+    rows::clear_vector(task, vector, thread);
+  }
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,71 @@
+// What the elements of one vector need, and whether the hardware's arithmetic gives their slices.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "arith/host_device.hpp"
+#include "arith/range.hpp"
+#include "arith/residue.hpp"
+#include "engines/cuda/split/split_task.hpp"
+
+namespace kintsugi::core::cuda {
+
+struct Scaling {
+  double first = 1;  // 2^scale in two factors; of digits 2^scale times the grid's
+  double second = 1;
+  std::int32_t scale = 0;
+  bool plain = false;     // otherwise elements go through arith/split_rule.hpp
+  bool left_out = false;  // nobody will ask for the vector's slices
+};
+
+KINTSUGI_HOST_DEVICE constexpr bool is_floating(ElementKind kind) {
+  return kind == ElementKind::fp16 || kind == ElementKind::fp16_with_depth || kind == ElementKind::fitted ||
+         kind == ElementKind::bf16 || kind == ElementKind::tf32;
+}
+
+// Whether no rest of a vector, all rests at most 2^bound in magnitude, overflows the format or FP32.
+KINTSUGI_HOST_DEVICE constexpr bool rests_fit(const SplitRule& rule, const Format& format, int bound) {
+  for (int s = 0; s < rule.slices; ++s) {
+    if (bound > format.max_exponent) return false;
+    const Rounding rounding = s == 0 ? rule.first_rounding : rule.residual_rounding;
+    // Half a last place of numbers below 2^bound; a whole one where bits are cut off.
+    int error = bound - 1 - format.significand_bits;
+    if (error < format.min_quantum() - 1) error = format.min_quantum() - 1;
+    if (rounding != Rounding::nearest_even) ++error;
+    if (rounding == Rounding::bit_cut && error < format.min_exponent) error = format.min_exponent;
+    bound = error + rule.residual_exponent;
+  }
+  return true;
+}
+
+// The largest bound that fits, with all below it: what a kernel need not find for every vector.
+KINTSUGI_HOST_DEVICE constexpr std::int32_t largest_fitting_bound(const SplitRule& rule,
+                                                                  const Format& format) {
+  for (int bound = format.max_exponent; bound >= format.min_quantum(); --bound) {
+    if (rests_fit(rule, format, bound)) return bound;
+  }
+  return std::numeric_limits<std::int32_t>::min();
+}
+
+// FP32 holds x 2^scale exactly from 2^-126 on, and without a scale everywhere; the rest of a rounding is a smaller
+// multiple of the same last place, and so exact too. That is what the host's double arithmetic gives.
+KINTSUGI_HOST_DEVICE constexpr bool is_plain_floating(const VectorRange& range, std::int32_t largest_bound) {
+  if (!range.finite()) return false;
+  if ((range.flags & VectorRange::all_zero) != 0) return true;
+  if (range.scale != 0 && range.smallest + range.scale < -126) return false;
+  return range.largest + range.scale + 1 <= largest_bound;
+}
+
+// largest_bound: that of rounded rests.
+KINTSUGI_HOST_DEVICE constexpr Scaling scaling_of(ElementKind kind, const VectorRange& range,
+                                                  const SplitRule& rule, std::int32_t largest_bound) {
+  const bool floating = is_floating(kind);
+  const int exponent =
+      range.scale + (kind == ElementKind::digits ? (rule.slices - 1) * rule.residual_exponent : 0);
+  const TwoFactors factors = two_factors(exponent);
+  return {factors.first, factors.second, range.scale,
+          floating ? is_plain_floating(range, largest_bound) : range.finite(), false};
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,362 @@
+// Splits of vectors that lie beside each other, element by element: the blocks of a cluster, of any power of two up to
+// eight, hold a panel of vectors, a part of k each, read it once and write it transposed. The other operand's vectors may
+// lie the other way, in clusters of their own: then its blocks are those of rows.cuh.
+#include "engines/cuda/ptx/griddepcontrol.cuh"
+#include "engines/cuda/select/finish_range.cuh"
+#include "engines/cuda/select/norm_sums.cuh"
+#include "engines/cuda/split/mailbox.cuh"
+#include "engines/cuda/split/rows.cuh"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+template <class Source>
+struct Panel {
+  static constexpr int width = panel_bytes / sizeof(Source);  // vectors
+  static constexpr int chunk = sizeof(uint4) / sizeof(Source);
+  static constexpr int lanes = width / chunk;  // threads that read a line
+  static constexpr int group_pitch = panel_group * width + panel_gap;
+
+  __device__ static int place(int v, int p) {
+    return p / panel_group * group_pitch + p % panel_group * width + v;
+  }
+};
+
+// What a block has of a panel: elements of k.
+struct PanelPart {
+  int first_vector;
+  int first_element;
+  int length;
+};
+
+// A sum over each vector of a panel: by every block of its part, and from those of all blocks, as messages, whole.
+template <class Sum, int width>
+struct Exchange {
+  struct alignas(sizeof(uint4)) Message {
+    Sum sum;
+  };
+
+  Sum (&of_part)[width];  // in shared memory
+  Mailbox& mailbox;
+};
+
+template <class Source>
+__device__ void add_shared(Magnitudes<Source>& target, const Magnitudes<Source>& magnitudes) {
+  if constexpr (sizeof(Source) == 4) {
+    atomicMax(&target.largest, magnitudes.largest);
+    atomicMin(&target.below, magnitudes.below);
+  } else {
+    atomicMax(reinterpret_cast<unsigned long long*>(&target.largest), magnitudes.largest);
+    atomicMin(reinterpret_cast<unsigned long long*>(&target.below), magnitudes.below);
+  }
+  if (magnitudes.flags != 0) atomicOr(&target.flags, magnitudes.flags);
+}
+__device__ inline void add_shared(std::uint64_t& target, std::uint64_t number) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(&target), number);
+}
+__device__ inline void add_shared(std::uint32_t& target, std::uint32_t number) { atomicAdd(&target, number); }
+template <class Source>
+__device__ void add_shared(MagnitudesAndExponents<Source>& target,
+                           const MagnitudesAndExponents<Source>& sum) {
+  add_shared(static_cast<Magnitudes<Source>&>(target), static_cast<const Magnitudes<Source>&>(sum));
+  add_shared(target.elements, sum.elements);
+  add_shared(target.exponents, sum.exponents);
+}
+__device__ inline void add_shared(NormSums& target, const NormSums& sums) {
+  add_shared(target.squares, sums.squares);
+  add_shared(target.magnitudes, sums.magnitudes);
+  add_shared(target.clipped, sums.clipped);
+  add_shared(target.clipped_squares, sums.clipped_squares);
+}
+
+// This block's part is on its way into shared memory, zeros past the operand. A thread stays with its vectors.
+template <class Shape, class Source>
+__device__ void start_loading(const SplitTask& task, const PanelPart& of, Source* part) {
+  const int v = static_cast<int>(threadIdx.x) % Shape::lanes * Shape::chunk;
+  const int step = static_cast<int>(blockDim.x) / Shape::lanes;
+  const int first = static_cast<int>(threadIdx.x) / Shape::lanes;
+  const std::int64_t stride = task.matrix.column_stride;
+  const Source* source =
+      matrix_start<Source>(task) + task.first + of.first_vector + v + (of.first_element + first) * stride;
+  const std::int64_t vectors = std::min<std::int64_t>(task.vectors - of.first_vector - v, Shape::chunk);
+  const int bytes = vectors > 0 ? static_cast<int>(vectors * sizeof(Source)) : 0;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0 &&
+                       stride % Shape::chunk == 0 && bytes % sizeof(uint4) == 0;
+  const auto inside = static_cast<int>(std::min<std::int64_t>(task.length - of.first_element, of.length));
+  // Steps are of whole groups, so that a thread keeps its place in them.
+  const int shared_step = Shape::place(0, step);
+  const std::int64_t source_step = step * stride;
+  Source* target = part + Shape::place(v, first);
+  if (aligned) {
+    for (int p = first; p < of.length; p += step, source += source_step, target += shared_step)
+      copy_aligned(target, source, p < inside ? bytes : 0);
+  } else {
+    for (int p = first; p < of.length; p += step, source += source_step, target += shared_step)
+      copy_unaligned(target, source, p < inside ? bytes : 0);
+  }
+}
+
+// The first of the vectors that this thread loaded.
+template <class Shape>
+__device__ int loaded_vector() {
+  return static_cast<int>(threadIdx.x) % Shape::lanes * Shape::chunk;
+}
+
+// visit(elements) for what this thread loaded: one of each of its vectors.
+template <class Shape, class Source, class Visit>
+__device__ void visit_part(int length, const Source* part, const Visit& visit) {
+  const int step = static_cast<int>(blockDim.x) / Shape::lanes;
+  const int first = static_cast<int>(threadIdx.x) / Shape::lanes;
+  const int shared_step = Shape::place(0, step);
+  const Source* place = part + Shape::place(loaded_vector<Shape>(), first);
+  for (int p = first; p < length; p += step) {
+    Source x[Shape::chunk];
+    read_chunk(place, x);
+    visit(x);
+    place += shared_step;
+  }
+}
+
+// Sums of this thread's vectors, to those of the block's part.
+template <class Shape, class Sum>
+__device__ void gather(Sum (&sums)[Shape::chunk], const Exchange<Sum, Shape::width>& exchange) {
+#pragma unroll
+  for (int i = 0; i < Shape::chunk; ++i) {
+    add_over_lanes(sums[i], 31U & ~(Shape::lanes - 1U));
+    if (threadIdx.x % 32 < Shape::lanes) add_shared(exchange.of_part[loaded_vector<Shape>() + i], sums[i]);
+  }
+}
+
+// Bytes that a mailbox gets.
+template <class Sum, int width>
+__device__ unsigned received_bytes(const Exchange<Sum, width>&) {
+  return width * blocks_in_cluster() * sizeof(typename Exchange<Sum, width>::Message);
+}
+
+// Threads beside each other tell one block each of the same vector; what is received is one message of every vector by each
+// block. A block that has whole vectors is told nothing.
+template <class Sum, int width>
+__device__ void send(const Exchange<Sum, width>& exchange,
+                     const typename Exchange<Sum, width>::Message* received) {
+  using Message = typename Exchange<Sum, width>::Message;
+  const int blocks = blocks_in_cluster();
+  if (blocks == 1) return;
+  const int sender = block_rank_in_cluster();
+  for (int i = static_cast<int>(threadIdx.x); i < width * blocks; i += static_cast<int>(blockDim.x)) {
+    const int v = i / blocks;
+    exchange.mailbox.send(Message{exchange.of_part[v]}, received[v * blocks + sender], i % blocks);
+  }
+}
+
+// finish(v, sum) of each vector of the panel, by one thread, from the messages of all blocks: threads beside each other have
+// one each. Every block finishes all vectors.
+template <class Sum, int width, class Finish>
+__device__ void finish_sums(const Exchange<Sum, width>& exchange,
+                            const typename Exchange<Sum, width>::Message* received, const Finish& finish) {
+  const int blocks = blocks_in_cluster();
+  const int parts = width * blocks;
+  if (blocks > 1) exchange.mailbox.wait();
+  // Whole warps.
+  for (int i = static_cast<int>(threadIdx.x); i < max(parts, 32); i += static_cast<int>(blockDim.x)) {
+    Sum sum;
+    if (i < parts) sum = blocks > 1 ? received[i].sum : exchange.of_part[i];
+    add_over_lanes(sum, blocks - 1U);
+    if (i < parts && i % blocks == 0) finish(i / blocks, sum);
+  }
+}
+
+// The range of a vector, written by the cluster's first block, which the others may be ahead of.
+template <ElementKind kind>
+__device__ Scaling finish_panel_range(const SplitTask& task, int vector, VectorRange range) {
+  VectorRange& known = range_of(task, vector);
+  if (task.ranges_known) range = known;
+  const SplitRule rule = rule_of(task);
+  scale_range(task, rule, vector, range);
+  if (block_rank_in_cluster() == 0) {
+    if (task.ranges_known) {
+      known.scale = range.scale;
+    } else {
+      known = range;
+    }
+  }
+  return scaling_of(kind, range, rule, task.largest_bound);
+}
+
+// Four threads beside each other have four vectors, the next four the next group of elements: eight neighbouring groups of
+// fp16 are a line of memory.
+template <class Shape, ElementKind kind, class Source>
+__device__ void write_part(const SplitTask& task, const PanelPart& of, const Source* part,
+                           const Scaling* scalings) {
+  constexpr int beside = 4;
+  constexpr int warps_across = Shape::width / beside;  // all threads together are a multiple of these
+  constexpr int groups_of_warp = 32 / beside;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int v = warp % warps_across * beside + lane % beside;
+  const int first = warp / warps_across * groups_of_warp + lane / beside;
+  const int step = static_cast<int>(blockDim.x) / 32 / warps_across * groups_of_warp;
+  const int groups = of.length / panel_group;
+  const int vector = of.first_vector + v;
+  if (vector < task.vectors && scalings[v].left_out) return;
+  const VectorWriter<kind> writer(task, scalings[v], vector);
+  for (int g = first; g < groups; g += step) {
+    const int element = of.first_element + g * panel_group;
+    if (vector < task.vectors) {
+      writer.template write<panel_group, Shape::width>(part + v + g * Shape::group_pitch, element);
+    } else {
+      write_zeros<panel_group>(task, std::int64_t{vector} * task.vector_stride + element);
+    }
+  }
+}
+
+// Both before any block may send: mailboxes are open, and expect what they will get.
+template <int width, class... Sums>
+__device__ void begin(const Exchange<Sums, width>&... exchanges) {
+  const auto open = [](const auto& exchange) {
+    if (threadIdx.x < width) exchange.of_part[threadIdx.x] = {};
+    if (threadIdx.x == 0) exchange.mailbox.open();
+  };
+  (open(exchanges), ...);
+  __syncthreads();
+  cluster_arrive_relaxed();
+  if (threadIdx.x == 0) (exchanges.mailbox.expect(received_bytes(exchanges)), ...);
+}
+
+// Of elements that are on their way, and all there behind.
+template <class Shape, class Sum, class Source>
+__device__ void send_first_sums(const PanelPart& of, const Source* part,
+                                const Exchange<Sum, Shape::width>& exchange,
+                                const typename Exchange<Sum, Shape::width>::Message* received) {
+  await_copies();
+  Sum sums[Shape::chunk];
+  visit_part<Shape>(of.length, part, [&](const auto& x) { Sum::add_each(sums, x); });
+  gather<Shape>(sums, exchange);
+  __syncthreads();
+  cluster_wait();  // the others' mailboxes are open
+  send(exchange, received);
+}
+
+// Scalings of the panel's vectors, by exponents or by norms that are known.
+template <class Shape, ElementKind kind, class Source>
+__device__ void find_scalings(const SplitTask& task, const PanelPart& of, const Source* part,
+                              std::byte* messages, Scaling* scalings) {
+  using Sum = RangeSum<kind, Source>;
+  using Message = typename Exchange<Sum, Shape::width>::Message;
+  static_assert(sizeof(Message) == panel_message_bytes(sizeof(Source), kind));
+  __shared__ Sum of_part[Shape::width];
+  __shared__ Mailbox mailbox;
+  const Exchange<Sum, Shape::width> exchange{of_part, mailbox};
+  const auto* received = reinterpret_cast<const Message*>(messages);
+  begin(exchange);
+  send_first_sums<Shape>(of, part, exchange, received);
+  finish_sums(exchange, received, [&](int v, const Sum& sum) {
+    const int vector = of.first_vector + v;
+    if (vector < task.vectors) scalings[v] = finish_panel_range<kind>(task, vector, sum.range());
+  });
+}
+
+// The same by norms that are found here, as soon as the typical exponents are.
+template <class Shape, class Source>
+__device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& of, const Source* part,
+                                       std::byte* messages, Scaling* scalings) {
+  using Sum = MagnitudesAndExponents<Source>;
+  using Message = typename Exchange<Sum, Shape::width>::Message;
+  using NormMessage = typename Exchange<NormSums, Shape::width>::Message;
+  static_assert(std::max(sizeof(Message), sizeof(NormMessage)) ==
+                panel_message_bytes(sizeof(Source), ElementKind::residues_by_norms));
+  __shared__ Sum of_part[Shape::width];
+  __shared__ NormSums norms_of_part[Shape::width];
+  __shared__ Mailbox mailbox;
+  __shared__ Mailbox norm_mailbox;
+  __shared__ VectorRange ranges[Shape::width];
+  __shared__ std::int32_t typical[Shape::width];
+  __shared__ NormScaling norm_scalings[Shape::width];
+  const Exchange<Sum, Shape::width> exchange{of_part, mailbox};
+  const Exchange<NormSums, Shape::width> norm_exchange{norms_of_part, norm_mailbox};
+  const auto* received = reinterpret_cast<const Message*>(messages);
+  const auto* received_norms = reinterpret_cast<const NormMessage*>(messages);
+  begin(exchange, norm_exchange);
+  send_first_sums<Shape>(of, part, exchange, received);
+  finish_sums(exchange, received, [&](int v, const Sum& sum) {
+    ranges[v] = sum.range();
+    typical[v] = sum.typical();
+    norm_scalings[v] = norm_scaling(ranges[v], typical[v]);
+  });
+  __syncthreads();
+  cluster_arrive();  // other messages may take these ones' place
+  NormSums norm_sums[Shape::chunk];
+  const NormScaling* const own = norm_scalings + loaded_vector<Shape>();
+  visit_part<Shape>(of.length, part, [&](const auto& x) {
+#pragma unroll
+    for (int i = 0; i < Shape::chunk; ++i) norm_sums[i].add(x[i], own[i]);
+  });
+  gather<Shape>(norm_sums, norm_exchange);
+  __syncthreads();
+  cluster_wait();
+  send(norm_exchange, received_norms);
+  finish_sums(norm_exchange, received_norms, [&](int v, const NormSums& of_vector) {
+    const int vector = of.first_vector + v;
+    if (vector >= task.vectors) return;
+    const VectorNorm norm = of_vector.norm(typical[v], norm_scalings[v], task.length);
+    scalings[v] = finish_norm(task, vector, ranges[v], norm, block_rank_in_cluster() == 0);
+  });
+}
+
+template <class Source, ElementKind kind>
+__device__ void split_columns(const SplitTask& task, std::int64_t block) {
+  using Shape = Panel<Source>;
+  extern __shared__ __align__(sizeof(uint4)) unsigned char memory[];
+  __shared__ Scaling scalings[Shape::width];
+  const int blocks = blocks_in_cluster();
+  const int length = static_cast<int>(task.vector_stride) / blocks;
+  const PanelPart of{static_cast<int>(block) / blocks * Shape::width, block_rank_in_cluster() * length,
+                     length};
+  auto* part = reinterpret_cast<Source*>(memory);
+  auto* messages = reinterpret_cast<std::byte*>(part + Shape::place(0, length));
+  start_loading<Shape>(task, of, part);
+  if constexpr (kind == ElementKind::residues_by_norms) {
+    find_scalings_by_norms<Shape>(task, of, part, messages, scalings);
+  } else {
+    find_scalings<Shape, kind>(task, of, part, messages, scalings);
+  }
+  __syncthreads();
+  write_part<Shape, kind>(task, of, part, scalings);
+}
+
+// All blocks of a cluster belong to one task: the blocks of each are whole clusters.
+template <class Source, ElementKind kind>
+__device__ void split_either_way(const SplitTasks& tasks) {
+  if (!begins(tasks)) return;
+  std::int64_t block = blockIdx.x;
+  const SplitTask& task = task_of_block(tasks, block);
+  if (task.vector_threads != 0) {
+    split_rows<Source, kind>(task, block);
+  } else {
+    split_columns<Source, kind>(task, block);
+  }
+}
+
+}  // namespace
+
+// An SM shall hold three blocks of all threads, or six of half as many: some wait for their elements or for each
+// other, others write.
+#define KINTSUGI_SPLIT_COLUMNS(Source, kind)                                      \
+  extern "C" __global__ void __launch_bounds__(cluster_threads, 3)                \
+      split_columns_##Source##_##kind(const __grid_constant__ SplitTasks tasks) { \
+    split_either_way<Source, ElementKind::kind>(tasks);                           \
+  }
+
+KINTSUGI_SPLIT_COLUMNS(float, fp16)
+KINTSUGI_SPLIT_COLUMNS(float, fp16_with_depth)
+KINTSUGI_SPLIT_COLUMNS(float, bf16)
+KINTSUGI_SPLIT_COLUMNS(float, tf32)
+KINTSUGI_SPLIT_COLUMNS(float, quantised)
+KINTSUGI_SPLIT_COLUMNS(float, digits)
+KINTSUGI_SPLIT_COLUMNS(float, residues)
+KINTSUGI_SPLIT_COLUMNS(double, digits)
+KINTSUGI_SPLIT_COLUMNS(double, residues)
+KINTSUGI_SPLIT_COLUMNS(double, residues_by_norms)
+KINTSUGI_SPLIT_COLUMNS(double, wide_residues)
+
+}  // namespace kintsugi::core::cuda

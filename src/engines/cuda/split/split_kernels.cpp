@@ -1,0 +1,117 @@
+#include "engines/cuda/split/split_kernels.hpp"
+
+#include <array>
+
+#include "formats/formats.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+#define KINTSUGI_KERNELS_OF_KIND(type, Source, kind)                                             \
+  {                                                                                              \
+    EntryType::type, ElementKind::kind,                                                          \
+        {"split_rows", "split_rows_" #Source "_" #kind, waits_for_grid_dependency},              \
+        {"split_columns_sm90", "split_columns_" #Source "_" #kind, waits_for_grid_dependency}, { \
+      "split_tiles", "split_tiles_" #Source "_" #kind, waits_for_grid_dependency                 \
+    }                                                                                            \
+  }
+
+const std::array<KernelOfKind, 10> kernels{{
+    KINTSUGI_KERNELS_OF_KIND(f32, float, fp16),
+    KINTSUGI_KERNELS_OF_KIND(f32, float, fp16_with_depth),
+    KINTSUGI_KERNELS_OF_KIND(f32, float, bf16),
+    KINTSUGI_KERNELS_OF_KIND(f32, float, tf32),
+    KINTSUGI_KERNELS_OF_KIND(f32, float, quantised),
+    KINTSUGI_KERNELS_OF_KIND(f32, float, digits),
+    KINTSUGI_KERNELS_OF_KIND(f32, float, residues),
+    KINTSUGI_KERNELS_OF_KIND(f64, double, digits),
+    KINTSUGI_KERNELS_OF_KIND(f64, double, residues),
+    KINTSUGI_KERNELS_OF_KIND(f64, double, wide_residues),
+}};
+
+// Norms are of whole vectors, before the first of them is scaled: no tiles.
+const KernelOfKind norms_and_residues{
+    EntryType::f64,
+    ElementKind::residues_by_norms,
+    {"split_rows", "split_rows_double_residues_by_norms", waits_for_grid_dependency},
+    {"split_columns_sm90", "split_columns_double_residues_by_norms", waits_for_grid_dependency},
+    {"", ""}};
+
+// Small beside its products, and so by tiles alone.
+const KernelOfKind fitted_kernel{EntryType::f32,
+                                 ElementKind::fitted,
+                                 {"", ""},
+                                 {"", ""},
+                                 {"split_tiles", "split_tiles_float_fitted", waits_for_grid_dependency}};
+
+const KernelName any_kernel{"split_tiles", "split_tiles_double_any", waits_for_grid_dependency};
+
+// Integers that no element of a scaled vector can overflow.
+ElementKind integer_kind(const SplitRule& rule) {
+  if (!rule.scale_vectors) return ElementKind::any;
+  switch (rule.kind) {
+    case SplitKind::hi_lo: {
+      const bool nearest =
+          rule.first_rounding == Rounding::nearest_even && rule.residual_rounding == Rounding::nearest_even;
+      const bool fits = rule.top_exponent <= int8.max_exponent && rule.residual_exponent >= 0 &&
+                        rule.residual_exponent <= int8.significand_bits && rule.slices <= 8;
+      return nearest && fits ? ElementKind::quantised : ElementKind::any;
+    }
+    case SplitKind::fixed:
+      return rule.top_exponent == int8.max_exponent && rule.residual_exponent == 8 && rule.slices <= 8
+                 ? ElementKind::digits
+                 : ElementKind::any;
+    case SplitKind::residues:
+      return rule.integer_bits() <= 62   ? ElementKind::residues
+             : rule.integer_bits() <= 93 ? ElementKind::wide_residues
+                                         : ElementKind::any;
+    default: return ElementKind::any;
+  }
+}
+
+}  // namespace
+
+ElementKind kind_of(const SplitRule& rule) {
+  const bool rests_grow = rule.residual_exponent >= 0 && rule.residual_exponent <= 100;
+  const ElementKind floating =
+      rule.kind == SplitKind::hi_lo && rests_grow ? ElementKind::fp16 : ElementKind::any;
+  if (floating == ElementKind::any && rule.format->floating) return ElementKind::any;
+  switch (rule.format->id) {
+    case FormatId::fp16: return ElementKind::fp16;
+    case FormatId::bf16: return ElementKind::bf16;
+    case FormatId::tf32: return ElementKind::tf32;
+    case FormatId::int8: return integer_kind(rule);
+    default: return ElementKind::any;
+  }
+}
+
+const KernelOfKind* find_kernel(const DeviceSplit& split, bool by_norms) {
+  const bool aligned = reinterpret_cast<std::uintptr_t>(split.slices.data) % 16 == 0;
+  ElementKind kind = kind_of(*split.rule);
+  if (split.finds_depth && kind == ElementKind::fp16) kind = ElementKind::fp16_with_depth;
+  if (by_norms) {
+    const bool fits = aligned && kind == ElementKind::residues && split.side.matrix.type == EntryType::f64;
+    return fits ? &norms_and_residues : nullptr;
+  }
+  if (split.fit != nullptr) {
+    const bool fits = aligned && kind == ElementKind::fp16 && split.side.matrix.type == EntryType::f32;
+    return fits ? &fitted_kernel : nullptr;
+  }
+  for (const KernelOfKind& kernel : kernels) {
+    if (aligned && kernel.kind == kind && kernel.type == split.side.matrix.type) return &kernel;
+  }
+  return nullptr;
+}
+
+const KernelName& kernel_name(const KernelOfKind* kernel, Way way) {
+  if (kernel == nullptr) return any_kernel;
+  switch (way) {
+    case Way::tiles: return kernel->tiles;
+    case Way::rows: return kernel->rows;
+    case Way::columns: break;
+  }
+  return kernel->columns;
+}
+
+}  // namespace kintsugi::core::cuda

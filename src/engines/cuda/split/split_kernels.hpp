@@ -1,0 +1,27 @@
+// Which kernel splits what.
+#pragma once
+
+#include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/split/split_task.hpp"
+
+namespace kintsugi::core::cuda {
+
+// The kernels that there are, one of each way through an operand for each kind of element.
+enum class Way : std::uint8_t { tiles, rows, columns };
+
+struct KernelOfKind {
+  EntryType type;
+  ElementKind kind;
+  KernelName rows;
+  KernelName columns;
+  KernelName tiles;
+};
+
+ElementKind kind_of(const SplitRule& rule);
+
+// nullptr: no kernel has this kind of element. `by_norms`: one that finds norms.
+const KernelOfKind* find_kernel(const DeviceSplit& split, bool by_norms);
+
+const KernelName& kernel_name(const KernelOfKind* kernel, Way way);
+
+}  // namespace kintsugi::core::cuda

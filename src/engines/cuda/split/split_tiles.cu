@@ -1,0 +1,121 @@
+// Splits of any operand: a block reads its vectors twice, tile by tile.
+#include "engines/cuda/common/operands.cuh"
+#include "engines/cuda/ptx/griddepcontrol.cuh"
+#include "engines/cuda/select/finish_range.cuh"
+#include "engines/cuda/select/norm_sums.cuh"
+#include "engines/cuda/split/elements.cuh"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+constexpr int lanes_of_vector = tile_threads / tile_vectors;
+
+template <class Source>
+struct Tile {
+  // An element more than it holds, so that neither way through it meets one bank.
+  Source element[tile_vectors][tile_length + 1];
+};
+
+template <class Source, ElementKind kind>
+__device__ Source read_element(const SplitTask& task, std::int64_t v, std::int64_t p) {
+  if constexpr (kind == ElementKind::any) {
+    return any_element(task.matrix, task.entry + entry_of_block(), v, p);
+  } else {
+    return matrix_start<Source>(task)[v * task.matrix.row_stride + p * task.matrix.column_stride];
+  }
+}
+
+// Neighbouring threads read along the smaller stride. Nothing but zeros past the operand.
+template <class Source, ElementKind kind>
+__device__ void load_tile(const SplitTask& task, std::int64_t first_vector, std::int64_t first_element,
+                          Tile<Source>& tile) {
+  const DeviceMatrix& matrix = task.matrix;
+  const bool along_k = abs(matrix.column_stride) <= abs(matrix.row_stride);
+#pragma unroll
+  for (int i = 0; i < tile_vectors * tile_length / tile_threads; ++i) {
+    const int e = static_cast<int>(threadIdx.x) + i * tile_threads;
+    const int v = along_k ? e / tile_length : e % tile_vectors;
+    const int p = along_k ? e % tile_length : e / tile_vectors;
+    const bool inside = first_vector + v < task.vectors && first_element + p < task.length;
+    tile.element[v][p] =
+        inside ? read_element<Source, kind>(task, task.first + first_vector + v, first_element + p)
+               : Source(0);
+  }
+}
+
+// Of the vector of this thread, whole in each of its threads.
+template <class Source, ElementKind kind>
+__device__ VectorRange find_range(const SplitTask& task, std::int64_t first_vector, Tile<Source>& tile) {
+  const int v = threadIdx.x / lanes_of_vector;
+  RangeSum<kind, Source> sum;
+  for (std::int64_t begin = 0; begin < task.length; begin += tile_length) {
+    load_tile<Source, kind>(task, first_vector, begin, tile);
+    __syncthreads();
+#pragma unroll
+    for (int p = threadIdx.x % lanes_of_vector; p < tile_length; p += lanes_of_vector)
+      sum.add(tile.element[v][p]);
+    __syncthreads();
+  }
+  add_over_lanes(sum, lanes_of_vector - 1);
+  return sum.range();
+}
+
+template <class Source, ElementKind kind>
+__device__ void write_tile(const SplitTask& task, const Scaling& scaling, std::int64_t vector,
+                           std::int64_t first_element, const Tile<Source>& tile) {
+  constexpr int count = tile_length / lanes_of_vector;
+  const int v = threadIdx.x / lanes_of_vector;
+  const int p = threadIdx.x % lanes_of_vector * count;
+  if (vector >= task.vectors)
+    return write_zeros<count>(task, vector * task.vector_stride + first_element + p);
+  const VectorWriter<kind> writer(task, scaling, vector);
+  writer.template write<count, 1>(&tile.element[v][p], first_element + p);
+}
+
+template <class Source, ElementKind kind>
+__device__ void split_tiles(const SplitTasks& tasks) {
+  if (!begins(tasks)) return;
+  __shared__ Tile<Source> tile;
+  __shared__ Scaling scalings[tile_vectors];
+  std::int64_t block = blockIdx.x;
+  const SplitTask& task = task_of_block(tasks, block);
+  const std::int64_t first_vector = block * tile_vectors;
+  const int v = threadIdx.x / lanes_of_vector;
+  const std::int64_t vector = first_vector + v;
+  VectorRange found;
+  if (!task.ranges_known) found = find_range<Source, kind>(task, first_vector, tile);
+  if (threadIdx.x % lanes_of_vector == 0 && vector < task.vectors)
+    scalings[v] = finish_range(task, kind, vector, found);
+  __syncthreads();
+  const Scaling scaling = vector < task.vectors ? scalings[v] : Scaling{};
+  for (std::int64_t begin = 0; begin < task.vector_stride; begin += tile_length) {
+    load_tile<Source, kind>(task, first_vector, begin, tile);
+    __syncthreads();
+    write_tile<Source, kind>(task, scaling, vector, begin, tile);
+    __syncthreads();
+  }
+}
+
+}  // namespace
+
+#define KINTSUGI_SPLIT_TILES(Source, kind)                                      \
+  extern "C" __global__ void __launch_bounds__(tile_threads, 2)                 \
+      split_tiles_##Source##_##kind(const __grid_constant__ SplitTasks tasks) { \
+    split_tiles<Source, ElementKind::kind>(tasks);                              \
+  }
+
+KINTSUGI_SPLIT_TILES(double, any)
+KINTSUGI_SPLIT_TILES(float, fp16)
+KINTSUGI_SPLIT_TILES(float, fp16_with_depth)
+KINTSUGI_SPLIT_TILES(float, fitted)
+KINTSUGI_SPLIT_TILES(float, bf16)
+KINTSUGI_SPLIT_TILES(float, tf32)
+KINTSUGI_SPLIT_TILES(float, quantised)
+KINTSUGI_SPLIT_TILES(float, digits)
+KINTSUGI_SPLIT_TILES(float, residues)
+KINTSUGI_SPLIT_TILES(double, digits)
+KINTSUGI_SPLIT_TILES(double, residues)
+KINTSUGI_SPLIT_TILES(double, wide_residues)
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,186 @@
+#include "engines/cuda/split/splits.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/cuda_driver.hpp"
+#include "base/status.hpp"
+#include "engines/cuda/common/clear.hpp"
+#include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/select/alpha.hpp"
+#include "engines/cuda/select/select.hpp"
+#include "engines/cuda/split/scaling.hpp"
+#include "engines/cuda/split/ways.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+// What is the same for all splits of a call.
+struct SplitCall {
+  DeviceCondition condition{};
+  std::int64_t served_entries = 1;  // by each split
+  Alpha alpha{};                    // of splits before the choice
+  NormFindings norms{};
+
+  bool finds_norms() const { return norms.ruled_out != nullptr; }
+};
+
+SplitTask task_of(const DeviceSplit& split, Way way, std::int64_t blocks, const SplitCall& call) {
+  const Slices& slices = split.slices;
+  return {.matrix = split.side.matrix,
+          .entry = split.side.entry,
+          .ranges = split.side.ranges + split.first,
+          .entry_ranges = split.side.matrix.vectors(),
+          .norms = split.side.norms == nullptr ? nullptr : split.side.norms + split.first,
+          .first = split.first,
+          .vectors = slices.vectors,
+          .padded_vectors = slices.padded_vectors(),
+          .length = slices.k,
+          .vector_stride = slices.vector_stride(),
+          .slice_stride = slices.slice_stride(),
+          .slices = slices.data,
+          .entry_bytes = static_cast<std::int64_t>(slices.bytes()),
+          .rule = *split.rule,
+          .format = *split.rule->format,
+          .largest_bound = largest_fitting_bound(*split.rule, *split.rule->format),
+          .found_norms = call.norms,
+          .ranges_known = split.ranges_known,
+          .fit = split.fit,
+          .vector_threads =
+              way == Way::rows ? static_cast<std::int32_t>(threads_of_vector(slices.vector_stride())) : 0,
+          .blocks = blocks};
+}
+
+void launch_entries(const Queue& queue, const KernelName& kernel, const Extent& grid, std::int64_t threads,
+                    std::int64_t shared, SplitTasks tasks) {
+  for (std::int64_t first = 0; first < grid.y; first += most_launched_items) {
+    launch(kernel, {grid.x, std::min(grid.y - first, most_launched_items), 1, grid.cluster}, threads, shared,
+           queue, tasks);
+    for (SplitTask& task : tasks.task) {
+      task.entry += most_launched_items;
+      task.ranges += most_launched_items * task.entry_ranges;
+      if (task.norms != nullptr) task.norms += most_launched_items * task.entry_ranges;
+      task.slices += most_launched_items * task.entry_bytes;
+    }
+    tasks.condition.choice += tasks.condition.choice == nullptr ? 0 : most_launched_items;
+  }
+}
+
+// In the order of their blocks; of equally many entries. All go the same way, or those by clusters come first.
+void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<const WaySplit> splits,
+                   const SplitCall& call) {
+  std::int64_t threads = 0;
+  for (const WaySplit& one : splits) threads = std::max(threads, one.least_threads(kernel));
+  SplitTasks tasks;
+  tasks.condition = call.condition;
+  tasks.served_entries = call.served_entries;
+  tasks.alpha = call.alpha;
+  std::int64_t blocks = 0;
+  std::int64_t shared = 0;
+  for (std::size_t i = 0; i < splits.size(); ++i) {
+    const WaySplit& one = splits[i];
+    tasks.task[i] = task_of(*one.split, one.way, one.blocks(kernel, threads), call);
+    blocks += tasks.task[i].blocks;
+    if (kernel != nullptr) shared = std::max(shared, one.shared_bytes(*kernel, threads));
+  }
+  const WaySplit& first = splits.front();
+  launch_entries(queue, kernel_name(kernel, first.way), {blocks, first.split->side.entries, 1, first.cluster},
+                 threads, shared, tasks);
+}
+
+void split_one(const Queue& queue, const DeviceSplit& split, const SplitCall& call) {
+  const KernelOfKind* kernel = find_kernel(split, call.finds_norms());
+  const WaySplit one = way_of(kernel, split);
+  launch_splits(queue, kernel, {&one, 1}, call);
+}
+
+// A launch costs about as much as splitting this many elements (2^18 FP32 numbers into two slices of fp16: 2 MiB).
+constexpr std::int64_t small_elements = std::int64_t{1} << 18;
+// Tiles of a vector are read one after the other, twice.
+constexpr std::int64_t few_tiles = 4;
+
+bool is_small(const DeviceSplit& split) {
+  const std::int64_t stride = split.slices.vector_stride();
+  return split.slices.padded_vectors() * stride <= small_elements && stride <= few_tiles * tile_length;
+}
+
+// Both operands in one launch: where one kernel does both, and else, if they are small, by tiles, as any operand can.
+bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, const SplitCall& call) {
+  if (splits[0].side.entries != splits[1].side.entries) return false;
+  const KernelOfKind* kernel = find_kernel(splits[0], call.finds_norms());
+  if (kernel != find_kernel(splits[1], call.finds_norms())) kernel = nullptr;
+  std::array both{way_of(kernel, splits[0]), way_of(kernel, splits[1])};
+  if (both[1].way == Way::columns) std::swap(both[0], both[1]);
+  if (both[1].way == Way::columns)
+    both[0].cluster = both[1].cluster = std::max(both[0].cluster, both[1].cluster);
+  const bool by_clusters = both[0].way == Way::columns && both[1].way == Way::rows;
+  const bool by_one_kernel = kernel != nullptr && (both[0].way == both[1].way || by_clusters);
+  if (!by_one_kernel) {
+    if (call.finds_norms() || !is_small(splits[0]) || !is_small(splits[1])) return false;
+    both = {WaySplit{&splits[0], Way::tiles}, WaySplit{&splits[1], Way::tiles}};
+  }
+  launch_splits(queue, kernel, both, call);
+  return true;
+}
+
+// Complex entries, whose ranges are those of their vectors: parts of them in the real operand's order.
+void split_entries(const Queue& queue, DeviceSplit split, const DeviceCondition& condition) {
+  static const std::array<KernelName, 4> of_entries{
+      KernelName{"split_entries", "split_entries_float_residues", waits_for_grid_dependency},
+      KernelName{"split_entries", "split_entries_float_wide_residues", waits_for_grid_dependency},
+      KernelName{"split_entries", "split_entries_double_residues", waits_for_grid_dependency},
+      KernelName{"split_entries", "split_entries_double_wide_residues", waits_for_grid_dependency}};
+  const DeviceSide& side = split.side;
+  if (!splits_entries(*split.rule))
+    fail(Status::internal, "engine cuda was handed complex entries to split into integers of {} bits",
+         split.rule->top_exponent + 1);
+  const std::size_t number = (side.matrix.type == EntryType::c32 ? 0U : 2U) +
+                             (kind_of(*split.rule) == ElementKind::wide_residues ? 1U : 0U);
+  if (!split.ranges_known) find_ranges(queue, side, {{}, 0, nullptr, side.entries}, {});
+  split.ranges_known = true;
+  SplitTasks tasks;
+  tasks.condition = condition;
+  const WaySplit way{&split, Way::tiles};
+  const std::int64_t first_vector = (side.matrix.right ? 2 : 1) * split.first;
+  tasks.task[0] = task_of(split, Way::tiles, way.blocks(nullptr, tile_threads), {condition});
+  tasks.task[0].ranges = side.ranges + first_vector;
+  tasks.task[0].norms = side.norms == nullptr ? nullptr : side.norms + first_vector;
+  launch_entries(queue, of_entries[number], {tasks.task[0].blocks, side.entries}, tile_threads, 0, tasks);
+}
+
+}  // namespace
+
+bool finds_norms(const DeviceSplit& split) {
+  const KernelOfKind* kernel = find_kernel(split, true);
+  return kernel != nullptr && split.side.entries == 1 && split.rule->complex_basis.empty() &&
+         way_of(kernel, split).way != Way::tiles;
+}
+
+void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceScalars& scalars,
+                    double coefficient, DeviceChoice* choice) {
+  const SplitCall call{.alpha = alpha_of(scalars, splits.front().side, splits.front().side),
+                       .norms = {coefficient, &choice->ruled_out}};
+  clear(queue, &choice->ruled_out, sizeof(choice->ruled_out));
+  if (splits.size() == 2 && split_together(queue, splits, call)) return;
+  for (const DeviceSplit& one : splits) split_one(queue, one, call);
+}
+
+bool splits_entries(const SplitRule& rule) {
+  const ElementKind kind = kind_of(rule);
+  return kind == ElementKind::residues || kind == ElementKind::wide_residues;
+}
+
+void split(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceCondition& condition) {
+  if (!splits.empty() && !splits.front().rule->complex_basis.empty()) {
+    for (const DeviceSplit& one : splits) split_entries(queue, one, condition);
+    return;
+  }
+  if (splits.size() == 2 && split_together(queue, splits, {condition})) return;
+  std::int64_t entries = 1;
+  for (const DeviceSplit& one : splits) entries = std::max(entries, one.side.entries);
+  for (const DeviceSplit& one : splits)
+    split_one(queue, one, {condition, one.side.entries == 1 ? entries : 1});
+}
+
+}  // namespace kintsugi::core::cuda

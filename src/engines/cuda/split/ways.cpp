@@ -1,0 +1,102 @@
+#include "engines/cuda/split/ways.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/cuda_driver.hpp"
+#include "engines/cuda/arch/architecture.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+std::int64_t element_bytes(const KernelOfKind& kernel) { return kernel.type == EntryType::f32 ? 4 : 8; }
+
+// Of a block of a cluster of so many.
+std::int64_t columns_bytes(const KernelOfKind& kernel, std::int64_t stride, std::int64_t cluster) {
+  return panel_part_bytes(element_bytes(kernel), stride, cluster, kernel.kind);
+}
+
+// SMs that a cluster takes, whose blocks are as many on one as its shared memory and the kernels' launch bounds allow.
+std::int64_t sms_of_cluster(std::int64_t blocks, std::int64_t bytes, std::int64_t most_bytes) {
+  constexpr std::int64_t most_blocks_of_sm = 3;
+  return divide_up(blocks, std::min(most_blocks_of_sm, most_bytes / bytes));
+}
+
+// How many blocks hold a panel: as few as leave room for two others on an SM and fill the device. 0: no cluster can. The
+// device places a cluster only in SMs of one GPC that are free at the same time. A launch that asks for more of them than a
+// green context, a MIG slice or other kernels leave waits for ever, so clusters are small.
+std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split, std::int64_t most_bytes) {
+  constexpr std::int64_t enough_blocks = 512;
+  constexpr std::int64_t most_sms = 4;
+  const std::int64_t stride = split.slices.vector_stride();
+  const std::int64_t panels =
+      split.slices.padded_vectors() / (panel_bytes / element_bytes(kernel)) * split.side.entries;
+  std::int64_t chosen = 0;
+  bool has_room = false;
+  for (std::int64_t blocks = 1; blocks <= largest_cluster && stride % (blocks * panel_group) == 0;
+       blocks *= 2) {
+    const std::int64_t bytes = columns_bytes(kernel, stride, blocks);
+    if (bytes > most_bytes || sms_of_cluster(blocks, bytes, most_bytes) > most_sms) continue;
+    if (has_room && panels * chosen >= enough_blocks) break;
+    chosen = blocks;
+    has_room = 3 * bytes <= most_bytes;
+  }
+  return chosen;
+}
+
+}  // namespace
+
+// Rows: 16 to 32 elements a thread where there are enough; with twice or half as many, it is slower (n = 4096: 40.5 and
+// 39.7 us instead of 38.3).
+std::int64_t threads_of_vector(std::int64_t stride) {
+  const auto wanted = static_cast<std::uint64_t>(divide_up(stride, 32));
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::bit_ceil(wanted)), 32, rows_threads);
+}
+
+std::int64_t WaySplit::least_threads(const KernelOfKind* kernel) const {
+  switch (way) {
+    case Way::tiles: return tile_threads;
+    case Way::rows: return std::max(threads_of_vector(stride()), least_rows_threads);
+    case Way::columns:
+      return columns_bytes(*kernel, stride(), cluster) > 36 * 1024 ? cluster_threads : cluster_threads / 2;
+  }
+  return 0;
+}
+
+std::int64_t WaySplit::shared_bytes(const KernelOfKind& kernel, std::int64_t threads) const {
+  switch (way) {
+    case Way::tiles: return 0;
+    case Way::rows: return threads / threads_of_vector(stride()) * stride() * element_bytes(kernel);
+    case Way::columns: return columns_bytes(kernel, stride(), cluster);
+  }
+  return 0;
+}
+
+std::int64_t WaySplit::blocks(const KernelOfKind* kernel, std::int64_t threads) const {
+  const std::int64_t vectors = split->slices.padded_vectors();
+  switch (way) {
+    case Way::tiles: return vectors / tile_vectors;
+    case Way::rows: return vectors / (threads / threads_of_vector(stride()));
+    case Way::columns: return vectors / (panel_bytes / element_bytes(*kernel)) * cluster;
+  }
+  return 0;
+}
+
+WaySplit way_of(const KernelOfKind* kernel, const DeviceSplit& split) {
+  const DeviceMatrix& matrix = split.side.matrix;
+  if (kernel == nullptr || kernel->kind == ElementKind::fitted) return {&split, Way::tiles};
+  // By far the fewest thread blocks, and no clusters: a thousand of those take 3 us to begin and exit.
+  if (split.rarely) return {&split, Way::tiles};
+  // Less than this beside it is static.
+  const std::int64_t most = device_attribute(shared_bytes_of_block, current_device()) - 6 * 1024;
+  const WaySplit rows{&split, Way::rows};
+  if (matrix.column_stride == 1 && rows.shared_bytes(*kernel, rows.least_threads(kernel)) <= most)
+    return rows;
+  const std::int64_t cluster = matrix.row_stride == 1 && current_architecture().has_clusters
+                                   ? choose_cluster(*kernel, split, most)
+                                   : 0;
+  return cluster > 0 ? WaySplit{&split, Way::columns, cluster} : WaySplit{&split, Way::tiles};
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,53 @@
+// The capability tables of architectures: which one a device gets, and that they are complete.
+#include "engines/cuda/arch/architecture.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "engines/cuda/gemm/kernel_params.hpp"
+
+namespace kintsugi::core::cuda {
+namespace {
+
+TEST(Architectures, AreThoseOfTheComputeCapability) {
+  EXPECT_EQ(architecture_of(9, 0).name, "sm90");
+  EXPECT_EQ(architecture_of(8, 0).name, "sm80");
+  EXPECT_EQ(architecture_of(8, 9).name, "sm80");
+  EXPECT_EQ(architecture_of(10, 0).name, "generic") << "wgmma is Hopper's alone";
+  EXPECT_EQ(architecture_of(12, 0).name, "generic");
+}
+
+// cuBLAS multiplies on every architecture, and the SIMT kernels are the last candidate on every one.
+TEST(Architectures, HaveWhatEveryPlanNeeds) {
+  for (const int major : {8, 9, 10}) {
+    const Architecture& architecture = architecture_of(major, 0);
+    EXPECT_EQ(architecture.half_accumulators.back(), Accumulator::cublas) << architecture.name;
+    EXPECT_GT(architecture.int52_rate, 0) << architecture.name;
+    for (const auto& tiles : architecture.simt_tiles) EXPECT_FALSE(tiles.empty()) << architecture.name;
+  }
+}
+
+// Whoever has product kernels has the costs that their tiles are chosen by, and names the code that they lie in.
+TEST(Architectures, ProductKernelsComeWithCosts) {
+  for (const int major : {8, 9, 10}) {
+    const Architecture& architecture = architecture_of(major, 0);
+    const bool has_kernels = architecture.int8 != nullptr || !architecture.multi_term.empty();
+    EXPECT_EQ(has_kernels, !architecture.gemm_image.empty()) << architecture.name;
+    EXPECT_EQ(has_kernels, architecture.costs != nullptr) << architecture.name;
+    for (const MultiTermKernels& kernels : architecture.multi_term) {
+      EXPECT_LE(kernels.tiles.size(), kernels.kernels.size());
+      EXPECT_LE(kernels.small_tiles.size(), kernels.small_kernels.size());
+    }
+  }
+}
+
+TEST(Architectures, AreMeasuredOnNamedDevices) {
+  EXPECT_TRUE(architecture_of(9, 0).is_measured("NVIDIA H200"));
+  EXPECT_FALSE(architecture_of(9, 0).is_measured("NVIDIA H100 80GB HBM3"));
+  EXPECT_FALSE(architecture_of(8, 0).is_measured("NVIDIA H200"));
+}
+
+}  // namespace
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,183 @@
+#include "reproduce/product_errors.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "accuracy/methods.hpp"
+#include "gemm/check.hpp"
+#include "lab/generators.hpp"
+#include "lab/long_double_reference.hpp"
+#include "lab/native_difference.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+constexpr std::int64_t quick_edge = 32;
+constexpr std::int64_t quick_length = 256;
+constexpr double limits[] = {1e-7, 1e-6, 1e-5, 1e-4};  // of the shares
+
+using View = core::MatrixView<const float>;
+
+View row_major(const std::vector<float>& values, std::int64_t rows, std::int64_t columns) {
+  return {values.data(), rows, columns, columns, 1};
+}
+
+std::vector<float> operand(const ProductErrors& study, const std::string& distribution, lab::Side side,
+                           std::uint64_t seed, std::int64_t rows, std::int64_t columns) {
+  std::vector<float> values(static_cast<std::size_t>(rows * columns));
+  lab::fill(lab::parse_distribution(distribution), side, seed,
+            core::MatrixView<float>{values.data(), rows, columns, columns, 1});
+  if (study.positive) {
+    for (float& value : values) value = std::fabs(value);
+  }
+  return values;
+}
+
+// To nearest, ties to even, with FP16's subnormal numbers.
+float rounded_to_half(float value) {
+  constexpr int fraction_bits = 10;
+  constexpr int least_quantum = -24;
+  constexpr float largest = 65504;
+  if (value == 0 || !std::isfinite(value)) return value;
+  const int quantum = std::max(std::ilogb(value) - fraction_bits, least_quantum);
+  const float rounded = std::ldexp(std::nearbyint(std::ldexp(value, -quantum)), quantum);
+  return std::fabs(rounded) > largest ? std::copysign(HUGE_VALF, value) : rounded;
+}
+
+// One cell of a study: operands, exact product, native product.
+class Cell {
+ public:
+  Cell(const ProductErrors& study, std::string distribution, const Shape& shape, std::uint64_t seed)
+      : study_(study), distribution_(std::move(distribution)), shape_(shape), seed_(seed),
+        a_(operand(study, distribution_, lab::Side::a, seed, shape.m, shape.k)),
+        b_(operand(study, distribution_, lab::Side::b, seed, shape.k, shape.n)), exact_(make_exact()),
+        native_(run({"native", study.native, ""})) {}
+
+  Json row(const Way& way) const;
+
+ private:
+  lab::ExactReference<float> make_exact() const {
+    lab::CheckOptions options;
+    options.work_limit = 0;
+    options.max_entries = study_.max_entries;
+    options.seed = sample_seed;
+    lab::Product<float> product;
+    product.a = row_major(a_, shape_.m, shape_.k);
+    product.b = row_major(b_, shape_.k, shape_.n);
+    return {product, shape_.m, shape_.n, options};
+  }
+  std::vector<float> run(const Way& way) const;
+  Json errors_of(const std::vector<float>& c, std::vector<lab::EntryError>& entries) const;
+  Json shares_of(const std::vector<lab::EntryError>& entries) const;
+
+  const ProductErrors& study_;
+  std::string distribution_;
+  Shape shape_;
+  std::uint64_t seed_;
+  std::vector<float> a_;
+  std::vector<float> b_;
+  lab::ExactReference<float> exact_;
+  std::vector<float> native_;
+};
+
+std::vector<float> Cell::run(const Way& way) const {
+  std::vector<float> c(static_cast<std::size_t>(shape_.m * shape_.n));
+  const Handle handle = make_handle();
+  const Plan plan = make_plan(handle.get(), shape_, {Type::float32, way.scheme, way.engine, way.accumulator});
+  require(way.scheme, execute_product(handle.get(), plan, a_.data(), b_.data(), c.data()));
+  return c;
+}
+
+Json Cell::errors_of(const std::vector<float>& c, std::vector<lab::EntryError>& entries) const {
+  Json errors = errors_document(
+      exact_.measure(row_major(c, shape_.m, shape_.n), row_major(native_, shape_.m, shape_.n), &entries));
+  errors["mean_relative_long_double"] = nullptr;
+  if (lab::has_80_bit_long_double) {
+    const auto sums =
+        lab::long_double_sums(row_major(a_, shape_.m, shape_.k), row_major(b_, shape_.k, shape_.n), entries);
+    errors["mean_relative_long_double"] = number(lab::mean_relative_error(entries, sums));
+  }
+  return errors;
+}
+
+Json Cell::shares_of(const std::vector<lab::EntryError>& entries) const {
+  Json shares = Json::array();
+  for (const double limit : limits) {
+    const auto below = std::count_if(entries.begin(), entries.end(), [&](const lab::EntryError& entry) {
+      const float native = native_[static_cast<std::size_t>(entry.i * shape_.n + entry.j)];
+      return std::fabs(lab::relative_difference(entry.computed, native)) < limit;
+    });
+    shares.push_back(
+        {{"limit", limit}, {"share", static_cast<double>(below) / static_cast<double>(entries.size())}});
+  }
+  return shares;
+}
+
+Json Cell::row(const Way& way) const {
+  std::vector<float> c = run(way);
+  if (study_.half_output) std::transform(c.begin(), c.end(), c.begin(), rounded_to_half);
+  std::vector<lab::EntryError> entries;
+  Json errors = errors_of(c, entries);
+  return {{"problem", {{"m", shape_.m}, {"n", shape_.n}, {"k", shape_.k}, {"type", "fp32"}}},
+          {"distribution", study_.positive ? positive_text(distribution_) : distribution_},
+          {"seed", seed_},
+          {"scheme", way.scheme},
+          {"engine", way.engine},
+          {"accumulator", way.accumulator.empty() ? Json() : Json(way.accumulator)},
+          {"native", study_.native},
+          {"output", study_.half_output ? "fp16" : "fp32"},
+          {"errors", std::move(errors)},
+          {"shares", shares_of(entries)}};
+}
+
+Shape cut_down(const Shape& shape) {
+  return {std::min(shape.m, quick_edge), std::min(shape.n, quick_edge), std::min(shape.k, quick_length)};
+}
+
+void add_rows(Json& rows, const ProductErrors& study, const std::string& distribution, const Shape& shape,
+              std::uint64_t seed) {
+  const Cell cell(study, distribution, shape, seed);
+  std::set<std::string> measured;  // native rows have no accumulator, and several ways share them
+  for (const auto& scheme : study.schemes) {
+    for (const Way& way : study.ways) {
+      const std::string accumulator = scheme == "native" ? "" : way.accumulator;
+      if (measured.insert(scheme + " " + way.engine + " " + accumulator).second)
+        rows.push_back(cell.row({scheme, way.engine, accumulator}));
+    }
+  }
+}
+
+}  // namespace
+
+std::string positive_text(const std::string& distribution) { return distribution + ", positive"; }
+
+Json product_errors(const std::vector<ProductErrors>& studies, bool quick) {
+  Json result = document("product-errors");
+  result["samples"] = quick ? quick_edge : studies.front().shapes.front().m;
+  result["seed"] = sample_seed;
+  result["rows"] = Json::array();
+  for (const ProductErrors& study : studies) {
+    for (const auto& distribution : study.distributions) {
+      std::set<std::string> done;  // shapes that --quick makes alike
+      for (const Shape& full : study.shapes) {
+        const Shape shape = quick ? cut_down(full) : full;
+        if (!done.insert(fmt::format("{}x{}x{}", shape.m, shape.n, shape.k)).second) continue;
+        for (const std::uint64_t seed : quick ? std::vector{study.seeds.front()} : study.seeds)
+          add_rows(result["rows"], study, distribution, shape, seed);
+      }
+    }
+  }
+  return result;
+}
+
+Filter against_native(const std::string& engine) {
+  return [engine](const Json& row) { return cell(row, "native") == engine; };
+}
+
+Filter of_sweeps() {
+  return [](const Json& row) { return !row.contains("native"); };
+}
+
+}  // namespace kintsugi::tools
