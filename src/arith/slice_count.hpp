@@ -33,20 +33,24 @@ struct SliceCounts {
 struct SliceDepth {
   int a = 0;
   int b = 0;
-  bool fast = false;  // products p + q < a alone, counted from 0
+  bool fast = false;           // products p + q < a alone, counted from 0
+  bool a_is_complete = false;  // nothing of any row is left after `a` slices
 
   // Of slice q of B.
   KINTSUGI_HOST_DEVICE constexpr int products(int q) const {
     if (q >= b) return 0;
     return !fast ? a : q < a ? a - q : 0;
   }
+  // Every vector of A and B has so many slices, or nothing is left of it: what an error bound may count on.
+  KINTSUGI_HOST_DEVICE constexpr int least() const { return a_is_complete || b < a ? b : a; }
 };
 
 // Where a row that asks for most ends with nothing left before Algorithm 3 has enough, B's slices end the same way, and no
-// product is left out (section 3.2).
+// product is left out (section 3.2). Rows that had enough before may still have a rest then, which A's slices leave out.
 KINTSUGI_HOST_DEVICE constexpr SliceDepth depth_of(const SliceCounts& slice_counts, int most, bool fast) {
-  if (slice_counts.exhausted > 0 && slice_counts.exhausted >= slice_counts.enough)
-    return {slice_counts.exhausted, most, false};
+  if (slice_counts.exhausted > 0 && slice_counts.exhausted >= slice_counts.enough) {
+    return {slice_counts.exhausted, most, false, slice_counts.enough == 0};
+  }
   return {slice_counts.enough, slice_counts.enough, fast};
 }
 

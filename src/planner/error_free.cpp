@@ -253,7 +253,7 @@ class ErrorFreeProduct {
     counts_.slices_b += count_b;
     counts_.products += products;
     counts_.fast_blocks += depth.fast ? 1 : 0;
-    counts_.least_slices = std::min(counts_.least_slices, depth.b);
+    counts_.least_slices = std::min(counts_.least_slices, depth.least());
     counts_.most_products = std::max(counts_.most_products, products);
   }
 

@@ -20,7 +20,7 @@ struct ErrorFreeCounts {
   std::int64_t slices_b = 0;
   std::int64_t products = 0;
   std::int64_t fast_blocks = 0;
-  int least_slices = ErrorFree::most_slices;  // of B; where A has fewer, nothing is left of it
+  int least_slices = ErrorFree::most_slices;  // of A and B; vectors that have fewer are complete
   int most_products = 0;
   double split_a_seconds = 0;  // Algorithm 3 included
   double split_b_seconds = 0;

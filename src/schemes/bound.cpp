@@ -120,9 +120,10 @@ bool has_term(const Schedule& schedule, int a, int b) {
 // Slices by successive roundings, d at least, each of which leaves 2^-gain of what may be there (gain is
 // their bits and one more, without the one where sigma rounds positive elements). With 2^tau <= 2 u_i of a
 // vector whose maximum is in [u_i, 2 u_i), what s slices leave of an element is at most 2^(1 - s gain) u_i,
-// and slice s + 1 no larger. Left out are what d slices of one operand leave and the products p + q > d + 1;
-// where nothing was left before, nothing. The sums in FP64 round each of N products N + 1 times at most, the
-// integer on its way to FP64 among them.
+// and slice s + 1 no larger. Left out are what d slices of one operand leave, both rests' product among it, and the
+// products p + q > d + 1, counted from 1; where nothing was left before, nothing. Those of p + q = d + 2 + t are
+// d - 1 - t, each at most 4 u_i v_j 2^-((d + t) gain): all of them at most (d - 1) / (1 - 2^-gain) times 4 u_i v_j
+// 2^-(d gain). The sums in FP64 round each of N products N + 1 times at most, the integer on its way to FP64 among them.
 ErrorBound error_free_bound(const Program& program, double k) {
   const ErrorFree& rules = program.error_free;
   if (rules.mode == ErrorFree::Mode::cr) return {};
@@ -134,7 +135,7 @@ ErrorBound error_free_bound(const Program& program, double k) {
   const double beyond = two_to(1 - gain) + two_to(1 - gain) / (1 - two_to(-gain));
   const double roundings = (rules.most_products + 1.0) * 0x1p-53 * (1 + 0x1p-40);
   const double floor = rest + roundings * beyond;
-  const double left_out = rest * two_to(1 - gain) + rest * 2 * (d - 1);
+  const double left_out = rest * rest + rest * 2 * (d - 1) / (1 - two_to(-gain));
   constexpr double underflow = 0x1p-1000;
   return {roundings, floor, floor, k * (left_out + roundings * beyond * beyond + underflow)};
 }

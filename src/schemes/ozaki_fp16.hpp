@@ -60,11 +60,9 @@ inline constexpr Scheme ozaki_fp16{
     .operands = {OperandType::f32, OperandType::f64},
     .program = ozaki_program(core::fp16, ErrorFree::Mode::of_type),
     .bound =
-        "mode=cr: correctly rounded; else 2^(1 - d (b + 1)) (u_i ||b_j||_1 + v_j ||a_i||_1 + (2^-b + 2 (d - "
-        "1)) k "
-        "u_i v_j) for d slices of b bits (with grid=sigma of b - 1), u_i <= max |a_ip| < 2 u_i, v_j "
-        "likewise, + (N + "
-        "1) 2^-53 of all N products",
+        "mode=cr: correctly rounded; else r (u_i ||b_j||_1 + v_j ||a_i||_1 + (r + 2 (d - 1) / (1 - 2^-(b + "
+        "1))) k u_i v_j), r = 2^(1 - d (b + 1)), for d slices of b bits (with grid=sigma of b - 1), "
+        "u_i <= max |a_ip| < 2 u_i, v_j likewise, + (N + 1) 2^-53 of all N products",
     .window =
         "mode=cr: vectors of at most 32 slices, else an error; mode=dp, sp: Algorithm 3's estimate of d is "
         "no bound",

@@ -117,5 +117,14 @@ TEST(SliceDepths, LeaveOutProductsUnlessNothingIsLeft) {
   EXPECT_EQ(core::depth_of({0, 0}, 32, true).products(0), 0);
 }
 
+TEST(SliceDepths, CountSlicesOfRowsThatHadEnoughForTheBound) {
+  EXPECT_EQ(core::depth_of({5, 4}, 32, true).least(), 5);
+  EXPECT_EQ(core::depth_of({5, 4}, 32, false).least(), 5);
+  EXPECT_EQ(core::depth_of({2, 3}, 32, true).least(), 3) << "rows with enough keep a rest";
+  EXPECT_EQ(core::depth_of({3, 3}, 32, true).least(), 3);
+  EXPECT_EQ(core::depth_of({0, 3}, 32, true).least(), 32) << "nothing of any row is left";
+  EXPECT_EQ((core::SliceDepth{4, 4, true}.least()), 4);
+}
+
 }  // namespace
 }  // namespace kintsugi::test

@@ -151,6 +151,26 @@ TEST(Ozaki, SmallRowsOfFewBitsTakeAllOfB) {
   }
 }
 
+// Row 0 ends with two slices, too few for Algorithm 3, and row 1 has enough with two, but not ended: the bound of the
+// report is that of two slices, on the host too.
+TEST(Ozaki, ReportedSlicesCountRowsThatKeepARest) {
+  GemmCase test{.m = 2, .n = 2, .k = 2, .scheme = "ozaki-fp16:mode=sp"};
+  GemmDataOf<double> data(test), host(test);
+  for (GemmDataOf<double>* each : {&data, &host}) {
+    each->a()(0, 0) = each->a()(1, 0) = each->b()(0, 0) = 1;
+    each->b()(0, 1) = each->b()(1, 0) = 0;
+    each->b()(1, 1) = 0x1p10;
+    each->a()(0, 1) = 0x1p-13;
+    each->a()(1, 1) = 0x1p-35 * (1 + 0x1p-13);
+  }
+  const Handle handle, reference;
+  DeviceGemm<double>(data).run_well(handle);
+  host.run_well(reference);
+  EXPECT_EQ(bits_of(data.result()), bits_of(host.result()));
+  for (const Handle* each : {&handle, &reference})
+    EXPECT_EQ(each->report().at("adapted").at("split_a").at("slices"), 2) << each->report();
+}
+
 TEST(Ozaki, SmallZerosAndSingleEntries) {
   for (const std::string& scheme : schemes) {
     for (const char* distribution : {"uniform", "integer:9"}) {

@@ -127,7 +127,7 @@ __device__ void count_block(DeviceSliceCounts& counts, const SliceDepth& depth, 
   count(counts.slices_b, b);
   count(counts.products, products);
   count(counts.fast_blocks, depth.fast ? 1 : 0);
-  atomicMax(&counts.fewest_slices_below_most, most_successive_slices - depth.b);
+  atomicMax(&counts.fewest_slices_below_most, most_successive_slices - depth.least());
   atomicMax(&counts.most_products, products);
 }
 
