@@ -11,8 +11,8 @@ namespace {
 
 bool is_nearest(std::string_view rounding) { return rounding == "nearest-even"; }
 
-// log2 of the rest after so many slices, relative to the element's leading power of two: a slice to nearest gains
-// p + 1 bits, a truncated one p, the first of them p - 1.
+// log2 of the rest after so many slices, relative to the element's leading power of two: a slice to nearest
+// gains p + 1 bits, a truncated one p, the first of them p - 1.
 int relative_rest(const SplitDescription& split, const core::Format& format, int slices) {
   const bool nearest = is_nearest(split.first_rounding) && is_nearest(split.residual_rounding);
   return 1 - slices * (format.significand_bits + (nearest ? 1 : 0));
@@ -25,8 +25,9 @@ int absolute_rest(const SplitDescription& split, const core::Format& format) {
   return quantum - (is_nearest(rounding) ? 1 : 0) - split.residual_exponent * (split.slices - 1);
 }
 
-// Exponent of the largest elements of which no slice overflows. Rounding may raise the first slice by a binade;
-// further ones are at most the rest before them, multiplied by the residual exponent's power of two each time.
+// Exponent of the largest elements of which no slice overflows. Rounding may raise the first slice by a
+// binade; further ones are at most the rest before them, multiplied by the residual exponent's power of two
+// each time.
 int largest_exponent(const SplitDescription& split, const core::Format& format) {
   int largest = format.max_exponent - 1;
   for (int s = 1; s < split.slices; ++s)

@@ -20,14 +20,14 @@ struct SplitDescription {
   int residual_exponent = 0;
   bool scale_vectors = false;
   int top_exponent = 0;
-  // Or "fixed": rounded once, to nearest, to the grid of the last slice; "residues": to integers; "successive":
-  // integers of residual_exponent bits, each slice on a grid of its vector's own. 0 slices: nothing is split, the whole
-  // element counts.
+  // Or "fixed": rounded once, to nearest, to the grid of the last slice; "residues": to integers;
+  // "successive": integers of residual_exponent bits, each slice on a grid of its vector's own. 0 slices:
+  // nothing is split, the whole element counts.
   std::string_view kind = "hi_lo";
 };
 
-// Vectors along k on which a split's bound is promised. In floating-point formats: where every element keeps all
-// significant bits of the split. In integer ones, digits of a grid a vector: all finite ones.
+// Vectors along k on which a split's bound is promised. In floating-point formats: where every element keeps
+// all significant bits of the split. In integer ones, digits of a grid a vector: all finite ones.
 struct SplitWindow {
   bool known = false;       // false: no format of that name
   bool integer = false;     // integer slices and whole elements: every finite operand is inside
@@ -40,8 +40,9 @@ struct SplitWindow {
 };
 SplitWindow split_window(const SplitDescription& split);
 
-// The exponent that a vector's scale brings to top_exponent, of its largest magnitude. Where room is made, it is one
-// more if the seven leading bits are all ones: rounded to a digit of 8 bits they would be the 128 that int8 has not.
+// The exponent that a vector's scale brings to top_exponent, of its largest magnitude. Where room is made, it
+// is one more if the seven leading bits are all ones: rounded to a digit of 8 bits they would be the 128 that
+// int8 has not.
 int scaled_exponent(double largest, bool makes_room);
 
 // What the bound needs of an operand's vectors, the rows of `rows`.

@@ -90,7 +90,8 @@ struct ExpectedSum {
   double allowed = 0;
 };
 
-// Of a period. Whatever the order, each of a floating unit's additions loses at most 2^-22 of the sum of magnitudes.
+// Of a period. Whatever the order, each of a floating unit's additions loses at most 2^-22 of the sum of
+// magnitudes.
 ExpectedSum expected_sum(const Unit& unit, const Way& way, int row, int column) {
   const int length = way.row_bytes / unit.element_bytes;
   std::int64_t sum = 0;

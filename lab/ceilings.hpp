@@ -1,4 +1,5 @@
-// What a device can do at most: rates of its matrix units and of its memory, measured by kernels that do nothing else.
+// What a device can do at most: rates of its matrix units and of its memory, measured by kernels that do
+// nothing else.
 #pragma once
 
 #include <string>
@@ -18,9 +19,9 @@ struct Ceiling {
   DeviceState state;  // while it ran
 };
 
-// fp16, bf16, tf32, int8 and copy. Operands of the units are random and never leave the multiprocessors; runs are long
-// enough for the device to settle at its power limit. What comes out is compared with the host's sums; fails with
-// device_error where it differs.
+// fp16, bf16, tf32, int8 and copy. Operands of the units are random and never leave the multiprocessors; runs
+// are long enough for the device to settle at its power limit. What comes out is compared with the host's
+// sums; fails with device_error where it differs.
 std::vector<Ceiling> measure_ceilings(const DeviceStream& stream, const DeviceFacts& facts,
                                       const DeviceMonitor& monitor);
 

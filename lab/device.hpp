@@ -22,8 +22,8 @@ struct DeviceFacts {
 // Why no device can be used; "": one can.
 std::string device_missing_reason();
 
-// The device of the thread's context; a thread that has none works on the first device from then on, as the engine
-// does.
+// The device of the thread's context; a thread that has none works on the first device from then on, as the
+// engine does.
 DeviceFacts device_facts();
 
 // Uninitialised; freed when all work on the device is done.
@@ -57,8 +57,8 @@ class DeviceStream {
   void fill(std::byte* target, unsigned char value, std::size_t bytes) const;
   void synchronize() const;
 
-  // Seconds on the device from before the first to after the last step of `enqueue`. `meanwhile` is called when all are
-  // in the stream, before they are waited for.
+  // Seconds on the device from before the first to after the last step of `enqueue`. `meanwhile` is called
+  // when all are in the stream, before they are waited for.
   double seconds_of(const std::function<void()>& enqueue, const std::function<void()>& meanwhile = {}) const;
 
  private:

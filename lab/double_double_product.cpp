@@ -7,7 +7,8 @@
 namespace kintsugi::lab {
 namespace {
 
-// x times a row of B onto the sums: the product and its error, two-sum, the low parts, and the pair made normal again.
+// x times a row of B onto the sums: the product and its error, two-sum, the low parts, and the pair made
+// normal again.
 [[gnu::always_inline]] inline void add_multiple(double x, const double* __restrict b, std::int64_t n,
                                                 double* __restrict high, double* __restrict low) {
   for (std::int64_t j = 0; j < n; ++j) {

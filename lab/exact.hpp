@@ -14,9 +14,9 @@ using core::ExactSum;
 using core::magnitude_ratio;
 using core::Scaled;
 
-// What C = alpha A B + beta C0 is made of. Views are of op(A) and op(B): a transpose is other
-// strides. FACTS section 8 holds: with alpha = 0 or k = 0, A and B are not read; with beta = 0,
-// C0 is not read (data may be null). Scalars are given as doubles, which hold floats exactly, or as double-double numbers.
+// What C = alpha A B + beta C0 is made of. Views are of op(A) and op(B): a transpose is other strides. FACTS
+// section 8 holds: with alpha = 0 or k = 0, A and B are not read; with beta = 0, C0 is not read (data may be
+// null). Scalars are given as doubles, which hold floats exactly, or as double-double numbers.
 template <class T>
 using ScalarOf = std::conditional_t<core::is_double_double<T>, core::DoubleDouble, double>;
 
@@ -27,8 +27,9 @@ struct Product {
   ScalarOf<T> alpha = 1;
   ScalarOf<T> beta = 0;
   core::MatrixView<const T> c0 = {};  // (m,n)
-  // Of a complex product, whose parts are columns 2j and 2j + 1 (base/embedding.hpp): the imaginary parts of its
-  // scalars. An entry then gets the other part's AB and C0 times these, negative in the real parts' columns.
+  // Of a complex product, whose parts are columns 2j and 2j + 1 (base/embedding.hpp): the imaginary parts of
+  // its scalars. An entry then gets the other part's AB and C0 times these, negative in the real parts'
+  // columns.
   double alpha_im = 0;
   double beta_im = 0;
 
@@ -69,7 +70,8 @@ class EntryReference {
   double absolute_ = 0;
 };
 
-// Entry (i, j) of a product by row i of A and columns j and, where the product crosses, j ^ 1 of B, contiguous.
+// Entry (i, j) of a product by row i of A and columns j and, where the product crosses, j ^ 1 of B,
+// contiguous.
 template <class T>
 EntryReference<T> entry_reference(const Product<T>& product, std::int64_t i, std::int64_t j, const T* row,
                                   const T* column, const T* crossed);

@@ -99,9 +99,9 @@ double exact_absolute(const T* a, const T* b, std::int64_t count, double alpha, 
   return std::nextafter(sum.to_double(), std::numeric_limits<double>::infinity());
 }
 
-// ExactEntry::absolute. The quick sum has an error of at most (k / 8 + 8) 2^-53 of itself as long as
-// nothing underflows or overflows; it is raised by (k + 8) 2^-53. Double-double numbers are at most 2^-53 of their leading
-// parts larger than those, which a third of the eight covers.
+// ExactEntry::absolute. The quick sum has an error of at most (k / 8 + 8) 2^-53 of itself as long as nothing
+// underflows or overflows; it is raised by (k + 8) 2^-53. Double-double numbers are at most 2^-53 of their
+// leading parts larger than those, which a third of the eight covers.
 template <class T>
 double absolute_bound(const T* a, const T* b, std::int64_t count, double alpha, double beta, double c0) {
   // Above it the loss of underflowing products, at most 2^-1075 each, is below 2^-53 of the sum.

@@ -56,13 +56,12 @@ struct Distribution {
 // type1 ... type4       exponent ranges of fp16-emulation-study, each exponent equally likely, signs
 //                       random: A, B on [-15,14],[-15,14]; [-15,14],[-35,-15]; [-35,-15],[-35,-15];
 //                       [-100,-35],[-100,14]
-// offset:E              uniform on [-2^E, 2^E] (h2sgemm section 4)
-// offset-nonnegative:E  uniform on [0, 2^E]
-// graded:S              uniform, vector v of n (row of A, column of B) times 2^-round(v S / n); S < 0: graded upwards
-// graded-inner:S        uniform, element l of k times 2^-round(l S / k), in A and B
-// diagonal:S            A = X D, B = D^-1 Y with X, Y uniform and D = 2^d, d from S/2 down to -S/2
-// gram-diagonal:S       the same with Y = X^T: C = X X^T
-// crossed:S             uniform, elements 2p and 2p+1 times 1, 2^-S in A and 2^-2S, 1 in B: what is small on one side
+// offset:E              uniform on [-2^E, 2^E] (h2sgemm section 4) offset-nonnegative:E  uniform on [0, 2^E]
+// graded:S              uniform, vector v of n (row of A, column of B) times 2^-round(v S / n); S < 0: graded
+// upwards graded-inner:S        uniform, element l of k times 2^-round(l S / k), in A and B diagonal:S
+// A = X D, B = D^-1 Y with X, Y uniform and D = 2^d, d from S/2 down to -S/2 gram-diagonal:S       the same
+// with Y = X^T: C = X X^T crossed:S             uniform, elements 2p and 2p+1 times 1, 2^-S in A and 2^-2S, 1
+// in B: what is small on one side
 //                       decides
 // span:S                every vector (of two elements or more) has its largest and its smallest
 //                       exponent exactly S binades apart, the others equally likely in between
@@ -92,8 +91,9 @@ const std::vector<std::string>& distribution_forms();
 template <class T>
 void fill(const Distribution& distribution, Side side, std::uint64_t seed, core::MatrixView<T> matrix);
 
-// Double-double numbers: hi as above, lo up to half of its last place, an eighth of them zero and an eighth far below;
-// zero where the distribution names integers or powers of two. Where elements cancel, both words do.
+// Double-double numbers: hi as above, lo up to half of its last place, an eighth of them zero and an eighth
+// far below; zero where the distribution names integers or powers of two. Where elements cancel, both words
+// do.
 template <>
 void fill(const Distribution& distribution, Side side, std::uint64_t seed,
           core::MatrixView<core::DoubleDouble> matrix);

@@ -1,5 +1,5 @@
-// The reference that fp16-emulation-study measures against: sums in 80-bit long double. Its own relative error is
-// about k 2^-64, more where sums cancel; lab/exact.hpp has the reference without any.
+// The reference that fp16-emulation-study measures against: sums in 80-bit long double. Its own relative
+// error is about k 2^-64, more where sums cancel; lab/exact.hpp has the reference without any.
 #pragma once
 
 #include <cfloat>
@@ -18,7 +18,8 @@ template <class T>
 std::vector<long double> long_double_sums(core::MatrixView<const T> a, core::MatrixView<const T> b,
                                           const std::vector<EntryError>& entries);
 
-// Mean |C - S| / |S| of the entries over their sums S. Left out: S that is 0, NaN or infinite. 0 where all are.
+// Mean |C - S| / |S| of the entries over their sums S. Left out: S that is 0, NaN or infinite. 0 where all
+// are.
 double mean_relative_error(const std::vector<EntryError>& entries, const std::vector<long double>& sums);
 
 extern template std::vector<long double> long_double_sums(core::MatrixView<const float>,

@@ -223,8 +223,8 @@ void report_progress(const CheckOptions& options, std::int64_t& done, std::int64
 // Judging an entry takes about as long as so many exact products.
 constexpr std::int64_t judging_products = 256;
 
-// Calls work(t, buffers), which must not allocate (an exception cannot leave a parallel region), for tile t of the selection, on as many threads as the work is worth. Buffers are for
-// vectors of length k.
+// Calls work(t, buffers), which must not allocate (an exception cannot leave a parallel region), for tile t
+// of the selection, on as many threads as the work is worth. Buffers are for vectors of length k.
 template <class T, class Work>
 void for_each_tile(const Selection& selection, std::int64_t k, bool crosses, const CheckOptions& options,
                    Work&& work) {

@@ -32,8 +32,8 @@ struct ErrorReport {
   // max |C - R| / (|alpha| |A||B| + |beta C0|). Where that is 0, R is 0 too and C not 0 is infinite.
   // An error below 2^-1075, which double cannot hold, counts as 0 here.
   double max_componentwise = 0;
-  // In units in the last place of C's type at R: 2^(max(exponent of R, smallest normal's) - p + 1). Of double-double
-  // p is 107, and the unit is never below 2^-1074.
+  // In units in the last place of C's type at R: 2^(max(exponent of R, smallest normal's) - p + 1). Of
+  // double-double p is 107, and the unit is never below 2^-1074.
   double max_ulp = 0;
   double correctly_rounded_fraction = 1;  // entries where C is R rounded to C's type (-0 = +0)
   // le-gemm Eq. 19: max |C - S| / (|C| + |S|) over the checked entries, S the native result; NaN
@@ -52,8 +52,9 @@ struct ErrorReport {
 
   double largest_error = 0;     // max |C - R|
   double largest_absolute = 0;  // max (|alpha| |A||B| + |beta C0|), entries where that is NaN left out
-  // The contract's bound of DESIGN section 6, (k + 8) u with u = 2^-24, 2^-53 or (double-double) 2^-104, and whether every
-  // checked entry keeps |C - R| <= bound * (|alpha| |A||B| + |beta C0|) + the smallest subnormal.
+  // The contract's bound of DESIGN section 6, (k + 8) u with u = 2^-24, 2^-53 or (double-double) 2^-104, and
+  // whether every checked entry keeps |C - R| <= bound * (|alpha| |A||B| + |beta C0|) + the smallest
+  // subnormal.
   double contract_bound = 0;
   bool within_contract_bound = true;
 

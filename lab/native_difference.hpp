@@ -1,5 +1,5 @@
-// How an entry differs from the native product's: le-gemm's Eqs. 19 and 20, whose reference is that product and
-// not the exact one. long double, so that no difference or sum of doubles overflows on the way.
+// How an entry differs from the native product's: le-gemm's Eqs. 19 and 20, whose reference is that product
+// and not the exact one. long double, so that no difference or sum of doubles overflows on the way.
 #pragma once
 
 #include <cmath>
@@ -20,8 +20,8 @@ inline double symmetric_difference(double computed, double native) {
   return static_cast<double>(std::fabs(c - s) / (std::fabs(c) + std::fabs(s)));
 }
 
-// Eq. 20 for one entry, signed: (C - S) / |S|, 0 where they are the same. Where S is 0 or either is special it is
-// infinite, with the sign of C - S.
+// Eq. 20 for one entry, signed: (C - S) / |S|, 0 where they are the same. Where S is 0 or either is special
+// it is infinite, with the sign of C - S.
 inline double relative_difference(double computed, double native) {
   if (same_or_both_nan(computed, native)) return 0;
   const long double c = computed;

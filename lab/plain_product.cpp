@@ -52,7 +52,8 @@ void product_in(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, i
 }
 
 double rounded(double high, double, double) { return high; }
-// First to the double with an odd last bit on the sum's side, so that the second rounding is as if it were the only one.
+// First to the double with an odd last bit on the sum's side, so that the second rounding is as if it were
+// the only one.
 float rounded(double high, double low, float) {
   const bool even = (std::bit_cast<std::uint64_t>(high) & 1) == 0;
   if (low != 0 && even) high = std::nextafter(high, low > 0 ? HUGE_VAL : -HUGE_VAL);
@@ -94,8 +95,8 @@ class MpfrVector {
   std::vector<__mpfr_struct> values_;
 };
 
-// MPFR multiplies numbers of one or two words quickest where all have the same bits, longer ones where the operands
-// keep their own (Zen 4, mpfr_mul and mpfr_add: 17 and 22 ns at 113 bits, 74 and 49 at 2048).
+// MPFR multiplies numbers of one or two words quickest where all have the same bits, longer ones where the
+// operands keep their own (Zen 4, mpfr_mul and mpfr_add: 17 and 22 ns at 113 bits, 74 and 49 at 2048).
 int operand_bits(int bits) {
   return bits <= 2 * mp_bits_per_limb ? bits : std::numeric_limits<double>::digits;
 }

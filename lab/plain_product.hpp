@@ -28,15 +28,15 @@ Arithmetic parse_arithmetic(std::string_view text);
 // The text that parse_arithmetic reads back.
 std::string to_text(const Arithmetic& arithmetic);
 
-// C = A B, a (m,k), b (k,n), c (m,n): every entry is summed along k in the arithmetic, one product after the other,
-// and rounded once to T. Threads share the rows of C.
+// C = A B, a (m,k), b (k,n), c (m,n): every entry is summed along k in the arithmetic, one product after the
+// other, and rounded once to T. Threads share the rows of C.
 template <class T>
 void plain_product(const Arithmetic& arithmetic, core::MatrixView<const T> a, core::MatrixView<const T> b,
                    core::MatrixView<T> c, int threads);
 
 // |sum - (AB)_ij| <= plain_bound (|A||B|)_ij before the last rounding: k roundings of products and k of sums, of
-// which an element goes through at most k (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1). Where
-// products underflow, double-double loses k 2^-1074 besides.
+// which an element goes through at most k (Higham, Accuracy and Stability of Numerical Algorithms, section
+// 3.1). Where products underflow, double-double loses k 2^-1074 besides.
 double plain_bound(const Arithmetic& arithmetic, std::int64_t k);
 
 extern template void plain_product(const Arithmetic&, core::MatrixView<const float>,

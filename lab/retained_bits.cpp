@@ -29,8 +29,8 @@ const core::Format* format_of(std::string_view name) {
   return format;
 }
 
-// The last slice's unit is 2 to minus this. Successive slices end below the first one's maximum at the latest: the
-// rest of a rounding is half a grid, so each further slice has a bit more.
+// The last slice's unit is 2 to minus this. Successive slices end below the first one's maximum at the
+// latest: the rest of a rounding is half a grid, so each further slice has a bit more.
 int last_exponent(const SplitDescription& split) {
   if (split.kind == "successive") return split.slices * (split.residual_exponent + 1) - 2;
   return split.residual_exponent * (split.slices - 1);
@@ -69,8 +69,8 @@ RetainedBits::RetainedBits(const SplitDescription& split)
                "there is no kind of split \"{}\"; there are hi_lo, fixed, residues, successive", split.kind);
 }
 
-// What the slices leave of x 2^scale, in units of the last slice. Every rest is exact in double: a rounding leaves no
-// more bits than it was given.
+// What the slices leave of x 2^scale, in units of the last slice. Every rest is exact in double: a rounding
+// leaves no more bits than it was given.
 double RetainedBits::rest_of(double scaled) const {
   if (fixed_) return std::remainder(std::ldexp(scaled, last_exponent_), 1.0);
   double rest = scaled;

@@ -2,8 +2,8 @@
 //
 // A split keeps p bits of x when |x - s| <= 2^-p |x|, with s the sum of its slices and the scales undone: as
 // close as x rounded to p bits, to nearest. What it keeps is the largest such p; of an x that the slices hold
-// exactly it is the type's significand (24 or 53), which is also the most; of one that they lose, or that overflows
-// a slice, it is 0.
+// exactly it is the type's significand (24 or 53), which is also the most; of one that they lose, or that
+// overflows a slice, it is 0.
 #pragma once
 
 #include <cstdint>
@@ -28,13 +28,13 @@ class RetainedBits {
   int places_of(float x) const;
 
   // The scale of a vector, row `v` of `vectors`: it brings the largest magnitude into [2^top_exponent,
-  // 2^(top_exponent + 1)), and for an integer format keeps it from rounding up to a digit that there is not. 0
-  // where the split does not scale or nothing is finite and not zero.
+  // 2^(top_exponent + 1)), and for an integer format keeps it from rounding up to a digit that there is not.
+  // 0 where the split does not scale or nothing is finite and not zero.
   template <class T>
   int scale_of(core::MatrixView<const T> vectors, std::int64_t v) const;
 
-  // Bits that the split keeps of every element inside its window, at most `most`; of an integer format: of the
-  // largest element of every vector.
+  // Bits that the split keeps of every element inside its window, at most `most`; of an integer format: of
+  // the largest element of every vector.
   int promised(int most) const;
 
  private:
@@ -68,8 +68,8 @@ struct RetainedCounts {
 template <class T>
 RetainedCounts count_retained_bits(const SplitDescription& split, core::MatrixView<const T> vectors);
 
-// Over fp32 numbers of one exponent with random significands and signs, split without a vector's scale: h2sgemm
-// Fig. 2(b).
+// Over fp32 numbers of one exponent with random significands and signs, split without a vector's scale:
+// h2sgemm Fig. 2(b).
 struct RetainedAtExponent {
   int fewest = 0;
   int fewest_places = 0;

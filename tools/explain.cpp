@@ -56,7 +56,8 @@ Explanation explain(const ExplainedProblem& problem, const ExplainRequest& reque
   return result;
 }
 
-// What the fallback chain proves, and bounds of |A||B| do not: the native product, which has none, and correct rounding.
+// What the fallback chain proves, and bounds of |A||B| do not: the native product, which has none, and
+// correct rounding.
 void mark_proved(Explanation& explanation) {
   const bool finite = explanation.choices.specials == 0;
   const bool exact = explanation.contract.accuracy == "exact";

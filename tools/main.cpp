@@ -1,7 +1,7 @@
 // The program `kintsugi`: one file a command; here the way in, and the one way out.
 //
-// Exit status: 0 done, 2 something the user can put right (one line on stderr says what), 1 something
-// that should not happen or must not be (a bound that did not hold, an accuracy that was asked for and missed).
+// Exit status: 0 done, 2 something the user can put right (one line on stderr says what), 1 something that
+// should not happen or must not be (a bound that did not hold, an accuracy that was asked for and missed).
 #include <fmt/format.h>
 
 #include <csignal>

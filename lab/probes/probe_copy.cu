@@ -13,8 +13,8 @@ extern "C" __global__ void fill_words(uint4* target, std::int64_t count) {
   }
 }
 
-// A block copies 4 blockDim.x units, and a thread loads its four before it stores the first: enough is under way to
-// keep the memory busy. `count` is a multiple of what a block copies.
+// A block copies 4 blockDim.x units, and a thread loads its four before it stores the first: enough is under
+// way to keep the memory busy. `count` is a multiple of what a block copies.
 extern "C" __global__ void __launch_bounds__(256)
     copy_units(uint4* __restrict__ target, const uint4* __restrict__ source) {
   constexpr int units = 4;

@@ -1,5 +1,5 @@
-// The matrix units' rate: wgmma in a loop, both operands resident in shared memory, nothing else. m64n256 for every
-// format: the widest instruction reads the least shared memory for its work.
+// The matrix units' rate: wgmma in a loop, both operands resident in shared memory, nothing else. m64n256 for
+// every format: the widest instruction reads the least shared memory for its work.
 #include "probe_elements.cuh"
 
 namespace kintsugi::lab {
@@ -84,8 +84,8 @@ __device__ void pass(typename Format::Sum (&sums)[accumulators], std::uint64_t a
     Format::multiply(sums, a + i * step, b + i * step, i > 0 || !first);
 }
 
-// Each warpgroup multiplies rows of its own with the same B. `periods` times: a new sum of probe_period passes. The
-// last block writes its last sums, (wgmma_warpgroups * wgmma_m) x wgmma_n of them, row-major.
+// Each warpgroup multiplies rows of its own with the same B. `periods` times: a new sum of probe_period
+// passes. The last block writes its last sums, (wgmma_warpgroups * wgmma_m) x wgmma_n of them, row-major.
 template <class Format>
 __device__ void run(typename Format::Sum* result, int periods) {
   extern __shared__ __align__(1024) unsigned char shared[];

@@ -1,5 +1,5 @@
-// The last steps of complex entries: what epilogue.hpp and exact_rounding.hpp do for real ones, part by part. Entries are
-// std::complex, or a kernel's (base/complex.hpp).
+// The last steps of complex entries: what epilogue.hpp and exact_rounding.hpp do for real ones, part by part.
+// Entries are std::complex, or a kernel's (base/complex.hpp).
 #pragma once
 
 #include <complex>
@@ -13,8 +13,8 @@
 
 namespace kintsugi::core {
 
-// factor * z as products and sums of parts. A factor without an imaginary part scales both parts, as a real one does:
-// what overflows in one then does not reach the other.
+// factor * z as products and sums of parts. A factor without an imaginary part scales both parts, as a real
+// one does: what overflows in one then does not reach the other.
 template <ComplexEntry Z>
 KINTSUGI_HOST_DEVICE Z times(const Z& factor, const Z& z) {
   if (factor.imag() == 0) return {factor.real() * z.real(), factor.real() * z.imag()};
@@ -44,8 +44,8 @@ T rounded(const ExactSum& sum) {
 
 namespace exact_detail {
 
-// One part of alpha (x + i y) + beta c: `same` is its own part of the product, `other` times sign the one that comes
-// in by the imaginary parts of alpha and beta.
+// One part of alpha (x + i y) + beta c: `same` is its own part of the product, `other` times sign the one
+// that comes in by the imaginary parts of alpha and beta.
 template <class T>
 T rounded_part(const ExactSum& same, const ExactSum& other, int sign, const std::complex<T>& alpha,
                const std::complex<T>& beta, T c_same, T c_other) {

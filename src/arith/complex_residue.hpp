@@ -1,8 +1,8 @@
 // Residues of complex integers: their products modulo m by fewer than four products of residues.
 //
-// Where -1 is a square modulo m, w w = -1, a + i b stands for the two numbers a + w b and a - w b, and those of a product
-// are the products of those of its factors: two products. Elsewhere, three: with A = a a', B = b b' and
-// S = (a + b)(a' + b') the product is (A - B) + i (S - A - B). Sums over k commute with both.
+// Where -1 is a square modulo m, w w = -1, a + i b stands for the two numbers a + w b and a - w b, and those
+// of a product are the products of those of its factors: two products. Elsewhere, three: with A = a a', B = b
+// b' and S = (a + b)(a' + b') the product is (A - B) + i (S - A - B). Sums over k commute with both.
 #pragma once
 
 #include <array>
@@ -23,8 +23,8 @@ constexpr int root_of_minus_one(int m) {
   return 0;
 }
 
-// Numbers up to 256 that are coprime to those before them, taken greedily; with roots alone the odd ones that have one
-// (a half is needed too).
+// Numbers up to 256 that are coprime to those before them, taken greedily; with roots alone the odd ones that
+// have one (a half is needed too).
 constexpr int take_moduli(std::array<int, most_moduli>& found, int count, bool with_roots) {
   for (int candidate = 256; candidate > 2 && count < most_moduli; --candidate) {
     if (with_roots && (candidate % 2 == 0 || root_of_minus_one(candidate) == 0)) continue;
@@ -73,7 +73,8 @@ constexpr int inverse_modulo(int x, int modulus) {
 
 }  // namespace residue_detail
 
-// The moduli of a complex product: the first `with_root` of those with a root of -1, the first `without` of the others.
+// The moduli of a complex product: the first `with_root` of those with a root of -1, the first `without` of
+// the others.
 struct ComplexBasis {
   int with_root = 0;
   int without = 0;

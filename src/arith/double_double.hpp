@@ -31,8 +31,8 @@ ExactNumber<Limbs + 1> rest_of(const ExactNumber<Limbs>& x, double high) {
 
 }  // namespace exact_detail
 
-// x rounded once, to the nearest double-double number: hi = RN(x), lo = RN(x - hi), each with the bits that double has
-// there, as the pair whose hi is RN(hi + lo). Infinite where that overflows.
+// x rounded once, to the nearest double-double number: hi = RN(x), lo = RN(x - hi), each with the bits that
+// double has there, as the pair whose hi is RN(hi + lo). Infinite where that overflows.
 template <int Limbs>
 DoubleDouble rounded_to_pair(const ExactNumber<Limbs>& x) {
   const double high = rounded<double>(x);
@@ -99,7 +99,8 @@ class PairTerms {
 
 }  // namespace exact_detail
 
-// As of real numbers (arith/exact_rounding.hpp, arith/epilogue.hpp); alpha, beta and c are any pairs that are normal.
+// As of real numbers (arith/exact_rounding.hpp, arith/epilogue.hpp); alpha, beta and c are any pairs that are
+// normal.
 inline DoubleDouble special_epilogue(int sign, const DoubleDouble& alpha, const DoubleDouble& beta,
                                      const DoubleDouble* c) {
   return special_epilogue<double>(sign, alpha.hi, beta.hi, c == nullptr ? nullptr : &c->hi);

@@ -26,8 +26,8 @@ KINTSUGI_HOST_DEVICE inline T epilogue(double sum, int exponent, T alpha, T beta
   return epilogue(times_power_of_two(sum, exponent), alpha, beta, c);
 }
 
-// The same of an exact sum of which only the sign matters, where alpha, beta or the old entry is NaN or infinite. What
-// is finite is not rounded before: it can neither vanish beside an infinity nor become one.
+// The same of an exact sum of which only the sign matters, where alpha, beta or the old entry is NaN or
+// infinite. What is finite is not rounded before: it can neither vanish beside an infinity nor become one.
 template <class T>
 KINTSUGI_HOST_DEVICE inline T special_epilogue(int sign, T alpha, T beta, const T* c) {
   const T product = std::isfinite(alpha) ? T(0) : alpha * static_cast<T>(sign);

@@ -1,8 +1,8 @@
-// Exact sums of products in digits that lie wherever there is room for them: for kernels, whose threads have none of
-// their own. The host's is arith/exact_sum.hpp.
+// Exact sums of products in digits that lie wherever there is room for them: for kernels, whose threads have
+// none of their own. The host's is arith/exact_sum.hpp.
 //
-// Digits of 53 bits in 64-bit integers, so that a product of two doubles meets three of them, one of two floats two, and
-// carries wait for a thousand products.
+// Digits of 53 bits in 64-bit integers, so that a product of two doubles meets three of them, one of two
+// floats two, and carries wait for a thousand products.
 #pragma once
 
 #include <bit>
@@ -58,8 +58,8 @@ struct ExactWidths {
   static constexpr int result_digits = digits_for(3 * factor_bits + 42);
 };
 
-// The sum of digit d times 2^(53 d + bottom), digits Stride integers apart. All of them are zero where nothing was
-// added.
+// The sum of digit d times 2^(53 d + bottom), digits Stride integers apart. All of them are zero where
+// nothing was added.
 template <int Stride>
 class ExactDigits {
  public:
@@ -118,8 +118,8 @@ class ExactDigits {
     pending_ = 0;
   }
 
-  // The sum becomes its magnitude, in digits of 53 bits of which the last is not zero; says whether it was negative. Of
-  // zero first() is above last().
+  // The sum becomes its magnitude, in digits of 53 bits of which the last is not zero; says whether it was
+  // negative. Of zero first() is above last().
   KINTSUGI_HOST_DEVICE bool make_magnitude() {
     carry();
     drop_zeros();
@@ -188,7 +188,8 @@ class ExactDigits {
     digit(d + 1) += signed_digit(magnitude >> (digit_bits - shift), negative);
   }
 
-  // Below 2^106, as two halves: shifts of 128 bits by more than a constant are not what nvcc 13.0 makes of them.
+  // Below 2^106, as two halves: shifts of 128 bits by more than a constant are not what nvcc 13.0 makes of
+  // them.
   KINTSUGI_HOST_DEVICE void add_long(Double magnitude, int exponent, bool negative) {
     const auto position = static_cast<unsigned>(exponent - bottom_);
     const auto d = static_cast<int>(position / digit_bits);
@@ -253,8 +254,8 @@ KINTSUGI_HOST_DEVICE T rounded_part(const ExactPart& same, const ExactPart& othe
 
 }  // namespace exact_detail
 
-// alpha x + beta c rounded once, as exact_rounding.hpp and complex.hpp have it; c is null when beta = 0. `room`: the
-// result_digits of ExactWidths, zero before and after.
+// alpha x + beta c rounded once, as exact_rounding.hpp and complex.hpp have it; c is null when beta = 0.
+// `room`: the result_digits of ExactWidths, zero before and after.
 template <class T>
 KINTSUGI_HOST_DEVICE T exact_epilogue(const ExactPart& x, T alpha, T beta, const T* c, std::int64_t* room) {
   if (c == nullptr && alpha == T(1)) return x.magnitude.template rounded_magnitude<T>(x.negative);

@@ -38,8 +38,8 @@ KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> signed_number(const WideIntege
   return number;
 }
 
-// x rounded once to T, ties to even; subnormals with the bits that they have, overflow to infinity, zero to +0.
-// `more`: the magnitude is larger than it says by a part of its last unit.
+// x rounded once to T, ties to even; subnormals with the bits that they have, overflow to infinity, zero to
+// +0. `more`: the magnitude is larger than it says by a part of its last unit.
 template <class T>
 KINTSUGI_HOST_DEVICE T rounded(std::uint64_t magnitude, int exponent, bool negative, bool more) {
   using limits = std::numeric_limits<T>;
@@ -67,12 +67,13 @@ KINTSUGI_HOST_DEVICE T rounded(const ExactNumber<Limbs>& x, bool more = false) {
                     more || x.magnitude.any_below(position));
 }
 
-// The same without a branch, where |exponent| is at most this: no result is a subnormal double, and no power of two that
-// scales the leading 64 bits.
+// The same without a branch, where |exponent| is at most this: no result is a subnormal double, and no power
+// of two that scales the leading 64 bits.
 inline constexpr int most_ordinary_exponent = 958;
 
-// Leading bits, the last of them set if any below is, round like the integer while they are two more than the result's: a
-// double's where 64 of them are converted; a float's, which may be subnormal, at the end, from 32 that a double holds.
+// Leading bits, the last of them set if any below is, round like the integer while they are two more than the
+// result's: a double's where 64 of them are converted; a float's, which may be subnormal, at the end, from 32
+// that a double holds.
 template <class T, int Limbs>
 KINTSUGI_HOST_DEVICE T rounded_ordinary(const ExactNumber<Limbs>& x) {
   const auto high = [](std::uint64_t limb) { return static_cast<std::uint32_t>(limb >> 32); };
@@ -138,9 +139,9 @@ constexpr ExactNumber<Limbs + 1> times(const ExactNumber<Limbs>& x, const ExactN
   return product;
 }
 
-// x + y rounded once. Where they lie so far apart that the smaller one leaves the window, its lost part only says
-// on which side of a tie the sum lies: the window holds all of the larger one and 126 zeros below it, so that a number
-// that leaves it cannot cancel the other.
+// x + y rounded once. Where they lie so far apart that the smaller one leaves the window, its lost part only
+// says on which side of a tie the sum lies: the window holds all of the larger one and 126 zeros below it, so
+// that a number that leaves it cannot cancel the other.
 template <class T, int Limbs, int Others>
 KINTSUGI_HOST_DEVICE T rounded_sum(const ExactNumber<Limbs>& x, const ExactNumber<Others>& y) {
   constexpr int width = Limbs + 2;
@@ -170,8 +171,8 @@ KINTSUGI_HOST_DEVICE T rounded_sum(const ExactNumber<Limbs>& x, const ExactNumbe
 
 }  // namespace exact_detail
 
-// alpha x + beta c rounded once; c is null when beta = 0. Where alpha, beta or c is NaN or infinite, it is that of IEEE
-// arithmetic on the sign of x.
+// alpha x + beta c rounded once; c is null when beta = 0. Where alpha, beta or c is NaN or infinite, it is
+// that of IEEE arithmetic on the sign of x.
 template <class T, int Limbs>
 KINTSUGI_HOST_DEVICE T exact_epilogue(const ExactNumber<Limbs>& x, T alpha, T beta, const T* c) {
   using namespace exact_detail;

@@ -11,7 +11,8 @@ namespace kintsugi::core {
 
 namespace exact_detail {
 
-// Terms that lie this much below all others together are less than a unit 64 bits below those, whatever they cancel to.
+// Terms that lie this much below all others together are less than a unit 64 bits below those, whatever they
+// cancel to.
 inline constexpr int cluster_gap = 72;
 
 // Exponent of the first bit above all of x; of zero the least.
@@ -52,8 +53,8 @@ template <int Limbs, std::size_t Count>
 inline constexpr int cluster_limbs = static_cast<int>(Count) * Limbs + 1 +
                                      ((static_cast<int>(Count) - 1) * cluster_gap + 2 + 63) / 64;
 
-// The exact sum of the terms from `next` on that lie close together, with 64 zeros below its last bit; `next` becomes the
-// first term behind them. The terms are sorted.
+// The exact sum of the terms from `next` on that lie close together, with 64 zeros below its last bit; `next`
+// becomes the first term behind them. The terms are sorted.
 template <int Limbs, std::size_t Count>
 KINTSUGI_HOST_DEVICE constexpr auto take_cluster(const std::array<ExactNumber<Limbs>, Count>& terms,
                                                  std::size_t& next) {
@@ -78,8 +79,8 @@ KINTSUGI_HOST_DEVICE constexpr auto take_cluster(const std::array<ExactNumber<Li
 
 }  // namespace exact_detail
 
-// The sum of the terms, rounded once. What lies far below the first sum that does not vanish only says on which side of
-// a tie it is.
+// The sum of the terms, rounded once. What lies far below the first sum that does not vanish only says on
+// which side of a tie it is.
 template <class T, int Limbs, std::size_t Count>
 KINTSUGI_HOST_DEVICE T rounded_sum(std::array<ExactNumber<Limbs>, Count> terms) {
   using namespace exact_detail;

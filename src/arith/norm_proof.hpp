@@ -1,14 +1,16 @@
-// Whether residues that are scaled by norms keep a contract in every entry of a product, from a few sums over each vector.
+// Whether residues that are scaled by norms keep a contract in every entry of a product, from a few sums over
+// each vector.
 //
-// Elements of a vector in units of 2^(e - norm_digits), e its largest exponent: |a_p| <= D_p, the digits of its norm, and
+// Elements of a vector in units of 2^(e - norm_digits), e its largest exponent: |a_p| <= D_p, the digits of
+// its norm, and
 // |a_p| >= d_p, which is |a_p| clipped and rounded down. With M and m the means of D and d, g the grid that the scaled
 // vector's integers are on, and r_i^2 the mean of d_i^2 by m_i^2, less one:
 //
 //   |AB - S|_ij  <=  sum over p of g_i |b_p| / 2 + g_j |a_p| / 2 + g_i g_j / 4  <=  k (g_i M_j / 2 + g_j M_i / 2 + g_i g_j / 4)
 //   |A||B|_ij    >=  sum over p of d_ip d_pj  >=  k m_i m_j (1 - r_i r_j)  >=  k m_i m_j (1 - (r_i^2 + r_j^2) / 2)
 //
-// the latter by Cauchy and Schwarz for d_i - m_i and d_j - m_j. Vectors are clipped where that leaves them even, not far
-// above their typical element: what is large there makes r larger than m.
+// the latter by Cauchy and Schwarz for d_i - m_i and d_j - m_j. Vectors are clipped where that leaves them
+// even, not far above their typical element: what is large there makes r larger than m.
 #pragma once
 
 #include <algorithm>
@@ -31,8 +33,9 @@ struct VectorNorm {
   double spread = 0;         // r^2
 };
 
-// Scales of a vector's D and d. Two binades above the typical exponent products of uniform numbers, of normal deviates and of
-// those with exp(phi randn) up to phi = 2 show most; a binade lower or higher costs a factor of two.
+// Scales of a vector's D and d. Two binades above the typical exponent products of uniform numbers, of normal
+// deviates and of those with exp(phi randn) up to phi = 2 show most; a binade lower or higher costs a factor
+// of two.
 struct NormScaling {
   TwoFactors digits{1, 1};
   std::int32_t below_largest = 0;  // where |a_p| is clipped: so many binades below 2^largest
@@ -47,8 +50,8 @@ KINTSUGI_HOST_DEVICE inline NormScaling norm_scaling(const VectorRange& range, s
 
 namespace norm_detail {
 
-// Of numbers from 0 to 2^31. On a device a sum beside 2^52, whose last bits are integers, is several times as quick as a
-// conversion.
+// Of numbers from 0 to 2^31. On a device a sum beside 2^52, whose last bits are integers, is several times as
+// quick as a conversion.
 KINTSUGI_HOST_DEVICE inline std::uint32_t ceiling(double x) {
 #ifdef __CUDA_ARCH__
   return static_cast<std::uint32_t>(__double2loint(__dadd_ru(x, 0x1p52)));
@@ -106,7 +109,8 @@ struct NormSums {
 
 namespace norm_detail {
 
-// Whether deviations of so many k m_i m_j are below so much of |A||B|, with some room for what was rounded on the way.
+// Whether deviations of so many k m_i m_j are below so much of |A||B|, with some room for what was rounded on
+// the way.
 KINTSUGI_HOST_DEVICE inline bool is_proved(double deviation, double spread, double coefficient) {
   constexpr double carelessness = 1 + 0x1p-20;
   return deviation * carelessness <= coefficient * (1 - carelessness * spread);
@@ -114,9 +118,10 @@ KINTSUGI_HOST_DEVICE inline bool is_proved(double deviation, double spread, doub
 
 }  // namespace norm_detail
 
-// Whether a vector whose largest magnitude is scaled to the exponent `top` is not even proved beside one that is like it. No
-// product with it is taken for proved: most are not, and a split need not write what nobody will multiply. Split and choice must
-// say the same, bit for bit: no multiplication and addition become one (-fmad=false).
+// Whether a vector whose largest magnitude is scaled to the exponent `top` is not even proved beside one that
+// is like it. No product with it is taken for proved: most are not, and a split need not write what nobody
+// will multiply. Split and choice must say the same, bit for bit: no multiplication and addition become one
+// (-fmad=false).
 KINTSUGI_HOST_DEVICE inline bool rules_proof_out(const VectorNorm& norm, std::int32_t top,
                                                  double coefficient) {
   const double grid = power_of_two(norm_digits - top) / norm.least;
@@ -124,8 +129,8 @@ KINTSUGI_HOST_DEVICE inline bool rules_proof_out(const VectorNorm& norm, std::in
   return !norm_detail::is_proved(deviation, norm.spread, coefficient);
 }
 
-// The worst of an operand's vectors under some scales: maxima, so that no order counts. Of vectors of zeros, whose products
-// are exact, and of those with special values, whose entries are none of these, nothing.
+// The worst of an operand's vectors under some scales: maxima, so that no order counts. Of vectors of zeros,
+// whose products are exact, and of those with special values, whose entries are none of these, nothing.
 template <int Candidates>
 struct NormExtremes {
   double grid[Candidates] = {};  // g / m, infinite where a vector rules the proof out

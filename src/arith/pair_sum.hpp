@@ -7,10 +7,11 @@
 
 namespace kintsugi::core {
 
-// sum += x y, u = 2^-53. The product's words are those of hi hi without an error and of the two crossed ones, which lose
-// 4 u^2 |x y| together with lo lo; three additions of low words lose 3 u^2 |sum| + 10 u^2 |x y| at most, and the two-sums
-// nothing. The result is a normal pair. Of k products that makes (3 k + 14) u^2 (|a||b|), second orders included, where
-// nothing underflows or overflows: 3 u^2 of each of k - 1 sums, 14 u^2 of each product.
+// sum += x y, u = 2^-53. The product's words are those of hi hi without an error and of the two crossed ones,
+// which lose 4 u^2 |x y| together with lo lo; three additions of low words lose 3 u^2 |sum| + 10 u^2 |x y| at
+// most, and the two-sums nothing. The result is a normal pair. Of k products that makes (3 k + 14) u^2
+// (|a||b|), second orders included, where nothing underflows or overflows: 3 u^2 of each of k - 1 sums, 14
+// u^2 of each product.
 //
 // Arithmetic: of doubles, or several of them at once; every operation is rounded once.
 template <class Arithmetic>

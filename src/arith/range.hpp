@@ -17,12 +17,13 @@ struct VectorRange {
   // Exponents of the largest and the smallest non-zero finite magnitude; all_zero: see flags.
   std::int32_t largest = std::numeric_limits<std::int32_t>::min();
   std::int32_t smallest = std::numeric_limits<std::int32_t>::max();
-  // As `largest`, of exponents that are one higher where the seven leading significant bits are all ones: scaled
-  // by it, the largest magnitude lies in [63.5, 127), so that none rounds to the 128 that int8 does not have.
+  // As `largest`, of exponents that are one higher where the seven leading significant bits are all ones:
+  // scaled by it, the largest magnitude lies in [63.5, 127), so that none rounds to the 128 that int8 does
+  // not have.
   std::int32_t raised = std::numeric_limits<std::int32_t>::min();
   std::uint32_t flags = all_zero;  // all_zero: no finite non-zero entry
-  // How many finite elements are not zero, and how far below `largest` their exponents lie, all together, where a
-  // device looked for that.
+  // How many finite elements are not zero, and how far below `largest` their exponents lie, all together,
+  // where a device looked for that.
   std::int32_t elements = 0;
   std::int32_t depth = unknown_depth;
 

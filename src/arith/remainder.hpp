@@ -1,5 +1,5 @@
-// The Chinese remainder theorem for one entry, in words of 32 bits: what recombine/chinese_remainder.hpp does for many
-// entries in doubles.
+// The Chinese remainder theorem for one entry, in words of 32 bits: what recombine/chinese_remainder.hpp does
+// for many entries in doubles.
 #pragma once
 
 #include <array>
@@ -25,8 +25,8 @@ constexpr int moduli_in_limbs(int limbs) {
   return count;
 }
 
-// Residues of one modulus or of two, and what they count for: coefficient r + coefficient' r' times M divided by their
-// moduli, M being the product of all.
+// Residues of one modulus or of two, and what they count for: coefficient r + coefficient' r' times M divided
+// by their moduli, M being the product of all.
 template <int Limbs>
 struct RemainderPair {
   std::uint32_t coefficients;                   // in 16 bits each, the first residue's below
@@ -94,7 +94,8 @@ constexpr std::array<std::uint32_t, 2 * Limbs> words_of(const WideInteger<Limbs>
   return words;
 }
 
-// M / m by (weight / (M / m) modulo m) is what is `weight` modulo m and 0 modulo the others; M / (m m') is a divisor.
+// M / m by (weight / (M / m) modulo m) is what is `weight` modulo m and 0 modulo the others; M / (m m') is a
+// divisor.
 template <int Limbs>
 constexpr RemainderPair<Limbs> remainder_pair(const ResidueSystem& system, const WeightedResidue& x,
                                               const WeightedResidue& y) {
@@ -195,8 +196,9 @@ class RemainderSum {
   }
 
  private:
-  // A pair's multiple is below 510 m m': below 2^25, and that of M below 510. So many pairs' products with words stay
-  // below 2^63, and the quotient, each pair's with an error of half a unit, is less than a quarter off.
+  // A pair's multiple is below 510 m m': below 2^25, and that of M below 510. So many pairs' products with
+  // words stay below 2^63, and the quotient, each pair's with an error of half a unit, is less than a quarter
+  // off.
   static constexpr std::uint64_t most_pairs = 32;
   static constexpr std::uint64_t most_multiple = std::uint64_t{510} * 256 * 255;
   static_assert(most_multiple < 1 << 25 && most_pairs * most_multiple / 2 < 1 << 30);
@@ -206,8 +208,8 @@ class RemainderSum {
   std::uint64_t quotient_ = 0;
 };
 
-// An int32 sum modulo a number below 2^16, in 0 ... modulus - 1. reciprocal: 2^32 / modulus rounded down, so that the
-// quotient is right or one too small.
+// An int32 sum modulo a number below 2^16, in 0 ... modulus - 1. reciprocal: 2^32 / modulus rounded down, so
+// that the quotient is right or one too small.
 KINTSUGI_HOST_DEVICE constexpr std::uint32_t residue_of_sum(std::int32_t sum, std::uint32_t modulus,
                                                             std::uint32_t reciprocal) {
   const std::uint32_t magnitude =
@@ -218,8 +220,8 @@ KINTSUGI_HOST_DEVICE constexpr std::uint32_t residue_of_sum(std::int32_t sum, st
   return sum < 0 && rest != 0 ? modulus - rest : rest;
 }
 
-// The same of sums of at most 131,071 products of int8, in fewer instructions: a multiple of the modulus makes them
-// positive.
+// The same of sums of at most 131,071 products of int8, in fewer instructions: a multiple of the modulus
+// makes them positive.
 class SumReduction {
  public:
   KINTSUGI_HOST_DEVICE constexpr explicit SumReduction(std::uint32_t modulus)

@@ -20,10 +20,10 @@ struct alignas(8) ResidualFit {
 // Subnormal high parts of fp16 leave up to 2^-25; this makes it 2^15.
 inline constexpr int most_residual_exponent = 40;
 
-// For a first slice of `format`, p significant bits, and a residual `asked` binades higher; `largest` exponents are no
-// larger than the format's (h2sgemm, Eq. 6, with one less: see schemes/h2sgemm.hpp). Rounded to nearest, residuals are
-// at most 2^(largest - p). Of the largest exponent that the format has, the high part is truncated, since it might round to
-// infinity, and residuals are below 2^(largest - p + 1).
+// For a first slice of `format`, p significant bits, and a residual `asked` binades higher; `largest`
+// exponents are no larger than the format's (h2sgemm, Eq. 6, with one less: see schemes/h2sgemm.hpp). Rounded
+// to nearest, residuals are at most 2^(largest - p). Of the largest exponent that the format has, the high
+// part is truncated, since it might round to infinity, and residuals are below 2^(largest - p + 1).
 KINTSUGI_HOST_DEVICE constexpr ResidualFit fit_residual(const Format& format, int asked, int largest) {
   const bool truncates = largest >= format.max_exponent;
   const int allowed = format.max_exponent + format.significand_bits - largest - (truncates ? 1 : 0);

@@ -12,8 +12,8 @@
 
 namespace kintsugi::core {
 
-// The largest pairwise coprime moduli whose symmetric residues int8 holds: 256, 255, 253, 251, ... taken greedily.
-// Their product has 341.9 bits.
+// The largest pairwise coprime moduli whose symmetric residues int8 holds: 256, 255, 253, 251, ... taken
+// greedily. Their product has 341.9 bits.
 inline constexpr int most_moduli = 49;
 
 inline constexpr std::array<int, most_moduli> moduli = [] {
@@ -43,12 +43,13 @@ inline constexpr auto bits_of_residues = [] {
 
 }  // namespace residue_detail
 
-// Bits b such that integers of magnitude up to 2^b, at most a quarter of the moduli's product, are found again from
-// the first `count` residues. The spare bit beside the sign's makes the choice of the product's multiple safe.
+// Bits b such that integers of magnitude up to 2^b, at most a quarter of the moduli's product, are found
+// again from the first `count` residues. The spare bit beside the sign's makes the choice of the product's
+// multiple safe.
 KINTSUGI_HOST_DEVICE constexpr int residue_bits(int count) { return residue_detail::bits_of_residues[count]; }
 
-// Integers of magnitude up to 2^171 as sums of limb_l 2^(42 l), |limb_l| <= 2^41, each exact in a double: a residue is
-// then a few exact products and sums, eight elements at once where the CPU can.
+// Integers of magnitude up to 2^171 as sums of limb_l 2^(42 l), |limb_l| <= 2^41, each exact in a double: a
+// residue is then a few exact products and sums, eight elements at once where the CPU can.
 inline constexpr int limb_bits = 42;
 inline constexpr int most_limbs = 5;
 
@@ -106,8 +107,8 @@ KINTSUGI_HOST_DEVICE constexpr double take_limb(double& integer, int l) {
   return limb;
 }
 
-// An int8 congruent to an integer up to 2^52: the quotient is right or one off. Of one number five limbs give less than
-// 2^51, of double-double numbers, whose words' limbs are added, less than 2^52.
+// An int8 congruent to an integer up to 2^52: the quotient is right or one off. Of one number five limbs give
+// less than 2^51, of double-double numbers, whose words' limbs are added, less than 2^52.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t small_residue(double integer, std::int32_t modulus,
                                                           double inverse) {
   auto rest = static_cast<std::int32_t>(integer - rounded_to_integer(integer * inverse) * modulus);
@@ -115,7 +116,8 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t small_residue(double integer, std::i
   return rest + (rest < 128 - modulus ? modulus : 0);
 }
 
-// Calls store(t, pattern) with the int8 residue of the integer nearest to x 2^scale for the first `count` moduli;
+// Calls store(t, pattern) with the int8 residue of the integer nearest to x 2^scale for the first `count`
+// moduli;
 // |x 2^scale| <= 2^bits.
 template <class Store>
 KINTSUGI_HOST_DEVICE constexpr void split_into_residues(int count, int bits, double x, int scale,

@@ -1,4 +1,5 @@
-// Sums of FP64 products whose terms or scalars leave the exponent range on the way, though the result need not.
+// Sums of FP64 products whose terms or scalars leave the exponent range on the way, though the result need
+// not.
 #pragma once
 
 #include <algorithm>
@@ -26,15 +27,15 @@ KINTSUGI_HOST_DEVICE constexpr ScaledNumber scaled_product(double x, double y) {
   return {times_power_of_two(x, -of_x) * times_power_of_two(y, -of_y), of_x + of_y};
 }
 
-// x in units of 2^exponent, which is at least its own: what underflows is far below the last bit of a sum with a term
-// of that exponent.
+// x in units of 2^exponent, which is at least its own: what underflows is far below the last bit of a sum
+// with a term of that exponent.
 KINTSUGI_HOST_DEVICE constexpr double in_units_of(const ScaledNumber& x, int exponent) {
   constexpr int far = -2000;
   return x.fraction == 0 ? 0 : times_power_of_two(x.fraction, std::max(x.exponent - exponent, far));
 }
 
-// At most four products of finite numbers and of infinities or NaN, added in order: alpha (x + i y) + beta c has two or
-// four in every part. Positions are template arguments, so that kernels keep them in registers.
+// At most four products of finite numbers and of infinities or NaN, added in order: alpha (x + i y) + beta c
+// has two or four in every part. Positions are template arguments, so that kernels keep them in registers.
 class ScaledTotal {
  public:
   template <int Position>

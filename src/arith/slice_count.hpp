@@ -22,8 +22,8 @@ KINTSUGI_HOST_DEVICE inline bool enough_slices(const Scaled& whole, const Scaled
   return 4 * static_cast<double>(k) * ratio * ratio > static_cast<double>(d + 1) * (d + 1);
 }
 
-// What the rows of a block of C ask for, at most: so many slices that Algorithm 3 has enough, or so many that nothing of
-// the row is left before it has.
+// What the rows of a block of C ask for, at most: so many slices that Algorithm 3 has enough, or so many that
+// nothing of the row is left before it has.
 struct SliceCounts {
   std::int32_t enough = 0;
   std::int32_t exhausted = 0;
@@ -45,8 +45,9 @@ struct SliceDepth {
   KINTSUGI_HOST_DEVICE constexpr int least() const { return a_is_complete || b < a ? b : a; }
 };
 
-// Where a row that asks for most ends with nothing left before Algorithm 3 has enough, B's slices end the same way, and no
-// product is left out (section 3.2). Rows that had enough before may still have a rest then, which A's slices leave out.
+// Where a row that asks for most ends with nothing left before Algorithm 3 has enough, B's slices end the
+// same way, and no product is left out (section 3.2). Rows that had enough before may still have a rest then,
+// which A's slices leave out.
 KINTSUGI_HOST_DEVICE constexpr SliceDepth depth_of(const SliceCounts& slice_counts, int most, bool fast) {
   if (slice_counts.exhausted > 0 && slice_counts.exhausted >= slice_counts.enough) {
     return {slice_counts.exhausted, most, false, slice_counts.enough == 0};
@@ -54,8 +55,9 @@ KINTSUGI_HOST_DEVICE constexpr SliceDepth depth_of(const SliceCounts& slice_coun
   return {slice_counts.enough, slice_counts.enough, fast};
 }
 
-// Sums of up to 2^count_bits products of magnitudes in 128 bits, in units 2^(126 - count_bits) below the largest of them:
-// together they lose less than 2^(2 count_bits - 124) of it, and know whether they do. Integers: the order of the products makes no difference.
+// Sums of up to 2^count_bits products of magnitudes in 128 bits, in units 2^(126 - count_bits) below the
+// largest of them: together they lose less than 2^(2 count_bits - 124) of it, and know whether they do.
+// Integers: the order of the products makes no difference.
 class MagnitudeSum {
   __extension__ using Integer = unsigned __int128;
 

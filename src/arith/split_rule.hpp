@@ -13,8 +13,8 @@ namespace kintsugi::core {
 enum class SplitKind : std::uint8_t {
   // Each slice is the rounded rest of those before it.
   hi_lo,
-  // The digits of a grid (integer formats): x is rounded to the grid once, to nearest, and written in balanced
-  // digits of residual_exponent bits, which use all of an integer format: -128...127 for 8 bits.
+  // The digits of a grid (integer formats): x is rounded to the grid once, to nearest, and written in
+  // balanced digits of residual_exponent bits, which use all of an integer format: -128...127 for 8 bits.
   fixed,
   // The magnitude rounded down: one slice, for lower bounds.
   magnitude,
@@ -26,7 +26,8 @@ enum class SplitKind : std::uint8_t {
   successive,
 };
 
-// What the scales of residues are decided by, so that |sum of a'_ip b'_pj| <= 2^sum_bits (arith/residue_scale.hpp):
+// What the scales of residues are decided by, so that |sum of a'_ip b'_pj| <= 2^sum_bits
+// (arith/residue_scale.hpp):
 enum class ScaleRule : std::uint8_t {
   exponent,  // the largest exponent of each vector and k
   norm,      // norms of vectors, Cauchy and Schwarz
@@ -49,13 +50,14 @@ struct SplitRule {
   Rounding first_rounding;
   Rounding residual_rounding;
   int residual_exponent;
-  // Each vector along k (a row of op(A), a column of op(B)) is multiplied by the power of two that
-  // brings its largest magnitude into [2^top_exponent, 2^(top_exponent + 1)), or higher where its ScaleRule allows it;
+  // Each vector along k (a row of op(A), a column of op(B)) is multiplied by the power of two that brings its
+  // largest magnitude into [2^top_exponent, 2^(top_exponent + 1)), or higher where its ScaleRule allows it;
   // else scale is 0.
   bool scale_vectors;
   int top_exponent;
   SplitKind kind = SplitKind::hi_lo;
-  // Residues of complex entries, not of an embedding's elements (base/embedding.hpp): the slices are those of a basis.
+  // Residues of complex entries, not of an embedding's elements (base/embedding.hpp): the slices are those of
+  // a basis.
   ComplexBasis complex_basis{};
   // Of residues, whose sums are at most 2^sum_bits.
   ScaleRule scales = ScaleRule::exponent;
@@ -64,8 +66,8 @@ struct SplitRule {
   // ones.
   bool sigma_grid = false;
 
-  // Magnitudes of residues' integers are at most 2^integer_bits(): an element alone may be as large as its vector's
-  // norm; where it meets nothing but small ones, larger by the digits of magnitudes.
+  // Magnitudes of residues' integers are at most 2^integer_bits(): an element alone may be as large as its
+  // vector's norm; where it meets nothing but small ones, larger by the digits of magnitudes.
   KINTSUGI_HOST_DEVICE constexpr int integer_bits() const {
     if (scales == ScaleRule::norm) return (sum_bits + 1) / 2;
     if (scales == ScaleRule::product) return sum_bits / 2 + 6;
@@ -92,9 +94,9 @@ KINTSUGI_HOST_DEVICE constexpr void split_into_residuals(const SplitRule& rule, 
   }
 }
 
-// The last digit first, with a carry to the next. The grid integer is significand 2^shift, of any length, so that words
-// of 52 bits need no wider arithmetic. Digits of a negative number are those of its magnitude, negated: there the
-// largest is half and the smallest 1 - half.
+// The last digit first, with a carry to the next. The grid integer is significand 2^shift, of any length, so
+// that words of 52 bits need no wider arithmetic. Digits of a negative number are those of its magnitude,
+// negated: there the largest is half and the smallest 1 - half.
 template <class Store>
 KINTSUGI_HOST_DEVICE constexpr void split_into_digits(const SplitRule& rule, double x, int scale,
                                                       Store&& store) {

@@ -1,5 +1,5 @@
-// One element on its way through Algorithm 1 of dgemm-tc, in integers: a 53-bit significand of which slice after slice is
-// taken off, each rounded to a grid.
+// One element on its way through Algorithm 1 of dgemm-tc, in integers: a 53-bit significand of which slice
+// after slice is taken off, each rounded to a grid.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,8 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t top_of(const Rest& rest) {
   return rest.exponent + 64 - leading_zeros(magnitude_of(rest.significand) - 1);
 }
 
-// The grid of the slice whose rests have that top: no finer than double's last bit, below which it would only hold zeros.
+// The grid of the slice whose rests have that top: no finer than double's last bit, below which it would only
+// hold zeros.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t grid_of(std::int32_t top, int bits) {
   constexpr std::int32_t smallest = -1074;
   return top - bits > smallest ? top - bits : smallest;

@@ -22,8 +22,8 @@ class FloatingSum {
   double sum_ = 0;
 };
 
-// Of integer ones, in multiples of the smallest weight: exactly, then rounded to double. 256 groups of sums below 2^60
-// (2^46 products of int8) and weights that are at most 2^58 apart keep it below 2^126.
+// Of integer ones, in multiples of the smallest weight: exactly, then rounded to double. 256 groups of sums
+// below 2^60 (2^46 products of int8) and weights that are at most 2^58 apart keep it below 2^126.
 class IntegerSum {
   __extension__ using Integer = __int128;
 

@@ -9,8 +9,9 @@
 
 namespace kintsugi::core {
 
-// Sum over g of 2^exponents[g] sum_g in multiples of the smallest weight: in two's complement, then sign and magnitude. Two
-// limbs hold one group; seven the seven groups of four words, whose weights are at most 2^312 apart.
+// Sum over g of 2^exponents[g] sum_g in multiples of the smallest weight: in two's complement, then sign and
+// magnitude. Two limbs hold one group; seven the seven groups of four words, whose weights are at most 2^312
+// apart.
 template <int Limbs>
 class WordSum {
   __extension__ using Integer = __int128;

@@ -3,8 +3,8 @@
 
 namespace kintsugi::core {
 
-// Laid out as std::complex, which no kernel computes with: where libstdc++ uses the host compiler's own complex numbers
-// (conversions, +=), nvcc 13.0 makes no code at all and does not say so.
+// Laid out as std::complex, which no kernel computes with: where libstdc++ uses the host compiler's own
+// complex numbers (conversions, +=), nvcc 13.0 makes no code at all and does not say so.
 template <class T>
 struct Complex {
   constexpr Complex(T real_part = 0, T imaginary_part = 0) : re(real_part), im(imaginary_part) {}

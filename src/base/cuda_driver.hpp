@@ -1,6 +1,6 @@
-// The functions of the CUDA driver, found by name when they are first wanted: nothing needs a driver to be loaded, a
-// toolkit to be built, or NVIDIA's headers. Types and numbers are those of the driver API's reference; where a toolkit is
-// there, a test compares them with its headers.
+// The functions of the CUDA driver, found by name when they are first wanted: nothing needs a driver to be
+// loaded, a toolkit to be built, or NVIDIA's headers. Types and numbers are those of the driver API's
+// reference; where a toolkit is there, a test compares them with its headers.
 #pragma once
 
 #include <cstddef>
@@ -64,8 +64,8 @@ inline constexpr int tensor_map_bf16 = 9;
 inline constexpr int tensor_map_swizzle_128 = 3;
 inline constexpr int tensor_map_promotion_256 = 3;
 
-// From 12.0 on: libraries of kernels that belong to no context; from 12.1 on: more than 4096 bytes of arguments, which checked
-// complex residues have.
+// From 12.0 on: libraries of kernels that belong to no context; from 12.1 on: more than 4096 bytes of
+// arguments, which checked complex residues have.
 inline constexpr int least_driver_version = 12010;
 
 // name of the member, symbol, arguments
@@ -141,8 +141,8 @@ struct Driver {
   std::string text_of(Result result) const;
 };
 
-// Opened and asked once; stays open, since a driver does not stand being unloaded. In a child of the process that opened
-// it, a table whose reason says so and whose functions only refuse.
+// Opened and asked once; stays open, since a driver does not stand being unloaded. In a child of the process
+// that opened it, a table whose reason says so and whose functions only refuse.
 const Driver& driver();
 
 // Fails with device_error (out_of_memory for that one) and what was tried.

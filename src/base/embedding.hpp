@@ -1,5 +1,5 @@
-// Complex matrices as real ones of twice the inner length: every stage from the ranges to the products is then that
-// of a real product.
+// Complex matrices as real ones of twice the inner length: every stage from the ranges to the products is
+// then that of a real product.
 #pragma once
 
 #include <complex>

@@ -34,8 +34,9 @@ struct Allocator {
   void* user = nullptr;
 };
 
-// Asks the system for pages of megabytes, where it has them for the asking: a workspace is written once a call, and
-// every 4 KiB of it would cost a page fault, together up to a tenth of a product at m = n = k = 2048.
+// Asks the system for pages of megabytes, where it has them for the asking: a workspace is written once a
+// call, and every 4 KiB of it would cost a page fault, together up to a tenth of a product at m = n = k =
+// 2048.
 void prefer_huge_pages(void* memory, std::size_t bytes);
 
 // An owned block; empty when the allocator had nothing.

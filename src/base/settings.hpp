@@ -81,8 +81,9 @@ class SettingLayer {
   std::array<std::optional<std::string>, setting_table.size()> values_;
 };
 
-// The layer of the environment's KINTSUGI_... variables, read now. Variables of that prefix that name no setting are
-// skipped, since build and module systems set such; where KINTSUGI_STRICT is 1 they are bad_setting.
+// The layer of the environment's KINTSUGI_... variables, read now. Variables of that prefix that name no
+// setting are skipped, since build and module systems set such; where KINTSUGI_STRICT is 1 they are
+// bad_setting.
 SettingLayer environment_settings();
 
 // A variable of the environment that begins with KINTSUGI_ and names no setting.

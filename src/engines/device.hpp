@@ -1,5 +1,5 @@
-// The operands, results and conditions of the steps of a call on a device (engines/device_engine.hpp). All pointers are
-// the device's unless they say otherwise.
+// The operands, results and conditions of the steps of a call on a device (engines/device_engine.hpp). All
+// pointers are the device's unless they say otherwise.
 #pragma once
 
 #include <complex>
@@ -83,12 +83,13 @@ struct DeviceChoice {
 // The exponent of a group whose weight is that of the entry's fit.
 inline constexpr int fitted_exponent = std::numeric_limits<std::int16_t>::min();
 
-// A step that leaves at once unless the choice is its candidate. choice = nullptr: it always runs. Of a step of several entries
-// each has a choice of its own, one behind the other.
+// A step that leaves at once unless the choice is its candidate. choice = nullptr: it always runs. Of a step
+// of several entries each has a choice of its own, one behind the other.
 struct DeviceCondition {
   const DeviceChoice* choice = nullptr;
   std::int32_t candidate = 0;
-  // Of steps behind multiply_fused(): the choice was made before that began, so that a step that leaves need not wait.
+  // Of steps behind multiply_fused(): the choice was made before that began, so that a step that leaves need
+  // not wait.
   bool known = false;
 };
 
@@ -103,7 +104,8 @@ struct DeviceSliceCounts {
   std::int32_t most_products = 0;
 };
 
-// What kintsugi_report() says of a call on a device, in device memory; added to by choose(), or written whole.
+// What kintsugi_report() says of a call on a device, in device memory; added to by choose(), or written
+// whole.
 struct DeviceReport {
   static constexpr int most_candidates = 4;
 
@@ -127,9 +129,10 @@ struct DeviceReporting {
   bool behind_products = false;
 };
 
-// One operand of one entry of the batch; `ranges` has one for each of its vectors. Ranges, choice and splits take several
-// entries at once, `entry` and those behind it: their ranges lie behind each other, and so do their slices, slices.bytes()
-// apart. In such a step a side may also have one entry, that serves all of the other's.
+// One operand of one entry of the batch; `ranges` has one for each of its vectors. Ranges, choice and splits
+// take several entries at once, `entry` and those behind it: their ranges lie behind each other, and so do
+// their slices, slices.bytes() apart. In such a step a side may also have one entry, that serves all of the
+// other's.
 struct DeviceSide {
   DeviceMatrix matrix;
   std::int64_t entry = 0;
@@ -139,8 +142,8 @@ struct DeviceSide {
   const RangeSummary* summaries = nullptr;  // of each entry's ranges, where summarize() was called before
 };
 
-// Splits vectors first ... first + slices.vectors - 1, padding included. Ranges that are not known are found in the
-// same pass, and written; the scale is written either way.
+// Splits vectors first ... first + slices.vectors - 1, padding included. Ranges that are not known are found
+// in the same pass, and written; the scale is written either way.
 struct DeviceSplit {
   DeviceSide side;
   std::int64_t first = 0;
@@ -148,7 +151,8 @@ struct DeviceSplit {
   Slices slices;
   bool ranges_known = false;
   const DeviceFit* fit = nullptr;  // in the place of the rule's own
-  // Few operands are expected to ask for this candidate: it is to be left quickly, if need be at the cost of taking longer.
+  // Few operands are expected to ask for this candidate: it is to be left quickly, if need be at the cost of
+  // taking longer.
   bool rarely = false;
   bool finds_depth = false;  // of FP32 vectors whose slices are fp16, with ranges that are not known
 };
@@ -160,7 +164,8 @@ struct DeviceMargins {
   RoundingMargin* margins = nullptr;
 };
 
-// choose(): an entry takes the first candidate that both sides are within, and that their norms prove where it asks for that.
+// choose(): an entry takes the first candidate that both sides are within, and that their norms prove where
+// it asks for that.
 struct DeviceCandidates {
   std::int32_t spans[DeviceReport::most_candidates] = {};      // of the widest vector
   std::int32_t exponents[DeviceReport::most_candidates] = {};  // of the largest magnitude
@@ -169,7 +174,8 @@ struct DeviceCandidates {
   bool fits = false;
   Format format{};
   std::int32_t residual_exponent = 0;
-  // Residues scaled by norms: R of such a candidate (arith/residue_scale.hpp), 0 of others, and the exponents' own scale.
+  // Residues scaled by norms: R of such a candidate (arith/residue_scale.hpp), 0 of others, and the
+  // exponents' own scale.
   std::int32_t sum_bits[DeviceReport::most_candidates] = {};
   std::int32_t top_exponents[DeviceReport::most_candidates] = {};
   double coefficient = 0;  // of |A||B|, that all entries of such a candidate are to be proved for
@@ -198,15 +204,16 @@ struct DeviceTile {
   std::int64_t entries = 1;  // multiply_plainly() takes those behind it too, each with a choice of its own
 };
 
-// What the entries of a checked tile must show (recombine/residues.hpp has the host's), pointers to device memory.
+// What the entries of a checked tile must show (recombine/residues.hpp has the host's), pointers to device
+// memory.
 struct DeviceCheck {
   const RoundingMargin* rows = nullptr;  // of all of the operands' vectors
   const RoundingMargin* columns = nullptr;
   double largest_a = 0;  // bounds of the integers' magnitudes
   double largest_b = 0;
   EntryDemand demand;
-  // Products of magnitudes rounded down, laid out as the sums are, `magnitude_unit` each in the integers' products;
-  // nullptr: there are none, only the integers themselves show what is asked for.
+  // Products of magnitudes rounded down, laid out as the sums are, `magnitude_unit` each in the integers'
+  // products; nullptr: there are none, only the integers themselves show what is asked for.
   const std::int64_t* magnitudes = nullptr;
   double magnitude_unit = 0;
 };
@@ -268,11 +275,12 @@ struct DeviceTimes {
 // When a plan prefers an emulation, and how many candidates it takes.
 struct DeviceThresholds {
   double least_gain = 0.95;  // an emulation must be expected to take less than this part of the native time
-  // A product expected to take less, in microseconds, has one emulation; one that takes less than the other time, two.
+  // A product expected to take less, in microseconds, has one emulation; one that takes less than the other
+  // time, two.
   double one_candidate_time = 100;
   double two_candidates_time = 300;
-  // Real vectors beside a prepared operand up to which there is one emulation: kernels of another candidate take up
-  // to a tenth of the time to exit early.
+  // Real vectors beside a prepared operand up to which there is one emulation: kernels of another candidate
+  // take up to a tenth of the time to exit early.
   std::int64_t few_vectors = 128;
 };
 

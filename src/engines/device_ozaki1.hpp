@@ -1,5 +1,5 @@
-// Ozaki scheme I on a device: Algorithms 1 to 3 of dgemm-tc as steps. All pointers are the device's. What the plan's
-// slices do not hold is marked, not failed.
+// Ozaki scheme I on a device: Algorithms 1 to 3 of dgemm-tc as steps. All pointers are the device's. What the
+// plan's slices do not hold is marked, not failed.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,8 @@ struct DeviceSliceExponents {
   DeviceSliceExponents from(std::int64_t first) const { return {exponents + first, stride, lengths + first}; }
 };
 
-// Slice counts of all blocks of C, which have `rows` rows and `vectors` of B's vectors; block (i, j) is element i + j blocks_m.
+// Slice counts of all blocks of C, which have `rows` rows and `vectors` of B's vectors; block (i, j) is
+// element i + j blocks_m.
 struct DeviceBlockSliceCounts {
   SliceCounts* slice_counts =
       nullptr;  // null: the number of slices was given, or is whatever vectors ask for
@@ -38,15 +39,16 @@ struct DeviceSuccessiveSplit {
   Slices slices;
   int bits = 0;
   DeviceSliceExponents exponents;
-  // Where a vector has more slices, or exponents further apart than `most_depth`, *unreachable becomes 1: of all vectors,
-  // or of those in blocks whose slice counts are all of B's slices; else of none.
+  // Where a vector has more slices, or exponents further apart than `most_depth`, *unreachable becomes 1: of
+  // all vectors, or of those in blocks whose slice counts are all of B's slices; else of none.
   enum class Complete : std::uint8_t { need_not_be, all, where_needed } complete = Complete::need_not_be;
   std::int32_t most_depth = 0;  // 0: any
   DeviceBlockSliceCounts slice_counts;
   std::int32_t* unreachable = nullptr;
 };
 
-// Algorithm 3: what rows first ... of A, which are split, ask for. *unreachable becomes 1 where there are not enough.
+// Algorithm 3: what rows first ... of A, which are split, ask for. *unreachable becomes 1 where there are not
+// enough.
 struct DeviceRowSliceCounts {
   DeviceSide a;
   std::int64_t first = 0;
@@ -72,7 +74,8 @@ struct DeviceProductSums {
   DeviceBlockSliceCounts slice_counts;
 
   static constexpr int limbs = 6;
-  // Of the exponents of one vector's slices: two such depths, 62 bits of a product, 10 of their number and a sign fit.
+  // Of the exponents of one vector's slices: two such depths, 62 bits of a product, 10 of their number and a
+  // sign fit.
   static constexpr int most_depth = (64 * limbs - 74) / 2;
 
   static constexpr std::size_t bytes_of_sum(bool exact) {
@@ -80,7 +83,8 @@ struct DeviceProductSums {
   }
 };
 
-// At the end of a batch item: where it was unreachable, its selection becomes DeviceChoice::none. Adds to the report.
+// At the end of a batch item: where it was unreachable, its selection becomes DeviceChoice::none. Adds to the
+// report.
 struct DeviceOzaki1Item {
   DeviceChoice* choice = nullptr;
   const std::int32_t* unreachable = nullptr;
@@ -104,8 +108,8 @@ class DeviceOzaki1 {
   // Slice counts of A's rows.
   virtual void find_slice_counts(const Queue& queue, const DeviceRowSliceCounts& rows,
                                  const DeviceCondition& condition) const = 0;
-  // Products of slices first_a ... of A by slice `slice_b` of B, in the first groups of `products`, as multiply() has
-  // them; only where the slice counts ask for them.
+  // Products of slices first_a ... of A by slice `slice_b` of B, in the first groups of `products`, as
+  // multiply() has them; only where the slice counts ask for them.
   virtual void multiply_counted(const Queue& queue, const DeviceProductSums& sums, const Slices& a,
                                 const Slices& b, const Accumulators& products, int first_a,
                                 int slice_b) const = 0;

@@ -31,8 +31,8 @@ struct Multiplication {
   int threads = 1;
 };
 
-// C = alpha * A * B + beta * C in T's own arithmetic; a is m x k, b is k x n, any strides of which
-// one is 1 in every matrix (transposes and layouts of a BLAS call). Of complex matrices a and b may be conjugated.
+// C = alpha * A * B + beta * C in T's own arithmetic; a is m x k, b is k x n, any strides of which one is 1
+// in every matrix (transposes and layouts of a BLAS call). Of complex matrices a and b may be conjugated.
 template <class T>
 struct NativeProduct {
   MatrixView<const T> a;
@@ -55,15 +55,16 @@ struct Requirement {
   std::string reason;   // why it is not enough, with what would help; empty: it is
 };
 
-// What one thread needs around the products of a call, in the time of one product of elements: of a multiplication
-// and an addition of the engine's native FP32 product of large matrices.
+// What one thread needs around the products of a call, in the time of one product of elements: of a
+// multiplication and an addition of the engine's native FP32 product of large matrices.
 struct StepCosts {
   double product = 0;  // of elements of slices; 0: what relative_rate() says
   double element = 0;  // of A or B: its range, and what of its split does not depend on slices
   double slice = 0;    // of an element: its split
   double entry = 0;    // of C: the recombination's rounding, alpha and beta
   double sum = 0;      // of an entry: its way out of the engine and into the recombination
-  // Products take whole tiles of so many rows and columns (and Slices::k_multiple), padded by zeros; 1: they do not.
+  // Products take whole tiles of so many rows and columns (and Slices::k_multiple), padded by zeros; 1: they
+  // do not.
   std::int64_t tile = 1;
 };
 
@@ -80,8 +81,8 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
-  // Its steps for matrices in a memory of its own (engines/device_engine.hpp); nullptr: it works on the host's, by multiply()
-  // and native().
+  // Its steps for matrices in a memory of its own (engines/device_engine.hpp); nullptr: it works on the
+  // host's, by multiply() and native().
   virtual const DeviceEngine* device() const { return nullptr; }
   // Where that memory belongs (engines/device_context.hpp); nullptr where device() is.
   virtual const DeviceContexts* contexts() const { return nullptr; }
@@ -96,8 +97,9 @@ class Engine {
   // one that the calling thread works on. Cheap after the first call.
   virtual std::string unavailable_reason() const = 0;
 
-  // Why it cannot do what a setting that is made for it alone asks for, with what is accepted; empty when it can. A call
-  // that may choose the engine fails with it: it must not run on a slower one because a name was misspelt.
+  // Why it cannot do what a setting that is made for it alone asks for, with what is accepted; empty when it
+  // can. A call that may choose the engine fails with it: it must not run on a slower one because a name was
+  // misspelt.
   virtual std::string refused_setting() const { return {}; }
 
   // What it needs, each with what was found, in the order in which one needs the other; what cannot be found
@@ -132,8 +134,8 @@ class Engine {
 
   // Whether native products of f32, f64 and complex matrices are in a fixed order, asked for or not.
   virtual bool native_order_is_fixed() const { return false; }
-  // Bytes of scratch that a native product in a fixed order takes: of m rows and n columns of reals (of a complex matrix's
-  // embedding), sums of k products.
+  // Bytes of scratch that a native product in a fixed order takes: of m rows and n columns of reals (of a
+  // complex matrix's embedding), sums of k products.
   virtual std::size_t fixed_order_bytes(std::size_t, std::int64_t, std::int64_t, std::int64_t, int) const {
     return 0;
   }
@@ -144,7 +146,8 @@ class Engine {
   virtual void native(const NativeProduct<double>& product) const = 0;
   virtual void native(const NativeProduct<std::complex<float>>& product) const = 0;
   virtual void native(const NativeProduct<std::complex<double>>& product) const = 0;
-  // In the arithmetic of arith/pair_sum.hpp along k, one product after the other: the same bits on every engine.
+  // In the arithmetic of arith/pair_sum.hpp along k, one product after the other: the same bits on every
+  // engine.
   virtual void native(const NativeProduct<DoubleDouble>& product) const = 0;
 };
 

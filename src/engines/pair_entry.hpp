@@ -9,8 +9,8 @@
 
 namespace kintsugi::core {
 
-// C(i, j) = alpha sum + beta C(i, j). What is not finite is looked at again, since error-free transformations make NaN of
-// infinities, and so is what underflow may have spoiled.
+// C(i, j) = alpha sum + beta C(i, j). What is not finite is looked at again, since error-free transformations
+// make NaN of infinities, and so is what underflow may have spoiled.
 inline void finish_pair_entry(const NativeProduct<DoubleDouble>& task, std::int64_t i, std::int64_t j,
                               const DoubleDouble& sum) {
   DoubleDouble& entry = task.c(i, j);

@@ -8,8 +8,9 @@
 
 namespace kintsugi::core {
 
-// allocate(bytes) returns an owner with pointer() and bytes(); where it has nothing, a smaller block of C with the same bits
-// is tried. Fails with out_of_memory where not even the smallest one fits. `allocator` names it in the message.
+// allocate(bytes) returns an owner with pointer() and bytes(); where it has nothing, a smaller block of C
+// with the same bits is tried. Fails with out_of_memory where not even the smallest one fits. `allocator`
+// names it in the message.
 template <class Allocate>
 auto allocate_workspace(const Plan& plan, Blocking& blocking, const char* allocator,
                         const Allocate& allocate) {

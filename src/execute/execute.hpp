@@ -108,7 +108,8 @@ void check_workspace(const Plan& plan, const Operands& operands);
 // `borrow`: the original is not copied, and has to stay.
 Prepared prepare(const Plan& plan, Side side, const void* data, bool borrow);
 
-// Whether it has slices of the plan's, so that nothing is split again unless the other operand asks for another candidate.
+// Whether it has slices of the plan's, so that nothing is split again unless the other operand asks for
+// another candidate.
 bool has_slices_of(const Plan& plan, const Prepared& prepared);
 
 }  // namespace kintsugi::core

@@ -20,10 +20,12 @@ struct Report {
   std::array<std::int64_t, Plan::most_candidates> entries{};  // batch entries that each candidate multiplied
   std::int64_t entries_scaled = 0;                            // beta * C alone: alpha = 0 or k = 0
   std::int64_t entries_with_special_values = 0;               // NaN or infinities in A or B
-  // Entries of C that the first checked candidate did not show to meet the contract: correctly rounded by wider ones. Of native
-  // products elements that were computed again (execute/host/native.hpp); engines do not count those of double-double products.
+  // Entries of C that the first checked candidate did not show to meet the contract: correctly rounded by
+  // wider ones. Of native products elements that were computed again (execute/host/native.hpp); engines do
+  // not count those of double-double products.
   std::int64_t mended_entries = 0;
-  // Entries of the batch whose operands the named program does not take, which only the device knew: C is NaN there.
+  // Entries of the batch whose operands the named program does not take, which only the device knew: C is NaN
+  // there.
   std::int64_t entries_unreachable = 0;
   bool ranges_known = false;  // a native plan does not look at them
   int largest_span_a = 0;     // over all entries that were looked at

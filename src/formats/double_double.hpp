@@ -23,8 +23,8 @@ inline constexpr bool is_double_double = std::is_same_v<T, DoubleDouble>;
 
 constexpr bool is_finite(double x) { return x - x == 0; }
 
-// What a pair in memory stands for: of any two finite doubles their sum, whose hi may overflow; where hi is NaN or
-// infinite it is that, and lo means nothing.
+// What a pair in memory stands for: of any two finite doubles their sum, whose hi may overflow; where hi is
+// NaN or infinite it is that, and lo means nothing.
 constexpr DoubleDouble normalised(const DoubleDouble& pair) {
   if (!is_finite(pair.hi)) return {pair.hi, 0};
   const auto sum = two_sum(pair.hi, pair.lo);

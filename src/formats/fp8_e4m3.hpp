@@ -1,4 +1,5 @@
-// fp8 e4m3 of the OCP 8-bit floating point specification: largest finite value 448, no infinity; overflow is NaN.
+// fp8 e4m3 of the OCP 8-bit floating point specification: largest finite value 448, no infinity; overflow is
+// NaN.
 #pragma once
 
 #include "formats/format.hpp"

@@ -1,5 +1,5 @@
-// Signed 52-bit integers in 64 bits, -2^51...2^51 - 1: the words that VPMADD52 multiplies. Larger magnitudes saturate,
-// NaN becomes 0.
+// Signed 52-bit integers in 64 bits, -2^51...2^51 - 1: the words that VPMADD52 multiplies. Larger magnitudes
+// saturate, NaN becomes 0.
 #pragma once
 
 #include "formats/format.hpp"

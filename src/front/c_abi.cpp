@@ -116,8 +116,8 @@ Plan checked_plan(kintsugi_handle handle, const kintsugi_problem* problem, const
   return planned(handle, checked, settings_in_force(handle, call.layer), call);
 }
 
-// For the prepared operands that are given. Under the policy auto one that would have to be split again, since it was
-// prepared for something else, counts as one that is not prepared.
+// For the prepared operands that are given. Under the policy auto one that would have to be split again,
+// since it was prepared for something else, counts as one that is not prepared.
 Plan checked_plan(kintsugi_handle handle, const kintsugi_problem* problem, const kintsugi_options* options,
                   const kintsugi_operands* operands) {
   const FloatingEnvironment environment;

@@ -19,8 +19,9 @@ double split_limit(const Contract& contract) {
   return contract.accuracy.is_of(OperandType::f32) ? 9 * 0x1p-24 : 9 * 0x1p-53;
 }
 
-// Makes a fallback chain of increasing spans fit its places. Where native follows, the widest go: it takes what they would.
-// Else those go first that a wider one of the same cost follows, and then those before the widest.
+// Makes a fallback chain of increasing spans fit its places. Where native follows, the widest go: it takes
+// what they would. Else those go first that a wider one of the same cost follows, and then those before the
+// widest.
 void shorten(std::vector<Candidate>& chain, const Engine& engine, std::size_t most, bool native_follows) {
   while (chain.size() > most) {
     const auto replaced =

@@ -14,17 +14,19 @@ namespace kintsugi::core {
 
 namespace {
 
-// Of double-double the bits of a correctly rounded number, most of which are there, or those that contracts speak of.
+// Of double-double the bits of a correctly rounded number, most of which are there, or those that contracts
+// speak of.
 int significant_bits(OperandType type, bool exact) {
   if (type == OperandType::dd) return exact ? 107 : 104;
   return type == OperandType::f32 ? 24 : 53;
 }
 
-// Bits of the integers that a checked fallback chain's candidates keep of every vector: enough that a product alone loses no more
-// than the contract of its type (k = 1) or the tolerance allows, and ten and twenty-eight more for rows and columns of
-// wide ranges, where entries that no candidate shows are left for the superaccumulator. Exact results have a candidate of fifteen
-// more too, a modulus beside that of ten: of 32 entries that the latter leaves open it leaves one. On devices nobody waits to
-// hear how many are open, so that there is one such candidate, which leaves few: entries summed one by one are dear.
+// Bits of the integers that a checked fallback chain's candidates keep of every vector: enough that a product
+// alone loses no more than the contract of its type (k = 1) or the tolerance allows, and ten and twenty-eight
+// more for rows and columns of wide ranges, where entries that no candidate shows are left for the
+// superaccumulator. Exact results have a candidate of fifteen more too, a modulus beside that of ten: of 32
+// entries that the latter leaves open it leaves one. On devices nobody waits to hear how many are open, so
+// that there is one such candidate, which leaves few: entries summed one by one are dear.
 std::vector<int> checked_bits(const Plan& plan) {
   const bool exact = plan.contract.coefficient == 0;
   int bits = significant_bits(plan.problem.type, exact) + 2;
@@ -64,13 +66,15 @@ bool asks_for_checks(const Plan& plan) {
          (plan.problem.type != OperandType::f32 || !windows_do);
 }
 
-// Moduli that norms prove, in a contract of the type most often: the first as many as entries of the type itself need, which
-// are proved up to phi = 1, the next two more, for phi = 2 (docs/DEVICES.md has what was found).
+// Moduli that norms prove, in a contract of the type most often: the first as many as entries of the type
+// itself need, which are proved up to phi = 1, the next two more, for phi = 2 (docs/DEVICES.md has what was
+// found).
 //
-// The coefficient k + 8 forgives a long sum a coarse split, which a native product never has: with random signs it typically
-// deviates by 0.15 u |a_i| |b_j|, however long it is. Grids of g <= 2^1.5 |a_i| 2^(-R / 2), whose roundings know nothing of each
-// other, give E |AB - S|^2 <= k (g_i^2 |b_j|^2 + g_j^2 |a_i|^2) / 12 = 4/3 |a_i|^2 |b_j|^2 / 2^R, for any operands: below
-// u / 16 |a_i| |b_j| for R = 2 (digits + 4) + 1. What a tolerance forgives is the caller's wish.
+// The coefficient k + 8 forgives a long sum a coarse split, which a native product never has: with random
+// signs it typically deviates by 0.15 u |a_i| |b_j|, however long it is. Grids of g <= 2^1.5 |a_i| 2^(-R /
+// 2), whose roundings know nothing of each other, give E |AB - S|^2 <= k (g_i^2 |b_j|^2 + g_j^2 |a_i|^2) / 12
+// = 4/3 |a_i|^2 |b_j|^2 / 2^R, for any operands: below u / 16 |a_i| |b_j| for R = 2 (digits + 4) + 1. What a
+// tolerance forgives is the caller's wish.
 std::vector<Candidate> norm_emulations(const Plan& plan, int widest) {
   const DeviceEngine* device = plan.engine->device();
   const Contract& contract = plan.contract;

@@ -11,10 +11,11 @@ namespace kintsugi::core {
 // |C - AB| <= coefficient * (|A||B|)_ij before alpha and beta.
 struct Contract {
   Accuracy accuracy;  // as asked for, or that of the operands' type
-  // For the problem's number of products; 0 where a scheme was named and no accuracy: then its own bound holds alone.
+  // For the problem's number of products; 0 where a scheme was named and no accuracy: then its own bound
+  // holds alone.
   double coefficient = 0;
-  // What an element check shows: of an accuracy of a type the contract at k = 1, since a long sum would forgive a
-  // coarse split that the native product never has.
+  // What an element check shows: of an accuracy of a type the contract at k = 1, since a long sum would
+  // forgive a coarse split that the native product never has.
   double checked_coefficient = 0;
 };
 

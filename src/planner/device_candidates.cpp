@@ -30,8 +30,9 @@ bool rescales(const Schedule& schedule) {
                      [](const Term& term) { return term.rescales; });
 }
 
-// The cheapest scheme that a device computes in one kernel without rescaling its sums, which takes longer: proved for
-// operands whose elements lie at a moderate mean depth, where rescaled sums hold wider dynamic ranges.
+// The cheapest scheme that a device computes in one kernel without rescaling its sums, which takes longer:
+// proved for operands whose elements lie at a moderate mean depth, where rescaled sums hold wider dynamic
+// ranges.
 std::optional<Candidate> quickest_at_depth(const Plan& plan) {
   constexpr int least_depth = 8;  // of elements like uniform numbers and normal deviates, and somewhat deeper
   std::optional<Candidate> quickest;
@@ -70,11 +71,11 @@ Candidate in_larger_blocks(const Plan& plan, const Candidate& candidate) {
   return proof && proof->candidate.largest_span >= candidate.largest_span ? proof->candidate : candidate;
 }
 
-// Where a device computes any emulation in one kernel, those alone: their kernels exit early where another candidate was
-// selected. Of those that cost the same the one with the widest dynamic range stays, and before it a likely one. A stream
-// cannot skip other products, so that of these there is one candidate, in blocks that the engine runs best; it runs
-// always. Complex operands are split by elements into residues, since for other formats the split of the embedding takes
-// longer than all products.
+// Where a device computes any emulation in one kernel, those alone: their kernels exit early where another
+// candidate was selected. Of those that cost the same the one with the widest dynamic range stays, and before
+// it a likely one. A stream cannot skip other products, so that of these there is one candidate, in blocks
+// that the engine runs best; it runs always. Complex operands are split by elements into residues, since for
+// other formats the split of the embedding takes longer than all products.
 Emulations emulations_of(const Plan& plan) {
   if (const auto by_elements = proved_entries(plan)) {
     Emulations chain{std::nullopt, norm_emulations(plan)};
@@ -105,17 +106,18 @@ Emulations emulations_of(const Plan& plan) {
   return chain;
 }
 
-// A prepared operand beside few real vectors: a candidate that it was not prepared for would split it again, by thousands
-// of thread blocks that take up to a tenth of the product's time to exit early. A batch, whose items one such kernel
-// serves together, was not measured.
+// A prepared operand beside few real vectors: a candidate that it was not prepared for would split it again,
+// by thousands of thread blocks that take up to a tenth of the product's time to exit early. A batch, whose
+// items one such kernel serves together, was not measured.
 bool is_short_beside_prepared(const Problem& problem) {
   constexpr std::int64_t few = 128;
   if (problem.complex || problem.batch_count > 1) return false;
   return (problem.prepared_b && problem.m <= few) || (problem.prepared_a && problem.n <= few);
 }
 
-// A candidate that is not selected costs its launches. A short product, in microseconds, has one candidate alone, which
-// accepts wide dynamic ranges, and one of moderate length but one more, which accepts the widest.
+// A candidate that is not selected costs its launches. A short product, in microseconds, has one candidate
+// alone, which accepts wide dynamic ranges, and one of moderate length but one more, which accepts the
+// widest.
 void leave_out_for_time(Emulations& chain, double microseconds, const Problem& problem) {
   if (microseconds < 100 || is_short_beside_prepared(problem)) {
     chain = {std::nullopt, {chain.wide.front()}};

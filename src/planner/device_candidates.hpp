@@ -14,9 +14,9 @@ struct DeviceSelection {
   std::optional<Candidate> prepared_by;  // Plan::prepared_by
 };
 
-// Emulations that the policy takes, and behind them the engine's own native product for operands that none accepts. Under
-// the policy automatic there are emulations only where the device is expected to be quicker with them, by more than
-// measurements differ. Needs a contract that the native product meets.
+// Emulations that the policy takes, and behind them the engine's own native product for operands that none
+// accepts. Under the policy automatic there are emulations only where the device is expected to be quicker
+// with them, by more than measurements differ. Needs a contract that the native product meets.
 DeviceSelection device_candidates(const Plan& plan);
 
 }  // namespace kintsugi::core

@@ -14,13 +14,14 @@ namespace {
 
 using Mode = ErrorFree::Mode;
 
-// Rows and columns of C that are multiplied at once: twice as many blocks of 128 x 128 as an H200 has multiprocessors.
+// Rows and columns of C that are multiplied at once: twice as many blocks of 128 x 128 as an H200 has
+// multiprocessors.
 constexpr std::int64_t tile_edge = 2048;
 // Products of slices that are added at once.
 constexpr int products_at_once = 4;
 
-// Binades that rows and columns may span for all of their elements to be held (mode=cr), or that may lie between the
-// largest magnitude of a row and what all of it weighs (mode=dp, sp).
+// Binades that rows and columns may span for all of their elements to be held (mode=cr), or that may lie
+// between the largest magnitude of a row and what all of it weighs (mode=dp, sp).
 constexpr int span_of_exact_slices = 40;
 constexpr int span_of_weights = 16;
 

@@ -1,4 +1,5 @@
-// The Ozaki scheme (Algorithms 1 to 3 of dgemm-tc) on matrices in device memory: planner/error_free.hpp as steps in a queue.
+// The Ozaki scheme (Algorithms 1 to 3 of dgemm-tc) on matrices in device memory: planner/error_free.hpp as
+// steps in a queue.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +29,8 @@ int device_slices(const Plan& plan);
 // Bytes of workspace, exactly.
 std::size_t device_error_free_bytes(const Plan& plan, const Blocking& blocking);
 
-// C, but for entries whose choice is another than the first candidate. Where the data ask for more slices than there are, the
-// choice becomes DeviceChoice::none.
+// C, but for entries whose choice is another than the first candidate. Where the data ask for more slices
+// than there are, the choice becomes DeviceChoice::none.
 void multiply_error_free(const DeviceErrorFreeTask& task, Workspace workspace);
 
 }  // namespace kintsugi::core

@@ -32,8 +32,8 @@ void check_settings_of(const Engine& engine) {
     fail(Status::bad_setting, "engine {}: {}", engine.name(), refused);
 }
 
-// The first that works where the matrices are; host matrices are staged only for an engine that was named. One that comes
-// before it and cannot run here is a warning.
+// The first that works where the matrices are; host matrices are staged only for an engine that was named.
+// One that comes before it and cannot run here is a warning.
 const Engine& first_available_engine(const Problem& problem, std::int64_t size,
                                      std::vector<std::string>& warnings) {
   std::string reasons;

@@ -9,8 +9,9 @@
 
 namespace kintsugi::core {
 
-// The engine of that name, or with an empty name the first that works where the matrices are. Fails with bad_setting,
-// engine_unavailable or not_supported. An engine that would come before and cannot run here is a warning.
+// The engine of that name, or with an empty name the first that works where the matrices are. Fails with
+// bad_setting, engine_unavailable or not_supported. An engine that would come before and cannot run here is a
+// warning.
 const Engine& select_engine(const Problem& problem, const std::string& name,
                             std::vector<std::string>& warnings);
 

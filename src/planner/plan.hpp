@@ -29,16 +29,19 @@ struct Candidate {
   // contract; any_span for the native product and for a scheme that the caller named.
   int largest_span = 0;
   Program program{};  // the scheme's, fitted to type and k
-  // Every entry is checked when it is there (execute/host/checked.hpp); then the last candidate of the fallback chain is exact.
+  // Every entry is checked when it is there (execute/host/checked.hpp); then the last candidate of the
+  // fallback chain is exact.
   bool checked = false;
 
   // On a device, instead of spans: taken where norms prove every entry of the product (arith/norm_proof.hpp).
   bool proved_by_norms = false;
 
-  // On a device, besides spans: taken where elements lie no deeper either (are_within_depth() of splits/ranges.hpp).
+  // On a device, besides spans: taken where elements lie no deeper either (are_within_depth() of
+  // splits/ranges.hpp).
   std::int32_t largest_depth = 0;
 
-  // The native product in an order that depends on shape and operands alone, by a program of ours; else the vendor library's.
+  // The native product in an order that depends on shape and operands alone, by a program of ours; else the
+  // vendor library's.
   bool fixed_order = false;
 
   // On a device: of operands that the program is not fitted to.
@@ -61,8 +64,8 @@ struct Blocking {
   std::int64_t n = 0;
   // Workspace of a device's native product, which has no blocks: its speed depends on it, and nothing else.
   std::size_t native_scratch_bytes = 0;
-  // Memory for sums of a device's native product where beta is not 0: they are looked at before C is overwritten. More
-  // takes fewer steps, none a kernel of ours in cuBLAS's place.
+  // Memory for sums of a device's native product where beta is not 0: they are looked at before C is
+  // overwritten. More takes fewer steps, none a kernel of ours in cuBLAS's place.
   std::size_t native_sum_bytes = 0;
 
   bool operator==(const Blocking&) const = default;
@@ -77,9 +80,9 @@ struct Plan {
   const Engine* engine = nullptr;
   DeviceContext context;  // where it was made, of an engine with devices: for that device alone
   std::vector<Candidate> candidates;
-  // The candidate by which a device splits what is prepared, where that is not the first. A native plan under the policy
-  // automatic has the one for other shapes of an operand, which who prepares it may not know yet; a plan whose first candidate
-  // accepts only likely operands has the one of equal cost behind it.
+  // The candidate by which a device splits what is prepared, where that is not the first. A native plan under
+  // the policy automatic has the one for other shapes of an operand, which who prepares it may not know yet;
+  // a plan whose first candidate accepts only likely operands has the one of equal cost behind it.
   std::optional<Candidate> prepared_by;
   Blocking blocking;
   std::size_t workspace_bytes = 0;
@@ -113,7 +116,8 @@ Plan make_plan(const Problem& problem, const Settings& settings, const Allocator
 // Scratch of the host's native product in a fixed order, which takes blocks for no more than threads.
 std::size_t native_scratch_bytes(const Plan& plan, const Candidate& candidate, const Blocking& blocking);
 
-// Fails with engine_unavailable where the plan's engine could run when it was made and cannot now: in a forked child.
+// Fails with engine_unavailable where the plan's engine could run when it was made and cannot now: in a
+// forked child.
 void check_engine_runs(const Plan& plan);
 
 // Bytes that a plan needs with that blocking: the largest candidate's, exactly what execution takes.
@@ -126,8 +130,9 @@ Blocking fit_blocking(const Plan& plan, std::size_t limit);
 // The next smaller blocking of multiples of `multiple`, or the same when there is none.
 Blocking smaller_blocking(const Blocking& blocking, std::int64_t multiple);
 
-// Blocks start at multiples of this, so that the engine's tiles stay where they are. Fused products have the same bits
-// on any tiles, and so have integers' (engines/device.hpp): theirs start wherever slices can be cut.
+// Blocks start at multiples of this, so that the engine's tiles stay where they are. Fused products have the
+// same bits on any tiles, and so have integers' (engines/device.hpp): theirs start wherever slices can be
+// cut.
 std::int64_t block_multiple(const Plan& plan);
 
 }  // namespace kintsugi::core

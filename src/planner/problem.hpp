@@ -31,8 +31,8 @@ struct Problem {
   bool prepared_a = false;                 // will come split: for the policy auto alone
   bool prepared_b = false;
 
-  // The real product that ranges, splits, schedules and bounds speak of (base/embedding.hpp): each part of a complex
-  // entry sums 2 k products, and op(B) has two vectors a column.
+  // The real product that ranges, splits, schedules and bounds speak of (base/embedding.hpp): each part of a
+  // complex entry sums 2 k products, and op(B) has two vectors a column.
   std::int64_t parts() const { return complex ? 2 : 1; }
   std::int64_t products() const { return parts() * k; }
   std::int64_t vectors_b() const { return parts() * n; }

@@ -60,7 +60,8 @@ void decide_scheme_or_policy(Settings& settings) {
     fail(Status::bad_setting, "scheme = \"{}\" and policy = \"native\" contradict each other", scheme);
 }
 
-// They contradict each other where the scheme exists, takes these operands, and can be shown to miss the accuracy.
+// They contradict each other where the scheme exists, takes these operands, and can be shown to miss the
+// accuracy.
 void decide_scheme_or_accuracy(Settings& settings, const Problem& problem) {
   const std::string name = settings[SettingId::scheme].value;
   const std::string text = settings[SettingId::accuracy].value;

@@ -1,4 +1,5 @@
-// What a caller asks of a plan: the settings in force, parsed once. Nothing below compares or parses their text.
+// What a caller asks of a plan: the settings in force, parsed once. Nothing below compares or parses their
+// text.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +32,8 @@ constexpr Accuracy accuracy_of_type(OperandType type) { return {Accuracy::Kind::
 // `automatic` emulates where that is expected to be quicker.
 enum class Policy : std::uint8_t { automatic, emulate, native };
 
-// The native product where it is named the way a scheme is: nobody looks at what underflows or overflows in it, unless an
-// accuracy is asked for too.
+// The native product where it is named the way a scheme is: nobody looks at what underflows or overflows in
+// it, unless an accuracy is asked for too.
 inline constexpr std::string_view native_scheme = "native";
 
 struct PlanRequest {
@@ -45,8 +46,8 @@ struct PlanRequest {
   int threads = 0;                  // 0: all that there are
 };
 
-// Of two settings that exclude each other the one from the nearer source counts, and the other is reset. Fails with
-// bad_setting or contract_unreachable where both come from one source.
+// Of two settings that exclude each other the one from the nearer source counts, and the other is reset.
+// Fails with bad_setting or contract_unreachable where both come from one source.
 Settings without_contradictions(Settings settings, const Problem& problem);
 
 // Fails with bad_setting for an accumulator that does not exist.

@@ -10,8 +10,8 @@ namespace kintsugi::core {
 
 __extension__ using Integer128 = __int128;
 
-// float for floating slices, integers where the engine's sums are: what its accumulators give, block of k by block
-// of k. Integer128 for products of 52-bit words.
+// float for floating slices, integers where the engine's sums are: what its accumulators give, block of k by
+// block of k. Integer128 for products of 52-bit words.
 enum class SumType : std::uint8_t {
   f32,
   i64,

@@ -58,8 +58,8 @@ class ChineseRemainder {
   std::array<int, most_moduli> inverses_{};
 };
 
-// What the sums of a complex basis' moduli count for in each part of an entry, 0 ... modulus - 1: of a modulus with a root
-// two sums, else three.
+// What the sums of a complex basis' moduli count for in each part of an entry, 0 ... modulus - 1: of a
+// modulus with a root two sums, else three.
 class PartWeights {
  public:
   explicit PartWeights(const ComplexBasis& basis);
@@ -100,8 +100,9 @@ class ResidueLanes {
 template <std::int64_t Parts>
 using EntryIntegers = std::array<ExactNumber<residue_limbs>, static_cast<std::size_t>(Parts)>;
 
-// visit(i, j, integers) for every entry whose row of A and column of B are finite. The sums have `Parts` columns for
-// each of the entries', one where they are those of complex residues; `columns` has `Parts` ranges always.
+// visit(i, j, integers) for every entry whose row of A and column of B are finite. The sums have `Parts`
+// columns for each of the entries', one where they are those of complex residues; `columns` has `Parts`
+// ranges always.
 template <std::int64_t Parts, class Visit>
 void for_each_integer(const Accumulators& sums, const ResidueSystem& system,
                       std::span<const VectorRange> rows, std::span<const VectorRange> columns, int threads,

@@ -16,9 +16,9 @@
 
 namespace kintsugi::core {
 
-// Above 0: the deviation and one rounding are at most coefficient |AB|, which is no more than coefficient |A||B|.
-// 0: all numbers that AB may be give the same result, so that it is the correctly rounded one. Of a complex entry both
-// parts must show it.
+// Above 0: the deviation and one rounding are at most coefficient |AB|, which is no more than coefficient
+// |A||B|. 0: all numbers that AB may be give the same result, so that it is the correctly rounded one. Of a
+// complex entry both parts must show it.
 struct EntryDemand {
   double coefficient = 0;
   double unit_roundoff = 0;
@@ -31,8 +31,8 @@ struct EntryDemand {
 
 namespace check_detail {
 
-// x + offset or x - offset, the offset a non-negative integer in units of x's last place. The sum fits: x is below a
-// quarter of what the limbs hold, and deviations are far below x's bound.
+// x + offset or x - offset, the offset a non-negative integer in units of x's last place. The sum fits: x is
+// below a quarter of what the limbs hold, and deviations are far below x's bound.
 template <int Limbs>
 KINTSUGI_HOST_DEVICE ExactNumber<Limbs> moved(const ExactNumber<Limbs>& x, const WideInteger<Limbs>& offset,
                                               bool down) {
@@ -66,8 +66,8 @@ KINTSUGI_HOST_DEVICE double magnitude_below(const WideInteger<Limbs>& x) {
   return times_power_of_two(static_cast<double>(x.bits_from(drop)), drop);
 }
 
-// Part by part: nvcc 13.0 makes nothing at all of std::array's operator==, which calls memcmp, and takes what follows for
-// unreachable.
+// Part by part: nvcc 13.0 makes nothing at all of std::array's operator==, which calls memcmp, and takes what
+// follows for unreachable.
 template <class T>
 KINTSUGI_HOST_DEVICE bool same_bits(const T& x, const T& y) {
   using Bits = std::conditional_t<sizeof(RealOf<T>) == 4, std::uint32_t, std::uint64_t>;
@@ -89,8 +89,8 @@ KINTSUGI_HOST_DEVICE bool keeps(const EntryDemand& demand, const ExactNumber<Lim
   return deviation * (1 + 2 * demand.unit_roundoff) <= (demand.coefficient - demand.unit_roundoff) * least;
 }
 
-// The deviation and a rounding are at most coefficient |A||B|, of which `magnitudes` are no more than all, in the
-// integers' units.
+// The deviation and a rounding are at most coefficient |A||B|, of which `magnitudes` are no more than all, in
+// the integers' units.
 KINTSUGI_HOST_DEVICE inline bool keeps(const EntryDemand& demand, double magnitudes, double deviation) {
   return deviation == 0 || deviation * (1 + 0x1p-50) <= demand.careful() * magnitudes;
 }
@@ -111,8 +111,8 @@ KINTSUGI_HOST_DEVICE KINTSUGI_OUTLINED T rounded_entry(const EntryNumbers<T, Lim
   }
 }
 
-// Whether the entry shows what is asked for, and then the result. All that AB may be gives one result where the corners
-// of its parts' ranges do: it is linear in the parts, and rounding is monotone.
+// Whether the entry shows what is asked for, and then the result. All that AB may be gives one result where
+// the corners of its parts' ranges do: it is linear in the parts, and rounding is monotone.
 template <class T, int Limbs>
 KINTSUGI_HOST_DEVICE bool shows(const EntryDemand& demand, const EntryNumbers<T, Limbs>& exact,
                                 const EntryDeviations<T>& deviations, T alpha, T beta, const T* c,

@@ -1,7 +1,7 @@
 // Sums of products of slices that were computed without an error (dgemm-tc, step 3), entry by entry.
 //
-// Slice s of row i stands for 2^exponents(s, i) times its integers, exponents descending with s; likewise B's vectors, of
-// which a complex column has two.
+// Slice s of row i stands for 2^exponents(s, i) times its integers, exponents descending with s; likewise B's
+// vectors, of which a complex column has two.
 #pragma once
 
 #include <cstddef>

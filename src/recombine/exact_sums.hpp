@@ -13,9 +13,10 @@ namespace kintsugi::core {
 template <class T>
 std::size_t exact_scratch_bytes(std::int64_t length, int threads);
 
-// C = RN(alpha A B + beta C) for finite rows and columns; a is m x k, b is n x k (op(B) transposed). With beta = 0, C is
-// not read. Of complex entries each part is rounded once. `open`, where it is not null, says which entries are wanted:
-// element i + j rows. Entries of a row or column with NaN or infinities are left alone, for put_special_values.
+// C = RN(alpha A B + beta C) for finite rows and columns; a is m x k, b is n x k (op(B) transposed). With
+// beta = 0, C is not read. Of complex entries each part is rounded once. `open`, where it is not null, says
+// which entries are wanted: element i + j rows. Entries of a row or column with NaN or infinities are left
+// alone, for put_special_values.
 template <class T>
 void multiply_exactly(const OperandView<T>& a, const OperandView<T>& b, std::span<const VectorRange> rows,
                       std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,

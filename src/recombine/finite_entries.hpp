@@ -11,8 +11,8 @@
 
 namespace kintsugi::core {
 
-// visit(i, j, entry) for every entry whose row of A and column of B are finite; the others are left alone, for
-// put_special_values. `columns` has parts_of<T> vectors a column, both with the same entries of B.
+// visit(i, j, entry) for every entry whose row of A and column of B are finite; the others are left alone,
+// for put_special_values. `columns` has parts_of<T> vectors a column, both with the same entries of B.
 template <class T, class Visit>
 void for_each_finite_entry(std::span<const VectorRange> rows, std::span<const VectorRange> columns,
                            const MatrixView<T>& c, int threads, const Visit& visit) {

@@ -39,7 +39,8 @@ UnderflowLimits limits_of(const NativeCheck<T>& check) {
   return underflow_limits<RealOf<T>>(check.a.columns + old);
 }
 
-// One sum of products that neither underflows nor overflows. Products of FP32 numbers are normal FP64 numbers.
+// One sum of products that neither underflows nor overflows. Products of FP32 numbers are normal FP64
+// numbers.
 struct WideSum {
   double value = 0;
 
@@ -277,8 +278,8 @@ std::int64_t finish_totals_of_tile(const NativeCheck<T>& check, const UnderflowL
     for (std::int64_t i = 0; i < check.c.rows; ++i) {
       T& c = check.c(i, j);
       if (elements.stands(c, i, j)) continue;
-      // Products as large as that lose nothing that counts, and what they, or the original times beta, overflow to
-      // stays or cancels. Else the original is zero: its product with beta were below 7 limits.
+      // Products as large as that lose nothing that counts, and what they, or the original times beta,
+      // overflow to stays or cancels. Else the original is zero: its product with beta were below 7 limits.
       if (elements.is_finite(i, j) && (!std::isfinite(c) || magnitudes(check, i, j) >= limits.sum)) continue;
       c = elements.again(i, j, nullptr);
       ++again;

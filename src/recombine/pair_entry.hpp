@@ -34,8 +34,8 @@ inline bool may_underflow(double x, double y) {
   return x != 0 && y != 0 && !(std::abs(x * y) >= underflow_limits<DoubleDouble>(1).product);
 }
 
-// Whether underflow may have spoiled element (i, j) of alpha A B + beta C: its sum in double-double arithmetic, or the
-// products with alpha and beta. a is m x k, b is n x k; c is null when beta = 0.
+// Whether underflow may have spoiled element (i, j) of alpha A B + beta C: its sum in double-double
+// arithmetic, or the products with alpha and beta. a is m x k, b is n x k; c is null when beta = 0.
 inline bool may_underflow(const MatrixView<const DoubleDouble>& a, const MatrixView<const DoubleDouble>& b,
                           std::int64_t i, std::int64_t j, const DoubleDouble& sum, const DoubleDouble& alpha,
                           const DoubleDouble& beta, const DoubleDouble* c) {
@@ -54,8 +54,9 @@ inline bool may_underflow(const MatrixView<const DoubleDouble>& a, const MatrixV
   return least_a * least_b < limits.product;
 }
 
-// Element (i, j) of alpha A B + beta C that double-double arithmetic does not give: by IEEE rules where row i of A or
-// column j of B has special values, else the exact result rounded once. a is m x k, b is n x k; c is null when beta = 0.
+// Element (i, j) of alpha A B + beta C that double-double arithmetic does not give: by IEEE rules where row i
+// of A or column j of B has special values, else the exact result rounded once. a is m x k, b is n x k; c is
+// null when beta = 0.
 inline DoubleDouble pair_entry_beyond_range(const MatrixView<const DoubleDouble>& a,
                                             const MatrixView<const DoubleDouble>& b, std::int64_t i,
                                             std::int64_t j, const DoubleDouble& alpha,

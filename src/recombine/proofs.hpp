@@ -8,9 +8,9 @@
 
 namespace kintsugi::core {
 
-// sums_0 holds products of magnitudes rounded down, `unit` each in the integers' products: sum * unit is a lower bound of
-// (|A||B|)_ij. Open entries whose deviation and one rounding are at most coefficient times it are marked as proved; of an
-// entry of two parts, both must be. open(i, j) is element i + j rows.
+// sums_0 holds products of magnitudes rounded down, `unit` each in the integers' products: sum * unit is a
+// lower bound of (|A||B|)_ij. Open entries whose deviation and one rounding are at most coefficient times it
+// are marked as proved; of an entry of two parts, both must be. open(i, j) is element i + j rows.
 void prove_entries(const Accumulators& sums, int parts, const EntryCheck& check, double unit,
                    std::uint8_t* open, int threads);
 

@@ -13,11 +13,11 @@
 
 namespace kintsugi::core {
 
-// C(i, j) = alpha 2^-(scale_i + scale_j) N_ij + beta C(i, j), rounded once, where N_ij is the integer below a quarter of
-// the moduli's product whose residues are those of sums_t(i, j) modulo the system's moduli. With beta = 0, C is not read. `rows` and
-// `columns` hold the ranges of A's rows and B's columns of this block; entries of a row or column with NaN or
-// infinities are left alone, for put_special_values. Of a complex C, sums and `columns` are as in recombine_weighted, and
-// each part is rounded once.
+// C(i, j) = alpha 2^-(scale_i + scale_j) N_ij + beta C(i, j), rounded once, where N_ij is the integer below a
+// quarter of the moduli's product whose residues are those of sums_t(i, j) modulo the system's moduli. With
+// beta = 0, C is not read. `rows` and `columns` hold the ranges of A's rows and B's columns of this block;
+// entries of a row or column with NaN or infinities are left alone, for put_special_values. Of a complex C,
+// sums and `columns` are as in recombine_weighted, and each part is rounded once.
 template <class T>
 void recombine_residues(const Accumulators& sums, const ResidueSystem& system,
                         std::span<const VectorRange> rows, std::span<const VectorRange> columns, T alpha,
@@ -36,8 +36,9 @@ struct EntryCheck {
   EntryDemand demand;
 };
 
-// As recombine_residues, of those entries alone that are proved, or open and show what is checked; they are closed. open(i, j) is
-// element i + j rows. Returns how many stay open. With write = false, C and `open` stay as they are.
+// As recombine_residues, of those entries alone that are proved, or open and show what is checked; they are
+// closed. open(i, j) is element i + j rows. Returns how many stay open. With write = false, C and `open` stay
+// as they are.
 template <class T>
 std::int64_t recombine_checked_residues(const Accumulators& sums, const ResidueSystem& system,
                                         std::span<const VectorRange> rows,

@@ -38,7 +38,8 @@ void find_ranges_of_rows(const MatrixView<const T>& matrix, ValueRange* ranges);
 bool all_from(const float* x, std::int64_t count, float least);
 bool all_from(const double* x, std::int64_t count, double least);
 
-// A matrix as lines of numbers beside each other, of complex elements their parts; one line where there are no gaps.
+// A matrix as lines of numbers beside each other, of complex elements their parts; one line where there are
+// no gaps.
 template <class Real>
 struct Lines {
   Real* data;

@@ -56,9 +56,9 @@ double tensor_core_error(std::int64_t n, int extra_bits, double q) {
   return (std::ldexp(static_cast<double>(n), -extra_bits) + q) * 0x1p-23;
 }
 
-// cuBLAS: the run starts at zero in a kernel of its choice, a tensor core's or one of fused multiply-adds, and is added
-// to sum_0 with one rounding. The worst of the units that it may find from the A100 on bounds the run; cutting it into
-// parts that are added in fp32 (split-k) truncates less than it rounds.
+// cuBLAS: the run starts at zero in a kernel of its choice, a tensor core's or one of fused multiply-adds,
+// and is added to sum_0 with one rounding. The worst of the units that it may find from the A100 on bounds
+// the run; cutting it into parts that are added in fp32 (split-k) truncates less than it rounds.
 double vendor_error(FormatId format, std::int64_t n) {
   double run = sequential_error(n);
   for (const Accumulator unit : {Accumulator::a100, Accumulator::h200, Accumulator::h200_mma})

@@ -99,9 +99,10 @@ constexpr int accumulator_block(Accumulator accumulator, FormatId format) {
   return 1;
 }
 
-// Whether partial sums that leave the accumulator are added in fp64 and rounded to fp32 once, after the last of them; else
-// every addition outside is rounded to fp32. In fp32 the error of sums of one sign grows with the number of k-blocks, to 2.6
-// times that of OpenBLAS at k = 2^18 in blocks of 64, and a CPU adds in fp64 at no cost beside the products of a block.
+// Whether partial sums that leave the accumulator are added in fp64 and rounded to fp32 once, after the last
+// of them; else every addition outside is rounded to fp32. In fp32 the error of sums of one sign grows with
+// the number of k-blocks, to 2.6 times that of OpenBLAS at k = 2^18 in blocks of 64, and a CPU adds in fp64
+// at no cost beside the products of a block.
 constexpr bool adds_outside_in_fp64(Accumulator accumulator) { return accumulator == Accumulator::fp32; }
 
 // Bits that a tensor core keeps of each addend below the last place of the largest one's fp32

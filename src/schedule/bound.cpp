@@ -21,8 +21,8 @@ std::vector<double> term_ratios(const Schedule& schedule, std::span<const double
   return ratios;
 }
 
-// Roundings in fp32 that a block's sum passes through outside the engine, each of all that was added before: in its
-// segment, then in the sum of segments. cuBLAS adds to one sum from beginning to end.
+// Roundings in fp32 that a block's sum passes through outside the engine, each of all that was added before:
+// in its segment, then in the sum of segments. cuBLAS adds to one sum from beginning to end.
 std::int64_t outside_roundings(const Schedule& schedule, Accumulator accumulator, std::int64_t k) {
   const std::int64_t segment = accumulator == Accumulator::cublas ? k : schedule.segment_length(k);
   const std::int64_t blocks = divide_up(segment, schedule.block_length(k));

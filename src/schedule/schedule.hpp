@@ -100,8 +100,8 @@ struct Schedule {
 
   std::int64_t block_length(std::int64_t k) const { return k_block == 0 || k_block > k ? k : k_block; }
 
-  // Length of every segment but the last: segments are nearly equal, and multiples of whole blocks. The unit of 64 makes
-  // the length the same for k and for k padded to a multiple of 64.
+  // Length of every segment but the last: segments are nearly equal, and multiples of whole blocks. The unit
+  // of 64 makes the length the same for k and for k padded to a multiple of 64.
   std::int64_t segment_length(std::int64_t k) const {
     if (k_segment == 0 || k <= k_segment) return k;
     const std::int64_t unit = std::max<std::int64_t>(64, k_block);

@@ -59,8 +59,8 @@ int lowest_exponent(const SplitRule& rule) {
                   rule.format->min_exponent);
 }
 
-// Integer formats: everything is relative to the quanta of the slices, one for the last and half of 2^(-s r) at
-// most for what a slice s > 0 stands for (half the quantum of the one before it).
+// Integer formats: everything is relative to the quanta of the slices, one for the last and half of 2^(-s r)
+// at most for what a slice s > 0 stands for (half the quantum of the one before it).
 SplitError grid_error(const SplitRule& rule) {
   const auto half_quantum = [&](int s) { return two_to(-s * rule.residual_exponent - 1); };
   SplitError split;
@@ -74,8 +74,8 @@ SplitError grid_error(const SplitRule& rule) {
   return split;
 }
 
-// Exponent of the largest elements that overflow no slice: neither the first, which may round up, nor a residual,
-// which may be scaled by more bits than the slices before it have taken.
+// Exponent of the largest elements that overflow no slice: neither the first, which may round up, nor a
+// residual, which may be scaled by more bits than the slices before it have taken.
 int highest_exponent(const SplitRule& rule) {
   int highest = rule.format->max_exponent - 1;
   for (int s = 1; s < rule.slices; ++s) {
@@ -120,10 +120,11 @@ bool has_term(const Schedule& schedule, int a, int b) {
 // Slices by successive roundings, d at least, each of which leaves 2^-gain of what may be there (gain is
 // their bits and one more, without the one where sigma rounds positive elements). With 2^tau <= 2 u_i of a
 // vector whose maximum is in [u_i, 2 u_i), what s slices leave of an element is at most 2^(1 - s gain) u_i,
-// and slice s + 1 no larger. Left out are what d slices of one operand leave, both rests' product among it, and the
-// products p + q > d + 1, counted from 1; where nothing was left before, nothing. Those of p + q = d + 2 + t are
-// d - 1 - t, each at most 4 u_i v_j 2^-((d + t) gain): all of them at most (d - 1) / (1 - 2^-gain) times 4 u_i v_j
-// 2^-(d gain). The sums in FP64 round each of N products N + 1 times at most, the integer on its way to FP64 among them.
+// and slice s + 1 no larger. Left out are what d slices of one operand leave, both rests' product among it,
+// and the products p + q > d + 1, counted from 1; where nothing was left before, nothing. Those of p + q = d
+// + 2 + t are d - 1 - t, each at most 4 u_i v_j 2^-((d + t) gain): all of them at most (d - 1) / (1 -
+// 2^-gain) times 4 u_i v_j 2^-(d gain). The sums in FP64 round each of N products N + 1 times at most, the
+// integer on its way to FP64 among them.
 ErrorBound error_free_bound(const Program& program, double k) {
   const ErrorFree& rules = program.error_free;
   if (rules.mode == ErrorFree::Mode::cr) return {};
@@ -224,9 +225,9 @@ void add_recombination(ErrorBound& bound, const Program& program, const SplitErr
   }
 }
 
-// The bound as one coefficient of (|A||B|)_ij: every non-zero scaled element is at least 2^(top - span), one binade
-// less where an integer format's scale leaves room for rounding. What its products lose together (floor_both) is k
-// times what one of them does, and a zero loses nothing.
+// The bound as one coefficient of (|A||B|)_ij: every non-zero scaled element is at least 2^(top - span), one
+// binade less where an integer format's scale leaves room for rounding. What its products lose together
+// (floor_both) is k times what one of them does, and a zero loses nothing.
 double relative_of(const Program& program, const ErrorBound& bound, std::int64_t k, int span_a, int span_b) {
   const bool makes_room = !program.format().floating && program.split_a.kind != SplitKind::residues;
   const int room = makes_room ? 1 : 0;
@@ -237,8 +238,9 @@ double relative_of(const Program& program, const ErrorBound& bound, std::int64_t
          bound.floor_both / products / (least_a * least_b);
 }
 
-// The same where elements lie `depth` binades below the largest ones, those of both vectors of a pair added up, on average:
-// n such pairs have a sum of magnitudes of n 2^(both tops - depth) at least, where no element is 2^(top + 1).
+// The same where elements lie `depth` binades below the largest ones, those of both vectors of a pair added
+// up, on average: n such pairs have a sum of magnitudes of n 2^(both tops - depth) at least, where no element
+// is 2^(top + 1).
 double relative_at_depth(const Program& program, const ErrorBound& bound, std::int64_t k, int depth) {
   const int top_a = program.split_a.top_exponent;
   const int top_b = program.split_b.top_exponent;
@@ -258,16 +260,17 @@ bool rounds_once(const Program& program) {
   return false;
 }
 
-// Significant bits that slices hold at most: of floating ones each has p and a sign, which stands for another bit of all
-// but the first.
+// Significant bits that slices hold at most: of floating ones each has p and a sign, which stands for another
+// bit of all but the first.
 int most_bits(const SplitRule& rule) {
   if (rule.kind == SplitKind::residues) return rule.top_exponent + 1;
   if (!rule.format->floating) return rule.top_exponent + 1 + (rule.slices - 1) * rule.residual_exponent;
   return rule.slices * (rule.format->significand_bits + 1) - 1;
 }
 
-// A number of one bit more loses half a unit of the last bit that is held, 2^-bits of its leading power of two: more than
-// 2^-(bits + 1) of itself. Nothing is said where the operands decide how many bits slices hold.
+// A number of one bit more loses half a unit of the last bit that is held, 2^-bits of its leading power of
+// two: more than 2^-(bits + 1) of itself. Nothing is said where the operands decide how many bits slices
+// hold.
 double least_loss(const Program& program, const SplitRule& rule, OperandType type) {
   const bool is_fixed =
       program.recombination == Recombination::weighted ||

@@ -36,12 +36,12 @@ bool in_window(const SplitRule& rule, const RangeSummary& ranges);
 // Whether a finite operand can overflow a slice: then there is no bound.
 bool can_overflow(const SplitRule& rule, const RangeSummary& ranges);
 
-// Whether the engine's fp32 sums of k products can overflow though the result does not: where residuals are scaled by
-// more than they have lost, or operands are FP64.
+// Whether the engine's fp32 sums of k products can overflow though the result does not: where residuals are
+// scaled by more than they have lost, or operands are FP64.
 bool sums_can_overflow(const Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k);
 
-// Whether a result can round to infinity on its way over a grid of int8 digits, whose neighbour of the type's largest
-// number is a power of two, while the exact one is finite.
+// Whether a result can round to infinity on its way over a grid of int8 digits, whose neighbour of the type's
+// largest number is a power of two, while the exact one is finite.
 bool grid_can_overflow(const Program& program, OperandType type, const RangeSummary& a, const RangeSummary& b,
                        std::int64_t k);
 
@@ -53,13 +53,13 @@ ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int
 // single product may lose inside the windows.
 double split_loss(const Program& program);
 
-// False where the program can be shown to miss the accuracy, for a product of two numbers of the type or, at coefficient 0,
-// which asks for the correctly rounded result, for some sum; true is no promise.
+// False where the program can be shown to miss the accuracy, for a product of two numbers of the type or, at
+// coefficient 0, which asks for the correctly rounded result, for some sum; true is no promise.
 bool can_meet(const Program& program, OperandType type, double coefficient);
 
-// `bound`, which must be that inside both windows for inner length k, as one relative coefficient of (|A||B|)_ij for
-// scaled operands that span at most span_a and span_b binades: there the floors are small multiples
-// of every element. The last rounding to the operands' type is in it where there is one: a single
+// `bound`, which must be that inside both windows for inner length k, as one relative coefficient of
+// (|A||B|)_ij for scaled operands that span at most span_a and span_b binades: there the floors are small
+// multiples of every element. The last rounding to the operands' type is in it where there is one: a single
 // group's sum is fp32 already.
 double relative_bound(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,
                       int span_a, int span_b);
@@ -74,16 +74,16 @@ constexpr double unit_roundoff(OperandType type) {
   return type == OperandType::f32 ? 0x1p-24 : type == OperandType::f64 ? 0x1p-53 : 0x1p-106;
 }
 
-// What contracts of the type count in. Operations on double-double numbers lose a few units of their roundoff each,
-// where those of FP32 and FP64 lose one.
+// What contracts of the type count in. Operations on double-double numbers lose a few units of their roundoff
+// each, where those of FP32 and FP64 lose one.
 constexpr double contract_unit(OperandType type) {
   return type == OperandType::dd ? 0x1p-104 : unit_roundoff(type);
 }
 
 // Inner products rounded to nearest lose at most k u |a||b|, in any order, fused or not, without a
 // second-order term (Jeannerod and Rump, Improved error bounds for inner products in floating-point
-// arithmetic, 2013). A part of a complex entry is such a product of length 2 k. Of double-double: arith/pair_sum.hpp.
-// One unit more is what underflow may cost an element that stands (arith/underflow.hpp).
+// arithmetic, 2013). A part of a complex entry is such a product of length 2 k. Of double-double:
+// arith/pair_sum.hpp. One unit more is what underflow may cost an element that stands (arith/underflow.hpp).
 constexpr double native_coefficient(OperandType type, std::int64_t k) {
   if (type == OperandType::dd) return (3 * static_cast<double>(k) + 15) * unit_roundoff(type);
   return (static_cast<double>(k) + 1) * unit_roundoff(type);

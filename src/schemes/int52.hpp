@@ -5,9 +5,9 @@
 //   S_g = sum over s + t = g of a_s b_t                      in 128 bits
 //   C   = RN(alpha 2^-(s_i + t_j) sum over g of 2^(-52 g) S_g + beta C)      exact but for this rounding
 //
-// One word is a grid of 51 bits below each row's and column's largest magnitude. Where every element's last bit is on
-// the grid, C is correctly rounded. Words that are zero in a whole tile are not multiplied by the engine cpu, so a row
-// pays for those alone that its range needs.
+// One word is a grid of 51 bits below each row's and column's largest magnitude. Where every element's last
+// bit is on the grid, C is correctly rounded. Words that are zero in a whole tile are not multiplied by the
+// engine cpu, so a row pays for those alone that its range needs.
 #pragma once
 
 #include <array>

@@ -5,9 +5,9 @@
 //   S0 = a0 b0,  S1 = a0 b1 + a1 b0,  S2 = a0 b2 + a1 b1 + a2 b0      int32, added up in 64 bits every 2^15
 //   C  = 2^-(s_i + t_j) (S0 + 2^-8 S1 + 2^-16 S2)          exact, then rounded
 //
-// All error is the grid's, relative to each row's and column's largest magnitude, and that of the three products
-// left out: good for narrow ranges. An int32 holds 131,071 products of -128: blocks of 2^15 are below that with
-// the three terms of S2 together.
+// All error is the grid's, relative to each row's and column's largest magnitude, and that of the three
+// products left out: good for narrow ranges. An int32 holds 131,071 products of -128: blocks of 2^15 are
+// below that with the three terms of S2 together.
 #pragma once
 
 #include "schemes/program.hpp"

@@ -6,9 +6,10 @@
 //   S   = the integer of magnitude below M / 4 with S = S_t mod m_t for all t, M the product of the moduli
 //   C   = RN(alpha 2^-(s_i + t_j) S + beta C)              exact but for this rounding
 //
-// b is the largest with k 2^(2b) <= M / 4: N and k decide it, not the data. Where every element's last bit survives
-// the rounding to integers, C is correctly rounded. scale=norm and scale=product take larger integers where norms, or an
-// int8 product of magnitudes, show that their sums stay below M / 4 (arith/residue_scale.hpp).
+// b is the largest with k 2^(2b) <= M / 4: N and k decide it, not the data. Where every element's last bit
+// survives the rounding to integers, C is correctly rounded. scale=norm and scale=product take larger
+// integers where norms, or an int8 product of magnitudes, show that their sums stay below M / 4
+// (arith/residue_scale.hpp).
 #pragma once
 
 #include <array>
@@ -23,8 +24,8 @@
 
 namespace kintsugi::core::schemes {
 
-// Moduli where nobody said how many: of FP64 operands for 55 bits of every row and column at k = 4096, of FP32 ones for 28
-// there, of double-double ones for 106 at k = 1024.
+// Moduli where nobody said how many: of FP64 operands for 55 bits of every row and column at k = 4096, of
+// FP32 ones for 28 there, of double-double ones for 106 at k = 1024.
 inline constexpr int ozaki2_default = 16;
 inline constexpr int ozaki2_default_of_singles = 9;
 inline constexpr int ozaki2_default_of_pairs = 30;

@@ -4,8 +4,8 @@
 //   T_pq = a_p b_q                            exact in fp32, so inside any matrix unit; blocks of k add as integers
 //   C = sum over q, p of 2^(c_A[p] + c_B[q]) T_pq
 //
-// mode=dp, sp: slices by Algorithm 3, products p + q <= d + 1, sums in FP64. mode=cr: slices until nothing is left, all
-// products, exact sums, one rounding.
+// mode=dp, sp: slices by Algorithm 3, products p + q <= d + 1, sums in FP64. mode=cr: slices until nothing is
+// left, all products, exact sums, one rounding.
 #pragma once
 
 #include <array>

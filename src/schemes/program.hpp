@@ -37,8 +37,8 @@ constexpr SplitRule scaled_split(const Format& format, int slices, int residual_
   return rule;
 }
 
-// int8 slices of scaled vectors, largest magnitudes in [2^6, 2^7): every slice the rounded rest of those before
-// it, 2^residual_exponent above its place.
+// int8 slices of scaled vectors, largest magnitudes in [2^6, 2^7): every slice the rounded rest of those
+// before it, 2^residual_exponent above its place.
 constexpr SplitRule quantised_split(int slices, int residual_exponent) {
   return scaled_split(int8, slices, residual_exponent, int8.max_exponent);
 }
@@ -52,13 +52,15 @@ constexpr SplitRule grid_split(const Format& format, int slices) {
 
 // How accumulators become the result.
 enum class Recombination : std::uint8_t {
-  // Power-of-two weights, summed in double (integer accumulators: exactly), one rounding after alpha and beta.
+  // Power-of-two weights, summed in double (integer accumulators: exactly), one rounding after alpha and
+  // beta.
   weighted,
   // The integer with these residues, by the Chinese remainder theorem; exact but for the one last rounding.
   residues,
   // No slices and no products of an engine: every entry by a superaccumulator, rounded once.
   exact_sums,
-  // Products of slices without an error, as many as the operands ask for, summed in FP64 or exactly: ErrorFree.
+  // Products of slices without an error, as many as the operands ask for, summed in FP64 or exactly:
+  // ErrorFree.
   error_free,
 };
 
@@ -83,8 +85,8 @@ class OperandTypes {
   unsigned bits_ = 0;
 };
 
-// What Recombination::error_free asks for (planner/error_free.hpp). The split rules have the most slices, the schedule
-// the products of one slice of B.
+// What Recombination::error_free asks for (planner/error_free.hpp). The split rules have the most slices, the
+// schedule the products of one slice of B.
 struct ErrorFree {
   // dp, sp: so many slices that Algorithm 3 of dgemm-tc expects the error of FP64 (FP32), sums in FP64.
   // cr: slices until nothing is left, exact sums, one rounding.
@@ -96,7 +98,8 @@ struct ErrorFree {
   int slices = 0;             // of each operand; 0: found
   bool fast = true;           // products p + q <= d + 1 alone, counted from 1
   std::int64_t block = 1024;  // rows and columns of C, at most, that have a number of slices of their own
-  // For the bound: slices that are taken at least unless nothing is left before, products that are added at most.
+  // For the bound: slices that are taken at least unless nothing is left before, products that are added at
+  // most.
   int least_slices = 2;
   int most_products = most_slices * most_slices;
 };
@@ -166,8 +169,8 @@ struct Scheme {
   // Fits the program to the exponents of one batch entry's operands, or fails with
   // contract_unreachable where they are outside all that it covers.
   void (*adapt)(Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k) = nullptr;
-  // Where `adapt` is fit_residual() (arith/residual_fit.hpp), which a device does itself: the groups whose weight undoes
-  // the residuals' scale. It fails from exponents on that the format does not have.
+  // Where `adapt` is fit_residual() (arith/residual_fit.hpp), which a device does itself: the groups whose
+  // weight undoes the residuals' scale. It fails from exponents on that the format does not have.
   std::span<const int> fitted_groups = {};
 
   bool fits_residuals() const { return !fitted_groups.empty(); }

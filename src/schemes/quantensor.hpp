@@ -5,8 +5,9 @@
 //   slices=1: a0 b0;   slices=2 (default): a0 b0, a0 b1, a1 b0;   slices=3: all nine
 //   C  = 2^-(s_i + t_j) sum of 2^-7(s + t) [a_s b_t]       every product in int32 accumulators of its own
 //
-// The paper's quantiser multiplies by 127 / max, a real number, once for the matrix or row and again for every
-// residual; ours scales by powers of two, which integers alone decide, and loses up to one bit a level by it.
+// The paper's quantiser multiplies by 127 / max, a real number, once for the matrix or row and again for
+// every residual; ours scales by powers of two, which integers alone decide, and loses up to one bit a level
+// by it.
 #pragma once
 
 #include <array>

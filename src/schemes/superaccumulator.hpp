@@ -1,5 +1,5 @@
-// superaccumulator: every entry summed exactly, one after the other, and rounded once. No engine, no window: the last
-// candidate of the contract `exact`.
+// superaccumulator: every entry summed exactly, one after the other, and rounded once. No engine, no window:
+// the last candidate of the contract `exact`.
 #pragma once
 
 #include "formats/fp64.hpp"

@@ -10,9 +10,9 @@
 
 namespace kintsugi::core {
 
-// Writes vectors first ... last - 1 of the slices, one vector an entry's row of op(A) or column of op(B) and one element
-// an entry; `ranges` are those of the embedding, of which a column has two. `inner`: factors of the embedding's inner
-// indices, equal for both parts of an entry; empty: none.
+// Writes vectors first ... last - 1 of the slices, one vector an entry's row of op(A) or column of op(B) and
+// one element an entry; `ranges` are those of the embedding, of which a column has two. `inner`: factors of
+// the embedding's inner indices, equal for both parts of an entry; empty: none.
 template <class T>
 void split_block_into_complex_residues(const EmbeddedView<T>& operand, const SplitRule& rule,
                                        std::span<const VectorRange> ranges, const Slices& slices,

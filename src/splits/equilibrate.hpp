@@ -1,4 +1,5 @@
-// Powers of two along the inner dimension: A D^-1 and D B have the product of A and B, and ranges of their own.
+// Powers of two along the inner dimension: A D^-1 and D B have the product of A and B, and ranges of their
+// own.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +24,10 @@ void find_inner_ranges(const View& operand, std::span<InnerRange> ranges, int th
 // Of an embedding (base/embedding.hpp): both parts of an entry get one range, and so one factor.
 void share_among_parts(std::span<InnerRange> ranges);
 
-// Factors 2^-d_p of A and 2^d_p of B that bring the largest magnitudes of both to the same distance at every inner index
-// p, up to one binade; d_p is a function of exponents alone, and the same for A and B as for multiples of them by powers
-// of two. It stays where no element of double's range can overflow or lose its last bit. Returns by about how many
-// binades the d_p differ.
+// Factors 2^-d_p of A and 2^d_p of B that bring the largest magnitudes of both to the same distance at every
+// inner index p, up to one binade; d_p is a function of exponents alone, and the same for A and B as for
+// multiples of them by powers of two. It stays where no element of double's range can overflow or lose its
+// last bit. Returns by about how many binades the d_p differ.
 int balance(std::span<const InnerRange> a, std::span<const InnerRange> b, std::span<double> factors_a,
             std::span<double> factors_b);
 

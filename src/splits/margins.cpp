@@ -36,7 +36,8 @@ KINTSUGI_VECTORISED void add_pair_margins(const double* high, const double* low,
     const double upper = any_rounded_to_integer(scaled);
     const double rest = (scaled - upper) + low[e] * factors.first * factors.second;
     const double lower = any_rounded_to_integer(rest);
-    // rest is no integer, whatever its own rounding, where high is none: low is less than half of high's last place.
+    // rest is no integer, whatever its own rounding, where high is none: low is less than half of high's last
+    // place.
     const int differs = (lower != rest) | ((lower == 0) & (low[e] != 0)) | ((upper == 0) & (high[e] != 0));
     const double integer = upper + lower;
     inexact[e] += differs;

@@ -9,8 +9,8 @@
 
 namespace kintsugi::core {
 
-// Fills margins[v] for every row v of `operand` (vectors x k) under the scale of ranges[v], as residues round it. NaN and
-// infinities count as zeros. `inner`: factors of the inner indices; empty: none.
+// Fills margins[v] for every row v of `operand` (vectors x k) under the scale of ranges[v], as residues round
+// it. NaN and infinities count as zeros. `inner`: factors of the inner indices; empty: none.
 template <class View>
 void find_margins(const View& operand, std::span<const VectorRange> ranges, std::span<const double> inner,
                   std::span<RoundingMargin> margins, int threads);

@@ -27,9 +27,10 @@ struct RangeSummary {
   std::int32_t largest_depth = 0;
 };
 
-// Whether elements of any two vectors that meet lie at most `depth` binades below their largest on average, those of both
-// added up; vectors have k elements. The arithmetic mean of numbers 2^e_p is no less than their geometric mean: so |A||B| is no
-// less than the number of such pairs times 2^(both largest exponents - depth), however far down single elements lie.
+// Whether elements of any two vectors that meet lie at most `depth` binades below their largest on average,
+// those of both added up; vectors have k elements. The arithmetic mean of numbers 2^e_p is no less than their
+// geometric mean: so |A||B| is no less than the number of such pairs times 2^(both largest exponents -
+// depth), however far down single elements lie.
 KINTSUGI_HOST_DEVICE constexpr bool are_within_depth(const RangeSummary& a, const RangeSummary& b,
                                                      std::int64_t k, std::int32_t depth) {
   if (a.largest_depth == VectorRange::unknown_depth || b.largest_depth == VectorRange::unknown_depth)

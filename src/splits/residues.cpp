@@ -23,8 +23,8 @@ KINTSUGI_VECTORISED void take_limbs(const double* x, TwoFactors factors, int cou
 
 namespace {
 
-// Of double-double numbers: high's integer, and that of what is left together with low. It is within 1/2 and a rounding of
-// that sum of the number.
+// Of double-double numbers: high's integer, and that of what is left together with low. It is within 1/2 and
+// a rounding of that sum of the number.
 KINTSUGI_VECTORISED void take_pair_limbs(const double* high, const double* low, TwoFactors factors, int count,
                                          ResidueLimbs& limbs) {
   alignas(64) double upper[lanes];

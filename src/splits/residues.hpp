@@ -20,8 +20,8 @@ struct ResidueLimbs {
 // Of the integers nearest to x first second.
 void take_limbs(const double* x, TwoFactors factors, int count, ResidueLimbs& limbs);
 
-// Writes vectors first ... last - 1 of the slices: split_into_residues() of every element, NaN and infinities as zeros.
-// `inner`: factors of the inner indices; empty: none.
+// Writes vectors first ... last - 1 of the slices: split_into_residues() of every element, NaN and infinities
+// as zeros. `inner`: factors of the inner indices; empty: none.
 template <class View>
 void split_block_into_residues(const View& operand, const SplitRule& rule,
                                std::span<const VectorRange> ranges, const Slices& slices,

@@ -2,7 +2,8 @@
 //
 //   s_i = 2 sqrt(k) u (|A| |B| e)_i       t_i(d) = (d + 1) (|2^c A_d| |B| e)_i       enough for row i: s_i > t_i(d)
 //
-// The comparison is arith/slice_count.hpp's. All sums are exact and rounded once, so that neither threads nor the order of k can change a number of slices.
+// The comparison is arith/slice_count.hpp's. All sums are exact and rounded once, so that neither threads nor
+// the order of k can change a number of slices.
 #pragma once
 
 #include <cstdint>

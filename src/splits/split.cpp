@@ -51,8 +51,8 @@ void split_block_into(const View& operand, const SplitRule& rule, std::span<cons
   });
 }
 
-// One word of finite vectors, which is what split_into_digits gives, at the speed of memory. With |x 2^scale| < 2^51 a
-// double between 2^52 and 2^53 has the nearest integer as its last bits, ties to even.
+// One word of finite vectors, which is what split_into_digits gives, at the speed of memory. With |x 2^scale|
+// < 2^51 a double between 2^52 and 2^53 has the nearest integer as its last bits, ties to even.
 template <class View>
 void split_block_into_word(const View& operand, std::span<const VectorRange> ranges, const Slices& slices,
                            std::int64_t first, std::int64_t last) {

@@ -14,8 +14,8 @@ namespace kintsugi::core {
 // View: OperandView of any type of entries. NaN and infinities become zero: the flags in `ranges` carry them
 // (recombine/special_values.hpp). `inner`: factors of the inner indices; empty: none.
 //
-// Where the rule has a basis of complex residues, a vector of the slices is a row or column of entries and an element an
-// entry: slice_vectors x slice_length.
+// Where the rule has a basis of complex residues, a vector of the slices is a row or column of entries and an
+// element an entry: slice_vectors x slice_length.
 template <class View>
 void split_operand(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
                    const Slices& slices, int threads, std::span<const double> inner = {});

@@ -30,8 +30,8 @@ struct SuccessiveSplit {
   bool by_sigma = false;
 };
 
-// The rests before the first slice: the elements of `operand` (vectors x k; View: OperandView of any type of entries).
-// Vectors with NaN or infinities count as zero: nothing of them reaches another entry.
+// The rests before the first slice: the elements of `operand` (vectors x k; View: OperandView of any type of
+// entries). Vectors with NaN or infinities count as zero: nothing of them reaches another entry.
 template <class View>
 void take_rests(const View& operand, std::span<const VectorRange> ranges, const SuccessiveSplit& split,
                 int threads);
@@ -39,7 +39,8 @@ void take_rests(const View& operand, std::span<const VectorRange> ranges, const 
 bool any_rest(const SuccessiveSplit& split);
 
 // Slice s of all vectors, padding included. Where there are `weights`, a number for each inner index,
-// weighted[v] = sum over p of |2^exponent_s slice_s(v, p)| weights[p], rounded once: its bits depend on no order.
+// weighted[v] = sum over p of |2^exponent_s slice_s(v, p)| weights[p], rounded once: its bits depend on no
+// order.
 void take_slice(const SuccessiveSplit& split, int s, const double* weights, Scaled* weighted, int threads);
 
 }  // namespace kintsugi::core

@@ -25,8 +25,8 @@ inline double finite_or_zero(const DoubleDouble& x) {
   return is_finite(leading_part(x)) ? truncated(x) : 0.0;
 }
 
-// The same away from zero, for upper bounds: their digits are rounded up, so that the largest double may stand for what
-// lies beyond it.
+// The same away from zero, for upper bounds: their digits are rounded up, so that the largest double may
+// stand for what lies beyond it.
 template <class T>
 double finite_above(T x) {
   return finite_or_zero(x);

@@ -55,7 +55,8 @@ TEST(ComplexBasis, TheCheapestOfAllHoldsTheBits) {
   EXPECT_TRUE(cheapest_basis(residue_bits(whole) + 1).empty());
 }
 
-// Every program of real moduli has a cheaper complex one: less than three quarters of the embedding's 4 N products.
+// Every program of real moduli has a cheaper complex one: less than three quarters of the embedding's 4 N
+// products.
 TEST(ComplexBasis, IsCheaperThanTheEmbedding) {
   for (int count = 2; count <= most_moduli; ++count) {
     const ComplexBasis basis = cheapest_basis(residue_bits(count));

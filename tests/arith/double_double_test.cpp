@@ -1,4 +1,5 @@
-// Double-double results: the one rounding of exact numbers, against MPFR; sums of products, against their bound.
+// Double-double results: the one rounding of exact numbers, against MPFR; sums of products, against their
+// bound.
 #include "arith/double_double.hpp"
 
 #include <gtest/gtest.h>

@@ -126,7 +126,8 @@ void expect_ordinary(const ExactNumber<Limbs>& x) {
   ASSERT_EQ(std::signbit(result), std::signbit(expected));
 }
 
-// Where the leading bits lie in one limb or in two, and where the result overflows or, as a float, is subnormal.
+// Where the leading bits lie in one limb or in two, and where the result overflows or, as a float, is
+// subnormal.
 template <class T, int Limbs>
 void check_ordinary(std::mt19937_64& random) {
   using limits = std::numeric_limits<T>;

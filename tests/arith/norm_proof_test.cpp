@@ -15,7 +15,8 @@ namespace {
 using Vector = std::vector<double>;
 using Extremes = NormExtremes<1>;
 
-// Vectors along k of one operand, scaled by norms for sums of so many bits, and the integers that they become.
+// Vectors along k of one operand, scaled by norms for sums of so many bits, and the integers that they
+// become.
 struct Side {
   std::vector<Vector> vectors;
   std::vector<Vector> integers;
@@ -178,8 +179,9 @@ TEST_F(NormProof, NeedsVectorsThatMeet) {
   EXPECT_EQ(proved_coefficient(Side(a, 123), Side(b, 123)), INFINITY);
 }
 
-// What the least number of moduli rests on (planner/candidates.cpp): a sixteenth of FP64's unit by 115 bits, of all elements whose
-// last bits know nothing of each other, which powers of two and vectors of few elements do.
+// What the least number of moduli rests on (planner/candidates.cpp): a sixteenth of FP64's unit by 115 bits,
+// of all elements whose last bits know nothing of each other, which powers of two and vectors of few elements
+// do.
 TEST_F(NormProof, DeviationsTypicallyDependOnMomentsAlone) {
   const std::function<double()> elements[] = {
       [&] { return uniform(); },   [&] { return std::fabs(uniform()); },

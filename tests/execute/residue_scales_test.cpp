@@ -58,8 +58,8 @@ TEST(ResidueScales, KeepTheBound) {
   }
 }
 
-// Rows and columns for which Cauchy and Schwarz, and the product of magnitudes, are equations: sums come as close to
-// M / 4 as scales allow. One element alone, all equal, and one that meets nothing but small ones.
+// Rows and columns for which Cauchy and Schwarz, and the product of magnitudes, are equations: sums come as
+// close to M / 4 as scales allow. One element alone, all equal, and one that meets nothing but small ones.
 TEST(ResidueScales, SumsAtTheBound) {
   const auto fill = [](int kind, std::int64_t p, bool right) {
     switch (kind) {
@@ -88,7 +88,8 @@ TEST(ResidueScales, SumsAtTheBound) {
   }
 }
 
-// Double-double elements whose words are far apart, so that hi alone is below them, and whose integers lose nothing.
+// Double-double elements whose words are far apart, so that hi alone is below them, and whose integers lose
+// nothing.
 TEST(ResidueScales, PairsAreBoundedByBothWords) {
   const auto result = [](const std::string& scheme, int kind) {
     GemmDataOf<core::DoubleDouble> data({.m = 5, .n = 4, .k = 129, .scheme = scheme, .engine = "cpu"});
@@ -220,7 +221,8 @@ TEST(ResidueScales, Laws) {
   }
 }
 
-// Where norms show that sums are small, a checked run takes fewer moduli: the same bits, with prepared operands too.
+// Where norms show that sums are small, a checked run takes fewer moduli: the same bits, with prepared
+// operands too.
 TEST(CheckedModuli, AreThoseThatNormsAskFor) {
   const auto moduli_of = [](const char* distribution) {
     GemmDataOf<double> data({.m = 30,

@@ -49,7 +49,8 @@ bool is_set(const char* variable) {
   return value != nullptr && std::string(value) != "0";
 }
 
-// As the library's documentation has it: a variable lets the default types of FP32 and FP64 be emulated, and no other.
+// As the library's documentation has it: a variable lets the default types of FP32 and FP64 be emulated, and
+// no other.
 bool emulates(ComputeType type) {
   if (type == ComputeType::f64) return is_set("CUBLAS_EMULATE_DOUBLE_PRECISION");
   return type == ComputeType::f32 && is_set("CUBLAS_EMULATE_SINGLE_PRECISION");

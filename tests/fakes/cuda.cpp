@@ -1,5 +1,5 @@
-// libcuda.so.1 without a device: every function of base/cuda_driver.hpp, those of kernels in cuda_kernels.cpp. What it
-// promises stands in fake_cuda.hpp.
+// libcuda.so.1 without a device: every function of base/cuda_driver.hpp, those of kernels in
+// cuda_kernels.cpp. What it promises stands in fake_cuda.hpp.
 #include <cstring>
 
 #include "tests/fakes/cuda_state.hpp"

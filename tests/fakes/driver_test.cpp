@@ -1,4 +1,5 @@
-// The boundary to the device, over the fakes: errors of the driver become the library's, and calls come in their order.
+// The boundary to the device, over the fakes: errors of the driver become the library's, and calls come in
+// their order.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
-// Calls of the C ABI on device memory, over the fakes: what is put into the stream, in which order, with which arguments,
-// and what becomes of failures. Nothing is computed here; tests/gpu has the numbers.
+// Calls of the C ABI on device memory, over the fakes: what is put into the stream, in which order, with
+// which arguments, and what becomes of failures. Nothing is computed here; tests/gpu has the numbers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -71,8 +71,9 @@ TEST_F(Execution, TermsComeInTheSchedulesOrder) {
   for (std::size_t i = 1; i < products.size(); ++i) EXPECT_THAT(products[i], HasSubstr(" beta=1 "));
 }
 
-// On Hopper: one split, though A lies the other way than B, and one launch from slices to C; whatever the tiles, two blocks
-// of threads for each. 24 panels of A, each a cluster of 8 blocks, and 4 of 512 vectors of B for each block.
+// On Hopper: one split, though A lies the other way than B, and one launch from slices to C; whatever the
+// tiles, two blocks of threads for each. 24 panels of A, each a cluster of 8 blocks, and 4 of 512 vectors of
+// B for each block.
 TEST_F(Execution, TermsOnHopperAreOneLaunch) {
   const Stream stream;
   Call call(300, 400, 100, stream);
@@ -115,7 +116,8 @@ TEST_F(Execution, CountersOfSharedTilesAreClearedBefore) {
   EXPECT_LT(all.find("cuLaunchKernel clear_bytes"), all.find("cuLaunchKernel fp16_terms"));
 }
 
-// Weights are prepared before anybody knows for how many rows: their slices are those that auto takes for more of them.
+// Weights are prepared before anybody knows for how many rows: their slices are those that auto takes for
+// more of them.
 TEST_F(Execution, WhatIsPreparedUnderAutoIsWhatAutoTakes) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const Stream stream;
@@ -152,7 +154,8 @@ TEST_F(Execution, WhatIsPreparedUnderAutoIsWhatAutoTakes) {
   EXPECT_EQ(events_with("cublasGemm").size(), 1U);
 }
 
-// Of any length, prepared by a plan that does not know of it: slices of the candidate that prepared operands have under auto.
+// Of any length, prepared by a plan that does not know of it: slices of the candidate that prepared operands
+// have under auto.
 TEST_F(Execution, WhatIsPreparedUnderAutoIsNeverTheQuickCandidates) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const Stream stream;
@@ -237,7 +240,8 @@ TEST_F(Execution, NativeProductsAreOneCall) {
   }
 }
 
-// A short product that updates a large C is the vendor's alone: a second pass over C would take longer than it may.
+// A short product that updates a large C is the vendor's alone: a second pass over C would take longer than
+// it may.
 TEST_F(Execution, ShortNativeUpdatesAreLookedAtByNobody) {
   const Stream stream;
   for (const std::int64_t k : {64, 2048}) {

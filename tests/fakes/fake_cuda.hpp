@@ -20,8 +20,9 @@
 //
 // "From now on": since fake_cuda_forget().
 //
-// Contexts are the calling thread's, as the driver's are. Streams and memory belong to one, and are refused where another is
-// current; what waits for a device while a stream is captured is refused and spoils the capture.
+// Contexts are the calling thread's, as the driver's are. Streams and memory belong to one, and are refused
+// where another is current; what waits for a device while a stream is captured is refused and spoils the
+// capture.
 #pragma once
 
 extern "C" {
@@ -34,12 +35,12 @@ void fake_cuda_forget();
 int fake_cuda_allocations();
 // Attributes of devices that were asked for.
 int fake_cuda_questions();
-// A context of a device, by its ordinal, for cuCtxSetCurrent; green, and a part of `whole`, where that is given. The next one
-// gets the address of one that was destroyed.
+// A context of a device, by its ordinal, for cuCtxSetCurrent; green, and a part of `whole`, where that is
+// given. The next one gets the address of one that was destroyed.
 void* fake_cuda_make_context(int device, void* whole);
 void fake_cuda_destroy_context(void* context);
-// For the fake cuBLAS: the id of the context that is current, 0 without one; whether a stream is captured; its way into the
-// same list.
+// For the fake cuBLAS: the id of the context that is current, 0 without one; whether a stream is captured;
+// its way into the same list.
 unsigned long long fake_cuda_context();
 int fake_cuda_capturing();
 void fake_cuda_note(const char* event);

@@ -42,8 +42,8 @@ TEST_F(DevicePlan, BlocksOfIntegersFitSmallLimits) {
   expect_refused(floating, KINTSUGI_WORKSPACE_TOO_SMALL, "the smallest block needs");
 }
 
-// What is quickest for operands of moderate depth, the widest windows of programs that cost the same, and the plain product
-// for what is beyond them. Prepared operands have the slices of a wide one.
+// What is quickest for operands of moderate depth, the widest windows of programs that cost the same, and the
+// plain product for what is beyond them. Prepared operands have the slices of a wide one.
 TEST_F(DevicePlan, EmulateIsAChainOfOwnProductsAndThePlainOne) {
   Call call(64, 64, 4096, stream_);
   call.options.policy = "emulate";
@@ -176,8 +176,9 @@ Chain chain_of(const json& plan) {
   return chain;
 }
 
-// One candidate of residues whose entries are checked, and exact sums for those that it leaves open. Where the contract leaves
-// room, norms may prove all entries of fewer moduli: what is not taken is skipped, as no product of the vendor's can be.
+// One candidate of residues whose entries are checked, and exact sums for those that it leaves open. Where
+// the contract leaves room, norms may prove all entries of fewer moduli: what is not taken is skipped, as no
+// product of the vendor's can be.
 TEST_F(DevicePlan, WhatWindowsCannotProveIsChecked) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
   struct Case {
@@ -225,8 +226,8 @@ TEST_F(DevicePlan, Fp64BeginsWithFewModuli) {
   EXPECT_EQ(schemes(planned(call)).front(), "ozaki2:moduli=8:scale=norm");
 }
 
-// The moduli of the host's second candidate, of exact results its third: integers of 65 and 70 bits, of FP32 36 and 41, and
-// ten bits of 1000 products' sum.
+// The moduli of the host's second candidate, of exact results its third: integers of 65 and 70 bits, of FP32
+// 36 and 41, and ten bits of 1000 products' sum.
 TEST_F(DevicePlan, CheckedIntegersHaveBitsToSpare) {
   for (const auto& [type, accuracy, bits] :
        {std::tuple(KINTSUGI_F64, "exact", 2 * 70 + 10), std::tuple(KINTSUGI_F32, "exact", 2 * 41 + 10),

@@ -1,4 +1,5 @@
-// Ranges, choice and splits over the fakes: how many launches there are, and of which kernels. Nothing is computed.
+// Ranges, choice and splits over the fakes: how many launches there are, and of which kernels. Nothing is
+// computed.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -121,7 +122,8 @@ TEST_F(SplitLaunches, SharedMemoryOfAKernelOnlyGrows) {
   EXPECT_EQ(asked(8192), 0U) << "as much was allowed before";
 }
 
-// Thread blocks hold more or less of a vector, and their shared memory lies on either side of what is to be had unasked.
+// Thread blocks hold more or less of a vector, and their shared memory lies on either side of what is to be
+// had unasked.
 TEST_F(SplitLaunches, AreThereOfEveryLength) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const Stream stream;
@@ -143,7 +145,8 @@ TEST_F(SplitLaunches, ClustersOfLongVectorsAndOfBothOperands) {
   const std::array both{split(side(false, 8192, 2048, 1)), split(side(false, 16, 2048, 1))};
   engine_->split({}, both, {});
   EXPECT_THAT(launches(), ElementsAre(HasSubstr(" cluster=8")));
-  // A cluster that needs more than four SMs of a GPC may find no place on a share of the device: by tiles, without one.
+  // A cluster that needs more than four SMs of a GPC may find no place on a share of the device: by tiles,
+  // without one.
   for (const std::int64_t length : {16384, 32768, 131072}) {
     const std::array longest{split(side(false, 128, length, 1))};
     engine_->split({}, longest, {});

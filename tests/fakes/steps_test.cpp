@@ -1,5 +1,5 @@
-// The steps of schemes that are not split, multiplied by the vendor and weighed alone, and of contracts whose entries are
-// checked: in which order they come.
+// The steps of schemes that are not split, multiplied by the vendor and weighed alone, and of contracts whose
+// entries are checked: in which order they come.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +57,8 @@ TEST_F(Steps, FittedWeightsOfJointSumsStayOnTheDevice) {
     EXPECT_THAT(products[i], HasSubstr(i % 3 == 2 ? " alpha=1 beta=1 " : " alpha=0x"));
 }
 
-// Slices that were asked for: B's, A's, then q outside and p inside, what a product leaves becoming an integer.
+// Slices that were asked for: B's, A's, then q outside and p inside, what a product leaves becoming an
+// integer.
 TEST_F(Steps, ProductsWithoutAnErrorComeInTheOrderOfTheirSlices) {
   const Stream stream;
   Call call(40, 30, 100, stream);
@@ -84,7 +85,8 @@ TEST_F(Steps, SlicesAreCountedBeforeTheProducts) {
       ElementsAre("cuMemAllocAsync", "find_ranges", "choose_candidate", "clear_bytes", "clear_bytes",
                   "weigh_inner_indices", "split_successively", "find_slice_counts", "split_successively"));
   EXPECT_EQ(std::count(steps.begin(), steps.end(), "split_successively"), 2);
-  // 24 + 16 bits of 9 each, and one more: 6 slices. What few operands need is our kernel's, four slices of A at once.
+  // 24 + 16 bits of 9 each, and one more: 6 slices. What few operands need is our kernel's, four slices of A
+  // at once.
   EXPECT_EQ(std::count(steps.begin(), steps.end(), "cublasGemmEx"), 21);
   EXPECT_EQ(std::count(steps.begin(), steps.end(), "multiply_counted_slices"), 6);
 }

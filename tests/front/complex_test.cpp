@@ -1,5 +1,5 @@
-// Complex products: every program gives the bits of the real product that the complex one is embedded in, by whatever
-// call.
+// Complex products: every program gives the bits of the real product that the complex one is embedded in, by
+// whatever call.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

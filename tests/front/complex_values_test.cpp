@@ -46,7 +46,8 @@ TYPED_TEST(ComplexValues, ExactRoundsEachPartOnce) {
   }
 }
 
-// The contract of a part: coefficient (|Re A||Re B| + |Im A||Im B|), and its like; then the scalars' roundings.
+// The contract of a part: coefficient (|Re A||Re B| + |Im A||Im B|), and its like; then the scalars'
+// roundings.
 TYPED_TEST(ComplexValues, ContractsHoldForEachPart) {
   using Entry = std::complex<TypeParam>;
   constexpr bool is_single = std::is_same_v<TypeParam, float>;
@@ -74,7 +75,8 @@ TYPED_TEST(ComplexValues, ContractsHoldForEachPart) {
           const double contract = accuracy.starts_with("fp") ? (products + 8) * unit
                                   : is_single                ? 1e-4
                                                              : 1e-10;
-          // Seven operations on scalars; each loses at most one unit of all magnitudes, and underflow a few last places.
+          // Seven operations on scalars; each loses at most one unit of all magnitudes, and underflow a few
+          // last places.
           const double allowed = contract + (trial % 4 == 3 ? 8 * unit : unit);
           for (std::int64_t e = 0; e < 12; ++e) {
             const ExactParts exact = exact_parts(data, before[e], e % 3, e / 3);
@@ -163,7 +165,8 @@ Kind kind_of(double x) {
   return Kind::finite;
 }
 
-// Naive complex arithmetic in double, where finite float data cannot overflow; real alpha and beta act on parts.
+// Naive complex arithmetic in double, where finite float data cannot overflow; real alpha and beta act on
+// parts.
 TEST(ComplexSpecialValues, StandWhereNaiveArithmeticPutsThem) {
   using Entry = std::complex<float>;
   std::mt19937 random(13);

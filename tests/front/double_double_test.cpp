@@ -1,5 +1,5 @@
-// Products of double-double matrices through the C ABI, against MPFR: contracts, corners, layouts, batches, prepared
-// operands, and the same bits on every engine.
+// Products of double-double matrices through the C ABI, against MPFR: contracts, corners, layouts, batches,
+// prepared operands, and the same bits on every engine.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

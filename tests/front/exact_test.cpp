@@ -108,8 +108,8 @@ TYPED_TEST(Exact, CandidatesFollowTheRanges) {
   EXPECT_THAT(candidate_of("span:60").first, testing::AllOf(testing::Ge(1), testing::Le(3)));
 }
 
-// A tie that only elements far below every candidate's last place decide is left to the superaccumulator; its neighbours are
-// not.
+// A tie that only elements far below every candidate's last place decide is left to the superaccumulator; its
+// neighbours are not.
 TYPED_TEST(Exact, EntriesThatNoCandidateSettlesAreMended) {
   using T = TypeParam;
   GemmDataOf<T> data(this->base(200, 150, 40, "uniform"));

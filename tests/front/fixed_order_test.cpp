@@ -1,5 +1,5 @@
-// Native products in a fixed order, what the policy emulate ends in on the host: the same bits whatever the layout, ops,
-// leading dimensions, batch, threads and workspace limit, and the native product's bound.
+// Native products in a fixed order, what the policy emulate ends in on the host: the same bits whatever the
+// layout, ops, leading dimensions, batch, threads and workspace limit, and the native product's bound.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -122,7 +122,8 @@ TEST(FixedOrderPlan, WithoutAnEmulationHasItsWorkspace) {
     ASSERT_LE(std::abs(entry.error), 300 * 0x1p-24 * entry.absolute);
 }
 
-// The engine's product itself, of every type: strides, threads and scratch change no bit, and the bound is native's.
+// The engine's product itself, of every type: strides, threads and scratch change no bit, and the bound is
+// native's.
 template <class T>
 class NativeTiles : public testing::Test {};
 using AllTypes = testing::Types<float, double, std::complex<float>, std::complex<double>>;

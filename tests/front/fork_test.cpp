@@ -104,8 +104,8 @@ TEST(Fork, AChildMayEndAsProgramsDo) {
   EXPECT_EQ(status_in_child([&]() -> int { std::exit(compare(test, expected)); }), 0);
 }
 
-// Locks that these threads hold when the process forks must not stay locked in the child: those of schemes, of the
-// environment, and of OpenBLAS's number of threads, for which native products with other numbers wait.
+// Locks that these threads hold when the process forks must not stay locked in the child: those of schemes,
+// of the environment, and of OpenBLAS's number of threads, for which native products with other numbers wait.
 TEST(Fork, WorksWhileOtherThreadsCall) {
   if (sanitizer_may_hang) GTEST_SKIP() << "a thread may hold the sanitizer's own allocator lock at the fork";
   const GemmCase test = quick_case();

@@ -11,9 +11,10 @@ namespace {
 
 class NativeErrors : public testing::TestWithParam<std::tuple<const char*, const char*, std::int64_t>> {};
 
-// A measured goal, not a bound: at most 1.3 times OpenBLAS's Frobenius error, sums of one sign included. On an EPYC with
-// AVX-512, OpenBLAS 0.3.21 with its kernel SkylakeX and one thread, these seeds gave at most 0.58 times for emulations and
-// 0.25 for the native product in a fixed order; at k = 2^18, which takes too long for a test, 0.26 and 0.08.
+// A measured goal, not a bound: at most 1.3 times OpenBLAS's Frobenius error, sums of one sign included. On
+// an EPYC with AVX-512, OpenBLAS 0.3.21 with its kernel SkylakeX and one thread, these seeds gave at most
+// 0.58 times for emulations and 0.25 for the native product in a fixed order; at k = 2^18, which takes too
+// long for a test, 0.26 and 0.08.
 TEST_P(NativeErrors, AreAtMostThirtyPercentAboveOpenBlas) {
   if (!core::find_engine("cpu")->unavailable_reason().empty()) GTEST_SKIP() << "no engine cpu";
   const auto& [accumulator, distribution, k] = GetParam();

@@ -1,5 +1,5 @@
-// Special values of native products: where NaN and infinities stand, part by part, whatever the vendor's library makes of
-// them.
+// Special values of native products: where NaN and infinities stand, part by part, whatever the vendor's
+// library makes of them.
 #include <gtest/gtest.h>
 
 #include <cmath>

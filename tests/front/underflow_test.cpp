@@ -35,7 +35,8 @@ std::vector<std::string> engines() {
   return {"reference"};
 }
 
-// A real or complex entry's exact parts, with the sums of magnitudes that bounds speak of: of alpha AB and of beta C.
+// A real or complex entry's exact parts, with the sums of magnitudes that bounds speak of: of alpha AB and of
+// beta C.
 struct Part {
   Mpfr value, products, old;
 };
@@ -79,8 +80,9 @@ std::vector<Part> exact_entry(GemmDataOf<T>& data, const T& old, std::int64_t i,
   }
 }
 
-// Whether x is within the contract: (n + 8) units of alpha |A||B|, where n counts real products, as many of beta C, which
-// native sums take along, and one last place of subnormal numbers. Overflow on the way is forgiven where it cancels.
+// Whether x is within the contract: (n + 8) units of alpha |A||B|, where n counts real products, as many of
+// beta C, which native sums take along, and one last place of subnormal numbers. Overflow on the way is
+// forgiven where it cancels.
 template <class T>
 void expect_kept(const Mpfr& x, double rounded, const Part& exact, std::int64_t products,
                  const std::string& where) {
@@ -126,7 +128,8 @@ std::int64_t computed_again(const Handle& handle) { return handle.report().at("r
 class Underflow : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Engines, Underflow, testing::ValuesIn(engines()));
 
-// One row that spans too much for every emulation sends the item to native arithmetic; the other row underflows there.
+// One row that spans too much for every emulation sends the item to native arithmetic; the other row
+// underflows there.
 TEST_P(Underflow, OneWideRowSpoilsNoOther) {
   for (const double alpha : {1.0, 0x1p100}) {
     GemmCase test{.m = 2, .n = 1, .k = 1024, .alpha = alpha, .engine = GetParam(), .policy = "emulate"};

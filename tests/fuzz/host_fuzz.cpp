@@ -1,5 +1,5 @@
-// Randomised differential test of the C ABI on host memory: random products of every type, contract and scheme, each
-// judged by its own bound against exact sums (tests/support/fuzz_judge.hpp).
+// Randomised differential test of the C ABI on host memory: random products of every type, contract and
+// scheme, each judged by its own bound against exact sums (tests/support/fuzz_judge.hpp).
 //
 //   build/tests/host_fuzz                              what the test suite takes
 //   build/tests/host_fuzz --cases 1000000 --seed 7     a long run

@@ -1,12 +1,12 @@
-// Threads that call at once, each with a handle of its own, get the bits of a lone run; and so do threads that share one
-// plan and its prepared operands. The first calls of the process are among them, so that whatever the library opens or
-// makes at its first use is made by several threads at once.
+// Threads that call at once, each with a handle of its own, get the bits of a lone run; and so do threads
+// that share one plan and its prepared operands. The first calls of the process are among them, so that
+// whatever the library opens or makes at its first use is made by several threads at once.
 //
 //   build/tests/host_threads                           what the test suite takes
 //   build/tests/host_threads --rounds 100 --seed 7     a longer run
 //
-// Under ThreadSanitizer every call has one OpenMP thread: the barriers of GNU OpenMP are futexes that the sanitizer does
-// not see, so that it takes every parallel region of several threads for a race.
+// Under ThreadSanitizer every call has one OpenMP thread: the barriers of GNU OpenMP are futexes that the
+// sanitizer does not see, so that it takes every parallel region of several threads for a race.
 #include <cstdio>
 #include <thread>
 

@@ -1,5 +1,5 @@
-// Products of int8 slices by our own kernels on Hopper: the bytes that the vendor's products and the kernels behind them
-// leave.
+// Products of int8 slices by our own kernels on Hopper: the bytes that the vendor's products and the kernels
+// behind them leave.
 #include <array>
 #include <cstring>
 #include <optional>

@@ -1,7 +1,8 @@
-// Not a test: how fast products of int8 slices are on the device, by our own kernels and by the vendor's products.
+// Not a test: how fast products of int8 slices are on the device, by our own kernels and by the vendor's
+// products.
 //   build/tests/byte_rate [--json FILE]
-// Times are medians of events around batches of some 100 ms, so that clocks are those of a device at work; rates count a
-// multiplication and an addition for each product of slices.
+// Times are medians of events around batches of some 100 ms, so that clocks are those of a device at work;
+// rates count a multiplication and an addition for each product of slices.
 #include <fmt/format.h>
 
 #include <algorithm>

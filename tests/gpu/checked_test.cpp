@@ -22,8 +22,8 @@ GemmCase emulated(std::int64_t m, std::int64_t n, std::int64_t k, const std::str
 std::string scheme_of(const json& report) { return report.at("candidates").at(0).at("scheme"); }
 bool is_by_norms(const json& report) { return scheme_of(report).ends_with(":scale=norm"); }
 
-// What norms prove is not checked: the host's bits under the same scheme. Wider operands take more moduli, and at last the
-// candidate whose entries are checked.
+// What norms prove is not checked: the host's bits under the same scheme. Wider operands take more moduli,
+// and at last the candidate whose entries are checked.
 template <class T>
 void expect_candidates_of(GemmCase test) {
   std::size_t most = 0;
@@ -119,8 +119,8 @@ TEST(DeviceChecked, SmallTolerancesAreKept) {
   }
 }
 
-// Where sums cancel, |AB| says nothing of |A||B|, and of rows of few elements norms do not: the product of magnitudes proves
-// the entries.
+// Where sums cancel, |AB| says nothing of |A||B|, and of rows of few elements norms do not: the product of
+// magnitudes proves the entries.
 TEST(DeviceChecked, SmallCancellationIsProvedFromMagnitudes) {
   GemmDataOf<double> data(emulated(150, 50, 64, "uniform", "fp64"));
   for (std::int64_t p = 0; p < 32; ++p) {
@@ -145,7 +145,8 @@ TEST(DeviceChecked, SmallComplexFp64KeepsItsContract) {
   }
 }
 
-// Which entries are proved depends on their row and column alone, whatever block, batch position or stream they are in.
+// Which entries are proved depends on their row and column alone, whatever block, batch position or stream
+// they are in.
 TEST(DeviceChecked, BitsDependOnNothingButTheOperands) {
   for (const char* accuracy : {"fp64", "1e-10"}) {
     GemmCase test = emulated(4300, 140, 50, "phi:3", accuracy);

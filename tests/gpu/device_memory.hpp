@@ -18,8 +18,8 @@ inline const core::DeviceEngine& device_engine() {
   return engine;
 }
 
-// `count` elements in device memory, `offset` elements off an aligned address, with a guard of 256 bytes before and
-// behind them. Everything is 0xcd at first.
+// `count` elements in device memory, `offset` elements off an aligned address, with a guard of 256 bytes
+// before and behind them. Everything is 0xcd at first.
 template <class T>
 class DeviceArray {
  public:

@@ -1,4 +1,5 @@
-// The contract `exact` and the scheme superaccumulator on device memory: bit for bit the host's superaccumulator.
+// The contract `exact` and the scheme superaccumulator on device memory: bit for bit the host's
+// superaccumulator.
 #include <random>
 
 #include "gpu/device_stream.hpp"
@@ -178,7 +179,8 @@ void expect_known_answers(const std::string& family, const RoundingProblem<T>& p
   }
 }
 
-// Ties, subnormal ones too, the edge of overflow, parts up to 2^-1900 below a tie, sums that cancel, old entries that do.
+// Ties, subnormal ones too, the edge of overflow, parts up to 2^-1900 below a tie, sums that cancel, old
+// entries that do.
 template <class T>
 void expect_constructed_roundings(int rounds) {
   const std::uint64_t seed = std::random_device{}();

@@ -104,7 +104,8 @@ void expect_prepared_bits(const GemmCase& test, bool borrow) {
   kintsugi_prepared_destroy(b);
 }
 
-// Tiles that are cut along k count their parts in the workspace: whatever it held before, and whatever call used it last.
+// Tiles that are cut along k count their parts in the workspace: whatever it held before, and whatever call
+// used it last.
 TEST(DeviceWorkspace, MayHoldAnything) {
   for (const std::string scheme : {"fp16x3", ""}) {
     const GemmCase test{
@@ -172,8 +173,8 @@ TEST(DevicePrepared, SmallKeepTheBits) {
   }
 }
 
-// Entries whose operands span more than the first candidate holds, of A, of B, of neither, or more than any: each on its own candidate,
-// native the last, prepared or not.
+// Entries whose operands span more than the first candidate holds, of A, of B, of neither, or more than any:
+// each on its own candidate, native the last, prepared or not.
 TEST(DevicePrepared, SmallEntriesHaveCandidatesOfTheirOwn) {
   const GemmCase test{.m = 70, .n = 90, .k = 200, .batch = 4, .policy = "emulate"};
   SCOPED_TRACE(describe(test));
@@ -221,7 +222,8 @@ TEST(DevicePrepared, SmallEntriesHaveCandidatesOfTheirOwn) {
   }
 }
 
-// Slices keep the scales that they were made with, whatever candidate or scheme splits their operand again in between.
+// Slices keep the scales that they were made with, whatever candidate or scheme splits their operand again in
+// between.
 TEST(DevicePrepared, SmallScalesOutliveOtherSplits) {
   for (const auto& [scheme, other_scheme] : {std::pair("", ""), std::pair("fp16x3", "bf16x6")}) {
     GemmCase test{.m = 70, .n = 90, .k = 200, .scheme = scheme, .policy = *scheme == 0 ? "emulate" : ""};
@@ -272,7 +274,8 @@ TEST(DeviceChain, SmallTakesTheCandidateThatTheDataAskFor) {
   }
 }
 
-// However many vectors there are, whichever way they lie; thread blocks of the fourth have 48 KB of shared memory.
+// However many vectors there are, whichever way they lie; thread blocks of the fourth have 48 KB of shared
+// memory.
 TEST(DeviceChain, LaterCandidatesHaveTheBitsOfTheirSchemes) {
   const GemmCase shapes[] = {{.m = 13000, .n = 40, .k = 70},
                              {.m = 40, .n = 13000, .k = 70},
@@ -299,8 +302,8 @@ TEST(DeviceChain, LaterCandidatesHaveTheBitsOfTheirSchemes) {
   }
 }
 
-// Uniform numbers span as many binades as there are of them allow, yet lie in the upper ones; half of them may be zeros on
-// one side, but where both sides have zeros nobody knows which meet.
+// Uniform numbers span as many binades as there are of them allow, yet lie in the upper ones; half of them
+// may be zeros on one side, but where both sides have zeros nobody knows which meet.
 TEST(DeviceChain, SmallElementsThatLieHighAreQuick) {
   for (const int sides : {0, 1, 2}) {
     for (const bool narrow : {true, false}) {
@@ -331,8 +334,8 @@ TEST(DeviceChain, SmallElementsThatLieHighAreQuick) {
   }
 }
 
-// Under auto a short product is multiplied before its choice is made, where nothing of C is read: it is written anew if the
-// operands are on no candidate.
+// Under auto a short product is multiplied before its choice is made, where nothing of C is read: it is
+// written anew if the operands are on no candidate.
 TEST(DeviceChain, OneCandidateOfAutoGivesWay) {
   for (const double beta : {0.0, 0.5}) {
     GemmCase test{.m = 1000, .n = 1010, .k = 700, .beta = beta, .policy = "auto"};

@@ -1,4 +1,5 @@
-// Native products of a device under a contract: cuBLAS's sums, and the elements that underflow or overflow would spoil.
+// Native products of a device under a contract: cuBLAS's sums, and the elements that underflow or overflow
+// would spoil.
 #include <gmock/gmock.h>
 
 #include <cmath>

@@ -170,7 +170,8 @@ TYPED_TEST(OzakiStepsOf, EveryShapeHasTheHostsSlices) {
   }
 }
 
-// Six bits a slice: a row of one slice, one of 29 bits, one of 24, two whose bits are far apart, one with an infinity, none.
+// Six bits a slice: a row of one slice, one of 29 bits, one of 24, two whose bits are far apart, one with an
+// infinity, none.
 TEST(OzakiSteps, SmallIncompleteVectorsAreMarked) {
   using enum DeviceSuccessiveSplit::Complete;
   const double infinity = std::numeric_limits<double>::infinity();

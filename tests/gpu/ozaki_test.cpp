@@ -128,7 +128,8 @@ TEST(Ozaki, LongSumsAreExact) {
   }
 }
 
-// Rows of few bits end before Algorithm 3 has enough: all of B's slices are then multiplied (dgemm-tc, section 3.2).
+// Rows of few bits end before Algorithm 3 has enough: all of B's slices are then multiplied (dgemm-tc,
+// section 3.2).
 TEST(Ozaki, SmallRowsOfFewBitsTakeAllOfB) {
   for (const int bits : {1, 9, 20, 24}) {
     GemmCase test{.m = 70, .n = 60, .k = 90, .scheme = "ozaki-fp16:mode=dp"};
@@ -151,8 +152,8 @@ TEST(Ozaki, SmallRowsOfFewBitsTakeAllOfB) {
   }
 }
 
-// Row 0 ends with two slices, too few for Algorithm 3, and row 1 has enough with two, but not ended: the bound of the
-// report is that of two slices, on the host too.
+// Row 0 ends with two slices, too few for Algorithm 3, and row 1 has enough with two, but not ended: the
+// bound of the report is that of two slices, on the host too.
 TEST(Ozaki, ReportedSlicesCountRowsThatKeepARest) {
   GemmCase test{.m = 2, .n = 2, .k = 2, .scheme = "ozaki-fp16:mode=sp"};
   GemmDataOf<double> data(test), host(test);

@@ -234,7 +234,8 @@ void time_plain(Table& table, std::int64_t n) {
   expect(square.c.host(3 + (n - 1) * n), sum, name);
 }
 
-// Of integers of 150 bits, random ones, so that no entry is open: `inexact` elements a vector, 0: nothing is tested.
+// Of integers of 150 bits, random ones, so that no entry is open: `inexact` elements a vector, 0: nothing is
+// tested.
 void time_checked(Table& table, std::int64_t n, int count, double inexact, double coefficient) {
   const Square<double> square(n);
   std::mt19937_64 random(7);

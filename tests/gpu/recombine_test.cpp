@@ -225,7 +225,8 @@ double wide_sum(const View& a, const View& b, std::int64_t i, std::int64_t v) {
   return sum;
 }
 
-// The element as the kernel computes it again where FP32 arithmetic may have lost something to underflow or overflow.
+// The element as the kernel computes it again where FP32 arithmetic may have lost something to underflow or
+// overflow.
 template <class T>
 T wide_entry(TestTile<T>& tile, std::int64_t i, std::int64_t j, const T* old) {
   const core::OperandView<T> a = tile.a.view();

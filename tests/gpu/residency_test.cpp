@@ -21,8 +21,8 @@ namespace {
 
 constexpr double most_seconds = 6;
 
-// A product of each kind of kernel: tiles that are cut along k, wide and narrow ones, several segments of k, columns that
-// clusters split, residues, error-free sums.
+// A product of each kind of kernel: tiles that are cut along k, wide and narrow ones, several segments of k,
+// columns that clusters split, residues, error-free sums.
 std::vector<GemmCase> cases() {
   return {
       {.m = 2048, .n = 6400, .k = 2048, .policy = "emulate", .accuracy = "fp32"},

@@ -1,4 +1,5 @@
-// Every scheme that the engine cuda runs: errors within its bound, integer programs' bits those of the reference.
+// Every scheme that the engine cuda runs: errors within its bound, integer programs' bits those of the
+// reference.
 #include <random>
 
 #include "gpu/device_gemm.hpp"

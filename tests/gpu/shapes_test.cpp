@@ -108,7 +108,8 @@ TEST(DeviceShapes, NothingToDo) {
   }
 }
 
-// Leading dimensions that take a stride over 2^31 elements; two columns of each matrix are all there is of them.
+// Leading dimensions that take a stride over 2^31 elements; two columns of each matrix are all there is of
+// them.
 TEST(DeviceShapes, StridesOverTwoToThe31) {
   constexpr std::int64_t ld = (std::int64_t{1} << 31) + 13;
   for (const char* policy : {"emulate", "native"}) {

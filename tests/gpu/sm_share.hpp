@@ -11,8 +11,8 @@
 
 namespace kintsugi::test {
 
-// So many SMs are taken from everybody else while it lives, for 30 s at most: one thread block on each, with all of its shared
-// memory.
+// So many SMs are taken from everybody else while it lives, for 30 s at most: one thread block on each, with
+// all of its shared memory.
 class HeldSms {
  public:
   explicit HeldSms(int count) : released_(std::vector<std::uint32_t>{0}) {

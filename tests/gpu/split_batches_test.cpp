@@ -4,7 +4,8 @@
 namespace kintsugi::test {
 namespace {
 
-// Entries of one shape, behind each other with a gap, one more at either end than a step takes; each also has a pointer.
+// Entries of one shape, behind each other with a gap, one more at either end than a step takes; each also has
+// a pointer.
 template <class T>
 struct Batch {
   Batch(std::int64_t number, std::int64_t rows, std::int64_t columns, Layout layout, bool by_pointers,

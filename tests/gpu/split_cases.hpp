@@ -191,7 +191,8 @@ inline std::vector<NamedRule> scheme_rules(OperandType type) {
   return rules;
 }
 
-// Beyond what schemes name: every rounding, growing rests, formats of split-n, every number of digits and moduli.
+// Beyond what schemes name: every rounding, growing rests, formats of split-n, every number of digits and
+// moduli.
 inline std::vector<NamedRule> made_rules() {
   std::vector<NamedRule> rules;
   constexpr std::array roundings{Rounding::nearest_even, Rounding::towards_zero, Rounding::bit_cut};

@@ -1,8 +1,8 @@
 // Not a test: how near splits on a device come to the speed at which it copies.
 //   build/tests/split_rate [--json FILE] [SCHEME...]
-// Times are medians of events around many splits, ranges included; bytes are those of the operand, once, and of the slices.
-// Both operands of a product of column-major matrices, A with vectors and B with elements beside each other, are timed in
-// graphs: in one call of split(), and in two.
+// Times are medians of events around many splits, ranges included; bytes are those of the operand, once, and
+// of the slices. Both operands of a product of column-major matrices, A with vectors and B with elements
+// beside each other, are timed in graphs: in one call of split(), and in two.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -135,7 +135,8 @@ TEST(Splits, SmallDepthsAreKnown) {
   }
 }
 
-// Each FP32 exponent with significands at the edges of every rounding, as vectors of one element and as one vector.
+// Each FP32 exponent with significands at the edges of every rounding, as vectors of one element and as one
+// vector.
 TEST(Splits, EveryExponentIsTheHosts) {
   std::vector<float> values;
   for (std::uint32_t field = 0; field <= 255; ++field) {
@@ -189,7 +190,8 @@ TEST(Splits, BothOperandsInOneCallAreTheHosts) {
   }
 }
 
-// One operand's vectors beside each other, the other's elements: on Hopper in one launch, whose clusters have either way.
+// One operand's vectors beside each other, the other's elements: on Hopper in one launch, whose clusters have
+// either way.
 template <class T>
 void check_unlike_layouts(const char* name, std::int64_t m, std::int64_t n, std::int64_t k, bool across_first,
                           std::uint64_t seed) {

@@ -1,4 +1,5 @@
-// Not a test: how long every way of an own product takes, from slices to C, beside what the choice expects of it.
+// Not a test: how long every way of an own product takes, from slices to C, beside what the choice expects of
+// it.
 //   build/tests/term_rate [--json FILE] [--stages] [--halvings N] [MxNxK[xENTRIES]...]
 // Times are medians of graphs whose steps have operands in turn, so that no cache has them. All ways must
 // give the same bits. With --halvings, blocks of k are halved so often, else as the size asks. With --stages:

@@ -1,4 +1,5 @@
-// Products of our own on Hopper: the bits of the model of its matrix units, whatever the tiles and their parts.
+// Products of our own on Hopper: the bits of the model of its matrix units, whatever the tiles and their
+// parts.
 #include <array>
 #include <random>
 

@@ -1,4 +1,5 @@
-// The windows and bounds that the laboratory derives from a plan's description are those of src/schemes/bound.cpp.
+// The windows and bounds that the laboratory derives from a plan's description are those of
+// src/schemes/bound.cpp.
 #include "lab/bound_check.hpp"
 
 #include <gtest/gtest.h>

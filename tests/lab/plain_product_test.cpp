@@ -57,8 +57,8 @@ TEST(PlainProduct, SumsHaveTheBitsThatTheyAreNamedFor) {
   }
 }
 
-// 1 + 2^-100 - 1, of which one double keeps nothing; and a sum a little above a tie of float, whose first rounding to
-// double would be the tie itself.
+// 1 + 2^-100 - 1, of which one double keeps nothing; and a sum a little above a tie of float, whose first
+// rounding to double would be the tie itself.
 TEST(PlainProduct, DoubleDoubleKeepsTheLowPart) {
   const Arithmetic arithmetic = parse_arithmetic("double-double");
   const std::vector<double> a{1, 0x1p-50, 1};

@@ -183,7 +183,8 @@ TEST(RetainedBits, IntegerScalesLeaveRoomForRounding) {
   }
 }
 
-// Digits of eight bits, -128...127: the second is 128 where half a unit is left, and the grid carries it over.
+// Digits of eight bits, -128...127: the second is 128 where half a unit is left, and the grid carries it
+// over.
 TEST(RetainedBits, AGridIsRoundedOnce) {
   SplitDescription grid{"int8", 2, "nearest-even", "nearest-even", 8, true, 6};
   const double x = 64 + 0.5;     // the first digit is 64 to nearest, the rest 0.5 2^8 = 128

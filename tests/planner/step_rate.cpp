@@ -1,5 +1,5 @@
-// Not a test: what the steps of a call cost on this machine, for StepCosts and NativeCosts (engines/engine.hpp), and
-// what expected_times() makes of it against whole calls.
+// Not a test: what the steps of a call cost on this machine, for StepCosts and NativeCosts
+// (engines/engine.hpp), and what expected_times() makes of it against whole calls.
 //   build/tests/step_rate [threads]
 // Quickest of several, in processor time of all threads, so that a busy machine counts less.
 #include <fmt/format.h>
@@ -75,7 +75,8 @@ class Case {
     return quickest([&] { call(nullptr, name); });
   }
 
-  // Nanoseconds: of an element's range, an element's slice, a sum of an entry's way back; and products per native one.
+  // Nanoseconds: of an element's range, an element's slice, a sum of an entry's way back; and products per
+  // native one.
   void print_steps(const char* name, double native_product) {
     const Scheme& scheme = *find_scheme(name);
     const Program program = fitted_program(scheme, type, shape_.k);

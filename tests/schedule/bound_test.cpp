@@ -23,8 +23,8 @@ Schedule schedule_of(std::span<const Term> terms, int groups, bool joint) {
   return schedule;
 }
 
-// In units of 2^-24, first order: what a second block of 64 adds to the first one's bound beside a run of its own.
-// Slices of size 1 and 0 leave the run's own part to the last term alone.
+// In units of 2^-24, first order: what a second block of 64 adds to the first one's bound beside a run of its
+// own. Slices of size 1 and 0 leave the run's own part to the last term alone.
 double additions(const Schedule& schedule, Accumulator accumulator, std::int64_t blocks) {
   const std::vector<double> ratios{1, 0};
   const auto first_order = [&](std::int64_t k) {

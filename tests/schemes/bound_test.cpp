@@ -199,7 +199,8 @@ TEST(Contract, IsProvedFromSmallLengthsOn) {
   }
 }
 
-// What depth says of magnitudes, of pairs that only those know whose elements are not zero: against all of them.
+// What depth says of magnitudes, of pairs that only those know whose elements are not zero: against all of
+// them.
 TEST(Depth, BoundsMagnitudesFromBelow) {
   lab::Random random(std::random_device{}());
   const Program& program = find_scheme("fp16x3")->program;

@@ -16,8 +16,8 @@ namespace {
 
 std::string with_words(int words) { return "int52:words=" + std::to_string(words); }
 
-// Binades between a vector's largest magnitude, in the binade below 2^50 at least, and the grid's last place, less an
-// element's own bits: then every element is on the grid.
+// Binades between a vector's largest magnitude, in the binade below 2^50 at least, and the grid's last place,
+// less an element's own bits: then every element is on the grid.
 int exact_span(int words, core::OperandType type) {
   return 49 + 52 * (words - 1) - (type == core::OperandType::f32 ? 23 : 52);
 }

@@ -52,8 +52,8 @@ TEST(IntegerPrograms, KeepTheirBitsUnderPermutationsOfK) {
 // All +-127, on both sides of the limit of an int32: sums leave the accumulators before they wrap.
 TEST(IntegerPrograms, LongSumsOfTheLargestDigitsAreExact) {
   if (!thorough) GTEST_SKIP() << "long sums";
-  // 126.5 is 127 2^0 - 128 2^-8 on the grid, and 126 + 64 2^-7 quantised, without the product of the residuals
-  // where there are two slices.
+  // 126.5 is 127 2^0 - 128 2^-8 on the grid, and 126 + 64 2^-7 quantised, without the product of the
+  // residuals where there are two slices.
   const std::map<std::string, double> products{{"int8x6", 126.5 * 126.5},
                                                {"quantensor:slices=1", 126.0 * 126.0},
                                                {"quantensor", 126.5 * 126.5 - 0.25},

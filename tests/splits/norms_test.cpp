@@ -135,8 +135,8 @@ INSTANTIATE_TEST_SUITE_P(Distributions, Norms,
                                          "subnormal-mixed", "offset:1000", "integer:9", "power-of-two:511",
                                          "cancellation:200"));
 
-// Elements far below the maximum, which a product of powers of two turns to zero, count as one digit; zeros and special
-// values as none.
+// Elements far below the maximum, which a product of powers of two turns to zero, count as one digit; zeros
+// and special values as none.
 TEST(NormsOfCorners, TinyZeroAndSpecial) {
   const double tiny = std::numeric_limits<double>::denorm_min();
   std::vector<double> x{std::numeric_limits<double>::max(), tiny, 0, std::numeric_limits<double>::infinity(),

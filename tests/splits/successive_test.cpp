@@ -100,7 +100,8 @@ void expect_properties(const SplitOperand<T>& split, int bits, const std::string
         ASSERT_EQ(integer, std::nearbyint(integer)) << where;
         sum.add_integer(static_cast<std::uint64_t>(std::fabs(integer)), split.exponent(s, v), integer < 0);
         if (integer == 0) continue;
-        // 2^-2000 keeps a slice of 2^1024 inside double; equality is of exact numbers, and small ones are not compared.
+        // 2^-2000 keeps a slice of 2^1024 inside double; equality is of exact numbers, and small ones are not
+        // compared.
         const double value = std::ldexp(std::fabs(integer), split.exponent(s, v) - 100);
         if (value != 0) {
           ASSERT_GE(before, value) << where << ": property 1, slice " << s;

@@ -31,8 +31,8 @@ class Words : public testing::Test {
     split_operand(view_, rule, ranges_, slices_, 2);
   }
 
-  // In units of the grid's last place: what the words stand for, less the element, is at most a half, and a half
-  // where the last word is even.
+  // In units of the grid's last place: what the words stand for, less the element, is at most a half, and a
+  // half where the last word is even.
   void expect_nearest(std::int64_t v, std::int64_t p) const {
     ExactSum rest;
     const int last = ranges_[v].scale + 52 * (slices_.count - 1);

@@ -74,7 +74,8 @@ inline std::vector<std::string> candidates(const json& document) {
   return names;
 }
 
-// The candidate that ran on all of C, and how many entries it left to wider ones; the bits say nothing about it.
+// The candidate that ran on all of C, and how many entries it left to wider ones; the bits say nothing about
+// it.
 template <class T>
 std::pair<std::size_t, std::int64_t> run_checked(GemmDataOf<T>& data) {
   const Handle handle;

@@ -1,4 +1,5 @@
-// References of complex products that share nothing with the library: exact parts, and the embedding as real matrices.
+// References of complex products that share nothing with the library: exact parts, and the embedding as real
+// matrices.
 #pragma once
 
 #include <complex>

@@ -1,5 +1,5 @@
-// One random product for the differential tests of host and device: what it is, as a line of text, and how it is drawn.
-// Nothing here depends on where the matrices lie.
+// One random product for the differential tests of host and device: what it is, as a line of text, and how it
+// is drawn. Nothing here depends on where the matrices lie.
 #pragma once
 
 #include <array>
@@ -121,7 +121,8 @@ inline FuzzCase read_case(const std::string& line, FuzzCase test = {}) {
 inline bool is_complex_type(const std::string& type) { return type[0] == 'c'; }
 inline bool is_single_type(const std::string& type) { return type == "f32" || type == "c32"; }
 
-// Names that the library may be asked for; from its own descriptions, so that a new one is tested without being named here.
+// Names that the library may be asked for; from its own descriptions, so that a new one is tested without
+// being named here.
 struct FuzzChoices {
   std::vector<std::string> types = {"f32", "f64", "c32", "c64", "dd"};
   std::vector<std::string> engines = {""};

@@ -1,5 +1,5 @@
-// The matrices of a FuzzCase as images of memory: guard zones, gaps and padding around the elements, all of them all-ones
-// NaN, so that what is read beside an element shows in C and what is written there is found.
+// The matrices of a FuzzCase as images of memory: guard zones, gaps and padding around the elements, all of
+// them all-ones NaN, so that what is read beside an element shows in C and what is written there is found.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// Whether a result of a FuzzCase is right: by the bound of its contract or scheme on exact sums, by FACTS section 8 where a
-// special value has a part in it, and bit for bit where the contract is `exact`. Sees C's image alone, wherever it lay.
+// Whether a result of a FuzzCase is right: by the bound of its contract or scheme on exact sums, by FACTS
+// section 8 where a special value has a part in it, and bit for bit where the contract is `exact`. Sees C's
+// image alone, wherever it lay.
 #pragma once
 
 #include <cmath>
@@ -22,8 +23,8 @@ namespace kintsugi::test {
 
 namespace fuzz {
 
-// Norms that a scheme's bound speaks of; vectors with a special value count as zeros, since their elements of C are
-// judged by class.
+// Norms that a scheme's bound speaks of; vectors with a special value count as zeros, since their elements of
+// C are judged by class.
 template <class Part>
 lab::VectorNorms norms_of(const std::vector<Part>& vectors, std::int64_t count, std::int64_t length,
                           const nlohmann::json& split) {
@@ -222,7 +223,8 @@ class FuzzJudge {
                                 parts == 2 ? matrices_->column(j ^ 1) : nullptr);
   }
 
-  // What |C - R| may be by the promise; nothing: the bound is of other operands, or a sum may overflow on its way.
+  // What |C - R| may be by the promise; nothing: the bound is of other operands, or a sum may overflow on its
+  // way.
   std::optional<double> allowed(std::int64_t i, std::int64_t j, const lab::ExactEntry& exact,
                                 const Scalars& alpha, const Scalars& beta) const {
     constexpr double unit = fuzz::unit_of<Part>();
@@ -248,8 +250,8 @@ class FuzzJudge {
       if (promise_.kind == Promise::Kind::native)
         underflow += (1 + factor) * static_cast<double>(matrices_->k + 2) * smallest;
     }
-    // alpha times the sum and beta times C are rounded, of complex ones two products and their sum each; then the
-    // result. A norm may have overflowed.
+    // alpha times the sum and beta times C are rounded, of complex ones two products and their sum each; then
+    // the result. A norm may have overflowed.
     const double scalars = plain ? 0 : parts == 2 ? 3 * unit : unit;
     const double error = before + scalars * (exact.absolute + before);
     const double bound = (error + unit * (std::fabs(exact.value) + error)) * (1 + 0x1p-20) + underflow +

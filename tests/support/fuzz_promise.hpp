@@ -18,7 +18,8 @@ struct Promise {
   enum class Kind { exact, contract, native, scheme };
   Kind kind = Kind::contract;
   double coefficient = 0;  // of |A||B|: contract, native
-  // scheme: {split_a, split_b, bound_in_window, bound_outside_window} of the plan's description; null: nothing.
+  // scheme: {split_a, split_b, bound_in_window, bound_outside_window} of the plan's description; null:
+  // nothing.
   nlohmann::json bound;
 };
 

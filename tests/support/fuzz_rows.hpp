@@ -1,6 +1,7 @@
-// A check of every element of a large C by sums along its rows: sum_j x_j C_ij against alpha a_i (B x) + beta C0 x with
-// random signs x, R. Freivalds' test of a product (1977) with the rounding errors that are allowed. It costs as much as
-// reading the matrices; one element is found to be wrong when its error is larger than what its row may have together.
+// A check of every element of a large C by sums along its rows: sum_j x_j C_ij against alpha a_i (B x) + beta
+// C0 x with random signs x, R. Freivalds' test of a product (1977) with the rounding errors that are allowed.
+// It costs as much as reading the matrices; one element is found to be wrong when its error is larger than
+// what its row may have together.
 #pragma once
 
 #include <cmath>
@@ -13,8 +14,8 @@
 
 namespace kintsugi::test::fuzz {
 
-// Rows of op(A) and of C before, columns of op(B), each contiguous: a complex product as a real one of twice the inner
-// length and columns, whose parts 2j and 2j + 1 the scalars' imaginary parts join.
+// Rows of op(A) and of C before, columns of op(B), each contiguous: a complex product as a real one of twice
+// the inner length and columns, whose parts 2j and 2j + 1 the scalars' imaginary parts join.
 template <class Part>
 struct RealProduct {
   std::int64_t m, n, k;
@@ -44,7 +45,8 @@ class RowSums {
     multiply_b();
   }
 
-  // How far row i of C is off, by what it may be off: nothing where the row or a sum on the way is not finite.
+  // How far row i of C is off, by what it may be off: nothing where the row or a sum on the way is not
+  // finite.
   template <class Computed>
   std::optional<double> ratio(std::int64_t i, const ElementBound& element, const Computed& computed) const {
     if (reads_b() && !all_finite(p_.a + i * p_.k)) return {};

@@ -145,7 +145,8 @@ class IntegerCase {
                        int{prepared_kind_}, borrows_ ? "borrowed" : "copied");
   }
 
-  // Whether BLAS has such a product: not of a conjugate that is not transposed, nor of pointers beside strides.
+  // Whether BLAS has such a product: not of a conjugate that is not transposed, nor of pointers beside
+  // strides.
   bool is_of_blas() const {
     const auto fits = [&](const StoredIntegers<T>& stored, bool prepared) {
       const bool conjugated = core::is_complex<T> && stored.op() == KINTSUGI_OP_C;

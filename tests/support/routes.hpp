@@ -1,5 +1,5 @@
-// All ways through the library for one type: every scheme of the registry by name, every contract and policy, on every
-// engine that runs here. New schemes and engines come in by themselves.
+// All ways through the library for one type: every scheme of the registry by name, every contract and policy,
+// on every engine that runs here. New schemes and engines come in by themselves.
 #pragma once
 
 #include <string>
@@ -26,8 +26,8 @@ struct Route {
   std::string name() const { return engine + " " + scheme + accuracy + " " + policy; }
 };
 
-// On devices products without an error are of as many slices as the plan has there, which not all operands are content
-// with: tests/gpu/ozaki_test.cpp.
+// On devices products without an error are of as many slices as the plan has there, which not all operands
+// are content with: tests/gpu/ozaki_test.cpp.
 inline bool has_steps(const core::Engine& engine, const core::Program& program) {
   return engine.device() == nullptr || program.recombination != core::Recombination::error_free;
 }

@@ -42,8 +42,8 @@ class Allowance {
   // Nothing is promised then.
   bool overflows() const { return overflows_; }
 
-  // For |C - R|, R = alpha A B + beta C0; all roundings to T after the recombination included: of alpha's product,
-  // of beta's, of their sum.
+  // For |C - R|, R = alpha A B + beta C0; all roundings to T after the recombination included: of alpha's
+  // product, of beta's, of their sum.
   double operator()(const lab::EntryError& entry, double alpha = 1) const {
     constexpr double unit = std::is_same_v<T, float> ? 0x1p-24 : 0x1p-53;
     constexpr double smallest = std::is_same_v<T, float> ? 0x1p-149 : 0x1p-1074;

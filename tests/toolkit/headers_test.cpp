@@ -1,5 +1,5 @@
-// The library's own tables of the driver and of cuBLAS against NVIDIA's headers: numbers of enums, and every function's
-// arguments in number, width and depth of pointers. Compiled where a toolkit is.
+// The library's own tables of the driver and of cuBLAS against NVIDIA's headers: numbers of enums, and every
+// function's arguments in number, width and depth of pointers. Compiled where a toolkit is.
 #define __CUDA_API_VERSION_INTERNAL  // every version of a function under its own symbol
 #include <cublas_api.h>
 #include <cuda.h>
@@ -15,8 +15,8 @@
 namespace kintsugi::core::cuda {
 namespace {
 
-// What a type is to the calling convention. A pointer to something whose content is not known here (void, a handle's
-// struct) is the same as any other such.
+// What a type is to the calling convention. A pointer to something whose content is not known here (void, a
+// handle's struct) is the same as any other such.
 struct Opaque;
 template <std::size_t bytes>
 struct Whole;

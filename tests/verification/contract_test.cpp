@@ -1,5 +1,5 @@
-// Contracts over all generators of the laboratory: whatever program the plan takes, |C - R| stays within the contract's
-// coefficient of |alpha||A||B| + |beta C|, and one last rounding.
+// Contracts over all generators of the laboratory: whatever program the plan takes, |C - R| stays within the
+// contract's coefficient of |alpha||A||B| + |beta C|, and one last rounding.
 #include <gtest/gtest.h>
 
 #include <algorithm>

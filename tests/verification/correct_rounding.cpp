@@ -1,5 +1,6 @@
-// The contract `exact`: every entry is RN(alpha AB + beta C). Half of the entries and more are constructed with a known
-// answer (rounding_cases.hpp), the others drawn at random and summed by MPFR without a rounding but the last one.
+// The contract `exact`: every entry is RN(alpha AB + beta C). Half of the entries and more are constructed
+// with a known answer (rounding_cases.hpp), the others drawn at random and summed by MPFR without a rounding
+// but the last one.
 //
 //   build/tests/correct_rounding              what the test suite takes
 //   build/tests/correct_rounding 10000000     the figure of docs/results/log
@@ -101,8 +102,8 @@ T rounded(const Mpfr& sum) {
   return static_cast<T>(sum.to_double());
 }
 
-// Vectors that integers of two bits more than T's can only stand for with the largest error: every element but the
-// first lies three binades below it and ends in ones, which all are rounded up by half a unit.
+// Vectors that integers of two bits more than T's can only stand for with the largest error: every element
+// but the first lies three binades below it and ends in ones, which all are rounded up by half a unit.
 template <class T>
 void fill_with_largest_roundings(Random& random, const core::MatrixView<T>& vectors) {
   constexpr int digits = RoundingLimits<T>::digits;

@@ -1,5 +1,6 @@
-// The largest digits and residues that a split can produce, in sums on both sides of what an int32 accumulator holds
-// (131,071 products of -128, 133,144 of 127) and of the 65,536 products after which sums leave it.
+// The largest digits and residues that a split can produce, in sums on both sides of what an int32
+// accumulator holds (131,071 products of -128, 133,144 of 127) and of the 65,536 products after which sums
+// leave it.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,8 +17,8 @@
 namespace kintsugi::test {
 namespace {
 
-// A row of 131,072 has 16 MiB a slice, since vectors come in groups of 128: few and short ones of many slices, whose
-// blocks are of 8,192 (ozaki-int8) or 65,536 (ozaki2).
+// A row of 131,072 has 16 MiB a slice, since vectors come in groups of 128: few and short ones of many
+// slices, whose blocks are of 8,192 (ozaki-int8) or 65,536 (ozaki2).
 constexpr int most_slices = 16;
 
 std::vector<std::int64_t> lengths(const core::Program& program) {
@@ -84,8 +85,8 @@ class Int32Edge : public testing::Test {
 using Types = testing::Types<float, double>;
 TYPED_TEST_SUITE(Int32Edge, Types);
 
-// A first element of 2^top sets the scale to 1: the others are their own integers, and their residues modulo the
-// number m are the largest there are. Of m = 256: -128; of the others half of m - 1, with both signs.
+// A first element of 2^top sets the scale to 1: the others are their own integers, and their residues modulo
+// the number m are the largest there are. Of m = 256: -128; of the others half of m - 1, with both signs.
 TYPED_TEST(Int32Edge, LargestResidues) {
   using T = TypeParam;
   this->for_each_program(core::Recombination::residues, [](const Route& route) {
@@ -143,8 +144,8 @@ class WeightedDigits {
   std::vector<int> digits_;
 };
 
-// Numbers whose leading digit is the largest, 126.49..., and whose others are -128 or 127 where the split's digits go
-// that far.
+// Numbers whose leading digit is the largest, 126.49..., and whose others are -128 or 127 where the split's
+// digits go that far.
 TYPED_TEST(Int32Edge, LargestDigits) {
   using T = TypeParam;
   int largest = 0;

@@ -1,6 +1,7 @@
-// Programs of integer sums give the same bits on every engine and family of kernels, with any number of threads, any
-// workspace limit and at every place of a batch; and on other machines, by the hashes of tests/data/hashes.json. The
-// operands come from integers alone (lab/random.hpp), so that they are the same everywhere.
+// Programs of integer sums give the same bits on every engine and family of kernels, with any number of
+// threads, any workspace limit and at every place of a batch; and on other machines, by the hashes of
+// tests/data/hashes.json. The operands come from integers alone (lab/random.hpp), so that they are the same
+// everywhere.
 //
 // After a change that is meant to change bits, or a new scheme:
 //   WRITE_HASHES=tests/data/hashes.json build/tests/verification_test --gtest_filter='IntegerBits/*'

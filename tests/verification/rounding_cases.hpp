@@ -1,8 +1,9 @@
-// Products whose correctly rounded entries are known by construction: ties, ties and numbers of T with a part far
-// below them, subnormal results, underflow to zero and the edge of overflow, hidden behind products that cancel.
+// Products whose correctly rounded entries are known by construction: ties, ties and numbers of T with a part
+// far below them, subnormal results, underflow to zero and the edge of overflow, hidden behind products that
+// cancel.
 //
-// Every entry of C has elements of its own in A: the columns of B are zero outside blocks of inner indices that no
-// other column uses. So m n answers are chosen freely, and one call computes all of them.
+// Every entry of C has elements of its own in A: the columns of B are zero outside blocks of inner indices
+// that no other column uses. So m n answers are chosen freely, and one call computes all of them.
 #pragma once
 
 #include <algorithm>
@@ -43,15 +44,15 @@ struct RoundingProblem {
   T alpha = 1, beta = 0;
 };
 
-// Elements whose product is an integer of at most `digits` bits times 2^position: the integer is A's, with what the
-// position has beyond 2^y, the power of two that is B's.
+// Elements whose product is an integer of at most `digits` bits times 2^position: the integer is A's, with
+// what the position has beyond 2^y, the power of two that is B's.
 struct Slot {
   int position;
   int y;
 };
 
-// y for that position, so that both factors are numbers of T: in the middle of what is possible, which keeps the
-// spans of A and B small, or anywhere.
+// y for that position, so that both factors are numbers of T: in the middle of what is possible, which keeps
+// the spans of A and B small, or anywhere.
 template <class T>
 Slot place(Random& random, int position, bool anywhere) {
   using L = RoundingLimits<T>;
@@ -85,8 +86,8 @@ template <class T>
 class ConstructedRounding {
  public:
   using L = RoundingLimits<T>;
-  // A product, its two halves that cancel it, the chosen number, half of its last place, what lies far below that,
-  // and the two halves of beta C that cancel it.
+  // A product, its two halves that cancel it, the chosen number, half of its last place, what lies far below
+  // that, and the two halves of beta C that cancel it.
   static constexpr int block = 8;
 
   ConstructedRounding(Random& random, std::int64_t rows, std::int64_t columns, int most_depth, bool anywhere,
@@ -179,7 +180,8 @@ class ConstructedRounding {
     return {number, rest};
   }
 
-  // Sums to the chosen number, in units of its last place (exact: the products are elements of T times powers of two).
+  // Sums to the chosen number, in units of its last place (exact: the products are elements of T times powers
+  // of two).
   void fill_entry(std::int64_t i, std::int64_t j, const Column& column) {
     const Chosen chosen = choose(column.last);
     const bool half =
@@ -240,8 +242,8 @@ class ConstructedRounding {
   RoundingProblem<T> problem_;
 };
 
-// alpha x + beta C in the middle of two numbers of T, or a little beside it, alpha and beta of all bits: the product of
-// alpha's and x's significands is a random integer, and C follows from it modulo 2^(digits - 1).
+// alpha x + beta C in the middle of two numbers of T, or a little beside it, alpha and beta of all bits: the
+// product of alpha's and x's significands is a random integer, and C follows from it modulo 2^(digits - 1).
 template <class T>
 class TiesOfScalars {
  public:

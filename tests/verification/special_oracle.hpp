@@ -1,5 +1,5 @@
-// Where NaN and infinities must stand in C = alpha A B + beta C: FACTS section 8, entry by entry, as sets of the classes
-// that are right. Written from the table alone, without a look at src/recombine.
+// Where NaN and infinities must stand in C = alpha A B + beta C: FACTS section 8, entry by entry, as sets of
+// the classes that are right. Written from the table alone, without a look at src/recombine.
 #pragma once
 
 #include <cmath>
@@ -43,9 +43,9 @@ inline Classes times(Classes x, double factor) {
          ((x & minus_infinity) != 0 ? plus_infinity : 0);
 }
 
-// Of (A B)_ij by its special values alone: one infinite product is an infinity, two of two signs, an infinity times 0
-// and any NaN are NaN. `finite` means that no factor is special. Where a native product adds them, the finite ones
-// beside an infinity may overflow to the other one.
+// Of (A B)_ij by its special values alone: one infinite product is an infinity, two of two signs, an infinity
+// times 0 and any NaN are NaN. `finite` means that no factor is special. Where a native product adds them,
+// the finite ones beside an infinity may overflow to the other one.
 template <class T>
 Classes class_of_product(const core::MatrixView<T>& a, const core::MatrixView<T>& b, std::int64_t i,
                          std::int64_t j, bool natively) {
@@ -66,8 +66,8 @@ Classes class_of_product(const core::MatrixView<T>& a, const core::MatrixView<T>
   return sum != finite && overflows ? sum | a_nan : sum;
 }
 
-// What is known of a finite sum's value: its sign, where the computed one cannot have another, and whether it or a
-// product with alpha may overflow on the way.
+// What is known of a finite sum's value: its sign, where the computed one cannot have another, and whether it
+// or a product with alpha may overflow on the way.
 struct FiniteSum {
   int sign = 0;            // of the exact sum
   bool decided = true;     // the computed one has the same sign

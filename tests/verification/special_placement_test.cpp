@@ -1,6 +1,6 @@
-// NaN, infinities, zeros of both signs, subnormals and the largest numbers at random places of A, B, C, alpha and beta,
-// through every scheme, contract and policy on every engine: each entry's class is one that the oracle accepts, and
-// finite ones keep their bound, or are the correctly rounded result.
+// NaN, infinities, zeros of both signs, subnormals and the largest numbers at random places of A, B, C, alpha
+// and beta, through every scheme, contract and policy on every engine: each entry's class is one that the
+// oracle accepts, and finite ones keep their bound, or are the correctly rounded result.
 #include <gtest/gtest.h>
 
 #include <limits>

@@ -10,8 +10,8 @@ bool contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// The format of a scheme's slices, which its parameters may choose: so a plan is asked. "" for a scheme without products
-// of an engine.
+// The format of a scheme's slices, which its parameters may choose: so a plan is asked. "" for a scheme
+// without products of an engine.
 std::string slice_format(const std::string& scheme, Type type) {
   const Handle handle = make_handle();
   const Json plan = describe(make_plan(handle.get(), {1, 1, 1}, {type, scheme, "reference", ""}));

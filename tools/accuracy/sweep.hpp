@@ -47,8 +47,8 @@ inline constexpr std::array<SweepList, 11> sweep_lists{{
 // The lists by their names; and "histogram", true or false, which is a flag without a value.
 using SweepTexts = std::map<std::string, std::vector<std::string>>;
 
-// A file {"schemes": [...], "k": [1, 4], ...} with the members of sweep_lists ("max_entries"), "histogram", and
-// "description", which is for its readers.
+// A file {"schemes": [...], "k": [1, 4], ...} with the members of sweep_lists ("max_entries"), "histogram",
+// and "description", which is for its readers.
 SweepTexts read_sweep_plan(const std::string& file);
 
 // Names are those that the library knows; distributions are in their canonical form. Nothing is there twice.

@@ -11,9 +11,9 @@
 
 namespace kintsugi::tools {
 
-// Operands of a batch of products of one shape and type, row-major and behind each other, and C, which all contestants
-// write to in their turn. Views are of reals: the parts of a complex A or C stand beside each other, and B is what the parts
-// of A are multiplied by to give those of C (base/embedding.hpp), a copy.
+// Operands of a batch of products of one shape and type, row-major and behind each other, and C, which all
+// contestants write to in their turn. Views are of reals: the parts of a complex A or C stand beside each
+// other, and B is what the parts of A are multiplied by to give those of C (base/embedding.hpp), a copy.
 template <class T>
 struct BenchMatrices {
   BenchMatrices(const Bench& bench, const Shape& shape);
@@ -23,7 +23,8 @@ struct BenchMatrices {
   std::int64_t parts;
   std::vector<T> a, b, c;
 
-  // Of a product of the batch. Where entries are complex, a view of B is good until one of another product is asked for.
+  // Of a product of the batch. Where entries are complex, a view of B is good until one of another product is
+  // asked for.
   core::MatrixView<const T> view_a(std::int64_t product) const {
     const std::int64_t columns = parts * shape.k;
     return {a.data() + product * shape.m * columns, shape.m, columns, columns, 1};

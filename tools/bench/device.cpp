@@ -15,8 +15,8 @@ std::size_t aligned_bytes(std::size_t bytes) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-// All sets together are twice the cache, so that least recently used lines are gone when their turn comes again. More
-// than `most` would not fit one graph.
+// All sets together are twice the cache, so that least recently used lines are gone when their turn comes
+// again. More than `most` would not fit one graph.
 int sets_for(std::size_t set_bytes, std::int64_t cache_bytes) {
   constexpr std::size_t most = 1024;
   const std::size_t wanted = (2 * static_cast<std::size_t>(cache_bytes) + set_bytes - 1) / set_bytes;

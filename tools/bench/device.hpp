@@ -38,8 +38,8 @@ Json state_document(const lab::DeviceState& state);
 template <class T>
 struct BenchMatrices;
 
-// Copies of A, B and C, one after the other in device memory: so many that they do not stay in the cache from one run
-// over them to the next, as far as there is reason.
+// Copies of A, B and C, one after the other in device memory: so many that they do not stay in the cache from
+// one run over them to the next, as far as there is reason.
 template <class T>
 class DeviceOperands {
  public:

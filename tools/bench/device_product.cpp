@@ -12,9 +12,9 @@ kintsugi_queue queue_of(const BenchDevice& device) {
   return {KINTSUGI_QUEUE_CUDA, 0, device.stream().native()};
 }
 
-// A series of executions is timed by events before and behind it, each with the next set of operands. Where one takes
-// less than a millisecond the series is a graph that is replayed, so that what the host needs to launch it does not
-// count; longer ones are launched as users do, while the device is busy with those before.
+// A series of executions is timed by events before and behind it, each with the next set of operands. Where
+// one takes less than a millisecond the series is a graph that is replayed, so that what the host needs to
+// launch it does not count; longer ones are launched as users do, while the device is busy with those before.
 template <class T>
 class DeviceProduct : public LibraryProduct<T> {
  public:

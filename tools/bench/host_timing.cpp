@@ -18,9 +18,9 @@ double processor_seconds() {
 
 }  // namespace
 
-// OpenMP's threads spin for milliseconds when a loop is done and OpenBLAS's for 2^26 cycles, on cores that the next
-// contestant needs: there is a pause. Then it runs until 10 ms are gone, its own threads awake; the quickest run
-// counts.
+// OpenMP's threads spin for milliseconds when a loop is done and OpenBLAS's for 2^26 cycles, on cores that
+// the next contestant needs: there is a pause. Then it runs until 10 ms are gone, its own threads awake; the
+// quickest run counts.
 Round time_on_host(const std::function<void()>& run) {
   constexpr auto pause = std::chrono::milliseconds(30);
   constexpr double enough_seconds = 0.01;

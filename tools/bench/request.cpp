@@ -113,7 +113,8 @@ bool is_contract(const std::string& candidate) {
          candidate.find_first_of("0123456789.") == 0;
 }
 
-// The flag's number, else the setting's of the environment or the file, else what OpenMP offers: OMP_NUM_THREADS or all.
+// The flag's number, else the setting's of the environment or the file, else what OpenMP offers:
+// OMP_NUM_THREADS or all.
 int threads_of(const BenchRequest& request) {
   if (request.threads > 0) return request.threads;
   for (const Json& setting : settings_table().settings) {

@@ -9,8 +9,8 @@
 
 namespace kintsugi::tools {
 
-// Of the vectors along k: rows of op(A), columns of op(B). Exponents are those of finite elements that are not
-// zero; a span is the difference of the largest and the smallest of a vector, 0 where it has none.
+// Of the vectors along k: rows of op(A), columns of op(B). Exponents are those of finite elements that are
+// not zero; a span is the difference of the largest and the smallest of a vector, 0 where it has none.
 struct OperandFacts {
   std::int64_t vectors = 0;
   std::int64_t length = 0;

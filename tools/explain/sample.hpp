@@ -1,5 +1,5 @@
-// Entries of the very product: an entry of C depends on its row and its column alone, so a few rows and columns
-// with all of k give some entries of the whole result.
+// Entries of the very product: an entry of C depends on its row and its column alone, so a few rows and
+// columns with all of k give some entries of the whole result.
 #pragma once
 
 #include <optional>
@@ -22,8 +22,8 @@ struct SchemeRun {
   std::vector<lab::EntryError> entries;
 };
 
-// At most 16 vectors, evenly spread; those with the largest exponent and the widest span are among them, so that
-// a scheme that fits itself to the largest magnitude does here what it does with all.
+// At most 16 vectors, evenly spread; those with the largest exponent and the widest span are among them, so
+// that a scheme that fits itself to the largest magnitude does here what it does with all.
 std::vector<std::int64_t> sampled_vectors(const OperandFacts& facts);
 
 template <class T>

@@ -19,8 +19,8 @@ bool is_in_window(const Json& split, const OperandFacts& facts) {
   return *facts.smallest >= window.smallest && *facts.largest <= window.largest;
 }
 
-// The smallest magnitude of an element so many binades below its vector's largest, in units of the split. An integer
-// format's maxima may be scaled one binade lower, to leave room for rounding.
+// The smallest magnitude of an element so many binades below its vector's largest, in units of the split. An
+// integer format's maxima may be scaled one binade lower, to leave room for rounding.
 double least_of_span(const Json& split, int span) {
   const lab::SplitDescription description = description_of(split);
   const bool makes_room = lab::split_window(description).makes_room;
@@ -80,8 +80,8 @@ lab::RetainedCounts SchemeRows<T>::retained(lab::Side side, const Json& split) {
   return found->second;
 }
 
-// The floors are multiples of u_i and v_j; no element is smaller than the least one, and zeros cost nothing. What an
-// integer format's products lose together is k times what one of them does.
+// The floors are multiples of u_i and v_j; no element is smaller than the least one, and zeros cost nothing.
+// What an integer format's products lose together is k times what one of them does.
 template <class T>
 double SchemeRows<T>::bound_of_spans(const Json& program, const lab::BoundCoefficients& bound, double least_a,
                                      double least_b) const {

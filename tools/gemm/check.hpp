@@ -10,7 +10,8 @@ inline constexpr std::uint64_t sample_seed = 1;
 // Fills in row.errors. `native` is the native product's C for le-gemm's error; null: there is none.
 void measure(const Operands& operands, const Matrix* native, Row& row);
 
-// What a measured row is judged by, and whether C is within: the accuracy that was named, else that of the operands' type.
+// What a measured row is judged by, and whether C is within: the accuracy that was named, else that of the
+// operands' type.
 struct ContractVerdict {
   std::string accuracy;
   double coefficient;  // of |A||B|; 0: C is to be correctly rounded

@@ -23,8 +23,8 @@ Identity identity(const Row& row) {
           cell(candidates.front(), "accumulator")};
 }
 
-// The a-priori bound of what ran: where the operands changed the program, the report has it, else its candidate of the plan;
-// null for the native product.
+// The a-priori bound of what ran: where the operands changed the program, the report has it, else its
+// candidate of the plan; null for the native product.
 Json bound_document(const Row& row) {
   const Json adapted = row.report.value("adapted", Json());
   if (!adapted.is_null()) return adapted.at("bound_in_window");

@@ -96,8 +96,8 @@ Shape shape_of(const Matrix& matrix, const std::string& trans) {
   return trans == "N" ? Shape{matrix.rows, matrix.columns} : Shape{matrix.columns, matrix.rows};
 }
 
-// How an operand that lies in `matrix.order` is named to the library when all lie in `order`. A conjugate lies in it:
-// the library has no conjugate without a transpose.
+// How an operand that lies in `matrix.order` is named to the library when all lie in `order`. A conjugate
+// lies in it: the library has no conjugate without a transpose.
 kintsugi_op stored_op(const Matrix& matrix, const std::string& trans, Order order) {
   if (matrix.order == order)
     return trans == "N" ? KINTSUGI_OP_N : trans == "T" ? KINTSUGI_OP_T : KINTSUGI_OP_C;

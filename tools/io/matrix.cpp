@@ -15,8 +15,8 @@ namespace {
 double wide(double x) { return x; }
 DoubleDouble wide(const DoubleDouble& x) { return core::normalised(x); }
 
-// x rounded once to nearest. A double-double number goes to float by its leading part, which can only lie on a tie where
-// lo says on which side of it the number is.
+// x rounded once to nearest. A double-double number goes to float by its leading part, which can only lie on
+// a tie where lo says on which side of it the number is.
 float narrowed(double x, float) { return static_cast<float>(x); }
 double narrowed(const DoubleDouble& x, double) { return wide(x).hi; }
 float narrowed(const DoubleDouble& x, float) {

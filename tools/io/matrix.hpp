@@ -44,7 +44,8 @@ inline constexpr Type type_of = std::is_same_v<T, float>          ? Type::float3
                                 : std::is_same_v<T, DoubleDouble> ? Type::double_double
                                                                   : Type::float64;
 
-// Contiguous, complex entries as real and imaginary part: the leading dimension is the number of columns (row-major) or rows (column-major).
+// Contiguous, complex entries as real and imaginary part: the leading dimension is the number of columns
+// (row-major) or rows (column-major).
 struct Matrix {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
@@ -80,8 +81,8 @@ struct Matrix {
   }
 };
 
-// Of this machine, in bytes. Linux grants more memory than there is and ends the program when it is touched, so
-// sizes are compared with it before anything is allocated.
+// Of this machine, in bytes. Linux grants more memory than there is and ends the program when it is touched,
+// so sizes are compared with it before anything is allocated.
 double physical_memory();
 
 // Fails, naming the subject, where a matrix does not fit the memory of the machine.
@@ -92,14 +93,15 @@ void require_memory(const std::string& subject, std::int64_t rows, std::int64_t 
 Matrix make_matrix(const std::string& subject, std::int64_t rows, std::int64_t columns, Type type,
                    Order order, bool complex = false);
 
-// The number of entries, or complex ones' parts, that change when they are rounded to a narrower type, and of those the
-// finite ones that become infinite.
+// The number of entries, or complex ones' parts, that change when they are rounded to a narrower type, and of
+// those the finite ones that become infinite.
 struct Rounded {
   std::int64_t changed = 0;
   std::int64_t overflowed = 0;
 };
 
-// To a narrower type each entry, or its parts, once to nearest (ties to even); to a wider one nothing is lost.
+// To a narrower type each entry, or its parts, once to nearest (ties to even); to a wider one nothing is
+// lost.
 Rounded convert(Matrix& matrix, Type type);
 
 // The same entries with imaginary parts, which are zero.

@@ -20,7 +20,8 @@ MatrixFile read_matrix(const std::string& path, std::optional<Type> type);
 // Fails unless `path` ends with a known suffix and a file of that name could be written.
 void check_output(const std::string& path);
 
-// Fails where a file of that suffix holds no such entries: of Matrix Market complex and double-double ones are not written.
+// Fails where a file of that suffix holds no such entries: of Matrix Market complex and double-double ones
+// are not written.
 void check_holds(const std::string& path, Type type, bool complex);
 
 void write_matrix(const std::string& path, const Matrix& matrix);

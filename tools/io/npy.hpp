@@ -10,11 +10,13 @@
 
 namespace kintsugi::tools {
 
-// float32 or float64, complex64 or complex128, either byte order, either array order; one dimension is read as a column.
-// Double-double numbers, which numpy has no type for, are float64 of shape (rows, columns, 2) in C order: hi, then lo.
+// float32 or float64, complex64 or complex128, either byte order, either array order; one dimension is read
+// as a column. Double-double numbers, which numpy has no type for, are float64 of shape (rows, columns, 2) in
+// C order: hi, then lo.
 Matrix read_npy(const std::string& path);
 
-// Little-endian, in the matrix's own order (double-double numbers in C order); replaces `path` only when all of it is on the disk.
+// Little-endian, in the matrix's own order (double-double numbers in C order); replaces `path` only when all
+// of it is on the disk.
 void write_npy(const std::string& path, const Matrix& matrix);
 
 }  // namespace kintsugi::tools

@@ -129,8 +129,8 @@ std::string remark_of(const Chart& chart) {
   return fmt::format("Not drawn: {} points with an infinite error; the table has them.", infinite);
 }
 
-// A line of a histogram: the shares of entries whose error has a magnitude below each edge and not below the one
-// before; both signs together.
+// A line of a histogram: the shares of entries whose error has a magnitude below each edge and not below the
+// one before; both signs together.
 Series histogram_line(const Json& histogram, Series series) {
   const Json& edges = histogram.at("edges");
   const Json& counts = histogram.at("counts");

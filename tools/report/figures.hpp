@@ -54,10 +54,11 @@ struct Selection {
   std::size_t least_values = 2;  // along x
 };
 
-// Errors, or the rates of rows of rate_row(), against k for each distribution and m, n; against m = n for each
-// distribution and k; against m = n = k; against a parameter of the distribution or of the scheme: wherever there are
-// two values or more, and one picture for every measure that the rows have. Then the rooflines of devices, and the
-// histograms, one figure for each cell that has them. fp32 and fp64 are in figures of their own.
+// Errors, or the rates of rows of rate_row(), against k for each distribution and m, n; against m = n for
+// each distribution and k; against m = n = k; against a parameter of the distribution or of the scheme:
+// wherever there are two values or more, and one picture for every measure that the rows have. Then the
+// rooflines of devices, and the histograms, one figure for each cell that has them. fp32 and fp64 are in
+// figures of their own.
 std::vector<Figure> make_figures(const std::vector<Json>& rows, const Selection& selection = {});
 
 }  // namespace kintsugi::tools

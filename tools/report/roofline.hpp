@@ -1,4 +1,5 @@
-// What products reach of what a device can do at most, by the operations that they do for each byte of their matrices.
+// What products reach of what a device can do at most, by the operations that they do for each byte of their
+// matrices.
 #pragma once
 
 #include <vector>
@@ -8,9 +9,9 @@
 
 namespace kintsugi::tools {
 
-// A figure for each device, distribution and type of rows of rate_row() with "ceilings". Its operations are those of
-// the products of slices; a native product counts as one. Every measured ceiling that a row of the figure can reach is
-// a line.
+// A figure for each device, distribution and type of rows of rate_row() with "ceilings". Its operations are
+// those of the products of slices; a native product counts as one. Every measured ceiling that a row of the
+// figure can reach is a line.
 void add_rooflines(const std::vector<Json>& rows, Looks& looks, std::vector<Figure>& figures);
 
 }  // namespace kintsugi::tools

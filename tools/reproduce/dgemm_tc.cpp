@@ -58,8 +58,8 @@ Measured by_range(const std::string& after, const std::function<std::vector<doub
   return measured;
 }
 
-// A series for each size, native product and range. The maximum of a relative error is that of the element that
-// cancels most, so that single seeds differ by much.
+// A series for each size, native product and range. The maximum of a relative error is that of the element
+// that cancels most, so that single seeds differ by much.
 Measured errors_over_native(const Evidence& evidence) {
   Measured measured;
   for (const double k : evidence.lengths(with_k(least_of_paper))) {

@@ -16,8 +16,8 @@ inline const std::string term_12 = "h2sgemm:sb=12";
 inline const std::string native = "native";
 inline const std::string half = "fp16";
 
-// All round to nearest, as the paper's NPU does, of which there is no model. The paper's SGEMM is OpenBLAS's on
-// another processor: its sums need not be those of the NPU.
+// All round to nearest, as the paper's NPU does, of which there is no model. The paper's SGEMM is OpenBLAS's
+// on another processor: its sums need not be those of the NPU.
 struct Sums {
   std::string name;
   std::string engine;
@@ -32,8 +32,8 @@ inline Way way_of(const Sums& sums, const std::string& scheme) {
   return scheme == native ? Way{native, sums.sgemm, ""} : Way{scheme, sums.engine, "fp32"};
 }
 
-// The accumulator fp32 added partial sums outside of the unit in FP32, as Algorithm 1 does, up to this commit,
-// and adds them in FP64 since (CHANGELOG, Bits).
+// The accumulator fp32 added partial sums outside of the unit in FP32, as Algorithm 1 does, up to this
+// commit, and adds them in FP64 since (CHANGELOG, Bits).
 inline constexpr const char* last_with_fp32_outside = "663a57e2e5d6";
 
 // Where the element-wise order's sums leave the unit, which the paper does not say.

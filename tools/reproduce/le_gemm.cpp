@@ -17,7 +17,8 @@ const std::vector<std::string> schemes{"fp16", "markidis", "ootomo", ootomo_insi
 constexpr const char* a800 = "a100";
 constexpr const char* sequential = "fp32";
 
-// Section 5: the range of all comparisons; section 5.5: of language models' data. Our other one is for comparison.
+// Section 5: the range of all comparisons; section 5.5: of language models' data. Our other one is for
+// comparison.
 const std::string tested = "uniform";
 const std::string positive = "uniform01";
 const std::string language = "language-model";

@@ -1,4 +1,5 @@
-// Errors that no sweep has: of operands without signs, of FP16 results, against another engine's native product.
+// Errors that no sweep has: of operands without signs, of FP16 results, against another engine's native
+// product.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,9 @@ struct ProductErrors {
 std::string positive_text(const std::string& distribution);
 
 // A document of docs/schema/product-errors.schema.json. Rows have the members of a sweep's rows that Evidence
-// reads, and "native", "output" and "shares": of the elements whose relative difference to the native product is
-// below 1e-7, 1e-6, 1e-5 and 1e-4. `quick` takes one seed and at most 32 rows, 32 columns and 256 inner indices.
+// reads, and "native", "output" and "shares": of the elements whose relative difference to the native product
+// is below 1e-7, 1e-6, 1e-5 and 1e-4. `quick` takes one seed and at most 32 rows, 32 columns and 256 inner
+// indices.
 Json product_errors(const std::vector<ProductErrors>& studies, bool quick);
 
 // Rows of the analysis that compare with that engine's native product, and rows of sweeps.

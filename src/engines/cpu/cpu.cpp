@@ -1,6 +1,6 @@
 // The cpu engine: products of floating slices by OpenBLAS, for studies at sizes the reference cannot reach,
-// of slices that hold integers (integer_sums.hpp), of int8 slices and 52-bit words by kernels of its own (int8.hpp,
-// int52.hpp), and the native product.
+// of slices that hold integers (integer_sums.hpp), of int8 slices and 52-bit words by kernels of its own
+// (int8.hpp, int52.hpp), and the native product.
 //
 // Floating slices are widened to fp32, where products of formats of up to 12 significant bits are exact. All
 // calls of a schedule have one shape, tile x tile x (block of k), on a grid fixed to the operand's
@@ -147,8 +147,8 @@ void multiply_floating(const Multiplication& task) {
   }
 }
 
-// A strided view as a BLAS argument: 'N' for unit stride down the columns, else 'T'; of a conjugate 'R' (OpenBLAS's own)
-// and 'C'.
+// A strided view as a BLAS argument: 'N' for unit stride down the columns, else 'T'; of a conjugate 'R'
+// (OpenBLAS's own) and 'C'.
 struct BlasMatrix {
   const char* trans;
   int ld;
@@ -202,9 +202,10 @@ void native_product(const NativeProduct<T>& task) {
             task.alpha, task.a.data, a.ld, task.b.data, b.ld, task.beta, task.c.data, c.ld);
 }
 
-// Beside an OpenBLAS FP32 product, which took 0.024 ns there; read on an EPYC with AVX2 by build/tests/step_rate, sums with
-// the pages of a new workspace. On an EPYC with AVX-512 (Zen 4; a product takes 0.019 ns) they give the ratios of whole calls
-// that docs/results/log has, within 25 %. Kernels' claims are rounded down; tiles of 128 cost OpenBLAS a fifth.
+// Beside an OpenBLAS FP32 product, which took 0.024 ns there; read on an EPYC with AVX2 by
+// build/tests/step_rate, sums with the pages of a new workspace. On an EPYC with AVX-512 (Zen 4; a product
+// takes 0.019 ns) they give the ratios of whole calls that docs/results/log has, within 25 %. Kernels' claims
+// are rounded down; tiles of 128 cost OpenBLAS a fifth.
 constexpr double kernel_claim = 0.9;
 constexpr StepCosts floating_costs{
     .product = 1.2, .element = 160, .slice = 1250, .entry = 30, .sum = 300, .tile = tile};

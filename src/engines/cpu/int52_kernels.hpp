@@ -1,5 +1,5 @@
-// Kernels for products of 52-bit words: one family a file, each compiled with its own flags. Plain data alone, as in
-// int8_kernels.hpp.
+// Kernels for products of 52-bit words: one family a file, each compiled with its own flags. Plain data
+// alone, as in int8_kernels.hpp.
 #pragma once
 
 #include <cstddef>

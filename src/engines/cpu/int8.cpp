@@ -30,7 +30,8 @@ struct Tile {
 };
 
 #if defined(__x86_64__) && defined(__linux__)
-// Linux lets a process have AMX's registers when it asks for them; it refuses where a signal's stack is too small.
+// Linux lets a process have AMX's registers when it asks for them; it refuses where a signal's stack is too
+// small.
 bool may_use_tiles() {
   constexpr long request_permission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr long tile_data = 18;               // XFEATURE_XTILEDATA

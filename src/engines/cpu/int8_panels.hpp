@@ -1,5 +1,5 @@
-// How 16 vectors of bytes are packed with AVX-512: included by the files of families alone, each of which gets a copy
-// of its own, compiled with its flags.
+// How 16 vectors of bytes are packed with AVX-512: included by the files of families alone, each of which
+// gets a copy of its own, compiled with its flags.
 #pragma once
 
 #include <immintrin.h>

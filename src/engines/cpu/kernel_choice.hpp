@@ -1,4 +1,5 @@
-// Families of kernels, one of which runs: chosen once, by what the CPU can execute and the environment asks for.
+// Families of kernels, one of which runs: chosen once, by what the CPU can execute and the environment asks
+// for.
 #pragma once
 
 #include <span>
@@ -16,7 +17,8 @@ struct KernelChoice {
   std::string reason;  // why they are not those that were asked for; empty when they are
 };
 
-// By name among the families that this CPU can execute, quickest first; "auto" is the quickest. The last runs anywhere.
+// By name among the families that this CPU can execute, quickest first; "auto" is the quickest. The last runs
+// anywhere.
 template <class Kernels>
 KernelChoice<Kernels> choose_kernels(std::span<const Kernels* const> families, std::string_view name,
                                      std::string_view variable) {

@@ -1,14 +1,15 @@
-// C is cut into tiles on a grid from its origin, and k into blocks of a fixed length. Both operands' parts of a tile and a
-// block are copied into one form, vectors that are contiguous along k, complex ones as real vectors of twice the length
-// (base/embedding.hpp). One single-threaded call of OpenBLAS multiplies them: its arguments depend on the product's
-// shape and the tile's place alone, and so does the order in which it adds. Sums of blocks are added outside in the order
-// of k, then alpha and beta follow.
+// C is cut into tiles on a grid from its origin, and k into blocks of a fixed length. Both operands' parts of
+// a tile and a block are copied into one form, vectors that are contiguous along k, complex ones as real
+// vectors of twice the length (base/embedding.hpp). One single-threaded call of OpenBLAS multiplies them: its
+// arguments depend on the product's shape and the tile's place alone, and so does the order in which it adds.
+// Sums of blocks are added outside in the order of k, then alpha and beta follow.
 //
-// Error. Within a block of at most 256 products FP32 or FP64 arithmetic loses L u |a||b|, L <= 256, whatever the order
-// (plan/bound.hpp, native_coefficient). Outside, FP32 sums are added in double, FP64 sums in double with the errors of the
-// additions (two_sum; Ogita, Rump and Oishi, Accurate sum and dot product, 2005), and rounded once to T: up to two blocks
-// that is one addition in T, and the whole is a sum in some order, k u |a||b|. From three on, k > 512, it is
-// at most 256 u + (1 + 256 u)(u + 2^-60) <= 258 u, less than k u. So native_coefficient() bounds it too.
+// Error. Within a block of at most 256 products FP32 or FP64 arithmetic loses L u |a||b|, L <= 256, whatever
+// the order (plan/bound.hpp, native_coefficient). Outside, FP32 sums are added in double, FP64 sums in double
+// with the errors of the additions (two_sum; Ogita, Rump and Oishi, Accurate sum and dot product, 2005), and
+// rounded once to T: up to two blocks that is one addition in T, and the whole is a sum in some order, k u
+// |a||b|. From three on, k > 512, it is at most 256 u + (1 + 256 u)(u + 2^-60) <= 258 u, less than k u. So
+// native_coefficient() bounds it too.
 #include "engines/cpu/native_tiles.hpp"
 
 #include <algorithm>

@@ -113,8 +113,8 @@ std::string missing_reason(const std::string& name) {
       message);
 }
 
-// Where pip puts the file of scipy-openblas32 when it puts this library into the package kintsugi; empty where this
-// library's own folder is not known.
+// Where pip puts the file of scipy-openblas32 when it puts this library into the package kintsugi; empty
+// where this library's own folder is not known.
 std::string neighbouring_package() {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&openblas), &info) == 0 || info.dli_fname == nullptr) return {};
@@ -131,7 +131,8 @@ struct ThreadHolders {
   int waiting = 0;
   int held = 0;    // the number, while there are users
   int before = 0;  // the program's
-  // The process was forked while there were users, none of which is in the child: `before` still has to be put back.
+  // The process was forked while there were users, none of which is in the child: `before` still has to be
+  // put back.
   bool abandoned = false;
 };
 ThreadHolders holders;

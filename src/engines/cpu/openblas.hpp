@@ -29,10 +29,11 @@ struct OpenBlas {
   std::string details;  // configuration, kernel and path
 };
 
-// Opens the library at the first call: the one that KINTSUGI_CPU_BLAS names, else libopenblas.so.0, else the copy of the
-// Python package scipy-openblas32 beside this library's own package; one that is loaded already is taken as it is. Its kernel is pinned before it is loaded: by
-// itself OpenBLAS 0.3.21 takes half-rate AVX2 kernels on AVX-512 CPUs that it does not know (Zen 5:
-// 130 instead of 260 GF/s in FP32). KINTSUGI_CPU_BLAS_KERNEL names another kernel.
+// Opens the library at the first call: the one that KINTSUGI_CPU_BLAS names, else libopenblas.so.0, else the
+// copy of the Python package scipy-openblas32 beside this library's own package; one that is loaded already
+// is taken as it is. Its kernel is pinned before it is loaded: by itself OpenBLAS 0.3.21 takes half-rate AVX2
+// kernels on AVX-512 CPUs that it does not know (Zen 5: 130 instead of 260 GF/s in FP32).
+// KINTSUGI_CPU_BLAS_KERNEL names another kernel.
 const OpenBlas& openblas();
 
 // Holds OpenBLAS at a number of threads while it lives, then puts the program's number back. That

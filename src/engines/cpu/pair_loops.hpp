@@ -1,5 +1,5 @@
-// The loops of a family's kernel, for one file each: its Arithmetic lies in an unnamed namespace, so that no other file
-// ever gets code of its instruction set.
+// The loops of a family's kernel, for one file each: its Arithmetic lies in an unnamed namespace, so that no
+// other file ever gets code of its instruction set.
 #pragma once
 
 #include "arith/pair_sum.hpp"

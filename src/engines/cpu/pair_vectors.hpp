@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-// A type `name` for pair_loops.hpp; `prefix` is that of the intrinsics. A macro, since each width is compiled with flags of
-// its own, and a template could be shared by files of different flags.
+// A type `name` for pair_loops.hpp; `prefix` is that of the intrinsics. A macro, since each width is compiled
+// with flags of its own, and a template could be shared by files of different flags.
 #define KINTSUGI_PAIR_VECTORS(name, Register, count, prefix)                                            \
   struct name {                                                                                         \
     using Vector = Register;                                                                            \

@@ -1,5 +1,5 @@
-// The engine cuda: NVIDIA GPUs. Splits, recombinations, plain products and those of 52-bit words are kernels of its own, on
-// Hopper those of some schemes too; other products of slices and native ones are the vendor's.
+// The engine cuda: NVIDIA GPUs. Splits, recombinations, plain products and those of 52-bit words are kernels
+// of its own, on Hopper those of some schemes too; other products of slices and native ones are the vendor's.
 #include <array>
 
 #include "base/cuda_driver.hpp"
@@ -30,8 +30,8 @@ using namespace cuda;
 
 Address address(const void* pointer) { return reinterpret_cast<Address>(pointer); }
 
-// The reason why the engine cannot use a device, or an empty text. Machine code and PTX of all architectures begin at compute capability
-// 8.0 (cmake/DeviceChoice.cmake).
+// The reason why the engine cannot use a device, or an empty text. Machine code and PTX of all architectures
+// begin at compute capability 8.0 (cmake/DeviceChoice.cmake).
 std::string device_reason(Device device) {
   constexpr int least_compute_capability = 8;
   const int major = device_attribute(compute_capability_major, device);

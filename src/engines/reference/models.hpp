@@ -20,9 +20,9 @@
 
 namespace kintsugi::core {
 
-// Calls visitor.template operator()<Model>() with the model of that accumulator and format; false
-// when the engine does not multiply that format. The one place where names become models; cuBLAS, whose kernels are not
-// known, has that of one of its units.
+// Calls visitor.template operator()<Model>() with the model of that accumulator and format; false when the
+// engine does not multiply that format. The one place where names become models; cuBLAS, whose kernels are
+// not known, has that of one of its units.
 template <FormatId Id, class Visitor>
 bool visit_model(Accumulator accumulator, Visitor&& visitor) {
   if (!supports(accumulator, Id)) return false;

@@ -238,8 +238,8 @@ class ReferenceEngine final : public Engine {
   }
 
   SliceStorage slice_storage(FormatId) const override { return SliceStorage::packed; }
-  // A model takes about as long a product as the scalar native one, or longer. 52-bit words come last: no matrix unit
-  // that it models has them.
+  // A model takes about as long a product as the scalar native one, or longer. 52-bit words come last: no
+  // matrix unit that it models has them.
   double relative_rate(FormatId format) const override { return format == FormatId::int52 ? 1.0 / 64 : 1; }
 
   double native_pair_time() const override { return 8; }

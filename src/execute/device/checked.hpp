@@ -1,4 +1,5 @@
-// What a checked plan does on a device beside the steps of any other (execute/host/checked.hpp has the host's way):
+// What a checked plan does on a device beside the steps of any other (execute/host/checked.hpp has the host's
+// way):
 //
 //   margins     of all vectors, once their ranges are there
 //   magnitudes  split, and multiplied tile by tile, where the contract leaves room: a lower bound of |A||B|

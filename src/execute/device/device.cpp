@@ -135,8 +135,8 @@ class DeviceCall {
     return result;
   }
 
-  // Where a choice is to be made before anything is split, or ranges are not those of what is split. Ranges of a prepared
-  // operand are there.
+  // Where a choice is to be made before anything is split, or ranges are not those of what is split. Ranges
+  // of a prepared operand are there.
   void look_at(Entry& entry, const Workspace& workspace) const {
     const DeviceCandidates choices = candidates();
     entry.looked_at = choices.count > 1 || scalars_.on_device() ||
@@ -153,7 +153,8 @@ class DeviceCall {
     engine_.choose(queue_, entry.a, entry.b, scalars_, choices, entry.choice, reporting());
   }
 
-  // Splits whole operands for the first candidate while their norms are found, if the engine can: most often they prove it.
+  // Splits whole operands for the first candidate while their norms are found, if the engine can: most often
+  // they prove it.
   bool splits_by_norms(Entry entry, double coefficient, Workspace workspace) const {
     if (blocking_.m < c_.rows || blocking_.n < c_.columns) return false;
     take_block(entry, 0, workspace);
@@ -206,8 +207,8 @@ class DeviceCall {
                                tile_of(entry, 0, 0, c_.rows, c_.columns, fails ? DeviceChoice::none : last));
   }
 
-  // Memory of one candidate in the place of the others'. Ranges of a prepared operand have its own scales: those of another
-  // candidate are put into a copy.
+  // Memory of one candidate in the place of the others'. Ranges of a prepared operand have its own scales:
+  // those of another candidate are put into a copy.
   void multiply_candidate(Entry entry, int r, Workspace workspace) const {
     const Candidate& candidate = product_candidates(plan_)[static_cast<std::size_t>(r)];
     if (r > 0) {
@@ -251,10 +252,9 @@ class DeviceCall {
     engine_.multiply_plainly(queue_, tile_of(entry, 0, 0, c_.rows, c_.columns, DeviceChoice::none));
   }
 
-  // Vectors of one side from `first` on, of which there are `vectors`, as slices; nothing is added to `splits` where
-  // they are prepared.
-  // Slices of a prepared operand are those of the program as planned, whatever the other operand asks for: where that
-  // may be another one, it has none.
+  // Vectors of one side from `first` on, of which there are `vectors`, as slices; nothing is added to
+  // `splits` where they are prepared. Slices of a prepared operand are those of the program as planned,
+  // whatever the other operand asks for: where that may be another one, it has none.
   Slices plan_split(const DeviceSide& side, const DevicePrepared::Entry* prepared, const SplitRule& rule,
                     const Slices& memory, std::int64_t first, std::int64_t vectors, const Entry& entry,
                     std::vector<DeviceSplit>& splits) const {

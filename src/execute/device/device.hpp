@@ -1,4 +1,5 @@
-// The way of a call whose matrices lie in a device's memory: ranges, choice, split, multiply, recombine as steps in a queue.
+// The way of a call whose matrices lie in a device's memory: ranges, choice, split, multiply, recombine as
+// steps in a queue.
 #pragma once
 
 #include "execute/execute.hpp"

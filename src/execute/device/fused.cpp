@@ -121,8 +121,8 @@ class FusedCall {
     multiply_otherwise(entries);
   }
 
-  // One emulation, which most operands take: its products need not wait for the choice, where what is behind it would write
-  // all of C anew.
+  // One emulation, which most operands take: its products need not wait for the choice, where what is behind
+  // it would write all of C anew.
   bool multiplies_before_choice() const {
     return emulations(plan_).size() == 1 && looks_while_splitting() && operands_.scalars.beta == 0.0;
   }
@@ -130,7 +130,8 @@ class FusedCall {
     return covers_all(plan_, blocking_) && !operands_.scalars.on_device();
   }
 
-  // Ranges and choices; the first candidate's products where its slices were made beside them. The first candidate that is left.
+  // Ranges and choices; the first candidate's products where its slices were made beside them. The first
+  // candidate that is left.
   int look_at(const Entries& entries) const {
     if (looks_while_splitting()) {
       const bool before = multiplies_before_choice();
@@ -172,7 +173,8 @@ class FusedCall {
             conditional && candidate > 0 && !multiplies_before_choice()};
   }
 
-  // Of many small entries, a step that is left out takes a tenth of their time unless it has few blocks of threads.
+  // Of many small entries, a step that is left out takes a tenth of their time unless it has few blocks of
+  // threads.
   bool leaves_quickly() const {
     constexpr double small = 2e9;
     const Problem& problem = plan_.problem;

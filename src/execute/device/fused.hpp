@@ -17,8 +17,9 @@ struct FusedOperands {
   DeviceReport* report = nullptr;
 };
 
-// All entries of the batch, as many at once as the workspace holds. Where there is one candidate, it always runs; else the first
-// one's slices are made while ranges are found, and the others' only for entries that are not within its window.
+// All entries of the batch, as many at once as the workspace holds. Where there is one candidate, it always
+// runs; else the first one's slices are made while ranges are found, and the others' only for entries that
+// are not within its window.
 void multiply_fused(const Plan& plan, const FusedOperands& operands, const Queue& queue,
                     const Blocking& blocking, Workspace workspace);
 

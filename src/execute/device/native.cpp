@@ -126,9 +126,9 @@ class NativeProducts {
   }
 
   // Into a matrix of the panel's size, or into C where the panel is whole. A row-major C is the column-major
-  // C^T = B^T A^T. False, with nothing done: cuBLAS has no such product, since an operand was prepared for other calls (none
-  // of a conjugate that is not transposed as well, and none of pointers beside strides), or cannot do with so little
-  // scratch.
+  // C^T = B^T A^T. False, with nothing done: cuBLAS has no such product, since an operand was prepared for
+  // other calls (none of a conjugate that is not transposed as well, and none of pointers beside strides), or
+  // cannot do with so little scratch.
   bool multiply_by_vendor(const Panel& panel, const DeviceMatrix& result,
                           const DeviceScalars& scalars) const {
     const DeviceMatrix a = moved(call_.a, panel.first_item, 0);

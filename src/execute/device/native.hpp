@@ -1,4 +1,5 @@
-// Native products of a plan on a device: the vendor library's, whose sums are looked at before they count as results.
+// Native products of a plan on a device: the vendor library's, whose sums are looked at before they count as
+// results.
 #pragma once
 
 #include "engines/device.hpp"

@@ -11,9 +11,9 @@
 
 namespace kintsugi::core {
 
-// An operand in device memory, split once: its slices by Plan::prepared_candidate(), with their ranges, and the original or a
-// copy of it, which native products and special values are read from. Of schemes whose slices depend on the other operand
-// ranges alone.
+// An operand in device memory, split once: its slices by Plan::prepared_candidate(), with their ranges, and
+// the original or a copy of it, which native products and special values are read from. Of schemes whose
+// slices depend on the other operand ranges alone.
 struct DevicePrepared {
   struct Entry {
     VectorRange* ranges = nullptr;

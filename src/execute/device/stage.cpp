@@ -15,7 +15,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// The plan of one entry that lies in device memory: op(A) with its rows, op(B) with its columns contiguous, C column-major.
+// The plan of one entry that lies in device memory: op(A) with its rows, op(B) with its columns contiguous, C
+// column-major.
 Plan plan_of_entry(const Plan& plan) {
   Plan entry = plan;
   Problem& problem = entry.problem;

@@ -17,8 +17,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// The share of all entries that may stay unproved for a candidate to be taken. Which candidate it is decides bits, so no engine's
-// speed may count. Of double-double entries, each product is four.
+// The share of all entries that may stay unproved for a candidate to be taken. Which candidate it is decides
+// bits, so no engine's speed may count. Of double-double entries, each product is four.
 template <class T>
 constexpr std::int64_t share = is_double_double<T> ? 64 : 16;
 
@@ -106,8 +106,8 @@ class CheckedRun {
     }
   }
 
-  // The first candidate that most of all entries are proved for, else the last that is checked: all of C decides, so neither
-  // blocks nor the order of rows and columns do.
+  // The first candidate that most of all entries are proved for, else the last that is checked: all of C
+  // decides, so neither blocks nor the order of rows and columns do.
   std::size_t find_proved_candidate() {
     const std::size_t last = plan_.candidates.size() - 2;
     for (std::size_t r = 0; r < last; ++r) {
@@ -144,8 +144,8 @@ class CheckedRun {
            expected_term(*plan_.engine, programs_[r], plan_.problem);
   }
 
-  // Every candidate gives the same bits of an entry that it shows, so time alone decides: whether what is open is worth
-  // all products of a wider candidate.
+  // Every candidate gives the same bits of an entry that it shows, so time alone decides: whether what is
+  // open is worth all products of a wider candidate.
   bool is_worth(std::size_t r, std::int64_t open, const Part& part) const {
     return static_cast<double>(open) * exact_sum_ > static_cast<double>(part.entries()) * products_time(r);
   }
@@ -207,8 +207,8 @@ class CheckedRun {
             {coefficient, unit_roundoff(plan_.problem.type)}};
   }
 
-  // A lower bound of |A||B| shows of most entries what the contract asks for, before the candidate's products are there.
-  // Returns how many stay open.
+  // A lower bound of |A||B| shows of most entries what the contract asks for, before the candidate's products
+  // are there. Returns how many stay open.
   std::int64_t prove(std::size_t r, const Part& part) {
     std::fill_n(check_memory_.open, part.entries(), EntryCheck::open);
     set_program(magnitude_program, a_, b_);

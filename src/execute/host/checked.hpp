@@ -12,10 +12,10 @@ namespace kintsugi::core {
 //   entries that do not pass become the correctly rounded result: by the wider candidates, where all numbers that AB may be
 //   round alike, at last by a superaccumulator.
 //
-// The candidate is the first that most of all entries are proved for; so bits depend on A and B alone, never on blocks or
-// threads. Where the contract is the correctly rounded result itself, it is the one that serves the first tile. Returns
-// the index of the candidate and its program, with the moduli that these operands need, and adds the number of entries that
-// did not pass it.
+// The candidate is the first that most of all entries are proved for; so bits depend on A and B alone, never
+// on blocks or threads. Where the contract is the correctly rounded result itself, it is the one that serves
+// the first tile. Returns the index of the candidate and its program, with the moduli that these operands
+// need, and adds the number of entries that did not pass it.
 template <class T>
 std::size_t multiply_checked(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b,
                              const Operands& operands, const MatrixView<T>& c, Workspace workspace,

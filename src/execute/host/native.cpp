@@ -24,9 +24,10 @@ class NativeRun {
                                   view_of_c<T>(plan.problem, operands.c, item),
                                   plan.threads} {}
 
-  // The ways differ in what they look at beside the product: the operands before it, or C after it, whichever has fewer
-  // elements; with beta != 0 C before it as well, since the product overwrites what an element would need to be computed
-  // again. Where neither shows that C may be overwritten, products go into a tile of their own.
+  // The ways differ in what they look at beside the product: the operands before it, or C after it, whichever
+  // has fewer elements; with beta != 0 C before it as well, since the product overwrites what an element
+  // would need to be computed again. Where neither shows that C may be overwritten, products go into a tile
+  // of their own.
   std::int64_t run() const {
     if (plan_.contract.coefficient == 0) {  // named, and no accuracy asked for
       multiply(check_, check_.alpha, check_.beta, check_.c);

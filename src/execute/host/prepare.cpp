@@ -19,8 +19,8 @@ Block allocate(const Plan& plan, std::size_t bytes) {
   return block;
 }
 
-// Strides of a dense copy that are 1 where the original's are, and nowhere else: an engine that goes by them multiplies
-// the copy as it does the original.
+// Strides of a dense copy that are 1 where the original's are, and nowhere else: an engine that goes by them
+// multiplies the copy as it does the original.
 template <class T>
 MatrixView<T> like(const MatrixView<const T>& source) {
   const auto other = [](std::int64_t stride, std::int64_t length) {

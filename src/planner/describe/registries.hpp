@@ -1,4 +1,5 @@
-// JSON documents that describe the registries of schemes, engines and settings; their schemas are in docs/schema/.
+// JSON documents that describe the registries of schemes, engines and settings; their schemas are in
+// docs/schema/.
 #pragma once
 
 #include <string>

@@ -27,10 +27,12 @@ bool begins_with_choice(const Plan& plan);
 // The fallback chain's emulations whose products are an engine's, one after the other.
 std::span<const Candidate> product_candidates(const Plan& plan);
 
-// Columns of slices that a column of C has: two for the parts of complex entries that are multiplied as real ones.
+// Columns of slices that a column of C has: two for the parts of complex entries that are multiplied as real
+// ones.
 std::int64_t columns_each(const Plan& plan, const Candidate& candidate);
 
-// Of C's columns, so that no product's columns are more than a tile: those of checked magnitudes are real ones.
+// Of C's columns, so that no product's columns are more than a tile: those of checked magnitudes are real
+// ones.
 std::int64_t tile_columns(const Plan& plan, const Candidate& candidate);
 
 // Of the real product that magnitudes are checked by.

@@ -7,9 +7,9 @@
 
 namespace kintsugi::core {
 
-// Sums that are looked at go through memory once more, 16 bytes an FP64 element written
-// and read again: some 12 % of a product with k = 2048 on an H200, and a launch where C lies in the L2 cache. Shorter
-// products that update a larger C are cuBLAS's alone, as are arrays of pointers, of which there are none to the sums.
+// Sums that are looked at go through memory once more, 16 bytes an FP64 element written and read again: some
+// 12 % of a product with k = 2048 on an H200, and a launch where C lies in the L2 cache. Shorter products
+// that update a larger C are cuBLAS's alone, as are arrays of pointers, of which there are none to the sums.
 bool looks_at_sums(const Plan& plan) {
   constexpr std::int64_t long_enough = 2048;
   constexpr std::size_t cached_bytes = std::size_t{8} << 20;

@@ -10,7 +10,8 @@ namespace kintsugi::core {
 // Whether a plan looks at native sums before it adds them to C.
 bool looks_at_sums(const Plan& plan);
 
-// Bytes for sums of all of C, or of as many items or columns as fit into 64 MiB; 0 where nobody looks at them.
+// Bytes for sums of all of C, or of as many items or columns as fit into 64 MiB; 0 where nobody looks at
+// them.
 std::size_t most_native_sum_bytes(const Plan& plan);
 
 }  // namespace kintsugi::core

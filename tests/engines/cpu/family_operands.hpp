@@ -21,7 +21,8 @@ class FamilyOperands {
  public:
   using Kernels = typename Kind::Kernels;
 
-  // element_a(random bits, slice) and element_b() give the elements; states of the random bits begin at seed << 32.
+  // element_a(random bits, slice) and element_b() give the elements; states of the random bits begin at seed
+  // << 32.
   template <class ElementA, class ElementB>
   FamilyOperands(const core::Schedule& schedule, std::int64_t m, std::int64_t n, std::int64_t k,
                  std::uint64_t seed_a, const ElementA& element_a, std::uint64_t seed_b,

@@ -1,8 +1,8 @@
 // Not a test: rates of products of 52-bit words on this machine, for docs/results/log.
 //   build/tests/int52_rate [m = n = k] [threads] [rounds]
-// Products alone per second of processor time; then whole calls of scheme int52 and of the native DGEMM, one after the
-// other, per second of the clock and of processor time: best of all rounds, so that a busy machine counts less. The
-// result is checked before anything is timed.
+// Products alone per second of processor time; then whole calls of scheme int52 and of the native DGEMM, one
+// after the other, per second of the clock and of processor time: best of all rounds, so that a busy machine
+// counts less. The result is checked before anything is timed.
 #include <fmt/format.h>
 #include <immintrin.h>
 

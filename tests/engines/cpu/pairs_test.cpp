@@ -1,4 +1,5 @@
-// Native double-double products: every family of kernels has the bits of the loop that reads like the definition.
+// Native double-double products: every family of kernels has the bits of the loop that reads like the
+// definition.
 #include "engines/cpu/pairs.hpp"
 
 #include <gtest/gtest.h>

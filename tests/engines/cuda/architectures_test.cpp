@@ -29,7 +29,8 @@ TEST(Architectures, HaveWhatEveryPlanNeeds) {
   }
 }
 
-// Whoever has product kernels has the costs that their tiles are chosen by, and names the code that they lie in.
+// Whoever has product kernels has the costs that their tiles are chosen by, and names the code that they lie
+// in.
 TEST(Architectures, ProductKernelsComeWithCosts) {
   for (const int major : {8, 9, 10}) {
     const Architecture& architecture = architecture_of(major, 0);

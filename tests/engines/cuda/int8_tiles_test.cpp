@@ -51,7 +51,8 @@ TEST(ByteTiles, EveryTileOfEveryModulusOnce) {
   }
 }
 
-// As measured with 16 moduli on an H200: small products need more clusters, and where the narrow tile fits better it wins.
+// As measured with 16 moduli on an H200: small products need more clusters, and where the narrow tile fits
+// better it wins.
 TEST(ByteTiles, SuitTheProduct) {
   const auto chosen = [](std::int64_t n) {
     return int8_tiles[choose_int8_tile(int8_tiles, {n, n, n, 16, 16}, clusters).tile].block_columns;

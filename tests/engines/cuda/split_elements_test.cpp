@@ -1,5 +1,5 @@
-// What the split kernels of the engine cuda compute, on the host: that where they say that the hardware's arithmetic is
-// enough, it is; and integers by bytes.
+// What the split kernels of the engine cuda compute, on the host: that where they say that the hardware's
+// arithmetic is enough, it is; and integers by bytes.
 #include <gtest/gtest.h>
 
 #include <bit>

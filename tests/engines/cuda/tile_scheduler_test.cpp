@@ -1,4 +1,5 @@
-// Which cluster computes what: every block of every tile once and in order, and nobody waits for somebody who waits.
+// Which cluster computes what: every block of every tile once and in order, and nobody waits for somebody who
+// waits.
 #include "engines/cuda/gemm/multi_term/multi_term_tiles.hpp"
 
 #include <gtest/gtest.h>
@@ -59,8 +60,8 @@ std::int64_t time_of(const TileSchedule& schedule) {
   return *std::max_element(clock.begin(), clock.end());
 }
 
-// Whether all clusters end where the device holds so many at a time: they begin in the order of their numbers, and one that
-// waits for another one's part keeps its order.
+// Whether all clusters end where the device holds so many at a time: they begin in the order of their
+// numbers, and one that waits for another one's part keeps its order.
 bool ends_with_resident(const TileSchedule& schedule, int resident) {
   const auto all = work_tiles_of(schedule);
   std::set<std::pair<Tile, int>> done;

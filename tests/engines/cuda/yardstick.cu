@@ -1,5 +1,5 @@
-// What test_kernels.py compiles to learn how quick this machine's compiler is: wide integers and doubles in unrolled loops,
-// as recombinations have them. Its time is the unit of the budgets, so it stays as it is.
+// What test_kernels.py compiles to learn how quick this machine's compiler is: wide integers and doubles in
+// unrolled loops, as recombinations have them. Its time is the unit of the budgets, so it stays as it is.
 #include <cstdint>
 
 template <int limbs>

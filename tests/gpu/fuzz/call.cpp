@@ -142,7 +142,8 @@ class Call {
   }
   bool is_sabotaged(const char* how) const { return context_.sabotage == how; }
 
-  // Alone where a stream is captured. What waits for the device at its end has ended before another capture begins.
+  // Alone where a stream is captured. What waits for the device at its end has ended before another capture
+  // begins.
   void call_library() {
     const bool captures = test_.graph != 0;
     const auto alone = captures ? context_.gate.hold_alone() : std::unique_lock<std::shared_mutex>();
@@ -301,8 +302,8 @@ class Call {
     if (!test_.scheme.empty()) promise_.bound = bound_of(description_, report, test_.batch);
   }
 
-  // A native plan whose sums nobody looks at (docs/DEVICES.md): short updates of a large C, and updates by arrays of
-  // pointers.
+  // A native plan whose sums nobody looks at (docs/DEVICES.md): short updates of a large C, and updates by
+  // arrays of pointers.
   bool is_vendors_alone() const {
     const bool adds = test_.scalars == "device" || data_.beta() != T(0);
     const bool large = test_.m * test_.n * test_.batch * static_cast<std::int64_t>(sizeof(T)) > (8 << 20);
@@ -385,8 +386,8 @@ class Call {
   Outcome outcome_;
 };
 
-// The bits of an emulation do not depend on limits and workspaces, streams, graphs and where scalars lie. The plan is that
-// of the same prepared operands, which has a say in the choice of programs.
+// The bits of an emulation do not depend on limits and workspaces, streams, graphs and where scalars lie. The
+// plan is that of the same prepared operands, which has a say in the choice of programs.
 FuzzCase plain_call(FuzzCase test) {
   test.limit = 0, test.workspace = "own", test.graph = 0;
   test.queue = "default", test.scalars = "host", test.via = "plan";

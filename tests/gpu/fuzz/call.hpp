@@ -1,5 +1,5 @@
-// One case of the differential test through the C ABI: memory laid out, the call made, what it changed looked at, and C
-// judged.
+// One case of the differential test through the C ABI: memory laid out, the call made, what it changed looked
+// at, and C judged.
 #pragma once
 
 #include <atomic>

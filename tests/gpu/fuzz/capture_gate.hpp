@@ -1,5 +1,6 @@
-// A stream that is being captured forbids every wait for the whole device (CUDA driver API, stream management), which
-// calls of other threads may do: a report's, the freeing of a prepared operand. So a capture is alone.
+// A stream that is being captured forbids every wait for the whole device (CUDA driver API, stream
+// management), which calls of other threads may do: a report's, the freeing of a prepared operand. So a
+// capture is alone.
 #pragma once
 
 #include <mutex>

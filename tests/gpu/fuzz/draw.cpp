@@ -10,8 +10,8 @@ namespace {
 
 using lab::Random;
 
-// Elements of A, B and C together, so that a case fits into a lane's memory; fewer but for one in fifty, since the host
-// has to make and to judge them.
+// Elements of A, B and C together, so that a case fits into a lane's memory; fewer but for one in fifty,
+// since the host has to make and to judge them.
 constexpr std::int64_t most_elements = std::int64_t{1} << 22;
 constexpr std::int64_t usual_elements = std::int64_t{1} << 20;
 // Real products of a case.

@@ -1,5 +1,6 @@
-// Randomised differential test of the C ABI on a device: random products of every type, contract and scheme in flight on
-// several streams, each judged by its own bound against exact sums (tests/support/fuzz_judge.hpp).
+// Randomised differential test of the C ABI on a device: random products of every type, contract and scheme
+// in flight on several streams, each judged by its own bound against exact sums
+// (tests/support/fuzz_judge.hpp).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What one worker of the differential test owns: memory for a case's matrices and its workspace, and a stream. In device
-// memory, or in host memory where generator and judge are tested without a device.
+// What one worker of the differential test owns: memory for a case's matrices and its workspace, and a
+// stream. In device memory, or in host memory where generator and judge are tested without a device.
 #pragma once
 
 #include <cstddef>

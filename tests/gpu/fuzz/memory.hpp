@@ -1,5 +1,5 @@
-// The memory of one case in a lane: the images of A, B and C, scalars and arrays of pointers one behind the other, so that
-// one copy brings them there and one brings them back; and the workspace between guard zones.
+// The memory of one case in a lane: the images of A, B and C, scalars and arrays of pointers one behind the
+// other, so that one copy brings them there and one brings them back; and the workspace between guard zones.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,8 @@ class CaseMemory {
     return lane_.workspace() + first;
   }
 
-  // Poisons that many bytes and what lies around them; a workspace that the lane has no room for is not given.
+  // Poisons that many bytes and what lies around them; a workspace that the lane has no room for is not
+  // given.
   void guard_workspace(std::size_t bytes) {
     if (bytes + 2 * guard_bytes > Lane::workspace_bytes) return;
     lane_.fill(lane_.workspace(), static_cast<unsigned char>(guard_byte), bytes + 2 * guard_bytes);

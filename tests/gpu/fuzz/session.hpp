@@ -1,5 +1,5 @@
-// A run of the differential test: workers that draw and make calls, each with a lane and a handle of its own, and a
-// watchdog that names the case which does not end.
+// A run of the differential test: workers that draw and make calls, each with a lane and a handle of its own,
+// and a watchdog that names the case which does not end.
 #pragma once
 
 #include <atomic>

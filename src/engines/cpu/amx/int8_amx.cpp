@@ -1,5 +1,5 @@
-// AMX. TDPBSSD multiplies 16 vectors by 16 vectors of 64 signed bytes and adds to 16 x 16 sums, modulo 2^32. What lies
-// beside each other in a tile of sums are vectors of a, so b's vectors are its rows.
+// AMX. TDPBSSD multiplies 16 vectors by 16 vectors of 64 signed bytes and adds to 16 x 16 sums, modulo 2^32.
+// What lies beside each other in a tile of sums are vectors of a, so b's vectors are its rows.
 #if defined(__x86_64__) && defined(__linux__)
 
 #include "engines/cpu/int8_kernels.hpp"
@@ -24,8 +24,8 @@ constexpr std::int64_t panel_bytes = lanes * k_packed;
 // Registers: 2 x 2 tiles of sums, two of each operand.
 constexpr std::int64_t block = 2;
 
-// Eight tiles of 16 rows of 64 bytes, as LDTILECFG reads them. A constant: GCC 12 tells its optimizer of the first eight
-// bytes alone that they are read.
+// Eight tiles of 16 rows of 64 bytes, as LDTILECFG reads them. A constant: GCC 12 tells its optimizer of the
+// first eight bytes alone that they are read.
 struct alignas(64) TileShapes {
   std::uint8_t palette = 1;
   std::uint8_t reserved[15] = {};

@@ -1,5 +1,5 @@
-// AVX-512 IFMA. VPMADD52LUQ and VPMADD52HUQ add the low and the high 52 bits of products of unsigned 52-bit integers to
-// sums of 64 bits. So both words are shifted by 2^51, and what that adds is taken away again:
+// AVX-512 IFMA. VPMADD52LUQ and VPMADD52HUQ add the low and the high 52 bits of products of unsigned 52-bit
+// integers to sums of 64 bits. So both words are shifted by 2^51, and what that adds is taken away again:
 //   sum_p a_p b_p = sum_p (a_p + 2^51) (b_p + 2^51) - 2^51 (sum_p (a_p + 2^51) + sum_p (b_p + 2^51)) + n 2^102
 // for n products, modulo 2^128.
 #if defined(__x86_64__)
@@ -14,13 +14,14 @@ namespace {
 
 constexpr std::int64_t lanes = 8;
 
-// Sums held in registers: low and high ones of 16 rows and 4 columns, four times the latency of VPMADD52 times its rate.
+// Sums held in registers: low and high ones of 16 rows and 4 columns, four times the latency of VPMADD52
+// times its rate.
 constexpr std::int64_t panels = 2;
 constexpr std::int64_t panel_rows = panels * lanes;
 constexpr std::int64_t block_columns = 4;
 
-// k that is packed at once: 256 KiB an operand, beside as much of what comes next, in an L2 cache of 1 MiB. The sums,
-// 1 MiB, pass by.
+// k that is packed at once: 256 KiB an operand, beside as much of what comes next, in an L2 cache of 1 MiB.
+// The sums, 1 MiB, pass by.
 constexpr std::int64_t k_packed = 128;
 
 // Low halves are below 2^52: sums of so many of them, and of so many words, are below 2^64.
@@ -29,7 +30,8 @@ static_assert(most_products % k_packed == 0);
 
 constexpr std::int64_t shift = std::int64_t{1} << 51;
 
-// A tile on its way: rows of a as panels [k][16], columns of b as [column][k], the sums that have not left yet.
+// A tile on its way: rows of a as panels [k][16], columns of b as [column][k], the sums that have not left
+// yet.
 struct Tile {
   std::uint64_t a[int52_tile * k_packed];
   std::uint64_t b[int52_tile * k_packed];
@@ -154,7 +156,8 @@ void add_block(const std::uint64_t* a, const std::uint64_t* b, std::int64_t leng
   }
 }
 
-// Words p ... p + k_packed - 1 of the vector that is number `turn`, those of a first: packing would wait for them.
+// Words p ... p + k_packed - 1 of the vector that is number `turn`, those of a first: packing would wait for
+// them.
 void prefetch(const Int52Block& block, std::int64_t p, std::int64_t turn) {
   const bool of_a = turn < int52_tile;
   const std::int64_t v = of_a ? turn : turn - int52_tile;

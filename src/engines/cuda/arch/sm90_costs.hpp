@@ -6,8 +6,8 @@
 namespace kintsugi::core::cuda {
 
 inline constexpr Costs sm90_costs{
-    // The factors of k-blocks in several sums were read on an H100: 2 sums take 1.03 to 1.17 times as long, and 4
-    // in tiles of 32 columns at most what is expected of one.
+    // The factors of k-blocks in several sums were read on an H100: 2 sums take 1.03 to 1.17 times as long,
+    // and 4 in tiles of 32 columns at most what is expected of one.
     .multi_term = {.launch = 1.4,
                    .two_sums_factor = 1.09,
                    .four_sums_factor = 1.17,

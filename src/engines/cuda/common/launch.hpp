@@ -22,7 +22,8 @@ struct Extent {
 // Why the kernels cannot be loaded; empty: they can.
 std::string kernels_missing_reason();
 
-// A kernel that is `extern "C"` in src/engines/cuda/**/FILE.cu; loaded when it is first launched. Belongs to no context.
+// A kernel that is `extern "C"` in src/engines/cuda/**/FILE.cu; loaded when it is first launched. Belongs to
+// no context.
 class KernelName {
  public:
   // `waits_for_grid_dependency`: its source waits for what comes before it (ptx/griddepcontrol.cuh), so that
@@ -35,11 +36,11 @@ class KernelName {
   // Whether it may begin before the kernels in front of it have ended (programmatic dependent launch) on the
   // current device.
   bool may_overlap() const;
-  // Dynamic shared memory that makes more than 48 KB with the kernel's static one has to be asked for, of each device;
-  // threads may ask for different sizes.
+  // Dynamic shared memory that makes more than 48 KB with the kernel's static one has to be asked for, of
+  // each device; threads may ask for different sizes.
   void allow_shared_bytes(std::int64_t bytes) const;
-  // Of each device once. An SM has to be idle before its memory is divided anew between shared memory and cache;
-  // so all kernels ask for the same, and within a call nothing is divided anew.
+  // Of each device once. An SM has to be idle before its memory is divided anew between shared memory and
+  // cache; so all kernels ask for the same, and within a call nothing is divided anew.
   void prefer_shared_memory() const;
 
  private:
@@ -56,7 +57,8 @@ class KernelName {
 
 inline constexpr bool waits_for_grid_dependency = true;
 
-// Fails with device_error, naming the kernel. A grid with no block is no launch. Arguments are the kernel's own types.
+// Fails with device_error, naming the kernel. A grid with no block is no launch. Arguments are the kernel's
+// own types.
 void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t threads,
                      std::int64_t shared_bytes, const Queue& queue, void** arguments);
 

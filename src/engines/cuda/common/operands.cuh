@@ -46,7 +46,8 @@ __device__ const T* matrix_start(const DeviceMatrix& matrix, std::int64_t entry)
   return static_cast<const T*>(matrix.data) + entry * matrix.batch_stride;
 }
 
-// Element p of vector v, of an embedding where entries are complex; its sign and part are those of EmbeddedView.
+// Element p of vector v, of an embedding where entries are complex; its sign and part are those of
+// EmbeddedView.
 template <class T>
 __device__ T real_element(const DeviceMatrix& matrix, const T* start, std::int64_t v, std::int64_t p) {
   if (!matrix.complex()) return start[v * matrix.row_stride + p * matrix.column_stride];
@@ -71,9 +72,9 @@ __device__ inline double any_element(const DeviceMatrix& matrix, std::int64_t en
   }
 }
 
-// Sixteen bytes of an operand on their way to shared memory, without a register; zeros where `bytes` is 0. (Fewer bytes than
-// sixteen would be read as they should, but memcheck takes them for sixteen.) Complete for the thread after
-// await_copies().
+// Sixteen bytes of an operand on their way to shared memory, without a register; zeros where `bytes` is 0.
+// (Fewer bytes than sixteen would be read as they should, but memcheck takes them for sixteen.) Complete for
+// the thread after await_copies().
 template <class Source>
 __device__ void copy_aligned(Source* shared, const Source* source, int bytes) {
   const auto target = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));

@@ -51,10 +51,10 @@ struct Cublas {
 // A copy that the program has loaded already, else the newest that the system finds.
 const Cublas& cublas();
 
-// The compute type of FP32 or FP64 (`wide`) that is native arithmetic on that handle: the default one, unless cuBLAS
-// may emulate that. It can since 12.9 (FP32) and 13.1 (FP64), and does where CUBLAS_EMULATE_SINGLE_PRECISION,
-// CUBLAS_EMULATE_DOUBLE_PRECISION or the handle's math mode let it. Pedantic types "ensure standard arithmetic"
-// (cublas_api.h), but are up to 15 % slower (H200).
+// The compute type of FP32 or FP64 (`wide`) that is native arithmetic on that handle: the default one, unless
+// cuBLAS may emulate that. It can since 12.9 (FP32) and 13.1 (FP64), and does where
+// CUBLAS_EMULATE_SINGLE_PRECISION, CUBLAS_EMULATE_DOUBLE_PRECISION or the handle's math mode let it. Pedantic
+// types "ensure standard arithmetic" (cublas_api.h), but are up to 15 % slower (H200).
 ComputeType native_compute_type(BlasHandle handle, bool wide);
 
 // Numbers of cublasStatus_t.

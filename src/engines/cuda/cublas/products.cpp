@@ -53,8 +53,8 @@ struct SliceType {
   DataType sums = DataType::f32;
 };
 
-// cuBLAS emulates products of FP32 and FP64 data alone, so that slices of the other formats need no other type. TF32
-// slices lie in FP32; their compute type is TF32's own, and no emulation's.
+// cuBLAS emulates products of FP32 and FP64 data alone, so that slices of the other formats need no other
+// type. TF32 slices lie in FP32; their compute type is TF32's own, and no emulation's.
 SliceType type_of(const Format& format, BlasHandle handle) {
   switch (format.id) {
     case FormatId::fp16: return {DataType::f16, ComputeType::f32};
@@ -87,7 +87,8 @@ class HostFactor {
   std::int32_t integer_;
 };
 
-// One block of k of one term: sums(i, j) = weight a b + keep sums(i, j). Of fitted terms both factors are the device's.
+// One block of k of one term: sums(i, j) = weight a b + keep sums(i, j). Of fitted terms both factors are the
+// device's.
 struct TermCall {
   const void* a;
   const void* b;
@@ -136,8 +137,8 @@ bool is_fitted(const Schedule& schedule, const Term& term) {
   return schedule.joint && schedule.group_exponents[term.group] == fitted_exponent;
 }
 
-// What becomes of term t's products by the end of its block: later terms of the group rescale them, and where sums are
-// joint, the group's weight goes on as it leaves.
+// What becomes of term t's products by the end of its block: later terms of the group rescale them, and where
+// sums are joint, the group's weight goes on as it leaves.
 double weight_of_term(const Schedule& schedule, std::size_t t) {
   const Term& term = schedule.terms[t];
   int exponent = schedule.joint && !is_fitted(schedule, term) ? schedule.group_exponents[term.group] : 0;
@@ -147,7 +148,8 @@ double weight_of_term(const Schedule& schedule, std::size_t t) {
   return power_of_two(exponent);
 }
 
-// Indices of k whose sum is added outside at once, the padding with them: int8 products take multiples of four alone.
+// Indices of k whose sum is added outside at once, the padding with them: int8 products take multiples of
+// four alone.
 std::int64_t block_of(const Schedule& schedule, const Slices& slices) {
   return schedule.block_length(slices.vector_stride());
 }
@@ -156,8 +158,8 @@ std::byte* vectors_from(const Slices& slices, int slice, std::int64_t p) {
   return slices.data + static_cast<std::size_t>(slice * slices.slice_stride() + p) * slices.element_bytes();
 }
 
-// Every term of every block is added to the sum outside in fp32, where the schedule adds it inside: no sum stays in a
-// tensor core for longer than one term of one block.
+// Every term of every block is added to the sum outside in fp32, where the schedule adds it inside: no sum
+// stays in a tensor core for longer than one term of one block.
 void multiply_floating(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                        const Accumulators& sums, std::byte* scratch, const DeviceFit* fit) {
   const TermProducts products(queue, a, b, sums.rows, scratch);
@@ -229,8 +231,8 @@ DataType data_type(EntryType type) {
   return DataType::c64;
 }
 
-// A scalar of the call in the type that the product takes, aligned as cuDoubleComplex is: cuBLAS 13.1 reads it by aligned
-// instructions.
+// A scalar of the call in the type that the product takes, aligned as cuDoubleComplex is: cuBLAS 13.1 reads
+// it by aligned instructions.
 class HostScalar {
  public:
   HostScalar(EntryType type, std::complex<double> value) : type_(type), wide_(value), narrow_(value) {}
@@ -294,8 +296,8 @@ void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, con
 bool native(const Queue& queue, const DeviceBlasProduct& p, std::byte* scratch) {
   const LockedHandle handle(queue, scratch, p.scratch_bytes, p.scalars.on_device());
   const auto [status, function] = call_native(p, handle.get());
-  // "Workspace size equal to or larger than 16KiB is enough to prevent CUBLAS_STATUS_ALLOC_FAILED error" (reference of
-  // cublasSetWorkspace).
+  // "Workspace size equal to or larger than 16KiB is enough to prevent CUBLAS_STATUS_ALLOC_FAILED error"
+  // (reference of cublasSetWorkspace).
   constexpr std::size_t enough = 16384;
   if (status == allocation_failed && p.scratch_bytes < enough) return false;
   check_blas(status, function);

@@ -7,8 +7,8 @@
 
 namespace kintsugi::core::cuda {
 
-// The vendor's library takes this much for itself where it is given no other; with memory of the call's own its results
-// do not depend on what other streams do.
+// The vendor's library takes this much for itself where it is given no other; with memory of the call's own
+// its results do not depend on what other streams do.
 inline constexpr std::size_t vendor_workspace_bytes = std::size_t{32} << 20;
 
 std::size_t multiply_scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t rows,

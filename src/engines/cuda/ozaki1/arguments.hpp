@@ -77,8 +77,8 @@ struct ProductGroups {
   std::int32_t b = 0;        // slice of B of all
 };
 
-// A thread block splits so many vectors, in so many lanes each: eight neighbours are whole sectors where vectors are
-// strided in memory.
+// A thread block splits so many vectors, in so many lanes each: eight neighbours are whole sectors where
+// vectors are strided in memory.
 inline constexpr int successive_vectors = 8;
 inline constexpr int successive_lanes = 32;
 inline constexpr int successive_threads = successive_vectors * successive_lanes;

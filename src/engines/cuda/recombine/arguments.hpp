@@ -39,10 +39,12 @@ struct ResiduesOfEntries {
   std::array<RemainderTable<Limbs, most_entry_slices>, 2> of;
 };
 
-// Complex entries have kernels for residues of their own in so few limbs, and in more for those of their parts.
+// Complex entries have kernels for residues of their own in so few limbs, and in more for those of their
+// parts.
 inline constexpr int most_entry_limbs = 3;
 
-// Checked integers are those of at most 2^40 products of 70 bits and a bit each (plan/candidates.cpp): 24 moduli.
+// Checked integers are those of at most 2^40 products of 70 bits and a bit each (plan/candidates.cpp): 24
+// moduli.
 inline constexpr int checked_limbs = 3;
 static_assert(residue_bits(moduli_in_limbs(checked_limbs)) >= 2 * 70 + 41);
 

@@ -6,8 +6,8 @@
 
 namespace kintsugi::core::cuda {
 
-// alpha and beta need wider numbers than AB alone: in a function of its own, on the stack, they cost the others no
-// registers.
+// alpha and beta need wider numbers than AB alone: in a function of its own, on the stack, they cost the
+// others no registers.
 template <class T, int Limbs>
 __device__ __noinline__ void put_general_entry(const ExactNumber<Limbs>* exact, T alpha, T beta, T* entry) {
   const T* old = beta == T(0) ? nullptr : entry;

@@ -1,4 +1,5 @@
-// Sums into C, plain products and beta C on a device. What the functions do stands in engines/device_engine.hpp.
+// Sums into C, plain products and beta C on a device. What the functions do stands in
+// engines/device_engine.hpp.
 #pragma once
 
 #include <span>
@@ -21,8 +22,9 @@ void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatri
 void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t entry, const DeviceScalars& scalars,
            const DeviceCondition& condition);
 
-// An int32 sum of one block of k leaves the engine: `first` blocks are stored, later ones added to what is there, 64-bit
-// integers or, where modulus is not 0, residues 0 ... modulus - 1. All three have `elements` entries.
+// An int32 sum of one block of k leaves the engine: `first` blocks are stored, later ones added to what is
+// there, 64-bit integers or, where modulus is not 0, residues 0 ... modulus - 1. All three have `elements`
+// entries.
 void leave_integers(const Queue& queue, const std::int32_t* inside, std::int64_t elements, int modulus,
                     bool first, void* outside);
 

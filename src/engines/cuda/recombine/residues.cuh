@@ -1,5 +1,5 @@
-// Recombination of residues: src/recombine/residues.cpp for one tile and the moduli that so many limbs hold, special
-// values included. A file for each number of limbs: each takes its time to be compiled.
+// Recombination of residues: src/recombine/residues.cpp for one tile and the moduli that so many limbs hold,
+// special values included. A file for each number of limbs: each takes its time to be compiled.
 #pragma once
 
 #include "arith/remainder.hpp"
@@ -9,7 +9,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Residues of `count` rows of two moduli, each as they lie in a word, by pairs of rows: two residues of a row each half.
+// Residues of `count` rows of two moduli, each as they lie in a word, by pairs of rows: two residues of a row
+// each half.
 template <int count, class Word>
 __device__ void interleave(Word first, Word second, std::uint32_t (&rows)[divide_up(count, 2)]) {
   if constexpr (count == 4) {

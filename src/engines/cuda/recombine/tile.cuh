@@ -12,8 +12,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Of a step of several entries, for one of them. Not from the first cache, of whose lines only who waited for what came before
-// knows that they are not of an earlier call.
+// Of a step of several entries, for one of them. Not from the first cache, of whose lines only who waited for
+// what came before knows that they are not of an earlier call.
 __device__ inline bool holds(const DeviceCondition& condition, std::int64_t entry = 0) {
   return condition.choice == nullptr || __ldcg(&condition.choice[entry].candidate) == condition.candidate;
 }
@@ -60,7 +60,8 @@ __device__ T scaled(const T& beta, const T& c) {
   return beta == T(0) ? T(0) : scaled_entry(beta, c);
 }
 
-// A thread takes a few rows of some columns, as they lie beside each other in the sums; a warp takes a column.
+// A thread takes a few rows of some columns, as they lie beside each other in the sums; a warp takes a
+// column.
 inline constexpr int rows_each = block_rows / warp_size;
 
 // What a thread has of a column, in as wide accesses as there are.
@@ -110,8 +111,8 @@ class Block {
     return first_column_ + (column(e) < static_cast<int>(c_.columns) ? column(e) : 0);
   }
 
-  // All threads together: whether all vectors are finite and have scales that are powers of two in double, products of
-  // two included; exponent() is then known, and that of an ordinary number.
+  // All threads together: whether all vectors are finite and have scales that are powers of two in double,
+  // products of two included; exponent() is then known, and that of an ordinary number.
   __device__ bool is_ordinary(const DeviceTile& tile) const {
     static_assert(block_rows + parts * columns <= block_threads);
     const auto thread = static_cast<int>(threadIdx.x);
@@ -130,8 +131,8 @@ class Block {
     return -(scales()[row() + r] + scales()[block_rows + parts * column(e) + p]);
   }
 
-  // Where C cannot be accessed in the thread's way, its entries go through shared memory. All threads together, before
-  // the first entry is read and after the last one was written.
+  // Where C cannot be accessed in the thread's way, its entries go through shared memory. All threads
+  // together, before the first entry is read and after the last one was written.
   __device__ void begin(bool reads_c) const {
     if (!staged_ || !reads_c) return;
     for_each_staged([](T& staged, T& entry) { staged = entry; });
@@ -158,7 +159,8 @@ class Block {
     for (int r = 0; r < rows_each; ++r) staging(row() + r, column(e)) = entries.of[r];
   }
 
-  // visit(i, j, entry) for all of the thread's entries, i and j in the tile: one row at a time, where time counts less.
+  // visit(i, j, entry) for all of the thread's entries, i and j in the tile: one row at a time, where time
+  // counts less.
   template <class Visit>
   __device__ void for_each_entry(const Visit& visit) const {
 #pragma unroll 1
@@ -184,8 +186,8 @@ class Block {
     __shared__ int all[block_rows + parts * columns];
     return all;
   }
-  // As bytes: entries have constructors, shared memory has none. What a warp accesses together lies in different banks,
-  // be it the same row of all lanes, rows one below the other or one row of all columns.
+  // As bytes: entries have constructors, shared memory has none. What a warp accesses together lies in
+  // different banks, be it the same row of all lanes, rows one below the other or one row of all columns.
   __device__ static T& staging(int row, int column) {
     constexpr int group = warp_size + warp_size / rows_each;
     constexpr int size = rows_each * group + 1;
@@ -219,7 +221,8 @@ __device__ __noinline__ void put_special_entry(const DeviceTile& tile, std::int6
                             beta == T(0) ? nullptr : entry);
 }
 
-// One entry of beta C. A complex product of four terms is rounded once, which takes room that others do not need.
+// One entry of beta C. A complex product of four terms is rounded once, which takes room that others do not
+// need.
 template <class T>
 __device__ __noinline__ void put_scaled_entry(T beta, T* entry) {
   *entry = scaled(beta, *entry);
@@ -240,8 +243,8 @@ __device__ void put_any_entry(const DeviceTile& tile, const Recombination& recom
   }
 }
 
-// Recombination::put_block makes the entries of a block of ordinary vectors and of scalars that it `takes`, `put` any one
-// whose vectors are finite.
+// Recombination::put_block makes the entries of a block of ordinary vectors and of scalars that it `takes`,
+// `put` any one whose vectors are finite.
 template <class T, class Recombination>
 __device__ void recombine_tile(const DeviceTile& tile, const Recombination& recombination) {
   if (!holds(tile.condition)) return;

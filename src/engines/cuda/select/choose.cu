@@ -46,9 +46,9 @@ constexpr int beside = 64;  // ranges that a warp reads together
 constexpr int at_once = 4;  // times, on their way at the same time
 using RangeWords = int[beside * words / 32];
 
-// Of that many ranges or fewer, words beside each other by lanes beside each other: a range has more bytes than one access,
-// and each by a lane of its own would fetch every sector once for each word. Not from the first cache, whose lines may be of
-// an earlier call where nobody waited for this one.
+// Of that many ranges or fewer, words beside each other by lanes beside each other: a range has more bytes
+// than one access, and each by a lane of its own would fetch every sector once for each word. Not from the
+// first cache, whose lines may be of an earlier call where nobody waited for this one.
 __device__ void load_ranges(const VectorRange* ranges, std::int64_t count, RangeWords& loaded) {
   const int* source = reinterpret_cast<const int*>(ranges);
   const int lane = static_cast<int>(threadIdx.x) % 32;

@@ -9,8 +9,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Magnitudes with the exponents' sum: a number of them, counted from the least one there is. (The former are a base, into
-// whose padding the number goes: messages are half as long.)
+// Magnitudes with the exponents' sum: a number of them, counted from the least one there is. (The former are
+// a base, into whose padding the number goes: messages are half as long.)
 template <class T>
 struct MagnitudesAndExponents : Magnitudes<T> {
   using Bits = typename Magnitudes<T>::Bits;
@@ -48,7 +48,8 @@ struct MagnitudesAndExponents : Magnitudes<T> {
     exponents += other.exponents;
   }
 
-  // With the number of elements and their depth, as far as 32 bits count them; subnormal ones lie deeper than is counted.
+  // With the number of elements and their depth, as far as 32 bits count them; subnormal ones lie deeper than
+  // is counted.
   __device__ VectorRange range() const {
     VectorRange result = Magnitudes<T>::range();
     constexpr std::uint32_t most_elements = 1U << 24;

@@ -1,5 +1,5 @@
-// Ranges, norms and rounding-error bounds of operands on a device, and the selection of a candidate by them. What the
-// functions do stands in engines/device_engine.hpp.
+// Ranges, norms and rounding-error bounds of operands on a device, and the selection of a candidate by them.
+// What the functions do stands in engines/device_engine.hpp.
 #pragma once
 
 #include "engines/cuda/select/alpha.hpp"
@@ -15,7 +15,8 @@ void summarize(const Queue& queue, const DeviceSide& side, RangeSummary* summari
 void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
             const DeviceCandidates& candidates, DeviceChoice* choice, const DeviceReporting& reporting);
 
-// The scalar that lets a call skip its operands where it is 0; of an operand whose ranges are known the side is empty.
+// The scalar that lets a call skip its operands where it is 0; of an operand whose ranges are known the side
+// is empty.
 Alpha alpha_of(const DeviceScalars& scalars, const DeviceSide& a, const DeviceSide& b);
 
 }  // namespace kintsugi::core::cuda

@@ -37,8 +37,8 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t plain_sum(const WideByteDigits& digi
   return add_byte_products(digits.top, top, plain_sum(digits.low, low, high, top));
 }
 
-// What stands for an integer modulo m: a + w b and a - w b with a root w, else a, b and a + b. Sums are below 2^21, and so
-// quotients are exact: 2^21 (inverse modulus - 2^32) < 2^32.
+// What stands for an integer modulo m: a + w b and a - w b with a root w, else a, b and a + b. Sums are below
+// 2^21, and so quotients are exact: 2^21 (inverse modulus - 2^32) < 2^32.
 template <class Digits>
 KINTSUGI_HOST_DEVICE constexpr void complex_residues(const Digits& re, const Digits& im,
                                                      const ComplexByteModulus& modulus, bool has_root,

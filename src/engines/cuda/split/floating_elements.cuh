@@ -70,7 +70,8 @@ __device__ void take_rounded_slice(float (&rest)[count], bool last, std::byte* t
   }
 }
 
-// Cut bits know no gradual underflow: below the normal numbers they are a zero with its sign, and all is rest.
+// Cut bits know no gradual underflow: below the normal numbers they are a zero with its sign, and all is
+// rest.
 template <ElementKind kind, int count>
 __device__ void take_cut_slice(float (&rest)[count], std::byte* target) {
   constexpr float smallest_normal = kind == ElementKind::fp16 ? 0x1p-14F : 0x1p-126F;

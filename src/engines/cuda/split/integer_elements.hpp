@@ -8,13 +8,15 @@
 
 namespace kintsugi::core::cuda {
 
-// An integer of magnitude up to 2^62 as eight digits of 8 bits, -128...127, the last one first; the first has the sign.
+// An integer of magnitude up to 2^62 as eight digits of 8 bits, -128...127, the last one first; the first has
+// the sign.
 struct ByteDigits {
   std::uint32_t low;
   std::uint32_t high;
 };
 
-// Adding half of the base to every digit carries as balanced digits do; the other half of each comes off without one.
+// Adding half of the base to every digit carries as balanced digits do; the other half of each comes off
+// without one.
 KINTSUGI_HOST_DEVICE constexpr ByteDigits balanced_digits(std::int64_t integer) {
   constexpr std::uint64_t halves = 0x0080808080808080;
   const std::uint64_t digits = (static_cast<std::uint64_t>(integer) + halves) ^ halves;
@@ -89,8 +91,8 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t add_byte_products(std::uint32_t a, s
 #endif
 }
 
-// The residue from the least one on of digits' products and the modulus' offset. Sums are below 2^19, less the least residue
-// too, and so the quotient is exact: 2^19 (inverse modulus - 2^32) < 2^32.
+// The residue from the least one on of digits' products and the modulus' offset. Sums are below 2^19, less
+// the least residue too, and so the quotient is exact: 2^19 (inverse modulus - 2^32) < 2^32.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t residue_of_bytes(std::int32_t sum, const ByteModulus& modulus) {
   const auto quotient = static_cast<std::int32_t>(
       (static_cast<std::uint64_t>(static_cast<std::uint32_t>(sum)) * modulus.inverse + modulus.shift) >> 32);

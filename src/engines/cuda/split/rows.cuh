@@ -1,5 +1,5 @@
-// Splits of vectors whose elements lie beside each other: a block reads some of them once and holds them in shared memory.
-// A vector has whole warps beside each other, task.vector_threads in all.
+// Splits of vectors whose elements lie beside each other: a block reads some of them once and holds them in
+// shared memory. A vector has whole warps beside each other, task.vector_threads in all.
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"
@@ -58,7 +58,8 @@ __device__ Sum whole_sum(const SplitTask& task, int thread, Sum sum) {
   return sum;
 }
 
-// The scaling of vector v of the block, by its first thread; of a vector of padding nothing. All threads together.
+// The scaling of vector v of the block, by its first thread; of a vector of padding nothing. All threads
+// together.
 template <ElementKind kind, class Source>
 __device__ void find_scaling(const SplitTask& task, int vector, int thread, const Source* row,
                              Scaling& scaling) {

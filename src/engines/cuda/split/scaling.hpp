@@ -48,8 +48,8 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t largest_fitting_bound(const SplitRul
   return std::numeric_limits<std::int32_t>::min();
 }
 
-// FP32 holds x 2^scale exactly from 2^-126 on, and without a scale everywhere; the rest of a rounding is a smaller
-// multiple of the same last place, and so exact too. That is what the host's double arithmetic gives.
+// FP32 holds x 2^scale exactly from 2^-126 on, and without a scale everywhere; the rest of a rounding is a
+// smaller multiple of the same last place, and so exact too. That is what the host's double arithmetic gives.
 KINTSUGI_HOST_DEVICE constexpr bool is_plain_floating(const VectorRange& range, std::int32_t largest_bound) {
   if (!range.finite()) return false;
   if ((range.flags & VectorRange::all_zero) != 0) return true;

@@ -1,6 +1,6 @@
-// Splits of vectors that lie beside each other, element by element: the blocks of a cluster, of any power of two up to
-// eight, hold a panel of vectors, a part of k each, read it once and write it transposed. The other operand's vectors may
-// lie the other way, in clusters of their own: then its blocks are those of rows.cuh.
+// Splits of vectors that lie beside each other, element by element: the blocks of a cluster, of any power of
+// two up to eight, hold a panel of vectors, a part of k each, read it once and write it transposed. The other
+// operand's vectors may lie the other way, in clusters of their own: then its blocks are those of rows.cuh.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/select/norm_sums.cuh"
@@ -30,7 +30,8 @@ struct PanelPart {
   int length;
 };
 
-// A sum over each vector of a panel: by every block of its part, and from those of all blocks, as messages, whole.
+// A sum over each vector of a panel: by every block of its part, and from those of all blocks, as messages,
+// whole.
 template <class Sum, int width>
 struct Exchange {
   struct alignas(sizeof(uint4)) Message {
@@ -70,7 +71,8 @@ __device__ inline void add_shared(NormSums& target, const NormSums& sums) {
   add_shared(target.clipped_squares, sums.clipped_squares);
 }
 
-// This block's part is on its way into shared memory, zeros past the operand. A thread stays with its vectors.
+// This block's part is on its way into shared memory, zeros past the operand. A thread stays with its
+// vectors.
 template <class Shape, class Source>
 __device__ void start_loading(const SplitTask& task, const PanelPart& of, Source* part) {
   const int v = static_cast<int>(threadIdx.x) % Shape::lanes * Shape::chunk;
@@ -134,8 +136,8 @@ __device__ unsigned received_bytes(const Exchange<Sum, width>&) {
   return width * blocks_in_cluster() * sizeof(typename Exchange<Sum, width>::Message);
 }
 
-// Threads beside each other tell one block each of the same vector; what is received is one message of every vector by each
-// block. A block that has whole vectors is told nothing.
+// Threads beside each other tell one block each of the same vector; what is received is one message of every
+// vector by each block. A block that has whole vectors is told nothing.
 template <class Sum, int width>
 __device__ void send(const Exchange<Sum, width>& exchange,
                      const typename Exchange<Sum, width>::Message* received) {
@@ -149,8 +151,8 @@ __device__ void send(const Exchange<Sum, width>& exchange,
   }
 }
 
-// finish(v, sum) of each vector of the panel, by one thread, from the messages of all blocks: threads beside each other have
-// one each. Every block finishes all vectors.
+// finish(v, sum) of each vector of the panel, by one thread, from the messages of all blocks: threads beside
+// each other have one each. Every block finishes all vectors.
 template <class Sum, int width, class Finish>
 __device__ void finish_sums(const Exchange<Sum, width>& exchange,
                             const typename Exchange<Sum, width>::Message* received, const Finish& finish) {
@@ -183,8 +185,8 @@ __device__ Scaling finish_panel_range(const SplitTask& task, int vector, VectorR
   return scaling_of(kind, range, rule, task.largest_bound);
 }
 
-// Four threads beside each other have four vectors, the next four the next group of elements: eight neighbouring groups of
-// fp16 are a line of memory.
+// Four threads beside each other have four vectors, the next four the next group of elements: eight
+// neighbouring groups of fp16 are a line of memory.
 template <class Shape, ElementKind kind, class Source>
 __device__ void write_part(const SplitTask& task, const PanelPart& of, const Source* part,
                            const Scaling* scalings) {
@@ -339,8 +341,8 @@ __device__ void split_either_way(const SplitTasks& tasks) {
 
 }  // namespace
 
-// An SM shall hold three blocks of all threads, or six of half as many: some wait for their elements or for each
-// other, others write.
+// An SM shall hold three blocks of all threads, or six of half as many: some wait for their elements or for
+// each other, others write.
 #define KINTSUGI_SPLIT_COLUMNS(Source, kind)                                      \
   extern "C" __global__ void __launch_bounds__(cluster_threads, 3)                \
       split_columns_##Source##_##kind(const __grid_constant__ SplitTasks tasks) { \

@@ -1,4 +1,5 @@
-// Splits of complex operands into residues of entries: a block reads its vectors, whose ranges are known, tile by tile.
+// Splits of complex operands into residues of entries: a block reads its vectors, whose ranges are known,
+// tile by tile.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/split/complex_elements.hpp"
@@ -33,7 +34,8 @@ struct Tile {
   Source im[tile_vectors][tile_length + 1];
 };
 
-// Neighbouring threads read along the smaller stride. Zeros past the operand, and in the place of what is not finite.
+// Neighbouring threads read along the smaller stride. Zeros past the operand, and in the place of what is not
+// finite.
 template <class Source>
 __device__ void load_tile(const SplitTask& task, std::int64_t first_vector, std::int64_t first_element,
                           Tile<Source>& tile) {

@@ -25,13 +25,15 @@ enum class ElementKind : std::uint8_t {
   wide_residues,      // up to 2^93
 };
 
-// Of a split that finds norms: what is to be proved by them, and whether a vector was found that rules it out.
+// Of a split that finds norms: what is to be proved by them, and whether a vector was found that rules it
+// out.
 struct NormFindings {
   double coefficient = 0;
   std::uint32_t* ruled_out = nullptr;
 };
 
-// A DeviceSplit without pointers to the host. What has an entry of the batch is that of the launch's first one.
+// A DeviceSplit without pointers to the host. What has an entry of the batch is that of the launch's first
+// one.
 struct SplitTask {
   DeviceMatrix matrix;
   std::int64_t entry = 0;
@@ -79,11 +81,12 @@ inline constexpr std::int64_t cluster_threads = 256;  // of a block, at most
 inline constexpr std::int64_t panel_bytes = 64;
 inline constexpr std::int64_t panel_group = 8;  // elements of a vector that a thread writes at once
 
-// Elements that are left out behind eight lines of a panel: thirty-two threads that read eight groups of four vectors then
-// meet all banks.
+// Elements that are left out behind eight lines of a panel: thirty-two threads that read eight groups of four
+// vectors then meet all banks.
 inline constexpr std::int64_t panel_gap = 4;
 
-// What a block says at once of its part of a vector: magnitudes, of FP32 numbers without exponents, or sums of norms.
+// What a block says at once of its part of a vector: magnitudes, of FP32 numbers without exponents, or sums
+// of norms.
 constexpr std::int64_t panel_message_bytes(std::int64_t element_bytes, ElementKind kind) {
   return element_bytes == 4 && kind != ElementKind::fp16_with_depth ? 16 : 32;
 }

@@ -67,7 +67,8 @@ void launch_entries(const Queue& queue, const KernelName& kernel, const Extent& 
   }
 }
 
-// In the order of their blocks; of equally many entries. All go the same way, or those by clusters come first.
+// In the order of their blocks; of equally many entries. All go the same way, or those by clusters come
+// first.
 void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<const WaySplit> splits,
                    const SplitCall& call) {
   std::int64_t threads = 0;
@@ -95,7 +96,8 @@ void split_one(const Queue& queue, const DeviceSplit& split, const SplitCall& ca
   launch_splits(queue, kernel, {&one, 1}, call);
 }
 
-// A launch costs about as much as splitting this many elements (2^18 FP32 numbers into two slices of fp16: 2 MiB).
+// A launch costs about as much as splitting this many elements (2^18 FP32 numbers into two slices of fp16: 2
+// MiB).
 constexpr std::int64_t small_elements = std::int64_t{1} << 18;
 // Tiles of a vector are read one after the other, twice.
 constexpr std::int64_t few_tiles = 4;
@@ -105,7 +107,8 @@ bool is_small(const DeviceSplit& split) {
   return split.slices.padded_vectors() * stride <= small_elements && stride <= few_tiles * tile_length;
 }
 
-// Both operands in one launch: where one kernel does both, and else, if they are small, by tiles, as any operand can.
+// Both operands in one launch: where one kernel does both, and else, if they are small, by tiles, as any
+// operand can.
 bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, const SplitCall& call) {
   if (splits[0].side.entries != splits[1].side.entries) return false;
   const KernelOfKind* kernel = find_kernel(splits[0], call.finds_norms());

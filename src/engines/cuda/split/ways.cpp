@@ -17,15 +17,17 @@ std::int64_t columns_bytes(const KernelOfKind& kernel, std::int64_t stride, std:
   return panel_part_bytes(element_bytes(kernel), stride, cluster, kernel.kind);
 }
 
-// SMs that a cluster takes, whose blocks are as many on one as its shared memory and the kernels' launch bounds allow.
+// SMs that a cluster takes, whose blocks are as many on one as its shared memory and the kernels' launch
+// bounds allow.
 std::int64_t sms_of_cluster(std::int64_t blocks, std::int64_t bytes, std::int64_t most_bytes) {
   constexpr std::int64_t most_blocks_of_sm = 3;
   return divide_up(blocks, std::min(most_blocks_of_sm, most_bytes / bytes));
 }
 
-// How many blocks hold a panel: as few as leave room for two others on an SM and fill the device. 0: no cluster can. The
-// device places a cluster only in SMs of one GPC that are free at the same time. A launch that asks for more of them than a
-// green context, a MIG slice or other kernels leave waits for ever, so clusters are small.
+// How many blocks hold a panel: as few as leave room for two others on an SM and fill the device. 0: no
+// cluster can. The device places a cluster only in SMs of one GPC that are free at the same time. A launch
+// that asks for more of them than a green context, a MIG slice or other kernels leave waits for ever, so
+// clusters are small.
 std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split, std::int64_t most_bytes) {
   constexpr std::int64_t enough_blocks = 512;
   constexpr std::int64_t most_sms = 4;
@@ -47,8 +49,8 @@ std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split
 
 }  // namespace
 
-// Rows: 16 to 32 elements a thread where there are enough; with twice or half as many, it is slower (n = 4096: 40.5 and
-// 39.7 us instead of 38.3).
+// Rows: 16 to 32 elements a thread where there are enough; with twice or half as many, it is slower (n =
+// 4096: 40.5 and 39.7 us instead of 38.3).
 std::int64_t threads_of_vector(std::int64_t stride) {
   const auto wanted = static_cast<std::uint64_t>(divide_up(stride, 32));
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::bit_ceil(wanted)), 32, rows_threads);

@@ -15,8 +15,8 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Scratch memory: partial sums; how many parts have been added to each, and how many clusters have begun; sums of earlier
-// segments, of every cluster's tile and of as many tiles with parts.
+// Scratch memory: partial sums; how many parts have been added to each, and how many clusters have begun;
+// sums of earlier segments, of every cluster's tile and of as many tiles with parts.
 constexpr std::size_t partial_bytes =
     std::size_t{most_clusters} * term_tile_rows * most_tile_columns * sizeof(float);
 constexpr std::size_t part_counters = std::size_t{most_clusters} * counters_of_tile;
@@ -202,8 +202,8 @@ double split_time(const DeviceShape& shape, const CallCosts& costs) {
          bytes / (costs.split_rate * costs.copy_rate);
 }
 
-// The vendor's product at best: between sizes that suit it, it takes up to twice as long. Beside short sides it reads far less
-// than memory gives.
+// The vendor's product at best: between sizes that suit it, it takes up to twice as long. Beside short sides
+// it reads far less than memory gives.
 double native_time(const DeviceShape& shape, const CallCosts& costs) {
   const std::int64_t side = std::min(shape.m, shape.n);
   const bool is_short = 16 <= side && side <= 128;
@@ -221,8 +221,8 @@ double native_time(const DeviceShape& shape, const CallCosts& costs) {
 
 }  // namespace
 
-// Of 70 shapes that were measured, alone, prepared and in a batch, 65 are expected to take 0.94 to 1.2 times as long as they do,
-// and the others up to 1.4 (docs/results/log).
+// Of 70 shapes that were measured, alone, prepared and in a batch, 65 are expected to take 0.94 to 1.2 times
+// as long as they do, and the others up to 1.4 (docs/results/log).
 DeviceTimes expected_multi_term_times(const DeviceShape& shape) {
   const CallCosts& costs = current_architecture().costs->call;
   const MultiTermKernels& kernels = *find_kernels(shape.schedule, shape.format);

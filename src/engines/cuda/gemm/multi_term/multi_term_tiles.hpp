@@ -25,7 +25,8 @@ constexpr double block_factor(const SmallTile& tile, std::int32_t sums_of_block,
   return alone ? costs.four_sums_factor_alone : costs.four_sums_factor;
 }
 
-// A tile, for rows, columns and inner indices of each of `entries` products; how many clusters the device holds.
+// A tile, for rows, columns and inner indices of each of `entries` products; how many clusters the device
+// holds.
 constexpr ClusterTileChoice choose_tile_schedule(const MultiTermTile& tile, std::size_t number,
                                                  std::int64_t rows, std::int64_t columns,
                                                  std::int64_t entries, std::int64_t k,

@@ -25,8 +25,8 @@ __device__ void add_product(Complex<T>& sum, const Complex<T>& x, const Complex<
          fused(x.imag(), y.real(), fused(x.real(), y.imag(), sum.imag()))};
 }
 
-// Whether a sum, each part of it, shows by its size that underflow cost nothing that counts (arith/underflow.hpp), and did
-// not overflow.
+// Whether a sum, each part of it, shows by its size that underflow cost nothing that counts
+// (arith/underflow.hpp), and did not overflow.
 template <class Real>
 __device__ bool stands(Real sum, Real least) {
   return fabs(sum) >= least && fabs(sum) <= std::numeric_limits<Real>::max();
@@ -154,7 +154,8 @@ class Sums {
     }
   }
 
-  // Returns a bit for each of the thread's elements whose sum does not stand; with beta != 0 it leaves these as they are.
+  // Returns a bit for each of the thread's elements whose sum does not stand; with beta != 0 it leaves these
+  // as they are.
   __device__ std::uint64_t write(const MatrixView<T>& c, const Scalars<T>& scalars, RealOf<T> least) const {
     std::uint64_t left = 0;
 #pragma unroll
@@ -219,7 +220,8 @@ __device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int6
   }
 }
 
-// The elements of which a thread left bits, once its sums are done with: (row, column) is where the tile begins.
+// The elements of which a thread left bits, once its sums are done with: (row, column) is where the tile
+// begins.
 template <class T, int Tile>
 __device__ void write_again(const DeviceTile& tile, std::int64_t row, std::int64_t column,
                             const MatrixView<T>& c, const Scalars<T>& scalars, std::uint64_t left) {
@@ -278,7 +280,8 @@ __device__ void multiply_tile(const DeviceTile& tile) {
 
 }  // namespace
 
-// Thread blocks on an SM at least: the registers of two are not enough for plain_f32 on sm_80, where ptxas spills 13.
+// Thread blocks on an SM at least: the registers of two are not enough for plain_f32 on sm_80, where ptxas
+// spills 13.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 constexpr int blocks_f32 = 1;
 #else

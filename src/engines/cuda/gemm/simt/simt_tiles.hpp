@@ -17,7 +17,8 @@ struct PlainTile {
   float time;   // of as many tiles as a device has at once, in units of the narrowest
 };
 
-// Of real entries as measured on an H200; complex ones, which need twice the registers each, as FP64's of twice the side.
+// Of real entries as measured on an H200; complex ones, which need twice the registers each, as FP64's of
+// twice the side.
 inline constexpr std::array plain_tiles_f32{PlainTile{128, 2, 5.4F}, PlainTile{64, 2, 1.85F},
                                             PlainTile{32, 2, 1}};
 inline constexpr std::array plain_tiles_f64{PlainTile{128, 1, 2.7F}, PlainTile{64, 2, 1.8F},

@@ -11,7 +11,8 @@ namespace kintsugi::core::cuda {
 inline constexpr int exact_warps = 4;  // of a block
 inline constexpr int exact_lanes = 32;
 
-// All zero between entries. Digits of all lanes lie beside each other: whatever digits lanes add to, no two meet in a bank.
+// All zero between entries. Digits of all lanes lie beside each other: whatever digits lanes add to, no two
+// meet in a bank.
 template <class T>
 struct ExactLanes {
   using Widths = ExactWidths<RealOf<T>>;

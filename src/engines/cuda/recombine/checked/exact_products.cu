@@ -1,6 +1,6 @@
-// Every entry summed exactly and rounded once: src/recombine/exact_sums.cpp for one tile, or for a list of its entries.
-// A warp takes an entry; its lanes sum shares of the products in digits of their own, which are added up at the end. Of a
-// list entries may be summed plainly, in the same order.
+// Every entry summed exactly and rounded once: src/recombine/exact_sums.cpp for one tile, or for a list of
+// its entries. A warp takes an entry; its lanes sum shares of the products in digits of their own, which are
+// added up at the end. Of a list entries may be summed plainly, in the same order.
 #include "engines/cuda/recombine/checked/exact_lanes.hpp"
 #include "engines/cuda/recombine/tile.cuh"
 
@@ -35,7 +35,8 @@ __device__ void for_each_product(const View& a, const View& b, std::int64_t i, s
   }
 }
 
-// Whether no product of such vectors, and no sum of k of them, overflows or loses a bit below the last one of all.
+// Whether no product of such vectors, and no sum of k of them, overflows or loses a bit below the last one of
+// all.
 template <class Real>
 __device__ bool is_tame(const VectorRange& row, const VectorRange& column, std::int64_t k) {
   using Limits = std::numeric_limits<Real>;

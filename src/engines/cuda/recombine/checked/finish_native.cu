@@ -1,5 +1,5 @@
-// The last step of products that the vendor's library computed: elements that underflow, overflow or special values may have
-// spoiled are computed again (what recombine/native_check.hpp does on the host).
+// The last step of products that the vendor's library computed: elements that underflow, overflow or special
+// values may have spoiled are computed again (what recombine/native_check.hpp does on the host).
 #include <cstring>
 
 #include "arith/underflow.hpp"
@@ -14,7 +14,8 @@ namespace {
 constexpr int side = native_tile_side;
 constexpr int elements_each = side * side / native_threads;
 
-// Magnitudes of a tile's rows of A and columns of B, as the bits of FP64 numbers, whose order is that of integers.
+// Magnitudes of a tile's rows of A and columns of B, as the bits of FP64 numbers, whose order is that of
+// integers.
 struct TileRanges {
   static constexpr unsigned long long infinity = 0x7ff0000000000000ULL;
 
@@ -97,7 +98,7 @@ class NativeTile {
  private:
   static_assert(elements_each <= 32);
 
-  // Where alpha scales a product, at least and at most.
+  // |alpha|, or an upper bound of it for complex numbers: the sum of its parts' magnitudes.
   __device__ double alpha_magnitude() const {
     if constexpr (is_complex<T>) {
       return fabs(double{scalars_.alpha.real()}) + fabs(double{scalars_.alpha.imag()});
@@ -140,8 +141,8 @@ class NativeTile {
     c = total(sum, scalars_.beta == T(0) ? nullptr : &c);
   }
 
-  // Writes the elements that stand by their size, and returns a bit for each of the others. All loads of a group come
-  // before its stores, which the compiler may not move them across.
+  // Writes the elements that stand by their size, and returns a bit for each of the others. All loads of a
+  // group come before its stores, which the compiler may not move them across.
   __device__ unsigned int open_elements() const {
     unsigned int open = 0;
     if (in_place_) {
@@ -177,7 +178,7 @@ class NativeTile {
     }
   }
 
-  // NaN times anything.
+  // alpha is NaN, and so is every element.
   __device__ void write_all(unsigned int open) const {
     for (; open != 0; open &= open - 1) {
       const int e = __ffs(static_cast<int>(open)) - 1;
@@ -230,8 +231,8 @@ class NativeTile {
     return is_finite(x.real()) && is_finite(x.imag());
   }
 
-  // Whether the operands show that nothing underflowed in a finite sum, or that NaN is right. cuBLAS makes NaN of some
-  // infinities too.
+  // Whether the operands show that nothing underflowed in a finite sum, or that NaN is right. cuBLAS makes
+  // NaN of some infinities too.
   __device__ bool stands(const T& sum, int i, int j, double least_product) const {
     const int v = side + j;
     const unsigned int special = ranges_.special[i] | ranges_.special[v];

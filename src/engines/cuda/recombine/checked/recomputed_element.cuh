@@ -1,4 +1,5 @@
-// One element of C whose native sum underflow, overflow or special values may have spoiled, by one thread or one warp.
+// One element of C whose native sum underflow, overflow or special values may have spoiled, by one thread or
+// one warp.
 #pragma once
 
 #include "arith/complex.hpp"
@@ -19,8 +20,8 @@ __device__ double sum_over(double x) {
   return over_lanes<Lanes>(x, [](double p, double q) { return p + q; });
 }
 
-// FP32 products are exact in FP64, where neither they nor their sums underflow or overflow. NaN and infinities give
-// what IEEE 754 says.
+// FP32 products are exact in FP64, where neither they nor their sums underflow or overflow. NaN and
+// infinities give what IEEE 754 says.
 template <class T, int Lanes>
 __device__ T recomputed_narrow(const OperandView<T>& a, const OperandView<T>& b, std::int64_t i,
                                std::int64_t j, const Scalars<T>& scalars, const T* old, int lane) {
@@ -40,8 +41,8 @@ __device__ T recomputed_narrow(const OperandView<T>& a, const OperandView<T>& b,
   }
 }
 
-// The sum of an FP64 row and column in units of its largest product; `special` gets the sum of the products that are not
-// of finite factors.
+// The sum of an FP64 row and column in units of its largest product; `special` gets the sum of the products
+// that are not of finite factors.
 template <int Lanes, class View>
 __device__ ScaledNumber scaled_sum(const View& a, const View& b, std::int64_t i, std::int64_t v, int lane,
                                    double& special) {
@@ -68,7 +69,8 @@ __device__ ScaledNumber scaled_sum(const View& a, const View& b, std::int64_t i,
   return {sum_over<Lanes>(sum), highest};
 }
 
-// FP64: products are rounded once each, in units of the largest. Adds factor times the sum of row i and vector v.
+// FP64: products are rounded once each, in units of the largest. Adds factor times the sum of row i and
+// vector v.
 template <int Position, int Lanes, class View>
 __device__ void add_scaled_sum(ScaledTotal& total, const View& a, const View& b, std::int64_t i,
                                std::int64_t v, double factor, int lane) {
@@ -110,8 +112,8 @@ __device__ T recomputed_wide(const OperandView<T>& a, const OperandView<T>& b, s
   }
 }
 
-// Element (i, j) of alpha A B + beta C by the contract of its type whatever the exponents are, old = nullptr where beta
-// is 0. Lanes 0 ... Lanes - 1 of a warp work together, and all get it.
+// Element (i, j) of alpha A B + beta C by the contract of its type whatever the exponents are, old = nullptr
+// where beta is 0. Lanes 0 ... Lanes - 1 of a warp work together, and all get it.
 template <class T, int Lanes>
 __device__ T recomputed_element(const OperandView<T>& a, const OperandView<T>& b, std::int64_t i,
                                 std::int64_t j, const Scalars<T>& scalars, const T* old, int lane) {
