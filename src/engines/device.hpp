@@ -2,6 +2,7 @@
 // pointers are the device's unless they say otherwise.
 #pragma once
 
+#include <algorithm>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include "recombine/entry_check.hpp"
 #include "schedule/accumulator.hpp"
 #include "schedule/schedule.hpp"
+#include "splits/acceptance.hpp"
 #include "splits/ranges.hpp"
 #include "splits/slices.hpp"
 
@@ -164,28 +166,19 @@ struct DeviceMargins {
   RoundingMargin* margins = nullptr;
 };
 
-// choose(): an entry takes the first candidate that both sides are within, and that their norms prove where
-// it asks for that.
+// choose(): a batch item takes the first candidate that accepts() its operands.
 struct DeviceCandidates {
-  std::int32_t spans[DeviceReport::most_candidates] = {};      // of the widest vector
-  std::int32_t exponents[DeviceReport::most_candidates] = {};  // of the largest magnitude
+  Acceptance acceptances[DeviceReport::most_candidates] = {};
   int count = 0;
   // Where the entry's residuals are to be fitted: the format of its slices, and the scale that was asked for.
   bool fits = false;
   Format format{};
   std::int32_t residual_exponent = 0;
-  // Residues scaled by norms: R of such a candidate (arith/residue_scale.hpp), 0 of others, and the
-  // exponents' own scale.
-  std::int32_t sum_bits[DeviceReport::most_candidates] = {};
-  std::int32_t top_exponents[DeviceReport::most_candidates] = {};
-  double coefficient = 0;  // of |A||B|, that all entries of such a candidate are to be proved for
-  std::int32_t depths[DeviceReport::most_candidates] = {};  // are_within_depth() takes a candidate too
+  // Coefficient of |A||B| that norms must prove for every element of C.
+  double coefficient = 0;
 
   bool asks_for_norms() const {
-    for (const std::int32_t bits : sum_bits) {
-      if (bits > 0) return true;
-    }
-    return false;
+    return std::any_of(acceptances, acceptances + count, [](const Acceptance& a) { return a.by_norms(); });
   }
 };
 

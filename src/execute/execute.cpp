@@ -40,24 +40,26 @@ void find_side_ranges(SideOf<T>& side, const SplitRule& rule, int threads) {
   }
 }
 
-bool takes(const Plan& plan, const Candidate& candidate, const RangeSummary& a, const RangeSummary& b) {
-  if (std::max(a.largest_span, b.largest_span) > candidate.largest_span) return false;
-  const bool by_name = candidate.largest_span == Candidate::any_span;
-  return candidate.scheme == nullptr || by_name ||
-         !grid_can_overflow(candidate.program, plan.problem.type, a, b, plan.problem.products());
+// Besides acceptance: a result on a grid must not round to infinity on its way, unless the caller named the
+// scheme.
+bool accepts(const Plan& plan, const Candidate& candidate, const RangeSummary& a, const RangeSummary& b) {
+  const std::int64_t k = plan.problem.products();
+  if (!accepts(candidate.acceptance, a, b, k)) return false;
+  return candidate.scheme == nullptr || candidate.acceptance.any_range() ||
+         !grid_can_overflow(candidate.program, plan.problem.type, a, b, k);
 }
 
 // Index of the first candidate whose window holds both sides.
 std::size_t choose_candidate(const Plan& plan, const RangeSummary& a, const RangeSummary& b) {
   for (std::size_t r = 0; r < plan.candidates.size(); ++r) {
-    if (takes(plan, plan.candidates[r], a, b)) return r;
+    if (accepts(plan, plan.candidates[r], a, b)) return r;
   }
   fail(Status::contract_unreachable,
        "rows of A span up to {} binades and reach 2^{}, columns of B {} and 2^{}; accuracy {} is proved for "
        "at most {} at "
        "k = {}, and the native product is not proved for it",
        a.largest_span, a.largest, b.largest_span, b.largest, plan.accuracy_text(),
-       plan.candidates.back().largest_span, plan.problem.k);
+       plan.candidates.back().acceptance.dynamic_range, plan.problem.k);
 }
 
 template <class T>
@@ -228,7 +230,7 @@ void check_ranges(const Plan& plan, const Blocking& blocking, const Operands& op
         return candidate.scheme != nullptr && (candidate.scheme->adapt != nullptr ||
                                                candidate.program.recombination == Recombination::error_free);
       });
-  if (!adapts && plan.candidates.back().largest_span == Candidate::any_span) return;
+  if (!adapts && plan.candidates.back().acceptance.any_range()) return;
   for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
     Workspace fresh = workspace;
     const EntryChoice<T> choice = look_at_entry<T>(plan, operands, entry, fresh);

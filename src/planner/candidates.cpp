@@ -112,7 +112,7 @@ Schedule schedule_of(const Problem& problem, const Candidate& candidate) {
 
 std::optional<Candidate> offered(const Plan& plan, const SchemeVariant& variant) {
   if (!variant.scheme->operands.contains(plan.problem.type)) return std::nullopt;
-  Candidate candidate{variant.scheme, Accumulator::fp32, Candidate::any_span, fitted_program(plan, variant)};
+  Candidate candidate{variant.scheme, Accumulator::fp32, accepts_all, fitted_program(plan, variant)};
   candidate.parameters = variant.parameters;
   if (candidate.program.recombination == Recombination::exact_sums) return candidate;
   const auto ways = accumulators_of(*plan.engine, candidate.program, entry_type(plan.problem));
@@ -153,7 +153,7 @@ std::optional<Proved> prove(const Plan& plan, const Candidate& candidate) {
   int span = std::min(window_span(program.split_a), window_span(program.split_b));
   while (span >= 0 && relative_bound(program, bound, type, k, span, span) > contract.coefficient) --span;
   if (span < 0) return std::nullopt;
-  proved.candidate.largest_span = span;
+  proved.candidate.acceptance.dynamic_range = span;
   // All that integer programs lose is in the floors.
   proved.coefficient =
       program.format().floating ? bound.relative : relative_bound(program, bound, type, k, 0, 0);
@@ -166,7 +166,7 @@ std::vector<Candidate> proved_emulations(const Plan& plan, bool all, bool native
     const auto candidate = offered(plan, with_window(*scheme, plan.problem.type));
     if (!candidate || !(all || wins(plan, candidate->program))) continue;
     if (auto proof = prove(plan, *candidate)) {
-      proof->candidate.largest_depth = proved_depth(plan, *candidate);
+      proof->candidate.acceptance.mean_depth = proved_depth(plan, *candidate);
       proved.push_back(*proof);
     }
   }
@@ -179,7 +179,8 @@ std::vector<Candidate> proved_emulations(const Plan& plan, bool all, bool native
   // A candidate that takes no more than one before it would never be reached.
   std::vector<Candidate> chain;
   for (const auto& [candidate, coefficient] : proved) {
-    if (chain.empty() || candidate.largest_span > chain.back().largest_span) chain.push_back(candidate);
+    if (chain.empty() || candidate.acceptance.dynamic_range > chain.back().acceptance.dynamic_range)
+      chain.push_back(candidate);
   }
   shorten(chain, *plan.engine, DeviceReport::most_candidates - (native_follows ? 1 : 0), native_follows);
   return chain;

@@ -41,8 +41,8 @@ std::optional<Candidate> quickest_at_depth(const Plan& plan) {
     if (!candidate || !is_fused(plan, *candidate) || rescales(candidate->program.schedule)) continue;
     auto proof = prove(plan, *candidate);
     if (!proof) continue;
-    proof->candidate.largest_depth = proved_depth(plan, *candidate);
-    if (proof->candidate.largest_depth < least_depth) continue;
+    proof->candidate.acceptance.mean_depth = proved_depth(plan, *candidate);
+    if (proof->candidate.acceptance.mean_depth < least_depth) continue;
     if (!quickest ||
         relative_cost(*plan.engine, candidate->program) < relative_cost(*plan.engine, quickest->program))
       quickest = proof->candidate;
@@ -68,7 +68,9 @@ Candidate in_larger_blocks(const Plan& plan, const Candidate& candidate) {
   const auto larger =
       offered(with_accumulator, {&scheme, schemes::program_in_blocks(scheme, block), {.block = block}});
   const auto proof = larger ? prove(plan, *larger) : std::nullopt;
-  return proof && proof->candidate.largest_span >= candidate.largest_span ? proof->candidate : candidate;
+  return proof && proof->candidate.acceptance.dynamic_range >= candidate.acceptance.dynamic_range
+             ? proof->candidate
+             : candidate;
 }
 
 // Where a device computes any emulation in one kernel, those alone: their kernels exit early where another
@@ -92,7 +94,7 @@ Emulations emulations_of(const Plan& plan) {
   if (fused.empty()) {
     if (others.empty()) return {};
     Candidate only = in_larger_blocks(plan, others.front());
-    only.largest_depth = 0;  // its splits do not find mean depths
+    only.acceptance.mean_depth = 0;  // its splits do not find mean depths
     return {std::nullopt, {only}};
   }
   Emulations chain{std::nullopt, std::move(fused)};
@@ -135,8 +137,8 @@ void leave_out_for_time(Emulations& chain, double microseconds, const Problem& p
 // scalars in device memory and workspace limits decide.
 void leave_out_depths(std::vector<Candidate>& chain) {
   const Candidate& first = chain.front();
-  if (first.largest_depth > 0 && first.program.format().id == FormatId::fp16) return;
-  for (Candidate& candidate : chain) candidate.largest_depth = 0;
+  if (first.acceptance.mean_depth > 0 && first.program.format().id == FormatId::fp16) return;
+  for (Candidate& candidate : chain) candidate.acceptance.mean_depth = 0;
 }
 
 // Prepared operands have the slices of `wide`.
@@ -179,7 +181,7 @@ DeviceSelection emulations_by_policy(const Plan& plan) {
 
 DeviceSelection device_candidates(const Plan& plan) {
   DeviceSelection selection = emulations_by_policy(plan);
-  Candidate native{nullptr, Accumulator::fp32, Candidate::any_span};
+  Candidate native{nullptr, Accumulator::fp32, accepts_all};
   native.fixed_order =
       !selection.candidates.empty();  // behind emulations an own kernel, else the vendor library's
   selection.candidates.push_back(native);

@@ -62,13 +62,13 @@ void check_split_on_device(const Plan& plan, const SplitRule& rule) {
 
 Candidate named_candidate(const Plan& plan) {
   if (plan.request.scheme == native_scheme) {
-    Candidate native{nullptr, Accumulator::fp32, Candidate::any_span};
+    Candidate native{nullptr, Accumulator::fp32, accepts_all};
     native.fixed_order = plan.engine->device() == nullptr && plan.engine->native_order_is_fixed();
     return native;
   }
   const Scheme& scheme = named_scheme(plan);
   const std::int64_t k = plan.problem.products();
-  Candidate candidate{&scheme, Accumulator::fp32, Candidate::any_span, fitted_program(plan, scheme)};
+  Candidate candidate{&scheme, Accumulator::fp32, accepts_all, fitted_program(plan, scheme)};
   if (plan.engine->device() != nullptr) check_split_on_device(plan, candidate.program.split_a);
   if (candidate.program.recombination != Recombination::exact_sums) {
     candidate.accumulator = select_accumulator(plan, candidate.program);
@@ -78,12 +78,13 @@ Candidate named_candidate(const Plan& plan) {
            accumulator_name(candidate.accumulator));
     }
   }
-  if (plan.problem.memory == MemorySpace::device) candidate.largest_exponent = largest_exponent(candidate, k);
+  if (plan.problem.memory == MemorySpace::device)
+    candidate.acceptance.exponent = largest_exponent(candidate, k);
   return candidate;
 }
 
 std::int32_t largest_exponent(const Candidate& candidate, std::int64_t k) {
-  if (candidate.scheme->adapt == nullptr) return Candidate::any_span;
+  if (candidate.scheme->adapt == nullptr) return Acceptance::any;
   if (candidate.scheme->fits_residuals()) return candidate.program.format().max_exponent;
   const auto unchanged = [&](std::int32_t exponent) {
     Program program = candidate.program;

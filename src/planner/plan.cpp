@@ -80,7 +80,8 @@ const Candidate* Plan::checked_candidate() const {
 const Candidate* Plan::widest_emulation() const {
   const Candidate* widest = nullptr;
   for (const Candidate& candidate : candidates) {
-    if (candidate.scheme != nullptr && (widest == nullptr || candidate.largest_span >= widest->largest_span))
+    if (candidate.scheme != nullptr &&
+        (widest == nullptr || candidate.acceptance.dynamic_range >= widest->acceptance.dynamic_range))
       widest = &candidate;
   }
   return widest;

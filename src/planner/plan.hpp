@@ -17,6 +17,7 @@
 #include "planner/request.hpp"
 #include "schedule/accumulator.hpp"
 #include "schemes/program.hpp"
+#include "splits/acceptance.hpp"
 
 namespace kintsugi::core {
 
@@ -25,32 +26,18 @@ namespace kintsugi::core {
 struct Candidate {
   const Scheme* scheme = nullptr;  // nullptr: the engine's native product
   Accumulator accumulator = Accumulator::fp32;
-  // Rows of op(A) and columns of op(B) that span at most this many binades are proved to meet the
-  // contract; any_span for the native product and for a scheme that the caller named.
-  int largest_span = 0;
+  Acceptance acceptance{};
   Program program{};  // the scheme's, fitted to type and k
   // Every entry is checked when it is there (execute/host/checked.hpp); then the last candidate of the
   // fallback chain is exact.
   bool checked = false;
 
-  // On a device, instead of spans: taken where norms prove every entry of the product (arith/norm_proof.hpp).
-  bool proved_by_norms = false;
-
-  // On a device, besides spans: taken where elements lie no deeper either (are_within_depth() of
-  // splits/ranges.hpp).
-  std::int32_t largest_depth = 0;
-
   // The native product in an order that depends on shape and operands alone, by a program of ours; else the
   // vendor library's.
   bool fixed_order = false;
 
-  // On a device: of operands that the program is not fitted to.
-  std::int32_t largest_exponent = any_span;
-
   // Of the scheme, where the plan set them.
   SchemeParameters parameters{};
-
-  static constexpr int any_span = 1 << 20;
 
   std::string scheme_name() const { return kintsugi::core::scheme_name(*scheme, parameters); }
 };

@@ -57,9 +57,8 @@ TEST(Choice, IsThatOfTheSummaries) {
   Random random(seed);
   DeviceReport expected;
   const DeviceArray<DeviceReport> report(std::vector<DeviceReport>{expected});
-  DeviceCandidates candidates{{5, 16, 40, 90}, {1 << 20, 95, 60, 99}, 4};
+  const DeviceCandidates candidates{{{5, 0}, {16, 4, 95}, {40, 9, 60}, {90, 15, 99}}, 4};
   const std::int64_t k = 1000;
-  std::ranges::copy(std::array{0, 4, 9, 15}, candidates.depths);
   for (int round = 0; round < 60; ++round) {
     std::array<std::vector<VectorRange>, 2> ranges;
     for (auto& side : ranges) {
@@ -88,8 +87,10 @@ TEST(Choice, IsThatOfTheSummaries) {
     std::int32_t candidate = 0;
     const std::int32_t exponent = std::max(summary_a.largest, summary_b.largest);
     const auto takes = [&](std::int32_t r) {
-      return candidates.exponents[r] >= exponent &&
-             (candidates.spans[r] >= span || are_within_depth(summary_a, summary_b, k, candidates.depths[r]));
+      const Acceptance& acceptance = candidates.acceptances[r];
+      return acceptance.exponent >= exponent &&
+             (acceptance.dynamic_range >= span ||
+              are_within_depth(summary_a, summary_b, k, acceptance.mean_depth));
     };
     while (candidate < candidates.count && !takes(candidate)) ++candidate;
     if (candidate == candidates.count) candidate = DeviceChoice::none;
@@ -125,7 +126,7 @@ TEST(Choice, EntriesHaveTheirOwnSummaries) {
   const DeviceArray<VectorRange> own_ranges(own);
   const DeviceArray<VectorRange> shared_ranges(shared);
   const DeviceMatrix matrix{.rows = vectors, .columns = 1000};
-  const DeviceCandidates candidates{{10, 25, 40}, {200, 200, 200}, 3};
+  const DeviceCandidates candidates{{{10, 0, 200}, {25, 0, 200}, {40, 0, 200}}, 3};
   const RangeSummary of_shared = summarize(shared);
   for (const bool own_known : {false, true}) {
     for (const bool shared_known : {false, true}) {

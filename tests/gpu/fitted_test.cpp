@@ -23,8 +23,8 @@ TEST(DeviceFit, SmallIsThatOfTheHost) {
   for (int largest = -30; largest <= 16; ++largest) {
     for (const int asked : {0, 8, 12, 26, core::most_residual_exponent + 1}) {
       SCOPED_TRACE("largest exponent " + std::to_string(largest) + ", asked for " + std::to_string(asked));
-      core::DeviceCandidates candidates{{core::VectorRange().span() + 100}, {15}, 1, true,
-                                        *scheme.program.split_a.format,     asked};
+      core::DeviceCandidates candidates{
+          {{.dynamic_range = 100, .exponent = 15}}, 1, true, *scheme.program.split_a.format, asked};
       const bool on_the_left = largest % 2 == 0;
       const DeviceArray<VectorRange> a(std::vector{range_up_to(on_the_left ? largest : -40)});
       const DeviceArray<VectorRange> b(std::vector{range_up_to(on_the_left ? -40 : largest)});

@@ -188,9 +188,9 @@ int expect_splits_by_norms(std::int64_t vectors, std::int64_t longest, int round
       break;
     }
     const bool rules_out[] = {rules_proof_out(known_a, coefficient), rules_proof_out(known_b, coefficient)};
-    DeviceCandidates candidates{{1 << 20, 1 << 20}, {1 << 20, 1 << 20}, 2};
-    candidates.sum_bits[0] = rule.sum_bits;
-    candidates.top_exponents[0] = rule.top_exponent;
+    DeviceCandidates candidates{{accepts_all, accepts_all}, 2};
+    candidates.acceptances[0].norm_bits = rule.sum_bits;
+    candidates.acceptances[0].norm_top_exponent = rule.top_exponent;
     candidates.coefficient = coefficient;
     if (round % 2 == 0) {
       device_engine().split_by_norms({}, splits, {}, coefficient, choice.data());
@@ -246,7 +246,8 @@ Extremes extremes_of(const std::vector<VectorRange>& ranges, const std::vector<V
     if (!ranges[v].finite() || (ranges[v].flags & VectorRange::all_zero) != 0) continue;
     std::int32_t tops[DeviceReport::most_candidates];
     for (int r = 0; r < DeviceReport::most_candidates; ++r)
-      tops[r] = norm_top(candidates.top_exponents[r], candidates.sum_bits[r], norms[v].bits);
+      tops[r] = norm_top(candidates.acceptances[r].norm_top_exponent, candidates.acceptances[r].norm_bits,
+                         norms[v].bits);
     extremes.add(norms[v], tops, candidates.coefficient);
   }
   return extremes;
@@ -268,11 +269,11 @@ std::vector<VectorNorm> draw_norms(Random& random, std::size_t vectors, std::int
 TEST(Choice, IsWhatNormsProve) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
-  DeviceCandidates candidates{{1 << 20, 1 << 20, 1 << 20, 60}, {1 << 20, 1 << 20, 1 << 20, 1 << 20}, 4};
+  DeviceCandidates candidates{{accepts_all, accepts_all, accepts_all, {60}}, 4};
   const std::int32_t bits[] = {115, 119, 123, 0};
   for (int r = 0; r < 4; ++r) {
-    candidates.sum_bits[r] = bits[r];
-    candidates.top_exponents[r] = 40 + r;
+    candidates.acceptances[r].norm_bits = bits[r];
+    candidates.acceptances[r].norm_top_exponent = 40 + r;
   }
   candidates.coefficient = 0x1p-48;
   std::array<int, 5> taken{};

@@ -209,7 +209,7 @@ TEST(SplitBatches, RangesAndChoicesAreTheHosts) {
                          rule, random.bits());
     const DeviceArray<DeviceChoice> choice(static_cast<std::size_t>(number));
     const DeviceArray<DeviceReport> report(std::vector<DeviceReport>(1));
-    const DeviceCandidates candidates{{20, 60}, {1 << 20, 100}, 2};
+    const DeviceCandidates candidates{{{20}, {60, 0, 100}}, 2};
     device_engine().find_ranges({}, a.side(), b.side(), {});
     device_engine().choose({}, a.side(), b.side(), {}, candidates, choice.data(), {report.data()});
     const std::vector<DeviceChoice> choices = choice.host();

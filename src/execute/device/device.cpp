@@ -16,6 +16,7 @@
 #include "execute/device/memory.hpp"
 #include "execute/device/native.hpp"
 #include "execute/device/prepare.hpp"
+#include "execute/device/selection.hpp"
 #include "planner/device_error_free.hpp"
 #include "planner/workspace/device.hpp"
 #include "planner/workspace/fused.hpp"
@@ -115,33 +116,15 @@ class DeviceCall {
     entry.choice = memory.choice;
   }
 
-  DeviceCandidates candidates() const {
-    DeviceCandidates result;
-    result.count =
-        static_cast<int>(plan_.is_checked() ? product_candidates(plan_).size() : plan_.candidates.size());
-    for (int r = 0; r < result.count; ++r) {
-      const Candidate& candidate = plan_.candidates[static_cast<std::size_t>(r)];
-      result.spans[r] = candidate.largest_span;
-      result.exponents[r] = candidate.largest_exponent;
-      if (!candidate.proved_by_norms) continue;
-      result.sum_bits[r] = candidate.program.split_a.sum_bits;
-      result.top_exponents[r] = candidate.program.split_a.top_exponent;
-    }
-    const EntryDemand demand{plan_.contract.coefficient, unit_roundoff(plan_.problem.type)};
-    result.coefficient = demand.careful();
-    result.fits = first().scheme->fits_residuals();
-    result.format = first().program.format();
-    result.residual_exponent = first().program.split_a.residual_exponent;
-    return result;
-  }
+  // Whether C becomes NaN where exponents exceed those that the only program is fitted to.
+  bool is_limited_by_exponent() const { return first().acceptance.exponent < Acceptance::any; }
 
   // Where a choice is to be made before anything is split, or ranges are not those of what is split. Ranges
   // of a prepared operand are there.
   void look_at(Entry& entry, const Workspace& workspace) const {
-    const DeviceCandidates choices = candidates();
-    entry.looked_at = choices.count > 1 || scalars_.on_device() ||
-                      choices.exponents[0] < Candidate::any_span || plan_.is_checked() ||
-                      sums_exactly(plan_) || first().program.multiplies_entries();
+    const DeviceCandidates choices = candidates_on_device(plan_);
+    entry.looked_at = choices.count > 1 || scalars_.on_device() || is_limited_by_exponent() ||
+                      plan_.is_checked() || sums_exactly(plan_) || first().program.multiplies_entries();
     if (!entry.looked_at) return;
     entry.split_ahead = asks_for_norms(plan_) && splits_by_norms(entry, choices.coefficient, workspace);
     if (!entry.split_ahead) {
@@ -194,12 +177,13 @@ class DeviceCall {
     }
     if (!entry.looked_at) {
       if (report_ != nullptr)
-        engine_.choose(queue_, entry.a, entry.b, scalars_, candidates(), entry.choice, reporting());
+        engine_.choose(queue_, entry.a, entry.b, scalars_, candidates_on_device(plan_), entry.choice,
+                       reporting());
       return;
     }
     if (scalars_.on_device())
       engine_.scale(queue_, c_, index, scalars_, {entry.choice, DeviceChoice::scaled});
-    const bool fails = candidates().exponents[0] < Candidate::any_span;
+    const bool fails = is_limited_by_exponent();
     const bool native_follows = plan_.candidates.back().scheme == nullptr;
     const auto last = static_cast<std::int32_t>(plan_.candidates.size()) - 1;
     if (native_follows || fails)
@@ -243,7 +227,7 @@ class DeviceCall {
     take_sides(entry, index, workspace);
     engine_.find_ranges(queue_, entry.prepared_a == nullptr ? entry.a : DeviceSide{},
                         entry.prepared_b == nullptr ? entry.b : DeviceSide{}, scalars_);
-    engine_.choose(queue_, entry.a, entry.b, scalars_, candidates(), entry.choice, {});
+    engine_.choose(queue_, entry.a, entry.b, scalars_, candidates_on_device(plan_), entry.choice, {});
     entry.looked_at = true;
     multiply_error_free({plan_, blocking_, queue_, entry.a, entry.b, c_, scalars_, entry.choice, report_},
                         workspace);

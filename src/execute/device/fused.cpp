@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engines/device_engine.hpp"
+#include "execute/device/selection.hpp"
 #include "execute/execute.hpp"
 #include "planner/workspace/device.hpp"
 #include "planner/workspace/fused.hpp"
@@ -91,21 +92,9 @@ class FusedCall {
     return one_by_one ? 1 : plan_.problem.batch_count;
   }
 
-  DeviceCandidates candidates() const {
-    DeviceCandidates result;
-    result.count = static_cast<int>(plan_.candidates.size());
-    for (int r = 0; r < result.count; ++r) {
-      const Candidate& candidate = plan_.candidates[static_cast<std::size_t>(r)];
-      result.spans[r] = candidate.largest_span;
-      result.depths[r] = candidate.largest_depth;
-      result.exponents[r] = Candidate::any_span;
-    }
-    return result;
-  }
-
   void choose(const Entries& entries, bool behind_products) const {
-    engine_.choose(queue_, a_.at(entries), b_.at(entries), operands_.scalars, candidates(), memory_.choices,
-                   {operands_.report, begins_with_choice(plan_), behind_products});
+    engine_.choose(queue_, a_.at(entries), b_.at(entries), operands_.scalars, candidates_on_device(plan_),
+                   memory_.choices, {operands_.report, begins_with_choice(plan_), behind_products});
   }
 
   void multiply_entries(const Entries& entries) const {
@@ -191,7 +180,7 @@ class FusedCall {
     Slices slices = memory;
     slices.vectors = vectors;
     splits.push_back({side.at(entries, rule), first, &rule, slices, ranges_known && side.prepared == nullptr,
-                      nullptr, false, !ranges_known && plan_.candidates.front().largest_depth > 0});
+                      nullptr, false, !ranges_known && plan_.candidates.front().acceptance.mean_depth > 0});
     return slices;
   }
 

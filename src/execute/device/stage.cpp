@@ -79,7 +79,7 @@ void fit_to_ranges(Plan& entry, const OperandView<T>& a, const OperandView<T>& b
   const RangeSummary summary_a = summary_of(a, candidate.program.split_a);
   const RangeSummary summary_b = summary_of(b, candidate.program.split_b);
   candidate.scheme->adapt(candidate.program, summary_a, summary_b, entry.problem.products());
-  candidate.largest_exponent = largest_exponent(candidate, entry.problem.products());
+  candidate.acceptance.exponent = largest_exponent(candidate, entry.problem.products());
 }
 
 // What one entry's execution did, as one of the whole call's.

@@ -55,9 +55,10 @@ void split_entry(const Plan& plan, Side side, const View& copy, Prepared::Entry&
   };
   entry.ranges.resize(static_cast<std::size_t>(copy.rows));
   find_ranges(copy, rule_of(*plan.widest_emulation()), entry.ranges, plan.threads);
-  const int span = summarize(entry.ranges).largest_span;
-  const auto candidate = std::find_if(plan.candidates.begin(), plan.candidates.end(),
-                                      [&](const Candidate& r) { return span <= r.largest_span; });
+  const RangeSummary summary = summarize(entry.ranges);  // as if the other operand were like this one
+  const auto candidate = std::ranges::find_if(plan.candidates, [&](const Candidate& of) {
+    return accepts(of.acceptance, summary, summary, plan.problem.products());
+  });
   if (candidate == plan.candidates.end() || candidate->scheme == nullptr) return;
   const SplitRule& rule = entry.rule = rule_of(*candidate);
   if (rule.kind == SplitKind::successive) return;  // how many slices, the other operand and the block decide

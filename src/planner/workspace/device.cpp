@@ -31,7 +31,7 @@ std::span<const Candidate> product_candidates(const Plan& plan) {
   return {plan.candidates.begin(), end};
 }
 
-bool asks_for_norms(const Plan& plan) { return plan.candidates.front().proved_by_norms; }
+bool asks_for_norms(const Plan& plan) { return plan.candidates.front().acceptance.by_norms(); }
 
 std::int64_t columns_each(const Plan& plan, const Candidate& candidate) {
   return candidate.program.multiplies_entries() ? 1 : plan.problem.parts();

@@ -166,7 +166,8 @@ __device__ NormsOfSide extremes_by_block(const ChoiceTask& task, int side, std::
     const VectorNorm norm = task.norms[side][v];
     std::int32_t tops[candidates];
     for (int r = 0; r < candidates; ++r)
-      tops[r] = norm_top(task.candidates.top_exponents[r], task.candidates.sum_bits[r], norm.bits);
+      tops[r] = norm_top(task.candidates.acceptances[r].norm_top_exponent,
+                         task.candidates.acceptances[r].norm_bits, norm.bits);
     extremes.add(norm, tops, task.candidates.coefficient);
   }
   add_over_warp(extremes);
@@ -188,16 +189,12 @@ __device__ NormsOfSide extremes_by_block(const ChoiceTask& task, int side, std::
   return extremes;
 }
 
-// `proved`: the candidates, a bit each, whose norms prove all entries.
+// `proved`: the candidates, a bit each, for which norms prove all elements of C.
 __device__ std::int32_t first_candidate(const DeviceCandidates& candidates, const RangeSummary& a,
                                         const RangeSummary& b, std::int64_t k, unsigned proved) {
-  const std::int32_t span = max(a.largest_span, b.largest_span);
-  const std::int32_t exponent = max(a.largest, b.largest);
   for (int candidate = 0; candidate < candidates.count; ++candidate) {
-    const bool takes = candidates.sum_bits[candidate] == 0 || (proved >> candidate & 1U) != 0;
-    const bool holds =
-        span <= candidates.spans[candidate] || are_within_depth(a, b, k, candidates.depths[candidate]);
-    if (takes && holds && exponent <= candidates.exponents[candidate]) return candidate;
+    if (accepts(candidates.acceptances[candidate], a, b, k, (proved >> candidate & 1U) != 0))
+      return candidate;
   }
   return DeviceChoice::none;
 }
