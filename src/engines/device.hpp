@@ -90,9 +90,10 @@ inline constexpr int fitted_exponent = std::numeric_limits<std::int16_t>::min();
 struct DeviceCondition {
   const DeviceChoice* choice = nullptr;
   std::int32_t candidate = 0;
-  // Of steps behind multiply_fused(): the choice was made before that began, so that a step that leaves need
-  // not wait.
-  bool known = false;
+  // The selection was made before the step in front of this one began: kernels read it before their
+  // grid-dependency wait, and exit without one. The exit of an unselected candidate's kernels then overlaps
+  // the products in front of them.
+  bool selected_earlier = false;
 };
 
 // Slices of products without an error, summed over the blocks of C that had a number of their own.
@@ -127,8 +128,9 @@ struct DeviceReport {
 struct DeviceReporting {
   DeviceReport* report = nullptr;
   bool begins = false;  // the first of the call, and of all its entries: whatever the report was before
-  // Nobody waits for the choice: it may be made while multiply_fused(), the step before it, still runs.
-  bool behind_products = false;
+  // No step depends on the selection, so that it may overlap multiply_fused(), the step in front of it. A short
+  // product would else wait for it.
+  bool overlaps_products = false;
 };
 
 // One operand of one entry of the batch; `ranges` has one for each of its vectors. Ranges, choice and splits
@@ -153,9 +155,9 @@ struct DeviceSplit {
   Slices slices;
   bool ranges_known = false;
   const DeviceFit* fit = nullptr;  // in the place of the rule's own
-  // Few operands are expected to ask for this candidate: it is to be left quickly, if need be at the cost of
-  // taking longer.
-  bool rarely = false;
+  // This candidate is expected to be selected for few operands: the split has few thread blocks, which exit
+  // soonest and take longer where it is selected.
+  bool unlikely = false;
   bool finds_depth = false;  // of FP32 vectors whose slices are fp16, with ranges that are not known
 };
 
@@ -275,6 +277,9 @@ struct DeviceThresholds {
   // Real vectors beside a prepared operand up to which there is one emulation: kernels of another candidate
   // take up to a tenth of the time to exit early.
   std::int64_t few_vectors = 128;
+  // Multiply-adds of a batch item up to which splits of all but the first candidate have few thread blocks:
+  // else one that exits early takes a tenth of the item's time.
+  double small_item_products = 2e9;
 };
 
 }  // namespace kintsugi::core

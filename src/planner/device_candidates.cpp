@@ -111,19 +111,19 @@ Emulations emulations_of(const Plan& plan) {
 // A prepared operand beside few real vectors: a candidate that it was not prepared for would split it again,
 // by thousands of thread blocks that take up to a tenth of the product's time to exit early. A batch, whose
 // items one such kernel serves together, was not measured.
-bool is_short_beside_prepared(const Problem& problem) {
-  constexpr std::int64_t few = 128;
+bool is_short_beside_prepared(const Problem& problem, std::int64_t few) {
   if (problem.complex || problem.batch_count > 1) return false;
   return (problem.prepared_b && problem.m <= few) || (problem.prepared_a && problem.n <= few);
 }
 
-// A candidate that is not selected costs its launches. A short product, in microseconds, has one candidate
-// alone, which accepts wide dynamic ranges, and one of moderate length but one more, which accepts the
-// widest.
-void leave_out_for_time(Emulations& chain, double microseconds, const Problem& problem) {
-  if (microseconds < 100 || is_short_beside_prepared(problem)) {
+// A candidate that is not selected costs its launches. A short product has one candidate alone, which accepts
+// wide dynamic ranges, and one of moderate length but one more, which accepts the widest.
+void leave_out_for_time(Emulations& chain, double microseconds, const Problem& problem,
+                        const DeviceThresholds& thresholds) {
+  if (microseconds < thresholds.one_candidate_time ||
+      is_short_beside_prepared(problem, thresholds.few_vectors)) {
     chain = {std::nullopt, {chain.wide.front()}};
-  } else if (microseconds < 300 && chain.size() > 2) {
+  } else if (microseconds < thresholds.two_candidates_time && chain.size() > 2) {
     if (chain.likely) {
       chain.wide = {chain.wide.back()};
     } else {
@@ -142,50 +142,52 @@ void leave_out_depths(std::vector<Candidate>& chain) {
 }
 
 // Prepared operands have the slices of `wide`.
-DeviceSelection selection_of(Emulations chain, const Candidate& wide) {
-  DeviceSelection selection{std::move(chain.wide), std::nullopt};
+DeviceFallbackChain chain_of(Emulations chain, const Candidate& wide) {
+  DeviceFallbackChain result{std::move(chain.wide), std::nullopt};
   if (chain.likely) {
-    selection.candidates.insert(selection.candidates.begin(), *chain.likely);
-    selection.prepared_by = wide;
+    result.candidates.insert(result.candidates.begin(), *chain.likely);
+    result.candidate_when_prepared = wide;
   }
-  leave_out_depths(selection.candidates);
-  return selection;
+  leave_out_depths(result.candidates);
+  return result;
 }
 
 // Where the device was never measured, no emulation is quicker.
-DeviceSelection quicker_emulations(const Plan& plan, Emulations chain) {
+DeviceFallbackChain quicker_emulations(const Plan& plan, Emulations chain) {
   const Problem& problem = plan.problem;
   if (std::min({problem.m, problem.n, problem.k, problem.batch_count}) == 0) return {};
   const Candidate wide = chain.wide.front();
   const Program& program = wide.program;
   if (!is_fused(plan, wide) && !program.multiplies_entries()) return {};
-  const auto times = plan.engine->device()->expected_times(
-      {program.schedule, program.format().id, problem.complex, problem.m, problem.n, problem.k,
-       problem.batch_count, problem.prepared_a, problem.prepared_b});
+  const DeviceEngine& device = *plan.engine->device();
+  const DeviceThresholds thresholds = device.thresholds();
+  const auto times =
+      device.expected_times({program.schedule, program.format().id, problem.complex, problem.m, problem.n,
+                             problem.k, problem.batch_count, problem.prepared_a, problem.prepared_b});
   if (!times) return {};
-  if (times->emulated >= 0.95 * times->native) return {{}, wide};
-  leave_out_for_time(chain, times->emulated, problem);
-  return selection_of(std::move(chain), wide);
+  if (times->emulated >= thresholds.least_gain * times->native) return {{}, wide};
+  leave_out_for_time(chain, times->emulated, problem, thresholds);
+  return chain_of(std::move(chain), wide);
 }
 
-DeviceSelection emulations_by_policy(const Plan& plan) {
+DeviceFallbackChain emulations_by_policy(const Plan& plan) {
   if (plan.request.policy == Policy::native || plan.problem.type != OperandType::f32) return {};
   Emulations chain = emulations_of(plan);
   if (chain.wide.empty()) return {};
   if (plan.request.policy == Policy::automatic) return quicker_emulations(plan, std::move(chain));
   const Candidate wide = chain.wide.front();
-  return selection_of(std::move(chain), wide);
+  return chain_of(std::move(chain), wide);
 }
 
 }  // namespace
 
-DeviceSelection device_candidates(const Plan& plan) {
-  DeviceSelection selection = emulations_by_policy(plan);
+DeviceFallbackChain device_candidates(const Plan& plan) {
+  DeviceFallbackChain chain = emulations_by_policy(plan);
   Candidate native{nullptr, Accumulator::fp32, accepts_all};
   native.fixed_order =
-      !selection.candidates.empty();  // behind emulations an own kernel, else the vendor library's
-  selection.candidates.push_back(native);
-  return selection;
+      !chain.candidates.empty();  // behind emulations an own kernel, else the vendor library's
+  chain.candidates.push_back(native);
+  return chain;
 }
 
 }  // namespace kintsugi::core

@@ -50,9 +50,9 @@ void select_candidates(Plan& plan) {
   if (plan.engine->device() == nullptr) {
     plan.candidates = host_candidates(plan);
   } else if (native_meets(plan.contract, plan.problem)) {
-    DeviceSelection selection = device_candidates(plan);
-    plan.candidates = std::move(selection.candidates);
-    plan.prepared_by = std::move(selection.prepared_by);
+    DeviceFallbackChain chain = device_candidates(plan);
+    plan.candidates = std::move(chain.candidates);
+    plan.candidate_when_prepared = std::move(chain.candidate_when_prepared);
   }
   if (plan.candidates.empty()) fail_unreachable(plan);
 }

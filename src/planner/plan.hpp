@@ -67,10 +67,10 @@ struct Plan {
   const Engine* engine = nullptr;
   DeviceContext context;  // where it was made, of an engine with devices: for that device alone
   std::vector<Candidate> candidates;
-  // The candidate by which a device splits what is prepared, where that is not the first. A native plan under
-  // the policy automatic has the one for other shapes of an operand, which who prepares it may not know yet;
-  // a plan whose first candidate accepts only likely operands has the one of equal cost behind it.
-  std::optional<Candidate> prepared_by;
+  // The candidate whose split a device gives to prepared operands, where that is not the first one's. The plan
+  // that prepares an operand may be native, or begin with a candidate for likely operands alone; plans that
+  // are told of a prepared operand begin with this one.
+  std::optional<Candidate> candidate_when_prepared;
   Blocking blocking;
   std::size_t workspace_bytes = 0;
   int threads = 1;
@@ -89,7 +89,9 @@ struct Plan {
   const Candidate* checked_candidate() const;
   bool is_checked() const { return checked_candidate() != nullptr; }
 
-  const Candidate& prepared_candidate() const { return prepared_by ? *prepared_by : candidates.front(); }
+  const Candidate& prepared_candidate() const {
+    return candidate_when_prepared ? *candidate_when_prepared : candidates.front();
+  }
 
   // The candidate that splits with the widest window; nullptr for a native plan.
   const Candidate* widest_emulation() const;

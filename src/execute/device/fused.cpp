@@ -92,9 +92,9 @@ class FusedCall {
     return one_by_one ? 1 : plan_.problem.batch_count;
   }
 
-  void choose(const Entries& entries, bool behind_products) const {
+  void choose(const Entries& entries, bool overlaps_products) const {
     engine_.choose(queue_, a_.at(entries), b_.at(entries), operands_.scalars, candidates_on_device(plan_),
-                   memory_.choices, {operands_.report, begins_with_choice(plan_), behind_products});
+                   memory_.choices, {operands_.report, begins_with_choice(plan_), overlaps_products});
   }
 
   void multiply_entries(const Entries& entries) const {
@@ -162,14 +162,12 @@ class FusedCall {
             conditional && candidate > 0 && !multiplies_before_choice()};
   }
 
-  // Of many small entries, a step that is left out takes a tenth of their time unless it has few blocks of
-  // threads.
-  bool leaves_quickly() const {
-    constexpr double small = 2e9;
+  // A batch of small items, beside which a split of many thread blocks takes long to exit early.
+  bool has_small_items() const {
     const Problem& problem = plan_.problem;
     return problem.batch_count > 1 &&
            static_cast<double>(problem.m) * static_cast<double>(problem.n) * static_cast<double>(problem.k) <
-               small;
+               engine_.thresholds().small_item_products;
   }
 
   // A prepared operand's slices, or those that are to be made.
@@ -200,7 +198,7 @@ class FusedCall {
       slices.b = plan_split(b_, candidate.program.split_b, slices.b, entries, corner.column, size.n,
                             looks.ranges_known, splits);
     }
-    for (DeviceSplit& one : splits) one.rarely = r > 0 && leaves_quickly();
+    for (DeviceSplit& one : splits) one.unlikely = r > 0 && has_small_items();
     if (!splits.empty()) engine_.split(queue_, splits, on_candidate(looks.conditional, r));
     return slices;
   }

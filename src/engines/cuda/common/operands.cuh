@@ -30,12 +30,12 @@ __device__ inline bool is_left_out(const SplitTasks& tasks) {
 // Whether there is something to split; then all is there that came before.
 __device__ inline bool begins(const SplitTasks& tasks) {
   launch_dependents();
-  if (tasks.condition.known && is_left_out(tasks)) {
+  if (tasks.condition.selected_earlier && is_left_out(tasks)) {
     exit_in_stream_order();
     return false;
   }
   grid_dependency_wait();
-  return tasks.condition.known || !is_left_out(tasks);
+  return tasks.condition.selected_earlier || !is_left_out(tasks);
 }
 
 // The entry of the batch. Where k is 0 there need not be any.

@@ -230,7 +230,7 @@ template <bool by_norms>
 __device__ void choose(const ChoiceTask& task) {
   const DeviceReporting& reporting = task.reporting;
   launch_dependents();
-  if (!reporting.behind_products) grid_dependency_wait();
+  if (!reporting.overlaps_products) grid_dependency_wait();
   DeviceChoice choice;
   if (is_zero(task.alpha)) {
     choice.candidate = DeviceChoice::scaled;
@@ -245,7 +245,8 @@ __device__ void choose(const ChoiceTask& task) {
   if (fits) choice.fit = fit_of(task.candidates, choice);
   task.choice[blockIdx.x] = choice;
   if (reporting.report != nullptr) report(reporting, choice, fits);
-  if (reporting.behind_products) grid_dependency_wait();  // as whatever comes next does by way of this kernel
+  if (reporting.overlaps_products)
+    grid_dependency_wait();  // as whatever comes next does by way of this kernel
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ WaySplit way_of(const KernelOfKind* kernel, const DeviceSplit& split) {
   const DeviceMatrix& matrix = split.side.matrix;
   if (kernel == nullptr || kernel->kind == ElementKind::fitted) return {&split, Way::tiles};
   // By far the fewest thread blocks, and no clusters: a thousand of those take 3 us to begin and exit.
-  if (split.rarely) return {&split, Way::tiles};
+  if (split.unlikely) return {&split, Way::tiles};
   // Less than this beside it is static.
   const std::int64_t most = device_attribute(shared_bytes_of_block, current_device()) - 6 * 1024;
   const WaySplit rows{&split, Way::rows};

@@ -252,7 +252,7 @@ __device__ void write_again(const DeviceTile& tile, std::int64_t row, std::int64
 template <class T, int Tile>
 __device__ void multiply_tile(const DeviceTile& tile) {
   launch_dependents();
-  if (tile.condition.known && !holds(tile.condition, blockIdx.y)) return exit_in_stream_order();
+  if (tile.condition.selected_earlier && !holds(tile.condition, blockIdx.y)) return exit_in_stream_order();
   grid_dependency_wait();
   if (!holds(tile.condition, blockIdx.y)) return;
   constexpr int side = Tile;
