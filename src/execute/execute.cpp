@@ -10,6 +10,7 @@
 #include "execute/device/stage.hpp"
 #include "execute/host/checked.hpp"
 #include "execute/host/native.hpp"
+#include "execute/host/ozaki1.hpp"
 #include "execute/host/residue_scales.hpp"
 #include "recombine/exact_sums.hpp"
 #include "recombine/residues.hpp"
@@ -88,18 +89,17 @@ void run_program(const Plan& plan, const Blocking& blocking, const Program& prog
   const T beta = scalar<T>(operands.beta);
   Slices slices_a;
   Slices slices_b;
-  for_each_block(blocking, c.rows, c.columns,
-                 [&](std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t columns) {
-                   if (i == 0) slices_b = split_block(b, j, columns, plan.threads);
-                   if (j == 0 || blocking.m < c.rows) slices_a = split_block(a, i, rows, plan.threads);
-                   sums.rows = rows;
-                   sums.columns = slices_b.vectors;
-                   plan.engine->multiply({&program.schedule, slices_a, slices_b, sums, accumulator,
-                                          memory.scratch, plan.threads});
-                   recombine(program, sums, a.ranges.subspan(i, rows),
-                             b.ranges.subspan(parts * j, parts * columns), alpha, beta,
-                             c.block(i, j, rows, columns), plan.threads);
-                 });
+  for_each_block(blocking, c.rows, c.columns, [&](const ResultBlock& block) {
+    if (begins_columns(block)) slices_b = split_part(b, {block.column, block.columns}, plan.threads);
+    if (begins_rows(block, blocking, c.rows)) slices_a = split_part(a, {block.row, block.rows}, plan.threads);
+    sums.rows = block.rows;
+    sums.columns = slices_b.vectors;
+    plan.engine->multiply(
+        {&program.schedule, slices_a, slices_b, sums, accumulator, memory.scratch, plan.threads});
+    recombine(program, sums, a.ranges.subspan(block.row, block.rows),
+              b.ranges.subspan(parts * block.column, parts * block.columns), alpha, beta,
+              c.block(block.row, block.column, block.rows, block.columns), plan.threads);
+  });
 }
 
 // Both sides of an entry with their ranges, and the candidate that these ask for.
@@ -153,8 +153,8 @@ void add_to_report(Report& report, const Plan& plan, const EntryChoice<T>& choic
 }
 
 template <class T>
-ErrorFreeTask<T> error_free_task(const Plan& plan, const Blocking& blocking, const EntryChoice<T>& choice,
-                                 const Operands& operands, const MatrixView<T>& c) {
+Ozaki1Task<T> ozaki1_task(const Plan& plan, const Blocking& blocking, const EntryChoice<T>& choice,
+                          const Operands& operands, const MatrixView<T>& c) {
   return {plan,
           plan.candidates[choice.candidate],
           choice.program,
@@ -207,8 +207,8 @@ void multiply_entry(const Plan& plan, const Operands& operands, std::int64_t ent
                      lay_out_exact_sums(plan, workspace), plan.threads);
   } else if (choice.program.recombination == Recombination::error_free) {
     if constexpr (!is_double_double<T>)  // which no such scheme takes
-      multiply_error_free(error_free_task(plan, report.blocking, choice, operands, c), workspace,
-                          report.error_free);
+      multiply_by_ozaki1(ozaki1_task(plan, report.blocking, choice, operands, c), workspace,
+                         report.error_free);
   } else {
     run_program(plan, report.blocking, choice.program, candidate.accumulator, choice.a, choice.b, operands, c,
                 workspace);
@@ -236,8 +236,7 @@ void check_ranges(const Plan& plan, const Blocking& blocking, const Operands& op
     const EntryChoice<T> choice = look_at_entry<T>(plan, operands, entry, fresh);
     if (choice.program.recombination != Recombination::error_free) continue;
     const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, entry);
-    if constexpr (!is_double_double<T>)
-      check_error_free(error_free_task(plan, blocking, choice, operands, c), fresh);
+    if constexpr (!is_double_double<T>) check_ozaki1(ozaki1_task(plan, blocking, choice, operands, c), fresh);
   }
 }
 

@@ -17,7 +17,7 @@ Json adapted_json(const Report::Adapted& adapted) {
 }
 
 // Slices and products are means over blocks: in fast mode and out of it.
-Json error_free_json(const ErrorFreeCounts& counts) {
+Json error_free_json(const Ozaki1Counts& counts) {
   if (counts.blocks == 0) return {};
   const auto mean = [&](std::int64_t sum) {
     return static_cast<double>(sum) / static_cast<double>(counts.blocks);

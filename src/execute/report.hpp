@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "planner/error_free.hpp"
+#include "execute/ozaki1_counts.hpp"
 #include "planner/plan.hpp"
 
 namespace kintsugi::core {
@@ -44,7 +44,7 @@ struct Report {
     adapted = {candidate.scheme, candidate.accumulator, k, program, candidate.parameters};
   }
 
-  ErrorFreeCounts error_free;  // of entries under Recombination::error_free
+  Ozaki1Counts error_free;  // of entries under Recombination::error_free
 };
 
 // A JSON document; its schema is docs/schema/report.schema.json.

@@ -8,11 +8,11 @@
 #include "base/fork.hpp"
 #include "base/status.hpp"
 #include "engines/device_engine.hpp"
-#include "planner/checked_candidates.hpp"
-#include "planner/device_candidates.hpp"
-#include "planner/engine_choice.hpp"
-#include "planner/host_candidates.hpp"
-#include "planner/named_scheme.hpp"
+#include "planner/candidates/checked.hpp"
+#include "planner/candidates/device.hpp"
+#include "planner/candidates/host.hpp"
+#include "planner/candidates/named.hpp"
+#include "planner/select_engine.hpp"
 #include "schemes/bound.hpp"
 
 namespace kintsugi::core {

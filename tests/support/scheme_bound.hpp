@@ -7,7 +7,7 @@
 
 #include "engines/registry.hpp"
 #include "lab/metrics.hpp"
-#include "planner/candidates.hpp"
+#include "planner/candidates/candidates.hpp"
 #include "planner/plan.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/program.hpp"

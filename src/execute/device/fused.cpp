@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engines/device_engine.hpp"
+#include "execute/blocks.hpp"
 #include "execute/device/selection.hpp"
 #include "execute/execute.hpp"
 #include "planner/workspace/device.hpp"
@@ -61,7 +62,7 @@ const DevicePrepared* with_slices(const DevicePrepared* prepared) {
 
 class FusedCall {
  public:
-  FusedCall(const Plan& plan, const FusedOperands& operands, const Queue& queue, const Blocking& blocking,
+  FusedCall(const Plan& plan, const DeviceOperands& operands, const Queue& queue, const Blocking& blocking,
             Workspace workspace)
       : plan_(plan), engine_(*plan.engine->device()), queue_(queue), operands_(operands), blocking_(blocking),
         most_(std::min(items_at_once(plan, blocking), entries_of(operands))),
@@ -82,7 +83,7 @@ class FusedCall {
   };
 
   // Where both operands serve all entries, no step would know how many they are.
-  std::int64_t entries_of(const FusedOperands& operands) const {
+  std::int64_t entries_of(const DeviceOperands& operands) const {
     const auto serves_all = [](const DeviceMatrix& matrix, const DevicePrepared* given) {
       const DevicePrepared* prepared = with_slices(given);
       return prepared != nullptr ? prepared->entries.size() == 1 : is_shared(matrix);
@@ -115,6 +116,7 @@ class FusedCall {
   bool multiplies_before_choice() const {
     return emulations(plan_).size() == 1 && looks_while_splitting() && operands_.scalars.beta == 0.0;
   }
+  ResultBlock whole() const { return {0, 0, plan_.problem.m, plan_.problem.n}; }
   bool looks_while_splitting() const {
     return covers_all(plan_, blocking_) && !operands_.scalars.on_device();
   }
@@ -124,9 +126,9 @@ class FusedCall {
   int look_at(const Entries& entries) const {
     if (looks_while_splitting()) {
       const bool before = multiplies_before_choice();
-      const FusedSlices slices = split(0, entries, {0, 0}, blocking_, {false, false}, true, true);
+      const FusedSlices slices = split(0, entries, whole(), {false, false});
       if (!before) choose(entries, false);
-      multiply(0, entries, slices, {0, 0}, blocking_, !before);
+      multiply(0, entries, slices, whole(), !before);
       if (before) choose(entries, true);
       return 1;
     }
@@ -136,24 +138,14 @@ class FusedCall {
     return 0;
   }
 
-  struct Corner {
-    std::int64_t row;
-    std::int64_t column;
-  };
-
   void multiply_candidate(int r, const Entries& entries, const Looks& looks) const {
-    const std::int64_t m = plan_.problem.m;
-    const std::int64_t n = plan_.problem.n;
     FusedSlices slices;
-    for (std::int64_t j = 0; j < n; j += blocking_.n) {
-      for (std::int64_t i = 0; i < m; i += blocking_.m) {
-        const Blocking size{std::min(blocking_.m, m - i), std::min(blocking_.n, n - j)};
-        const bool new_a = j == 0 || blocking_.m < m;
-        const FusedSlices made = split(r, entries, {i, j}, size, looks, new_a, i == 0);
-        slices = {new_a ? made.a : slices.a, i == 0 ? made.b : slices.b};
-        multiply(r, entries, slices, {i, j}, size, looks.conditional);
-      }
-    }
+    for_each_block(blocking_, plan_.problem.m, plan_.problem.n, [&](const ResultBlock& block) {
+      const FusedSlices made = split(r, entries, block, looks);
+      if (begins_rows(block, blocking_, plan_.problem.m)) slices.a = made.a;
+      if (begins_columns(block)) slices.b = made.b;
+      multiply(r, entries, slices, block, looks.conditional);
+    });
   }
 
   // Steps behind products know the choice if it was made ahead of these.
@@ -172,30 +164,30 @@ class FusedCall {
 
   // A prepared operand's slices, or those that are to be made.
   Slices plan_split(const FusedSide& side, const SplitRule& rule, const Slices& memory,
-                    const Entries& entries, std::int64_t first, std::int64_t vectors, bool ranges_known,
+                    const Entries& entries, const Part& vectors, bool ranges_known,
                     std::vector<DeviceSplit>& splits) const {
-    if (side.has(rule)) return side.prepared_entry(entries.first).slices.block(first, vectors);
+    if (side.has(rule)) return side.prepared_entry(entries.first).slices.block(vectors.first, vectors.count);
     Slices slices = memory;
-    slices.vectors = vectors;
-    splits.push_back({side.at(entries, rule), first, &rule, slices, ranges_known && side.prepared == nullptr,
-                      nullptr, false, !ranges_known && plan_.candidates.front().acceptance.mean_depth > 0});
+    slices.vectors = vectors.count;
+    splits.push_back({side.at(entries, rule), vectors.first, &rule, slices,
+                      ranges_known && side.prepared == nullptr, nullptr, false,
+                      !ranges_known && plan_.candidates.front().acceptance.mean_depth > 0});
     return slices;
   }
 
-  FusedSlices split(int r, const Entries& entries, const Corner& corner, const Blocking& size,
-                    const Looks& looks, bool new_a, bool new_b) const {
+  FusedSlices split(int r, const Entries& entries, const ResultBlock& block, const Looks& looks) const {
     const Candidate& candidate = plan_.candidates[static_cast<std::size_t>(r)];
     FusedSlices slices = fused_slices(plan_, candidate, blocking_);
     slices.a.data = memory_.slices;
     slices.b.data = memory_.slices + (a_.shared ? 1 : static_cast<std::size_t>(most_)) * slices.a.bytes();
     std::vector<DeviceSplit> splits;
     splits.reserve(2);
-    if (new_a) {
-      slices.a = plan_split(a_, candidate.program.split_a, slices.a, entries, corner.row, size.m,
+    if (begins_rows(block, blocking_, plan_.problem.m)) {
+      slices.a = plan_split(a_, candidate.program.split_a, slices.a, entries, {block.row, block.rows},
                             looks.ranges_known, splits);
     }
-    if (new_b) {
-      slices.b = plan_split(b_, candidate.program.split_b, slices.b, entries, corner.column, size.n,
+    if (begins_columns(block)) {
+      slices.b = plan_split(b_, candidate.program.split_b, slices.b, entries, {block.column, block.columns},
                             looks.ranges_known, splits);
     }
     for (DeviceSplit& one : splits) one.unlikely = r > 0 && has_small_items();
@@ -203,20 +195,29 @@ class FusedCall {
     return slices;
   }
 
-  DeviceTile tile_of(const DeviceSide& a, const DeviceSide& b, const Entries& entries, const Corner& corner,
-                     const Blocking& size, const DeviceCondition& condition) const {
-    return {a,      b,      operands_.c,       entries.first, corner.row,   corner.column,
-            size.m, size.n, operands_.scalars, condition,     entries.count};
+  DeviceTile tile_of(const DeviceSide& a, const DeviceSide& b, const Entries& entries,
+                     const ResultBlock& block, const DeviceCondition& condition) const {
+    return {a,
+            b,
+            operands_.c,
+            entries.first,
+            block.row,
+            block.column,
+            block.rows,
+            block.columns,
+            operands_.scalars,
+            condition,
+            entries.count};
   }
 
-  void multiply(int r, const Entries& entries, const FusedSlices& slices, const Corner& corner,
-                const Blocking& size, bool conditional) const {
+  void multiply(int r, const Entries& entries, const FusedSlices& slices, const ResultBlock& block,
+                bool conditional) const {
     const Candidate& candidate = plan_.candidates[static_cast<std::size_t>(r)];
     engine_.multiply_fused(
         queue_,
         {&candidate.program.schedule, slices.a, slices.b, a_.shared, b_.shared,
          tile_of(a_.at(entries, candidate.program.split_a), b_.at(entries, candidate.program.split_b),
-                 entries, corner, size, on_candidate(conditional, r)),
+                 entries, block, on_candidate(conditional, r)),
          entries.count},
         memory_.scratch);
   }
@@ -231,14 +232,14 @@ class FusedCall {
     }
     if (plan_.candidates.back().scheme != nullptr) return;
     const auto native = static_cast<std::int32_t>(plan_.candidates.size()) - 1;
-    engine_.multiply_plainly(queue_, tile_of(a_.at(entries), b_.at(entries), entries, {0, 0},
-                                             {plan_.problem.m, plan_.problem.n}, on_candidate(true, native)));
+    engine_.multiply_plainly(
+        queue_, tile_of(a_.at(entries), b_.at(entries), entries, whole(), on_candidate(true, native)));
   }
 
   const Plan& plan_;
   const DeviceEngine& engine_;
   Queue queue_;
-  const FusedOperands& operands_;
+  const DeviceOperands& operands_;
   Blocking blocking_;
   std::int64_t most_;  // entries at once
   FusedMemory memory_;
@@ -248,8 +249,8 @@ class FusedCall {
 
 }  // namespace
 
-void multiply_fused(const Plan& plan, const FusedOperands& operands, const Queue& queue,
-                    const Blocking& blocking, Workspace workspace) {
+void multiply_fused(const Plan& plan, const DeviceOperands& operands, const Queue& queue,
+                    const Blocking& blocking, const Workspace& workspace) {
   FusedCall(plan, operands, queue, blocking, workspace).multiply_all();
 }
 

@@ -64,7 +64,7 @@ void report_fit(const ResidualFit& fit, Report& report) {
 
 // Blocks and their slices, and the program with so many: what the bound needs to know.
 void report_slices(const DeviceSliceCounts& found, Report& report) {
-  ErrorFreeCounts& counts = report.error_free;
+  Ozaki1Counts& counts = report.error_free;
   counts.blocks += found.blocks;
   counts.slices_a += found.slices_a;
   counts.slices_b += found.slices_b;

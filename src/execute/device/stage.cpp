@@ -9,7 +9,7 @@
 #include "execute/device/caller.hpp"
 #include "execute/device/memory.hpp"
 #include "execute/host/operand.hpp"
-#include "planner/named_scheme.hpp"
+#include "planner/candidates/named.hpp"
 
 namespace kintsugi::core {
 

@@ -1,10 +1,10 @@
 #include "planner/workspace/device.hpp"
 
 #include <algorithm>
-#include "engines/device_engine.hpp"
 
-#include "planner/device_error_free.hpp"
+#include "engines/device_engine.hpp"
 #include "planner/workspace/fused.hpp"
+#include "planner/workspace/ozaki1_device.hpp"
 
 namespace kintsugi::core {
 
@@ -43,10 +43,10 @@ std::int64_t tile_columns(const Plan& plan, const Candidate& candidate) {
 }
 
 bool begins_with_choice(const Plan& plan) {
-  return plan.problem.batch_count == 1 && !plan.is_native() && !is_error_free(plan);
+  return plan.problem.batch_count == 1 && !plan.is_native() && !is_ozaki1(plan);
 }
 
-bool is_error_free(const Plan& plan) {
+bool is_ozaki1(const Plan& plan) {
   return plan.candidates.front().program.recombination == Recombination::error_free;
 }
 
@@ -110,8 +110,11 @@ std::size_t device_workspace_bytes(const Plan& plan, const Blocking& blocking) {
     }
     lay_out_item(plan, workspace);
     if (sums_exactly(plan)) return;
-    workspace.take(is_error_free(plan) ? device_error_free_bytes(plan, blocking)
-                                       : most_block_bytes(plan, blocking));
+    if (is_ozaki1(plan)) {
+      lay_out_device_ozaki1(plan, blocking, workspace);
+      return;
+    }
+    workspace.take(most_block_bytes(plan, blocking));
     if (plan.is_checked())
       lay_out_device_checked(plan, blocking, checked_tile_size(plan, blocking), workspace);
   });

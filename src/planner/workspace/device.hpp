@@ -19,7 +19,7 @@ inline constexpr std::int64_t sums_multiple = 16;
 
 // Without slices and an engine's products.
 bool sums_exactly(const Plan& plan);
-bool is_error_free(const Plan& plan);
+bool is_ozaki1(const Plan& plan);
 bool asks_for_norms(const Plan& plan);
 // Whether nothing is added to the report before its one choice, that of the call's one entry.
 bool begins_with_choice(const Plan& plan);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include "engines/device_engine.hpp"
 
-#include "planner/candidates.hpp"
+#include "planner/candidates/candidates.hpp"
 
 namespace kintsugi::core {
 

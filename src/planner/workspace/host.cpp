@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/error_free.hpp"
+#include "planner/workspace/ozaki1_host.hpp"
 #include "recombine/exact_sums.hpp"
 #include "schemes/magnitudes.hpp"
 
@@ -41,7 +41,7 @@ void lay_out_candidate(const Plan& plan, const Candidate& candidate, const Block
   } else if (program.recombination == Recombination::exact_sums) {
     lay_out_exact_sums(plan, workspace);
   } else if (program.recombination == Recombination::error_free) {
-    workspace.take(error_free_bytes(plan, candidate, blocking));
+    lay_out_ozaki1(plan, program, blocking, workspace);
   } else if (program.split_a.scales == ScaleRule::product) {
     const std::size_t bits =
         bytes_of_layout([&](Workspace& counter) { lay_out_product_bits(plan, counter); });

@@ -1,10 +1,10 @@
-#include "planner/request.hpp"
+#include "planner/contract/request.hpp"
 
 #include <charconv>
 
 #include "base/nearest_name.hpp"
 #include "base/status.hpp"
-#include "planner/contract.hpp"
+#include "planner/contract/contract.hpp"
 #include "planner/plan.hpp"
 #include "schemes/bound.hpp"
 

@@ -1,10 +1,10 @@
-#include "planner/named_scheme.hpp"
+#include "planner/candidates/named.hpp"
 
 #include <algorithm>
 
 #include "base/nearest_name.hpp"
 #include "base/status.hpp"
-#include "planner/candidates.hpp"
+#include "planner/candidates/candidates.hpp"
 #include "planner/element_type.hpp"
 
 namespace kintsugi::core {

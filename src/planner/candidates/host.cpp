@@ -1,8 +1,8 @@
-#include "planner/host_candidates.hpp"
+#include "planner/candidates/host.hpp"
 
 #include <algorithm>
 
-#include "planner/candidates.hpp"
+#include "planner/candidates/candidates.hpp"
 
 namespace kintsugi::core {
 

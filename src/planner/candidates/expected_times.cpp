@@ -1,4 +1,4 @@
-#include "planner/expected_times.hpp"
+#include "planner/candidates/expected_times.hpp"
 
 #include "splits/slices.hpp"
 

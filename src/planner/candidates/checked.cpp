@@ -1,4 +1,4 @@
-#include "planner/checked_candidates.hpp"
+#include "planner/candidates/checked.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -6,7 +6,7 @@
 
 #include "arith/residue.hpp"
 #include "engines/device_engine.hpp"
-#include "planner/candidates.hpp"
+#include "planner/candidates/candidates.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/superaccumulator.hpp"
 

@@ -1,4 +1,4 @@
-#include "planner/candidates.hpp"
+#include "planner/candidates/candidates.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "engines/device_engine.hpp"
+#include "planner/candidates/expected_times.hpp"
 #include "planner/element_type.hpp"
-#include "planner/expected_times.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/ozaki2.hpp"
 

@@ -1,10 +1,10 @@
-#include "planner/device_candidates.hpp"
+#include "planner/candidates/device.hpp"
 
 #include <algorithm>
 
 #include "engines/device_engine.hpp"
-#include "planner/candidates.hpp"
-#include "planner/checked_candidates.hpp"
+#include "planner/candidates/candidates.hpp"
+#include "planner/candidates/checked.hpp"
 #include "schemes/k_block.hpp"
 #include "schemes/ozaki2.hpp"
 
