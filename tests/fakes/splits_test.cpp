@@ -55,7 +55,7 @@ TEST_F(SplitLaunches, ABatchIsOneOfEach) {
   const DeviceSide b = side(true, 300, 500, 7);
   DeviceChoice choices[7];
   engine_->find_ranges({}, a, b, {});
-  engine_->choose({}, a, b, {}, {{5}, {5}, 1}, choices, {});
+  engine_->choose({}, a, b, {}, {{{5, 0, 5}}, 1}, choices, {});
   const std::array splits{split(b), split(a)};
   engine_->split({}, splits, {choices, 0});
   // 16 panels of 8 blocks, and 96 blocks of 4 vectors.
@@ -69,7 +69,7 @@ TEST_F(SplitLaunches, AnOperandThatServesAllIsOneByItself) {
   const DeviceSide b = side(true, 300, 500, 1);
   DeviceChoice choices[7];
   engine_->find_ranges({}, a, b, {});
-  engine_->choose({}, a, b, {}, {{5}, {5}, 1}, choices, {});
+  engine_->choose({}, a, b, {}, {{{5, 0, 5}}, 1}, choices, {});
   const std::array splits{split(b), split(a)};
   engine_->split({}, splits, {choices, 0});
   EXPECT_THAT(launches(), ElementsAre(StartsWith("cuLaunchKernel find_ranges 13x7x1 "),

@@ -179,7 +179,7 @@ TEST(Choice, AlphaZeroReadsNothing) {
     device_engine().copy_to_device({}, device.ranges.data(), std::vector<VectorRange>(5).data(),
                                    5 * sizeof(VectorRange));
     if (test.zero) device_engine().find_ranges({}, side, side, scalars);
-    device_engine().choose({}, side, side, scalars, {{10}, {10}, 1}, choice.data(), {report.data()});
+    device_engine().choose({}, side, side, scalars, {{{10, 0, 10}}, 1}, choice.data(), {report.data()});
     EXPECT_EQ(choice.host()[0].candidate, test.zero ? DeviceChoice::scaled : 0);
     EXPECT_EQ(report.host()[0].scaled, test.zero ? 1 : 0);
     EXPECT_EQ(report.host()[0].entries[0], test.zero ? 0 : 1);
@@ -197,7 +197,7 @@ TEST(Choice, AlphaZeroReadsNothing) {
   const DeviceSide nothing{{.rows = 5, .columns = 9}, 0, device.ranges.data()};
   const DeviceArray<DeviceChoice> choice(1);
   device_engine().find_ranges({}, nothing, nothing, zero);
-  device_engine().choose({}, nothing, nothing, zero, {{10}, {10}, 1}, choice.data(), {});
+  device_engine().choose({}, nothing, nothing, zero, {{{10, 0, 10}}, 1}, choice.data(), {});
   EXPECT_EQ(choice.host()[0].candidate, DeviceChoice::scaled);
 }
 
