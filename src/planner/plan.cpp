@@ -25,7 +25,7 @@ namespace {
        "accuracy \"{}\" allows {:.3g} of |A||B| at k = {}; under policy \"{}\" no program for {} operands on "
        "engine {} is proved to give that (the native product is proved for {:.3g})",
        plan.accuracy_text(), plan.contract.coefficient, problem.k, plan.settings[SettingId::policy].value,
-       entry_type_name(problem.type, problem.complex), plan.engine->name(),
+       element_type_name(problem.type, problem.complex), plan.engine->name(),
        native_coefficient(problem.type, problem.products()));
 }
 

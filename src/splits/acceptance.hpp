@@ -40,7 +40,7 @@ KINTSUGI_HOST_DEVICE constexpr bool accepts(const Acceptance& acceptance, const 
                                             bool proved_by_norms = false) {
   if (acceptance.by_norms() && !proved_by_norms) return false;
   if (std::max(a.largest, b.largest) > acceptance.exponent) return false;
-  return std::max(a.largest_span, b.largest_span) <= acceptance.dynamic_range ||
+  return std::max(a.dynamic_range, b.dynamic_range) <= acceptance.dynamic_range ||
          are_within_depth(a, b, k, acceptance.mean_depth);
 }
 

@@ -9,11 +9,11 @@ namespace {
 constexpr std::int64_t k = 100;
 
 constexpr RangeSummary with_range(std::int32_t dynamic_range) {
-  return {.largest_span = dynamic_range,
+  return {.dynamic_range = dynamic_range,
           .largest = 3,
           .smallest = 3 - dynamic_range,
           .least_elements = 100,
-          .largest_depth = VectorRange::unknown_depth};
+          .depth = VectorRange::unknown_depth};
 }
 
 TEST(Acceptance, IsByTheWiderOfBothDynamicRanges) {
@@ -27,7 +27,7 @@ TEST(Acceptance, IsByTheWiderOfBothDynamicRanges) {
 
 TEST(Acceptance, IsByMeanDepthWhereRangesAreTooWide) {
   RangeSummary wide = with_range(90);
-  wide.largest_depth = 400;  // of 100 elements: 4 binades each
+  wide.depth = 400;  // of 100 elements: 4 binades each
   EXPECT_FALSE(accepts(Acceptance{16}, wide, wide, k));
   EXPECT_FALSE(accepts(Acceptance{16, 7}, wide, wide, k));
   EXPECT_TRUE(accepts(Acceptance{16, 8}, wide, wide, k));
@@ -39,7 +39,7 @@ TEST(Acceptance, IsLimitedByTheLargestExponent) {
   EXPECT_TRUE(accepts(Acceptance{16, 0, 3}, with_range(2), with_range(2), k));
   EXPECT_FALSE(accepts(Acceptance{16, 0, 2}, with_range(2), with_range(2), k));
   RangeSummary even = with_range(2);
-  even.largest_depth = 0;
+  even.depth = 0;
   EXPECT_FALSE(accepts(Acceptance{16, 8, 2}, even, even, k)) << "whatever the mean depth";
 }
 

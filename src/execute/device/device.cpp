@@ -88,16 +88,16 @@ void execute_on_device(const Plan& plan, const Operands& operands, Report& repor
   engine.prepare();
   const bool empty = problem.m == 0 || problem.n == 0 || problem.batch_count == 0;
   const bool scales = problem.k == 0 || (!problem.device_scalars && operands.alpha.is_zero());
-  const bool written_whole = !empty && !scales && begins_with_choice(plan);
+  const bool written_whole = !empty && !scales && begins_with_selection(plan);
   if (operands.device_report != nullptr && !written_whole)
     engine.clear(queue, operands.device_report, sizeof(DeviceReport));
   if (empty) return;
   report.adapted.k = problem.products();  // of what the device may find
   if (scales) {
-    report.entries_scaled = problem.batch_count;
+    report.items_scaled = problem.batch_count;
     scale_all(plan, operands_of(plan, operands), queue);
   } else {
-    if (plan.is_native()) report.entries[0] = problem.batch_count;
+    if (plan.is_native()) report.items[0] = problem.batch_count;
     run(plan, operands, queue, report);
   }
   if (queue.kind == QueueKind::host) engine.synchronize(queue);

@@ -72,11 +72,11 @@ class FusedCall {
 
   void multiply_all() const {
     for (std::int64_t first = 0; first < plan_.problem.batch_count; first += most_)
-      multiply_entries({first, std::min(most_, plan_.problem.batch_count - first)});
+      multiply_elements({first, std::min(most_, plan_.problem.batch_count - first)});
   }
 
  private:
-  // Whether the steps of a candidate wait for the choice, and for ranges of vectors that are found before.
+  // Whether the steps of a candidate wait for the selection, and for ranges of vectors that are found before.
   struct Looks {
     bool conditional;
     bool ranges_known;
@@ -93,16 +93,16 @@ class FusedCall {
     return one_by_one ? 1 : plan_.problem.batch_count;
   }
 
-  void choose(const Entries& entries, bool overlaps_products) const {
-    engine_.choose(queue_, a_.at(entries), b_.at(entries), operands_.scalars, candidates_on_device(plan_),
-                   memory_.choices, {operands_.report, begins_with_choice(plan_), overlaps_products});
+  void select(const Entries& entries, bool overlaps_products) const {
+    engine_.select(queue_, a_.at(entries), b_.at(entries), operands_.scalars, candidates_on_device(plan_),
+                   memory_.selections, {operands_.report, begins_with_selection(plan_), overlaps_products});
   }
 
-  void multiply_entries(const Entries& entries) const {
+  void multiply_elements(const Entries& entries) const {
     const bool conditional = plan_.candidates.size() > 1 || operands_.scalars.on_device();
     if (!conditional) {
       multiply_candidate(0, entries, {false, false});
-      if (operands_.report != nullptr) choose(entries, true);
+      if (operands_.report != nullptr) select(entries, true);
       return;
     }
     const int first = look_at(entries);
@@ -111,9 +111,9 @@ class FusedCall {
     multiply_otherwise(entries);
   }
 
-  // One emulation, which most operands take: its products need not wait for the choice, where what is behind
+  // One emulation, which most operands take: its products need not wait for the selection, where what is behind
   // it would write all of C anew.
-  bool multiplies_before_choice() const {
+  bool multiplies_before_selection() const {
     return emulations(plan_).size() == 1 && looks_while_splitting() && operands_.scalars.beta == 0.0;
   }
   ResultBlock whole() const { return {0, 0, plan_.problem.m, plan_.problem.n}; }
@@ -121,20 +121,20 @@ class FusedCall {
     return covers_all(plan_, blocking_) && !operands_.scalars.on_device();
   }
 
-  // Ranges and choices; the first candidate's products where its slices were made beside them. The first
+  // Ranges and selections; the first candidate's products where its slices were made beside them. The first
   // candidate that is left.
   int look_at(const Entries& entries) const {
     if (looks_while_splitting()) {
-      const bool before = multiplies_before_choice();
+      const bool before = multiplies_before_selection();
       const FusedSlices slices = split(0, entries, whole(), {false, false});
-      if (!before) choose(entries, false);
+      if (!before) select(entries, false);
       multiply(0, entries, slices, whole(), !before);
-      if (before) choose(entries, true);
+      if (before) select(entries, true);
       return 1;
     }
     engine_.find_ranges(queue_, a_.prepared == nullptr ? a_.at(entries) : DeviceSide{},
                         b_.prepared == nullptr ? b_.at(entries) : DeviceSide{}, operands_.scalars);
-    choose(entries, false);
+    select(entries, false);
     return 0;
   }
 
@@ -148,10 +148,10 @@ class FusedCall {
     });
   }
 
-  // Steps behind products know the choice if it was made ahead of these.
+  // Steps behind products know the selection if it was made ahead of these.
   DeviceCondition on_candidate(bool conditional, std::int32_t candidate) const {
-    return {conditional ? memory_.choices : nullptr, candidate,
-            conditional && candidate > 0 && !multiplies_before_choice()};
+    return {conditional ? memory_.selections : nullptr, candidate,
+            conditional && candidate > 0 && !multiplies_before_selection()};
   }
 
   // A batch of small items, beside which a split of many thread blocks takes long to exit early.
@@ -222,17 +222,17 @@ class FusedCall {
         memory_.scratch);
   }
 
-  // What the last candidate and the choices besides the candidates ask for.
+  // What the last candidate and the selections besides the candidates ask for.
   void multiply_otherwise(const Entries& entries) const {
     for (std::int64_t e = 0; e < entries.count; ++e) {
       if (operands_.scalars.on_device()) {
         engine_.scale(queue_, operands_.c, entries.first + e, operands_.scalars,
-                      {memory_.choices + e, DeviceChoice::scaled});
+                      {memory_.selections + e, DeviceSelection::scaled});
       }
     }
     if (plan_.candidates.back().scheme != nullptr) return;
     const auto native = static_cast<std::int32_t>(plan_.candidates.size()) - 1;
-    engine_.multiply_plainly(
+    engine_.multiply_unsplit(
         queue_, tile_of(a_.at(entries), b_.at(entries), entries, whole(), on_candidate(true, native)));
   }
 

@@ -28,7 +28,7 @@ struct ItemSide {
 struct Item {
   ItemSide a;
   ItemSide b;
-  DeviceChoice* choice = nullptr;
+  DeviceSelection* selection = nullptr;
   bool selected_ahead = false;  // ranges and selection are there before the first split
   bool split_ahead = false;     // and so are the first candidate's slices
   int candidate = 0;
@@ -99,7 +99,7 @@ class ItemSteps {
                        memory.ranges_a, memory.norms_a);
     item.b = item_side(operands_.b, index, usable(operands_.prepared_b, program.split_b, index),
                        memory.ranges_b, memory.norms_b);
-    item.choice = memory.choice;
+    item.selection = memory.selection;
     return item;
   }
 
@@ -111,7 +111,7 @@ class ItemSteps {
   void select_ahead(Item& item, const Workspace& workspace) const {
     const DeviceCandidates candidates = candidates_on_device(plan_);
     item.selected_ahead = candidates.count > 1 || scalars_.on_device() || is_limited_by_exponent() ||
-                          plan_.is_checked() || sums_exactly(plan_) || first().program.multiplies_entries();
+                          plan_.is_checked() || sums_exactly(plan_) || first().program.multiplies_elements();
     if (!item.selected_ahead) return;
     item.split_ahead = asks_for_norms(plan_) && splits_by_norms(item, candidates.coefficient, workspace);
     if (!item.split_ahead) find_ranges(item);
@@ -126,9 +126,9 @@ class ItemSteps {
   }
 
   void select(const Item& item) const {
-    const bool begins_report = begins_with_choice(plan_);
+    const bool begins_report = begins_with_selection(plan_);
     DeviceReport* report = is_ozaki1(plan_) ? nullptr : operands_.report;
-    engine_.choose(queue_, item.a.side, item.b.side, scalars_, candidates_on_device(plan_), item.choice,
+    engine_.select(queue_, item.a.side, item.b.side, scalars_, candidates_on_device(plan_), item.selection,
                    {report, begins_report});
   }
 
@@ -143,27 +143,27 @@ class ItemSteps {
     plan_split_a(item, whole(), splits);
     const auto can = [&](const DeviceSplit& split) { return engine_.finds_norms(split); };
     if (splits.empty() || !std::all_of(splits.begin(), splits.end(), can)) return false;
-    engine_.split_by_norms(queue_, splits, scalars_, coefficient, item.choice);
+    engine_.split_by_norms(queue_, splits, scalars_, coefficient, item.selection);
     return true;
   }
 
   const DeviceFit* fit_of(const Item& item) const {
-    return first().scheme->fits_residuals() ? &item.choice->fit : nullptr;
+    return first().scheme->fits_residuals() ? &item.selection->fit : nullptr;
   }
 
   DeviceCondition on_candidate(const Item& item, std::int32_t candidate) const {
-    return {item.selected_ahead ? item.choice : nullptr, candidate};
+    return {item.selected_ahead ? item.selection : nullptr, candidate};
   }
 
   // Beta C where alpha is 0, the native product, or NaN where no candidate accepts the item.
   void finish(const Item& item) const {
     if (scalars_.on_device())
-      engine_.scale(queue_, c_, item.a.side.entry, scalars_, {item.choice, DeviceChoice::scaled});
+      engine_.scale(queue_, c_, item.a.side.entry, scalars_, {item.selection, DeviceSelection::scaled});
     const bool fails = is_limited_by_exponent() || is_ozaki1(plan_);
     const bool native_follows = plan_.candidates.back().scheme == nullptr;
     const auto last = static_cast<std::int32_t>(plan_.candidates.size()) - 1;
     if (native_follows || fails)
-      engine_.multiply_plainly(queue_, tile_of(item, whole(), fails ? DeviceChoice::none : last));
+      engine_.multiply_unsplit(queue_, tile_of(item, whole(), fails ? DeviceSelection::none : last));
   }
 
   void multiply_ozaki1(Item& item, const Workspace& workspace) const {
@@ -171,7 +171,7 @@ class ItemSteps {
     find_ranges(item);
     select(item);
     multiply_by_ozaki1(
-        {plan_, blocking_, queue_, item.a.side, item.b.side, c_, scalars_, item.choice, operands_.report},
+        {plan_, blocking_, queue_, item.a.side, item.b.side, c_, scalars_, item.selection, operands_.report},
         workspace);
     finish(item);
   }
@@ -187,7 +187,7 @@ class ItemSteps {
     take_block(item, workspace);
     if (candidate_of(item).checked) {
       item.checked.emplace(plan_, blocking_, checked_tile_size(plan_, blocking_), queue_, item.a.side,
-                           item.b.side, DeviceCondition{item.choice, r}, workspace);
+                           item.b.side, DeviceCondition{item.selection, r}, workspace);
     }
     multiply_blocks(item);
   }
@@ -230,7 +230,7 @@ class ItemSteps {
 
   void multiply_blocks(Item& item) const {
     const std::int64_t parts = plan_.problem.parts();
-    if (item.checked) item.checked->find_margins();
+    if (item.checked) item.checked->find_rounding_bounds();
     const bool is_split = item.candidate == 0 && item.split_ahead;
     Slices a;
     Slices b;

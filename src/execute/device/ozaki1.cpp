@@ -20,7 +20,7 @@ class DeviceOzaki1Product {
       : task_(task), plan_(task.plan), program_(task.plan.candidates.front().program),
         engine_(*task.plan.engine->device()), kernels_(*engine_.ozaki1()),
         memory_(lay_out_device_ozaki1(task.plan, task.blocking, workspace)),
-        slice_counts_(ozaki1_slice_counts(task.plan)), condition_{task.choice, 0} {
+        slice_counts_(ozaki1_slice_counts(task.plan)), condition_{task.selection, 0} {
     slice_counts_.slice_counts = memory_.slice_counts;
   }
 
@@ -33,7 +33,7 @@ class DeviceOzaki1Product {
       multiply_block(block);
     });
     kernels_.finish_item(task_.queue,
-                         {task_.choice, memory_.unreachable, task_.report, slice_counts_,
+                         {task_.selection, memory_.unreachable, task_.report, slice_counts_,
                           ozaki1_device_slices(plan_), program_.error_free.fast && !is_exact_ozaki1(plan_)});
   }
 

@@ -16,12 +16,12 @@ struct DeviceOzaki1Task {
   DeviceSide b;
   DeviceMatrix c;
   DeviceScalars scalars;
-  DeviceChoice* choice;
+  DeviceSelection* selection;
   DeviceReport* report;
 };
 
 // Computes C where the first candidate is selected. Where the data ask for more slices than there are, the
-// selection becomes DeviceChoice::none.
+// selection becomes DeviceSelection::none.
 void multiply_by_ozaki1(const DeviceOzaki1Task& task, Workspace workspace);
 
 }  // namespace kintsugi::core

@@ -10,8 +10,8 @@
 #include "schemes/bound.hpp"
 #include "schemes/ozaki2.hpp"
 #include "splits/equilibrate.hpp"
-#include "splits/margins.hpp"
 #include "splits/norms.hpp"
+#include "splits/rounding_bounds.hpp"
 
 namespace kintsugi::core {
 
@@ -22,7 +22,7 @@ namespace {
 template <class T>
 constexpr std::int64_t share = is_double_double<T> ? 64 : 16;
 
-// Binades by which spans must fall for factors along k to be worth another walk over the operands.
+// Binades by which dynamic ranges must fall for factors along k to be worth another pass over the operands.
 constexpr int worthwhile = 16;
 
 // Where the candidate to begin with is looked for.
@@ -37,18 +37,18 @@ class CheckedRun {
         beta_(scalar<T>(operands.beta)), c_(c), check_memory_(lay_out_check(plan, blocking, workspace)),
         exact_sum_(expected_exact_sum(plan.problem)), workspace_(&workspace) {}
 
-  std::size_t run(Program& program, std::int64_t& mended_entries) {
+  std::size_t run(Program& program, std::int64_t& recomputed_elements) {
     equilibrate();
     leave_out_moduli();
     const std::size_t first = proves() ? find_proved_candidate() : find_first_candidate();
     split_columns_ = split_rows_ = -1;
-    for_each_block([&](const ResultBlock& block) { mended_entries += run_block(block, first); });
+    for_each_block([&](const ResultBlock& block) { recomputed_elements += run_block(block, first); });
     program = first + 1 == plan_.candidates.size() ? candidate(first).program : programs_[first];
     return first;
   }
 
  private:
-  int span() const { return summarize(a_.ranges).largest_span + summarize(b_.ranges).largest_span; }
+  int span() const { return summarize(a_.ranges).dynamic_range + summarize(b_.ranges).dynamic_range; }
 
   void find_ranges_of(SideOf<T>& side, std::span<const double> inner) {
     side.inner = inner;
@@ -142,13 +142,13 @@ class CheckedRun {
     return static_cast<double>(open) * exact_sum_ > static_cast<double>(block.elements()) * products_time(r);
   }
 
-  // Scales, margins and memory of a candidate; of all vectors, since a block's neighbours need them too.
+  // Scales, rounding-error bounds and memory of a candidate; of all vectors, since a block's neighbours need them too.
   void use_candidate(std::size_t r) {
     if (current_ == r) return;
     current_ = r;
     use_memory(r);
-    find_margins(a_.view, a_.ranges, a_.inner, check_memory_.margins_a, plan_.threads);
-    find_margins(b_.view, b_.ranges, b_.inner, check_memory_.margins_b, plan_.threads);
+    find_rounding_bounds(a_.view, a_.ranges, a_.inner, check_memory_.rounding_bounds_a, plan_.threads);
+    find_rounding_bounds(b_.view, b_.ranges, b_.inner, check_memory_.rounding_bounds_b, plan_.threads);
   }
 
   void use_memory(std::size_t r) {
@@ -162,7 +162,7 @@ class CheckedRun {
   std::int64_t run_block(const ResultBlock& block, std::size_t first) {
     if (first + 1 == plan_.candidates.size()) {
       std::fill_n(check_memory_.open, block.elements(), EntryCheck::open);
-      mend(block);
+      recompute(block);
       return 0;
     }
     // The only block's proofs stand already where they chose the candidate.
@@ -179,11 +179,11 @@ class CheckedRun {
       use_candidate(r);
       left = multiply(r, block, 0, true);
     }
-    if (left > 0) mend(block);
+    if (left > 0) recompute(block);
     return open;
   }
 
-  void mend(const ResultBlock& block) {
+  void recompute(const ResultBlock& block) {
     multiply_exactly(a_.view.vectors(block.row, block.rows),
                      b_.view.vectors(parts * block.column, parts * block.columns),
                      a_.ranges.subspan(block.row, block.rows),
@@ -193,8 +193,8 @@ class CheckedRun {
   }
 
   EntryCheck check_of(const Program& program, const ResultBlock& block, double coefficient) const {
-    return {check_memory_.margins_a.subspan(block.row, block.rows),
-            check_memory_.margins_b.subspan(parts * block.column, parts * block.columns),
+    return {check_memory_.rounding_bounds_a.subspan(block.row, block.rows),
+            check_memory_.rounding_bounds_b.subspan(parts * block.column, parts * block.columns),
             power_of_two(program.split_a.top_exponent + 1),
             power_of_two(program.split_b.top_exponent + 1),
             {coefficient, unit_roundoff(plan_.problem.type)}};
@@ -259,7 +259,7 @@ class CheckedRun {
   Workspace* workspace_ = nullptr;
   std::array<Program, Plan::most_candidates>
       programs_{};              // of the checked candidates, with the moduli that these operands need
-  std::size_t current_ = none;  // candidate that scales, margins and memory are of
+  std::size_t current_ = none;  // candidate that scales, bounds and memory are of
   BlockMemory memory_{};
   Slices slices_a_{};
   Slices slices_b_{};
@@ -272,8 +272,8 @@ class CheckedRun {
 template <class T>
 std::size_t multiply_checked(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b,
                              const Operands& operands, const MatrixView<T>& c, Workspace workspace,
-                             Program& program, std::int64_t& mended_entries) {
-  return CheckedRun<T>(plan, blocking, a, b, operands, c, workspace).run(program, mended_entries);
+                             Program& program, std::int64_t& recomputed_elements) {
+  return CheckedRun<T>(plan, blocking, a, b, operands, c, workspace).run(program, recomputed_elements);
 }
 
 template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<float>&, SideOf<float>&,

@@ -254,7 +254,7 @@ class Ozaki1Product {
 // Whether no vector can ask for more slices than there are: after s of them the rest is at most 2^(top - s
 // gain).
 bool fits(std::span<const VectorRange> ranges, const SplitRule& rule) {
-  const int longest = summarize(ranges).largest_span + 55;  // from the top down to the last bit of a double
+  const int longest = summarize(ranges).dynamic_range + 55;  // from the top down to the last bit of a double
   return divide_up(longest, rule.successive_gain()) <= ErrorFree::most_slices;
 }
 

@@ -65,8 +65,9 @@ void split_entry(const Plan& plan, Side side, const View& copy, Prepared::Entry&
   if (rule.scales == ScaleRule::product) return;   // the other operand decides them
   for (VectorRange& range : entry.ranges) set_scale(range, rule);
   if (rule.scales == ScaleRule::norm) scale_by_norms(copy, rule, entry.ranges, plan.threads);
-  entry.slices = make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices,
-                             vectors_per_entry(copy, rule) * entries_of(copy).rows, slice_length(copy, rule));
+  entry.slices =
+      make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices,
+                  vectors_per_entry(copy, rule) * elements_of(copy).rows, slice_length(copy, rule));
   entry.slice_memory = allocate(plan, entry.slices.bytes());
   entry.slices.data = static_cast<std::byte*>(entry.slice_memory.pointer());
   split_operand(copy, rule, entry.ranges, entry.slices, plan.threads);
@@ -77,7 +78,7 @@ Prepared::Entry prepare_entry(const Plan& plan, Side side, const void* data, std
   const Problem& problem = plan.problem;
   const OperandView<T> source = side == Side::a ? view_of_a<T>(problem, data, nullptr, index)
                                                 : view_of_b<T>(problem, data, nullptr, index);
-  const MatrixView<const T>& matrix = entries_of(source);
+  const MatrixView<const T>& matrix = elements_of(source);
   Prepared::Entry entry;
   MatrixView<T> target = like(matrix);
   entry.copy = allocate(plan, bytes_of(target));
@@ -108,7 +109,7 @@ Prepared prepare(const Plan& plan, Side side, const void* data, bool borrow) {
       one_for_all ? std::min<std::int64_t>(problem.batch_count, 1) : problem.batch_count;
   for (std::int64_t index = 0; index < count; ++index) {
     prepared.entries.push_back(
-        with_entry_type(problem, [&]<class T>() { return prepare_entry<T>(plan, side, data, index); }));
+        with_element_type(problem, [&]<class T>() { return prepare_entry<T>(plan, side, data, index); }));
   }
   return prepared;
 }

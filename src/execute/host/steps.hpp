@@ -56,7 +56,7 @@ Slices split_part(const SideOf<T>& side, const Part& part, int threads) {
   }
   Slices slices = side.slices;
   slices.vectors = per_entry * count;
-  const std::int64_t parts = side.view.rows / entries_of(side.view).rows;
+  const std::int64_t parts = side.view.rows / elements_of(side.view).rows;
   split_operand(side.view.vectors(parts * first, parts * count), *side.rule,
                 side.ranges.subspan(parts * first, parts * count), slices, threads, side.inner);
   return slices;

@@ -56,14 +56,15 @@ SchemeVariant residues(int count, ScaleRule scale) {
 
 double relative_cost(const Engine& engine, const Program& program) {
   if (program.recombination == Recombination::exact_sums) return std::numeric_limits<double>::infinity();
-  const double share = program.multiplies_entries() ? 0.25 : 1;  // of the four products of an embedding
+  const double share = program.multiplies_elements() ? 0.25 : 1;  // of the four products of an embedding
   return share * static_cast<double>(program.schedule.terms.size()) /
          engine.relative_rate(program.format().id);
 }
 
 Program fitted_program(const Scheme& scheme, const Program& program, const Problem& problem) {
   Program fitted = fitted_program(scheme, program, problem.type, problem.products());
-  if (problem.complex && scheme.multiply_entries != nullptr && problem.k > 0) scheme.multiply_entries(fitted);
+  if (problem.complex && scheme.multiply_elements != nullptr && problem.k > 0)
+    scheme.multiply_elements(fitted);
   return fitted;
 }
 
@@ -74,12 +75,12 @@ Program fitted_program(const Scheme& scheme, const Problem& problem) {
 Program fitted_program(const Plan& plan, const SchemeVariant& variant) {
   const Program program = fitted_program(*variant.scheme, variant.program, plan.problem);
   const DeviceEngine* device = plan.engine->device();
-  if (device == nullptr || !program.multiplies_entries() || device->takes_entries(program.split_a))
+  if (device == nullptr || !program.multiplies_elements() || device->takes_complex_elements(program.split_a))
     return program;
   return fitted_program(*variant.scheme, variant.program, plan.problem.type, plan.problem.products());
 }
 
-std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& program, EntryType type) {
+std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& program, ElementType type) {
   const FormatId format = program.format().id;
   const DeviceEngine* device = engine.device();
   std::vector<Accumulator> ways;
@@ -95,7 +96,7 @@ bool is_fused(const Plan& plan, const Candidate& candidate) {
   return device != nullptr && candidate.scheme != nullptr &&
          candidate.program.recombination == Recombination::weighted && !candidate.scheme->fits_residuals() &&
          device->fuses(candidate.program.schedule, candidate.program.format().id, candidate.accumulator,
-                       entry_type(plan.problem));
+                       element_type(plan.problem));
 }
 
 bool sums_wrap(const Candidate& candidate, std::int64_t k) {
@@ -115,7 +116,7 @@ std::optional<Candidate> offered(const Plan& plan, const SchemeVariant& variant)
   Candidate candidate{variant.scheme, Accumulator::fp32, accepts_all, fitted_program(plan, variant)};
   candidate.parameters = variant.parameters;
   if (candidate.program.recombination == Recombination::exact_sums) return candidate;
-  const auto ways = accumulators_of(*plan.engine, candidate.program, entry_type(plan.problem));
+  const auto ways = accumulators_of(*plan.engine, candidate.program, element_type(plan.problem));
   const auto& wanted = plan.request.accumulator;
   const auto found = wanted ? std::find(ways.begin(), ways.end(), *wanted) : ways.begin();
   if (found == ways.end()) return std::nullopt;

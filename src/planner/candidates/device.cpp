@@ -51,9 +51,9 @@ std::optional<Candidate> quickest_at_depth(const Plan& plan) {
 }
 
 // Complex products by residues of elements, where they are proved to meet the contract.
-std::optional<Candidate> proved_entries(const Plan& plan) {
+std::optional<Candidate> proved_complex(const Plan& plan) {
   const auto candidate = offered(plan, with_window(schemes::ozaki2, plan.problem.type));
-  if (!candidate || !candidate->program.multiplies_entries()) return std::nullopt;
+  if (!candidate || !candidate->program.multiplies_elements()) return std::nullopt;
   const auto proof = prove(plan, *candidate);
   return proof ? std::optional(proof->candidate) : std::nullopt;
 }
@@ -79,7 +79,7 @@ Candidate in_larger_blocks(const Plan& plan, const Candidate& candidate) {
 // that the engine runs best; it runs always. Complex operands are split by elements into residues, since for
 // other formats the split of the embedding takes longer than all products.
 Emulations emulations_of(const Plan& plan) {
-  if (const auto by_elements = proved_entries(plan)) {
+  if (const auto by_elements = proved_complex(plan)) {
     Emulations chain{std::nullopt, norm_emulations(plan)};
     chain.wide.push_back(*by_elements);
     return chain;
@@ -158,7 +158,7 @@ DeviceFallbackChain quicker_emulations(const Plan& plan, Emulations chain) {
   if (std::min({problem.m, problem.n, problem.k, problem.batch_count}) == 0) return {};
   const Candidate wide = chain.wide.front();
   const Program& program = wide.program;
-  if (!is_fused(plan, wide) && !program.multiplies_entries()) return {};
+  if (!is_fused(plan, wide) && !program.multiplies_elements()) return {};
   const DeviceEngine& device = *plan.engine->device();
   const DeviceThresholds thresholds = device.thresholds();
   const auto times =

@@ -15,7 +15,7 @@ namespace {
 Accumulator select_accumulator(const Plan& plan, const Program& program) {
   const Engine& engine = *plan.engine;
   const Format& format = program.format();
-  const auto ways = accumulators_of(engine, program, entry_type(plan.problem));
+  const auto ways = accumulators_of(engine, program, element_type(plan.problem));
   if (ways.empty()) {
     fail(Status::not_supported, "engine {} does not multiply {}", engine.name(), format.name);
   }

@@ -47,7 +47,7 @@ std::string split_words(const SplitRule& rule) {
 }
 
 std::string term_words(const Program& program) {
-  if (program.multiplies_entries())
+  if (program.multiplies_elements())
     return "two of complex entries a modulus where -1 is a square, three a modulus elsewhere";
   if (program.recombination == Recombination::residues) return "one a modulus";
   if (program.recombination == Recombination::error_free) return "at most, for each slice of B";

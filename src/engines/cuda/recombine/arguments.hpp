@@ -1,4 +1,4 @@
-// What the kernels of this folder are handed, beside a tile.
+// Parameters of this folder's kernels, beside a tile.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ struct WeightedSums {
   std::int64_t group_stride;
   std::int32_t groups;
   std::int32_t smallest_exponent;
-  std::int16_t exponents[max_groups];  // fitted_exponent: the choice's
+  std::int16_t exponents[max_groups];  // fitted_exponent: the selection's
 };
 
 struct ResidueSums {
@@ -61,7 +61,7 @@ inline constexpr std::int64_t scaled_at_once = 1024;
 
 // A thread block recombines so many rows and columns of C.
 inline constexpr int block_rows = 128;
-constexpr int block_columns(EntryType type) { return type == EntryType::c64 ? 16 : 32; }
+constexpr int block_columns(ElementType type) { return type == ElementType::c64 ? 16 : 32; }
 inline constexpr int warp_size = 32;
 inline constexpr int block_warps = 8;
 inline constexpr int block_threads = warp_size * block_warps;

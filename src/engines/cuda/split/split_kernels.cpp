@@ -10,7 +10,7 @@ namespace {
 
 #define KINTSUGI_KERNELS_OF_KIND(type, Source, kind)                                             \
   {                                                                                              \
-    EntryType::type, ElementKind::kind,                                                          \
+    ElementType::type, ElementKind::kind,                                                        \
         {"split_rows", "split_rows_" #Source "_" #kind, waits_for_grid_dependency},              \
         {"split_columns_sm90", "split_columns_" #Source "_" #kind, waits_for_grid_dependency}, { \
       "split_tiles", "split_tiles_" #Source "_" #kind, waits_for_grid_dependency                 \
@@ -32,14 +32,14 @@ const std::array<KernelOfKind, 10> kernels{{
 
 // Norms are of whole vectors, before the first of them is scaled: no tiles.
 const KernelOfKind norms_and_residues{
-    EntryType::f64,
+    ElementType::f64,
     ElementKind::residues_by_norms,
     {"split_rows", "split_rows_double_residues_by_norms", waits_for_grid_dependency},
     {"split_columns_sm90", "split_columns_double_residues_by_norms", waits_for_grid_dependency},
     {"", ""}};
 
 // Small beside its products, and so by tiles alone.
-const KernelOfKind fitted_kernel{EntryType::f32,
+const KernelOfKind fitted_kernel{ElementType::f32,
                                  ElementKind::fitted,
                                  {"", ""},
                                  {"", ""},
@@ -91,11 +91,11 @@ const KernelOfKind* find_kernel(const DeviceSplit& split, bool by_norms) {
   ElementKind kind = kind_of(*split.rule);
   if (split.finds_depth && kind == ElementKind::fp16) kind = ElementKind::fp16_with_depth;
   if (by_norms) {
-    const bool fits = aligned && kind == ElementKind::residues && split.side.matrix.type == EntryType::f64;
+    const bool fits = aligned && kind == ElementKind::residues && split.side.matrix.type == ElementType::f64;
     return fits ? &norms_and_residues : nullptr;
   }
   if (split.fit != nullptr) {
-    const bool fits = aligned && kind == ElementKind::fp16 && split.side.matrix.type == EntryType::f32;
+    const bool fits = aligned && kind == ElementKind::fp16 && split.side.matrix.type == ElementType::f32;
     return fits ? &fitted_kernel : nullptr;
   }
   for (const KernelOfKind& kernel : kernels) {

@@ -10,7 +10,7 @@ namespace kintsugi::core::cuda {
 enum class Way : std::uint8_t { tiles, rows, columns };
 
 struct KernelOfKind {
-  EntryType type;
+  ElementType type;
   ElementKind kind;
   KernelName rows;
   KernelName columns;

@@ -27,7 +27,7 @@ std::int64_t blocks_of(const DeviceTile& tile, const PlainTile& of) {
 }
 
 const PlainTile& quickest(const DeviceTile& tile, std::span<const PlainTile> tiles) {
-  const std::int64_t sm_count = device_attribute(multiprocessor_count, current_device());
+  const std::int64_t sm_count = device_attribute(sm_count_attribute, current_device());
   return *std::ranges::min_element(tiles, {}, [&](const PlainTile& of) {
     const std::int64_t waves = divide_up(blocks_of(tile, of) * tile.entries, sm_count * of.at_once);
     return static_cast<double>(waves) * double{of.time};
@@ -42,7 +42,7 @@ void move_on(DeviceSide& side, std::int64_t count) {
 
 }  // namespace
 
-void multiply_plainly(const Queue& queue, const DeviceTile& tile) {
+void multiply_unsplit(const Queue& queue, const DeviceTile& tile) {
   const auto type = static_cast<std::size_t>(tile.c.type);
   const std::span<const PlainTile> tiles = current_architecture().simt_tiles[type];
   const PlainTile& chosen = quickest(tile, tiles);
@@ -52,7 +52,7 @@ void multiply_plainly(const Queue& queue, const DeviceTile& tile) {
     part.entry += first;
     move_on(part.a, first);
     move_on(part.b, first);
-    if (part.condition.choice != nullptr) part.condition.choice += first;
+    if (part.condition.selection != nullptr) part.condition.selection += first;
     launch(kernel, {blocks_of(tile, chosen), entries}, plain_threads, 0, queue, part);
   });
 }

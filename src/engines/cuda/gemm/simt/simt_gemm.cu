@@ -263,7 +263,7 @@ __device__ void multiply_tile(const DeviceTile& tile) {
                               .block(tile.first_row + first_row, tile.first_column + first_column,
                                      std::min<std::int64_t>(side, tile.rows - first_row),
                                      std::min<std::int64_t>(side, tile.columns - first_column));
-  if (tile.condition.choice != nullptr && tile.condition.candidate == DeviceChoice::none) {
+  if (tile.condition.selection != nullptr && tile.condition.candidate == DeviceSelection::none) {
     for (int e = static_cast<int>(threadIdx.x); e < side * side; e += plain_threads) {
       if (e % side < c.rows && e / side < c.columns) c(e % side, e / side) = nan_entry<T>();
     }
