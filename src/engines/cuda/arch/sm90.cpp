@@ -14,6 +14,8 @@ namespace {
   KernelName { "multi_term_sm90a", name, waits_for_grid_dependency }
 #define KINTSUGI_SMALL_KERNEL(name) \
   KernelName { "multi_term_small_sm90a", name, waits_for_grid_dependency }
+#define KINTSUGI_SEGMENTED_KERNEL(name) \
+  KernelName { "multi_term_segmented_sm90a", name, waits_for_grid_dependency }
 const std::array<MultiTermKernels, 3> multi_term_kernels{
     {{joined_terms.terms,
       FormatId::fp16,
@@ -22,7 +24,10 @@ const std::array<MultiTermKernels, 3> multi_term_kernels{
        KINTSUGI_KERNEL("fp16_terms_64")},
       small_tiles,
       {KINTSUGI_SMALL_KERNEL("fp16_small_tiles_32"), KINTSUGI_SMALL_KERNEL("fp16_small_tiles_64"),
-       KINTSUGI_SMALL_KERNEL("fp16_small_tiles_128")}},
+       KINTSUGI_SMALL_KERNEL("fp16_small_tiles_128")},
+      {KINTSUGI_SEGMENTED_KERNEL("fp16_segmented_tiles_32"),
+       KINTSUGI_SEGMENTED_KERNEL("fp16_segmented_tiles_64"),
+       KINTSUGI_SEGMENTED_KERNEL("fp16_segmented_tiles_128")}},
      {rescaled_terms.terms,
       FormatId::fp16,
       rescaled_tiles,
@@ -31,15 +36,20 @@ const std::array<MultiTermKernels, 3> multi_term_kernels{
       small_tiles,
       {KINTSUGI_SMALL_KERNEL("fp16_rescaled_small_tiles_32"),
        KINTSUGI_SMALL_KERNEL("fp16_rescaled_small_tiles_64"),
-       KINTSUGI_SMALL_KERNEL("fp16_rescaled_small_tiles_128")}},
+       KINTSUGI_SMALL_KERNEL("fp16_rescaled_small_tiles_128")},
+      {KINTSUGI_SEGMENTED_KERNEL("fp16_rescaled_segmented_tiles_32"),
+       KINTSUGI_SEGMENTED_KERNEL("fp16_rescaled_segmented_tiles_64"),
+       KINTSUGI_SEGMENTED_KERNEL("fp16_rescaled_segmented_tiles_128")}},
      {six_terms.terms,
       FormatId::bf16,
       six_term_tiles,
       {KINTSUGI_KERNEL("bf16_six_terms_128"), KINTSUGI_KERNEL("bf16_six_terms_64"), KINTSUGI_KERNEL("")},
       {},
+      {KINTSUGI_KERNEL(""), KINTSUGI_KERNEL(""), KINTSUGI_KERNEL("")},
       {KINTSUGI_KERNEL(""), KINTSUGI_KERNEL(""), KINTSUGI_KERNEL("")}}}};
 #undef KINTSUGI_KERNEL
 #undef KINTSUGI_SMALL_KERNEL
+#undef KINTSUGI_SEGMENTED_KERNEL
 
 const Int8Kernels int8_kernels{int8_tiles,
                                {KernelName{"int8_sm90a", "residue_products_256", waits_for_grid_dependency},
