@@ -145,14 +145,36 @@ TEST_F(SplitLaunches, ClustersOfLongVectorsAndOfBothOperands) {
   const std::array both{split(side(false, 8192, 2048, 1)), split(side(false, 16, 2048, 1))};
   engine_->split({}, both, {});
   EXPECT_THAT(launches(), ElementsAre(HasSubstr(" cluster=8")));
-  // A cluster that needs more than four SMs of a GPC may find no place on a share of the device: by tiles,
-  // without one.
+}
+
+// A cluster that needs more than four SMs of a GPC may find no place on a share of the device: vectors are
+// divided, once their ranges are known. Blocks have 1024 elements of 16 columns, or 8192 of a row.
+TEST_F(SplitLaunches, VectorsThatNoBlockHoldsAreDivided) {
   for (const std::int64_t length : {16384, 32768, 131072}) {
     const std::array longest{split(side(false, 128, length, 1))};
     engine_->split({}, longest, {});
-    EXPECT_THAT(launches(), ElementsAre(AllOf(StartsWith("cuLaunchKernel split_tiles_float_fp16 "),
-                                              Not(HasSubstr("cluster")))));
+    EXPECT_THAT(
+        launches(),
+        ElementsAre(
+            StartsWith("cuLaunchKernel begin_range_parts 1x1x1 "),
+            StartsWith(fmt::format("cuLaunchKernel add_range_parts {}x1x1 ", 4 * length / 1024)),
+            StartsWith("cuLaunchKernel end_range_parts 1x1x1 "),
+            AllOf(StartsWith(fmt::format("cuLaunchKernel split_parts_float_fp16 {}x1x1 ", 8 * length / 1024)),
+                  Not(HasSubstr("cluster")))));
   }
+  const std::array rows{split(side(true, 128, 65536, 1))};
+  engine_->split({}, rows, {});
+  EXPECT_THAT(
+      launches(),
+      ElementsAre(HasSubstr(" begin_range_parts 1x1x1 "), HasSubstr(" add_range_parts 256x1x1 "),
+                  HasSubstr(" end_range_parts 1x1x1 "), HasSubstr(" split_parts_float_fp16 1024x1x1 ")));
+  // Both operands in one launch of each.
+  const std::array both{split(side(false, 128, 65536, 1)), split(side(true, 256, 65536, 1))};
+  engine_->split({}, both, {});
+  EXPECT_THAT(
+      launches(),
+      ElementsAre(HasSubstr(" begin_range_parts 2x1x1 "), HasSubstr(" add_range_parts 768x1x1 "),
+                  HasSubstr(" end_range_parts 2x1x1 "), HasSubstr(" split_parts_float_fp16 2560x1x1 ")));
 }
 
 }  // namespace

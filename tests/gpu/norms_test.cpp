@@ -62,12 +62,14 @@ struct OperandOnBoth {
   std::vector<VectorRange> ranges;
 };
 
-TYPED_TEST(NormsOf, SmallAreTheHosts) {
+// `lengths`: the longest vectors of A and B in each of as many rounds.
+template <class T>
+void expect_norms_of_host(const std::vector<std::array<std::int64_t, 2>>& lengths) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
-  for (int round = 0; round < 30 && !this->HasFailure(); ++round) {
-    const OperandOnBoth<TypeParam> a(random, round < 25 ? 200 : 5000);
-    const OperandOnBoth<TypeParam> b(random, 200);
+  for (std::size_t round = 0; round < lengths.size() && !testing::Test::HasFailure(); ++round) {
+    const OperandOnBoth<T> a(random, lengths[round][0]);
+    const OperandOnBoth<T> b(random, lengths[round][1]);
     device_engine().find_ranges({}, a.side(), b.side(), {});
     device_engine().find_norms({}, a.side(), b.side(), {});
     for (const auto* one : {&a, &b}) {
@@ -84,6 +86,16 @@ TYPED_TEST(NormsOf, SmallAreTheHosts) {
       }
     }
   }
+}
+
+TYPED_TEST(NormsOf, SmallAreTheHosts) {
+  std::vector<std::array<std::int64_t, 2>> lengths(25, {200, 200});
+  lengths.insert(lengths.end(), 5, {5000, 200});
+  expect_norms_of_host<TypeParam>(lengths);
+}
+// Which parts of vectors are added up.
+TYPED_TEST(NormsOf, LongVectorsAreTheHosts) {
+  expect_norms_of_host<TypeParam>({{30000, 30000}, {30000, 200}, {200, 30000}, {70000, 9000}, {9000, 70000}});
 }
 
 // An operand with what a split by norms writes.
@@ -220,6 +232,12 @@ TEST(SplitsByNorms, SmallAreThoseOfKnownNorms) {
 TEST(SplitsByNorms, LongAreThoseOfKnownNorms) {
   expect_splits_by_norms(9, 5000, 12);
   expect_splits_by_norms(9, 12000, 12);
+}
+
+// Longer than what a cluster or a block holds.
+TEST(SplitsByNorms, VectorsInPartsAreThoseOfKnownNorms) {
+  expect_splits_by_norms(40, 30000, 12);
+  expect_splits_by_norms(9, 100000, 12);
 }
 
 TEST(SplitsByNorms, SmallAreLeftOutWhereAlphaIsZero) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cmath>
 #include <complex>
 #include <memory>
 #include <random>
@@ -117,12 +118,17 @@ class TestMatrix {
   }
   const DeviceArray<T>& array() const { return *array_; }
 
-  // All of it, padding and the batch's other entry included.
-  void expect(const std::vector<T>& expected, const std::string& what) const {
+  // All of it, padding and the batch's other entry included. `tolerance`, one an element: how far it may be
+  // away; without one, or where that is no finite number: bits are the same.
+  void expect(const std::vector<T>& expected, const std::string& what,
+              const std::vector<double>& tolerance = {}) const {
     const std::vector<T> result = array_->host();
     int shown = 0;
     for (std::size_t e = 0; e < result.size() && shown < 5; ++e) {
       if (same_entry(result[e], expected[e])) continue;
+      if (!tolerance.empty() && std::isfinite(tolerance[e]) &&
+          std::abs(result[e] - expected[e]) <= tolerance[e])
+        continue;
       ++shown;
       const std::int64_t inside = static_cast<std::int64_t>(e) - entry_ * size_;
       ADD_FAILURE() << what << ": element " << inside << " of an entry with ld " << ld_

@@ -138,6 +138,24 @@ TEST(SplitBatches, EntriesInOneStepAreTheHosts) {
   check_batches<std::complex<double>>("ozaki-int8", random);
 }
 
+// Items whose vectors are divided.
+TEST(SplitBatches, LongVectorsAreTheHosts) {
+  Random random(fresh_seed());
+  for (const char* name : {"fp16x3", "int8x6"}) {
+    for (const Layout layout : layouts) {
+      for (const bool by_pointers : {false, true}) {
+        const std::int64_t k = random.integer(57000, 70000);
+        const Batch<float> batch(random.integer(1, 3), random.integer(1, 20), k, layout, by_pointers,
+                                 rule_of<float>(name, k), random.bits());
+        const DeviceSplit split = batch.split();
+        device_engine().split({}, {&split, 1}, {});
+        batch.expect_host(batch.text(name));
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
 TEST(SplitBatches, BothOperandsInOneStepAreTheHosts) {
   Random random(fresh_seed());
   for (int round = 0; round < 40 && !HasFailure(); ++round) {

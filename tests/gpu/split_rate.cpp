@@ -38,18 +38,18 @@ double copy_bandwidth() {
 // An operand, its ranges and its slices.
 template <class T>
 struct Buffers {
-  Buffers(const Pattern<T>& pattern, const SplitRule& rule, std::int64_t n, bool along_k)
-      : slices(make_slices(*rule.format, SliceStorage::packed, rule.slices, n, n)),
-        operand(static_cast<std::size_t>(n * n) * sizeof(T)),
+  Buffers(const Pattern<T>& pattern, const SplitRule& rule, std::int64_t n, std::int64_t length, bool along_k)
+      : slices(make_slices(*rule.format, SliceStorage::packed, rule.slices, n, length)),
+        operand(static_cast<std::size_t>(n * length) * sizeof(T)),
         ranges(static_cast<std::size_t>(n) * sizeof(VectorRange)),
         norms(static_cast<std::size_t>(n) * sizeof(VectorNorm)), memory(slices.bytes()) {
-    pattern.fill(operand, static_cast<std::size_t>(n * n));
+    pattern.fill(operand, static_cast<std::size_t>(n * length));
     slices.data = memory.data();
     matrix = {.data = operand.data(),
               .type = std::is_same_v<T, float> ? ElementType::f32 : ElementType::f64,
               .rows = n,
-              .columns = n,
-              .row_stride = along_k ? n : 1,
+              .columns = length,
+              .row_stride = along_k ? length : 1,
               .column_stride = along_k ? 1 : n};
   }
   DeviceSide side() const {
@@ -72,17 +72,18 @@ constexpr const char* across_text = "vector stride 1";
 template <class T>
 bool is_right(const Buffers<T>& buffers, const Pattern<T>& pattern, const SplitRule& rule) {
   const std::int64_t n = buffers.matrix.rows;
+  const std::int64_t length = buffers.matrix.columns;
   for (const std::int64_t v : {std::int64_t{0}, n / 3, n / 2 + 1, n - 1}) {
-    std::vector<T> vector(static_cast<std::size_t>(n));
-    for (std::int64_t p = 0; p < n; ++p) {
+    std::vector<T> vector(static_cast<std::size_t>(length));
+    for (std::int64_t p = 0; p < length; ++p) {
       vector[static_cast<std::size_t>(p)] =
           pattern.at(v * buffers.matrix.row_stride + p * buffers.matrix.column_stride);
     }
-    const MatrixView<const T> view{vector.data(), 1, n, n, 1};
+    const MatrixView<const T> view{vector.data(), 1, length, length, 1};
     std::vector<VectorRange> ranges(1);
     find_ranges(view, rule, ranges, 1);
     if (rule.scales == ScaleRule::norm) scale_by_norms(view, rule, ranges, 1);
-    Slices slices = make_slices(*rule.format, SliceStorage::packed, rule.slices, 1, n);
+    Slices slices = make_slices(*rule.format, SliceStorage::packed, rule.slices, 1, length);
     std::vector<std::byte> expected(slices.bytes());
     slices.data = expected.data();
     split_operand(view, rule, ranges, slices, 1);
@@ -103,7 +104,8 @@ bool is_right(const Buffers<T>& buffers, const Pattern<T>& pattern, const SplitR
 
 struct Row {
   std::string what;
-  std::int64_t n = 0;
+  std::int64_t n = 0;  // vectors
+  std::int64_t length = 0;
   std::string orientation;
   double bytes = 0;
   double time = 0;
@@ -113,12 +115,12 @@ struct Row {
 // So many operands that none of what a run reads is left in a cache of up to 128 MiB from the run before.
 template <class T>
 std::vector<std::unique_ptr<Buffers<T>>> make_buffers(const Pattern<T>& pattern, const SplitRule& rule,
-                                                      std::int64_t n, bool along_k) {
+                                                      std::int64_t n, std::int64_t length, bool along_k) {
   constexpr std::size_t enough = std::size_t{512} << 20;
-  const std::size_t bytes = static_cast<std::size_t>(n * n) * sizeof(T);
+  const std::size_t bytes = static_cast<std::size_t>(n * length) * sizeof(T);
   std::vector<std::unique_ptr<Buffers<T>>> buffers;
   for (std::size_t i = 0; i < std::max<std::size_t>(2, enough / bytes); ++i)
-    buffers.push_back(std::make_unique<Buffers<T>>(pattern, rule, n, along_k));
+    buffers.push_back(std::make_unique<Buffers<T>>(pattern, rule, n, length, along_k));
   return buffers;
 }
 
@@ -151,18 +153,18 @@ void split(const Queue& queue, std::span<const DeviceSplit> splits) {
 }
 
 template <class T>
-void measure(const char* name, const Pattern<T>& pattern, std::int64_t n, bool along_k,
+void measure(const char* name, const Pattern<T>& pattern, std::int64_t n, std::int64_t length, bool along_k,
              std::vector<Row>& rows) {
-  const SplitRule rule = rule_of<T>(name, n);
-  const auto buffers = make_buffers(pattern, rule, n, along_k);
+  const SplitRule rule = rule_of<T>(name, length);
+  const auto buffers = make_buffers(pattern, rule, n, length, along_k);
   const auto of = [&](int i) -> const Buffers<T>& {
     return *buffers[static_cast<std::size_t>(i) % buffers.size()];
   };
   const DeviceSplit first{of(0).side(), 0, &rule, of(0).slices, false};
   if (rule.scales == ScaleRule::norm && !engine().finds_norms(first))
     return;  // in two reads, not by this kernel
-  const int count = n <= 8192 ? 24 : 8;
-  Row row{name, n, along_k ? along_k_text : across_text, bytes_of(*buffers[0])};
+  const int count = n * length <= (std::int64_t{1} << 26) ? 24 : 8;
+  Row row{name, n, length, along_k ? along_k_text : across_text, bytes_of(*buffers[0])};
   row.time = seconds(count, [&](int i) {
     const DeviceSplit one{of(i).side(), 0, &rule, of(i).slices, false};
     split({}, {&one, 1});
@@ -175,7 +177,7 @@ void measure(const char* name, const Pattern<T>& pattern, std::int64_t n, bool a
 template <class T>
 struct Pair {
   Pair(const Pattern<T>& pattern, const SplitRule& rule, std::int64_t n)
-      : a(pattern, rule, n, false), b(pattern, rule, n, true) {}
+      : a(pattern, rule, n, n, false), b(pattern, rule, n, n, true) {}
   Buffers<T> a;
   Buffers<T> b;
 };
@@ -193,7 +195,7 @@ void measure_both(const char* name, const Pattern<T>& pattern, std::int64_t n, s
   }
   const int count = static_cast<int>(round_up(48, static_cast<std::int64_t>(pairs.size())));
   for (const bool together : {true, false}) {
-    Row row{name, n, together ? "A and B, one call" : "A and B, two calls", bytes};
+    Row row{name, n, n, together ? "A and B, one call" : "A and B, two calls", bytes};
     row.time = seconds_in_graph(count, bytes / 2e12 + 5e-6, [&](const Queue& queue, int i) {
       const Pair<T>& pair = *pairs[static_cast<std::size_t>(i) % pairs.size()];
       const std::array splits{DeviceSplit{pair.a.side(), 0, &rule, pair.a.slices, false},
@@ -211,8 +213,8 @@ void measure_both(const char* name, const Pattern<T>& pattern, std::int64_t n, s
 }
 
 void print(const Row& row, double copy) {
-  fmt::print("{:27} {:6} {:18} {:9.1f} {:9.0f} {:9.2f}  {}\n", row.what, row.n, row.orientation,
-             1e6 * row.time, 1e-9 * row.bytes / row.time, row.bytes / row.time / copy,
+  fmt::print("{:27} {:6} x {:7} {:18} {:9.1f} {:9.0f} {:9.2f}  {}\n", row.what, row.n, row.length,
+             row.orientation, 1e6 * row.time, 1e-9 * row.bytes / row.time, row.bytes / row.time / copy,
              row.right ? "right" : "WRONG");
   std::fflush(stdout);
 }
@@ -225,6 +227,7 @@ nlohmann::json to_json(const std::vector<Row>& rows, double copy, std::uint64_t 
   for (const Row& row : rows) {
     result["rows"].push_back({{"what", row.what},
                               {"n", row.n},
+                              {"k", row.length},
                               {"orientation", row.orientation},
                               {"seconds", row.time},
                               {"bytes", row.bytes},
@@ -233,6 +236,10 @@ nlohmann::json to_json(const std::vector<Row>& rows, double copy, std::uint64_t 
   }
   return result;
 }
+
+// The last ones are longer than what a thread block or a cluster holds.
+constexpr std::int64_t long_vectors[][2] = {{1024, 8192},   {1024, 16384}, {1024, 32768}, {1024, 65536},
+                                            {128, 1 << 20}, {64, 1 << 20}, {100, 100000}};
 
 int run(const char* json_file, const std::vector<const char*>& schemes) {
   if (const std::string reason = find_engine("cuda")->unavailable_reason(); !reason.empty()) {
@@ -244,7 +251,8 @@ int run(const char* json_file, const std::vector<const char*>& schemes) {
   selection();  // while no stream is captured
   const double copy = copy_bandwidth();
   fmt::print("copy: {:.0f} GB/s read and written; seed {}\n", 1e-9 * copy, seed);
-  fmt::print("{:27} {:>6} {:18} {:>9} {:>9} {:>9}\n", "scheme", "n", "orientation", "µs", "GB/s", "of copy");
+  fmt::print("{:27} {:>6} x {:>7} {:18} {:>9} {:>9} {:>9}\n", "scheme", "n", "k", "orientation", "µs", "GB/s",
+             "of copy");
   const Pattern<float> singles(seed);
   const Pattern<double> doubles(seed);
   std::vector<Row> rows;
@@ -260,7 +268,13 @@ int run(const char* json_file, const std::vector<const char*>& schemes) {
       }
       for (const std::int64_t n : {4096, 8192, 16384}) {
         for (const bool along_k : {true, false}) {
-          measure(name, pattern, n, along_k, rows);
+          measure(name, pattern, n, n, along_k, rows);
+          show(rows.size() - 1);
+        }
+      }
+      for (const auto& [n, k] : long_vectors) {
+        for (const bool along_k : {true, false}) {
+          measure(name, pattern, n, k, along_k, rows);
           show(rows.size() - 1);
         }
       }

@@ -112,7 +112,7 @@ TEST(Splits, SmallDepthsAreKnown) {
   for (const char* name : {"fp16x3", "fp16x3-wide"}) {
     const SplitRule& rule = find_scheme(name)->program.split_a;
     for (const Layout layout : layouts) {
-      for (const std::int64_t length : {1, 70, 3000}) {
+      for (const std::int64_t length : {1, 70, 3000, 70000}) {
         const Operand<float> operand(40, length, layout, 0, random.bits());
         const DeviceOperand<float> device(operand, rule, 0);
         DeviceSplit split = device.split();

@@ -131,6 +131,56 @@ TEST(DeviceTerms, BitsDoNotDependOnTilesAndParts) {
   }
 }
 
+// Few tiles and a long k: segments of k have thread blocks of their own.
+TEST(DeviceTerms, SegmentsApartKeepTheBits) {
+  const std::uint64_t seed = std::random_device{}();
+  std::mt19937_64 random(seed);
+  for (const std::string scheme : {"fp16x3", "fp16x3-wide"}) {
+    for (int i = 0; i < 8; ++i) {
+      GemmCase test = random_case(random, scheme);
+      test.m = 1 + test.m % 30;
+      test.n = 1 + test.n % 30;
+      test.k = 2000 + 60 * test.k;
+      test.batch = 1 + i % 3 / 2;
+      SCOPED_TRACE(describe(test) + " generator " + std::to_string(seed));
+      ASSERT_EQ(device_bits<float>(test, {.offset = random() % 2, .device_scalars = i % 4 == 3}),
+                modelled_bits(test));
+    }
+  }
+}
+
+// Many tiles, several of them in one launch with each segment. Elements are checked against products of their
+// own rows and columns, whose C has few elements too, and so the same segments.
+TEST(DeviceTerms, SegmentsApartOfManyTilesKeepTheBits) {
+  for (const std::string scheme : {"fp16x3", "fp16x3-wide"}) {
+    for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{700, 600, 40000}, {130, 65, 70001}}) {
+      const GemmCase test{.m = m, .n = n, .k = k, .distribution = "phi:1", .scheme = scheme};
+      SCOPED_TRACE(describe(test));
+      GemmDataOf<float> data(test);
+      for (int round = 0; round < 2; ++round) DeviceGemm<float>(data).run_well();
+      for (const auto& [row, column] :
+           {std::pair{std::int64_t{0}, std::int64_t{0}}, {m - 9, n - 7}, {63, 31}}) {
+        GemmCase of_part = test;
+        of_part.m = 9;
+        of_part.n = 7;
+        of_part.engine = "reference";
+        of_part.accumulator = "h200";
+        GemmDataOf<float> part(of_part);
+        for (std::int64_t p = 0; p < k; ++p) {
+          for (std::int64_t i = 0; i < of_part.m; ++i) part.a()(i, p) = data.a()(row + i, p);
+          for (std::int64_t j = 0; j < of_part.n; ++j) part.b()(p, j) = data.b()(p, column + j);
+        }
+        part.run_well();
+        std::vector<float> here;
+        for (std::int64_t j = 0; j < of_part.n; ++j) {
+          for (std::int64_t i = 0; i < of_part.m; ++i) here.push_back(data.c()(row + i, column + j));
+        }
+        EXPECT_EQ(bits_of(here), bits_of(part.result())) << "from " << row << ", " << column;
+      }
+    }
+  }
+}
+
 // Of a batch every entry takes its own candidate.
 TEST(DeviceTerms, EntriesOfABatchTakeTheirOwnCandidates) {
   GemmCase test{.m = 150, .n = 140, .k = 500, .batch = 4, .policy = "emulate"};

@@ -248,6 +248,24 @@ TEST(SmallTiles, ShortSidesAreTheirColumns) {
   EXPECT_EQ(small_tiles[best(512, 512, 512).tile].columns, 64);
 }
 
+// Segments of k have thread blocks of their own where tiles are few and k is long, and their sums fit.
+TEST(SmallTiles, SegmentsApartAreForLongK) {
+  const auto time_of = [](std::int64_t n, std::int64_t k, std::int32_t sums, std::int32_t segments) {
+    return choose_small_tile(small_tiles[1], 1, false, n, n, 1, k, 2, sums, 132, sm90_costs.multi_term,
+                             segments)
+        .microseconds;
+  };
+  for (const auto& [n, k] :
+       {std::pair<std::int64_t, std::int64_t>{64, 1 << 20}, {100, 100000}, {768, 131072}})
+    EXPECT_LT(time_of(n, k, 4, 16), 0.7 * time_of(n, k, 4, 1)) << n << ", k = " << k;
+  for (const auto& [n, k] : {std::pair<std::int64_t, std::int64_t>{64, 1024}, {512, 2048}, {768, 1024}})
+    EXPECT_GT(time_of(n, k, 4, 4), time_of(n, k, 4, 1)) << n << ", k = " << k;
+  EXPECT_EQ(segment_sum_bytes(768, 768, 1, 1), 0);
+  EXPECT_EQ(segment_sum_bytes(768, 700, 1, 16), 768 * 768 * 16 * 4);
+  EXPECT_EQ(segment_sum_bytes(1024, 1024, 1, 16), most_segment_bytes);
+  EXPECT_EQ(segment_sum_bytes(1025, 1024, 1, 16), 0);
+}
+
 TEST(TileSchedule, FewTilesAreOneWave) {
   const TileSchedule schedule = make_tile_schedule(2, 3, 1, 8, 66);
   EXPECT_EQ(schedule.clusters, 6);

@@ -11,9 +11,11 @@ struct MultiTermCosts {
   double two_sums_factor;
   double four_sums_factor;
   double four_sums_factor_alone;
-  double small_tile;         // time of a small tile besides its k-blocks
-  double memory_rate;        // bytes of operands
-  double cache_rate;         // bytes that all thread blocks load; boxes of sixteen columns are slow
+  double small_tile;  // time of a small tile besides its k-blocks
+  double
+      segment_sums;    // of adding sums of segments that have thread blocks of their own, besides their bytes
+  double memory_rate;  // bytes of operands
+  double cache_rate;   // bytes that all thread blocks load; boxes of sixteen columns are slow
   double narrow_cache_rate;  // of tiles of 32 columns
 };
 

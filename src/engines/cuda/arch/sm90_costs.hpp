@@ -13,6 +13,7 @@ inline constexpr Costs sm90_costs{
                    .four_sums_factor = 1.17,
                    .four_sums_factor_alone = 1.5,
                    .small_tile = 1,
+                   .segment_sums = 10,
                    .memory_rate = 4.1e6,
                    .cache_rate = 9e6,
                    .narrow_cache_rate = 6.4e6},

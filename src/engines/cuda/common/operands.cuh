@@ -126,6 +126,20 @@ __device__ inline VectorRange& range_of(const SplitTask& task, std::int64_t vect
   return task.ranges[entry_of_block() * task.entry_ranges + vector];
 }
 
+// What a block splits that goes through its vectors tile by tile: all of them, or a part of their elements.
+struct TilesPart {
+  std::int64_t first_vector;
+  std::int64_t begin;
+  std::int64_t end;
+
+  __device__ TilesPart(const SplitTask& task, std::int64_t block) {
+    const std::int64_t groups = task.padded_vectors / tile_vectors;
+    first_vector = block % groups * tile_vectors;
+    begin = block / groups * task.part_length;
+    end = min(begin + task.part_length, task.vector_stride);
+  }
+};
+
 // Which of the tasks a block belongs to, and its number there.
 __device__ inline const SplitTask& task_of_block(const SplitTasks& tasks, std::int64_t& block) {
   if (block < tasks.task[0].blocks) return tasks.task[0];

@@ -70,6 +70,9 @@ struct MultiTermParams {
 inline constexpr int small_tile_rows = 64;
 inline constexpr int small_tile_threads = 160;
 inline constexpr int most_stages = 8;
+// Where segments of k have thread blocks of their own: tiles of C at most, and bytes of their sums.
+inline constexpr std::int64_t most_segmented_tiles = 1024;
+inline constexpr std::int64_t most_segment_bytes = std::int64_t{64} << 20;
 
 struct SmallTile {
   int columns;
@@ -84,7 +87,7 @@ struct SmallTile {
   // Registers hold the accumulators of two blocks of k of narrow tiles: the next block is multiplied before
   // the stage of the last one is free.
   constexpr int least_stages() const { return columns > 64 ? 1 : 2; }
-  // Wide tiles are for products whose k is one segment: a thread has no registers for another 64 sums.
+  // Wide tiles are for thread blocks with one segment of k: a thread has no registers for another 64 sums.
   constexpr bool adds_segments() const { return columns <= 64; }
   constexpr int shared_bytes(int slices, int stages) const { return stages * stage_bytes(slices) + 1024; }
 };
@@ -95,12 +98,17 @@ struct SmallTileParams {
   std::int32_t columns = 0;         // of tiles
   std::int32_t blocks = 0;          // of k
   std::int32_t segment_blocks = 0;  // as in MultiTermParams
+  std::int32_t segments = 1;        // of k, where they have thread blocks of their own
   std::int32_t sums_of_block = 1;   // 1, 2 or 4
   std::int32_t stages = 0;
   bool shares_a = false;
   bool shares_b = false;
   bool swapped = false;  // a is the schedule's b, whose terms are multiplied in the same order
   float rescale = 1;
+  // Where segments have blocks of their own: sums of every segment of each tile, and how many of them are
+  // there, 0 before the launch.
+  float* segment_sums = nullptr;
+  std::uint32_t* segments_done = nullptr;
 };
 
 }  // namespace kintsugi::core::cuda

@@ -48,7 +48,7 @@ inline constexpr int most_entry_limbs = 3;
 inline constexpr int checked_limbs = 3;
 static_assert(residue_bits(moduli_in_limbs(checked_limbs)) >= 2 * 70 + 41);
 
-// Columns of C lie along memory, or C is handed over transposed.
+// Columns of C lie along memory, or kernels get C transposed.
 struct ScaledMatrix {
   DeviceMatrix c;
   std::int64_t entry;

@@ -1,10 +1,12 @@
 #include "engines/cuda/select/select.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/select/ranges_task.hpp"
 #include "engines/cuda/select/rounding_bounds_task.hpp"
+#include "engines/cuda/split/range_parts.hpp"
 #include "engines/cuda/split/split_task.hpp"
 
 namespace kintsugi::core::cuda {
@@ -38,12 +40,21 @@ void launch_ranges(const KernelName& kernel, const Queue& queue, const DeviceSid
 const KernelName ranges_kernel{"ranges", "find_ranges", waits_for_grid_dependency};
 const KernelName norms_kernel{"norms", "find_norms", waits_for_grid_dependency};
 
+void find_of_equal_items(const KernelName& kernel, const Queue& queue, const DeviceSide& a,
+                         const DeviceSide& b, const Alpha& alpha) {
+  if (!has_long_vectors(a, b)) return launch_ranges(kernel, queue, a, b, alpha);
+  const std::array sides{VectorsOfSide{a, 0, a.matrix.vectors(), true},
+                         VectorsOfSide{b, 0, b.matrix.vectors(), true}};
+  if (&kernel == &ranges_kernel) return find_ranges_by_parts(queue, sides, alpha);
+  find_norms_by_parts(queue, sides, alpha, {});
+}
+
 void find_of_sides(const KernelName& kernel, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                    const DeviceScalars& scalars) {
   const Alpha alpha = alpha_of(scalars, a, b);
-  if (a.entries == b.entries) return launch_ranges(kernel, queue, a, b, alpha);
+  if (a.entries == b.entries) return find_of_equal_items(kernel, queue, a, b, alpha);
   for (const DeviceSide& side : {a, b})
-    launch_ranges(kernel, queue, side, {{}, 0, nullptr, side.entries}, alpha);
+    find_of_equal_items(kernel, queue, side, {{}, 0, nullptr, side.entries}, alpha);
 }
 
 }  // namespace

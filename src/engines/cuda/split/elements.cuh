@@ -24,25 +24,37 @@ class VectorWriter {
   // Elements `first` ... first + count - 1, in shared memory, `step` apart; aligned: the first to 16 bytes.
   template <int count, int step, bool aligned = false, class Source>
   __device__ void write(const Source* elements, std::int64_t first) const {
-    if (kind == ElementKind::any || !scaling_.plain) {
+    if (!is_plain()) {
 #pragma unroll 1
-      for (int i = 0; i < count; ++i)
-        write_any<kind>(task_, scaling_.scale, elements[i * step], place(first + i));
+      for (int i = 0; i < count; ++i) write_element(elements[i * step], first + i);
       return;
     }
     if constexpr (kind != ElementKind::any) {
       Source x[count];
       load<count, step, aligned>(elements, x);
-      if constexpr (floating) {
-        write_floating<arithmetic>(split_, x, first);
-      } else if constexpr (kind == ElementKind::quantised) {
-        write_quantised(task_, scaling_, x, place(first));
-      } else if constexpr (kind == ElementKind::digits) {
-        write_digits(task_, scaling_, x, place(first));
-      } else {
-        using Digits = std::conditional_t<kind == ElementKind::wide_residues, WideByteDigits, ByteDigits>;
-        write_residues<Digits>(task_, scaling_, x, place(first));
-      }
+      write_plain(x, first);
+    }
+  }
+
+  // Whether elements are written several at once; otherwise they go through write_element().
+  __device__ bool is_plain() const { return kind != ElementKind::any && scaling_.plain; }
+
+  __device__ void write_element(double x, std::int64_t element) const {
+    write_any<kind>(task_, scaling_.scale, x, place(element));
+  }
+
+  // Elements `first` ... first + count - 1 of a vector that is_plain().
+  template <int count, class Source>
+  __device__ void write_plain(const Source (&x)[count], std::int64_t first) const {
+    if constexpr (floating) {
+      write_floating<arithmetic>(split_, x, first);
+    } else if constexpr (kind == ElementKind::quantised) {
+      write_quantised(task_, scaling_, x, place(first));
+    } else if constexpr (kind == ElementKind::digits) {
+      write_digits(task_, scaling_, x, place(first));
+    } else {
+      using Digits = std::conditional_t<kind == ElementKind::wide_residues, WideByteDigits, ByteDigits>;
+      write_residues<Digits>(task_, scaling_, x, place(first));
     }
   }
 

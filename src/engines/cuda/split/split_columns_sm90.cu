@@ -5,30 +5,12 @@
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/select/norm_sums.cuh"
 #include "engines/cuda/split/mailbox.cuh"
+#include "engines/cuda/split/panels.cuh"
 #include "engines/cuda/split/rows.cuh"
 
 namespace kintsugi::core::cuda {
 
 namespace {
-
-template <class Source>
-struct Panel {
-  static constexpr int width = panel_bytes / sizeof(Source);  // vectors
-  static constexpr int chunk = sizeof(uint4) / sizeof(Source);
-  static constexpr int lanes = width / chunk;  // threads that read a line
-  static constexpr int group_pitch = panel_group * width + panel_gap;
-
-  __device__ static int place(int v, int p) {
-    return p / panel_group * group_pitch + p % panel_group * width + v;
-  }
-};
-
-// What a block has of a panel: elements of k.
-struct PanelPart {
-  int first_vector;
-  int first_element;
-  int length;
-};
 
 // A sum over each vector of a panel: by every block of its part, and from those of all blocks, as messages,
 // whole.
@@ -69,55 +51,6 @@ __device__ inline void add_shared(NormSums& target, const NormSums& sums) {
   add_shared(target.magnitudes, sums.magnitudes);
   add_shared(target.clipped, sums.clipped);
   add_shared(target.clipped_squares, sums.clipped_squares);
-}
-
-// This block's part is on its way into shared memory, zeros past the operand. A thread stays with its
-// vectors.
-template <class Shape, class Source>
-__device__ void start_loading(const SplitTask& task, const PanelPart& of, Source* part) {
-  const int v = static_cast<int>(threadIdx.x) % Shape::lanes * Shape::chunk;
-  const int step = static_cast<int>(blockDim.x) / Shape::lanes;
-  const int first = static_cast<int>(threadIdx.x) / Shape::lanes;
-  const std::int64_t stride = task.matrix.column_stride;
-  const Source* source =
-      matrix_start<Source>(task) + task.first + of.first_vector + v + (of.first_element + first) * stride;
-  const std::int64_t vectors = std::min<std::int64_t>(task.vectors - of.first_vector - v, Shape::chunk);
-  const int bytes = vectors > 0 ? static_cast<int>(vectors * sizeof(Source)) : 0;
-  const bool aligned = reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0 &&
-                       stride % Shape::chunk == 0 && bytes % sizeof(uint4) == 0;
-  const auto inside = static_cast<int>(std::min<std::int64_t>(task.length - of.first_element, of.length));
-  // Steps are of whole groups, so that a thread keeps its place in them.
-  const int shared_step = Shape::place(0, step);
-  const std::int64_t source_step = step * stride;
-  Source* target = part + Shape::place(v, first);
-  if (aligned) {
-    for (int p = first; p < of.length; p += step, source += source_step, target += shared_step)
-      copy_aligned(target, source, p < inside ? bytes : 0);
-  } else {
-    for (int p = first; p < of.length; p += step, source += source_step, target += shared_step)
-      copy_unaligned(target, source, p < inside ? bytes : 0);
-  }
-}
-
-// The first of the vectors that this thread loaded.
-template <class Shape>
-__device__ int loaded_vector() {
-  return static_cast<int>(threadIdx.x) % Shape::lanes * Shape::chunk;
-}
-
-// visit(elements) for what this thread loaded: one of each of its vectors.
-template <class Shape, class Source, class Visit>
-__device__ void visit_part(int length, const Source* part, const Visit& visit) {
-  const int step = static_cast<int>(blockDim.x) / Shape::lanes;
-  const int first = static_cast<int>(threadIdx.x) / Shape::lanes;
-  const int shared_step = Shape::place(0, step);
-  const Source* place = part + Shape::place(loaded_vector<Shape>(), first);
-  for (int p = first; p < length; p += step) {
-    Source x[Shape::chunk];
-    read_chunk(place, x);
-    visit(x);
-    place += shared_step;
-  }
 }
 
 // Sums of this thread's vectors, to those of the block's part.
@@ -183,33 +116,6 @@ __device__ Scaling finish_panel_range(const SplitTask& task, int vector, VectorR
     }
   }
   return scaling_of(kind, range, rule, task.largest_bound);
-}
-
-// Four threads beside each other have four vectors, the next four the next group of elements: eight
-// neighbouring groups of fp16 are a line of memory.
-template <class Shape, ElementKind kind, class Source>
-__device__ void write_part(const SplitTask& task, const PanelPart& of, const Source* part,
-                           const Scaling* scalings) {
-  constexpr int beside = 4;
-  constexpr int warps_across = Shape::width / beside;  // all threads together are a multiple of these
-  constexpr int groups_of_warp = 32 / beside;
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int v = warp % warps_across * beside + lane % beside;
-  const int first = warp / warps_across * groups_of_warp + lane / beside;
-  const int step = static_cast<int>(blockDim.x) / 32 / warps_across * groups_of_warp;
-  const int groups = of.length / panel_group;
-  const int vector = of.first_vector + v;
-  if (vector < task.vectors && scalings[v].left_out) return;
-  const VectorWriter<kind> writer(task, scalings[v], vector);
-  for (int g = first; g < groups; g += step) {
-    const int element = of.first_element + g * panel_group;
-    if (vector < task.vectors) {
-      writer.template write<panel_group, Shape::width>(part + v + g * Shape::group_pitch, element);
-    } else {
-      write_zeros<panel_group>(task, std::int64_t{vector} * task.vector_stride + element);
-    }
-  }
 }
 
 // Both before any block may send: mailboxes are open, and expect what they will get.

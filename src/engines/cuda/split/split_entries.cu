@@ -109,12 +109,13 @@ __device__ void split_entries(const SplitTasks& tasks, ElementKind kind) {
   __shared__ Scaling scalings[tile_vectors];
   std::int64_t block = blockIdx.x;
   const SplitTask& task = task_of_block(tasks, block);
-  const std::int64_t first_vector = block * tile_vectors;
+  const TilesPart part(task, block);
+  const std::int64_t first_vector = part.first_vector;
   const int v = static_cast<int>(threadIdx.x) / lanes_of_vector;
   const int p = static_cast<int>(threadIdx.x) % lanes_of_vector * each;
   const std::int64_t vector = first_vector + v;
   if (p == 0 && vector < task.vectors) scalings[v] = finish_ranges(task, kind, vector);
-  for (std::int64_t begin = 0; begin < task.vector_stride; begin += tile_length) {
+  for (std::int64_t begin = part.begin; begin < part.end; begin += tile_length) {
     load_tile(task, first_vector, begin, tile);
     __syncthreads();
     const std::int64_t place = vector * task.vector_stride + begin + p;

@@ -8,18 +8,21 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-#define KINTSUGI_KERNELS_OF_KIND(type, Source, kind)                                             \
-  {                                                                                              \
-    ElementType::type, ElementKind::kind,                                                        \
-        {"split_rows", "split_rows_" #Source "_" #kind, waits_for_grid_dependency},              \
-        {"split_columns_sm90", "split_columns_" #Source "_" #kind, waits_for_grid_dependency}, { \
-      "split_tiles", "split_tiles_" #Source "_" #kind, waits_for_grid_dependency                 \
-    }                                                                                            \
+// `written`: the kind whose parts are written alike.
+#define KINTSUGI_KERNELS_LIKE(type, Source, kind, written)                                     \
+  {                                                                                            \
+    ElementType::type, ElementKind::kind,                                                      \
+        {"split_rows", "split_rows_" #Source "_" #kind, waits_for_grid_dependency},            \
+        {"split_columns_sm90", "split_columns_" #Source "_" #kind, waits_for_grid_dependency}, \
+        {"split_tiles", "split_tiles_" #Source "_" #kind, waits_for_grid_dependency}, {        \
+      "split_parts", "split_parts_" #Source "_" #written, waits_for_grid_dependency            \
+    }                                                                                          \
   }
+#define KINTSUGI_KERNELS_OF_KIND(type, Source, kind) KINTSUGI_KERNELS_LIKE(type, Source, kind, kind)
 
 const std::array<KernelOfKind, 10> kernels{{
     KINTSUGI_KERNELS_OF_KIND(f32, float, fp16),
-    KINTSUGI_KERNELS_OF_KIND(f32, float, fp16_with_depth),
+    KINTSUGI_KERNELS_LIKE(f32, float, fp16_with_depth, fp16),
     KINTSUGI_KERNELS_OF_KIND(f32, float, bf16),
     KINTSUGI_KERNELS_OF_KIND(f32, float, tf32),
     KINTSUGI_KERNELS_OF_KIND(f32, float, quantised),
@@ -36,14 +39,16 @@ const KernelOfKind norms_and_residues{
     ElementKind::residues_by_norms,
     {"split_rows", "split_rows_double_residues_by_norms", waits_for_grid_dependency},
     {"split_columns_sm90", "split_columns_double_residues_by_norms", waits_for_grid_dependency},
-    {"", ""}};
+    {"", ""},
+    {"split_parts", "split_parts_double_residues", waits_for_grid_dependency}};
 
 // Small beside its products, and so by tiles alone.
 const KernelOfKind fitted_kernel{ElementType::f32,
                                  ElementKind::fitted,
                                  {"", ""},
                                  {"", ""},
-                                 {"split_tiles", "split_tiles_float_fitted", waits_for_grid_dependency}};
+                                 {"split_tiles", "split_tiles_float_fitted", waits_for_grid_dependency},
+                                 {"", ""}};
 
 const KernelName any_kernel{"split_tiles", "split_tiles_double_any", waits_for_grid_dependency};
 
@@ -109,9 +114,10 @@ const KernelName& kernel_name(const KernelOfKind* kernel, Way way) {
   switch (way) {
     case Way::tiles: return kernel->tiles;
     case Way::rows: return kernel->rows;
-    case Way::columns: break;
+    case Way::columns: return kernel->columns;
+    case Way::parts: break;
   }
-  return kernel->columns;
+  return kernel->parts;
 }
 
 }  // namespace kintsugi::core::cuda

@@ -6,8 +6,9 @@
 
 namespace kintsugi::core::cuda {
 
-// The kernels that there are, one of each way through an operand for each kind of element.
-enum class Way : std::uint8_t { tiles, rows, columns };
+// The kernels that there are, one of each way through an operand for each kind of element. `parts`: vectors
+// that no block or cluster holds, with ranges that are known.
+enum class Way : std::uint8_t { tiles, rows, columns, parts };
 
 struct KernelOfKind {
   ElementType type;
@@ -15,6 +16,7 @@ struct KernelOfKind {
   KernelName rows;
   KernelName columns;
   KernelName tiles;
+  KernelName parts;
 };
 
 ElementKind kind_of(const SplitRule& rule);

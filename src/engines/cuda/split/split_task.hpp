@@ -55,7 +55,9 @@ struct SplitTask {
   bool ranges_known = false;
   const DeviceFit* fit = nullptr;   // in the place of the rule's own
   std::int32_t vector_threads = 0;  // that a vector has to itself, where blocks hold whole ones
-  std::int64_t blocks = 0;          // of threads
+  std::int64_t part_length =
+      0;                    // elements of a vector that a block splits, where it does not split whole ones
+  std::int64_t blocks = 0;  // of threads
 };
 
 // One or two of equally many entries, in one launch: the grid's second extent.
@@ -84,6 +86,14 @@ inline constexpr std::int64_t panel_group = 8;  // elements of a vector that a t
 // Elements that are left out behind eight lines of a panel: thirty-two threads that read eight groups of four
 // vectors then meet all banks.
 inline constexpr std::int64_t panel_gap = 4;
+
+// Of the kernels that split vectors in parts, with ranges that are known. Vectors up to long_stride elements are
+// never divided.
+inline constexpr std::int64_t long_stride = 8192;
+inline constexpr std::int64_t parts_split_threads = 256;
+inline constexpr std::int64_t row_part_length = 8192;
+inline constexpr std::int64_t panel_part_length = 1024;
+inline constexpr std::int64_t tiles_part_length = 4096;
 
 // What a block says at once of its part of a vector: magnitudes, of FP32 numbers without exponents, or sums
 // of norms.

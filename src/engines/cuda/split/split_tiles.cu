@@ -1,4 +1,5 @@
-// Splits of any operand: a block reads its vectors twice, tile by tile.
+// Splits of any operand: a block reads its vectors twice, tile by tile, or a part of them once, where ranges
+// are known.
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
@@ -80,7 +81,8 @@ __device__ void split_tiles(const SplitTasks& tasks) {
   __shared__ Scaling scalings[tile_vectors];
   std::int64_t block = blockIdx.x;
   const SplitTask& task = task_of_block(tasks, block);
-  const std::int64_t first_vector = block * tile_vectors;
+  const TilesPart part(task, block);
+  const std::int64_t first_vector = part.first_vector;
   const int v = threadIdx.x / lanes_of_vector;
   const std::int64_t vector = first_vector + v;
   VectorRange found;
@@ -89,7 +91,7 @@ __device__ void split_tiles(const SplitTasks& tasks) {
     scalings[v] = finish_range(task, kind, vector, found);
   __syncthreads();
   const Scaling scaling = vector < task.vectors ? scalings[v] : Scaling{};
-  for (std::int64_t begin = 0; begin < task.vector_stride; begin += tile_length) {
+  for (std::int64_t begin = part.begin; begin < part.end; begin += tile_length) {
     load_tile<Source, kind>(task, first_vector, begin, tile);
     __syncthreads();
     write_tile<Source, kind>(task, scaling, vector, begin, tile);

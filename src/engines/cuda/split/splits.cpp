@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "base/cuda_driver.hpp"
 #include "base/status.hpp"
@@ -9,6 +10,7 @@
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/select/alpha.hpp"
 #include "engines/cuda/select/select.hpp"
+#include "engines/cuda/split/range_parts.hpp"
 #include "engines/cuda/split/scaling.hpp"
 #include "engines/cuda/split/ways.hpp"
 
@@ -26,7 +28,8 @@ struct SplitCall {
   bool finds_norms() const { return norms.ruled_out != nullptr; }
 };
 
-SplitTask task_of(const DeviceSplit& split, Way way, std::int64_t blocks, const SplitCall& call) {
+SplitTask task_of(const WaySplit& one, std::int64_t blocks, const SplitCall& call) {
+  const DeviceSplit& split = *one.split;
   const Slices& slices = split.slices;
   return {.matrix = split.side.matrix,
           .entry = split.side.entry,
@@ -48,7 +51,8 @@ SplitTask task_of(const DeviceSplit& split, Way way, std::int64_t blocks, const 
           .ranges_known = split.ranges_known,
           .fit = split.fit,
           .vector_threads =
-              way == Way::rows ? static_cast<std::int32_t>(threads_of_vector(slices.vector_stride())) : 0,
+              one.way == Way::rows ? static_cast<std::int32_t>(threads_of_vector(slices.vector_stride())) : 0,
+          .part_length = one.part_length(),
           .blocks = blocks};
 }
 
@@ -81,7 +85,7 @@ void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<con
   std::int64_t shared = 0;
   for (std::size_t i = 0; i < splits.size(); ++i) {
     const WaySplit& one = splits[i];
-    tasks.task[i] = task_of(*one.split, one.way, one.blocks(kernel, threads), call);
+    tasks.task[i] = task_of(one, one.blocks(kernel, threads), call);
     blocks += tasks.task[i].blocks;
     if (kernel != nullptr) shared = std::max(shared, one.shared_bytes(*kernel, threads));
   }
@@ -146,10 +150,49 @@ void split_entries(const Queue& queue, DeviceSplit split, const DeviceCondition&
   tasks.condition = condition;
   const WaySplit way{&split, Way::tiles};
   const std::int64_t first_vector = (side.matrix.right ? 2 : 1) * split.first;
-  tasks.task[0] = task_of(split, Way::tiles, way.blocks(nullptr, tile_threads), {condition});
+  tasks.task[0] = task_of(way, way.blocks(nullptr, tile_threads), {condition});
   tasks.task[0].ranges = side.ranges + first_vector;
   tasks.task[0].norms = side.norms == nullptr ? nullptr : side.norms + first_vector;
   launch_entries(queue, of_entries[number], {tasks.task[0].blocks, side.entries}, tile_threads, 0, tasks);
+}
+
+}  // namespace
+
+namespace {
+
+void split_all(const Queue& queue, std::span<const DeviceSplit> splits, const SplitCall& call) {
+  if (splits.size() == 2 && split_together(queue, splits, call)) return;
+  std::int64_t entries = 1;
+  for (const DeviceSplit& one : splits) entries = std::max(entries, one.side.entries);
+  for (const DeviceSplit& one : splits) {
+    SplitCall own = call;
+    own.served_entries = one.side.entries == 1 ? entries : 1;
+    split_one(queue, one, own);
+  }
+}
+
+std::vector<VectorsOfSide> sides_of(std::span<const DeviceSplit> splits) {
+  std::vector<VectorsOfSide> sides;
+  for (const DeviceSplit& one : splits) {
+    const bool finds_depth = one.finds_depth && one.side.matrix.type == ElementType::f32;
+    sides.push_back({one.side, one.first, one.slices.vectors, finds_depth, one.rule});
+  }
+  return sides;
+}
+
+// Ranges of vectors that are split in parts, where they are not known.
+void find_long_ranges(const Queue& queue, std::span<DeviceSplit> splits) {
+  std::vector<DeviceSplit> divided;
+  for (DeviceSplit& one : splits) {
+    if (one.ranges_known || !way_of(find_kernel(one, false), one).divides_vectors()) continue;
+    divided.push_back(one);
+    divided.back().side.norms = nullptr;
+    one.ranges_known = true;
+  }
+  const std::vector<VectorsOfSide> sides = sides_of(divided);
+  if (sides.size() == 2 && sides[0].side.entries == sides[1].side.entries)
+    return find_ranges_by_parts(queue, sides, {});
+  for (const VectorsOfSide& side : sides) find_ranges_by_parts(queue, {&side, 1}, {});
 }
 
 }  // namespace
@@ -165,8 +208,17 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
   const SplitCall call{.alpha = alpha_of(scalars, splits.front().side, splits.front().side),
                        .norms = {coefficient, &selection->ruled_out}};
   clear(queue, &selection->ruled_out, sizeof(selection->ruled_out));
-  if (splits.size() == 2 && split_together(queue, splits, call)) return;
-  for (const DeviceSplit& one : splits) split_one(queue, one, call);
+  std::vector<DeviceSplit> whole;
+  std::vector<DeviceSplit> divided;
+  for (const DeviceSplit& one : splits)
+    (way_of(find_kernel(one, true), one).divides_vectors() ? divided : whole).push_back(one);
+  split_all(queue, whole, call);
+  if (divided.empty()) return;
+  const std::vector<VectorsOfSide> sides = sides_of(divided);
+  find_ranges_by_parts(queue, sides, call.alpha);
+  find_norms_by_parts(queue, sides, call.alpha, call.norms);
+  for (DeviceSplit& one : divided) one.ranges_known = true;
+  split_all(queue, divided, call);
 }
 
 bool splits_entries(const SplitRule& rule) {
@@ -179,11 +231,9 @@ void split(const Queue& queue, std::span<const DeviceSplit> splits, const Device
     for (const DeviceSplit& one : splits) split_entries(queue, one, condition);
     return;
   }
-  if (splits.size() == 2 && split_together(queue, splits, {condition})) return;
-  std::int64_t entries = 1;
-  for (const DeviceSplit& one : splits) entries = std::max(entries, one.side.entries);
-  for (const DeviceSplit& one : splits)
-    split_one(queue, one, {condition, one.side.entries == 1 ? entries : 1});
+  std::vector<DeviceSplit> all(splits.begin(), splits.end());
+  find_long_ranges(queue, all);
+  split_all(queue, all, {condition});
 }
 
 }  // namespace kintsugi::core::cuda

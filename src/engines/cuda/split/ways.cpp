@@ -59,6 +59,7 @@ std::int64_t threads_of_vector(std::int64_t stride) {
 std::int64_t WaySplit::least_threads(const KernelOfKind* kernel) const {
   switch (way) {
     case Way::tiles: return tile_threads;
+    case Way::parts: return parts_split_threads;
     case Way::rows: return std::max(threads_of_vector(stride()), least_rows_threads);
     case Way::columns:
       return columns_bytes(*kernel, stride(), cluster) > 36 * 1024 ? cluster_threads : cluster_threads / 2;
@@ -69,6 +70,10 @@ std::int64_t WaySplit::least_threads(const KernelOfKind* kernel) const {
 std::int64_t WaySplit::shared_bytes(const KernelOfKind& kernel, std::int64_t threads) const {
   switch (way) {
     case Way::tiles: return 0;
+    case Way::parts: {
+      const std::int64_t line = panel_bytes + panel_gap * element_bytes(kernel) / panel_group;
+      return by_rows() ? 0 : part_length() * line;
+    }
     case Way::rows: return threads / threads_of_vector(stride()) * stride() * element_bytes(kernel);
     case Way::columns: return columns_bytes(kernel, stride(), cluster);
   }
@@ -78,11 +83,28 @@ std::int64_t WaySplit::shared_bytes(const KernelOfKind& kernel, std::int64_t thr
 std::int64_t WaySplit::blocks(const KernelOfKind* kernel, std::int64_t threads) const {
   const std::int64_t vectors = split->slices.padded_vectors();
   switch (way) {
-    case Way::tiles: return vectors / tile_vectors;
+    case Way::tiles:
+      return vectors / tile_vectors * std::max<std::int64_t>(divide_up(stride(), part_length()), 1);
+    case Way::parts: {
+      const std::int64_t beside = by_rows() ? 1 : panel_bytes / element_bytes(*kernel);
+      return vectors / beside * divide_up(stride(), part_length());
+    }
     case Way::rows: return vectors / (threads / threads_of_vector(stride()));
     case Way::columns: return vectors / (panel_bytes / element_bytes(*kernel)) * cluster;
   }
   return 0;
+}
+
+bool WaySplit::by_rows() const { return split->side.matrix.column_stride == 1; }
+
+bool WaySplit::divides_vectors() const {
+  return way == Way::parts || (way == Way::tiles && stride() > long_stride);
+}
+
+std::int64_t WaySplit::part_length() const {
+  if (way == Way::parts) return by_rows() ? row_part_length : panel_part_length;
+  const bool whole = !divides_vectors() || !split->ranges_known;
+  return whole ? std::max<std::int64_t>(stride(), 1) : tiles_part_length;
 }
 
 WaySplit way_of(const KernelOfKind* kernel, const DeviceSplit& split) {
@@ -93,12 +115,15 @@ WaySplit way_of(const KernelOfKind* kernel, const DeviceSplit& split) {
   // Less than this beside it is static.
   const std::int64_t most = device_attribute(shared_bytes_of_block, current_device()) - 6 * 1024;
   const WaySplit rows{&split, Way::rows};
-  if (matrix.column_stride == 1 && rows.shared_bytes(*kernel, rows.least_threads(kernel)) <= most)
-    return rows;
-  const std::int64_t cluster = matrix.row_stride == 1 && current_architecture().has_clusters
-                                   ? choose_cluster(*kernel, split, most)
-                                   : 0;
-  return cluster > 0 ? WaySplit{&split, Way::columns, cluster} : WaySplit{&split, Way::tiles};
+  const bool is_long = rows.stride() > long_stride;
+  if (matrix.column_stride == 1) {
+    if (rows.shared_bytes(*kernel, rows.least_threads(kernel)) <= most) return rows;
+    return {&split, is_long ? Way::parts : Way::tiles};
+  }
+  if (matrix.row_stride != 1) return {&split, Way::tiles};
+  const std::int64_t cluster = current_architecture().has_clusters ? choose_cluster(*kernel, split, most) : 0;
+  if (cluster > 0) return {&split, Way::columns, cluster};
+  return {&split, is_long ? Way::parts : Way::tiles};
 }
 
 }  // namespace kintsugi::core::cuda

@@ -1,4 +1,5 @@
-// How a split goes through its operand: by whole rows, by panels of columns in clusters, or by tiles.
+// How a split goes through its operand: by whole rows, by panels of columns in clusters, by parts of either
+// where they are too long for that, or by tiles.
 #pragma once
 
 #include "engines/cuda/split/split_kernels.hpp"
@@ -19,6 +20,13 @@ struct WaySplit {
   std::int64_t least_threads(const KernelOfKind* kernel) const;
   std::int64_t shared_bytes(const KernelOfKind& kernel, std::int64_t threads) const;
   std::int64_t blocks(const KernelOfKind* kernel, std::int64_t threads) const;
+  // Elements of a vector that a block splits, of ways that may divide vectors.
+  std::int64_t part_length() const;
+  // Whether vectors are divided once their ranges are known.
+  bool divides_vectors() const;
+
+ private:
+  bool by_rows() const;
 };
 
 // One read of the operand where a block or a cluster can hold a vector.

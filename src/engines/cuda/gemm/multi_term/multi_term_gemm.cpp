@@ -21,6 +21,8 @@ constexpr std::size_t partial_bytes =
     std::size_t{most_clusters} * term_tile_rows * most_tile_columns * sizeof(float);
 constexpr std::size_t part_counters = std::size_t{most_clusters} * counters_of_tile;
 constexpr std::size_t counter_bytes = (part_counters + 1) * sizeof(std::uint32_t);
+// Of segments that have thread blocks of their own: how many of each tile's are there, then their sums.
+constexpr std::size_t segment_counter_bytes = most_segmented_tiles * sizeof(std::uint32_t);
 constexpr std::size_t segment_offset = aligned_size(partial_bytes) + aligned_size(counter_bytes);
 
 const MultiTermKernels* find_kernels(const Schedule& schedule, FormatId format) {
@@ -47,6 +49,25 @@ std::int32_t sums_of_block(const Schedule& schedule) {
 
 bool has_segments(const Schedule& schedule, std::int64_t k) { return schedule.segment_length(k) < k; }
 
+// Whether segments of k may have thread blocks of their own. A shorter k takes no longer than to add their sums.
+bool divides_k(const Schedule& schedule, std::int64_t k) {
+  constexpr std::int64_t least_k = 4096;
+  return k >= least_k && has_segments(schedule, k);
+}
+
+// How many have; 1: none.
+std::int32_t segments_apart(const Schedule& schedule, const ProductSize& size) {
+  if (!divides_k(schedule, size.k)) return 1;
+  const std::int64_t segments = divide_up(size.k, schedule.segment_length(size.k));
+  return segment_sum_bytes(size.m, size.n, size.entries, segments) > 0 ? static_cast<std::int32_t>(segments)
+                                                                       : 1;
+}
+
+// Of 64 rows, by which segments are counted.
+std::int64_t tiles_of(const SmallTileChoice& choice, std::int64_t entries) {
+  return entries * choice.row_pairs * blocks_of_cluster * choice.columns;
+}
+
 std::vector<MultiTermVariant> ways_of(const MultiTermKernels& kernels, const ProductSize& size,
                                       const Schedule& schedule) {
   const std::int32_t blocks = sm_count();
@@ -58,12 +79,18 @@ std::vector<MultiTermVariant> ways_of(const MultiTermKernels& kernels, const Pro
     ways.emplace_back(choose_tile_schedule(kernels.tiles[tile], tile, size.m, size.n, size.entries, size.k,
                                            sums_of_block(schedule), clusters, costs));
   }
+  const std::int32_t apart = segments_apart(schedule, size);
   for (const bool swapped : {false, true}) {
     for (std::size_t tile = 0; tile < kernels.small_tiles.size(); ++tile) {
-      if (has_segments(schedule, size.k) && !kernels.small_tiles[tile].adds_segments()) continue;
-      ways.emplace_back(choose_small_tile(kernels.small_tiles[tile], tile, swapped, size.m, size.n,
-                                          size.entries, size.k, schedule.slices_a, sums_of_block(schedule),
-                                          blocks, costs));
+      const auto choose = [&](std::int32_t segments) {
+        return choose_small_tile(kernels.small_tiles[tile], tile, swapped, size.m, size.n, size.entries,
+                                 size.k, schedule.slices_a, sums_of_block(schedule), blocks, costs, segments);
+      };
+      if (!has_segments(schedule, size.k) || kernels.small_tiles[tile].adds_segments())
+        ways.emplace_back(choose(1));
+      if (apart == 1) continue;
+      const SmallTileChoice choice = choose(apart);
+      if (tiles_of(choice, size.entries) <= most_segmented_tiles) ways.emplace_back(choice);
     }
   }
   return ways;
@@ -128,7 +155,7 @@ DeviceFusedProduct transposed(DeviceFusedProduct product) {
 }
 
 void multiply_in(const SmallTileChoice& choice, const DeviceFusedProduct& given, const Queue& queue,
-                 std::byte* /*scratch*/) {
+                 std::byte* scratch) {
   const DeviceFusedProduct product = choice.swapped ? transposed(given) : given;
   const MultiTermKernels& kernels = kernels_of(product);
   const SmallTile& tile = kernels.small_tiles[choice.tile];
@@ -141,14 +168,22 @@ void multiply_in(const SmallTileChoice& choice, const DeviceFusedProduct& given,
   products.columns = choice.columns;
   products.blocks = static_cast<std::int32_t>(product.a.vector_stride() / term_block);
   products.segment_blocks = segment_blocks_of(*product.schedule, product.a.vector_stride());
+  products.segments = choice.segments;
   products.sums_of_block = sums_of_block(*product.schedule);
   products.stages = choice.stages;
   products.shares_a = product.shares_a;
   products.shares_b = product.shares_b;
   products.swapped = choice.swapped;
   products.rescale = rescale_of(product);
-  const std::int64_t clusters = product.entries * choice.row_pairs * choice.columns;
-  launch(kernels.small_kernels[choice.tile], {clusters * blocks_of_cluster, 1, 1, blocks_of_cluster},
+  if (choice.segments > 1) {
+    products.segments_done = reinterpret_cast<std::uint32_t*>(scratch + segment_offset);
+    products.segment_sums = reinterpret_cast<float*>(scratch + segment_offset + segment_counter_bytes);
+    const auto tiles = static_cast<std::size_t>(tiles_of(choice, product.entries));
+    clear(queue, products.segments_done, tiles * sizeof(std::uint32_t));
+  }
+  const std::int64_t clusters = product.entries * choice.row_pairs * choice.columns * choice.segments;
+  const auto& small_kernels = choice.segments > 1 ? kernels.segmented_kernels : kernels.small_kernels;
+  launch(small_kernels[choice.tile], {clusters * blocks_of_cluster, 1, 1, blocks_of_cluster},
          small_tile_threads, tile.shared_bytes(product.a.count, choice.stages), queue,
          tensor_map(product.a, product.shares_a ? 1 : product.entries, small_tile_rows),
          tensor_map(product.b, product.shares_b ? 1 : product.entries, tile.columns / blocks_of_cluster),
@@ -161,14 +196,29 @@ bool has_multi_term_gemm(const Schedule& schedule, FormatId format, ElementType 
   return type == ElementType::f32 && find_kernels(schedule, format) != nullptr;
 }
 
+namespace {
+
+// What sums of segments that have thread blocks of their own take, of the shape and any that is smaller.
+std::size_t segment_bytes_of(const DeviceShape& shape) {
+  if (!divides_k(shape.schedule, shape.k)) return 0;
+  if (find_kernels(shape.schedule, shape.format)->small_tiles.empty()) return 0;
+  const std::int64_t segments = divide_up(shape.k, shape.schedule.segment_length(shape.k));
+  const std::int64_t bytes = segment_sum_bytes(shape.m, shape.n, shape.entries, segments);
+  return segment_counter_bytes + static_cast<std::size_t>(bytes > 0 ? bytes : most_segment_bytes);
+}
+
+}  // namespace
+
 // A schedule has at most as many clusters as tiles, whatever their width.
 std::size_t multi_term_scratch_bytes(const DeviceShape& shape) {
-  if (!has_segments(shape.schedule, shape.k) || sums_of_block(shape.schedule) == 4) return segment_offset;
+  if (!has_segments(shape.schedule, shape.k)) return segment_offset;
+  const std::size_t apart = segment_bytes_of(shape);
+  if (sums_of_block(shape.schedule) == 4) return segment_offset + apart;
   const double rows = static_cast<double>(round_up(shape.m, term_tile_rows));
   const double columns = static_cast<double>(shape.n + most_tile_columns);
   const double tiles = static_cast<double>(shape.entries) * rows * columns * sizeof(float);
   const auto bytes = static_cast<std::size_t>(std::min(static_cast<double>(partial_bytes), tiles));
-  return segment_offset + aligned_size(2 * bytes);
+  return segment_offset + std::max(aligned_size(2 * bytes), apart);
 }
 
 std::vector<MultiTermVariant> multi_term_variants(const DeviceFusedProduct& product) {

@@ -19,6 +19,8 @@ struct MultiTermKernels {
   std::array<KernelName, 3> kernels;  // of the tiles
   std::span<const SmallTile> small_tiles;
   std::array<KernelName, 3> small_kernels;
+  std::array<KernelName, 3>
+      segmented_kernels;  // of small tiles whose segments of k have thread blocks of their own
 };
 
 }  // namespace kintsugi::core::cuda

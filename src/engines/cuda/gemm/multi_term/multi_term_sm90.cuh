@@ -5,6 +5,7 @@
 #pragma once
 
 #include "engines/cuda/gemm/multi_term/multi_term_pipeline_sm90.cuh"
+#include "engines/cuda/gemm/multi_term/multi_term_sums_sm90.cuh"
 #include "engines/cuda/ptx/wgmma.cuh"
 
 namespace kintsugi::core::cuda {
@@ -147,26 +148,6 @@ __device__ inline std::uint32_t* parts_added(const MultiTermParams& params, cons
   return params.parts_added +
          (params.schedule.split_index(work_tile) * blocks_of_cluster + block_rank_in_cluster()) * consumers +
          consumer;
-}
-
-template <int Count>
-__device__ void save_sums(float4* memory, const float (&sums)[Count], int thread) {
-#pragma unroll
-  for (int i = 0; i < Count / 4; ++i)
-    memory[i * warpgroup + thread] = {sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]};
-}
-
-// use(sum, stored sum) for each.
-template <int Count, class Use>
-__device__ void read_sums(const float4* memory, float (&sums)[Count], int thread, const Use& use) {
-#pragma unroll
-  for (int i = 0; i < Count / 4; ++i) {
-    const float4 four = __ldcg(memory + i * warpgroup + thread);
-    use(sums[4 * i], four.x);
-    use(sums[4 * i + 1], four.y);
-    use(sums[4 * i + 2], four.z);
-    use(sums[4 * i + 3], four.w);
-  }
 }
 
 template <class Config>

@@ -1,6 +1,7 @@
 // Multi-term GEMM for Hopper where C has few tiles, or one short side: tiles of 64 rows, two thread blocks on
 // an SM. In each block one warpgroup multiplies and one thread loads tiles. Sums are added in the order of
-// multi_term_sm90.cuh, with the same bits.
+// multi_term_sm90.cuh, with the same bits. Where tiles are few and k is long, every segment of k of a tile has
+// a thread block of its own, and the one that ends last adds the segments' sums in ascending order.
 #pragma once
 
 #include <algorithm>
@@ -8,11 +9,13 @@
 
 #include "engines/cuda/gemm/epilogue.cuh"
 #include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
+#include "engines/cuda/gemm/multi_term/multi_term_sums_sm90.cuh"
 #include "engines/cuda/ptx/wgmma.cuh"
 
 namespace kintsugi::core::cuda {
 
-template <auto TermStructure, FormatId SliceFormat, SmallTile Tile>
+// `Apart`: every segment of k of a tile has a thread block of its own.
+template <auto TermStructure, FormatId SliceFormat, SmallTile Tile, bool Apart = false>
 struct SmallTileConfig {
   static constexpr auto structure = TermStructure;
   static constexpr FormatId format = SliceFormat;
@@ -29,7 +32,8 @@ struct SmallTileConfig {
   static constexpr int b_bytes = columns * term_block * 2;
   static constexpr int stage_bytes = Tile.stage_bytes(slices);
   static constexpr int least_stages = Tile.least_stages();
-  static constexpr bool adds_segments = Tile.adds_segments();
+  static constexpr bool apart = Apart;
+  static constexpr bool adds_segments = !Apart && Tile.adds_segments();
 };
 
 template <class Config>
@@ -37,6 +41,7 @@ struct SmallTileSharedStorage {
   Mbarrier full[most_stages];
   Mbarrier free[most_stages];  // counts both thread blocks
   EpilogueParams<small_tile_rows, Config::columns, Config::threads / 32> epilogue;
+  std::uint32_t segments_before;  // of the tile, that have ended before this block's own
 
   __device__ void initialise() {
     for (int stage = 0; stage < most_stages; ++stage) {
@@ -46,17 +51,34 @@ struct SmallTileSharedStorage {
   }
 };
 
+// Of the tile, or of the segment of it, that a thread block computes.
+template <class Config>
 struct SmallTileCoord {
   int item;  // of the batch
   int row;   // of tiles
   int column;
+  int segment = 0;
+  int first_block = 0;  // of k
 
+  // Clusters at work at the same time have the same segment of neighbouring tiles.
   __device__ explicit SmallTileCoord(const SmallTileParams& params) {
     const int tiles = params.row_pairs * params.columns;
     item = cluster_index() / tiles;
     const int rest = cluster_index() % tiles;
+    if constexpr (Config::apart) {
+      segment = item % params.segments;
+      item /= params.segments;
+      first_block = segment * params.segment_blocks;
+    }
     column = rest / params.row_pairs;
     row = rest % params.row_pairs * blocks_of_cluster + block_rank_in_cluster();
+  }
+
+  __device__ int end_block(const SmallTileParams& params) const {
+    return Config::apart ? min(params.blocks, first_block + params.segment_blocks) : params.blocks;
+  }
+  __device__ int tile(const SmallTileParams& params) const {
+    return (item * params.row_pairs * blocks_of_cluster + row) * params.columns + column;
   }
 };
 
@@ -100,13 +122,13 @@ class Stages {
 // The producer, one thread. Each thread block loads half of the columns' tile, to both.
 template <class Config>
 __device__ void fill_stages(const TensorMap& a, const TensorMap& b, const SmallTileParams& params,
-                            const SmallTileCoord& coord, Stages<Config> stages) {
+                            const SmallTileCoord<Config>& coord, Stages<Config> stages) {
   constexpr int half = Config::columns / blocks_of_cluster;
   const int rank = block_rank_in_cluster();
   const int first_a = params.shares_a ? 0 : coord.item * Config::slices;
   const int first_b = params.shares_b ? 0 : coord.item * Config::slices;
 #pragma unroll 1
-  for (int block = 0; block < params.blocks; ++block, stages.advance()) {
+  for (int block = coord.first_block; block < coord.end_block(params); ++block, stages.advance()) {
     stages.wait_free();
     stages.full().arrive_expect_tx(Config::stage_bytes);
 #pragma unroll
@@ -263,11 +285,12 @@ class StageSums {
 };
 
 // Adds the sums of all segments of k in ascending order. Tiles whose registers have no room for a second set
-// of sums are used where k is one segment.
+// of sums are used where k is one segment, or where segments have thread blocks of their own.
 template <class Config, int Count>
-__device__ __forceinline__ void add_segments(StageSums<Config, Count>& sums, const SmallTileParams& params) {
+__device__ __forceinline__ void add_segments(StageSums<Config, Count>& sums, const SmallTileParams& params,
+                                             const SmallTileCoord<Config>& coord) {
   if constexpr (!Config::adds_segments) {
-    sums.add_blocks(params.blocks);
+    sums.add_blocks(coord.end_block(params) - coord.first_block);
   } else {
     float all[Config::sums] = {};
 #pragma unroll 1
@@ -283,9 +306,43 @@ __device__ __forceinline__ void add_segments(StageSums<Config, Count>& sums, con
   }
 }
 
+// Sums of a segment of a tile of 64 rows, in device memory.
+template <class Config>
+__device__ float4* sums_of_segment(const SmallTileParams& params, const SmallTileCoord<Config>& coord,
+                                   int segment) {
+  const std::int64_t index = std::int64_t{coord.tile(params)} * params.segments + segment;
+  return reinterpret_cast<float4*>(params.segment_sums) + index * (Config::sums / 4 * Config::threads);
+}
+
+// Leaves the sums of this block's segment in memory. True in the block that ends last of the tile's: then
+// `sums` are those of all segments, added in ascending order. No block waits for another.
+template <class Config>
+__device__ bool adds_last_segment(float (&sums)[Config::sums], const SmallTileParams& params,
+                                  SmallTileSharedStorage<Config>& shared,
+                                  const SmallTileCoord<Config>& coord) {
+  const int thread = static_cast<int>(threadIdx.x);
+  save_sums(sums_of_segment<Config>(params, coord, coord.segment), sums, thread);
+  __threadfence();
+  named_barrier_sync(1, Config::threads);
+  if (thread == 0) {
+    shared.segments_before = atomicAdd(params.segments_done + coord.tile(params), 1U);
+    __threadfence();
+  }
+  named_barrier_sync(1, Config::threads);
+  if (shared.segments_before + 1 < static_cast<std::uint32_t>(params.segments)) return false;
+#pragma unroll
+  for (float& sum : sums) sum = 0;
+#pragma unroll 2
+  for (int segment = 0; segment < params.segments; ++segment) {
+    read_sums(sums_of_segment<Config>(params, coord, segment), sums, thread,
+              [](float& sum, float of_segment) { sum += of_segment; });
+  }
+  return true;
+}
+
 template <class Config>
 __device__ void multiply_stages(const SmallTileParams& params, SmallTileSharedStorage<Config>& shared,
-                                const SmallTileCoord& coord, const Stages<Config>& stages) {
+                                const SmallTileCoord<Config>& coord, const Stages<Config>& stages) {
   const int thread = static_cast<int>(threadIdx.x);
   // While the first tiles are in flight.
   shared.epilogue.load(params.tile, {params.shares_a, params.shares_b}, coord.item,
@@ -294,7 +351,10 @@ __device__ void multiply_stages(const SmallTileParams& params, SmallTileSharedSt
   named_barrier_sync(1, Config::threads);
   const auto multiply = [&](auto count) {
     StageSums<Config, count> sums(params, stages);
-    add_segments(sums, params);
+    add_segments(sums, params, coord);
+    if constexpr (Config::apart) {
+      if (!adds_last_segment(sums.sums, params, shared, coord)) return;
+    }
     store_tile<Config::format == FormatId::fp16>(sums.sums, params.tile, shared.epilogue, 0, thread,
                                                  Config::threads);
   };
@@ -311,7 +371,7 @@ template <class Config>
 __device__ void multiply_small_tile(const TensorMap& a, const TensorMap& b, const SmallTileParams& params) {
   extern __shared__ unsigned char memory[];
   __shared__ SmallTileSharedStorage<Config> shared;
-  const SmallTileCoord coord(params);
+  const SmallTileCoord<Config> coord(params);
   const Stages<Config> stages(shared, aligned_tiles(memory), params.stages);
   const DeviceCondition& condition = params.tile.condition;
   if (condition.selected_earlier && !holds(condition, coord.item)) return exit_in_stream_order();

@@ -51,14 +51,29 @@ struct SmallTileChoice {
   std::int32_t row_pairs = 0;
   std::int32_t columns = 0;  // of tiles
   std::int32_t stages = 0;
+  std::int32_t segments = 1;  // of k that have thread blocks of their own
   double microseconds = 0;
 };
 
-// That tile, for a product as choose_tile_schedule() has it, of so many slices each.
+// Bytes that hold the sums of all segments of k, whatever the tiles; 0: segments have no thread blocks of
+// their own, since the device is filled without.
+constexpr std::int64_t segment_sum_bytes(std::int64_t rows, std::int64_t columns, std::int64_t entries,
+                                         std::int64_t segments) {
+  constexpr std::int64_t widest = 128;
+  const double elements = static_cast<double>(round_up(rows, widest)) *
+                          static_cast<double>(round_up(columns, widest)) * static_cast<double>(entries);
+  const double bytes = elements * static_cast<double>(segments) * sizeof(float);
+  if (segments == 1 || bytes > static_cast<double>(most_segment_bytes)) return 0;
+  return static_cast<std::int64_t>(bytes);
+}
+
+// That tile, for a product as choose_tile_schedule() has it, of so many slices each. `segments`: those of k,
+// where they have thread blocks of their own.
 constexpr SmallTileChoice choose_small_tile(const SmallTile& tile, std::size_t number, bool swapped,
                                             std::int64_t rows, std::int64_t columns, std::int64_t entries,
                                             std::int64_t k, int slices, std::int32_t sums_of_block,
-                                            std::int32_t sm_count, const MultiTermCosts& costs) {
+                                            std::int32_t sm_count, const MultiTermCosts& costs,
+                                            std::int32_t segments = 1) {
   constexpr std::int64_t shared_bytes = 227 << 10;  // of a thread block at most; an SM has 1 KB more
   const double cache = tile.columns > 32 ? costs.cache_rate : costs.narrow_cache_rate;
   const std::int64_t blocks = divide_up(k, term_block);
@@ -68,20 +83,26 @@ constexpr SmallTileChoice choose_small_tile(const SmallTile& tile, std::size_t n
   SmallTileChoice choice{number, swapped};
   choice.row_pairs = static_cast<std::int32_t>(divide_up(rows, small_tile_rows * blocks_of_cluster));
   choice.columns = static_cast<std::int32_t>(divide_up(columns, tile.columns));
-  const std::int64_t tiles = entries * choice.row_pairs * blocks_of_cluster * choice.columns;
+  choice.segments = segments;
+  const std::int64_t tiles = entries * choice.row_pairs * blocks_of_cluster * choice.columns * segments;
   const auto stages_in = [&](std::int64_t bytes) {
     return static_cast<std::int32_t>(
         std::min<std::int64_t>(most_stages, (bytes - 2048) / tile.stage_bytes(slices)));
   };
   choice.stages = stages_in(tiles > sm_count ? shared_bytes / 2 : shared_bytes);
   const auto each = static_cast<double>(divide_up(tiles, sm_count));
-  const double loaded = static_cast<double>(tiles * blocks * side) *
+  const std::int64_t tile_blocks = divide_up(blocks, segments);
+  const double loaded = static_cast<double>(tiles * tile_blocks * side) *
                         (small_tile_rows + tile.columns / static_cast<double>(blocks_of_cluster));
   const double block_time = each > 1 ? each * tile.block_time : tile.alone_time;
   const double computed =
-      static_cast<double>(blocks) * block_time * block_factor(tile, sums_of_block, each <= 1, costs);
+      static_cast<double>(tile_blocks) * block_time * block_factor(tile, sums_of_block, each <= 1, costs);
+  // Sums of segments are written and read.
+  const double sum_bytes =
+      segments == 1 ? 0 : 2.0 * static_cast<double>(tiles * small_tile_rows * tile.columns) * sizeof(float);
   choice.microseconds = costs.launch + each * costs.small_tile +
-                        std::max({computed, operands / costs.memory_rate, loaded / cache});
+                        std::max({computed, operands / costs.memory_rate, loaded / cache}) +
+                        (segments == 1 ? 0 : costs.segment_sums + sum_bytes / costs.memory_rate);
   return choice;
 }
 

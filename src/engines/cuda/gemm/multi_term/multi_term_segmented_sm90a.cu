@@ -1,0 +1,20 @@
+// The kernels of fp16x3 and fp16x3-wide for few tiles whose segments of k have thread blocks of their own.
+#include "engines/cuda/gemm/multi_term/multi_term_small_sm90.cuh"
+
+namespace kintsugi::core::cuda {
+
+#define KINTSUGI_SEGMENTED_TILES(name, structure, tile)                                                     \
+  extern "C" __global__ void __cluster_dims__(blocks_of_cluster, 1, 1) __launch_bounds__(                   \
+      small_tile_threads, 2) name(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, \
+                                  const __grid_constant__ SmallTileParams products) {                       \
+    multiply_small_tile<SmallTileConfig<structure, FormatId::fp16, tile, true>>(a, b, products);            \
+  }
+KINTSUGI_SEGMENTED_TILES(fp16_segmented_tiles_32, joined_terms, small_tiles[0])
+KINTSUGI_SEGMENTED_TILES(fp16_segmented_tiles_64, joined_terms, small_tiles[1])
+KINTSUGI_SEGMENTED_TILES(fp16_segmented_tiles_128, joined_terms, small_tiles[2])
+KINTSUGI_SEGMENTED_TILES(fp16_rescaled_segmented_tiles_32, rescaled_terms, small_tiles[0])
+KINTSUGI_SEGMENTED_TILES(fp16_rescaled_segmented_tiles_64, rescaled_terms, small_tiles[1])
+KINTSUGI_SEGMENTED_TILES(fp16_rescaled_segmented_tiles_128, rescaled_terms, small_tiles[2])
+#undef KINTSUGI_SEGMENTED_TILES
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,65 @@
+// Splits of vectors that no thread block or cluster holds, against the host's loops, bit for bit.
+#include "gpu/split_cases.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+template <class T>
+class SplitsOfLong : public testing::Test {};
+TYPED_TEST_SUITE(SplitsOfLong, EveryType);
+
+// Every rule, with vectors that are divided: more than a cluster holds of columns, or a block of rows.
+TYPED_TEST(SplitsOfLong, VectorsInPartsAreTheHosts) {
+  Random random(fresh_seed());
+  for (const NamedRule& rule : rules_of<TypeParam>()) {
+    for (const Layout layout : layouts) {
+      const std::int64_t longest = layout == Layout::along_k ? 70000 : 20000;
+      check_split<TypeParam>(rule, random.integer(1, 20), random.integer(longest - 13000, longest), layout,
+                             random.flip() ? 1 : 0, random.bits());
+      if (this->HasFailure()) return;
+    }
+  }
+}
+
+// Around the parts of 1024, 4096 and 8192 elements, and panels of 8, 16 and 32 vectors.
+TEST(LongSplits, EdgesOfPartsAreTheHosts) {
+  Random random(fresh_seed());
+  for (const char* name : {"fp16x3", "bf16x6", "tf32x3", "int8x6"}) {
+    const NamedRule rule{name, find_scheme(name)->program.split_a};
+    for (const std::int64_t length : {57344, 57345, 65535, 65536, 65537, 1 << 20, (1 << 20) + 1}) {
+      for (const Layout layout : {Layout::along_k, Layout::across}) {
+        const std::array edges{1, 7, 8, 9, 15, 16, 17, 31, 32, 33};
+        const std::int64_t vectors =
+            length < 100000 ? edges[static_cast<std::size_t>(random.integer(0, 9))] : random.integer(1, 3);
+        check_split<float>(rule, vectors, length, layout, random.flip() ? 1 : 0, random.bits());
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+// Both operands of a call, with ranges that were found before or are found by the split.
+TEST(LongSplits, BothOperandsInPartsAreTheHosts) {
+  Random random(fresh_seed());
+  for (int round = 0; round < 12 && !HasFailure(); ++round) {
+    const SplitRule& rule = find_scheme(round % 2 == 0 ? "fp16x3" : "fp16x3-wide")->program.split_a;
+    const auto layout = [&] { return layouts[static_cast<std::size_t>(random.integer(0, 2))]; };
+    const std::int64_t length = random.integer(12000, 70000);
+    const std::uint64_t seed = random.bits();
+    const Operand<float> a(random.integer(1, 40), length, layout(), 0, seed);
+    const Operand<float> b(random.integer(1, 40), length, layout(), 0, seed + 1);
+    const DeviceOperand<float> device_a(a, rule, 0), device_b(b, rule, 0);
+    std::array splits{device_a.split(), device_b.split()};
+    if (round % 3 == 0) {
+      device_engine().find_ranges({}, splits[0].side, splits[1].side, {});
+      splits[0].ranges_known = splits[1].ranges_known = true;
+    }
+    device_engine().split({}, splits, {});
+    const std::string text = fmt::format("{} and {}, seed {}", a.text(), b.text(), seed);
+    expect_host(device_a, a, text);
+    expect_host(device_b, b, text);
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::test
