@@ -22,7 +22,7 @@ struct Shape {
 
 // C = A B + beta C in BLAS's terms, all matrices column-major and without padding.
 struct Case {
-  EntryType type;
+  ElementType type;
   Shape shape;
   bool transpose_a, transpose_b;
   double beta;
@@ -33,7 +33,7 @@ struct Case {
                        shape.k, transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', beta);
   }
   double operations() const {
-    const bool is_complex = type == EntryType::c32 || type == EntryType::c64;
+    const bool is_complex = type == ElementType::c32 || type == ElementType::c64;
     return (is_complex ? 8.0 : 2.0) * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
            static_cast<double>(shape.k);
   }
@@ -107,14 +107,14 @@ class Operands {
       sum += Wide(a[p]) * Wide(b[p]);
       magnitudes += std::abs(Wide(a[p])) * std::abs(Wide(b[p]));
     }
-    const bool is_single = of.type == EntryType::f32 || of.type == EntryType::c32;
+    const bool is_single = of.type == ElementType::f32 || of.type == ElementType::c32;
     const long double unit = is_single ? 0x1p-24L : 0x1p-53L;
     return std::abs(Wide(c[0]) - sum) <= 3 * static_cast<long double>(k + 2) * unit * magnitudes;
   }
 
   // Numbers of the type in A and B.
-  void fill(EntryType type, std::int64_t elements) const {
-    const bool is_single = type == EntryType::f32 || type == EntryType::c32;
+  void fill(ElementType type, std::int64_t elements) const {
+    const bool is_single = type == ElementType::f32 || type == ElementType::c32;
     const auto count = static_cast<std::size_t>(2 * elements);
     if (is_single) {
       Pattern<float>(1).fill(a_, count);
@@ -148,10 +148,10 @@ bool are_right(const Operands& operands, const Case& of) {
   for (const auto& [i, j] : {std::pair{std::int64_t{0}, std::int64_t{0}},
                              {of.shape.m / 3, of.shape.n / 2},
                              {of.shape.m - 1, of.shape.n - 1}}) {
-    const bool right = of.type == EntryType::f32   ? operands.is_right<float>(of, i, j)
-                       : of.type == EntryType::f64 ? operands.is_right<double>(of, i, j)
-                       : of.type == EntryType::c32 ? operands.is_right<std::complex<float>>(of, i, j)
-                                                   : operands.is_right<std::complex<double>>(of, i, j);
+    const bool right = of.type == ElementType::f32   ? operands.is_right<float>(of, i, j)
+                       : of.type == ElementType::f64 ? operands.is_right<double>(of, i, j)
+                       : of.type == ElementType::c32 ? operands.is_right<std::complex<float>>(of, i, j)
+                                                     : operands.is_right<std::complex<double>>(of, i, j);
     if (!right) return false;
   }
   return true;
@@ -161,7 +161,7 @@ nlohmann::json measure(const Operands& operands, const Case& of) {
   const DeviceTile tile = operands.tile(of);
   if (of.beta == 0) {
     operands.poison();
-    engine().multiply_plainly({}, tile);
+    engine().multiply_unsplit({}, tile);
     if (!are_right(operands, of)) throw std::runtime_error("device_native_rate: wrong sums of " + of.text());
   }
   const int count = static_cast<int>(std::clamp(3e9 / of.operations(), 1.0, 20.0));
@@ -172,7 +172,7 @@ nlohmann::json measure(const Operands& operands, const Case& of) {
   };
   const double before = seconds(count, vendor, 5);
   const double own = seconds(
-      count, [&](int) { engine().multiply_plainly({}, tile); }, 5);
+      count, [&](int) { engine().multiply_unsplit({}, tile); }, 5);
   const double finished = of.beta == 0 ? seconds(count, looked_at, 5) : 0;
   const double vendor_time = (before + seconds(count, vendor, 5)) / 2;
   fmt::print("{:42} cuBLAS {:10.1f} us {:6.1f} TFLOP/s; own {:6.3f} of it", of.text(), 1e6 * vendor_time,
@@ -195,8 +195,8 @@ int run(const char* file, bool quick) {
   const Operands operands(most * most);
   nlohmann::json rows = nlohmann::json::array();
   const auto add = [&](const Case& of) { rows.push_back(measure(operands, of)); };
-  constexpr EntryType types[] = {EntryType::f32, EntryType::f64, EntryType::c32, EntryType::c64};
-  for (const EntryType type : types) {
+  constexpr ElementType types[] = {ElementType::f32, ElementType::f64, ElementType::c32, ElementType::c64};
+  for (const ElementType type : types) {
     operands.fill(type, most * most);
     for (const std::int64_t n : {64, 128, 256, 384, 512, 768, 1024, 1536, 2048, 4096, 8192}) {
       if (quick && n > 2048) continue;

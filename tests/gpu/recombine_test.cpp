@@ -321,7 +321,7 @@ bool check_plain(Random& random, std::int64_t rows, std::int64_t columns, std::i
       c(i, j) = tile.scalars.beta == T(0) ? product : product + core::times(tile.scalars.beta, c(i, j));
     }
   }
-  device_engine().multiply_plainly({}, tile.on_device());
+  device_engine().multiply_unsplit({}, tile.on_device());
   tile.c.expect(expected, fmt::format("{}, {}", where, tile.text()), tolerance);
   return tile.condition.holds();
 }
@@ -360,9 +360,9 @@ TYPED_TEST(Recombine, PlainProductsOfLargerTiles) {
 TYPED_TEST(Recombine, WhereNoCandidateTakesTheOperandsIsNan) {
   using T = TypeParam;
   TestTile<T> tile(this->random, 130, 70, 5, false);
-  const auto choice = choice_of(core::DeviceChoice::none);
+  const auto selection = choice_of(core::DeviceSelection::none);
   core::DeviceTile device = tile.on_device();
-  device.condition = {choice.data(), core::DeviceChoice::none};
+  device.condition = {selection.data(), core::DeviceSelection::none};
   std::vector<T> expected = tile.c.values();
   const auto c = tile.c.view(expected).block(tile.first_row, tile.first_column, tile.rows, tile.columns);
   const auto nan = std::numeric_limits<core::RealOf<T>>::quiet_NaN();
@@ -375,7 +375,7 @@ TYPED_TEST(Recombine, WhereNoCandidateTakesTheOperandsIsNan) {
       }
     }
   }
-  device_engine().multiply_plainly({}, device);
+  device_engine().multiply_unsplit({}, device);
   tile.c.expect(expected, tile.text());
 }
 

@@ -37,7 +37,7 @@ struct Architecture {
   // Products of 52-bit slices per time, relative to native ones of FP32.
   double int52_rate = 0;
 
-  // Tiles of the SIMT kernels by the elements' type, an EntryType; as many as there are kernels.
+  // Tiles of the SIMT kernels by the elements' type, an ElementType; as many as there are kernels.
   std::array<std::span<const PlainTile>, 4> simt_tiles;
 
   // Products of FP64 elements on tensor cores, by the elements' type too; nullptr: by the SIMT kernels.

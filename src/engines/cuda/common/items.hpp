@@ -19,7 +19,7 @@ inline DeviceTile from_item(DeviceTile tile, std::int64_t count) {
   tile.entry += count;
   tile.a = from_item(tile.a, count);
   tile.b = from_item(tile.b, count);
-  if (tile.condition.choice != nullptr) tile.condition.choice += count;
+  if (tile.condition.selection != nullptr) tile.condition.selection += count;
   return tile;
 }
 

@@ -10,7 +10,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-std::int64_t element_bytes(const KernelOfKind& kernel) { return kernel.type == EntryType::f32 ? 4 : 8; }
+std::int64_t element_bytes(const KernelOfKind& kernel) { return kernel.type == ElementType::f32 ? 4 : 8; }
 
 // Of a block of a cluster of so many.
 std::int64_t columns_bytes(const KernelOfKind& kernel, std::int64_t stride, std::int64_t cluster) {
@@ -111,7 +111,7 @@ WaySplit way_of(const KernelOfKind* kernel, const DeviceSplit& split) {
   const DeviceMatrix& matrix = split.side.matrix;
   if (kernel == nullptr || kernel->kind == ElementKind::fitted) return {&split, Way::tiles};
   // By far the fewest thread blocks, and no clusters: a thousand of those take 3 us to begin and exit.
-  if (split.rarely) return {&split, Way::tiles};
+  if (split.unlikely) return {&split, Way::tiles};
   // Less than this beside it is static.
   const std::int64_t most = device_attribute(shared_bytes_of_block, current_device()) - 6 * 1024;
   const WaySplit rows{&split, Way::rows};

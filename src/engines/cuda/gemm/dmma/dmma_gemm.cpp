@@ -26,7 +26,7 @@ DmmaTask task_of(const DeviceTile& tile, const DmmaConfig& config) {
 std::int64_t tiles_of(const DmmaTask& task) { return std::int64_t{task.row_tiles} * task.column_tiles; }
 
 const DmmaTile& quickest(const DeviceTile& tile, std::span<const DmmaTile> tiles) {
-  const std::int64_t sm_count = device_attribute(multiprocessor_count, current_device());
+  const std::int64_t sm_count = device_attribute(sm_count_attribute, current_device());
   return *std::ranges::min_element(tiles, {}, [&](const DmmaTile& of) {
     const std::int64_t count = tiles_of(task_of(tile, of.config)) * tile.entries;
     return static_cast<double>(divide_up(count, sm_count * of.at_once)) * double{of.time};
@@ -37,7 +37,7 @@ const DmmaTile& quickest(const DeviceTile& tile, std::span<const DmmaTile> tiles
 // sums; long ones are handed out one by one, as SMs become free.
 std::int64_t blocks_of(const DmmaTask& task, const DmmaTile& tile) {
   constexpr std::int64_t long_k = 2048;
-  const std::int64_t at_once = device_attribute(multiprocessor_count, current_device()) * tile.at_once;
+  const std::int64_t at_once = device_attribute(sm_count_attribute, current_device()) * tile.at_once;
   const std::int64_t k = std::max<std::int64_t>(1, task.tile.a.matrix.columns);
   const std::int64_t waves = std::max<std::int64_t>(1, tiles_of(task) * task.tile.entries / at_once);
   return divide_up(tiles_of(task), std::min(waves, std::max<std::int64_t>(1, long_k / k)));

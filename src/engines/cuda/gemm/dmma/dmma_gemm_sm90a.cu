@@ -287,10 +287,10 @@ template <class T, DmmaConfig Config, bool AlongK>
 __device__ void multiply_tiles(const DmmaTask& task) {
   const DeviceCondition& condition = task.tile.condition;
   launch_dependents();
-  if (condition.known && !holds(condition, blockIdx.y)) return exit_in_stream_order();
+  if (condition.selected_earlier && !holds(condition, blockIdx.y)) return exit_in_stream_order();
   grid_dependency_wait();
   if (!holds(condition, blockIdx.y)) return;
-  if (condition.choice != nullptr && condition.candidate == DeviceChoice::none)
+  if (condition.selection != nullptr && condition.candidate == DeviceSelection::none)
     return fill_tiles_with_nan<T, Config>(task);
   extern __shared__ __align__(128) unsigned char memory[];
   using Block = DmmaBlock<T, Config, AlongK>;

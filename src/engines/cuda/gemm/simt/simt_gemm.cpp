@@ -28,7 +28,7 @@ std::int64_t blocks_of(const DeviceTile& tile, const PlainTile& of) {
 }
 
 const PlainTile& quickest(const DeviceTile& tile, std::span<const PlainTile> tiles) {
-  const std::int64_t sm_count = device_attribute(multiprocessor_count, current_device());
+  const std::int64_t sm_count = device_attribute(sm_count_attribute, current_device());
   return *std::ranges::min_element(tiles, {}, [&](const PlainTile& of) {
     const std::int64_t waves = divide_up(blocks_of(tile, of) * tile.entries, sm_count * of.at_once);
     return static_cast<double>(waves) * double{of.time};
@@ -37,7 +37,7 @@ const PlainTile& quickest(const DeviceTile& tile, std::span<const PlainTile> til
 
 }  // namespace
 
-void multiply_plainly(const Queue& queue, const DeviceTile& tile) {
+void multiply_unsplit(const Queue& queue, const DeviceTile& tile) {
   const auto type = static_cast<std::size_t>(tile.c.type);
   const DmmaKernels* dmma = current_architecture().dmma[type];
   if (dmma != nullptr && current_architecture().has_gemm_kernels())

@@ -184,7 +184,7 @@ __device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int6
 template <class T, int Tile>
 __device__ void multiply_tile(const DeviceTile& tile) {
   launch_dependents();
-  if (tile.condition.known && !holds(tile.condition, blockIdx.y)) return exit_in_stream_order();
+  if (tile.condition.selected_earlier && !holds(tile.condition, blockIdx.y)) return exit_in_stream_order();
   grid_dependency_wait();
   if (!holds(tile.condition, blockIdx.y)) return;
   constexpr int side = Tile;
@@ -195,7 +195,7 @@ __device__ void multiply_tile(const DeviceTile& tile) {
                               .block(tile.first_row + first_row, tile.first_column + first_column,
                                      std::min<std::int64_t>(side, tile.rows - first_row),
                                      std::min<std::int64_t>(side, tile.columns - first_column));
-  if (tile.condition.choice != nullptr && tile.condition.candidate == DeviceChoice::none) {
+  if (tile.condition.selection != nullptr && tile.condition.candidate == DeviceSelection::none) {
     fill_with_nan(c, plain_threads);
     return;
   }

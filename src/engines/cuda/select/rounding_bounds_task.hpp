@@ -1,4 +1,4 @@
-// What the kernel of margins is told.
+// What the kernel of rounding-error bounds is told.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +7,17 @@
 
 namespace kintsugi::core::cuda {
 
-struct MarginsTask {
+struct RoundingBoundsTask {
   DeviceMatrix matrix;
   std::int64_t entry = 0;
   const VectorRange* ranges = nullptr;
   int top_exponent = 0;
-  RoundingMargin* margins = nullptr;
+  RoundingBound* bounds = nullptr;
   std::int64_t blocks = 0;  // of threads
 };
 
-struct MarginsTasks {
-  MarginsTask task[2];
+struct RoundingBoundsTasks {
+  RoundingBoundsTask task[2];
   DeviceCondition condition;
 };
 

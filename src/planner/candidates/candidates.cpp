@@ -1,4 +1,4 @@
-#include "planner/candidates.hpp"
+#include "planner/candidates/candidates.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "engines/device_engine.hpp"
+#include "planner/candidates/expected_times.hpp"
 #include "planner/element_type.hpp"
-#include "planner/expected_times.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/ozaki2.hpp"
 
@@ -56,14 +56,15 @@ SchemeVariant residues(int count, ScaleRule scale) {
 
 double relative_cost(const Engine& engine, const Program& program) {
   if (program.recombination == Recombination::exact_sums) return std::numeric_limits<double>::infinity();
-  const double share = program.multiplies_entries() ? 0.25 : 1;  // of the four products of an embedding
+  const double share = program.multiplies_elements() ? 0.25 : 1;  // of the four products of an embedding
   return share * static_cast<double>(program.schedule.terms.size()) /
          engine.relative_rate(program.format().id);
 }
 
 Program fitted_program(const Scheme& scheme, const Program& program, const Problem& problem) {
   Program fitted = fitted_program(scheme, program, problem.type, problem.products());
-  if (problem.complex && scheme.multiply_entries != nullptr && problem.k > 0) scheme.multiply_entries(fitted);
+  if (problem.complex && scheme.multiply_elements != nullptr && problem.k > 0)
+    scheme.multiply_elements(fitted);
   return fitted;
 }
 
@@ -74,12 +75,12 @@ Program fitted_program(const Scheme& scheme, const Problem& problem) {
 Program fitted_program(const Plan& plan, const SchemeVariant& variant) {
   const Program program = fitted_program(*variant.scheme, variant.program, plan.problem);
   const DeviceEngine* device = plan.engine->device();
-  if (device == nullptr || !program.multiplies_entries() || device->takes_entries(program.split_a))
+  if (device == nullptr || !program.multiplies_elements() || device->takes_complex_elements(program.split_a))
     return program;
   return fitted_program(*variant.scheme, variant.program, plan.problem.type, plan.problem.products());
 }
 
-std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& program, EntryType type) {
+std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& program, ElementType type) {
   const FormatId format = program.format().id;
   const DeviceEngine* device = engine.device();
   std::vector<Accumulator> ways;
@@ -95,7 +96,7 @@ bool is_fused(const Plan& plan, const Candidate& candidate) {
   return device != nullptr && candidate.scheme != nullptr &&
          candidate.program.recombination == Recombination::weighted && !candidate.scheme->fits_residuals() &&
          device->fuses(candidate.program.schedule, candidate.program.format().id, candidate.accumulator,
-                       entry_type(plan.problem));
+                       element_type(plan.problem));
 }
 
 bool sums_wrap(const Candidate& candidate, std::int64_t k) {
@@ -112,10 +113,10 @@ Schedule schedule_of(const Problem& problem, const Candidate& candidate) {
 
 std::optional<Candidate> offered(const Plan& plan, const SchemeVariant& variant) {
   if (!variant.scheme->operands.contains(plan.problem.type)) return std::nullopt;
-  Candidate candidate{variant.scheme, Accumulator::fp32, Candidate::any_span, fitted_program(plan, variant)};
+  Candidate candidate{variant.scheme, Accumulator::fp32, accepts_all, fitted_program(plan, variant)};
   candidate.parameters = variant.parameters;
   if (candidate.program.recombination == Recombination::exact_sums) return candidate;
-  const auto ways = accumulators_of(*plan.engine, candidate.program, entry_type(plan.problem));
+  const auto ways = accumulators_of(*plan.engine, candidate.program, element_type(plan.problem));
   const auto& wanted = plan.request.accumulator;
   const auto found = wanted ? std::find(ways.begin(), ways.end(), *wanted) : ways.begin();
   if (found == ways.end()) return std::nullopt;
@@ -153,7 +154,7 @@ std::optional<Proved> prove(const Plan& plan, const Candidate& candidate) {
   int span = std::min(window_span(program.split_a), window_span(program.split_b));
   while (span >= 0 && relative_bound(program, bound, type, k, span, span) > contract.coefficient) --span;
   if (span < 0) return std::nullopt;
-  proved.candidate.largest_span = span;
+  proved.candidate.acceptance.dynamic_range = span;
   // All that integer programs lose is in the floors.
   proved.coefficient =
       program.format().floating ? bound.relative : relative_bound(program, bound, type, k, 0, 0);
@@ -166,7 +167,7 @@ std::vector<Candidate> proved_emulations(const Plan& plan, bool all, bool native
     const auto candidate = offered(plan, with_window(*scheme, plan.problem.type));
     if (!candidate || !(all || wins(plan, candidate->program))) continue;
     if (auto proof = prove(plan, *candidate)) {
-      proof->candidate.largest_depth = proved_depth(plan, *candidate);
+      proof->candidate.acceptance.mean_depth = proved_depth(plan, *candidate);
       proved.push_back(*proof);
     }
   }
@@ -179,7 +180,8 @@ std::vector<Candidate> proved_emulations(const Plan& plan, bool all, bool native
   // A candidate that takes no more than one before it would never be reached.
   std::vector<Candidate> chain;
   for (const auto& [candidate, coefficient] : proved) {
-    if (chain.empty() || candidate.largest_span > chain.back().largest_span) chain.push_back(candidate);
+    if (chain.empty() || candidate.acceptance.dynamic_range > chain.back().acceptance.dynamic_range)
+      chain.push_back(candidate);
   }
   shorten(chain, *plan.engine, DeviceReport::most_candidates - (native_follows ? 1 : 0), native_follows);
   return chain;

@@ -1,4 +1,4 @@
-// Ranges and choice of the device against the host's.
+// Ranges and selection of the device against the host's.
 #include "gpu/split_cases.hpp"
 
 namespace kintsugi::test {
@@ -27,8 +27,8 @@ TYPED_TEST(RangesOf, AreTheHosts) {
 }
 
 bool same(const RangeSummary& a, const RangeSummary& b) {
-  return a.largest_span == b.largest_span && a.largest == b.largest && a.smallest == b.smallest &&
-         a.finite == b.finite && a.least_elements == b.least_elements && a.largest_depth == b.largest_depth;
+  return a.dynamic_range == b.dynamic_range && a.largest == b.largest && a.smallest == b.smallest &&
+         a.finite == b.finite && a.least_elements == b.least_elements && a.depth == b.depth;
 }
 
 VectorRange draw_range(Random& random, std::int64_t widest) {
@@ -52,14 +52,13 @@ void know(DeviceSide& side, RangeSummary* summaries) {
   side.ranges = nullptr;
 }
 
-TEST(Choice, IsThatOfTheSummaries) {
+TEST(Selection, IsThatOfTheSummaries) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
   DeviceReport expected;
   const DeviceArray<DeviceReport> report(std::vector<DeviceReport>{expected});
-  DeviceCandidates candidates{{5, 16, 40, 90}, {1 << 20, 95, 60, 99}, 4};
+  const DeviceCandidates candidates{{{5, 0}, {16, 4, 95}, {40, 9, 60}, {90, 15, 99}}, 4};
   const std::int64_t k = 1000;
-  std::ranges::copy(std::array{0, 4, 9, 15}, candidates.depths);
   for (int round = 0; round < 60; ++round) {
     std::array<std::vector<VectorRange>, 2> ranges;
     for (auto& side : ranges) {
@@ -71,7 +70,7 @@ TEST(Choice, IsThatOfTheSummaries) {
     const DeviceArray<VectorRange> ranges_b(ranges[1]);
     const DeviceMatrix a{.rows = static_cast<std::int64_t>(ranges[0].size()), .columns = k};
     const DeviceMatrix b{.rows = static_cast<std::int64_t>(ranges[1].size()), .columns = k};
-    const DeviceArray<DeviceChoice> choice(1);
+    const DeviceArray<DeviceSelection> selection(1);
     const bool with_report = random.flip();
     DeviceSide side_a{a, 0, ranges_a.data()};
     DeviceSide side_b{b, 0, ranges_b.data()};
@@ -79,41 +78,43 @@ TEST(Choice, IsThatOfTheSummaries) {
     const std::array known{random.flip(), random.flip()};
     if (known[0]) know(side_a, summaries.data());
     if (known[1]) know(side_b, summaries.data() + 1);
-    device_engine().choose({}, side_a, side_b, {}, candidates, choice.data(),
+    device_engine().select({}, side_a, side_b, {}, candidates, selection.data(),
                            {with_report ? report.data() : nullptr});
-    const DeviceChoice got = choice.host()[0];
+    const DeviceSelection got = selection.host()[0];
     const RangeSummary summary_a = summarize(ranges[0]);
     const RangeSummary summary_b = summarize(ranges[1]);
-    const std::int32_t span = std::max(summary_a.largest_span, summary_b.largest_span);
+    const std::int32_t span = std::max(summary_a.dynamic_range, summary_b.dynamic_range);
     std::int32_t candidate = 0;
     const std::int32_t exponent = std::max(summary_a.largest, summary_b.largest);
     const auto takes = [&](std::int32_t r) {
-      return candidates.exponents[r] >= exponent &&
-             (candidates.spans[r] >= span || are_within_depth(summary_a, summary_b, k, candidates.depths[r]));
+      const Acceptance& acceptance = candidates.acceptances[r];
+      return acceptance.exponent >= exponent &&
+             (acceptance.dynamic_range >= span ||
+              are_within_depth(summary_a, summary_b, k, acceptance.mean_depth));
     };
     while (candidate < candidates.count && !takes(candidate)) ++candidate;
-    if (candidate == candidates.count) candidate = DeviceChoice::none;
+    if (candidate == candidates.count) candidate = DeviceSelection::none;
     ASSERT_EQ(got.candidate, candidate)
         << "span " << span << ", exponent " << exponent << ", seed " << seed << ", round " << round;
     ASSERT_TRUE(same(got.a, summary_a) && same(got.b, summary_b)) << "seed " << seed << ", round " << round;
     if (!with_report) continue;
-    ++(candidate < 0 ? expected.unreachable : expected.entries[candidate]);
+    ++(candidate < 0 ? expected.unreachable : expected.items[candidate]);
     expected.special += summary_a.finite && summary_b.finite ? 0 : 1;
-    expected.largest_span_a = std::max(expected.largest_span_a, summary_a.largest_span);
-    expected.largest_span_b = std::max(expected.largest_span_b, summary_b.largest_span);
+    expected.dynamic_range_a = std::max(expected.dynamic_range_a, summary_a.dynamic_range);
+    expected.dynamic_range_b = std::max(expected.dynamic_range_b, summary_b.dynamic_range);
   }
   const DeviceReport got = report.host()[0];
   for (int candidate = 0; candidate < 4; ++candidate)
-    EXPECT_EQ(got.entries[candidate], expected.entries[candidate]) << "seed " << seed;
+    EXPECT_EQ(got.items[candidate], expected.items[candidate]) << "seed " << seed;
   EXPECT_EQ(got.scaled, 0);
   EXPECT_EQ(got.unreachable, expected.unreachable);
   EXPECT_EQ(got.special, expected.special);
-  EXPECT_EQ(got.largest_span_a, expected.largest_span_a);
-  EXPECT_EQ(got.largest_span_b, expected.largest_span_b);
+  EXPECT_EQ(got.dynamic_range_a, expected.dynamic_range_a);
+  EXPECT_EQ(got.dynamic_range_b, expected.dynamic_range_b);
 }
 
 // Entries have summaries of their own, or all that of the one operand that serves them.
-TEST(Choice, EntriesHaveTheirOwnSummaries) {
+TEST(Selection, EntriesHaveTheirOwnSummaries) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
   constexpr std::size_t entries = 5;
@@ -125,12 +126,12 @@ TEST(Choice, EntriesHaveTheirOwnSummaries) {
   const DeviceArray<VectorRange> own_ranges(own);
   const DeviceArray<VectorRange> shared_ranges(shared);
   const DeviceMatrix matrix{.rows = vectors, .columns = 1000};
-  const DeviceCandidates candidates{{10, 25, 40}, {200, 200, 200}, 3};
+  const DeviceCandidates candidates{{{10, 0, 200}, {25, 0, 200}, {40, 0, 200}}, 3};
   const RangeSummary of_shared = summarize(shared);
   for (const bool own_known : {false, true}) {
     for (const bool shared_known : {false, true}) {
       const DeviceArray<RangeSummary> summaries(entries + 1);
-      const DeviceArray<DeviceChoice> choices(entries);
+      const DeviceArray<DeviceSelection> selections(entries);
       DeviceSide with_own{matrix, 0, own_ranges.data(), entries};
       DeviceSide with_shared{matrix, 0, shared_ranges.data()};
       if (own_known) know(with_own, summaries.data());
@@ -138,8 +139,8 @@ TEST(Choice, EntriesHaveTheirOwnSummaries) {
       for (const bool b_is_shared : {true, false}) {
         const DeviceSide& a = b_is_shared ? with_own : with_shared;
         const DeviceSide& b = b_is_shared ? with_shared : with_own;
-        device_engine().choose({}, a, b, {}, candidates, choices.data(), {});
-        const std::vector<DeviceChoice> got = choices.host();
+        device_engine().select({}, a, b, {}, candidates, selections.data(), {});
+        const std::vector<DeviceSelection> got = selections.host();
         for (std::size_t entry = 0; entry < entries; ++entry) {
           const RangeSummary of_own = summarize(std::span(own).subspan(entry * vectors, vectors));
           EXPECT_TRUE(same(got[entry].a, b_is_shared ? of_own : of_shared) &&
@@ -152,52 +153,52 @@ TEST(Choice, EntriesHaveTheirOwnSummaries) {
 }
 
 // alpha of every type, on the device and on the host: with 0 neither operand need be there.
-TEST(Choice, AlphaZeroReadsNothing) {
+TEST(Selection, AlphaZeroReadsNothing) {
   const DeviceArray<double> numbers(std::vector<double>{0, 0, -0.0, 0, 0, 3, 0});
   const DeviceArray<float> floats(std::vector<float>{0, 0, 0, 3});
   const SplitRule& rule = find_scheme("fp16x3")->program.split_a;
   const Operand<float> operand(5, 9, Layout::along_k, 0, 3);
   const DeviceOperand<float> device(operand, rule, 0);
   struct Case {
-    EntryType type;
+    ElementType type;
     const void* alpha;
     bool zero;
   };
   for (const Case& test :
-       {Case{EntryType::f64, numbers.data(), true}, Case{EntryType::f64, numbers.data() + 2, true},
-        Case{EntryType::c64, numbers.data() + 1, true}, Case{EntryType::c64, numbers.data() + 4, false},
-        Case{EntryType::c32, floats.data(), true}, Case{EntryType::c32, floats.data() + 2, false},
-        Case{EntryType::f32, floats.data(), true}, Case{EntryType::f32, floats.data() + 3, false}}) {
+       {Case{ElementType::f64, numbers.data(), true}, Case{ElementType::f64, numbers.data() + 2, true},
+        Case{ElementType::c64, numbers.data() + 1, true}, Case{ElementType::c64, numbers.data() + 4, false},
+        Case{ElementType::c32, floats.data(), true}, Case{ElementType::c32, floats.data() + 2, false},
+        Case{ElementType::f32, floats.data(), true}, Case{ElementType::f32, floats.data() + 3, false}}) {
     DeviceSide side{{.rows = 5, .columns = 9, .row_stride = 9, .column_stride = 1}, 0, device.ranges.data()};
     side.matrix.type = test.type;
     DeviceScalars scalars;
     scalars.device_alpha = test.alpha;
-    const DeviceArray<DeviceChoice> choice(1);
+    const DeviceArray<DeviceSelection> selection(1);
     const DeviceArray<DeviceReport> report(std::vector<DeviceReport>(1));
-    // Where alpha counts, ranges are those of zeros; no operand is read by choose().
+    // Where alpha counts, ranges are those of zeros; no operand is read by select().
     device_engine().copy_to_device({}, device.ranges.data(), std::vector<VectorRange>(5).data(),
                                    5 * sizeof(VectorRange));
     if (test.zero) device_engine().find_ranges({}, side, side, scalars);
-    device_engine().choose({}, side, side, scalars, {{10}, {10}, 1}, choice.data(), {report.data()});
-    EXPECT_EQ(choice.host()[0].candidate, test.zero ? DeviceChoice::scaled : 0);
+    device_engine().select({}, side, side, scalars, {{{10, 0, 10}}, 1}, selection.data(), {report.data()});
+    EXPECT_EQ(selection.host()[0].candidate, test.zero ? DeviceSelection::scaled : 0);
     EXPECT_EQ(report.host()[0].scaled, test.zero ? 1 : 0);
-    EXPECT_EQ(report.host()[0].entries[0], test.zero ? 0 : 1);
+    EXPECT_EQ(report.host()[0].items[0], test.zero ? 0 : 1);
   }
   DeviceScalars zero;
   zero.alpha = 0;
   // An empty A: its ranges are there already, and alpha has the type of B.
   DeviceSide double_side{
-      {.type = EntryType::f64, .rows = 5, .columns = 9, .row_stride = 9, .column_stride = 1},
+      {.type = ElementType::f64, .rows = 5, .columns = 9, .row_stride = 9, .column_stride = 1},
       0,
       device.ranges.data()};
   DeviceScalars scalars;
   scalars.device_alpha = numbers.data();
   device_engine().find_ranges({}, {}, double_side, scalars);
   const DeviceSide nothing{{.rows = 5, .columns = 9}, 0, device.ranges.data()};
-  const DeviceArray<DeviceChoice> choice(1);
+  const DeviceArray<DeviceSelection> selection(1);
   device_engine().find_ranges({}, nothing, nothing, zero);
-  device_engine().choose({}, nothing, nothing, zero, {{10}, {10}, 1}, choice.data(), {});
-  EXPECT_EQ(choice.host()[0].candidate, DeviceChoice::scaled);
+  device_engine().select({}, nothing, nothing, zero, {{{10, 0, 10}}, 1}, selection.data(), {});
+  EXPECT_EQ(selection.host()[0].candidate, DeviceSelection::scaled);
 }
 
 }  // namespace

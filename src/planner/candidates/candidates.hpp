@@ -36,7 +36,7 @@ Program fitted_program(const Plan& plan, const SchemeVariant& variant);
 
 // How the engine can add the program's products for entries of that type, its preferred way first. A device
 // adds as a tensor core does where it has a kernel that lets its sums go when the schedule says so.
-std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& program, EntryType type);
+std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& program, ElementType type);
 
 // The schedule with the lengths that blocks and segments of k have in this problem.
 Schedule schedule_of(const Problem& problem, const Candidate& candidate);

@@ -1,8 +1,8 @@
-#include "planner/host_candidates.hpp"
+#include "planner/candidates/host.hpp"
 
 #include <algorithm>
 
-#include "planner/candidates.hpp"
+#include "planner/candidates/candidates.hpp"
 
 namespace kintsugi::core {
 
@@ -11,7 +11,7 @@ namespace {
 // Under the policy emulate by a program with a fixed order, else the quickest. Double-double products and the
 // reference engine's have one order.
 Candidate native_candidate(const Plan& plan) {
-  Candidate candidate{nullptr, Accumulator::fp32, Candidate::any_span};
+  Candidate candidate{nullptr, Accumulator::fp32, accepts_all};
   candidate.fixed_order = plan.request.policy == Policy::emulate || plan.problem.type == OperandType::dd ||
                           plan.engine->native_order_is_fixed();
   return candidate;

@@ -9,14 +9,14 @@
 
 namespace kintsugi::core {
 
-struct DeviceSelection {
+struct DeviceFallbackChain {
   std::vector<Candidate> candidates;
-  std::optional<Candidate> prepared_by;  // Plan::prepared_by
+  std::optional<Candidate> candidate_when_prepared;  // Plan::candidate_when_prepared
 };
 
 // Emulations that the policy takes, and behind them the engine's own native product for operands that none
 // accepts. Under the policy automatic there are emulations only where the device is expected to be quicker
 // with them, by more than measurements differ. Needs a contract that the native product meets.
-DeviceSelection device_candidates(const Plan& plan);
+DeviceFallbackChain device_candidates(const Plan& plan);
 
 }  // namespace kintsugi::core

@@ -1,10 +1,10 @@
-#include "planner/named_scheme.hpp"
+#include "planner/candidates/named.hpp"
 
 #include <algorithm>
 
 #include "base/nearest_name.hpp"
 #include "base/status.hpp"
-#include "planner/candidates.hpp"
+#include "planner/candidates/candidates.hpp"
 #include "planner/element_type.hpp"
 
 namespace kintsugi::core {
@@ -15,7 +15,7 @@ namespace {
 Accumulator select_accumulator(const Plan& plan, const Program& program) {
   const Engine& engine = *plan.engine;
   const Format& format = program.format();
-  const auto ways = accumulators_of(engine, program, entry_type(plan.problem));
+  const auto ways = accumulators_of(engine, program, element_type(plan.problem));
   if (ways.empty()) {
     fail(Status::not_supported, "engine {} does not multiply {}", engine.name(), format.name);
   }
@@ -62,13 +62,13 @@ void check_split_on_device(const Plan& plan, const SplitRule& rule) {
 
 Candidate named_candidate(const Plan& plan) {
   if (plan.request.scheme == native_scheme) {
-    Candidate native{nullptr, Accumulator::fp32, Candidate::any_span};
+    Candidate native{nullptr, Accumulator::fp32, accepts_all};
     native.fixed_order = plan.engine->device() == nullptr && plan.engine->native_order_is_fixed();
     return native;
   }
   const Scheme& scheme = named_scheme(plan);
   const std::int64_t k = plan.problem.products();
-  Candidate candidate{&scheme, Accumulator::fp32, Candidate::any_span, fitted_program(plan, scheme)};
+  Candidate candidate{&scheme, Accumulator::fp32, accepts_all, fitted_program(plan, scheme)};
   if (plan.engine->device() != nullptr) check_split_on_device(plan, candidate.program.split_a);
   if (candidate.program.recombination != Recombination::exact_sums) {
     candidate.accumulator = select_accumulator(plan, candidate.program);
@@ -78,12 +78,13 @@ Candidate named_candidate(const Plan& plan) {
            accumulator_name(candidate.accumulator));
     }
   }
-  if (plan.problem.memory == MemorySpace::device) candidate.largest_exponent = largest_exponent(candidate, k);
+  if (plan.problem.memory == MemorySpace::device)
+    candidate.acceptance.exponent = largest_exponent(candidate, k);
   return candidate;
 }
 
 std::int32_t largest_exponent(const Candidate& candidate, std::int64_t k) {
-  if (candidate.scheme->adapt == nullptr) return Candidate::any_span;
+  if (candidate.scheme->adapt == nullptr) return Acceptance::any;
   if (candidate.scheme->fits_residuals()) return candidate.program.format().max_exponent;
   const auto unchanged = [&](std::int32_t exponent) {
     Program program = candidate.program;

@@ -1,4 +1,4 @@
-#include "planner/checked_candidates.hpp"
+#include "planner/candidates/checked.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -6,7 +6,7 @@
 
 #include "arith/residue.hpp"
 #include "engines/device_engine.hpp"
-#include "planner/candidates.hpp"
+#include "planner/candidates/candidates.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/superaccumulator.hpp"
 
@@ -91,7 +91,8 @@ std::vector<Candidate> norm_emulations(const Plan& plan, int widest) {
   for (const int count : counts) {
     auto candidate = offered(plan, residues(count, ScaleRule::norm));
     if (!candidate || !device->skips(candidate->program.schedule, candidate->program.format().id)) break;
-    candidate->proved_by_norms = true;
+    candidate->acceptance.norm_bits = candidate->program.split_a.sum_bits;
+    candidate->acceptance.norm_top_exponent = candidate->program.split_a.top_exponent;
     chain.push_back(*candidate);
   }
   return chain;

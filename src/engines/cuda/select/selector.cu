@@ -1,4 +1,4 @@
-// The choice of a candidate, where the ranges are.
+// The selection of a candidate, where the ranges are.
 #include <climits>
 
 #include "engines/cuda/ptx/griddepcontrol.cuh"
@@ -10,7 +10,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-constexpr int warps = choice_threads / 32;
+constexpr int warps = selection_threads / 32;
 constexpr int words = sizeof(VectorRange) / sizeof(int);
 static_assert(sizeof(VectorRange) % sizeof(int) == 0);
 
@@ -26,7 +26,7 @@ struct Extremes {
   __device__ void add(const VectorRange& range) {
     finite = finite && range.finite();
     if ((range.flags & VectorRange::all_zero) != 0) return;
-    add(Extremes{range.span(), range.largest, range.smallest, true, range.elements, range.depth});
+    add(Extremes{range.dynamic_range(), range.largest, range.smallest, true, range.elements, range.depth});
   }
   __device__ void add(const Extremes& other) {
     span = max(span, other.span);
@@ -127,7 +127,7 @@ __device__ void store(RangeSummary* target, const RangeSummary& summary) {
 }
 
 // Whole in thread 0.
-__device__ void summarize_sides(const ChoiceTask& task, std::int64_t entry, DeviceChoice& choice) {
+__device__ void summarize_sides(const SelectionTask& task, std::int64_t entry, DeviceSelection& selection) {
   const auto entry_of = [&](int side) { return task.is_shared[side] ? 0 : entry; };
   RangeSummary known[2];
 #pragma unroll
@@ -135,12 +135,12 @@ __device__ void summarize_sides(const ChoiceTask& task, std::int64_t entry, Devi
     if (threadIdx.x == 0 && task.summaries[side] != nullptr)
       known[side] = load(task.summaries[side] + entry_of(side));
   }
-  const int own = static_cast<int>(threadIdx.x) / (choice_threads / 2);
+  const int own = static_cast<int>(threadIdx.x) / (selection_threads / 2);
   RangeSummary found[2];
   summarize_by_block(task.ranges[own] + entry_of(own) * task.vectors[own],
                      task.summaries[own] == nullptr ? task.vectors[own] : 0, found);
-  choice.a = task.summaries[0] == nullptr ? found[0] : known[0];
-  choice.b = task.summaries[1] == nullptr ? found[1] : known[1];
+  selection.a = task.summaries[0] == nullptr ? found[0] : known[0];
+  selection.b = task.summaries[1] == nullptr ? found[1] : known[1];
 }
 
 using NormsOfSide = NormExtremes<DeviceReport::most_candidates>;
@@ -155,18 +155,19 @@ __device__ void add_over_warp(NormsOfSide& extremes) {
 }
 
 // Of one operand's vectors, under the scales of all candidates. Whole in thread 0.
-__device__ NormsOfSide extremes_by_block(const ChoiceTask& task, int side, std::int64_t entry) {
+__device__ NormsOfSide extremes_by_block(const SelectionTask& task, int side, std::int64_t entry) {
   constexpr int candidates = DeviceReport::most_candidates;
   __shared__ double of_warp[warps][candidates + 2];
   NormsOfSide extremes;
   const std::int64_t first = task.is_shared[side] ? 0 : entry * task.vectors[side];
-  for (std::int64_t v = first + threadIdx.x; v < first + task.vectors[side]; v += choice_threads) {
+  for (std::int64_t v = first + threadIdx.x; v < first + task.vectors[side]; v += selection_threads) {
     const VectorRange& range = task.ranges[side][v];
     if (!range.finite() || (range.flags & VectorRange::all_zero) != 0) continue;
     const VectorNorm norm = task.norms[side][v];
     std::int32_t tops[candidates];
     for (int r = 0; r < candidates; ++r)
-      tops[r] = norm_top(task.candidates.top_exponents[r], task.candidates.sum_bits[r], norm.bits);
+      tops[r] = norm_top(task.candidates.acceptances[r].norm_top_exponent,
+                         task.candidates.acceptances[r].norm_bits, norm.bits);
     extremes.add(norm, tops, task.candidates.coefficient);
   }
   add_over_warp(extremes);
@@ -188,21 +189,17 @@ __device__ NormsOfSide extremes_by_block(const ChoiceTask& task, int side, std::
   return extremes;
 }
 
-// `proved`: the candidates, a bit each, whose norms prove all entries.
+// `proved`: the candidates, a bit each, for which norms prove all elements of C.
 __device__ std::int32_t first_candidate(const DeviceCandidates& candidates, const RangeSummary& a,
                                         const RangeSummary& b, std::int64_t k, unsigned proved) {
-  const std::int32_t span = max(a.largest_span, b.largest_span);
-  const std::int32_t exponent = max(a.largest, b.largest);
   for (int candidate = 0; candidate < candidates.count; ++candidate) {
-    const bool takes = candidates.sum_bits[candidate] == 0 || (proved >> candidate & 1U) != 0;
-    const bool holds =
-        span <= candidates.spans[candidate] || are_within_depth(a, b, k, candidates.depths[candidate]);
-    if (takes && holds && exponent <= candidates.exponents[candidate]) return candidate;
+    if (accepts(candidates.acceptances[candidate], a, b, k, (proved >> candidate & 1U) != 0))
+      return candidate;
   }
-  return DeviceChoice::none;
+  return DeviceSelection::none;
 }
 
-__device__ unsigned proved_candidates(const ChoiceTask& task, std::int64_t entry) {
+__device__ unsigned proved_candidates(const SelectionTask& task, std::int64_t entry) {
   const NormsOfSide a = extremes_by_block(task, 0, entry);
   const NormsOfSide b = extremes_by_block(task, 1, entry);
   unsigned proved = 0;
@@ -212,62 +209,63 @@ __device__ unsigned proved_candidates(const ChoiceTask& task, std::int64_t entry
   return proved;
 }
 
-__device__ DeviceFit fit_of(const DeviceCandidates& candidates, const DeviceChoice& choice) {
+__device__ DeviceFit fit_of(const DeviceCandidates& candidates, const DeviceSelection& selection) {
   DeviceFit fit;
-  fit.residual =
-      fit_residual(candidates.format, candidates.residual_exponent, max(choice.a.largest, choice.b.largest));
+  fit.residual = fit_residual(candidates.format, candidates.residual_exponent,
+                              max(selection.a.largest, selection.b.largest));
   fit.weight = static_cast<float>(power_of_two(-fit.residual.residual_exponent));
   return fit;
 }
 
-__device__ void report(const DeviceReporting& reporting, const DeviceChoice& choice, bool fits) {
+__device__ void report(const DeviceReporting& reporting, const DeviceSelection& selection, bool fits) {
   DeviceReport& report = *reporting.report;
   if (reporting.begins) report = {};
-  add_to_report(report, choice);
+  add_to_report(report, selection);
   if (!fits) return;
   count(report.fitted);
-  report.fit = choice.fit.residual;
+  report.fit = selection.fit.residual;
 }
 
 template <bool by_norms>
-__device__ void choose(const ChoiceTask& task) {
+__device__ void select(const SelectionTask& task) {
   const DeviceReporting& reporting = task.reporting;
   launch_dependents();
-  if (!reporting.behind_products) grid_dependency_wait();
-  DeviceChoice choice;
+  if (!reporting.overlaps_products) grid_dependency_wait();
+  DeviceSelection selection;
   if (is_zero(task.alpha)) {
-    choice.candidate = DeviceChoice::scaled;
+    selection.candidate = DeviceSelection::scaled;
   } else {
     const std::int64_t entry = blockIdx.x;
-    summarize_sides(task, entry, choice);
-    choice.candidate = first_candidate(task.candidates, choice.a, choice.b, task.length,
-                                       by_norms ? proved_candidates(task, entry) : 0);
+    summarize_sides(task, entry, selection);
+    selection.candidate = first_candidate(task.candidates, selection.a, selection.b, task.length,
+                                          by_norms ? proved_candidates(task, entry) : 0);
   }
   if (threadIdx.x != 0) return;
-  const bool fits = task.candidates.fits && choice.candidate >= 0;
-  if (fits) choice.fit = fit_of(task.candidates, choice);
-  task.choice[blockIdx.x] = choice;
-  if (reporting.report != nullptr) report(reporting, choice, fits);
-  if (reporting.behind_products) grid_dependency_wait();  // as whatever comes next does by way of this kernel
+  const bool fits = task.candidates.fits && selection.candidate >= 0;
+  if (fits) selection.fit = fit_of(task.candidates, selection);
+  task.selection[blockIdx.x] = selection;
+  if (reporting.report != nullptr) report(reporting, selection, fits);
+  if (reporting.overlaps_products)
+    grid_dependency_wait();  // as whatever comes next does by way of this kernel
 }
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(choice_threads)
+extern "C" __global__ void __launch_bounds__(selection_threads)
     summarize_ranges(const __grid_constant__ SummaryTask task) {
   RangeSummary summary[1];
   summarize_by_block(task.ranges + blockIdx.x * task.vectors, task.vectors, summary);
   if (threadIdx.x == 0) store(task.summaries + blockIdx.x, summary[0]);
 }
 
-extern "C" __global__ void __launch_bounds__(choice_threads)
-    choose_candidate(const __grid_constant__ ChoiceTask task) {
-  choose<false>(task);
+extern "C" __global__ void __launch_bounds__(selection_threads)
+    select_candidate(const __grid_constant__ SelectionTask task) {
+  select<false>(task);
 }
 
-extern "C" __global__ void __launch_bounds__(choice_threads)
-    choose_candidate_by_norms(const __grid_constant__ ChoiceTask task) {
-  choose<true>(task);
+extern "C" __global__ void __launch_bounds__(selection_threads)
+    select_candidate_by_norms(const __grid_constant__ SelectionTask task) {
+  select<true>(task);
 }
 
 }  // namespace kintsugi::core::cuda

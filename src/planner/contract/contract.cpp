@@ -1,4 +1,4 @@
-#include "planner/contract.hpp"
+#include "planner/contract/contract.hpp"
 
 #include "schemes/bound.hpp"
 

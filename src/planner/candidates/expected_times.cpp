@@ -1,4 +1,4 @@
-#include "planner/expected_times.hpp"
+#include "planner/candidates/expected_times.hpp"
 
 #include "splits/slices.hpp"
 
@@ -22,13 +22,13 @@ ExpectedTimes expected_times(const Engine& engine, const Program& program, const
   const auto k = static_cast<double>(problem.k);
   const double parts = problem.complex ? 2 : 1;
   // A complex column is two vectors where entries are not multiplied themselves, and so are its sums.
-  const double columns = program.multiplies_entries() ? 1 : parts;
+  const double columns = program.multiplies_elements() ? 1 : parts;
   const StepCosts costs = engine.step_costs(program.split_a);
   const double elements = parts * ((problem.prepared_a ? 0 : m) + (problem.prepared_b ? 0 : columns * n)) * k;
   const double product = product_time(engine, program, costs);
   // A basis of complex residues has products of entries, else those of the embedding.
-  const double terms =
-      static_cast<double>(program.schedule.terms.size()) * (program.multiplies_entries() ? 1 : parts * parts);
+  const double terms = static_cast<double>(program.schedule.terms.size()) *
+                       (program.multiplies_elements() ? 1 : parts * parts);
   const bool tiled = costs.tile > 1;
   const double products = product * terms * padded(problem.m, costs.tile) * padded(problem.n, costs.tile) *
                           padded(problem.k, tiled ? Slices::k_multiple : 1);

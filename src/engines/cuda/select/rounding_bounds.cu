@@ -1,14 +1,14 @@
-// Margins of all vectors: src/splits/margins.cpp.
+// Rounding-error bounds of all vectors: src/splits/rounding_bounds.cpp.
 #include "arith/residue.hpp"
-#include "arith/rounding_margin.hpp"
-#include "engines/cuda/select/margins_task.hpp"
+#include "arith/rounding_bound.hpp"
+#include "engines/cuda/select/rounding_bounds_task.hpp"
 #include "engines/cuda/select/vector_sums.cuh"
 
 namespace kintsugi::core::cuda {
 
 namespace {
 
-struct MarginSum {
+struct RoundingBoundSum {
   TwoFactors factors;
   double inexact = 0;
   double magnitudes = 0;
@@ -26,47 +26,47 @@ struct MarginSum {
       magnitudes += fabs(integer);
     }
   }
-  __device__ void add(const MarginSum& other) {
+  __device__ void add(const RoundingBoundSum& other) {
     inexact += other.inexact;
     magnitudes += other.magnitudes;
   }
 };
 
-struct MarginOfVector {
-  const MarginsTask& task;
+struct RoundingBoundOfVector {
+  const RoundingBoundsTask& task;
 
   // The scale that the split sets.
-  __device__ MarginSum begin(std::int64_t vector) const {
+  __device__ RoundingBoundSum begin(std::int64_t vector) const {
     const VectorRange& range = task.ranges[vector];
     const bool zero = (range.flags & VectorRange::all_zero) != 0;
     return {two_factors(zero ? 0 : task.top_exponent - range.largest)};
   }
-  __device__ static void add_over_lanes(MarginSum& sum, unsigned lanes) {
+  __device__ static void add_over_lanes(RoundingBoundSum& sum, unsigned lanes) {
     for (unsigned lane = 1; lane < 32; lane <<= 1) {
       if ((lanes & lane) == 0) continue;
       sum.inexact += __shfl_xor_sync(~0U, sum.inexact, lane);
       sum.magnitudes += __shfl_xor_sync(~0U, sum.magnitudes, lane);
     }
   }
-  __device__ void end(std::int64_t vector, const MarginSum& sum) const {
-    task.margins[vector] = {sum.inexact, sum.magnitudes};
+  __device__ void end(std::int64_t vector, const RoundingBoundSum& sum) const {
+    task.bounds[vector] = {sum.inexact, sum.magnitudes};
   }
 };
 
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(ranges_threads)
-    find_margins(const __grid_constant__ MarginsTasks tasks) {
+    find_rounding_bounds(const __grid_constant__ RoundingBoundsTasks tasks) {
   const DeviceCondition& condition = tasks.condition;
-  if (condition.choice != nullptr && condition.choice->candidate != condition.candidate) return;
+  if (condition.selection != nullptr && condition.selection->candidate != condition.candidate) return;
   const bool second = blockIdx.x >= tasks.task[0].blocks;
-  const MarginsTask& task = tasks.task[second ? 1 : 0];
+  const RoundingBoundsTask& task = tasks.task[second ? 1 : 0];
   const std::int64_t first = (blockIdx.x - (second ? tasks.task[0].blocks : 0)) * ranges_vectors;
-  const bool wide = task.matrix.type == EntryType::f64 || task.matrix.type == EntryType::c64;
+  const bool wide = task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
   if (wide) {
-    sum_vectors<double>(task.matrix, task.entry, first, MarginOfVector{task});
+    sum_vectors<double>(task.matrix, task.entry, first, RoundingBoundOfVector{task});
   } else {
-    sum_vectors<float>(task.matrix, task.entry, first, MarginOfVector{task});
+    sum_vectors<float>(task.matrix, task.entry, first, RoundingBoundOfVector{task});
   }
 }
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "planner/contract/request.hpp"
 #include "planner/problem.hpp"
-#include "planner/request.hpp"
 
 namespace kintsugi::core {
 

@@ -1,4 +1,4 @@
-#include "planner/engine_choice.hpp"
+#include "planner/select_engine.hpp"
 
 #include <algorithm>
 

@@ -1,10 +1,12 @@
-#include "planner/error_free.hpp"
+#include "execute/host/ozaki1.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <optional>
 
-#include "planner/block_edge.hpp"
+#include "execute/blocks.hpp"
+#include "planner/workspace/block_edge.hpp"
+#include "planner/workspace/ozaki1_host.hpp"
 #include "recombine/error_free.hpp"
 #include "splits/slice_count.hpp"
 #include "splits/successive.hpp"
@@ -14,67 +16,6 @@ namespace kintsugi::core {
 namespace {
 
 using Mode = ErrorFree::Mode;
-
-// Vectors of B whose products are held at once: one tile of an engine.
-constexpr std::int64_t vectors_at_once = Slices::vector_multiple;
-
-// All memory of a call.
-struct Memory {
-  SuccessiveSplit a;
-  SuccessiveSplit b;
-  double* weights;        // of the inner indices, Algorithm 3
-  Scaled* whole;          // of A's rows
-  Scaled* slice;          // of the rows of a slice
-  std::int32_t* lengths;  // slices that a row asks for; negative: until nothing is left
-  std::byte* products;    // of one slice of B, for vectors_at_once
-  std::byte* sums;        // of as many entries
-  std::byte* scratch;     // the engine's
-};
-
-template <class Take>
-SuccessiveSplit take_split(const Plan& plan, const SplitRule& rule, std::int64_t vectors, const Take& take) {
-  SuccessiveSplit split;
-  split.bits = rule.residual_exponent;
-  split.by_sigma = rule.sigma_grid;
-  split.slices = make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices, vectors,
-                             plan.problem.products());
-  split.slices.data = take(split.slices.bytes());
-  split.exponents = {
-      reinterpret_cast<std::int32_t*>(take(array_bytes(rule.slices, vectors, sizeof(std::int32_t)))),
-      rule.slices, vectors, vectors, 1};
-  split.tops = reinterpret_cast<std::int32_t*>(take(array_bytes(vectors, 1, sizeof(std::int32_t))));
-  return split;
-}
-
-std::size_t sum_bytes(const Plan& plan, const Program& program, std::int64_t rows) {
-  if (program.error_free.mode != Mode::cr) return RunningSums::bytes(rows, vectors_at_once);
-  return plan.problem.type == OperandType::f32 ? DigitSums::bytes(rows, vectors_at_once, -149, 128)
-                                               : DigitSums::bytes(rows, vectors_at_once, -1074, 1024);
-}
-
-// The one list of what is needed: `take` counts bytes or hands them out.
-template <class Take>
-Memory lay_out(const Plan& plan, const Program& program, const Blocking& blocking, const Take& take) {
-  const ErrorFree& rules = program.error_free;
-  const std::int64_t k = plan.problem.products();
-  const std::int64_t rows = std::min(blocking.m, block_edge(plan.problem.m, rules.block));
-  const std::int64_t columns =
-      plan.problem.parts() * std::min(blocking.n, block_edge(plan.problem.n, rules.block));
-  Memory memory;
-  memory.a = take_split(plan, program.split_a, rows, take);
-  memory.b = take_split(plan, program.split_b, columns, take);
-  memory.a.rests = memory.b.rests =
-      reinterpret_cast<Rest*>(take(array_bytes(std::max(rows, columns), k, sizeof(Rest))));
-  memory.weights = reinterpret_cast<double*>(take(array_bytes(k, 1, sizeof(double))));
-  memory.whole = reinterpret_cast<Scaled*>(take(array_bytes(rows, 1, sizeof(Scaled))));
-  memory.slice = reinterpret_cast<Scaled*>(take(array_bytes(rows, 1, sizeof(Scaled))));
-  memory.lengths = reinterpret_cast<std::int32_t*>(take(array_bytes(rows, 1, sizeof(std::int32_t))));
-  memory.products =
-      take(make_accumulators(SumType::i64, rows, vectors_at_once, program.split_a.slices).bytes());
-  memory.sums = take(sum_bytes(plan, program, rows));
-  memory.scratch = take(plan.engine->scratch_bytes(program.schedule, program.format().id, k, plan.threads));
-  return memory;
-}
 
 // Adds the time until its end to a total.
 class Stopwatch {
@@ -89,21 +30,14 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// Rows of A, or vectors of B: whole columns of C.
-struct Part {
-  std::int64_t first;
-  std::int64_t count;
-};
-
 template <class T>
-class ErrorFreeProduct {
+class Ozaki1Product {
   static constexpr std::int64_t parts = parts_of<T>;  // vectors of B in a column
 
  public:
-  ErrorFreeProduct(const ErrorFreeTask<T>& task, Workspace& workspace, ErrorFreeCounts& counts)
+  Ozaki1Product(const Ozaki1Task<T>& task, Workspace& workspace, Ozaki1Counts& counts)
       : task_(task), rules_(task.program.error_free), threads_(task.plan.threads), counts_(counts),
-        memory_(lay_out(task.plan, task.program, task.blocking,
-                        [&](std::size_t bytes) { return workspace.take(bytes); })) {}
+        memory_(lay_out_ozaki1(task.plan, task.program, task.blocking, workspace)) {}
 
   void run() {
     for_each_block([&](const Part& rows, const Part& columns) { multiply_block(rows, columns); });
@@ -119,12 +53,6 @@ class ErrorFreeProduct {
   }
 
  private:
-  template <class Visit>
-  static void for_each_part(const Part& whole, std::int64_t edge, const Visit& visit) {
-    for (std::int64_t done = 0; done < whole.count; done += edge)
-      visit(Part{whole.first + done, std::min(edge, whole.count - done)});
-  }
-
   template <class Visit>
   void for_each_block(const Visit& visit) {
     const Part all_rows{0, task_.c.rows};
@@ -258,7 +186,7 @@ class ErrorFreeProduct {
   }
 
   void multiply_parts(const Part& rows, const Part& columns, const SliceDepth& depth) {
-    for_each_part({0, columns.count}, vectors_at_once, [&](const Part& part) {
+    for_each_part({0, columns.count}, ozaki1_vectors_at_once, [&](const Part& part) {
       const Slices slices_b = memory_.b.slices.block(part.first, part.count);
       const SliceExponents exponents{
           constant(memory_.a.exponents),
@@ -314,11 +242,11 @@ class ErrorFreeProduct {
     return products;
   }
 
-  const ErrorFreeTask<T>& task_;
+  const Ozaki1Task<T>& task_;
   const ErrorFree& rules_;
   int threads_;
-  ErrorFreeCounts& counts_;
-  Memory memory_;
+  Ozaki1Counts& counts_;
+  Ozaki1Memory memory_;
   int count_a_ = 0;  // slices that the present parts have
   int count_b_ = 0;
 };
@@ -326,43 +254,34 @@ class ErrorFreeProduct {
 // Whether no vector can ask for more slices than there are: after s of them the rest is at most 2^(top - s
 // gain).
 bool fits(std::span<const VectorRange> ranges, const SplitRule& rule) {
-  const int longest = summarize(ranges).largest_span + 55;  // from the top down to the last bit of a double
+  const int longest = summarize(ranges).dynamic_range + 55;  // from the top down to the last bit of a double
   return divide_up(longest, rule.successive_gain()) <= ErrorFree::most_slices;
 }
 
 }  // namespace
 
-std::size_t error_free_bytes(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
-  std::size_t total = 0;
-  lay_out(plan, candidate.program, blocking, [&](std::size_t bytes) {
-    total += aligned_size(bytes);
-    return static_cast<std::byte*>(nullptr);
-  });
-  return total;
-}
-
 template <class T>
-void check_error_free(const ErrorFreeTask<T>& task, Workspace workspace) {
+void check_ozaki1(const Ozaki1Task<T>& task, Workspace workspace) {
   const ErrorFree& rules = task.program.error_free;
   if (rules.slices != 0) return;
   const bool b_fits = rules.mode != Mode::cr || fits(task.columns, task.program.split_b);
   if (fits(task.rows, task.program.split_a) && b_fits) return;
-  ErrorFreeCounts counts;
-  ErrorFreeProduct<T>(task, workspace, counts).check();
+  Ozaki1Counts counts;
+  Ozaki1Product<T>(task, workspace, counts).check();
 }
 
 template <class T>
-void multiply_error_free(const ErrorFreeTask<T>& task, Workspace workspace, ErrorFreeCounts& counts) {
-  ErrorFreeProduct<T>(task, workspace, counts).run();
+void multiply_by_ozaki1(const Ozaki1Task<T>& task, Workspace workspace, Ozaki1Counts& counts) {
+  Ozaki1Product<T>(task, workspace, counts).run();
 }
 
-template void check_error_free(const ErrorFreeTask<float>&, Workspace);
-template void multiply_error_free(const ErrorFreeTask<float>&, Workspace, ErrorFreeCounts&);
-template void check_error_free(const ErrorFreeTask<double>&, Workspace);
-template void multiply_error_free(const ErrorFreeTask<double>&, Workspace, ErrorFreeCounts&);
-template void check_error_free(const ErrorFreeTask<std::complex<float>>&, Workspace);
-template void multiply_error_free(const ErrorFreeTask<std::complex<float>>&, Workspace, ErrorFreeCounts&);
-template void check_error_free(const ErrorFreeTask<std::complex<double>>&, Workspace);
-template void multiply_error_free(const ErrorFreeTask<std::complex<double>>&, Workspace, ErrorFreeCounts&);
+template void check_ozaki1(const Ozaki1Task<float>&, Workspace);
+template void multiply_by_ozaki1(const Ozaki1Task<float>&, Workspace, Ozaki1Counts&);
+template void check_ozaki1(const Ozaki1Task<double>&, Workspace);
+template void multiply_by_ozaki1(const Ozaki1Task<double>&, Workspace, Ozaki1Counts&);
+template void check_ozaki1(const Ozaki1Task<std::complex<float>>&, Workspace);
+template void multiply_by_ozaki1(const Ozaki1Task<std::complex<float>>&, Workspace, Ozaki1Counts&);
+template void check_ozaki1(const Ozaki1Task<std::complex<double>>&, Workspace);
+template void multiply_by_ozaki1(const Ozaki1Task<std::complex<double>>&, Workspace, Ozaki1Counts&);
 
 }  // namespace kintsugi::core

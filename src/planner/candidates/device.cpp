@@ -1,10 +1,10 @@
-#include "planner/device_candidates.hpp"
+#include "planner/candidates/device.hpp"
 
 #include <algorithm>
 
 #include "engines/device_engine.hpp"
-#include "planner/candidates.hpp"
-#include "planner/checked_candidates.hpp"
+#include "planner/candidates/candidates.hpp"
+#include "planner/candidates/checked.hpp"
 #include "schemes/k_block.hpp"
 #include "schemes/ozaki2.hpp"
 
@@ -41,8 +41,8 @@ std::optional<Candidate> quickest_at_depth(const Plan& plan) {
     if (!candidate || !is_fused(plan, *candidate) || rescales(candidate->program.schedule)) continue;
     auto proof = prove(plan, *candidate);
     if (!proof) continue;
-    proof->candidate.largest_depth = proved_depth(plan, *candidate);
-    if (proof->candidate.largest_depth < least_depth) continue;
+    proof->candidate.acceptance.mean_depth = proved_depth(plan, *candidate);
+    if (proof->candidate.acceptance.mean_depth < least_depth) continue;
     if (!quickest ||
         relative_cost(*plan.engine, candidate->program) < relative_cost(*plan.engine, quickest->program))
       quickest = proof->candidate;
@@ -51,9 +51,9 @@ std::optional<Candidate> quickest_at_depth(const Plan& plan) {
 }
 
 // Complex products by residues of elements, where they are proved to meet the contract.
-std::optional<Candidate> proved_entries(const Plan& plan) {
+std::optional<Candidate> proved_complex(const Plan& plan) {
   const auto candidate = offered(plan, with_window(schemes::ozaki2, plan.problem.type));
-  if (!candidate || !candidate->program.multiplies_entries()) return std::nullopt;
+  if (!candidate || !candidate->program.multiplies_elements()) return std::nullopt;
   const auto proof = prove(plan, *candidate);
   return proof ? std::optional(proof->candidate) : std::nullopt;
 }
@@ -68,7 +68,9 @@ Candidate in_larger_blocks(const Plan& plan, const Candidate& candidate) {
   const auto larger =
       offered(with_accumulator, {&scheme, schemes::program_in_blocks(scheme, block), {.block = block}});
   const auto proof = larger ? prove(plan, *larger) : std::nullopt;
-  return proof && proof->candidate.largest_span >= candidate.largest_span ? proof->candidate : candidate;
+  return proof && proof->candidate.acceptance.dynamic_range >= candidate.acceptance.dynamic_range
+             ? proof->candidate
+             : candidate;
 }
 
 // Where a device computes any emulation in one kernel, those alone: their kernels exit early where another
@@ -77,7 +79,7 @@ Candidate in_larger_blocks(const Plan& plan, const Candidate& candidate) {
 // that the engine runs best; it runs always. Complex operands are split by elements into residues, since for
 // other formats the split of the embedding takes longer than all products.
 Emulations emulations_of(const Plan& plan) {
-  if (const auto by_elements = proved_entries(plan)) {
+  if (const auto by_elements = proved_complex(plan)) {
     Emulations chain{std::nullopt, norm_emulations(plan)};
     chain.wide.push_back(*by_elements);
     return chain;
@@ -92,7 +94,7 @@ Emulations emulations_of(const Plan& plan) {
   if (fused.empty()) {
     if (others.empty()) return {};
     Candidate only = in_larger_blocks(plan, others.front());
-    only.largest_depth = 0;  // its splits do not find mean depths
+    only.acceptance.mean_depth = 0;  // its splits do not find mean depths
     return {std::nullopt, {only}};
   }
   Emulations chain{std::nullopt, std::move(fused)};
@@ -109,19 +111,19 @@ Emulations emulations_of(const Plan& plan) {
 // A prepared operand beside few real vectors: a candidate that it was not prepared for would split it again,
 // by thousands of thread blocks that take up to a tenth of the product's time to exit early. A batch, whose
 // items one such kernel serves together, was not measured.
-bool is_short_beside_prepared(const Problem& problem) {
-  constexpr std::int64_t few = 128;
+bool is_short_beside_prepared(const Problem& problem, std::int64_t few) {
   if (problem.complex || problem.batch_count > 1) return false;
   return (problem.prepared_b && problem.m <= few) || (problem.prepared_a && problem.n <= few);
 }
 
-// A candidate that is not selected costs its launches. A short product, in microseconds, has one candidate
-// alone, which accepts wide dynamic ranges, and one of moderate length but one more, which accepts the
-// widest.
-void leave_out_for_time(Emulations& chain, double microseconds, const Problem& problem) {
-  if (microseconds < 100 || is_short_beside_prepared(problem)) {
+// A candidate that is not selected costs its launches. A short product has one candidate alone, which accepts
+// wide dynamic ranges, and one of moderate length but one more, which accepts the widest.
+void leave_out_for_time(Emulations& chain, double microseconds, const Problem& problem,
+                        const DeviceThresholds& thresholds) {
+  if (microseconds < thresholds.one_candidate_time ||
+      is_short_beside_prepared(problem, thresholds.few_vectors)) {
     chain = {std::nullopt, {chain.wide.front()}};
-  } else if (microseconds < 300 && chain.size() > 2) {
+  } else if (microseconds < thresholds.two_candidates_time && chain.size() > 2) {
     if (chain.likely) {
       chain.wide = {chain.wide.back()};
     } else {
@@ -135,55 +137,57 @@ void leave_out_for_time(Emulations& chain, double microseconds, const Problem& p
 // scalars in device memory and workspace limits decide.
 void leave_out_depths(std::vector<Candidate>& chain) {
   const Candidate& first = chain.front();
-  if (first.largest_depth > 0 && first.program.format().id == FormatId::fp16) return;
-  for (Candidate& candidate : chain) candidate.largest_depth = 0;
+  if (first.acceptance.mean_depth > 0 && first.program.format().id == FormatId::fp16) return;
+  for (Candidate& candidate : chain) candidate.acceptance.mean_depth = 0;
 }
 
 // Prepared operands have the slices of `wide`.
-DeviceSelection selection_of(Emulations chain, const Candidate& wide) {
-  DeviceSelection selection{std::move(chain.wide), std::nullopt};
+DeviceFallbackChain chain_of(Emulations chain, const Candidate& wide) {
+  DeviceFallbackChain result{std::move(chain.wide), std::nullopt};
   if (chain.likely) {
-    selection.candidates.insert(selection.candidates.begin(), *chain.likely);
-    selection.prepared_by = wide;
+    result.candidates.insert(result.candidates.begin(), *chain.likely);
+    result.candidate_when_prepared = wide;
   }
-  leave_out_depths(selection.candidates);
-  return selection;
+  leave_out_depths(result.candidates);
+  return result;
 }
 
 // Where the device was never measured, no emulation is quicker.
-DeviceSelection quicker_emulations(const Plan& plan, Emulations chain) {
+DeviceFallbackChain quicker_emulations(const Plan& plan, Emulations chain) {
   const Problem& problem = plan.problem;
   if (std::min({problem.m, problem.n, problem.k, problem.batch_count}) == 0) return {};
   const Candidate wide = chain.wide.front();
   const Program& program = wide.program;
-  if (!is_fused(plan, wide) && !program.multiplies_entries()) return {};
-  const auto times = plan.engine->device()->expected_times(
-      {program.schedule, program.format().id, problem.complex, problem.m, problem.n, problem.k,
-       problem.batch_count, problem.prepared_a, problem.prepared_b});
+  if (!is_fused(plan, wide) && !program.multiplies_elements()) return {};
+  const DeviceEngine& device = *plan.engine->device();
+  const DeviceThresholds thresholds = device.thresholds();
+  const auto times =
+      device.expected_times({program.schedule, program.format().id, problem.complex, problem.m, problem.n,
+                             problem.k, problem.batch_count, problem.prepared_a, problem.prepared_b});
   if (!times) return {};
-  if (times->emulated >= 0.95 * times->native) return {{}, wide};
-  leave_out_for_time(chain, times->emulated, problem);
-  return selection_of(std::move(chain), wide);
+  if (times->emulated >= thresholds.least_gain * times->native) return {{}, wide};
+  leave_out_for_time(chain, times->emulated, problem, thresholds);
+  return chain_of(std::move(chain), wide);
 }
 
-DeviceSelection emulations_by_policy(const Plan& plan) {
+DeviceFallbackChain emulations_by_policy(const Plan& plan) {
   if (plan.request.policy == Policy::native || plan.problem.type != OperandType::f32) return {};
   Emulations chain = emulations_of(plan);
   if (chain.wide.empty()) return {};
   if (plan.request.policy == Policy::automatic) return quicker_emulations(plan, std::move(chain));
   const Candidate wide = chain.wide.front();
-  return selection_of(std::move(chain), wide);
+  return chain_of(std::move(chain), wide);
 }
 
 }  // namespace
 
-DeviceSelection device_candidates(const Plan& plan) {
-  DeviceSelection selection = emulations_by_policy(plan);
-  Candidate native{nullptr, Accumulator::fp32, Candidate::any_span};
+DeviceFallbackChain device_candidates(const Plan& plan) {
+  DeviceFallbackChain chain = emulations_by_policy(plan);
+  Candidate native{nullptr, Accumulator::fp32, accepts_all};
   native.fixed_order =
-      !selection.candidates.empty();  // behind emulations an own kernel, else the vendor library's
-  selection.candidates.push_back(native);
-  return selection;
+      !chain.candidates.empty();  // behind emulations an own kernel, else the vendor library's
+  chain.candidates.push_back(native);
+  return chain;
 }
 
 }  // namespace kintsugi::core

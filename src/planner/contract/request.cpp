@@ -1,10 +1,10 @@
-#include "planner/request.hpp"
+#include "planner/contract/request.hpp"
 
 #include <charconv>
 
 #include "base/nearest_name.hpp"
 #include "base/status.hpp"
-#include "planner/contract.hpp"
+#include "planner/contract/contract.hpp"
 #include "planner/plan.hpp"
 #include "schemes/bound.hpp"
 
@@ -74,7 +74,7 @@ void decide_scheme_or_accuracy(Settings& settings, const Problem& problem) {
     fail(Status::contract_unreachable,
          "scheme = \"{}\" and accuracy = \"{}\" contradict each other: {} operands exist whose products the "
          "scheme cannot give within {:.3g} |A||B|",
-         name, text, entry_type_name(problem.type, problem.complex), coefficient);
+         name, text, element_type_name(problem.type, problem.complex), coefficient);
   }
 }
 

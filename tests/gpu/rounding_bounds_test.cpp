@@ -1,5 +1,5 @@
-// Margins of the device against the host's.
-#include "splits/margins.hpp"
+// Rounding-error bounds of the device against the host's.
+#include "splits/rounding_bounds.hpp"
 
 #include "gpu/split_cases.hpp"
 #include "splits/ranges.hpp"
@@ -8,11 +8,11 @@ namespace kintsugi::test {
 namespace {
 
 template <class T>
-class MarginsOf : public testing::Test {};
-TYPED_TEST_SUITE(MarginsOf, EveryType);
+class RoundingBoundsOf : public testing::Test {};
+TYPED_TEST_SUITE(RoundingBoundsOf, EveryType);
 
 // Counts are the host's; sums of magnitudes are added in another order.
-TYPED_TEST(MarginsOf, SmallAreTheHosts) {
+TYPED_TEST(RoundingBoundsOf, SmallAreTheHosts) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
   SplitRule rule = find_scheme("ozaki2:moduli=16")->program.split_a;
@@ -25,14 +25,14 @@ TYPED_TEST(MarginsOf, SmallAreTheHosts) {
     std::vector<VectorRange> ranges(static_cast<std::size_t>(view.rows));
     core::find_ranges(view, rule, ranges, 1);
     for (VectorRange& range : ranges) set_scale(range, rule);
-    std::vector<RoundingMargin> wanted(ranges.size());
-    core::find_margins(view, ranges, {}, wanted, 1);
+    std::vector<RoundingBound> wanted(ranges.size());
+    core::find_rounding_bounds(view, ranges, {}, wanted, 1);
     const DeviceOperand<TypeParam> device(operand, rule, 0);
     device_engine().copy_to_device({}, device.ranges.data(), ranges.data(),
                                    ranges.size() * sizeof(VectorRange));
-    const DeviceArray<RoundingMargin> margins(ranges.size());
-    device_engine().find_margins({}, {device.split().side, rule.top_exponent, margins.data()}, {}, {});
-    const std::vector<RoundingMargin> got = margins.host();
+    const DeviceArray<RoundingBound> bounds(ranges.size());
+    device_engine().find_rounding_bounds({}, {device.split().side, rule.top_exponent, bounds.data()}, {}, {});
+    const std::vector<RoundingBound> got = bounds.host();
     for (std::size_t v = 0; v < got.size(); ++v) {
       const std::string where = fmt::format("{}, vector {}, 2^{}, seed {}, round {}", operand.text(), v,
                                             rule.top_exponent, seed, round);
