@@ -38,7 +38,8 @@ TEST(LongSplits, EdgesOfPartsAreTheHosts) {
   }
 }
 
-// Both operands of a call, with ranges that were found before or are found by the split.
+// Both operands of a call, with ranges that are found by the split, or were found before: then for a candidate
+// that was selected, or was not.
 TEST(LongSplits, BothOperandsInPartsAreTheHosts) {
   Random random(fresh_seed());
   for (int round = 0; round < 12 && !HasFailure(); ++round) {
@@ -49,13 +50,20 @@ TEST(LongSplits, BothOperandsInPartsAreTheHosts) {
     const Operand<float> a(random.integer(1, 40), length, layout(), 0, seed);
     const Operand<float> b(random.integer(1, 40), length, layout(), 0, seed + 1);
     const DeviceOperand<float> device_a(a, rule, 0), device_b(b, rule, 0);
+    const std::string text = fmt::format("{} and {}, seed {}", a.text(), b.text(), seed);
     std::array splits{device_a.split(), device_b.split()};
     if (round % 3 == 0) {
       device_engine().find_ranges({}, splits[0].side, splits[1].side, {});
       splits[0].ranges_known = splits[1].ranges_known = true;
+      const DeviceArray<DeviceChoice> choice(std::vector<DeviceChoice>(1));  // candidate 0
+      const std::vector<std::byte> before = device_a.slices.host();
+      device_engine().split({}, splits, {choice.data(), 1});
+      EXPECT_EQ(device_a.slices.host(), before) << text;
+      device_engine().split({}, splits, {choice.data(), 0});
+      device_engine().synchronize(Queue{});  // the selection is freed
+    } else {
+      device_engine().split({}, splits, {});
     }
-    device_engine().split({}, splits, {});
-    const std::string text = fmt::format("{} and {}, seed {}", a.text(), b.text(), seed);
     expect_host(device_a, a, text);
     expect_host(device_b, b, text);
   }
