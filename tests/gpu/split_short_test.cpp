@@ -14,7 +14,7 @@ TYPED_TEST_SUITE(SplitsOfMany, EveryType);
 TYPED_TEST(SplitsOfMany, ShortVectorsAreTheHosts) {
   Random random(fresh_seed());
   const std::vector<NamedRule> rules = rules_of<TypeParam>();
-  for (const std::int64_t length : {1, 7, 8, 63, 64, 65, 127, 128, 129, 192, 193, 255, 256, 257}) {
+  for (const std::int64_t length : {1, 8, 63, 64, 65, 129, 192, 256, 257}) {
     for (const Layout layout : layouts) {
       const NamedRule& rule = rules[static_cast<std::size_t>(random.bits() % rules.size())];
       check_split<TypeParam>(rule, many + random.integer(-1, 300), length, layout, random.flip() ? 1 : 0,
@@ -32,7 +32,7 @@ TEST(ManySplits, EveryKindIsTheHosts) {
     for (const Layout layout : layouts) {
       Program program = find_scheme(name)->program;
       if (find_scheme(name)->fit != nullptr) find_scheme(name)->fit(program, OperandType::f32, 200);
-      check_split<float>({name, program.split_a}, many + 1, random.integer(1, 256), layout, 0, random.bits());
+      check_split<float>({name, program.split_a}, many + 1, random.integer(1, 100), layout, 0, random.bits());
       if (HasFailure()) return;
     }
   }
@@ -40,7 +40,7 @@ TEST(ManySplits, EveryKindIsTheHosts) {
     for (const Layout layout : layouts) {
       Program program = find_scheme(name)->program;
       if (find_scheme(name)->fit != nullptr) find_scheme(name)->fit(program, OperandType::f64, 200);
-      check_split<double>({name, program.split_a}, many + 1, random.integer(1, 256), layout, 0,
+      check_split<double>({name, program.split_a}, many + 1, random.integer(1, 100), layout, 0,
                           random.bits());
       if (HasFailure()) return;
     }
@@ -52,7 +52,7 @@ TEST(ManySplits, EveryKindIsTheHosts) {
 TEST(ManySplits, BothOperandsAreTheHosts) {
   Random random(fresh_seed());
   const SplitRule& rule = find_scheme("fp16x3")->program.split_a;
-  for (int round = 0; round < 12 && !HasFailure(); ++round) {
+  for (int round = 0; round < 8 && !HasFailure(); ++round) {
     const auto layout = [&] { return layouts[static_cast<std::size_t>(random.integer(0, 2))]; };
     const std::int64_t length = random.integer(1, 256);
     const std::uint64_t seed = random.bits();
