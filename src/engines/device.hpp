@@ -252,7 +252,7 @@ struct DeviceFusedProduct {
 struct DeviceShape {
   const Schedule& schedule;
   FormatId format;
-  bool complex;
+  ElementType type;
   std::int64_t m;
   std::int64_t n;
   std::int64_t k;

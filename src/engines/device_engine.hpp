@@ -65,6 +65,8 @@ class DeviceCapabilities {
   // Nothing of a device that was never measured.
   virtual std::optional<DeviceTimes> expected_times(const DeviceShape& shape) const = 0;
   virtual DeviceThresholds thresholds() const = 0;
+  // Whether multiply_unsplit() is about as quick as the vendor's products of large matrices of the type.
+  virtual bool has_quick_native(ElementType type) const = 0;
   // Nothing of an architecture that was never measured.
   virtual std::optional<NativeTimes> native_times(const NativeShape& shape) const = 0;
 };

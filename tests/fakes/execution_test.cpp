@@ -224,6 +224,7 @@ TEST_F(Execution, ElsewhereAutoPreparesNothing) {
 
 // One call, and a look at its sums: in C where beta = 0, else before they are added to it.
 TEST_F(Execution, NativeProductsAreOneCall) {
+  const Steered unmeasured("FAKE_CUDA_CAPABILITY", "10.0");
   for (const float beta : {0.0F, 0.5F}) {
     const Stream stream;
     Call call(40, 30, 100, stream);
@@ -240,21 +241,30 @@ TEST_F(Execution, NativeProductsAreOneCall) {
   }
 }
 
-// A short product that updates a large C is the vendor's alone: a second pass over C would take longer than
-// it may.
-TEST_F(Execution, ShortNativeUpdatesAreLookedAtByNobody) {
+// Where our own kernels are expected to be quicker than cuBLAS's and a look at its sums, they compute the
+// product: small ones, and short updates of a large C, whose sums would go through memory once more.
+TEST_F(Execution, QuickNativeProductsAreOurOwnKernels) {
   const Stream stream;
-  for (const std::int64_t k : {64, 2048}) {
-    Call call(4096, 4096, k, stream);
+  const auto expect_way = [&](std::int64_t n, std::int64_t k, float beta, bool own) {
+    SCOPED_TRACE(fmt::format("n {} k {} beta {}", n, k, beta));
+    Call call(n, n, k, stream);
+    call.operands.beta = &beta;
     call.options.policy = "native";
     call.make_plan();
     call.run();
-    EXPECT_EQ(events_with("cublasGemm").size(), 1U);
-    EXPECT_EQ(events_with("cuLaunchKernel finish_native_f32").size(), k == 64 ? 0U : 1U);
-  }
+    EXPECT_EQ(events_with("cublasGemm").size(), own ? 0U : 1U);
+    EXPECT_EQ(events_with("cuLaunchKernel plain_f32").size(), own ? 1U : 0U);
+    EXPECT_EQ(events_with("cuLaunchKernel finish_native_f32").size(), own ? 0U : 1U);
+  };
+  expect_way(128, 128, 0, true);
+  expect_way(128, 128, 0.5F, true);
+  expect_way(2048, 2048, 0, false);
+  expect_way(2048, 2048, 0.5F, false);
+  expect_way(4096, 64, 0.5F, true);
 }
 
 TEST_F(Execution, NativeProductsOfRowMajorMatricesAreTheTransposedOnes) {
+  const Steered unmeasured("FAKE_CUDA_CAPABILITY", "10.0");
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.policy = "native";
@@ -271,6 +281,7 @@ TEST_F(Execution, NativeProductsOfRowMajorMatricesAreTheTransposedOnes) {
 }
 
 TEST_F(Execution, NativeBatchesAreOneCall) {
+  const Steered unmeasured("FAKE_CUDA_CAPABILITY", "10.0");
   const Stream stream;
   Call call(8, 6, 4, stream);
   call.options.policy = "native";
@@ -288,13 +299,22 @@ TEST_F(Execution, NativeBatchesAreOneCall) {
   pointers.problem.batch_count = 3;
   pointers.problem.batch_kind = KINTSUGI_BATCH_POINTERS;
   pointers.make_plan();
-  fake_cuda_forget();
-  ASSERT_EQ(pointers.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
-  EXPECT_THAT(events_with("cublasGemm"),
-              ElementsAre(AllOf(HasSubstr("cublasGemmBatchedEx "), HasSubstr(" count=3 "))));
+  for (const float beta : {0.0F, 0.5F}) {
+    pointers.operands.beta = &beta;
+    fake_cuda_forget();
+    ASSERT_EQ(pointers.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+    if (beta == 0) {
+      EXPECT_THAT(events_with("cublasGemm"),
+                  ElementsAre(AllOf(HasSubstr("cublasGemmBatchedEx "), HasSubstr(" count=3 "))));
+    } else {  // there are no pointers to sums
+      EXPECT_THAT(events_with("cublasGemm"), IsEmpty());
+      EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr("plain_f32")));
+    }
+  }
 }
 
 TEST_F(Execution, ScalarsStayOnTheDevice) {
+  const Steered unmeasured("FAKE_CUDA_CAPABILITY", "10.0");
   const Stream stream;
   Call call(8, 6, 4, stream);
   call.options.policy = "native";

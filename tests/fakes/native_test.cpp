@@ -13,8 +13,13 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+// Of a device whose native products nobody measured, so that cuBLAS computes them all.
+class ByVendor : public OverFakes {
+  const Steered capability_{"FAKE_CUDA_CAPABILITY", "10.0"};
+};
+
 template <class T>
-class NativeProducts : public OverFakes {};
+class NativeProducts : public ByVendor {};
 using Elements = testing::Types<float, double, std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(NativeProducts, Elements);
 
@@ -50,7 +55,7 @@ TYPED_TEST(NativeProducts, AreWhatTheCallerAskedFor) {
   EXPECT_GT(refused, 30);
 }
 
-class NativeConjugates : public OverFakes {};
+class NativeConjugates : public ByVendor {};
 
 // A column of A^H and of B^H, both strides 1.
 TEST_F(NativeConjugates, OfALeadingDimensionOfOneAreKept) {
@@ -77,7 +82,7 @@ TEST_F(NativeConjugates, OfALeadingDimensionOfOneAreKept) {
 
 // ---------------------------------------------------------------- the vendor's workspace
 
-class NativeWorkspace : public OverFakes {};
+class NativeWorkspace : public ByVendor {};
 
 // A limit costs speed, never the call.
 TEST_F(NativeWorkspace, FitsEveryLimit) {
@@ -165,7 +170,7 @@ TEST_F(NativeWorkspace, OfSlicesIsTheSameUnderEveryLimit) {
 
 // ---------------------------------------------------------------- emulation by the vendor
 
-class NativeArithmetic : public OverFakes {
+class NativeArithmetic : public ByVendor {
  protected:
   // Bits of an element that an emulation of few bits loses.
   template <class T>

@@ -153,7 +153,7 @@ bool measure(const char* scheme, const Pattern<float>& pattern, const Size& size
   for (double bytes = 0; bytes < enough || products.size() < 2; bytes += products.back()->bytes())
     products.push_back(std::make_unique<Product>(pattern, program, size));
   const Memory scratch(cuda::multi_term_scratch_bytes(
-      {schedule, program.format().id, false, size.m, size.n, size.k, size.entries, false, false}));
+      {schedule, program.format().id, ElementType::f32, size.m, size.n, size.k, size.entries, false, false}));
   const double work =
       2e-12 * static_cast<double>(size.m * size.n) * static_cast<double>(size.k * size.entries);
   const auto all_ways = cuda::multi_term_variants(**products.front());

@@ -146,8 +146,9 @@ class IntegerCase {
   }
 
   // Whether BLAS has such a product: not of a conjugate that is not transposed, nor of pointers beside
-  // strides.
+  // strides; nor with sums to look at where C is an array of pointers that is added to.
   bool is_of_blas() const {
+    if (kind_ == KINTSUGI_BATCH_POINTERS && beta_ != T(0)) return false;
     const auto fits = [&](const StoredIntegers<T>& stored, bool prepared) {
       const bool conjugated = core::is_complex<T> && stored.op() == KINTSUGI_OP_C;
       return !prepared || (kind_ == prepared_kind_ && !(conjugated && stored.layout() != layout_));

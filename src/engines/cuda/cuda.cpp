@@ -141,6 +141,9 @@ class CudaEngine final : public Engine, public DeviceEngine {
     return multi_term_scratch_bytes(shape);
   }
   DeviceThresholds thresholds() const override { return current_architecture().thresholds; }
+  bool has_quick_native(ElementType type) const override {
+    return current_architecture().available_dmma(type) != nullptr;
+  }
   std::optional<NativeTimes> native_times(const NativeShape& shape) const override {
     return cuda::native_times(shape);
   }
@@ -149,7 +152,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
     const Architecture& architecture = current_architecture();
     if (!architecture.has_gemm_kernels() || !architecture.is_measured(describe_device(current_device()).name))
       return std::nullopt;
-    return shape.complex ? expected_entry_times(shape) : expected_multi_term_times(shape);
+    return shape.format == FormatId::int8 ? expected_residue_times(shape) : expected_multi_term_times(shape);
   }
 
   void prepare() const override {

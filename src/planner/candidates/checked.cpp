@@ -7,6 +7,7 @@
 #include "arith/residue.hpp"
 #include "engines/device_engine.hpp"
 #include "planner/candidates/candidates.hpp"
+#include "planner/element_type.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/superaccumulator.hpp"
 
@@ -58,9 +59,18 @@ bool is_few_long_sums(const Problem& problem) {
 
 }  // namespace
 
+bool has_native_fallback(const Plan& plan) {
+  const DeviceEngine* device = plan.engine->device();
+  if (device == nullptr || plan.problem.type != OperandType::f64 ||
+      !native_meets(plan.contract, plan.problem))
+    return false;
+  return device->has_quick_native(element_type(plan.problem)) && !norm_emulations(plan).empty();
+}
+
 bool asks_for_checks(const Plan& plan) {
   const double coefficient = plan.contract.coefficient;
   if (coefficient == 0) return true;
+  if (has_native_fallback(plan)) return false;
   const bool windows_do = plan.engine->device() == nullptr || native_meets(plan.contract, plan.problem);
   return coefficient >= unit_roundoff(plan.problem.type) &&
          (plan.problem.type != OperandType::f32 || !windows_do);

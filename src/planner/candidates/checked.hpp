@@ -13,6 +13,10 @@ namespace kintsugi::core {
 // not hold, does not meet. The last rounding must not break them.
 bool asks_for_checks(const Plan& plan);
 
+// Whether a device has a native kernel of its own behind candidates that norms prove, as quick as the
+// vendor's, and the contract is one that native products keep: no element has to be checked then.
+bool has_native_fallback(const Plan& plan);
+
 // Residues of few moduli, scaled by norms, on a device that skips the kernels of a candidate that is not
 // selected. `widest`: moduli of a third one, where that is more than the others have.
 std::vector<Candidate> norm_emulations(const Plan& plan, int widest = 0);

@@ -5,6 +5,7 @@
 #include "engines/device_engine.hpp"
 #include "planner/candidates/candidates.hpp"
 #include "planner/candidates/checked.hpp"
+#include "planner/element_type.hpp"
 #include "schemes/k_block.hpp"
 #include "schemes/ozaki2.hpp"
 
@@ -20,6 +21,15 @@ struct Emulations {
 
   std::size_t size() const { return wide.size() + (likely ? 1 : 0); }
 };
+
+// FP64 has as many moduli as norms prove most often, two more and five more: with yet more of them a product
+// of any size takes longer than the native one.
+Emulations emulations_by_norms(const Plan& plan) {
+  constexpr int most_more = 5;
+  std::vector<Candidate> chain = norm_emulations(plan);
+  if (!chain.empty()) chain = norm_emulations(plan, chain.front().parameters.moduli + most_more);
+  return {std::nullopt, std::move(chain)};
+}
 
 bool cost_alike(const Plan& plan, const Candidate& x, const Candidate& y) {
   return relative_cost(*plan.engine, x.program) == relative_cost(*plan.engine, y.program);
@@ -158,12 +168,12 @@ DeviceFallbackChain quicker_emulations(const Plan& plan, Emulations chain) {
   if (std::min({problem.m, problem.n, problem.k, problem.batch_count}) == 0) return {};
   const Candidate wide = chain.wide.front();
   const Program& program = wide.program;
-  if (!is_fused(plan, wide) && !program.multiplies_elements()) return {};
+  if (!is_fused(plan, wide) && !program.multiplies_elements() && !wide.acceptance.by_norms()) return {};
   const DeviceEngine& device = *plan.engine->device();
   const DeviceThresholds thresholds = device.thresholds();
-  const auto times =
-      device.expected_times({program.schedule, program.format().id, problem.complex, problem.m, problem.n,
-                             problem.k, problem.batch_count, problem.prepared_a, problem.prepared_b});
+  const auto times = device.expected_times({program.schedule, program.format().id, element_type(problem),
+                                            problem.m, problem.n, problem.k, problem.batch_count,
+                                            problem.prepared_a, problem.prepared_b});
   if (!times) return {};
   if (times->emulated >= thresholds.least_gain * times->native) return {{}, wide};
   leave_out_for_time(chain, times->emulated, problem, thresholds);
@@ -171,8 +181,10 @@ DeviceFallbackChain quicker_emulations(const Plan& plan, Emulations chain) {
 }
 
 DeviceFallbackChain emulations_by_policy(const Plan& plan) {
-  if (plan.request.policy == Policy::native || plan.problem.type != OperandType::f32) return {};
-  Emulations chain = emulations_of(plan);
+  if (plan.request.policy == Policy::native) return {};
+  Emulations chain = plan.problem.type == OperandType::f32 ? emulations_of(plan)
+                     : has_native_fallback(plan)           ? emulations_by_norms(plan)
+                                                           : Emulations{};
   if (chain.wide.empty()) return {};
   if (plan.request.policy == Policy::automatic) return quicker_emulations(plan, std::move(chain));
   const Candidate wide = chain.wide.front();

@@ -1,4 +1,5 @@
 #include "planner/workspace/fused.hpp"
+#include "planner/element_type.hpp"
 
 #include <algorithm>
 #include "engines/device_engine.hpp"
@@ -22,7 +23,7 @@ std::size_t most_scratch(const Plan& plan, const Blocking& blocking) {
     const Program& program = candidate.program;
     const DeviceShape shape{program.schedule,
                             program.format().id,
-                            plan.problem.complex,
+                            element_type(plan.problem),
                             std::min(blocking.m, plan.problem.m),
                             std::min(blocking.n, plan.problem.n),
                             plan.problem.k,

@@ -23,21 +23,19 @@ struct MultiTermCosts {
 
 // Costs of the other steps of a call, and of native products at best.
 struct CallCosts {
-  double copy_rate;              // bytes, read and written
-  double split_launch;           // of both operands' splits
-  double split_launch_alone;     // of one operand's
-  double split_rate;             // as a part of copy_rate
-  double native_launch;          // of a kernel that has nothing to do, after one that is not ours
-  double native_ends;            // time until the first operands are there and from the last elements on
-  double native_rate;            // multiplications and additions in FP32
-  double native_rate_short;      // where the shorter side of C is 16 to 128
-  double native_read_short;      // bytes, beside such a side
-  double native_read_shortest;   // bytes, beside a side of 2 to 15
-  double selection;              // of a candidate, with all that is not counted
-  double throttling;             // the power limit adds this part to long products
-  double throttled_product;      // time from which a product is long
-  double complex_launches;       // of a complex product by residues, with what small products do not fill
-  double complex_element_slice;  // ranges, split and recombination of an element's slice
+  double copy_rate;             // bytes, read and written
+  double split_launch;          // of both operands' splits
+  double split_launch_alone;    // of one operand's
+  double split_rate;            // as a part of copy_rate
+  double native_launch;         // of a kernel that has nothing to do, after one that is not ours
+  double native_ends;           // time until the first operands are there and from the last elements on
+  double native_rate;           // multiplications and additions in FP32
+  double native_rate_short;     // where the shorter side of C is 16 to 128
+  double native_read_short;     // bytes, beside such a side
+  double native_read_shortest;  // bytes, beside a side of 2 to 15
+  double selection;             // of a candidate, with all that is not counted
+  double throttling;            // the power limit adds this part to long products
+  double throttled_product;     // time from which a product is long
 };
 
 // Costs of native products of one type of elements.
@@ -46,10 +44,17 @@ struct NativeCosts {
   double vendor_rate;  // operations of the vendor's kernels
 };
 
+// Costs of products by residues beside those of their slices.
+struct ResidueCosts {
+  double launches;       // of a call, with what small products do not fill
+  double element_slice;  // ranges, split and recombination of an element's slice
+};
+
 struct Costs {
   MultiTermCosts multi_term;
   CallCosts call;
-  std::array<NativeCosts, 4> native;  // by the elements' type
+  std::array<NativeCosts, 4> native;  // by the elements' type, as are these
+  std::array<ResidueCosts, 4> residues;
 };
 
 }  // namespace kintsugi::core::cuda

@@ -29,10 +29,10 @@ inline constexpr Costs sm90_costs{
              .native_read_shortest = 2.3e6,
              .selection = 3,
              .throttling = 0.2,
-             .throttled_product = 60,
-             .complex_launches = 600,
-             .complex_element_slice = 65e-6 / 35},
+             .throttled_product = 60},
     .native = {NativeCosts{33e-3, 50e6}, NativeCosts{12.5e-3, 56e6}, NativeCosts{87e-3, 53e6},
-               NativeCosts{55e-3, 54e6}}};
+               NativeCosts{55e-3, 54e6}},
+    .residues = {ResidueCosts{}, ResidueCosts{25, 0.67e-6}, ResidueCosts{600, 65e-6 / 35},
+                 ResidueCosts{300, 1.45e-6}}};
 
 }  // namespace kintsugi::core::cuda

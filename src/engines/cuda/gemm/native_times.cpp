@@ -24,12 +24,13 @@ std::optional<NativeTimes> native_times(const NativeShape& shape) {
   constexpr double launch = 3.5;  // of a kernel of ours, until its first operands are there
   constexpr double vendor_launch = 6;
   constexpr double look = 5;
+  constexpr double look_way = 2.5;  // a look reads C at less than half of what copies reach
   const double own = launch + costs.inner_index * static_cast<double>(shape.k) * tiles + way;
   const double vendor = vendor_launch + operations / costs.vendor_rate;
   return NativeTimes{.own = own,
                      .own_added = own + 2 * way,
-                     .vendor_looked_at = vendor + look + way,
-                     .vendor_added = vendor + look + 3 * way};
+                     .vendor_looked_at = vendor + look + look_way * way,
+                     .vendor_added = vendor + look + (look_way + 2) * way};
 }
 
 }  // namespace kintsugi::core::cuda

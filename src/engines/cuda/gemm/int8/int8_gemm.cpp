@@ -58,9 +58,10 @@ void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, co
          tensor_map(b, 1, tile.copied_columns()), products);
 }
 
-DeviceTimes expected_entry_times(const DeviceShape& shape) {
+DeviceTimes expected_residue_times(const DeviceShape& shape) {
   const Architecture& architecture = current_architecture();
-  const CallCosts& costs = architecture.costs->call;
+  const auto type = static_cast<std::size_t>(shape.type);
+  const ResidueCosts& costs = architecture.costs->residues[type];
   const auto product_of = [](std::int64_t x, std::int64_t y) {
     return static_cast<double>(x) * static_cast<double>(y);
   };
@@ -71,9 +72,11 @@ DeviceTimes expected_entry_times(const DeviceShape& shape) {
   const double products = choose_int8_tile(architecture.int8->tiles,
                                            {shape.m, shape.n, shape.k, groups, groups}, clusters_of_device())
                               .microseconds;
+  const bool is_complex = shape.type == ElementType::c32 || shape.type == ElementType::c64;
+  const double operations = (is_complex ? 8 : 2) * result * static_cast<double>(shape.k);
   const auto entries = static_cast<double>(shape.entries);
-  return {entries * (costs.complex_launches + products + costs.complex_element_slice * groups * elements),
-          entries * 8 * result * static_cast<double>(shape.k) / costs.native_rate};
+  return {entries * (costs.launches + products + costs.element_slice * groups * elements),
+          entries * operations / architecture.costs->native[type].vendor_rate};
 }
 
 }  // namespace kintsugi::core::cuda

@@ -17,7 +17,7 @@ void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, co
                const Accumulators& sums, const DeviceCondition& condition, const Int8Choice& choice);
 
 // Expected times of products of residues of complex elements, as measured on an H200 (docs/results/log).
-DeviceTimes expected_entry_times(const DeviceShape& shape);
+DeviceTimes expected_residue_times(const DeviceShape& shape);
 
 Int8Shape int8_shape(const Schedule& schedule, const Slices& a, const Accumulators& sums);
 
