@@ -147,6 +147,26 @@ TEST_F(SplitLaunches, ClustersOfLongVectorsAndOfBothOperands) {
   EXPECT_THAT(launches(), ElementsAre(HasSubstr(" cluster=8")));
 }
 
+// Vectors of thin products have threads instead of blocks; as many blocks as the device holds go through them,
+// and through those of the other operand.
+TEST_F(SplitLaunches, ManyShortVectorsAreOneWave) {
+  const std::array both{split(side(true, 64, 64, 1)), split(side(false, 262144, 64, 1))};
+  engine_->split({}, both, {});
+  EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_short_float_fp16 396x1x1 threads=256 shared=0 ")));
+}
+
+// Kernels of a candidate that few calls select exit early: they have no more blocks than the device holds.
+TEST_F(SplitLaunches, LaterCandidatesHaveFewBlocks) {
+  DeviceSelection selection;
+  DeviceSplit known = split(side(true, 1024, 65536, 1));
+  known.ranges_known = true;
+  engine_->split({}, {&known, 1}, {&selection, 1});
+  EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_parts_float_fp16 396x1x1 ")));
+  known.unlikely = true;
+  engine_->split({}, {&known, 1}, {&selection, 1});
+  EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_tiles_float_fp16 264x1x1 ")));
+}
+
 // A cluster that needs more than four SMs of a GPC may find no place on a share of the device: vectors are
 // divided, once their ranges are known. Blocks have 1024 elements of 16 columns, or 8192 of a row.
 TEST_F(SplitLaunches, VectorsThatNoBlockHoldsAreDivided) {

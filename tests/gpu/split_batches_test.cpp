@@ -145,7 +145,7 @@ TEST(SplitBatches, LongVectorsAreTheHosts) {
     for (const Layout layout : layouts) {
       for (const bool by_pointers : {false, true}) {
         const std::int64_t k = random.integer(57000, 70000);
-        const Batch<float> batch(random.integer(1, 3), random.integer(1, 20), k, layout, by_pointers,
+        const Batch<float> batch(random.integer(1, 2), random.integer(1, 4), k, layout, by_pointers,
                                  rule_of<float>(name, k), random.bits());
         const DeviceSplit split = batch.split();
         device_engine().split({}, {&split, 1}, {});

@@ -15,14 +15,15 @@ __device__ inline void scale_range(const SplitTask& task, const SplitRule& rule,
   range.scale = norm_scale(range, rule, task.norms[entry_of_block() * task.entry_ranges + vector].bits);
 }
 
-// The range that a vector has with its scale, written; `found` where it was not known.
+// The range that a vector has with its scale, by one of those that find it `written`; `found` where it was not
+// known.
 __device__ inline Scaling finish_range(const SplitTask& task, ElementKind kind, std::int64_t vector,
-                                       const VectorRange& found) {
+                                       const VectorRange& found, bool written = true) {
   VectorRange& known = range_of(task, vector);
   VectorRange range = task.ranges_known ? known : found;
   const SplitRule rule = fitted_rule_of(task, kind);
   scale_range(task, rule, vector, range);
-  known = range;
+  if (written) known = range;
   const bool fitted = kind == ElementKind::fitted;
   return scaling_of(kind, range, rule,
                     fitted ? largest_fitting_bound(rule, task.format) : task.largest_bound);

@@ -14,8 +14,9 @@ namespace {
     ElementType::type, ElementKind::kind,                                                      \
         {"split_rows", "split_rows_" #Source "_" #kind, waits_for_grid_dependency},            \
         {"split_columns_sm90", "split_columns_" #Source "_" #kind, waits_for_grid_dependency}, \
-        {"split_tiles", "split_tiles_" #Source "_" #kind, waits_for_grid_dependency}, {        \
-      "split_parts", "split_parts_" #Source "_" #written, waits_for_grid_dependency            \
+        {"split_tiles", "split_tiles_" #Source "_" #kind, waits_for_grid_dependency},          \
+        {"split_parts", "split_parts_" #Source "_" #written, waits_for_grid_dependency}, {     \
+      "split_short", "split_short_" #Source "_" #kind, waits_for_grid_dependency               \
     }                                                                                          \
   }
 #define KINTSUGI_KERNELS_OF_KIND(type, Source, kind) KINTSUGI_KERNELS_LIKE(type, Source, kind, kind)
@@ -40,7 +41,8 @@ const KernelOfKind norms_and_residues{
     {"split_rows", "split_rows_double_residues_by_norms", waits_for_grid_dependency},
     {"split_columns_sm90", "split_columns_double_residues_by_norms", waits_for_grid_dependency},
     {"", ""},
-    {"split_parts", "split_parts_double_residues", waits_for_grid_dependency}};
+    {"split_parts", "split_parts_double_residues", waits_for_grid_dependency},
+    {"", ""}};
 
 // Small beside its products, and so by tiles alone.
 const KernelOfKind fitted_kernel{ElementType::f32,
@@ -48,6 +50,7 @@ const KernelOfKind fitted_kernel{ElementType::f32,
                                  {"", ""},
                                  {"", ""},
                                  {"split_tiles", "split_tiles_float_fitted", waits_for_grid_dependency},
+                                 {"", ""},
                                  {"", ""}};
 
 const KernelName any_kernel{"split_tiles", "split_tiles_double_any", waits_for_grid_dependency};
@@ -115,9 +118,10 @@ const KernelName& kernel_name(const KernelOfKind* kernel, Way way) {
     case Way::tiles: return kernel->tiles;
     case Way::rows: return kernel->rows;
     case Way::columns: return kernel->columns;
-    case Way::parts: break;
+    case Way::parts: return kernel->parts;
+    case Way::short_vectors: break;
   }
-  return kernel->parts;
+  return kernel->short_vectors;
 }
 
 }  // namespace kintsugi::core::cuda

@@ -7,8 +7,8 @@
 namespace kintsugi::core::cuda {
 
 // The kernels that there are, one of each way through an operand for each kind of element. `parts`: vectors
-// that no block or cluster holds, with ranges that are known.
-enum class Way : std::uint8_t { tiles, rows, columns, parts };
+// that no block or cluster holds, with ranges that are known. `short_vectors`: many of few elements.
+enum class Way : std::uint8_t { tiles, rows, columns, parts, short_vectors };
 
 struct KernelOfKind {
   ElementType type;
@@ -17,6 +17,7 @@ struct KernelOfKind {
   KernelName columns;
   KernelName tiles;
   KernelName parts;
+  KernelName short_vectors;
 };
 
 ElementKind kind_of(const SplitRule& rule);

@@ -3,6 +3,7 @@
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/split/panels.cuh"
+#include "engines/cuda/split/row_elements.cuh"
 
 namespace kintsugi::core::cuda {
 
@@ -20,30 +21,14 @@ __device__ Scaling known_scaling(const SplitTask& task, ElementKind kind, std::i
   return scaling;
 }
 
-constexpr int written = 8;  // elements that a thread writes at once
-
-// Elements from p on of a vector of `length`, zeros behind it.
-template <class Source>
-__device__ void load_elements(const Source* source, std::int64_t p, std::int64_t length, bool aligned,
-                              Source (&x)[written]) {
-  if (aligned && p + written <= length) {
-    constexpr int words = sizeof x / sizeof(uint4);
-    uint4 bits[words];
-#pragma unroll
-    for (int i = 0; i < words; ++i) bits[i] = __ldg(reinterpret_cast<const uint4*>(source + p) + i);
-    memcpy(x, bits, sizeof bits);
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < written; ++i) x[i] = p + i < length ? __ldg(source + p + i) : Source(0);
-}
-
+// Elements that are written one by one are read again, so that registers need not hold them meanwhile.
 template <ElementKind kind, class Source>
 __device__ void write_elements(const VectorWriter<kind>& writer, const Source* source, std::int64_t p,
-                               std::int64_t length, const Source (&x)[written]) {
+                               std::int64_t length, const Source (&x)[elements_at_once]) {
   if (writer.is_plain()) return writer.write_plain(x, p);
 #pragma unroll 1
-  for (int i = 0; i < written; ++i) writer.write_element(p + i < length ? source[p + i] : Source(0), p + i);
+  for (int i = 0; i < elements_at_once; ++i)
+    writer.write_element(p + i < length ? source[p + i] : Source(0), p + i);
 }
 
 // A vector whose elements lie beside each other.
@@ -54,15 +39,15 @@ __device__ void split_part_of_row(const SplitTask& task, std::int64_t block) {
   const std::int64_t vector = block / parts;
   const std::int64_t begin = block % parts * task.part_length;
   const std::int64_t end = min(begin + task.part_length, task.vector_stride);
-  const std::int64_t step = std::int64_t{blockDim.x} * written;
-  std::int64_t p = begin + std::int64_t{threadIdx.x} * written;
+  const std::int64_t step = std::int64_t{blockDim.x} * elements_at_once;
+  std::int64_t p = begin + std::int64_t{threadIdx.x} * elements_at_once;
   if (vector >= task.vectors) {
-    for (; p < end; p += step) write_zeros<written>(task, vector * task.vector_stride + p);
+    for (; p < end; p += step) write_zeros<elements_at_once>(task, vector * task.vector_stride + p);
     return;
   }
   const Source* source = matrix_start<Source>(task) + (task.first + vector) * task.matrix.row_stride;
   const bool aligned = reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0;
-  Source x[written];
+  Source x[elements_at_once];
   load_elements(source, p, task.length, aligned, x);
   if (threadIdx.x == 0) scaling = known_scaling(task, kind, vector, begin == 0);
   __syncthreads();
@@ -70,12 +55,12 @@ __device__ void split_part_of_row(const SplitTask& task, std::int64_t block) {
   const VectorWriter<kind> writer(task, scaling, vector);
 #pragma unroll 1
   while (p < end) {
-    Source next[written];
+    Source next[elements_at_once];
     load_elements(source, p + step, p + step < end ? task.length : 0, aligned, next);
     write_elements(writer, source, p, task.length, x);
     p += step;
 #pragma unroll
-    for (int i = 0; i < written; ++i) x[i] = next[i];
+    for (int i = 0; i < elements_at_once; ++i) x[i] = next[i];
   }
 }
 
@@ -99,15 +84,21 @@ __device__ void split_part_of_panel(const SplitTask& task, std::int64_t block) {
   write_part<Shape, kind>(task, of, part, scalings);
 }
 
+// Where few calls are expected to select the candidate there are fewer blocks than parts.
 template <class Source, ElementKind kind>
-__device__ void split_part(const SplitTasks& tasks) {
+__device__ void split_parts(const SplitTasks& tasks) {
   if (!begins(tasks)) return;
-  std::int64_t block = gridDim.x - 1 - blockIdx.x;
-  const SplitTask& task = task_of_block(tasks, block);
-  if (task.matrix.column_stride == 1) {
-    split_part_of_row<Source, kind>(task, block);
-  } else {
-    split_part_of_panel<Source, kind>(task, block);
+  const std::int64_t parts = tasks.task[0].blocks + tasks.task[1].blocks;
+#pragma unroll 1
+  for (std::int64_t i = blockIdx.x; i < parts; i += gridDim.x) {
+    std::int64_t part = parts - 1 - i;
+    const SplitTask& task = task_of_block(tasks, part);
+    if (task.matrix.column_stride == 1) {
+      split_part_of_row<Source, kind>(task, part);
+    } else {
+      split_part_of_panel<Source, kind>(task, part);
+    }
+    __syncthreads();
   }
 }
 
@@ -116,7 +107,7 @@ __device__ void split_part(const SplitTasks& tasks) {
 #define KINTSUGI_SPLIT_PARTS(Source, kind)                                      \
   extern "C" __global__ void __launch_bounds__(parts_split_threads, 3)          \
       split_parts_##Source##_##kind(const __grid_constant__ SplitTasks tasks) { \
-    split_part<Source, ElementKind::kind>(tasks);                               \
+    split_parts<Source, ElementKind::kind>(tasks);                              \
   }
 
 KINTSUGI_SPLIT_PARTS(float, fp16)

@@ -95,6 +95,12 @@ inline constexpr std::int64_t row_part_length = 8192;
 inline constexpr std::int64_t panel_part_length = 1024;
 inline constexpr std::int64_t tiles_part_length = 4096;
 
+// Of the kernels of many short vectors: threads of a block, and blocks of an SM.
+inline constexpr std::int64_t short_threads = 256;
+inline constexpr std::int64_t short_blocks = 3;
+inline constexpr std::int64_t short_stride = 256;  // at most
+inline constexpr std::int64_t many_vectors = 16384;
+
 // What a block says at once of its part of a vector: magnitudes, of FP32 numbers without exponents, or sums
 // of norms.
 constexpr std::int64_t panel_message_bytes(std::int64_t element_bytes, ElementKind kind) {

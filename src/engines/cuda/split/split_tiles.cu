@@ -75,13 +75,8 @@ __device__ void write_tile(const SplitTask& task, const Scaling& scaling, std::i
 }
 
 template <class Source, ElementKind kind>
-__device__ void split_tiles(const SplitTasks& tasks) {
-  if (!begins(tasks)) return;
-  __shared__ Tile<Source> tile;
-  __shared__ Scaling scalings[tile_vectors];
-  std::int64_t block = blockIdx.x;
-  const SplitTask& task = task_of_block(tasks, block);
-  const TilesPart part(task, block);
+__device__ void split_tiles_of(const SplitTask& task, const TilesPart& part, Tile<Source>& tile,
+                               Scaling (&scalings)[tile_vectors]) {
   const std::int64_t first_vector = part.first_vector;
   const int v = threadIdx.x / lanes_of_vector;
   const std::int64_t vector = first_vector + v;
@@ -95,6 +90,22 @@ __device__ void split_tiles(const SplitTasks& tasks) {
     load_tile<Source, kind>(task, first_vector, begin, tile);
     __syncthreads();
     write_tile<Source, kind>(task, scaling, vector, begin, tile);
+    __syncthreads();
+  }
+}
+
+// Where few calls are expected to select the candidate there are fewer blocks than parts.
+template <class Source, ElementKind kind>
+__device__ void split_tiles(const SplitTasks& tasks) {
+  if (!begins(tasks)) return;
+  __shared__ Tile<Source> tile;
+  __shared__ Scaling scalings[tile_vectors];
+  const std::int64_t parts = tasks.task[0].blocks + tasks.task[1].blocks;
+#pragma unroll 1
+  for (std::int64_t i = blockIdx.x; i < parts; i += gridDim.x) {
+    std::int64_t part = i;
+    const SplitTask& task = task_of_block(tasks, part);
+    split_tiles_of<Source, kind>(task, TilesPart(task, part), tile, scalings);
     __syncthreads();
   }
 }

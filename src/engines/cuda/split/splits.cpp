@@ -50,8 +50,11 @@ SplitTask task_of(const WaySplit& one, std::int64_t blocks, const SplitCall& cal
           .found_norms = call.norms,
           .ranges_known = split.ranges_known,
           .fit = split.fit,
-          .vector_threads =
-              one.way == Way::rows ? static_cast<std::int32_t>(threads_of_vector(slices.vector_stride())) : 0,
+          .vector_threads = one.way == Way::rows
+                                ? static_cast<std::int32_t>(threads_of_vector(slices.vector_stride()))
+                            : one.way == Way::short_vectors
+                                ? static_cast<std::int32_t>(threads_of_short_vector(slices.vector_stride()))
+                                : 0,
           .part_length = one.part_length(),
           .blocks = blocks};
 }
@@ -90,6 +93,7 @@ void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<con
     if (kernel != nullptr) shared = std::max(shared, one.shared_bytes(*kernel, threads));
   }
   const WaySplit& first = splits.front();
+  blocks = std::min(blocks, first.most_launched(call.condition.selection != nullptr));
   launch_entries(queue, kernel_name(kernel, first.way), {blocks, first.split->side.entries, 1, first.cluster},
                  threads, shared, tasks);
 }
@@ -118,6 +122,9 @@ bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, con
   const KernelOfKind* kernel = find_kernel(splits[0], call.finds_norms());
   if (kernel != find_kernel(splits[1], call.finds_norms())) kernel = nullptr;
   std::array both{way_of(kernel, splits[0]), way_of(kernel, splits[1])};
+  // Vectors of both are equally long.
+  if (kernel != nullptr && (both[0].way == Way::short_vectors || both[1].way == Way::short_vectors))
+    both[0].way = both[1].way = Way::short_vectors;
   if (both[1].way == Way::columns) std::swap(both[0], both[1]);
   if (both[1].way == Way::columns)
     both[0].cluster = both[1].cluster = std::max(both[0].cluster, both[1].cluster);

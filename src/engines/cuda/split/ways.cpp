@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "base/cuda_driver.hpp"
 #include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/gemm/clusters.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -56,10 +58,16 @@ std::int64_t threads_of_vector(std::int64_t stride) {
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::bit_ceil(wanted)), 32, rows_threads);
 }
 
+std::int64_t threads_of_short_vector(std::int64_t stride) {
+  const auto wanted = static_cast<std::uint64_t>(divide_up(stride, 8));
+  return std::max<std::int64_t>(static_cast<std::int64_t>(std::bit_ceil(wanted)), 8);
+}
+
 std::int64_t WaySplit::least_threads(const KernelOfKind* kernel) const {
   switch (way) {
     case Way::tiles: return tile_threads;
     case Way::parts: return parts_split_threads;
+    case Way::short_vectors: return short_threads;
     case Way::rows: return std::max(threads_of_vector(stride()), least_rows_threads);
     case Way::columns:
       return columns_bytes(*kernel, stride(), cluster) > 36 * 1024 ? cluster_threads : cluster_threads / 2;
@@ -69,7 +77,8 @@ std::int64_t WaySplit::least_threads(const KernelOfKind* kernel) const {
 
 std::int64_t WaySplit::shared_bytes(const KernelOfKind& kernel, std::int64_t threads) const {
   switch (way) {
-    case Way::tiles: return 0;
+    case Way::tiles:
+    case Way::short_vectors: return 0;
     case Way::parts: {
       const std::int64_t line = panel_bytes + panel_gap * element_bytes(kernel) / panel_group;
       return by_rows() ? 0 : part_length() * line;
@@ -89,10 +98,22 @@ std::int64_t WaySplit::blocks(const KernelOfKind* kernel, std::int64_t threads) 
       const std::int64_t beside = by_rows() ? 1 : panel_bytes / element_bytes(*kernel);
       return vectors / beside * divide_up(stride(), part_length());
     }
+    case Way::short_vectors: return vectors / (short_threads / threads_of_short_vector(stride()));
     case Way::rows: return vectors / (threads / threads_of_vector(stride()));
     case Way::columns: return vectors / (panel_bytes / element_bytes(*kernel)) * cluster;
   }
   return 0;
+}
+
+// Blocks that exit early take time to begin. Of candidates after the first, which few calls select, there are
+// as many as the device holds.
+std::int64_t WaySplit::most_launched(bool conditional) const {
+  constexpr std::int64_t tiles_blocks = 2;  // on an SM, as the kernels' registers let it
+  constexpr std::int64_t parts_blocks = 3;
+  if (way == Way::short_vectors) return short_blocks * sm_count();
+  const bool loops = way == Way::tiles || way == Way::parts;
+  if (!conditional || !loops) return std::numeric_limits<std::int64_t>::max();
+  return (way == Way::tiles ? tiles_blocks : parts_blocks) * sm_count();
 }
 
 bool WaySplit::by_rows() const { return split->side.matrix.column_stride == 1; }
@@ -112,6 +133,9 @@ WaySplit way_of(const KernelOfKind* kernel, const DeviceSplit& split) {
   if (kernel == nullptr || kernel->kind == ElementKind::fitted) return {&split, Way::tiles};
   // By far the fewest thread blocks, and no clusters: a thousand of those take 3 us to begin and exit.
   if (split.unlikely) return {&split, Way::tiles};
+  const bool by_norms = kernel->kind == ElementKind::residues_by_norms;
+  if (!by_norms && split.slices.vector_stride() <= short_stride && split.slices.vectors >= many_vectors)
+    return {&split, Way::short_vectors};
   // Less than this beside it is static.
   const std::int64_t most = device_attribute(shared_bytes_of_block, current_device()) - 6 * 1024;
   const WaySplit rows{&split, Way::rows};

@@ -8,6 +8,8 @@ namespace kintsugi::core::cuda {
 
 // So many threads has a vector whose elements lie beside each other.
 std::int64_t threads_of_vector(std::int64_t stride);
+// The same of short vectors.
+std::int64_t threads_of_short_vector(std::int64_t stride);
 
 // A split on its way through the operand.
 struct WaySplit {
@@ -20,6 +22,8 @@ struct WaySplit {
   std::int64_t least_threads(const KernelOfKind* kernel) const;
   std::int64_t shared_bytes(const KernelOfKind& kernel, std::int64_t threads) const;
   std::int64_t blocks(const KernelOfKind* kernel, std::int64_t threads) const;
+  // Blocks of a launch at most, which then go through all that they are to split.
+  std::int64_t most_launched(bool conditional) const;
   // Elements of a vector that a block splits, of ways that may divide vectors.
   std::int64_t part_length() const;
   // Whether vectors are divided once their ranges are known.

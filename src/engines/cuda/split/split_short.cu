@@ -1,0 +1,166 @@
+// Splits of many short vectors: a thread has eight elements, 8, 16 or 32 threads of a warp a vector, whose
+// range they find among themselves. As many blocks as the device holds go through the vectors, and read the
+// next ones while they write slices.
+#include "engines/cuda/ptx/griddepcontrol.cuh"
+#include "engines/cuda/select/finish_range.cuh"
+#include "engines/cuda/select/norm_sums.cuh"
+#include "engines/cuda/split/elements.cuh"
+#include "engines/cuda/split/row_elements.cuh"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+constexpr int threads = short_threads;
+
+// Some vectors of a task: as many as a block splits at once. All its numbers are powers of two.
+struct VectorGroup {
+  const SplitTask& task;
+  std::int64_t first_vector;
+  int lanes_log;  // of the threads of a vector
+
+  __device__ VectorGroup(const SplitTasks& tasks, std::int64_t group)
+      : task(task_of_block(tasks, group)), lanes_log(31 - __clz(task.vector_threads)) {
+    first_vector = group * vectors();
+  }
+  __device__ int lanes() const { return 1 << lanes_log; }
+  __device__ int vectors() const { return threads >> lanes_log; }
+  __device__ int length() const { return elements_at_once << lanes_log; }
+  __device__ int own_vector() const { return static_cast<int>(threadIdx.x) >> lanes_log; }
+  __device__ std::int64_t vector() const { return first_vector + own_vector(); }
+  __device__ int element() const {
+    return (static_cast<int>(threadIdx.x) & (lanes() - 1)) * elements_at_once;
+  }
+};
+
+// Whether threads read elements of their own vectors, or of others, which they exchange in shared memory.
+__device__ bool reads_own(const DeviceMatrix& matrix) { return matrix.column_stride == 1; }
+
+// The elements that a thread reads to exchange them: neighbouring threads read along the smaller stride.
+struct ExchangedElements {
+  int vector;  // of the group
+  int element;
+  int vector_step;
+  int element_step;
+
+  __device__ explicit ExchangedElements(const VectorGroup& group) {
+    const DeviceMatrix& matrix = group.task.matrix;
+    const bool along_k = abs(matrix.column_stride) <= abs(matrix.row_stride);
+    const int beside = along_k ? group.length() : group.vectors();
+    const int first = static_cast<int>(threadIdx.x) & (beside - 1);
+    const int line = static_cast<int>(threadIdx.x) >> (31 - __clz(beside));
+    const int step = threads >> (31 - __clz(beside));
+    vector = along_k ? line : first;
+    element = along_k ? first : line;
+    vector_step = along_k ? step : 0;
+    element_step = along_k ? 0 : step;
+  }
+};
+
+// Elements are on their way to registers: the thread's own, or those that it reads for others.
+template <class Source>
+__device__ void start_loading(const VectorGroup& group, Source (&x)[elements_at_once]) {
+  const SplitTask& task = group.task;
+  const DeviceMatrix& matrix = task.matrix;
+  const Source* start = matrix_start<Source>(task);
+  if (reads_own(matrix)) {
+    const bool inside = group.vector() < task.vectors;
+    const Source* source = start + (task.first + group.vector()) * matrix.row_stride;
+    const bool aligned = reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0;
+    return load_elements(source, group.element(), inside ? task.length : 0, aligned, x);
+  }
+  const ExchangedElements at(group);
+  const std::int64_t first = group.first_vector + at.vector;
+  const Source* source = start + (task.first + first) * matrix.row_stride + at.element * matrix.column_stride;
+  const std::int64_t step = at.vector_step * matrix.row_stride + at.element_step * matrix.column_stride;
+#pragma unroll
+  for (int i = 0; i < elements_at_once; ++i) {
+    const bool inside =
+        first + i * at.vector_step < task.vectors && at.element + i * at.element_step < task.length;
+    x[i] = inside ? __ldg(source + i * step) : Source(0);
+  }
+}
+
+// What threads read for others goes to them. All threads of the block together.
+template <class Source>
+__device__ void exchange(const VectorGroup& group, Source* memory, Source (&x)[elements_at_once]) {
+  if (reads_own(group.task.matrix)) return;
+  const int pitch = group.length() + 1;
+  const ExchangedElements at(group);
+  __syncthreads();  // the group before is read
+#pragma unroll
+  for (int i = 0; i < elements_at_once; ++i) {
+    memory[(at.vector + i * at.vector_step) * pitch + at.element + i * at.element_step] = x[i];
+  }
+  __syncthreads();
+  const Source* own = memory + group.own_vector() * pitch + group.element();
+#pragma unroll
+  for (int i = 0; i < elements_at_once; ++i) x[i] = own[i];
+}
+
+template <ElementKind kind, class Source>
+__device__ void write_elements(const VectorWriter<kind>& writer, std::int64_t p,
+                               const Source (&x)[elements_at_once]) {
+  if (writer.is_plain()) return writer.write_plain(x, p);
+#pragma unroll
+  for (int i = 0; i < elements_at_once; ++i) writer.write_element(x[i], p + i);
+}
+
+// All threads of the block together.
+template <class Source, ElementKind kind>
+__device__ void split_group(const VectorGroup& group, const Source (&x)[elements_at_once]) {
+  const SplitTask& task = group.task;
+  const std::int64_t vector = group.vector();
+  const int element = group.element();
+  RangeSum<kind, Source> sum;
+  sum.add(x);
+  add_over_lanes(sum, group.lanes() - 1U);
+  if (element >= task.vector_stride) return;
+  if (vector >= task.vectors) {
+    if (vector < task.padded_vectors)
+      write_zeros<elements_at_once>(task, vector * task.vector_stride + element);
+    return;
+  }
+  const Scaling scaling = finish_range(task, kind, vector, sum.range(), element == 0);
+  write_elements(VectorWriter<kind>(task, scaling, vector), element, x);
+}
+
+template <class Source, ElementKind kind>
+__device__ void split_short(const SplitTasks& tasks) {
+  if (!begins(tasks)) return;
+  __shared__ Source memory[threads * elements_at_once + threads / 8];
+  const std::int64_t groups = tasks.task[0].blocks + tasks.task[1].blocks;
+  Source x[elements_at_once];
+  start_loading(VectorGroup(tasks, blockIdx.x), x);
+#pragma unroll 1
+  for (std::int64_t group = blockIdx.x; group < groups; group += gridDim.x) {
+    const VectorGroup here(tasks, group);
+    exchange(here, memory, x);
+    Source next[elements_at_once] = {};
+    if (group + gridDim.x < groups) start_loading(VectorGroup(tasks, group + gridDim.x), next);
+    split_group<Source, kind>(here, x);
+#pragma unroll
+    for (int i = 0; i < elements_at_once; ++i) x[i] = next[i];
+  }
+}
+
+}  // namespace
+
+#define KINTSUGI_SPLIT_SHORT(Source, kind)                                      \
+  extern "C" __global__ void __launch_bounds__(short_threads, short_blocks)     \
+      split_short_##Source##_##kind(const __grid_constant__ SplitTasks tasks) { \
+    split_short<Source, ElementKind::kind>(tasks);                              \
+  }
+
+KINTSUGI_SPLIT_SHORT(float, fp16)
+KINTSUGI_SPLIT_SHORT(float, fp16_with_depth)
+KINTSUGI_SPLIT_SHORT(float, bf16)
+KINTSUGI_SPLIT_SHORT(float, tf32)
+KINTSUGI_SPLIT_SHORT(float, quantised)
+KINTSUGI_SPLIT_SHORT(float, digits)
+KINTSUGI_SPLIT_SHORT(float, residues)
+KINTSUGI_SPLIT_SHORT(double, digits)
+KINTSUGI_SPLIT_SHORT(double, residues)
+KINTSUGI_SPLIT_SHORT(double, wide_residues)
+
+}  // namespace kintsugi::core::cuda
