@@ -22,7 +22,7 @@ enum class SplitKind : std::uint8_t {
   magnitude_above,
   // Residues of the nearest integer modulo the first `slices` moduli (arith/residue.hpp).
   residues,
-  // Integers, each slice on a grid that the largest rest of its vector decides: splits/successive.hpp.
+  // Integers, each slice on a grid that the largest rest of its vector decides: split/successive.hpp.
   successive,
 };
 

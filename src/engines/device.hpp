@@ -20,9 +20,9 @@
 #include "recombine/entry_check.hpp"
 #include "schedule/accumulator.hpp"
 #include "schedule/schedule.hpp"
-#include "splits/acceptance.hpp"
-#include "splits/ranges.hpp"
-#include "splits/slices.hpp"
+#include "split/acceptance.hpp"
+#include "split/ranges.hpp"
+#include "split/slices.hpp"
 
 namespace kintsugi::core {
 

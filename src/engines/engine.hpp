@@ -16,7 +16,7 @@
 #include "recombine/accumulators.hpp"
 #include "schedule/accumulator.hpp"
 #include "schedule/schedule.hpp"
-#include "splits/slices.hpp"
+#include "split/slices.hpp"
 
 namespace kintsugi::core {
 

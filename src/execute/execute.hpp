@@ -14,8 +14,8 @@
 #include "execute/report.hpp"
 #include "formats/double_double.hpp"
 #include "planner/plan.hpp"
-#include "splits/ranges.hpp"
-#include "splits/slices.hpp"
+#include "split/ranges.hpp"
+#include "split/slices.hpp"
 
 namespace kintsugi::core {
 

@@ -17,7 +17,7 @@
 #include "planner/problem.hpp"
 #include "schedule/accumulator.hpp"
 #include "schemes/program.hpp"
-#include "splits/acceptance.hpp"
+#include "split/acceptance.hpp"
 
 namespace kintsugi::core {
 

@@ -5,7 +5,7 @@
 
 #include "schedule/accumulator.hpp"
 #include "schemes/program.hpp"
-#include "splits/ranges.hpp"
+#include "split/ranges.hpp"
 
 namespace kintsugi::core {
 
@@ -65,7 +65,7 @@ double relative_bound(const Program& program, const ErrorBound& bound, OperandTy
                       int span_a, int span_b);
 
 // The same of `bound` outside of both windows, for operands that are within that depth (are_within_depth() of
-// splits/ranges.hpp), whatever they span.
+// split/ranges.hpp), whatever they span.
 double bound_at_depth(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,
                       int depth);
 

@@ -14,7 +14,7 @@
 #include "formats/int8.hpp"
 #include "recombine/accumulators.hpp"
 #include "schedule/schedule.hpp"
-#include "splits/ranges.hpp"
+#include "split/ranges.hpp"
 
 namespace kintsugi::core {
 

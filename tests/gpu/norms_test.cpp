@@ -6,7 +6,7 @@
 
 #include "gpu/split_cases.hpp"
 #include "schemes/ozaki2.hpp"
-#include "splits/ranges.hpp"
+#include "split/ranges.hpp"
 
 namespace kintsugi::test {
 namespace {

@@ -2,9 +2,9 @@
 #include "engines/device_engine.hpp"
 #include "engines/device_ozaki1.hpp"
 #include "gpu/split_cases.hpp"
-#include "splits/ranges.hpp"
-#include "splits/slice_count.hpp"
-#include "splits/successive.hpp"
+#include "split/ranges.hpp"
+#include "split/slice_count.hpp"
+#include "split/successive.hpp"
 
 namespace kintsugi::test {
 namespace {

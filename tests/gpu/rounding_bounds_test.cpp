@@ -1,8 +1,8 @@
 // Rounding-error bounds of the device against the host's.
-#include "splits/rounding_bounds.hpp"
+#include "split/rounding_bounds.hpp"
 
 #include "gpu/split_cases.hpp"
-#include "splits/ranges.hpp"
+#include "split/ranges.hpp"
 
 namespace kintsugi::test {
 namespace {

@@ -14,7 +14,7 @@
 #include "lab/random.hpp"
 #include "planner/plan.hpp"
 #include "schemes/program.hpp"
-#include "splits/split.hpp"
+#include "split/split.hpp"
 
 // After the accumulators, whose enumerators GCC would take for shadows of these.
 #include "formats/formats.hpp"

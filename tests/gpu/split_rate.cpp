@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "schemes/program.hpp"
-#include "splits/norms.hpp"
-#include "splits/split.hpp"
+#include "split/norms.hpp"
+#include "split/split.hpp"
 #include "tests/gpu/rate.hpp"
 
 namespace kintsugi::core {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "schemes/bound.hpp"
-#include "splits/ranges.hpp"
+#include "split/ranges.hpp"
 
 namespace kintsugi::lab {
 namespace {

@@ -13,17 +13,17 @@ ALLOWED = {
     "src/base": [],
     "src/formats": ["src/base"],
     "src/arith": ["src/formats", "src/base"],
-    "src/splits": ["src/arith", "src/formats", "src/base"],
+    "src/split": ["src/arith", "src/formats", "src/base"],
     "src/recombine": ["src/arith", "src/formats", "src/base"],
     "src/schedule": ["src/formats", "src/base"],
     # What lies openly in src/engines: the words that all engines share, and the registry.
-    "src/engines": ["src/schedule", "src/arith", "src/splits", "src/recombine", "src/formats", "src/base"],
-    "src/engines/*": ["src/engines", "src/schedule", "src/arith", "src/splits", "src/recombine", "src/formats",
+    "src/engines": ["src/schedule", "src/arith", "src/split", "src/recombine", "src/formats", "src/base"],
+    "src/engines/*": ["src/engines", "src/schedule", "src/arith", "src/split", "src/recombine", "src/formats",
                       "src/base"],
-    "src/schemes": ["src/schedule", "src/recombine", "src/splits", "src/arith", "src/formats", "src/base"],
-    "src/planner": ["src/engines", "src/schemes", "src/schedule", "src/recombine", "src/splits", "src/arith",
+    "src/schemes": ["src/schedule", "src/recombine", "src/split", "src/arith", "src/formats", "src/base"],
+    "src/planner": ["src/engines", "src/schemes", "src/schedule", "src/recombine", "src/split", "src/arith",
                     "src/formats", "src/base"],
-    "src/execute": ["src/planner", "src/engines", "src/schemes", "src/schedule", "src/recombine", "src/splits",
+    "src/execute": ["src/planner", "src/engines", "src/schemes", "src/schedule", "src/recombine", "src/split",
                     "src/arith", "src/formats", "src/base"],
     "src/front": ["src/execute", "src/planner", "src/schemes", "src/base", "include"],
     "include": [],
@@ -41,7 +41,7 @@ INTRINSICS = ["immintrin.h", "xmmintrin.h", "pmmintrin.h", "emmintrin.h", "cpuid
 # Headers beyond the C and C++ standard libraries that a room may include.
 EXTERNAL = {
     "src/base": INTRINSICS + POSIX,  # the floating-point environment; where the settings file lies
-    "src/splits": ["omp.h"],
+    "src/split": ["omp.h"],
     "src/recombine": ["omp.h"],
     "src/engines": [],
     "src/engines/*": ["omp.h"] + INTRINSICS + POSIX,
@@ -152,7 +152,7 @@ def test_something_was_read():
 @pytest.mark.parametrize("path, text, expected", [
     ("src/base/bad.hpp", '#include "planner/plan.hpp"\n', "src/base may not include src/planner"),
     ("src/base/bad.hpp", "#include <fmt/format.h>\n", "src/base may not include <fmt/format.h>"),
-    ("src/splits/bad.cpp", '#include "schedule/schedule.hpp"\n', "src/splits may not include src/schedule"),
+    ("src/split/bad.cpp", '#include "schedule/schedule.hpp"\n', "src/split may not include src/schedule"),
     ("src/engines/cpu/bad.cpp", '#include "engines/reference/reference.hpp"\n',
      "src/engines/cpu may not include src/engines/reference"),
     ("src/planner/bad.cpp", '#include "execute/execute.hpp"\n', "src/planner may not include src/execute"),

@@ -20,8 +20,8 @@
 #include "planner/plan.hpp"
 #include "recombine/residues.hpp"
 #include "recombine/weighted.hpp"
-#include "splits/ranges.hpp"
-#include "splits/split.hpp"
+#include "split/ranges.hpp"
+#include "split/split.hpp"
 
 namespace kintsugi::core {
 namespace {

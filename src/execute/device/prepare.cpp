@@ -51,46 +51,59 @@ bool can_split(const Plan& plan) {
   return !candidate.scheme->fits_residuals() && candidate.program.recombination != Recombination::error_free;
 }
 
-// Ranges of every entry by the plan's candidate for it, and slices where they are those of any call.
-void split_entries(const Plan& plan, Side side, std::int64_t count, DevicePrepared& prepared) {
-  const Program& program = plan.prepared_candidate().program;
-  prepared.rule = side == Side::a ? program.split_a : program.split_b;
+// Memory of ranges, norms, summaries and slices of all items, contiguous of each kind; that of the first item.
+DevicePrepared::Entry lay_out_items(const Plan& plan, std::int64_t count, DevicePrepared& prepared) {
   const DeviceMatrix& matrix = prepared.matrix;
-  const int slice_count = can_split(plan) ? prepared.rule.slices : 0;
-  const bool entries = program.multiplies_elements();
-  const Slices slices =
-      make_slices(*prepared.rule.format, SliceStorage::packed, slice_count,
-                  entries ? matrix.rows : matrix.vectors(), entries ? matrix.columns : matrix.length());
-  const std::size_t range_bytes = array_bytes(count * matrix.vectors(), 1, sizeof(VectorRange));
+  const bool elements = plan.prepared_candidate().program.multiplies_elements();
+  DevicePrepared::Entry first;
+  first.slices =
+      make_slices(*prepared.rule.format, SliceStorage::packed, can_split(plan) ? prepared.rule.slices : 0,
+                  elements ? matrix.rows : matrix.vectors(), elements ? matrix.columns : matrix.length());
   const bool by_norms = prepared.rule.scales == ScaleRule::norm;
-  const std::size_t norm_bytes = by_norms ? array_bytes(count * matrix.vectors(), 1, sizeof(VectorNorm)) : 0;
-  const std::size_t summary_bytes = array_bytes(count, 1, sizeof(RangeSummary));
-  const std::size_t slice_bytes = static_cast<std::size_t>(count) * slices.bytes();
-  prepared.memory = allocate_on_device(plan, range_bytes + norm_bytes + summary_bytes + slice_bytes,
-                                       "slices of a prepared operand");
+  const auto lay_out = [&](Workspace& memory) {
+    first.ranges = memory.take_array<VectorRange>(count, matrix.vectors());
+    if (by_norms) first.norms = memory.take_array<VectorNorm>(count, matrix.vectors());
+    first.summary = memory.take_array<RangeSummary>(count);
+    if (can_split(plan))
+      first.slices.data = memory.take(static_cast<std::size_t>(count) * first.slices.bytes());
+  };
+  prepared.memory = allocate_on_device(plan, bytes_of_layout(lay_out), "slices of a prepared operand");
   Workspace memory(prepared.memory.pointer(), prepared.memory.bytes());
-  DevicePrepared::Entry first{.ranges = reinterpret_cast<VectorRange*>(memory.take(range_bytes)),
-                              .slices = slices};
-  if (by_norms) first.norms = reinterpret_cast<VectorNorm*>(memory.take(norm_bytes));
-  first.summary = reinterpret_cast<RangeSummary*>(memory.take(summary_bytes));
-  const DeviceSide operand{matrix, 0, first.ranges, count, first.norms};
+  lay_out(memory);
+  return first;
+}
+
+// Finds ranges and norms of all items, and splits them where no other operand decides how.
+void split_items(const Plan& plan, std::int64_t count, const DevicePrepared::Entry& first,
+                 const DevicePrepared& prepared) {
   const DeviceEngine& engine = *plan.engine->device();
+  const DeviceSide operand{prepared.matrix, 0, first.ranges, count, first.norms};
+  const bool by_norms = prepared.rule.scales == ScaleRule::norm;
   // With depths, which a call without the prepared operand may find.
-  const bool by_ranges = by_norms || matrix.type == ElementType::f32;
+  const bool by_ranges = by_norms || prepared.matrix.type == ElementType::f32;
   if (by_ranges || !can_split(plan)) engine.find_ranges(plan.queue, operand, {}, {});
   if (by_norms) engine.find_norms(plan.queue, operand, {}, {});
   if (can_split(plan)) {
-    first.slices.data = memory.take(slice_bytes);
     const DeviceSplit split{operand, 0, &prepared.rule, first.slices, by_ranges};
     engine.split(plan.queue, {&split, 1}, {});
   }
   engine.summarize(plan.queue, operand, first.summary);
+}
+
+// Ranges of every item by the plan's candidate for it, and slices where they are those of any call.
+void split_entries(const Plan& plan, Side side, std::int64_t count, DevicePrepared& prepared) {
+  const Program& program = plan.prepared_candidate().program;
+  prepared.rule = side == Side::a ? program.split_a : program.split_b;
+  const DevicePrepared::Entry first = lay_out_items(plan, count, prepared);
+  split_items(plan, count, first, prepared);
+  const std::int64_t vectors = prepared.matrix.vectors();
   for (std::int64_t index = 0; index < count; ++index) {
     DevicePrepared::Entry entry = first;
-    entry.ranges += index * matrix.vectors();
-    if (by_norms) entry.norms += index * matrix.vectors();
+    entry.ranges += index * vectors;
+    if (entry.norms != nullptr) entry.norms += index * vectors;
     entry.summary += index;
-    if (entry.slices.data != nullptr) entry.slices.data += static_cast<std::size_t>(index) * slices.bytes();
+    if (entry.slices.data != nullptr)
+      entry.slices.data += static_cast<std::size_t>(index) * first.slices.bytes();
     prepared.entries.push_back(entry);
   }
 }

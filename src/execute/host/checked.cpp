@@ -9,9 +9,9 @@
 #include "recombine/residues.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/ozaki2.hpp"
-#include "splits/equilibrate.hpp"
-#include "splits/norms.hpp"
-#include "splits/rounding_bounds.hpp"
+#include "split/equilibrate.hpp"
+#include "split/norms.hpp"
+#include "split/rounding_bounds.hpp"
 
 namespace kintsugi::core {
 

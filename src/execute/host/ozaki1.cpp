@@ -8,8 +8,8 @@
 #include "planner/workspace/block_edge.hpp"
 #include "planner/workspace/ozaki1_host.hpp"
 #include "recombine/error_free.hpp"
-#include "splits/slice_count.hpp"
-#include "splits/successive.hpp"
+#include "split/slice_count.hpp"
+#include "split/successive.hpp"
 
 namespace kintsugi::core {
 

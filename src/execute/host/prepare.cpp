@@ -4,8 +4,8 @@
 #include "execute/device/prepare.hpp"
 #include "execute/execute.hpp"
 #include "execute/host/operand.hpp"
-#include "splits/norms.hpp"
-#include "splits/split.hpp"
+#include "split/norms.hpp"
+#include "split/split.hpp"
 
 namespace kintsugi::core {
 

@@ -5,7 +5,7 @@
 #include "arith/residue_scale.hpp"
 #include "base/workers.hpp"
 #include "schemes/magnitudes.hpp"
-#include "splits/norms.hpp"
+#include "split/norms.hpp"
 
 namespace kintsugi::core {
 

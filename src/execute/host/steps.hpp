@@ -8,7 +8,7 @@
 #include "execute/execute.hpp"
 #include "execute/host/operand.hpp"
 #include "planner/workspace/host.hpp"
-#include "splits/split.hpp"
+#include "split/split.hpp"
 
 namespace kintsugi::core {
 

@@ -1,6 +1,6 @@
 #include "planner/candidates/expected_times.hpp"
 
-#include "splits/slices.hpp"
+#include "split/slices.hpp"
 
 namespace kintsugi::core {
 

@@ -73,47 +73,54 @@ const char* prepared_words(const Problem& problem) {
   return problem.prepared_b ? " (B prepared)" : "";
 }
 
-std::string candidate_words(const Plan& plan, const Candidate& candidate) {
-  if (candidate.scheme == nullptr && plan.engine->device() != nullptr && plan.widest_emulation() != nullptr) {
-    return fmt::format("The plain {} product of engine {}'s own kernel, for what spans more.",
-                       operand_words(plan.problem), plan.engine->name());
+std::string native_words(const Plan& plan, const Candidate& candidate) {
+  const char* type = operand_words(plan.problem);
+  if (plan.engine->device() != nullptr && plan.widest_emulation() != nullptr) {
+    return fmt::format("The plain {} product of engine {}'s own kernel, for what spans more.", type,
+                       plan.engine->name());
   }
-  if (candidate.scheme == nullptr) {
-    return fmt::format(
-        "The native {} product of engine {}{}.", operand_words(plan.problem), plan.engine->name(),
-        candidate.fixed_order ? ", added in a fixed order by a program of this library"
-                              : ", the vendor library's, whose bits may depend on layout and threads");
-  }
-  if (candidate.program.recombination == Recombination::exact_sums)
-    return fmt::format("{}: every entry summed exactly and rounded once, on the {}.", candidate.scheme_name(),
-                       plan.engine->device() != nullptr ? "device" : "host");
+  return fmt::format("The native {} product of engine {}{}.", type, plan.engine->name(),
+                     candidate.fixed_order
+                         ? ", added in a fixed order by a program of this library"
+                         : ", the vendor library's, whose bits may depend on layout and threads");
+}
+
+std::string acceptance_words(const Acceptance& acceptance) {
+  std::string words;
+  if (acceptance.by_norms()) words += " Taken where the norms of A's rows and B's columns prove every entry.";
+  if (acceptance.any_range()) return words;
+  words += fmt::format(" Taken when every row of A and column of B spans at most {} binades",
+                       acceptance.dynamic_range);
+  if (acceptance.mean_depth == 0) return words + ".";
+  return words +
+         fmt::format(", or the elements of two that meet lie at most {} below their largest ones on average.",
+                     acceptance.mean_depth);
+}
+
+std::string program_words(const Candidate& candidate) {
   const Schedule& schedule = candidate.program.schedule;
   const std::string leaves =
       schedule.k_block == 0
           ? "the sums stay in the engine over all of k"
           : fmt::format("the sum leaves the engine every {} inner indices", schedule.k_block);
-  std::string words = fmt::format("{}: {}; {} product{}, {}; {}; accumulator {}.", candidate.scheme_name(),
-                                  split_words(candidate.program.split_a), schedule.terms.size(),
-                                  schedule.terms.size() == 1 ? "" : "s", term_words(candidate.program),
-                                  leaves, accumulator_name(candidate.accumulator));
+  return fmt::format("{}: {}; {} product{}, {}; {}; accumulator {}.", candidate.scheme_name(),
+                     split_words(candidate.program.split_a), schedule.terms.size(),
+                     schedule.terms.size() == 1 ? "" : "s", term_words(candidate.program), leaves,
+                     accumulator_name(candidate.accumulator));
+}
+
+std::string candidate_words(const Plan& plan, const Candidate& candidate) {
+  if (candidate.scheme == nullptr) return native_words(plan, candidate);
+  if (candidate.program.recombination == Recombination::exact_sums)
+    return fmt::format("{}: every entry summed exactly and rounded once, on the {}.", candidate.scheme_name(),
+                       plan.engine->device() != nullptr ? "device" : "host");
+  std::string words = program_words(candidate);
   if (candidate.checked) {
     words +=
         " Every entry is checked when it is there; those that it does not settle are taken by the next "
         "candidates.";
   }
-  if (candidate.acceptance.by_norms())
-    words += " Taken where the norms of A's rows and B's columns prove every entry.";
-  if (!candidate.acceptance.any_range()) {
-    words += fmt::format(" Taken when every row of A and column of B spans at most {} binades",
-                         candidate.acceptance.dynamic_range);
-    words += candidate.acceptance.mean_depth == 0
-                 ? "."
-                 : fmt::format(
-                       ", or the elements of two that meet lie at most {} below "
-                       "their largest ones on average.",
-                       candidate.acceptance.mean_depth);
-  }
-  return words;
+  return words + acceptance_words(candidate.acceptance);
 }
 
 std::string choice_words(const Plan& plan) {

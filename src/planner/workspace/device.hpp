@@ -10,7 +10,7 @@
 #include "planner/plan.hpp"
 #include "planner/workspace/device_checked.hpp"
 #include "recombine/accumulators.hpp"
-#include "splits/slices.hpp"
+#include "split/slices.hpp"
 
 namespace kintsugi::core {
 

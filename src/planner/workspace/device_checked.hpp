@@ -8,7 +8,7 @@
 #include "base/memory.hpp"
 #include "planner/plan.hpp"
 #include "recombine/accumulators.hpp"
-#include "splits/slices.hpp"
+#include "split/slices.hpp"
 
 namespace kintsugi::core {
 

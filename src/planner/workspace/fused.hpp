@@ -8,7 +8,7 @@
 #include "base/memory.hpp"
 #include "engines/device_engine.hpp"
 #include "planner/plan.hpp"
-#include "splits/slices.hpp"
+#include "split/slices.hpp"
 
 namespace kintsugi::core {
 

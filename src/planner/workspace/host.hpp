@@ -10,8 +10,8 @@
 #include "base/memory.hpp"
 #include "planner/plan.hpp"
 #include "recombine/accumulators.hpp"
-#include "splits/equilibrate.hpp"
-#include "splits/slices.hpp"
+#include "split/equilibrate.hpp"
+#include "split/slices.hpp"
 
 namespace kintsugi::core {
 

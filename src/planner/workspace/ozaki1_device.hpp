@@ -8,8 +8,8 @@
 #include "engines/device_ozaki1.hpp"
 #include "planner/plan.hpp"
 #include "recombine/accumulators.hpp"
-#include "splits/slice_count.hpp"
-#include "splits/slices.hpp"
+#include "split/slice_count.hpp"
+#include "split/slices.hpp"
 
 namespace kintsugi::core {
 

@@ -7,9 +7,9 @@
 #include "base/memory.hpp"
 #include "planner/plan.hpp"
 #include "recombine/error_free.hpp"
-#include "splits/slice_count.hpp"
-#include "splits/slices.hpp"
-#include "splits/successive.hpp"
+#include "split/slice_count.hpp"
+#include "split/slices.hpp"
+#include "split/successive.hpp"
 
 namespace kintsugi::core {
 

@@ -7,7 +7,7 @@
 #include "planner/workspace/fused.hpp"
 #include "planner/workspace/host.hpp"
 #include "planner/workspace/native_sums.hpp"
-#include "splits/slices.hpp"
+#include "split/slices.hpp"
 
 namespace kintsugi::core {
 

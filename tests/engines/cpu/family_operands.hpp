@@ -7,7 +7,7 @@
 
 #include "engines/registry.hpp"
 #include "lab/random.hpp"
-#include "splits/slices.hpp"
+#include "split/slices.hpp"
 
 namespace kintsugi::test {
 

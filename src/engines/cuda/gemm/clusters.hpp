@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "engines/cuda/gemm/kernel_params.hpp"
-#include "splits/slices.hpp"
+#include "split/slices.hpp"
 
 namespace kintsugi::core::cuda {
 

@@ -1,4 +1,4 @@
-// Algorithm 3 of dgemm-tc: src/splits/slice_count.cpp on a device, in sums of integers that no order of the
+// Algorithm 3 of dgemm-tc: src/split/slice_count.cpp on a device, in sums of integers that no order of the
 // threads can change. They lose what lies 2^-80 and less below the largest product, but for the fact; the
 // host's, which lose nothing, are rounded to 53 bits before they are compared.
 #include "engines/cuda/common/operands.cuh"

@@ -1,4 +1,4 @@
-// Algorithm 1 of dgemm-tc: src/splits/successive.cpp on a device. Rests are not kept: each slice takes those
+// Algorithm 1 of dgemm-tc: src/split/successive.cpp on a device. Rests are not kept: each slice takes those
 // before it off the element once more, which costs less than memory for them.
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ozaki1/arguments.hpp"

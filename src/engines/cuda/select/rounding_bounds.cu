@@ -1,4 +1,4 @@
-// Rounding-error bounds of all vectors: src/splits/rounding_bounds.cpp.
+// Rounding-error bounds of all vectors: src/split/rounding_bounds.cpp.
 #include "arith/residue.hpp"
 #include "arith/rounding_bound.hpp"
 #include "engines/cuda/select/rounding_bounds_task.hpp"

@@ -6,7 +6,7 @@
 
 #include "engines/cuda/select/alpha.hpp"
 #include "engines/device.hpp"
-#include "splits/slices.hpp"
+#include "split/slices.hpp"
 
 namespace kintsugi::core::cuda {
 

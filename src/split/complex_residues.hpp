@@ -6,7 +6,7 @@
 
 #include "arith/range.hpp"
 #include "base/embedding.hpp"
-#include "splits/slices.hpp"
+#include "split/slices.hpp"
 
 namespace kintsugi::core {
 

@@ -1,9 +1,9 @@
-#include "splits/residues.hpp"
+#include "split/residues.hpp"
 
 #include <algorithm>
 
 #include "base/vectorised.hpp"
-#include "splits/vector_blocks.hpp"
+#include "split/vector_blocks.hpp"
 
 namespace kintsugi::core {
 

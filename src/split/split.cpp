@@ -1,4 +1,4 @@
-#include "splits/split.hpp"
+#include "split/split.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -6,9 +6,9 @@
 
 #include "base/floating_environment.hpp"
 #include "base/workers.hpp"
-#include "splits/complex_residues.hpp"
-#include "splits/residues.hpp"
-#include "splits/vector_blocks.hpp"
+#include "split/complex_residues.hpp"
+#include "split/residues.hpp"
+#include "split/vector_blocks.hpp"
 
 namespace kintsugi::core {
 

@@ -1,11 +1,11 @@
-#include "splits/equilibrate.hpp"
+#include "split/equilibrate.hpp"
 
 #include <algorithm>
 
 #include "arith/exponent.hpp"
 #include "base/floating_environment.hpp"
 #include "base/workers.hpp"
-#include "splits/vector_blocks.hpp"
+#include "split/vector_blocks.hpp"
 
 namespace kintsugi::core {
 

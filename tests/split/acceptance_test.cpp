@@ -1,5 +1,5 @@
 // Which operands a candidate's acceptance test accepts.
-#include "splits/acceptance.hpp"
+#include "split/acceptance.hpp"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 #include "arith/residue_scale.hpp"
 #include "lab/generators.hpp"
 #include "schemes/ozaki2.hpp"
-#include "splits/norms.hpp"
-#include "splits/ranges.hpp"
+#include "split/norms.hpp"
+#include "split/ranges.hpp"
 
 namespace kintsugi::core {
 namespace {

@@ -1,5 +1,5 @@
 // Factors along the inner dimension: exact for every element, and levelling.
-#include "splits/equilibrate.hpp"
+#include "split/equilibrate.hpp"
 
 #include <gtest/gtest.h>
 

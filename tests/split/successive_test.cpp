@@ -1,5 +1,5 @@
 // Algorithm 1 in integers: slices that sum to the element, their bounds, the paper's first property.
-#include "splits/successive.hpp"
+#include "split/successive.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include "formats/fp16.hpp"
 #include "formats/fp64.hpp"
 #include "lab/generators.hpp"
-#include "splits/ranges.hpp"
+#include "split/ranges.hpp"
 
 namespace kintsugi::core {
 namespace {

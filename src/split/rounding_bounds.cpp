@@ -1,4 +1,4 @@
-#include "splits/rounding_bounds.hpp"
+#include "split/rounding_bounds.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include "base/floating_environment.hpp"
 #include "base/vectorised.hpp"
 #include "base/workers.hpp"
-#include "splits/vector_blocks.hpp"
+#include "split/vector_blocks.hpp"
 
 namespace kintsugi::core {
 
@@ -28,7 +28,7 @@ KINTSUGI_VECTORISED void add_rounding_bounds(const double* x, TwoFactors factors
   }
 }
 
-// Of double-double numbers, as splits/residues.cpp rounds them.
+// Of double-double numbers, as split/residues.cpp rounds them.
 KINTSUGI_VECTORISED void add_pair_rounding_bounds(const double* high, const double* low, TwoFactors factors,
                                                   double* inexact, double* magnitudes) {
   for (int e = 0; e < lanes; ++e) {

@@ -1,11 +1,11 @@
-#include "splits/complex_residues.hpp"
+#include "split/complex_residues.hpp"
 
 #include <algorithm>
 
 #include "arith/complex_residue.hpp"
 #include "base/vectorised.hpp"
-#include "splits/residues.hpp"
-#include "splits/vector_blocks.hpp"
+#include "split/residues.hpp"
+#include "split/vector_blocks.hpp"
 
 namespace kintsugi::core {
 

@@ -1,10 +1,10 @@
-#include "splits/ranges.hpp"
+#include "split/ranges.hpp"
 
 #include <algorithm>
 
 #include "base/floating_environment.hpp"
 #include "base/workers.hpp"
-#include "splits/vector_blocks.hpp"
+#include "split/vector_blocks.hpp"
 
 namespace kintsugi::core {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "arith/host_device.hpp"
-#include "splits/ranges.hpp"
+#include "split/ranges.hpp"
 
 namespace kintsugi::core {
 

@@ -9,8 +9,8 @@
 #include "formats/int52.hpp"
 #include "lab/generators.hpp"
 #include "schemes/program.hpp"
-#include "splits/ranges.hpp"
-#include "splits/split.hpp"
+#include "split/ranges.hpp"
+#include "split/split.hpp"
 
 namespace kintsugi::core {
 namespace {

@@ -1,4 +1,4 @@
-#include "splits/norms.hpp"
+#include "split/norms.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include "base/floating_environment.hpp"
 #include "base/vectorised.hpp"
 #include "base/workers.hpp"
-#include "splits/vector_blocks.hpp"
+#include "split/vector_blocks.hpp"
 
 namespace kintsugi::core {
 

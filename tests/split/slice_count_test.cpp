@@ -1,5 +1,5 @@
 // Algorithm 3's comparison, on numbers whose answer is known.
-#include "splits/slice_count.hpp"
+#include "split/slice_count.hpp"
 
 #include <gtest/gtest.h>
 

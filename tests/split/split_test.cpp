@@ -1,5 +1,5 @@
 // Slices against their definition, and ranges against a plain walk over the operand.
-#include "splits/split.hpp"
+#include "split/split.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "formats/formats.hpp"
 #include "lab/generators.hpp"
 #include "schemes/program.hpp"
-#include "splits/ranges.hpp"
+#include "split/ranges.hpp"
 
 namespace kintsugi::core {
 namespace {

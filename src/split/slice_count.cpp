@@ -1,4 +1,4 @@
-#include "splits/slice_count.hpp"
+#include "split/slice_count.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -16,7 +16,7 @@
 #include "arith/range.hpp"
 #include "arith/successive.hpp"
 #include "base/embedding.hpp"
-#include "splits/slices.hpp"
+#include "split/slices.hpp"
 
 namespace kintsugi::core {
 

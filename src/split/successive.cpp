@@ -1,4 +1,4 @@
-#include "splits/successive.hpp"
+#include "split/successive.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include "base/floating_environment.hpp"
 #include "base/workers.hpp"
 #include "formats/fp16.hpp"
-#include "splits/vector_blocks.hpp"
+#include "split/vector_blocks.hpp"
 
 namespace kintsugi::core {
 
