@@ -40,7 +40,7 @@ bool is_in_window(double largest, double smallest, const SplitWindow& window) {
   if (window.integer) return true;
   const int top = std::ilogb(largest);
   const int bottom = std::ilogb(smallest);
-  if (window.scaled) return top - bottom <= window.largest_span;
+  if (window.scaled) return top - bottom <= window.dynamic_range;
   return bottom >= window.smallest && top <= window.largest;
 }
 
@@ -86,7 +86,7 @@ SplitWindow split_window(const SplitDescription& split) {
   if (window.integer) return window;
   const int lowest = absolute_rest(split, *format) - relative_rest(split, *format, split.slices);
   window.smallest = std::max(lowest, format->min_exponent);
-  window.largest_span = split.top_exponent - window.smallest;
+  window.dynamic_range = split.top_exponent - window.smallest;
   window.largest = largest_exponent(split, *format);
   return window;
 }

@@ -34,7 +34,7 @@ struct SplitWindow {
   bool makes_room = false;  // maxima are scaled a binade lower where their seven leading bits are all ones
   bool scaled = false;      // the largest magnitude is brought into [2^top_exponent, 2^(top_exponent + 1))
   int top_exponent = 0;     // scaled
-  int largest_span = 0;     // scaled, not integer: binades of a vector
+  int dynamic_range = 0;    // scaled, not integer: binades of a vector
   int smallest = 0;         // else: exponents of all elements
   int largest = 0;
 };

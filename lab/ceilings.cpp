@@ -36,7 +36,7 @@ struct Way {
   int n;
   int row_bytes;
   int tiles;
-  int blocks_a_multiprocessor;
+  int blocks_an_sm;
   int threads;
   int shared_bytes;
 };
@@ -134,7 +134,7 @@ void download_and_check(const DeviceStream& stream, const Unit& unit, const Way&
 Ceiling measure_unit(const DeviceStream& stream, const DeviceFacts& facts, const DeviceMonitor& monitor,
                      const Unit& unit) {
   const Way& way = way_of(facts);
-  const ProbeGrid grid{way.blocks_a_multiprocessor * facts.multiprocessors, way.threads, way.shared_bytes};
+  const ProbeGrid grid{way.blocks_an_sm * facts.sms, way.threads, way.shared_bytes};
   const core::cuda::Kernel kernel =
       probe_kernel(way.file, fmt::format("{}_{}", way.kernel, unit.format).c_str());
   const DeviceMemory result(static_cast<std::size_t>(way.m) * way.n * sizeof(float));
@@ -180,11 +180,10 @@ class CopyProbe {
  public:
   CopyProbe(const DeviceStream& stream, const DeviceFacts& facts, const DeviceMonitor& monitor)
       : stream_(stream), monitor_(monitor), source_(copied_bytes), target_(copied_bytes) {
-    constexpr int blocks_a_multiprocessor = 8;
+    constexpr int blocks_an_sm = 8;
     const auto count = static_cast<std::int64_t>(copied_bytes / unit_bytes);
     launch_probe(stream, probe_kernel("probe_copy", "fill_words"),
-                 {std::int64_t{blocks_a_multiprocessor} * facts.multiprocessors, threads}, source_.data(),
-                 count);
+                 {std::int64_t{blocks_an_sm} * facts.sms, threads}, source_.data(), count);
   }
 
   Ceiling by_kernel() const {

@@ -19,7 +19,7 @@ struct Ceiling {
   DeviceState state;  // while it ran
 };
 
-// fp16, bf16, tf32, int8 and copy. Operands of the units are random and never leave the multiprocessors; runs
+// fp16, bf16, tf32, int8 and copy. Operands of the units are random and never leave the SMs; runs
 // are long enough for the device to settle at its power limit. What comes out is compared with the host's
 // sums; fails with device_error where it differs.
 std::vector<Ceiling> measure_ceilings(const DeviceStream& stream, const DeviceFacts& facts,

@@ -52,7 +52,7 @@ DeviceFacts device_facts() {
   facts.major = attribute(device, compute_capability_major);
   facts.minor = attribute(device, compute_capability_minor);
   facts.driver_version = driver().version;
-  facts.multiprocessors = attribute(device, multiprocessor_count);
+  facts.sms = attribute(device, sm_count_attribute);
   facts.l2_bytes = attribute(device, l2_cache_bytes);
   facts.pci_address = fmt::format("{:08x}:{:02x}:{:02x}.0", attribute(device, pci_domain),
                                   attribute(device, pci_bus), attribute(device, pci_device));

@@ -14,7 +14,7 @@ struct DeviceFacts {
   int major = 0;  // compute capability
   int minor = 0;
   int driver_version = 0;  // 13000: for CUDA 13.0
-  int multiprocessors = 0;
+  int sms = 0;
   std::int64_t l2_bytes = 0;
   std::string pci_address;  // as the management library has it
 };

@@ -7,7 +7,7 @@ namespace kintsugi::lab {
 namespace {
 
 // Of NVML's reference: 0 is success; numbers of nvmlClockType_t.
-constexpr int multiprocessor_clock = 1;
+constexpr int sm_clock = 1;
 constexpr int memory_clock = 2;
 
 struct ManagementLibrary {
@@ -65,14 +65,13 @@ DeviceLimits DeviceMonitor::limits() const {
     return answer(device_, 1, [&](unsigned* value) { return library.largest_clock(device_, kind, value); });
   };
   return {answer(device_, 1e-3, [&](unsigned* value) { return library.power_limit(device_, value); }),
-          clock(multiprocessor_clock), clock(memory_clock)};
+          clock(sm_clock), clock(memory_clock)};
 }
 
 DeviceState DeviceMonitor::now() const {
   const ManagementLibrary& library = management_library();
   return {answer(device_, 1e-3, [&](unsigned* value) { return library.power(device_, value); }),
-          answer(device_, 1,
-                 [&](unsigned* value) { return library.clock(device_, multiprocessor_clock, value); })};
+          answer(device_, 1, [&](unsigned* value) { return library.clock(device_, sm_clock, value); })};
 }
 
 }  // namespace kintsugi::lab

@@ -9,7 +9,7 @@ namespace kintsugi::lab {
 // Nothing where the library or the device does not say it.
 struct DeviceState {
   std::optional<double> power_watts;
-  std::optional<double> clock_mhz;  // of the multiprocessors
+  std::optional<double> clock_mhz;  // of the SMs
 };
 
 // At most.

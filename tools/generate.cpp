@@ -91,7 +91,7 @@ void run_generate(const GenerateRequest& request) {
   if (is_standard_output(request.output)) return;
   if (!request.json) {
     fmt::print("{}: {} x {} {}, {}, side {}, seed {}\n", request.output, matrix.rows, matrix.columns,
-               matrix.entry_type_name(), request.distribution, request.side, request.seed);
+               matrix.element_type_name(), request.distribution, request.side, request.seed);
     return;
   }
   Json result = document("generate");
@@ -101,7 +101,7 @@ void run_generate(const GenerateRequest& request) {
   result["matrix"] = {{"file", request.output},
                       {"rows", matrix.rows},
                       {"columns", matrix.columns},
-                      {"type", matrix.entry_type_name()},
+                      {"type", matrix.element_type_name()},
                       {"order", request.order}};
   print(result);
 }

@@ -31,7 +31,7 @@ struct VectorRange {
 
   constexpr bool finite() const { return (flags & ~static_cast<std::uint32_t>(all_zero)) == 0; }
   // Binades between the largest and the smallest magnitude; 0 when there is none.
-  constexpr std::int32_t span() const { return (flags & all_zero) != 0 ? 0 : largest - smallest; }
+  constexpr std::int32_t dynamic_range() const { return (flags & all_zero) != 0 ? 0 : largest - smallest; }
 };
 
 template <class T>

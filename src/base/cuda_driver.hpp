@@ -22,7 +22,7 @@ using Graph = struct GraphTag*;
 using GraphExec = struct GraphExecTag*;
 
 // Numbers of CUdevice_attribute, CUfunction_attribute and CUresult.
-inline constexpr int multiprocessor_count = 16;
+inline constexpr int sm_count_attribute = 16;
 inline constexpr int pci_bus = 33;
 inline constexpr int pci_device = 34;
 inline constexpr int l2_cache_bytes = 38;

@@ -2,6 +2,7 @@
 // pointers are the device's unless they say otherwise.
 #pragma once
 
+#include <algorithm>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +12,7 @@
 #include "arith/norm_proof.hpp"
 #include "arith/range.hpp"
 #include "arith/residual_fit.hpp"
-#include "arith/rounding_margin.hpp"
+#include "arith/rounding_bound.hpp"
 #include "arith/split_rule.hpp"
 #include "base/memory.hpp"
 #include "base/queue.hpp"
@@ -19,22 +20,23 @@
 #include "recombine/entry_check.hpp"
 #include "schedule/accumulator.hpp"
 #include "schedule/schedule.hpp"
+#include "splits/acceptance.hpp"
 #include "splits/ranges.hpp"
 #include "splits/slices.hpp"
 
 namespace kintsugi::core {
 
-enum class EntryType : std::uint8_t { f32, f64, c32, c64 };
+enum class ElementType : std::uint8_t { f32, f64, c32, c64 };
 
-constexpr std::size_t element_bytes(EntryType type) {
-  return type == EntryType::f32 ? 4 : type == EntryType::c64 ? 16 : 8;
+constexpr std::size_t element_bytes(ElementType type) {
+  return type == ElementType::f32 ? 4 : type == ElementType::c64 ? 16 : 8;
 }
 
 // One matrix of every entry of a batch.
 struct DeviceMatrix {
   const void* data = nullptr;  // strided: of entry 0; else an array of pointers, in device memory
   bool pointers = false;
-  EntryType type = EntryType::f32;
+  ElementType type = ElementType::f32;
   std::int64_t batch_stride = 0;  // in elements
   std::int64_t rows = 0;          // an operand: vectors, which are rows of op(A) or columns of op(B); C: m
   std::int64_t columns = 0;       // an operand: k; C: n
@@ -44,7 +46,7 @@ struct DeviceMatrix {
   bool right = false;
   bool conjugated = false;
 
-  constexpr bool complex() const { return type == EntryType::c32 || type == EntryType::c64; }
+  constexpr bool complex() const { return type == ElementType::c32 || type == ElementType::c64; }
   // Of real vectors, and their length.
   constexpr std::int64_t vectors() const { return complex() && right ? 2 * rows : rows; }
   constexpr std::int64_t length() const { return complex() ? 2 * columns : columns; }
@@ -60,7 +62,7 @@ struct DeviceScalars {
   bool on_device() const { return device_alpha != nullptr; }
 };
 
-// fit_residual() of an entry, with its weights where products of the vendor's read them.
+// fit_residual() of a batch item, with its weights where products of the vendor's read them.
 struct DeviceFit {
   ResidualFit residual;
   float weight = 1;  // 2^-residual_exponent
@@ -68,10 +70,10 @@ struct DeviceFit {
   float zero = 0;
 };
 
-// What an entry of the batch turned out to be, in device memory; written by choose().
-struct DeviceChoice {
+// What an entry of the batch turned out to be, in device memory; written by select().
+struct DeviceSelection {
   static constexpr std::int32_t scaled = -1;  // beta C alone: alpha is 0
-  static constexpr std::int32_t none = -2;    // no candidate takes the operands: C becomes NaN
+  static constexpr std::int32_t none = -2;    // no candidate accepts the operands: C becomes NaN
 
   std::int32_t candidate = 0;
   RangeSummary a;
@@ -83,14 +85,15 @@ struct DeviceChoice {
 // The exponent of a group whose weight is that of the entry's fit.
 inline constexpr int fitted_exponent = std::numeric_limits<std::int16_t>::min();
 
-// A step that leaves at once unless the choice is its candidate. choice = nullptr: it always runs. Of a step
-// of several entries each has a choice of its own, one behind the other.
+// Kernels of a step exit early unless this candidate was selected. selection = nullptr: they always run. A step of
+// several batch items has their selections, stored contiguously.
 struct DeviceCondition {
-  const DeviceChoice* choice = nullptr;
+  const DeviceSelection* selection = nullptr;
   std::int32_t candidate = 0;
-  // Of steps behind multiply_fused(): the choice was made before that began, so that a step that leaves need
-  // not wait.
-  bool known = false;
+  // The selection was made before the step in front of this one began: kernels read it before their
+  // grid-dependency wait, and exit without one. The exit of an unselected candidate's kernels then overlaps
+  // the products in front of them.
+  bool selected_earlier = false;
 };
 
 // Slices of products without an error, summed over the blocks of C that had a number of their own.
@@ -104,32 +107,33 @@ struct DeviceSliceCounts {
   std::int32_t most_products = 0;
 };
 
-// What kintsugi_report() says of a call on a device, in device memory; added to by choose(), or written
+// What kintsugi_report() says of a call on a device, in device memory; added to by select(), or written
 // whole.
 struct DeviceReport {
   static constexpr int most_candidates = 4;
 
-  std::int64_t entries[most_candidates] = {};
+  std::int64_t items[most_candidates] = {};  // batch items that selected each candidate
   std::int64_t scaled = 0;
-  std::int64_t unreachable = 0;  // entries that no candidate takes
-  std::int64_t special = 0;      // entries with NaN or infinities in A or B
-  std::int32_t largest_span_a = 0;
-  std::int32_t largest_span_b = 0;
-  std::int64_t fitted = 0;  // entries that were, and the last one's fit
+  std::int64_t unreachable = 0;  // items that no candidate accepts
+  std::int64_t special = 0;      // items with NaN or infinities in A or B
+  std::int32_t dynamic_range_a = 0;
+  std::int32_t dynamic_range_b = 0;
+  std::int64_t fitted = 0;  // items that were, and the last one's fit
   ResidualFit fit;
   DeviceSliceCounts slices;
-  std::int64_t mended = 0;  // entries of C that a check left open
+  std::int64_t recomputed = 0;  // elements of C that a check left open
 };
 
-// What choose() adds its entries to.
+// What select() adds its entries to.
 struct DeviceReporting {
   DeviceReport* report = nullptr;
   bool begins = false;  // the first of the call, and of all its entries: whatever the report was before
-  // Nobody waits for the choice: it may be made while multiply_fused(), the step before it, still runs.
-  bool behind_products = false;
+  // No step depends on the selection, so that it may overlap multiply_fused(), the step in front of it. A short
+  // product would else wait for it.
+  bool overlaps_products = false;
 };
 
-// One operand of one entry of the batch; `ranges` has one for each of its vectors. Ranges, choice and splits
+// One operand of one entry of the batch; `ranges` has one for each of its vectors. Ranges, selection and splits
 // take several entries at once, `entry` and those behind it: their ranges lie behind each other, and so do
 // their slices, slices.bytes() apart. In such a step a side may also have one entry, that serves all of the
 // other's.
@@ -138,7 +142,7 @@ struct DeviceSide {
   std::int64_t entry = 0;
   VectorRange* ranges = nullptr;
   std::int64_t entries = 1;
-  VectorNorm* norms = nullptr;  // one for each vector too, where scales or a choice depend on them
+  VectorNorm* norms = nullptr;  // one for each vector too, where scales or a selection depend on them
   const RangeSummary* summaries = nullptr;  // of each entry's ranges, where summarize() was called before
 };
 
@@ -151,41 +155,32 @@ struct DeviceSplit {
   Slices slices;
   bool ranges_known = false;
   const DeviceFit* fit = nullptr;  // in the place of the rule's own
-  // Few operands are expected to ask for this candidate: it is to be left quickly, if need be at the cost of
-  // taking longer.
-  bool rarely = false;
+  // This candidate is expected to be selected for few operands: the split has few thread blocks, which exit
+  // soonest and take longer where it is selected.
+  bool unlikely = false;
   bool finds_depth = false;  // of FP32 vectors whose slices are fp16, with ranges that are not known
 };
 
-// Margins (arith/rounding_margin.hpp) of one operand's vectors, scaled to 2^top_exponent as SplitRule says.
-struct DeviceMargins {
+// Rounding-error bounds (arith/rounding_bound.hpp) of one operand's vectors, scaled to 2^top_exponent as SplitRule says.
+struct DeviceRoundingBounds {
   DeviceSide side;
   int top_exponent = 0;
-  RoundingMargin* margins = nullptr;
+  RoundingBound* bounds = nullptr;
 };
 
-// choose(): an entry takes the first candidate that both sides are within, and that their norms prove where
-// it asks for that.
+// select(): a batch item takes the first candidate that accepts() its operands.
 struct DeviceCandidates {
-  std::int32_t spans[DeviceReport::most_candidates] = {};      // of the widest vector
-  std::int32_t exponents[DeviceReport::most_candidates] = {};  // of the largest magnitude
+  Acceptance acceptances[DeviceReport::most_candidates] = {};
   int count = 0;
   // Where the entry's residuals are to be fitted: the format of its slices, and the scale that was asked for.
   bool fits = false;
   Format format{};
   std::int32_t residual_exponent = 0;
-  // Residues scaled by norms: R of such a candidate (arith/residue_scale.hpp), 0 of others, and the
-  // exponents' own scale.
-  std::int32_t sum_bits[DeviceReport::most_candidates] = {};
-  std::int32_t top_exponents[DeviceReport::most_candidates] = {};
-  double coefficient = 0;  // of |A||B|, that all entries of such a candidate are to be proved for
-  std::int32_t depths[DeviceReport::most_candidates] = {};  // are_within_depth() takes a candidate too
+  // Coefficient of |A||B| that norms must prove for every element of C.
+  double coefficient = 0;
 
   bool asks_for_norms() const {
-    for (const std::int32_t bits : sum_bits) {
-      if (bits > 0) return true;
-    }
-    return false;
+    return std::any_of(acceptances, acceptances + count, [](const Acceptance& a) { return a.by_norms(); });
   }
 };
 
@@ -201,14 +196,14 @@ struct DeviceTile {
   std::int64_t columns = 0;  // of C
   DeviceScalars scalars;
   DeviceCondition condition;
-  std::int64_t entries = 1;  // multiply_plainly() takes those behind it too, each with a choice of its own
+  std::int64_t entries = 1;  // multiply_unsplit() takes those behind it too, each with a selection of its own
 };
 
 // What the entries of a checked tile must show (recombine/residues.hpp has the host's), pointers to device
 // memory.
 struct DeviceCheck {
-  const RoundingMargin* rows = nullptr;  // of all of the operands' vectors
-  const RoundingMargin* columns = nullptr;
+  const RoundingBound* rows = nullptr;  // of all of the operands' vectors
+  const RoundingBound* columns = nullptr;
   double largest_a = 0;  // bounds of the integers' magnitudes
   double largest_b = 0;
   EntryDemand demand;
@@ -228,7 +223,7 @@ struct DeviceOpenEntries {
 
 // A product of the vendor's, in BLAS's terms: column-major.
 struct DeviceBlasProduct {
-  EntryType type = EntryType::f32;
+  ElementType type = ElementType::f32;
   int op_a = 0, op_b = 0;  // 0: as it is, 1: transposed, 2: conjugated and transposed
   std::int64_t m = 0, n = 0, k = 0;
   const void* a = nullptr;
@@ -249,7 +244,7 @@ struct DeviceFusedProduct {
   Slices b;
   bool shares_a = false;  // all entries have the same slices, and ranges
   bool shares_b = false;
-  DeviceTile tile;  // of the first entry; choices and ranges of the others lie behind its own
+  DeviceTile tile;  // of the first entry; selections and ranges of the others lie behind its own
   std::int64_t entries = 1;
 };
 
@@ -268,7 +263,7 @@ struct DeviceShape {
 
 // In microseconds.
 struct DeviceTimes {
-  double emulated;  // with ranges, choices, and splits of what is not prepared
+  double emulated;  // with ranges, selections, and splits of what is not prepared
   double native;    // at least
 };
 
@@ -282,6 +277,9 @@ struct DeviceThresholds {
   // Real vectors beside a prepared operand up to which there is one emulation: kernels of another candidate
   // take up to a tenth of the time to exit early.
   std::int64_t few_vectors = 128;
+  // Multiply-adds of a batch item up to which splits of all but the first candidate have few thread blocks:
+  // else one that exits early takes a tenth of the item's time.
+  double small_item_products = 2e9;
 };
 
 }  // namespace kintsugi::core

@@ -53,13 +53,13 @@ class DeviceCapabilities {
   // Whether it has multiply_fused() for this schedule with the sums of that accumulator; else its products
   // leave as sums.
   virtual bool fuses(const Schedule& schedule, FormatId format, Accumulator accumulator,
-                     EntryType type) const = 0;
+                     ElementType type) const = 0;
   virtual std::size_t fused_scratch_bytes(const DeviceShape& shape) const = 0;
   // Whether multiply() exits early where its condition does not hold: cuBLAS calls always run.
   virtual bool skips(const Schedule& schedule, FormatId format) const = 0;
   // Whether complex elements can be split by that rule of residues and recombined; else their parts are real
   // numbers.
-  virtual bool takes_entries(const SplitRule& rule) const = 0;
+  virtual bool takes_complex_elements(const SplitRule& rule) const = 0;
   // Whether split_by_norms() takes the split, which is of one batch item.
   virtual bool finds_norms(const DeviceSplit& split) const = 0;
   // Nothing of a device that was never measured.
@@ -83,9 +83,9 @@ class DeviceSplits {
   // place.
   virtual void summarize(const Queue& queue, const DeviceSide& side, RangeSummary* summaries) const = 0;
   // Selects a candidate for each batch item, into as many selections; the report counts them all.
-  virtual void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
-                      const DeviceScalars& scalars, const DeviceCandidates& candidates, DeviceChoice* choice,
-                      const DeviceReporting& reporting) const = 0;
+  virtual void select(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                      const DeviceScalars& scalars, const DeviceCandidates& candidates,
+                      DeviceSelection* selection, const DeviceReporting& reporting) const = 0;
   // One or two of them, in one launch where there is a kernel for both or they are small. An operand that
   // serves several batch items is split where the candidate is selected for any of them. Rules that scale by
   // norms ask for them.
@@ -96,10 +96,11 @@ class DeviceSplits {
   // ask for slices: thread blocks that split it, or that see in time that it is ruled out, write none.
   virtual void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits,
                               const DeviceScalars& scalars, double coefficient,
-                              DeviceChoice* choice) const = 0;
+                              DeviceSelection* selection) const = 0;
   // Rounding-error bounds of all vectors as residues under these rules round them, of ranges that are known.
-  virtual void find_margins(const Queue& queue, const DeviceMargins& a, const DeviceMargins& b,
-                            const DeviceCondition& condition) const = 0;
+  virtual void find_rounding_bounds(const Queue& queue, const DeviceRoundingBounds& a,
+                                    const DeviceRoundingBounds& b,
+                                    const DeviceCondition& condition) const = 0;
 };
 
 // Products of slices, their recombination, and products of the operands themselves.
@@ -134,7 +135,7 @@ class DeviceProducts {
                                 DeviceReport* report) const = 0;
   // The whole product in the elements' own arithmetic, each sum in ascending order with fused multiply-add; C
   // becomes NaN where the selection is `none`.
-  virtual void multiply_plainly(const Queue& queue, const DeviceTile& tile) const = 0;
+  virtual void multiply_unsplit(const Queue& queue, const DeviceTile& tile) const = 0;
   // beta C.
   virtual void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t entry,
                      const DeviceScalars& scalars, const DeviceCondition& condition) const = 0;

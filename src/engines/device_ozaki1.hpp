@@ -83,10 +83,10 @@ struct DeviceProductSums {
   }
 };
 
-// At the end of a batch item: where it was unreachable, its selection becomes DeviceChoice::none. Adds to the
+// At the end of a batch item: where it was unreachable, its selection becomes DeviceSelection::none. Adds to the
 // report.
 struct DeviceOzaki1Item {
-  DeviceChoice* choice = nullptr;
+  DeviceSelection* selection = nullptr;
   const std::int32_t* unreachable = nullptr;
   DeviceReport* report = nullptr;
   DeviceBlockSliceCounts slice_counts;

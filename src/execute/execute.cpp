@@ -10,6 +10,7 @@
 #include "execute/device/stage.hpp"
 #include "execute/host/checked.hpp"
 #include "execute/host/native.hpp"
+#include "execute/host/ozaki1.hpp"
 #include "execute/host/residue_scales.hpp"
 #include "recombine/exact_sums.hpp"
 #include "recombine/residues.hpp"
@@ -40,24 +41,26 @@ void find_side_ranges(SideOf<T>& side, const SplitRule& rule, int threads) {
   }
 }
 
-bool takes(const Plan& plan, const Candidate& candidate, const RangeSummary& a, const RangeSummary& b) {
-  if (std::max(a.largest_span, b.largest_span) > candidate.largest_span) return false;
-  const bool by_name = candidate.largest_span == Candidate::any_span;
-  return candidate.scheme == nullptr || by_name ||
-         !grid_can_overflow(candidate.program, plan.problem.type, a, b, plan.problem.products());
+// Besides acceptance: a result on a grid must not round to infinity on its way, unless the caller named the
+// scheme.
+bool accepts(const Plan& plan, const Candidate& candidate, const RangeSummary& a, const RangeSummary& b) {
+  const std::int64_t k = plan.problem.products();
+  if (!accepts(candidate.acceptance, a, b, k)) return false;
+  return candidate.scheme == nullptr || candidate.acceptance.any_range() ||
+         !grid_can_overflow(candidate.program, plan.problem.type, a, b, k);
 }
 
 // Index of the first candidate whose window holds both sides.
-std::size_t choose_candidate(const Plan& plan, const RangeSummary& a, const RangeSummary& b) {
+std::size_t select_candidate(const Plan& plan, const RangeSummary& a, const RangeSummary& b) {
   for (std::size_t r = 0; r < plan.candidates.size(); ++r) {
-    if (takes(plan, plan.candidates[r], a, b)) return r;
+    if (accepts(plan, plan.candidates[r], a, b)) return r;
   }
   fail(Status::contract_unreachable,
        "rows of A span up to {} binades and reach 2^{}, columns of B {} and 2^{}; accuracy {} is proved for "
        "at most {} at "
        "k = {}, and the native product is not proved for it",
-       a.largest_span, a.largest, b.largest_span, b.largest, plan.accuracy_text(),
-       plan.candidates.back().largest_span, plan.problem.k);
+       a.dynamic_range, a.largest, b.dynamic_range, b.largest, plan.accuracy_text(),
+       plan.candidates.back().acceptance.dynamic_range, plan.problem.k);
 }
 
 template <class T>
@@ -86,23 +89,22 @@ void run_program(const Plan& plan, const Blocking& blocking, const Program& prog
   const T beta = scalar<T>(operands.beta);
   Slices slices_a;
   Slices slices_b;
-  for_each_block(blocking, c.rows, c.columns,
-                 [&](std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t columns) {
-                   if (i == 0) slices_b = split_block(b, j, columns, plan.threads);
-                   if (j == 0 || blocking.m < c.rows) slices_a = split_block(a, i, rows, plan.threads);
-                   sums.rows = rows;
-                   sums.columns = slices_b.vectors;
-                   plan.engine->multiply({&program.schedule, slices_a, slices_b, sums, accumulator,
-                                          memory.scratch, plan.threads});
-                   recombine(program, sums, a.ranges.subspan(i, rows),
-                             b.ranges.subspan(parts * j, parts * columns), alpha, beta,
-                             c.block(i, j, rows, columns), plan.threads);
-                 });
+  for_each_block(blocking, c.rows, c.columns, [&](const ResultBlock& block) {
+    if (begins_columns(block)) slices_b = split_part(b, {block.column, block.columns}, plan.threads);
+    if (begins_rows(block, blocking, c.rows)) slices_a = split_part(a, {block.row, block.rows}, plan.threads);
+    sums.rows = block.rows;
+    sums.columns = slices_b.vectors;
+    plan.engine->multiply(
+        {&program.schedule, slices_a, slices_b, sums, accumulator, memory.scratch, plan.threads});
+    recombine(program, sums, a.ranges.subspan(block.row, block.rows),
+              b.ranges.subspan(parts * block.column, parts * block.columns), alpha, beta,
+              c.block(block.row, block.column, block.rows, block.columns), plan.threads);
+  });
 }
 
-// Both sides of an entry with their ranges, and the candidate that these ask for.
+// Both sides of a batch item with their ranges, and the candidate that these select.
 template <class T>
-struct EntryChoice {
+struct ItemSelection {
   SideOf<T> a;
   SideOf<T> b;
   RangeSummary summary_a;
@@ -112,55 +114,55 @@ struct EntryChoice {
 };
 
 template <class T>
-EntryChoice<T> look_at_entry(const Plan& plan, const Operands& operands, std::int64_t entry,
-                             Workspace& workspace) {
+ItemSelection<T> select_for_item(const Plan& plan, const Operands& operands, std::int64_t entry,
+                                 Workspace& workspace) {
   const Problem& problem = plan.problem;
   const Program& program = plan.widest_emulation()->program;
   const RangeMemory ranges = lay_out_ranges(plan, workspace);
-  EntryChoice<T> choice;
-  choice.a = {view_of_a<T>(problem, operands.a, operands.prepared_a, entry), ranges.rows,
-              prepared_entry(operands.prepared_a, entry)};
-  choice.b = {view_of_b<T>(problem, operands.b, operands.prepared_b, entry), ranges.columns,
-              prepared_entry(operands.prepared_b, entry)};
-  find_side_ranges(choice.a, program.split_a, plan.threads);
-  find_side_ranges(choice.b, program.split_b, plan.threads);
-  choice.summary_a = summarize(choice.a.ranges);
-  choice.summary_b = summarize(choice.b.ranges);
-  choice.candidate = choose_candidate(plan, choice.summary_a, choice.summary_b);
-  if (const Scheme* scheme = plan.candidates[choice.candidate].scheme) {
-    choice.program = plan.candidates[choice.candidate].program;
+  ItemSelection<T> selection;
+  selection.a = {view_of_a<T>(problem, operands.a, operands.prepared_a, entry), ranges.rows,
+                 prepared_entry(operands.prepared_a, entry)};
+  selection.b = {view_of_b<T>(problem, operands.b, operands.prepared_b, entry), ranges.columns,
+                 prepared_entry(operands.prepared_b, entry)};
+  find_side_ranges(selection.a, program.split_a, plan.threads);
+  find_side_ranges(selection.b, program.split_b, plan.threads);
+  selection.summary_a = summarize(selection.a.ranges);
+  selection.summary_b = summarize(selection.b.ranges);
+  selection.candidate = select_candidate(plan, selection.summary_a, selection.summary_b);
+  if (const Scheme* scheme = plan.candidates[selection.candidate].scheme) {
+    selection.program = plan.candidates[selection.candidate].program;
     if (scheme->adapt != nullptr)
-      scheme->adapt(choice.program, choice.summary_a, choice.summary_b, problem.products());
+      scheme->adapt(selection.program, selection.summary_a, selection.summary_b, problem.products());
   }
-  return choice;
+  return selection;
 }
 
 template <class T>
-void add_to_report(Report& report, const Plan& plan, const EntryChoice<T>& choice) {
-  ++report.entries[choice.candidate];
-  const Candidate& candidate = plan.candidates[choice.candidate];
-  const bool as_planned = choice.program.split_a == candidate.program.split_a &&
-                          choice.program.split_b == candidate.program.split_b;
+void add_to_report(Report& report, const Plan& plan, const ItemSelection<T>& selection) {
+  ++report.items[selection.candidate];
+  const Candidate& candidate = plan.candidates[selection.candidate];
+  const bool as_planned = selection.program.split_a == candidate.program.split_a &&
+                          selection.program.split_b == candidate.program.split_b;
   if (candidate.scheme != nullptr && !as_planned) {
-    report.set_adapted(candidate, choice.program, plan.problem.products());
+    report.set_adapted(candidate, selection.program, plan.problem.products());
   }
-  if (!choice.summary_a.finite || !choice.summary_b.finite) ++report.entries_with_special_values;
+  if (!selection.summary_a.finite || !selection.summary_b.finite) ++report.items_with_special_values;
   report.ranges_known = true;
-  report.largest_span_a = std::max(report.largest_span_a, choice.summary_a.largest_span);
-  report.largest_span_b = std::max(report.largest_span_b, choice.summary_b.largest_span);
+  report.dynamic_range_a = std::max(report.dynamic_range_a, selection.summary_a.dynamic_range);
+  report.dynamic_range_b = std::max(report.dynamic_range_b, selection.summary_b.dynamic_range);
 }
 
 template <class T>
-ErrorFreeTask<T> error_free_task(const Plan& plan, const Blocking& blocking, const EntryChoice<T>& choice,
-                                 const Operands& operands, const MatrixView<T>& c) {
+Ozaki1Task<T> ozaki1_task(const Plan& plan, const Blocking& blocking, const ItemSelection<T>& selection,
+                          const Operands& operands, const MatrixView<T>& c) {
   return {plan,
-          plan.candidates[choice.candidate],
-          choice.program,
+          plan.candidates[selection.candidate],
+          selection.program,
           blocking,
-          choice.a.view,
-          choice.b.view,
-          choice.a.ranges,
-          choice.b.ranges,
+          selection.a.view,
+          selection.b.view,
+          selection.a.ranges,
+          selection.b.ranges,
           scalar<T>(operands.alpha),
           scalar<T>(operands.beta),
           c};
@@ -168,58 +170,58 @@ ErrorFreeTask<T> error_free_task(const Plan& plan, const Blocking& blocking, con
 
 // The program with the slices that it took: what the bound needs to know.
 template <class T>
-void report_slices(Report& report, const Plan& plan, const EntryChoice<T>& choice) {
-  const Candidate& candidate = plan.candidates[choice.candidate];
-  Program program = choice.program;
+void report_slices(Report& report, const Plan& plan, const ItemSelection<T>& selection) {
+  const Candidate& candidate = plan.candidates[selection.candidate];
+  Program program = selection.program;
   program.error_free.least_slices = report.error_free.least_slices;
   program.error_free.most_products = report.error_free.most_products;
   program.split_a.slices = program.split_b.slices = report.error_free.least_slices;
   report.set_adapted(candidate, program, plan.problem.products());
 }
 
-// One batch entry; a plan without an emulation in its fallback chain looks at no ranges.
+// One batch item; a plan without an emulation in its fallback chain looks at no ranges.
 template <class T>
-void multiply_entry(const Plan& plan, const Operands& operands, std::int64_t entry, Workspace workspace,
-                    Report& report) {
+void multiply_item(const Plan& plan, const Operands& operands, std::int64_t entry, Workspace workspace,
+                   Report& report) {
   if (plan.is_native()) {
-    ++report.entries[0];
-    report.mended_entries +=
+    ++report.items[0];
+    report.recomputed_elements +=
         multiply_natively<T>(plan, plan.candidates[0], report.blocking, operands, entry, workspace);
     return;
   }
-  EntryChoice<T> choice = look_at_entry<T>(plan, operands, entry, workspace);
-  const Candidate& candidate = plan.candidates[choice.candidate];
+  ItemSelection<T> selection = select_for_item<T>(plan, operands, entry, workspace);
+  const Candidate& candidate = plan.candidates[selection.candidate];
   if (candidate.scheme == nullptr) {
-    add_to_report(report, plan, choice);
-    report.mended_entries +=
+    add_to_report(report, plan, selection);
+    report.recomputed_elements +=
         multiply_natively<T>(plan, candidate, report.blocking, operands, entry, workspace);
     return;
   }
   const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, entry);
   if (candidate.checked) {
-    choice.candidate = multiply_checked(plan, report.blocking, choice.a, choice.b, operands, c, workspace,
-                                        choice.program, report.mended_entries);
-  } else if (choice.program.recombination == Recombination::exact_sums) {
-    multiply_exactly(choice.a.view, choice.b.view, choice.a.ranges, choice.b.ranges,
+    selection.candidate = multiply_checked(plan, report.blocking, selection.a, selection.b, operands, c,
+                                           workspace, selection.program, report.recomputed_elements);
+  } else if (selection.program.recombination == Recombination::exact_sums) {
+    multiply_exactly(selection.a.view, selection.b.view, selection.a.ranges, selection.b.ranges,
                      scalar<T>(operands.alpha), scalar<T>(operands.beta), c, nullptr,
                      lay_out_exact_sums(plan, workspace), plan.threads);
-  } else if (choice.program.recombination == Recombination::error_free) {
+  } else if (selection.program.recombination == Recombination::error_free) {
     if constexpr (!is_double_double<T>)  // which no such scheme takes
-      multiply_error_free(error_free_task(plan, report.blocking, choice, operands, c), workspace,
-                          report.error_free);
+      multiply_by_ozaki1(ozaki1_task(plan, report.blocking, selection, operands, c), workspace,
+                         report.error_free);
   } else {
-    run_program(plan, report.blocking, choice.program, candidate.accumulator, choice.a, choice.b, operands, c,
-                workspace);
+    run_program(plan, report.blocking, selection.program, candidate.accumulator, selection.a, selection.b,
+                operands, c, workspace);
   }
-  add_to_report(report, plan, choice);
-  if (choice.program.recombination == Recombination::error_free) report_slices(report, plan, choice);
-  if (!choice.summary_a.finite || !choice.summary_b.finite) {
-    put_special_values(choice.a.view, choice.b.view, choice.a.ranges, choice.b.ranges,
+  add_to_report(report, plan, selection);
+  if (selection.program.recombination == Recombination::error_free) report_slices(report, plan, selection);
+  if (!selection.summary_a.finite || !selection.summary_b.finite) {
+    put_special_values(selection.a.view, selection.b.view, selection.a.ranges, selection.b.ranges,
                        scalar<T>(operands.alpha), scalar<T>(operands.beta), c, plan.threads);
   }
 }
 
-// Where ranges can make an entry fail, all entries are looked at before C is written.
+// Where ranges can make an item fail, those of all items are found before C is written.
 template <class T>
 void check_ranges(const Plan& plan, const Blocking& blocking, const Operands& operands,
                   const Workspace& workspace) {
@@ -228,14 +230,14 @@ void check_ranges(const Plan& plan, const Blocking& blocking, const Operands& op
         return candidate.scheme != nullptr && (candidate.scheme->adapt != nullptr ||
                                                candidate.program.recombination == Recombination::error_free);
       });
-  if (!adapts && plan.candidates.back().largest_span == Candidate::any_span) return;
+  if (!adapts && plan.candidates.back().acceptance.any_range()) return;
   for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
     Workspace fresh = workspace;
-    const EntryChoice<T> choice = look_at_entry<T>(plan, operands, entry, fresh);
-    if (choice.program.recombination != Recombination::error_free) continue;
+    const ItemSelection<T> selection = select_for_item<T>(plan, operands, entry, fresh);
+    if (selection.program.recombination != Recombination::error_free) continue;
     const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, entry);
     if constexpr (!is_double_double<T>)
-      check_error_free(error_free_task(plan, blocking, choice, operands, c), fresh);
+      check_ozaki1(ozaki1_task(plan, blocking, selection, operands, c), fresh);
   }
 }
 
@@ -279,8 +281,8 @@ void check_prepared(const Plan& plan, const Prepared* prepared, Side side) {
          "{} was prepared with {} entries, {} vectors of length {} in a batch of {}; this problem has {} "
          "entries, {} "
          "of length {} in a batch of {}",
-         name, entry_type_name(prepared->type, prepared->complex), prepared->vectors, prepared->k, count,
-         entry_type_name(problem.type, problem.complex), vectors, problem.k, problem.batch_count);
+         name, element_type_name(prepared->type, prepared->complex), prepared->vectors, prepared->k, count,
+         element_type_name(problem.type, problem.complex), vectors, problem.k, problem.batch_count);
   }
   if (prepared->device != nullptr && prepared->device->matrix.pointers && count != problem.batch_count) {
     fail(Status::invalid_argument,
@@ -312,7 +314,7 @@ void multiply_all(const Plan& plan, const Operands& operands, Report& report) {
                                   : Workspace(operands.workspace, operands.workspace_size);
   check_ranges<T>(plan, report.blocking, operands, workspace);
   for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
-    multiply_entry<T>(plan, operands, entry, workspace, report);
+    multiply_item<T>(plan, operands, entry, workspace, report);
   }
 }
 
@@ -329,11 +331,11 @@ void execute(const Plan& plan, const Operands& operands, Report& report) {
   if (problem.memory == MemorySpace::device) return execute_on_device(plan, operands, report);
   if (problem.m == 0 || problem.n == 0 || problem.batch_count == 0) return;
   if (problem.k == 0 || operands.alpha.is_zero()) {
-    report.entries_scaled = problem.batch_count;
-    return with_entry_type(problem, [&]<class T>() { scale_results<T>(plan, operands); });
+    report.items_scaled = problem.batch_count;
+    return with_element_type(problem, [&]<class T>() { scale_results<T>(plan, operands); });
   }
   if (plan.engine->device() != nullptr) return stage(plan, operands, report);
-  with_entry_type(problem, [&]<class T>() { multiply_all<T>(plan, operands, report); });
+  with_element_type(problem, [&]<class T>() { multiply_all<T>(plan, operands, report); });
 }
 
 }  // namespace kintsugi::core

@@ -17,7 +17,7 @@ Json adapted_json(const Report::Adapted& adapted) {
 }
 
 // Slices and products are means over blocks: in fast mode and out of it.
-Json error_free_json(const ErrorFreeCounts& counts) {
+Json error_free_json(const Ozaki1Counts& counts) {
   if (counts.blocks == 0) return {};
   const auto mean = [&](std::int64_t sum) {
     return static_cast<double>(sum) / static_cast<double>(counts.blocks);
@@ -41,17 +41,17 @@ std::string describe_report(const Report& report) {
   json["engine"] = report.engine == nullptr ? Json() : Json(report.engine->name());
   json["candidates"] = Json::array();
   for (std::size_t r = 0; r < report.candidates.size(); ++r) {
-    if (report.entries[r] == 0) continue;
+    if (report.items[r] == 0) continue;
     Json candidate = candidate_json(report.candidates[r]);
-    candidate["items"] = report.entries[r];
+    candidate["items"] = report.items[r];
     json["candidates"].push_back(candidate);
   }
-  json["items_scaled"] = report.entries_scaled;
-  json["items_with_special_values"] = report.entries_with_special_values;
-  json["recomputed_elements"] = report.mended_entries;
-  json["items_unreachable"] = report.entries_unreachable;
-  json["largest_dynamic_range_a"] = report.ranges_known ? Json(report.largest_span_a) : Json();
-  json["largest_dynamic_range_b"] = report.ranges_known ? Json(report.largest_span_b) : Json();
+  json["items_scaled"] = report.items_scaled;
+  json["items_with_special_values"] = report.items_with_special_values;
+  json["recomputed_elements"] = report.recomputed_elements;
+  json["items_unreachable"] = report.items_unreachable;
+  json["largest_dynamic_range_a"] = report.ranges_known ? Json(report.dynamic_range_a) : Json();
+  json["largest_dynamic_range_b"] = report.ranges_known ? Json(report.dynamic_range_b) : Json();
   json["blocking"] = {{"m", report.blocking.m}, {"n", report.blocking.n}};
   json["workspace_bytes"] = report.workspace_bytes;
   json["adapted"] = adapted_json(report.adapted);

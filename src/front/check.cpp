@@ -167,7 +167,7 @@ Queue check_queue(const kintsugi_queue& queue, const char* name) {
 static_assert(sizeof(DoubleDouble) == sizeof(kintsugi_dd) && offsetof(kintsugi_dd, lo) == sizeof(double));
 
 CallScalar read_scalar(const Problem& problem, const void* pointer) {
-  return with_entry_type(problem, [&]<class T>() { return CallScalar(*static_cast<const T*>(pointer)); });
+  return with_element_type(problem, [&]<class T>() { return CallScalar(*static_cast<const T*>(pointer)); });
 }
 
 OperandType operand_type(std::int32_t type) {

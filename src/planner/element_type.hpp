@@ -6,9 +6,9 @@
 
 namespace kintsugi::core {
 
-constexpr EntryType entry_type(const Problem& problem) {
-  if (problem.complex) return problem.type == OperandType::f32 ? EntryType::c32 : EntryType::c64;
-  return problem.type == OperandType::f32 ? EntryType::f32 : EntryType::f64;
+constexpr ElementType element_type(const Problem& problem) {
+  if (problem.complex) return problem.type == OperandType::f32 ? ElementType::c32 : ElementType::c64;
+  return problem.type == OperandType::f32 ? ElementType::f32 : ElementType::f64;
 }
 
 }  // namespace kintsugi::core

@@ -8,11 +8,11 @@
 #include "base/fork.hpp"
 #include "base/status.hpp"
 #include "engines/device_engine.hpp"
-#include "planner/checked_candidates.hpp"
-#include "planner/device_candidates.hpp"
-#include "planner/engine_choice.hpp"
-#include "planner/host_candidates.hpp"
-#include "planner/named_scheme.hpp"
+#include "planner/candidates/checked.hpp"
+#include "planner/candidates/device.hpp"
+#include "planner/candidates/host.hpp"
+#include "planner/candidates/named.hpp"
+#include "planner/select_engine.hpp"
 #include "schemes/bound.hpp"
 
 namespace kintsugi::core {
@@ -25,7 +25,7 @@ namespace {
        "accuracy \"{}\" allows {:.3g} of |A||B| at k = {}; under policy \"{}\" no program for {} operands on "
        "engine {} is proved to give that (the native product is proved for {:.3g})",
        plan.accuracy_text(), plan.contract.coefficient, problem.k, plan.settings[SettingId::policy].value,
-       entry_type_name(problem.type, problem.complex), plan.engine->name(),
+       element_type_name(problem.type, problem.complex), plan.engine->name(),
        native_coefficient(problem.type, problem.products()));
 }
 
@@ -50,9 +50,9 @@ void select_candidates(Plan& plan) {
   if (plan.engine->device() == nullptr) {
     plan.candidates = host_candidates(plan);
   } else if (native_meets(plan.contract, plan.problem)) {
-    DeviceSelection selection = device_candidates(plan);
-    plan.candidates = std::move(selection.candidates);
-    plan.prepared_by = std::move(selection.prepared_by);
+    DeviceFallbackChain chain = device_candidates(plan);
+    plan.candidates = std::move(chain.candidates);
+    plan.candidate_when_prepared = std::move(chain.candidate_when_prepared);
   }
   if (plan.candidates.empty()) fail_unreachable(plan);
 }
@@ -80,7 +80,8 @@ const Candidate* Plan::checked_candidate() const {
 const Candidate* Plan::widest_emulation() const {
   const Candidate* widest = nullptr;
   for (const Candidate& candidate : candidates) {
-    if (candidate.scheme != nullptr && (widest == nullptr || candidate.largest_span >= widest->largest_span))
+    if (candidate.scheme != nullptr &&
+        (widest == nullptr || candidate.acceptance.dynamic_range >= widest->acceptance.dynamic_range))
       widest = &candidate;
   }
   return widest;

@@ -12,11 +12,12 @@
 #include "base/settings.hpp"
 #include "engines/device_context.hpp"
 #include "engines/engine.hpp"
-#include "planner/contract.hpp"
+#include "planner/contract/contract.hpp"
+#include "planner/contract/request.hpp"
 #include "planner/problem.hpp"
-#include "planner/request.hpp"
 #include "schedule/accumulator.hpp"
 #include "schemes/program.hpp"
+#include "splits/acceptance.hpp"
 
 namespace kintsugi::core {
 
@@ -25,32 +26,18 @@ namespace kintsugi::core {
 struct Candidate {
   const Scheme* scheme = nullptr;  // nullptr: the engine's native product
   Accumulator accumulator = Accumulator::fp32;
-  // Rows of op(A) and columns of op(B) that span at most this many binades are proved to meet the
-  // contract; any_span for the native product and for a scheme that the caller named.
-  int largest_span = 0;
+  Acceptance acceptance{};
   Program program{};  // the scheme's, fitted to type and k
   // Every entry is checked when it is there (execute/host/checked.hpp); then the last candidate of the
   // fallback chain is exact.
   bool checked = false;
 
-  // On a device, instead of spans: taken where norms prove every entry of the product (arith/norm_proof.hpp).
-  bool proved_by_norms = false;
-
-  // On a device, besides spans: taken where elements lie no deeper either (are_within_depth() of
-  // splits/ranges.hpp).
-  std::int32_t largest_depth = 0;
-
   // The native product in an order that depends on shape and operands alone, by a program of ours; else the
   // vendor library's.
   bool fixed_order = false;
 
-  // On a device: of operands that the program is not fitted to.
-  std::int32_t largest_exponent = any_span;
-
   // Of the scheme, where the plan set them.
   SchemeParameters parameters{};
-
-  static constexpr int any_span = 1 << 20;
 
   std::string scheme_name() const { return kintsugi::core::scheme_name(*scheme, parameters); }
 };
@@ -80,10 +67,10 @@ struct Plan {
   const Engine* engine = nullptr;
   DeviceContext context;  // where it was made, of an engine with devices: for that device alone
   std::vector<Candidate> candidates;
-  // The candidate by which a device splits what is prepared, where that is not the first. A native plan under
-  // the policy automatic has the one for other shapes of an operand, which who prepares it may not know yet;
-  // a plan whose first candidate accepts only likely operands has the one of equal cost behind it.
-  std::optional<Candidate> prepared_by;
+  // The candidate whose split a device gives to prepared operands, where that is not the first one's. The plan
+  // that prepares an operand may be native, or begin with a candidate for likely operands alone; plans that
+  // are told of a prepared operand begin with this one.
+  std::optional<Candidate> candidate_when_prepared;
   Blocking blocking;
   std::size_t workspace_bytes = 0;
   int threads = 1;
@@ -102,7 +89,9 @@ struct Plan {
   const Candidate* checked_candidate() const;
   bool is_checked() const { return checked_candidate() != nullptr; }
 
-  const Candidate& prepared_candidate() const { return prepared_by ? *prepared_by : candidates.front(); }
+  const Candidate& prepared_candidate() const {
+    return candidate_when_prepared ? *candidate_when_prepared : candidates.front();
+  }
 
   // The candidate that splits with the widest window; nullptr for a native plan.
   const Candidate* widest_emulation() const;

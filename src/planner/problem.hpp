@@ -38,14 +38,14 @@ struct Problem {
   std::int64_t vectors_b() const { return parts() * n; }
 };
 
-constexpr const char* entry_type_name(OperandType type, bool complex) {
+constexpr const char* element_type_name(OperandType type, bool complex) {
   if (complex) return type == OperandType::f32 ? "c32" : "c64";
   return type_name(type);
 }
 
 // Calls visit.template operator()<T>() with the type of the problem's entries.
 template <class Visit>
-decltype(auto) with_entry_type(const Problem& problem, Visit&& visit) {
+decltype(auto) with_element_type(const Problem& problem, Visit&& visit) {
   if (problem.complex) {
     return problem.type == OperandType::f32 ? visit.template operator()<std::complex<float>>()
                                             : visit.template operator()<std::complex<double>>();

@@ -6,7 +6,7 @@
 
 #include "arith/complex_residue.hpp"
 #include "arith/range.hpp"
-#include "arith/rounding_margin.hpp"
+#include "arith/rounding_bound.hpp"
 #include "base/embedding.hpp"
 #include "recombine/accumulators.hpp"
 #include "recombine/entry_check.hpp"
@@ -23,14 +23,14 @@ void recombine_residues(const Accumulators& sums, const ResidueSystem& system,
                         std::span<const VectorRange> rows, std::span<const VectorRange> columns, T alpha,
                         T beta, const MatrixView<T>& c, int threads);
 
-// What an entry must show. AB lies within the deviation of its integer that the margins give
-// (arith/rounding_margin.hpp).
+// What an entry must show. AB lies within the deviation of its integer that the bounds give
+// (arith/rounding_bound.hpp).
 struct EntryCheck {
   // What is known of an entry.
   enum State : std::uint8_t { closed, open, proved };
 
-  std::span<const RoundingMargin> rows;
-  std::span<const RoundingMargin> columns;
+  std::span<const RoundingBound> rows;
+  std::span<const RoundingBound> columns;
   double largest_a = 0;  // bounds of the integers' magnitudes
   double largest_b = 0;
   EntryDemand demand;

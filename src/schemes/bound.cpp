@@ -320,7 +320,7 @@ bool grid_can_overflow(const Program& program, OperandType type, const RangeSumm
 bool in_window(const SplitRule& rule, const RangeSummary& ranges) {
   // The bound's floors say all.
   if (!rule.format->floating || rule.kind == SplitKind::successive) return true;
-  if (rule.scale_vectors) return ranges.largest_span <= window_span(rule);
+  if (rule.scale_vectors) return ranges.dynamic_range <= window_span(rule);
   return !can_overflow(rule, ranges) && ranges.smallest >= lowest_exponent(rule);
 }
 

@@ -133,7 +133,7 @@ inline void multiply_entries_by_ozaki2(Program& program) {
 
 // The fewest moduli that find sums of magnitude up to 2^bits; never more than the program has.
 inline void leave_out_moduli(Program& program, int bits) {
-  const bool entries = program.multiplies_entries();
+  const bool entries = program.multiplies_elements();
   int count = 2;
   while (count < most_moduli && residue_bits(count) < bits) ++count;
   if (residue_bits(count) < bits || residue_bits(count) >= program.split_a.sum_bits) return;
@@ -167,7 +167,7 @@ inline constexpr Scheme ozaki2{
     .parameters = "moduli=2...49, scale=exponent, norm or product",
     .configure = configure_ozaki2,
     .fit = fit_ozaki2,
-    .multiply_entries = multiply_entries_by_ozaki2,
+    .multiply_elements = multiply_entries_by_ozaki2,
 };
 
 }  // namespace kintsugi::core::schemes

@@ -85,7 +85,7 @@ class OperandTypes {
   unsigned bits_ = 0;
 };
 
-// What Recombination::error_free asks for (planner/error_free.hpp). The split rules have the most slices, the
+// What Recombination::error_free asks for (execute/host/ozaki1.hpp). The split rules have the most slices, the
 // schedule the products of one slice of B.
 struct ErrorFree {
   // dp, sp: so many slices that Algorithm 3 of dgemm-tc expects the error of FP64 (FP32), sums in FP64.
@@ -124,7 +124,7 @@ struct Program {
   // What their sums are residues of.
   ResidueSystem residue_system() const { return {split_a.slices, split_a.complex_basis}; }
   // Columns of sums for each of a complex C's: of an embedding, the parts.
-  bool multiplies_entries() const { return !split_a.complex_basis.empty(); }
+  bool multiplies_elements() const { return !split_a.complex_basis.empty(); }
 
   // The same residual scaling on both sides, and its inverse on the groups of the cross terms.
   void set_residual_exponent(int exponent, std::span<const int> cross_groups) {
@@ -164,7 +164,7 @@ struct Scheme {
   void (*fit)(Program& program, OperandType type, std::int64_t k) = nullptr;
 
   // What the fitted program of an embedding becomes where complex entries are multiplied by fewer products.
-  void (*multiply_entries)(Program& program) = nullptr;
+  void (*multiply_elements)(Program& program) = nullptr;
 
   // Fits the program to the exponents of one batch entry's operands, or fails with
   // contract_unreachable where they are outside all that it covers.

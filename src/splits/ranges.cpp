@@ -43,9 +43,9 @@ RangeSummary summarize(std::span<const VectorRange> ranges) {
   for (const VectorRange& range : ranges) {
     summary.finite = summary.finite && range.finite();
     if ((range.flags & VectorRange::all_zero) != 0) continue;
-    summary.largest_span = std::max(summary.largest_span, range.span());
+    summary.dynamic_range = std::max(summary.dynamic_range, range.dynamic_range());
     summary.least_elements = std::min(summary.least_elements, range.elements);
-    summary.largest_depth = std::max(summary.largest_depth, range.depth);
+    summary.depth = std::max(summary.depth, range.depth);
     summary.largest = any ? std::max(summary.largest, range.largest) : range.largest;
     summary.smallest = any ? std::min(summary.smallest, range.smallest) : range.smallest;
     any = true;

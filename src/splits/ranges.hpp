@@ -18,13 +18,13 @@ void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRan
 
 // What a program's windows need to know of a whole operand.
 struct RangeSummary {
-  std::int32_t largest_span = 0;
+  std::int32_t dynamic_range = 0;
   std::int32_t largest = 0;  // exponents over all vectors; 0 and 0 when the operand is zero
   std::int32_t smallest = 0;
   bool finite = true;
   // Of all vectors that are not zero: the fewest elements and the largest depth.
   std::int32_t least_elements = std::numeric_limits<std::int32_t>::max();
-  std::int32_t largest_depth = 0;
+  std::int32_t depth = 0;
 };
 
 // Whether elements of any two vectors that meet lie at most `depth` binades below their largest on average,
@@ -33,11 +33,10 @@ struct RangeSummary {
 // depth), however far down single elements lie.
 KINTSUGI_HOST_DEVICE constexpr bool are_within_depth(const RangeSummary& a, const RangeSummary& b,
                                                      std::int64_t k, std::int32_t depth) {
-  if (a.largest_depth == VectorRange::unknown_depth || b.largest_depth == VectorRange::unknown_depth)
-    return false;
+  if (a.depth == VectorRange::unknown_depth || b.depth == VectorRange::unknown_depth) return false;
   // A pair has two elements that are not zero. At least so many do not miss each other.
   const std::int64_t pairs = std::int64_t{a.least_elements} + b.least_elements - k;
-  return pairs > 0 && std::int64_t{a.largest_depth} + b.largest_depth <= depth * pairs;
+  return pairs > 0 && std::int64_t{a.depth} + b.depth <= depth * pairs;
 }
 
 RangeSummary summarize(std::span<const VectorRange> ranges);

@@ -470,7 +470,7 @@ TEST_F(Contexts, OnlyKernelsWithTheWaitOverlap) {
   call.run();
   EXPECT_THAT(events_with("overlaps"), Each(AnyOf(HasSubstr(" fp16_"), HasSubstr(" bf16_"))));
   EXPECT_THAT(events_with("cuLaunchKernel"), Contains(AllOf(HasSubstr("fp16_"), HasSubstr("overlaps"))));
-  EXPECT_THAT(events_with("cuLaunchKernel choose_candidate"),
+  EXPECT_THAT(events_with("cuLaunchKernel select_candidate"),
               AllOf(Not(IsEmpty()), Each(Not(HasSubstr("overlaps")))));
 }
 

@@ -42,7 +42,7 @@ Result device_attribute(int* value, int attribute, Device device) {
   switch (attribute) {
     case compute_capability_major: *value = capability(ordinal_of(device)) / 10; return 0;
     case compute_capability_minor: *value = capability(ordinal_of(device)) % 10; return 0;
-    case multiprocessor_count: *value = 132; return 0;
+    case sm_count_attribute: *value = 132; return 0;
     default:
       *value = most_shared_bytes;
       return 0;  // of shared memory, or an identification that nobody looks at

@@ -97,11 +97,11 @@ TEST(FakeDriver, UnknownKernelIsNamed) {
 TEST(FakeDriver, FailedLaunchNamesTheKernel) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
   device().prepare();
-  const core::cuda::KernelName kernel{"choose", "choose_candidate"};
+  const core::cuda::KernelName kernel{"selector", "select_candidate"};
   const core::Queue queue{core::QueueKind::cuda, nullptr};
   core::cuda::launch(kernel, {2, 3, 1}, 128, 64, queue, 1);
   EXPECT_THAT(events(),
-              testing::Contains(HasSubstr("cuLaunchKernel choose_candidate 2x3x1 threads=128 shared=64 ")));
+              testing::Contains(HasSubstr("cuLaunchKernel select_candidate 2x3x1 threads=128 shared=64 ")));
   const Steered steered("FAKE_CUDA_FAIL_LAUNCH", "2");
   core::cuda::launch(kernel, {}, 128, 0, queue, 1);
   try {
@@ -109,7 +109,7 @@ TEST(FakeDriver, FailedLaunchNamesTheKernel) {
     FAIL() << "the launch did not fail";
   } catch (const core::Error& error) {
     EXPECT_EQ(error.status(), core::Status::device_error);
-    EXPECT_THAT(error.what(), HasSubstr("choose_candidate, 4 x 1 x 1 blocks of 128 threads"));
+    EXPECT_THAT(error.what(), HasSubstr("select_candidate, 4 x 1 x 1 blocks of 128 threads"));
     EXPECT_THAT(error.what(), HasSubstr("CUDA_ERROR_LAUNCH_FAILED"));
   }
 }
@@ -118,7 +118,8 @@ TEST(FakeDriver, KernelsThatAwaitOthersMayOverlap) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
   device().prepare();
   const core::Queue queue{core::QueueKind::cuda, nullptr};
-  const core::cuda::KernelName awaiting{"choose", "choose_candidate", core::cuda::waits_for_grid_dependency};
+  const core::cuda::KernelName awaiting{"selector", "select_candidate",
+                                        core::cuda::waits_for_grid_dependency};
   const core::cuda::KernelName other{"scale", "scale_f32"};
   core::cuda::launch(awaiting, {5, 1, 1}, 128, 0, queue, 1);
   core::cuda::launch(other, {6, 1, 1}, 128, 0, queue, 1);
@@ -128,11 +129,11 @@ TEST(FakeDriver, KernelsThatAwaitOthersMayOverlap) {
     }
     return std::string();
   };
-  EXPECT_THAT(launch_of("choose_candidate 5x1x1"), testing::EndsWith(" overlaps"));
+  EXPECT_THAT(launch_of("select_candidate 5x1x1"), testing::EndsWith(" overlaps"));
   EXPECT_THAT(launch_of("scale_f32 6x1x1"), testing::Not(testing::EndsWith(" overlaps")));
   const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
   core::cuda::launch(awaiting, {7, 1, 1}, 128, 0, queue, 1);
-  EXPECT_THAT(launch_of("choose_candidate 7x1x1"), testing::Not(testing::EndsWith(" overlaps")));
+  EXPECT_THAT(launch_of("select_candidate 7x1x1"), testing::Not(testing::EndsWith(" overlaps")));
 }
 
 // The device does not tell: PTX of 8.0 that the driver compiled for Hopper has no grid-dependency wait
@@ -142,11 +143,11 @@ TEST(FakeDriver, KernelsWithoutTheWaitDoNotOverlap) {
   device().prepare();
   const core::Queue queue{core::QueueKind::cuda, nullptr};
   const Steered older("FAKE_CUDA_PTX_VERSION", "80");
-  const core::cuda::KernelName generic{"choose", "choose_candidate", core::cuda::waits_for_grid_dependency};
+  const core::cuda::KernelName generic{"selector", "select_candidate", core::cuda::waits_for_grid_dependency};
   const core::cuda::KernelName hopper{"int8_sm90a", "residue_products_128",
                                       core::cuda::waits_for_grid_dependency};
   core::cuda::launch(generic, {}, 128, 0, queue, 1);
-  EXPECT_THAT(events().back(), AllOf(HasSubstr("choose_candidate"), testing::Not(HasSubstr("overlaps"))));
+  EXPECT_THAT(events().back(), AllOf(HasSubstr("select_candidate"), testing::Not(HasSubstr("overlaps"))));
   core::cuda::launch(hopper, {}, 128, 0, queue, 1);
   EXPECT_THAT(events().back(), AllOf(HasSubstr("residue_products_128"), HasSubstr("overlaps")));
 }
@@ -168,10 +169,10 @@ TEST(FakeDriver, AttributesAreAskedForOnceADevice) {
 TEST(FakeDriver, LargeSharedMemoryIsAskedFor) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
   device().prepare();
-  const core::cuda::KernelName kernel{"choose", "choose_candidate"};
+  const core::cuda::KernelName kernel{"selector", "select_candidate"};
   const core::Queue queue{core::QueueKind::cuda, nullptr};
   core::cuda::launch(kernel, {}, 128, 100 * 1024, queue, 1);
-  EXPECT_THAT(events(), testing::Contains("cuKernelSetAttribute choose_candidate 8 102400"));
+  EXPECT_THAT(events(), testing::Contains("cuKernelSetAttribute select_candidate 8 102400"));
   EXPECT_THROW(core::cuda::launch(kernel, {}, 128, 300 * 1024, queue, 1), core::Error);
 }
 
@@ -188,13 +189,13 @@ TEST(FakeDriver, SharedMemoryBesideStaticOneIsAskedFor) {
 TEST(FakeDriver, SharedMemoryIsPreferredOnceADevice) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
   device().prepare();
-  const core::cuda::KernelName kernel{"choose", "choose_candidate"};
+  const core::cuda::KernelName kernel{"selector", "select_candidate"};
   const core::Queue queue{core::QueueKind::cuda, nullptr};
   const auto times_asked = [&] {
     fake_cuda_forget();
     for (int launch = 0; launch < 3; ++launch) core::cuda::launch(kernel, {}, 128, 0, queue, 1);
     const std::vector<std::string> all = events();
-    return std::count(all.begin(), all.end(), "cuKernelSetAttribute choose_candidate 9 100");
+    return std::count(all.begin(), all.end(), "cuKernelSetAttribute select_candidate 9 100");
   };
   EXPECT_EQ(times_asked(), 1);
   EXPECT_EQ(times_asked(), 0);

@@ -140,14 +140,14 @@ TEST_F(Execution, WhatIsPreparedUnderAutoIsWhatAutoTakes) {
       << kintsugi_last_error();
   EXPECT_THAT(events_with("cuLaunchKernel"),
               ElementsAre(HasSubstr("_fp16_with_depth "), HasSubstr(" fp16_rescaled_small_tiles_"),
-                          HasSubstr(" choose_candidate "), HasSubstr(" plain_f32_32 ")));
+                          HasSubstr(" select_candidate "), HasSubstr(" plain_f32_32 ")));
   many.beta = 0.5;
   fake_cuda_forget();
   ASSERT_EQ(kintsugi_gemm(nullptr, &many.problem, &many.options, &many.operands), KINTSUGI_SUCCESS);
   EXPECT_THAT(events_with("cuLaunchKernel"),
-              ElementsAre(HasSubstr("_fp16_with_depth "), HasSubstr(" choose_candidate "),
+              ElementsAre(HasSubstr("_fp16_with_depth "), HasSubstr(" select_candidate "),
                           HasSubstr(" fp16_rescaled_small_tiles_"), HasSubstr(" plain_f32_32 ")))
-      << "C is read, so that it is not written before the choice";
+      << "C is read, so that it is not written before the selection";
   many.operands.prepared_b = nullptr;
   fake_cuda_forget();
   ASSERT_EQ(kintsugi_gemm(nullptr, &many.problem, &many.options, &many.operands), KINTSUGI_SUCCESS);

@@ -42,10 +42,10 @@ inline bool finish_native(const std::string& kernel, unsigned items, void** argu
   const auto& sums = *static_cast<const core::DeviceMatrix*>(arguments[1]);
   for (std::int64_t item = 0; item < std::int64_t{items}; ++item) {
     switch (sums.type) {
-      case core::EntryType::f32: add_sums<float>(tile, sums, item); break;
-      case core::EntryType::f64: add_sums<double>(tile, sums, item); break;
-      case core::EntryType::c32: add_sums<std::complex<float>>(tile, sums, item); break;
-      case core::EntryType::c64: add_sums<std::complex<double>>(tile, sums, item); break;
+      case core::ElementType::f32: add_sums<float>(tile, sums, item); break;
+      case core::ElementType::f64: add_sums<double>(tile, sums, item); break;
+      case core::ElementType::c32: add_sums<std::complex<float>>(tile, sums, item); break;
+      case core::ElementType::c64: add_sums<std::complex<double>>(tile, sums, item); break;
     }
   }
   return true;

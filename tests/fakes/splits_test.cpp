@@ -1,4 +1,4 @@
-// Ranges, choice and splits over the fakes: how many launches there are, and of which kernels. Nothing is
+// Ranges, selection and splits over the fakes: how many launches there are, and of which kernels. Nothing is
 // computed.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -53,28 +53,28 @@ class SplitLaunches : public OverFakes {
 TEST_F(SplitLaunches, ABatchIsOneOfEach) {
   const DeviceSide a = side(false, 200, 500, 7);
   const DeviceSide b = side(true, 300, 500, 7);
-  DeviceChoice choices[7];
+  DeviceSelection selections[7];
   engine_->find_ranges({}, a, b, {});
-  engine_->choose({}, a, b, {}, {{5}, {5}, 1}, choices, {});
+  engine_->select({}, a, b, {}, {{{5, 0, 5}}, 1}, selections, {});
   const std::array splits{split(b), split(a)};
-  engine_->split({}, splits, {choices, 0});
+  engine_->split({}, splits, {selections, 0});
   // 16 panels of 8 blocks, and 96 blocks of 4 vectors.
   EXPECT_THAT(launches(), ElementsAre(StartsWith("cuLaunchKernel find_ranges 32x7x1 "),
-                                      StartsWith("cuLaunchKernel choose_candidate 7x1x1 "),
+                                      StartsWith("cuLaunchKernel select_candidate 7x1x1 "),
                                       StartsWith("cuLaunchKernel split_columns_float_fp16 224x7x1 ")));
 }
 
 TEST_F(SplitLaunches, AnOperandThatServesAllIsOneByItself) {
   const DeviceSide a = side(false, 200, 500, 7);
   const DeviceSide b = side(true, 300, 500, 1);
-  DeviceChoice choices[7];
+  DeviceSelection selections[7];
   engine_->find_ranges({}, a, b, {});
-  engine_->choose({}, a, b, {}, {{5}, {5}, 1}, choices, {});
+  engine_->select({}, a, b, {}, {{{5, 0, 5}}, 1}, selections, {});
   const std::array splits{split(b), split(a)};
-  engine_->split({}, splits, {choices, 0});
+  engine_->split({}, splits, {selections, 0});
   EXPECT_THAT(launches(), ElementsAre(StartsWith("cuLaunchKernel find_ranges 13x7x1 "),
                                       StartsWith("cuLaunchKernel find_ranges 19x1x1 "),
-                                      StartsWith("cuLaunchKernel choose_candidate 7x1x1 "),
+                                      StartsWith("cuLaunchKernel select_candidate 7x1x1 "),
                                       StartsWith("cuLaunchKernel split_rows_float_fp16 96x1x1 "),
                                       StartsWith("cuLaunchKernel split_columns_float_fp16 128x7x1 ")));
 }
@@ -157,13 +157,13 @@ TEST_F(SplitLaunches, ManyShortVectorsAreOneWave) {
 
 // Kernels of a candidate that few calls select exit early: they have no more blocks than the device holds.
 TEST_F(SplitLaunches, LaterCandidatesHaveFewBlocks) {
-  DeviceChoice choice;
+  DeviceSelection selection;
   DeviceSplit known = split(side(true, 1024, 65536, 1));
   known.ranges_known = true;
-  engine_->split({}, {&known, 1}, {&choice, 1});
+  engine_->split({}, {&known, 1}, {&selection, 1});
   EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_parts_float_fp16 396x1x1 ")));
-  known.rarely = true;
-  engine_->split({}, {&known, 1}, {&choice, 1});
+  known.unlikely = true;
+  engine_->split({}, {&known, 1}, {&selection, 1});
   EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_tiles_float_fp16 264x1x1 ")));
 }
 

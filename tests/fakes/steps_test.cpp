@@ -41,7 +41,7 @@ TEST_F(Steps, ResidualsAreFittedBeforeTheSplit) {
   Call call(40, 30, 100, stream);
   call.options.scheme = "h2sgemm:sb=eq6";
   call.run_in_workspace();
-  EXPECT_THAT(work(), ElementsAre("find_ranges", "choose_candidate", HasSubstr("split_"), "cublasGemmEx",
+  EXPECT_THAT(work(), ElementsAre("find_ranges", "select_candidate", HasSubstr("split_"), "cublasGemmEx",
                                   "cublasGemmEx", "cublasGemmEx", "weighted_f32_of_floats", "plain_f32_32"));
 }
 
@@ -64,7 +64,7 @@ TEST_F(Steps, ProductsWithoutAnErrorComeInTheOrderOfTheirSlices) {
   Call call(40, 30, 100, stream);
   call.options.scheme = "ozaki-fp16:slices=2";
   call.run_in_workspace();
-  EXPECT_THAT(work(), ElementsAre("find_ranges", "choose_candidate", "clear_bytes", "split_successively",
+  EXPECT_THAT(work(), ElementsAre("find_ranges", "select_candidate", "clear_bytes", "split_successively",
                                   "split_successively", "cublasGemmEx", "leave_floats_as_integers",
                                   "cublasGemmEx", "leave_floats_as_integers", "add_running_products",
                                   "cublasGemmEx", "leave_floats_as_integers", "add_running_products",
@@ -82,7 +82,7 @@ TEST_F(Steps, SlicesAreCountedBeforeTheProducts) {
   ASSERT_GE(steps.size(), 10U);
   EXPECT_THAT(
       std::vector(steps.begin(), steps.begin() + 9),
-      ElementsAre("cuMemAllocAsync", "find_ranges", "choose_candidate", "clear_bytes", "clear_bytes",
+      ElementsAre("cuMemAllocAsync", "find_ranges", "select_candidate", "clear_bytes", "clear_bytes",
                   "weigh_inner_indices", "split_successively", "find_slice_counts", "split_successively"));
   EXPECT_EQ(std::count(steps.begin(), steps.end(), "split_successively"), 2);
   // 24 + 16 bits of 9 each, and one more: 6 slices. What few operands need is our kernel's, four slices of A
@@ -150,7 +150,7 @@ TEST_F(Steps, ExactResultsAreCheckedAndTheRestIsMended) {
   call.options.accuracy = "exact";
   call.run_in_workspace();
   EXPECT_THAT(steps_but_products(),
-              ElementsAre("find_ranges", "choose_candidate", "find_margins", HasSubstr("split_"),
+              ElementsAre("find_ranges", "select_candidate", "find_rounding_bounds", HasSubstr("split_"),
                           "clear_bytes", "checked_f32", "exact_f32"));
 }
 
@@ -165,14 +165,14 @@ TEST_F(Steps, CandidatesByNormsComeBeforeTheCheckedOne) {
                                                       recombination};
   };
   std::vector<testing::Matcher<std::string>> expected{"find_ranges", "find_norms",
-                                                      "choose_candidate_by_norms"};
+                                                      "select_candidate_by_norms"};
   const auto add = [&](const auto& steps) { expected.insert(expected.end(), steps.begin(), steps.end()); };
   for (int r = 0; r < 3; ++r) add(candidate("residues_f32"));
   // Magnitudes are split by themselves: B's, then A's; their product goes before the others.
-  add(std::vector<testing::Matcher<std::string>>{"find_margins", HasSubstr("split_"), HasSubstr("split_"),
-                                                 HasSubstr("split_"), HasSubstr("integer_products_"),
-                                                 HasSubstr("residue_products_"), "clear_bytes", "checked_f32",
-                                                 "exact_f32"});
+  add(std::vector<testing::Matcher<std::string>>{
+      "find_rounding_bounds", HasSubstr("split_"), HasSubstr("split_"), HasSubstr("split_"),
+      HasSubstr("integer_products_"), HasSubstr("residue_products_"), "clear_bytes", "checked_f32",
+      "exact_f32"});
   EXPECT_THAT(work(), testing::ElementsAreArray(expected));
 }
 
@@ -184,7 +184,7 @@ TEST_F(Steps, OlderDevicesCheckAllEntries) {
   Call call(40, 30, 100, stream);
   call.options.accuracy = "1e-6";
   call.run_in_workspace();
-  EXPECT_THAT(steps_but_products(), ElementsAre("find_ranges", "choose_candidate", "find_margins",
+  EXPECT_THAT(steps_but_products(), ElementsAre("find_ranges", "select_candidate", "find_rounding_bounds",
                                                 HasSubstr("split_"), HasSubstr("split_"), HasSubstr("split_"),
                                                 "clear_bytes", "checked_f32", "exact_f32"));
 }
@@ -196,7 +196,7 @@ TEST_F(Steps, CheckedContractsBoundTheMagnitudesFirst) {
   checked.options.accuracy = "1e-6";
   checked.run_in_workspace();
   auto names = work();
-  names.erase(names.begin(), std::find(names.begin(), names.end(), "find_margins"));
+  names.erase(names.begin(), std::find(names.begin(), names.end(), "find_rounding_bounds"));
   const auto place_of = [&](const std::string& name) {
     return std::find_if(names.begin(), names.end(),
                         [&](const std::string& n) { return n.starts_with(name); }) -
@@ -208,7 +208,7 @@ TEST_F(Steps, CheckedContractsBoundTheMagnitudesFirst) {
   EXPECT_EQ(events_with("cuLaunchKernel integer_products_").size(), 1U);
 }
 
-// Blocks have lists of their own; margins are those of all vectors.
+// Blocks have lists of their own; rounding-error bounds are those of all vectors.
 TEST_F(Steps, EveryTileIsMendedBeforeTheNextOne) {
   const Stream stream;
   Call call(9000, 32, 64, stream);
@@ -216,9 +216,10 @@ TEST_F(Steps, EveryTileIsMendedBeforeTheNextOne) {
   call.run_in_workspace();
   std::vector<std::string> names = steps_but_products();
   std::erase_if(names, [](const std::string& name) { return name.starts_with("split_"); });
-  const std::vector<std::string> wanted{"find_ranges", "choose_candidate", "find_margins", "clear_bytes",
-                                        "checked_f32", "exact_f32",        "clear_bytes",  "checked_f32",
-                                        "exact_f32",   "clear_bytes",      "checked_f32",  "exact_f32"};
+  const std::vector<std::string> wanted{"find_ranges", "select_candidate", "find_rounding_bounds",
+                                        "clear_bytes", "checked_f32",      "exact_f32",
+                                        "clear_bytes", "checked_f32",      "exact_f32",
+                                        "clear_bytes", "checked_f32",      "exact_f32"};
   EXPECT_EQ(names, wanted);
 }
 

@@ -1,4 +1,4 @@
-// How calls on device memory run: graphs, workspaces, prepared operands, choices and reports, host matrices.
+// How calls on device memory run: graphs, workspaces, prepared operands, selections and reports, host matrices.
 #include <cmath>
 #include <limits>
 
@@ -253,7 +253,7 @@ TEST(DevicePrepared, SmallScalesOutliveOtherSplits) {
   }
 }
 
-// ------------------------------------------------------------------ choices and reports
+// ------------------------------------------------------------------ selections and reports
 
 TEST(DeviceChain, SmallTakesTheCandidateThatTheDataAskFor) {
   const struct {
@@ -334,7 +334,7 @@ TEST(DeviceChain, SmallElementsThatLieHighAreQuick) {
   }
 }
 
-// Under auto a short product is multiplied before its choice is made, where nothing of C is read: it is
+// Under auto a short product is multiplied before its selection is made, where nothing of C is read: it is
 // written anew if the operands are on no candidate.
 TEST(DeviceChain, OneCandidateOfAutoGivesWay) {
   for (const double beta : {0.0, 0.5}) {

@@ -194,30 +194,30 @@ int expect_splits_by_norms(std::int64_t vectors, std::int64_t longest, int round
     }
     const double coefficient = 1;
     const std::array splits{a.split(), b.split()};
-    const DeviceArray<DeviceChoice> choice(1);
+    const DeviceArray<DeviceSelection> selection(1);
     if (!device_engine().finds_norms(splits[0]) || !device_engine().finds_norms(splits[1])) {
       ADD_FAILURE() << "no kernel finds norms while it splits: " << text;
       break;
     }
     const bool rules_out[] = {rules_proof_out(known_a, coefficient), rules_proof_out(known_b, coefficient)};
-    DeviceCandidates candidates{{1 << 20, 1 << 20}, {1 << 20, 1 << 20}, 2};
-    candidates.sum_bits[0] = rule.sum_bits;
-    candidates.top_exponents[0] = rule.top_exponent;
+    DeviceCandidates candidates{{accepts_all, accepts_all}, 2};
+    candidates.acceptances[0].norm_bits = rule.sum_bits;
+    candidates.acceptances[0].norm_top_exponent = rule.top_exponent;
     candidates.coefficient = coefficient;
     if (round % 2 == 0) {
-      device_engine().split_by_norms({}, splits, {}, coefficient, choice.data());
-      EXPECT_EQ(choice.host()[0].ruled_out != 0, rules_out[0] || rules_out[1]) << text;
+      device_engine().split_by_norms({}, splits, {}, coefficient, selection.data());
+      EXPECT_EQ(selection.host()[0].ruled_out != 0, rules_out[0] || rules_out[1]) << text;
     } else {
       for (const DeviceSplit& one : splits)
-        device_engine().split_by_norms({}, {&one, 1}, {}, coefficient, choice.data());
-      EXPECT_EQ(choice.host()[0].ruled_out != 0, rules_out[1]) << text;
+        device_engine().split_by_norms({}, {&one, 1}, {}, coefficient, selection.data());
+      EXPECT_EQ(selection.host()[0].ruled_out != 0, rules_out[1]) << text;
     }
     expect_split_by_norms(a, known_a, rules_out[0] || rules_out[1], text);
     expect_split_by_norms(b, known_b, rules_out[0] || rules_out[1], text);
     if (!rules_out[0] && !rules_out[1]) continue;
     // Slices that may be missing are never multiplied.
-    device_engine().choose({}, splits[0].side, splits[1].side, {}, candidates, choice.data(), {});
-    EXPECT_NE(choice.host()[0].candidate, 0) << text;
+    device_engine().select({}, splits[0].side, splits[1].side, {}, candidates, selection.data(), {});
+    EXPECT_NE(selection.host()[0].candidate, 0) << text;
     ++out;
   }
   return out;
@@ -248,9 +248,9 @@ TEST(SplitsByNorms, SmallAreLeftOutWhereAlphaIsZero) {
   const std::vector<std::byte> norms = bytes_of(operand.norms);
   const std::vector<std::byte> slices = operand.device.slices.host();
   const DeviceArray<double> alpha(std::vector<double>{0.0});
-  const DeviceArray<DeviceChoice> choice(1);
+  const DeviceArray<DeviceSelection> selection(1);
   const DeviceSplit split = operand.split();
-  device_engine().split_by_norms({}, {&split, 1}, {.device_alpha = alpha.data()}, INFINITY, choice.data());
+  device_engine().split_by_norms({}, {&split, 1}, {.device_alpha = alpha.data()}, INFINITY, selection.data());
   EXPECT_EQ(bytes_of(operand.norms), norms);
   EXPECT_EQ(operand.device.slices.host(), slices);
 }
@@ -264,7 +264,8 @@ Extremes extremes_of(const std::vector<VectorRange>& ranges, const std::vector<V
     if (!ranges[v].finite() || (ranges[v].flags & VectorRange::all_zero) != 0) continue;
     std::int32_t tops[DeviceReport::most_candidates];
     for (int r = 0; r < DeviceReport::most_candidates; ++r)
-      tops[r] = norm_top(candidates.top_exponents[r], candidates.sum_bits[r], norms[v].bits);
+      tops[r] = norm_top(candidates.acceptances[r].norm_top_exponent, candidates.acceptances[r].norm_bits,
+                         norms[v].bits);
     extremes.add(norms[v], tops, candidates.coefficient);
   }
   return extremes;
@@ -283,14 +284,14 @@ std::vector<VectorNorm> draw_norms(Random& random, std::size_t vectors, std::int
   return norms;
 }
 
-TEST(Choice, IsWhatNormsProve) {
+TEST(Selection, IsWhatNormsProve) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
-  DeviceCandidates candidates{{1 << 20, 1 << 20, 1 << 20, 60}, {1 << 20, 1 << 20, 1 << 20, 1 << 20}, 4};
+  DeviceCandidates candidates{{accepts_all, accepts_all, accepts_all, {60}}, 4};
   const std::int32_t bits[] = {115, 119, 123, 0};
   for (int r = 0; r < 4; ++r) {
-    candidates.sum_bits[r] = bits[r];
-    candidates.top_exponents[r] = 40 + r;
+    candidates.acceptances[r].norm_bits = bits[r];
+    candidates.acceptances[r].norm_top_exponent = 40 + r;
   }
   candidates.coefficient = 0x1p-48;
   std::array<int, 5> taken{};
@@ -312,17 +313,18 @@ TEST(Choice, IsWhatNormsProve) {
     const DeviceArray<VectorNorm> norms_a(norms[0]), norms_b(norms[1]);
     const DeviceMatrix a{.rows = static_cast<std::int64_t>(ranges[0].size()), .columns = 1};
     const DeviceMatrix b{.rows = static_cast<std::int64_t>(ranges[1].size()), .columns = 1};
-    const DeviceArray<DeviceChoice> choice(1);
-    device_engine().choose({}, {a, 0, ranges_a.data(), 1, norms_a.data()},
-                           {b, 0, ranges_b.data(), 1, norms_b.data()}, {}, candidates, choice.data(), {});
+    const DeviceArray<DeviceSelection> selection(1);
+    device_engine().select({}, {a, 0, ranges_a.data(), 1, norms_a.data()},
+                           {b, 0, ranges_b.data(), 1, norms_b.data()}, {}, candidates, selection.data(), {});
     const Extremes of_a = extremes_of(ranges[0], norms[0], candidates);
     const Extremes of_b = extremes_of(ranges[1], norms[1], candidates);
-    const std::int32_t span = std::max(summarize(ranges[0]).largest_span, summarize(ranges[1]).largest_span);
+    const std::int32_t span =
+        std::max(summarize(ranges[0]).dynamic_range, summarize(ranges[1]).dynamic_range);
     std::int32_t candidate = 0;
     while (candidate < 3 && !proves(of_a, of_b, candidate, candidates.coefficient)) ++candidate;
-    if (candidate == 3 && span > 60) candidate = DeviceChoice::none;
-    ASSERT_EQ(choice.host()[0].candidate, candidate) << "seed " << seed << ", round " << round;
-    ++taken[static_cast<std::size_t>(candidate == DeviceChoice::none ? 4 : candidate)];
+    if (candidate == 3 && span > 60) candidate = DeviceSelection::none;
+    ASSERT_EQ(selection.host()[0].candidate, candidate) << "seed " << seed << ", round " << round;
+    ++taken[static_cast<std::size_t>(candidate == DeviceSelection::none ? 4 : candidate)];
   }
   for (const int times : taken) EXPECT_GT(times, 0) << "seed " << seed;
 }

@@ -50,7 +50,7 @@ TEST(DeviceOverlap, ChainsHaveTheBitsOfSingleProducts) {
 
 TEST(DeviceOverlap, IsOfKernelsThatHaveTheWait) {
   device_engine();
-  const cuda::KernelName kernel{"choose", "choose_candidate", cuda::waits_for_grid_dependency};
+  const cuda::KernelName kernel{"selector", "select_candidate", cuda::waits_for_grid_dependency};
   int version = 0;
   cuda::check(cuda::driver().kernel_attribute(&version, cuda::function_ptx_version, kernel.get(),
                                               cuda::current_device()),

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cmath>
 #include <complex>
 #include <memory>
 #include <random>
@@ -56,11 +57,11 @@ T draw_scalar(Random& random) {
 }
 
 template <class T>
-constexpr core::EntryType entry_type() {
-  if constexpr (std::is_same_v<T, float>) return core::EntryType::f32;
-  if constexpr (std::is_same_v<T, double>) return core::EntryType::f64;
-  if constexpr (std::is_same_v<T, std::complex<float>>) return core::EntryType::c32;
-  return core::EntryType::c64;
+constexpr core::ElementType element_type() {
+  if constexpr (std::is_same_v<T, float>) return core::ElementType::f32;
+  if constexpr (std::is_same_v<T, double>) return core::ElementType::f64;
+  if constexpr (std::is_same_v<T, std::complex<float>>) return core::ElementType::c32;
+  return core::ElementType::c64;
 }
 
 template <class T>
@@ -108,7 +109,7 @@ class TestMatrix {
     table_ = std::make_unique<DeviceArray<T*>>(std::vector<T*>{array_->data(), array_->data() + size_});
     return {.data = pointers_ ? static_cast<const void*>(table_->data()) : array_->data(),
             .pointers = pointers_,
-            .type = entry_type<T>(),
+            .type = element_type<T>(),
             .batch_stride = size_,
             .rows = rows_,
             .columns = columns_,
@@ -117,12 +118,17 @@ class TestMatrix {
   }
   const DeviceArray<T>& array() const { return *array_; }
 
-  // All of it, padding and the batch's other entry included.
-  void expect(const std::vector<T>& expected, const std::string& what) const {
+  // All of it, padding and the batch's other entry included. `tolerance`, one an element: how far it may be
+  // away; without one, or where that is no finite number: bits are the same.
+  void expect(const std::vector<T>& expected, const std::string& what,
+              const std::vector<double>& tolerance = {}) const {
     const std::vector<T> result = array_->host();
     int shown = 0;
     for (std::size_t e = 0; e < result.size() && shown < 5; ++e) {
       if (same_entry(result[e], expected[e])) continue;
+      if (!tolerance.empty() && std::isfinite(tolerance[e]) &&
+          std::abs(result[e] - expected[e]) <= tolerance[e])
+        continue;
       ++shown;
       const std::int64_t inside = static_cast<std::int64_t>(e) - entry_ * size_;
       ADD_FAILURE() << what << ": element " << inside << " of an entry with ld " << ld_
@@ -179,13 +185,13 @@ void scale_on_host(const core::MatrixView<T>& c, T beta) {
   }
 }
 
-inline DeviceArray<core::DeviceChoice> choice_of(std::int32_t candidate) {
-  core::DeviceChoice choice;
-  choice.candidate = candidate;
-  return DeviceArray<core::DeviceChoice>(std::vector{choice});
+inline DeviceArray<core::DeviceSelection> choice_of(std::int32_t candidate) {
+  core::DeviceSelection selection;
+  selection.candidate = candidate;
+  return DeviceArray<core::DeviceSelection>(std::vector{selection});
 }
 
-// A choice on the device that a step's condition may ask for, or may not.
+// A selection on the device that a step's condition may ask for, or may not.
 class TestCondition {
  public:
   explicit TestCondition(Random& random) : kind_(static_cast<int>(random() % 4)), array_(choice_of(2)) {}
@@ -198,7 +204,7 @@ class TestCondition {
 
  private:
   int kind_;
-  DeviceArray<core::DeviceChoice> array_;
+  DeviceArray<core::DeviceSelection> array_;
 };
 
 // One side's operand, some vectors with NaN and infinities, and ranges with any scales.

@@ -142,7 +142,7 @@ struct Square {
   explicit Square(std::int64_t size, bool by_rows = false)
       : n(size), ranges(std::vector<VectorRange>(static_cast<std::size_t>(size), VectorRange{.scale = 1})),
         c(size * size) {
-    constexpr EntryType type = sizeof(T) == 4 ? EntryType::f32 : EntryType::f64;
+    constexpr ElementType type = sizeof(T) == 4 ? ElementType::f32 : ElementType::f64;
     const DeviceMatrix result{.data = c.data(),
                               .type = type,
                               .rows = n,
@@ -227,7 +227,7 @@ void time_plain(Table& table, std::int64_t n) {
   square.tile.a.matrix.data = square.tile.b.matrix.data = operand.data();
   const std::string name = fmt::format("plain product f{}, n = {}", 8 * sizeof(T), n);
   table.computes(name, 2.0 * std::pow(static_cast<double>(n), 3),
-                 [&] { engine().multiply_plainly({}, square.tile); });
+                 [&] { engine().multiply_unsplit({}, square.tile); });
   double sum = 0;  // of row 3 and column n - 1
   for (std::int64_t p = 0; p < n; ++p)
     sum += values[static_cast<std::size_t>(3 + p * n)] * values[static_cast<std::size_t>(n - 1 + p * n)];
@@ -244,12 +244,12 @@ void time_checked(Table& table, std::int64_t n, int count, double inexact, doubl
   const Array<std::uint8_t> sums(residues);
   Accumulators accumulators = make_accumulators(SumType::residue, n, n, count);
   accumulators.data = reinterpret_cast<std::byte*>(sums.data());
-  const Array<RoundingMargin> margins(
-      std::vector<RoundingMargin>(static_cast<std::size_t>(n), RoundingMargin{inexact, 0x1p70}));
+  const Array<RoundingBound> bounds(
+      std::vector<RoundingBound>(static_cast<std::size_t>(n), RoundingBound{inexact, 0x1p70}));
   const Array<std::uint32_t> list(n * n + 1);
   const DeviceOpenEntries open{list.data(), list.data() + 1};
-  const DeviceCheck check{.rows = margins.data(),
-                          .columns = margins.data(),
+  const DeviceCheck check{.rows = bounds.data(),
+                          .columns = bounds.data(),
                           .largest_a = 0x1p65,
                           .largest_b = 0x1p65,
                           .demand = {coefficient, 0x1p-53}};
@@ -291,7 +291,7 @@ void time_exact(Table& table, std::int64_t n, bool along_k) {
 void time_looks(Table& table, std::int64_t n) {
   const Square<double> square(n);
   const Array<double> operand(small_integers<double>(n * n));
-  const Array<RoundingMargin> margins(n);
+  const Array<RoundingBound> bounds(n);
   for (const bool along_k : {false, true}) {
     DeviceSide side = square.tile.a;
     side.matrix.data = operand.data();
@@ -301,7 +301,7 @@ void time_looks(Table& table, std::int64_t n) {
       table.moves(fmt::format("{} f64, {} x {}{}", name, n, n, along_k ? ", along k" : ", across"),
                   8.0 * static_cast<double>(n * n), find);
     };
-    move("margins", [&] { engine().find_margins({}, {side, 60, margins.data()}, {}, {}); });
+    move("rounding bounds", [&] { engine().find_rounding_bounds({}, {side, 60, bounds.data()}, {}, {}); });
     move("ranges", [&] { engine().find_ranges({}, side, {}, {}); });
     side.norms = norms.data();
     move("ranges, exponents", [&] { engine().find_ranges({}, side, {}, {}); });

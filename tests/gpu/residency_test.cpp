@@ -78,7 +78,7 @@ void for_each_case(const Visit& visit) {
 
 TEST(Residency, ProductsEndWhileAnotherKernelHoldsSms) {
   device_engine();
-  const int all = cuda::device_attribute(cuda::multiprocessor_count, cuda::current_device());
+  const int all = cuda::device_attribute(cuda::sm_count_attribute, cuda::current_device());
   for (const int held : {all / 2, all - 32}) {
     SCOPED_TRACE(std::to_string(held) + " SMs held");
     const Stream stream;

@@ -1,4 +1,4 @@
-// Ranges, choice and splits of several entries of a batch in one step, against the host's.
+// Ranges, selection and splits of several entries of a batch in one step, against the host's.
 #include "gpu/split_cases.hpp"
 
 namespace kintsugi::test {
@@ -176,7 +176,7 @@ TEST(SplitBatches, BothOperandsInOneStepAreTheHosts) {
   }
 }
 
-// Ranges first, then splits of blocks of all entries where the choice says so.
+// Ranges first, then splits of blocks of all entries where the selection says so.
 TEST(SplitBatches, EachEntryHasItsChoice) {
   Random random(fresh_seed());
   for (const Layout layout : layouts) {
@@ -186,15 +186,15 @@ TEST(SplitBatches, EachEntryHasItsChoice) {
       const SplitRule rule = rule_of<float>("fp16x3", 300);
       const Batch<float> a(number, 140, 300, layout, false, rule, seed);
       const Batch<float> b(1, 90, 300, Layout::along_k, false, rule, seed + 1);
-      std::vector<DeviceChoice> choices(number);
+      std::vector<DeviceSelection> selections(number);
       for (std::int64_t e = 0; e < number; ++e)
-        choices[static_cast<std::size_t>(e)].candidate = none_takes_it || e % 2 == 0 ? 1 : 0;
-      const DeviceArray<DeviceChoice> choice(choices);
+        selections[static_cast<std::size_t>(e)].candidate = none_takes_it || e % 2 == 0 ? 1 : 0;
+      const DeviceArray<DeviceSelection> selection(selections);
       const std::array splits{a.split(), b.split()};
-      device_engine().split({}, splits, {choice.data(), 0});
+      device_engine().split({}, splits, {selection.data(), 0});
       const std::string text = fmt::format("{}, seed {}", a.text("fp16x3"), seed);
       a.expect_host(text,
-                    [&](std::int64_t e) { return choices[static_cast<std::size_t>(e)].candidate == 0; });
+                    [&](std::int64_t e) { return selections[static_cast<std::size_t>(e)].candidate == 0; });
       b.expect_host(text + ", one B for all", [&](std::int64_t) { return !none_takes_it; });
       if (HasFailure()) return;
     }
@@ -225,12 +225,12 @@ TEST(SplitBatches, RangesAndChoicesAreTheHosts) {
     const Batch<float> a(number, random.integer(1, 60), 100, layout(), random.flip(), rule, random.bits());
     const Batch<float> b(round % 3 == 0 ? 1 : number, random.integer(1, 60), 100, layout(), random.flip(),
                          rule, random.bits());
-    const DeviceArray<DeviceChoice> choice(static_cast<std::size_t>(number));
+    const DeviceArray<DeviceSelection> selection(static_cast<std::size_t>(number));
     const DeviceArray<DeviceReport> report(std::vector<DeviceReport>(1));
-    const DeviceCandidates candidates{{20, 60}, {1 << 20, 100}, 2};
+    const DeviceCandidates candidates{{{20}, {60, 0, 100}}, 2};
     device_engine().find_ranges({}, a.side(), b.side(), {});
-    device_engine().choose({}, a.side(), b.side(), {}, candidates, choice.data(), {report.data()});
-    const std::vector<DeviceChoice> choices = choice.host();
+    device_engine().select({}, a.side(), b.side(), {}, candidates, selection.data(), {report.data()});
+    const std::vector<DeviceSelection> selections = selection.host();
     std::int64_t counted[3] = {};  // the candidates, then none
     for (std::int64_t e = 0; e < number; ++e) {
       const auto summary = [&](const Batch<float>& batch) {
@@ -239,19 +239,19 @@ TEST(SplitBatches, RangesAndChoicesAreTheHosts) {
       };
       const RangeSummary of_a = summary(a);
       const RangeSummary of_b = summary(b);
-      const std::int32_t span = std::max(of_a.largest_span, of_b.largest_span);
+      const std::int32_t span = std::max(of_a.dynamic_range, of_b.dynamic_range);
       const bool second_fits = span <= 60 && std::max(of_a.largest, of_b.largest) <= 100;
-      const std::int32_t candidate = span <= 20 ? 0 : second_fits ? 1 : DeviceChoice::none;
-      const DeviceChoice& got = choices[static_cast<std::size_t>(e)];
+      const std::int32_t candidate = span <= 20 ? 0 : second_fits ? 1 : DeviceSelection::none;
+      const DeviceSelection& got = selections[static_cast<std::size_t>(e)];
       ASSERT_EQ(got.candidate, candidate)
           << "entry " << e << " of " << number << ", seed " << seed << ", round " << round;
-      ASSERT_EQ(got.a.largest_span, of_a.largest_span) << "entry " << e << ", seed " << seed;
-      ASSERT_EQ(got.b.largest_span, of_b.largest_span) << "entry " << e << ", seed " << seed;
+      ASSERT_EQ(got.a.dynamic_range, of_a.dynamic_range) << "entry " << e << ", seed " << seed;
+      ASSERT_EQ(got.b.dynamic_range, of_b.dynamic_range) << "entry " << e << ", seed " << seed;
       ++counted[candidate < 0 ? 2 : candidate];
     }
     const DeviceReport sums = report.host()[0];
-    EXPECT_EQ(sums.entries[0], counted[0]);
-    EXPECT_EQ(sums.entries[1], counted[1]);
+    EXPECT_EQ(sums.items[0], counted[0]);
+    EXPECT_EQ(sums.items[1], counted[1]);
     EXPECT_EQ(sums.unreachable, counted[2]);
   }
 }

@@ -37,17 +37,17 @@ inline const char* name_of(Layout layout) {
 }
 
 template <class T>
-constexpr EntryType entry_type() {
-  if constexpr (std::is_same_v<T, float>) return EntryType::f32;
-  if constexpr (std::is_same_v<T, double>) return EntryType::f64;
-  if constexpr (std::is_same_v<T, std::complex<float>>) return EntryType::c32;
-  return EntryType::c64;
+constexpr ElementType element_type() {
+  if constexpr (std::is_same_v<T, float>) return ElementType::f32;
+  if constexpr (std::is_same_v<T, double>) return ElementType::f64;
+  if constexpr (std::is_same_v<T, std::complex<float>>) return ElementType::c32;
+  return ElementType::c64;
 }
 
 template <class T>
 constexpr const char* type_name() {
   constexpr std::array names{"f32", "f64", "c32", "c64"};
-  return names[static_cast<std::size_t>(entry_type<T>())];
+  return names[static_cast<std::size_t>(element_type<T>())];
 }
 
 // Real numbers of one vector: each kind stresses another step of a split.
@@ -102,7 +102,7 @@ struct Operand {
   Operand(std::int64_t rows, std::int64_t columns, Layout layout, std::size_t offset, std::uint64_t seed)
       : layout_(layout), offset_(offset) {
     Random random(seed);
-    matrix.type = entry_type<T>();
+    matrix.type = element_type<T>();
     matrix.rows = rows;
     matrix.columns = columns;
     const std::int64_t padding = random.integer(0, 5);
@@ -387,7 +387,7 @@ std::vector<NamedRule> rules_of() {
     const Scheme& scheme = *find_scheme(fmt::format("ozaki2:moduli={}", count));
     Program program = fitted_program(scheme, wide ? OperandType::f64 : OperandType::f32, 200);
     if (!is_complex<T> || program.split_a.top_exponent + 1 > 93) continue;
-    scheme.multiply_entries(program);
+    scheme.multiply_elements(program);
     add_rule(rules, "entries", program.split_a);
   }
   return rules;

@@ -62,11 +62,11 @@ TEST(LongSplits, BothOperandsInPartsAreTheHosts) {
     if (round % 3 == 0) {
       device_engine().find_ranges({}, splits[0].side, splits[1].side, {});
       splits[0].ranges_known = splits[1].ranges_known = true;
-      const DeviceArray<DeviceChoice> choice(std::vector<DeviceChoice>(1));  // candidate 0
+      const DeviceArray<DeviceSelection> selection(std::vector<DeviceSelection>(1));  // candidate 0
       const std::vector<std::byte> before = device_a.slices.host();
-      device_engine().split({}, splits, {choice.data(), 1});
+      device_engine().split({}, splits, {selection.data(), 1});
       EXPECT_EQ(device_a.slices.host(), before) << text;
-      device_engine().split({}, splits, {choice.data(), 0});
+      device_engine().split({}, splits, {selection.data(), 0});
       device_engine().synchronize(Queue{});  // the selection is freed
     } else {
       device_engine().split({}, splits, {});

@@ -46,7 +46,7 @@ struct Buffers {
     pattern.fill(operand, static_cast<std::size_t>(n * length));
     slices.data = memory.data();
     matrix = {.data = operand.data(),
-              .type = std::is_same_v<T, float> ? EntryType::f32 : EntryType::f64,
+              .type = std::is_same_v<T, float> ? ElementType::f32 : ElementType::f64,
               .rows = n,
               .columns = length,
               .row_stride = along_k ? length : 1,
@@ -139,16 +139,16 @@ double bytes_of(const Buffers<T>& buffers) {
   return elements * sizeof(T) + static_cast<double>(buffers.slices.bytes());
 }
 
-DeviceChoice* choice() {
+DeviceSelection* selection() {
   // Never freed: the driver may be gone before statics are.
-  static const Memory& memory = *new Memory(sizeof(DeviceChoice));
-  return reinterpret_cast<DeviceChoice*>(memory.data());
+  static const Memory& memory = *new Memory(sizeof(DeviceSelection));
+  return reinterpret_cast<DeviceSelection*>(memory.data());
 }
 
 // With norms where the rule scales by them.
 void split(const Queue& queue, std::span<const DeviceSplit> splits) {
   if (splits.front().rule->scales == ScaleRule::norm)
-    return engine().split_by_norms(queue, splits, {}, 1, choice());
+    return engine().split_by_norms(queue, splits, {}, 1, selection());
   engine().split(queue, splits, {});
 }
 
@@ -248,7 +248,7 @@ int run(const char* json_file, const std::vector<const char*>& schemes) {
   }
   const std::uint64_t seed = std::random_device{}();
   engine();
-  choice();  // while no stream is captured
+  selection();  // while no stream is captured
   const double copy = copy_bandwidth();
   fmt::print("copy: {:.0f} GB/s read and written; seed {}\n", 1e-9 * copy, seed);
   fmt::print("{:27} {:>6} x {:>7} {:18} {:>9} {:>9} {:>9}\n", "scheme", "n", "k", "orientation", "µs", "GB/s",

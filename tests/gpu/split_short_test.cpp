@@ -62,14 +62,14 @@ TEST(ManySplits, BothOperandsAreTheHosts) {
     std::array splits{device_a.split(), device_b.split()};
     if (round % 2 == 0) std::swap(splits[0], splits[1]);
     const std::string text = fmt::format("{} and {}, seed {}", a.text(), b.text(), seed);
-    const DeviceArray<DeviceChoice> choice(std::vector<DeviceChoice>(1));  // candidate 0
+    const DeviceArray<DeviceSelection> selection(std::vector<DeviceSelection>(1));  // candidate 0
     if (round % 3 == 0) {
       device_engine().find_ranges({}, splits[0].side, splits[1].side, {});
       splits[0].ranges_known = splits[1].ranges_known = true;
       const std::vector<std::byte> before = device_a.slices.host();
-      device_engine().split({}, splits, {choice.data(), 1});
+      device_engine().split({}, splits, {selection.data(), 1});
       EXPECT_EQ(device_a.slices.host(), before) << text;
-      device_engine().split({}, splits, {choice.data(), 0});
+      device_engine().split({}, splits, {selection.data(), 0});
     } else {
       splits[0].finds_depth = splits[1].finds_depth = true;
       device_engine().split({}, splits, {});

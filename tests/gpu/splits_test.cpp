@@ -244,21 +244,21 @@ TEST(Splits, UnlikeLayoutsInOneCallAreTheHosts) {
 }
 
 TEST(Splits, AnotherCandidateWritesNothingOfUnlikeLayoutsEither) {
-  DeviceChoice chosen;
+  DeviceSelection chosen;
   chosen.candidate = 1;
-  const DeviceArray<DeviceChoice> choice(std::vector<DeviceChoice>{chosen});
+  const DeviceArray<DeviceSelection> selection(std::vector<DeviceSelection>{chosen});
   const SplitRule& rule = find_scheme("fp16x3")->program.split_a;
   const Operand<float> a(130, 700, Layout::across, 0, 7);
   const Operand<float> b(90, 700, Layout::along_k, 0, 8);
   const DeviceOperand<float> device_a(a, rule, 0);
   const DeviceOperand<float> device_b(b, rule, 0);
   const std::array splits{device_a.split(), device_b.split()};
-  device_engine().split({}, splits, {choice.data(), 0});
+  device_engine().split({}, splits, {selection.data(), 0});
   for (const auto* device : {&device_a, &device_b}) {
     for (const std::byte byte : device->slices.host())
       ASSERT_EQ(byte, std::byte{DeviceArray<std::byte>::poison});
   }
-  device_engine().split({}, splits, {choice.data(), 1});
+  device_engine().split({}, splits, {selection.data(), 1});
   expect_host(device_a, a, "the candidate that was chosen, A");
   expect_host(device_b, b, "the candidate that was chosen, B");
 }
@@ -326,16 +326,16 @@ TEST(Splits, EntriesOfABatchAreTheHosts) {
 }
 
 TEST(Splits, AnotherCandidateWritesNothing) {
-  DeviceChoice chosen;
+  DeviceSelection chosen;
   chosen.candidate = 2;
-  const DeviceArray<DeviceChoice> choice(std::vector<DeviceChoice>{chosen});
+  const DeviceArray<DeviceSelection> selection(std::vector<DeviceSelection>{chosen});
   for (const char* name : {"fp16x3", "split-n", "int8x6"}) {
     for (const Layout layout : layouts) {
       const Operand<float> operand(40, 100, layout, 0, 7);
       const DeviceOperand<float> device(operand, find_scheme(name)->program.split_a, 0);
       const DeviceSplit split = device.split();
-      for (const std::int32_t candidate : {0, 1, 3, DeviceChoice::scaled, DeviceChoice::none})
-        device_engine().split({}, {&split, 1}, {choice.data(), candidate});
+      for (const std::int32_t candidate : {0, 1, 3, DeviceSelection::scaled, DeviceSelection::none})
+        device_engine().split({}, {&split, 1}, {selection.data(), candidate});
       for (const std::byte byte : device.slices.host())
         ASSERT_EQ(byte, std::byte{DeviceArray<std::byte>::poison}) << name << ", " << name_of(layout);
       constexpr std::uint32_t poison = 0x01010101U * DeviceArray<std::byte>::poison;
@@ -343,7 +343,7 @@ TEST(Splits, AnotherCandidateWritesNothing) {
       const std::vector<VectorRange> untouched(device.ranges.size(),
                                                {number, number, number, number, poison, number, number});
       expect_same_ranges(device.ranges.host(), untouched, name);
-      device_engine().split({}, {&split, 1}, {choice.data(), 2});
+      device_engine().split({}, {&split, 1}, {selection.data(), 2});
       expect_host(device, operand, name);
     }
   }

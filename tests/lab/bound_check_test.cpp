@@ -51,12 +51,12 @@ TEST(BoundCheck, WindowsAreThoseOfThePlan) {
     ASSERT_TRUE(window.known) << scheme->name;
     EXPECT_EQ(window.scaled, rule.scale_vectors);
     if (window.scaled) {
-      EXPECT_EQ(window.largest_span, core::window_span(rule)) << scheme->name;
+      EXPECT_EQ(window.dynamic_range, core::window_span(rule)) << scheme->name;
     }
     for (const int high : {-20, -3, 0, 14, 15, 16, 120}) {
       for (int span = 0; span <= 60 && high - span > -126; ++span) {
         core::RangeSummary ranges;
-        ranges.largest_span = span;
+        ranges.dynamic_range = span;
         ranges.largest = high;
         ranges.smallest = high - span;
         EXPECT_EQ(norms_of(window, high - span, high).in_window, core::in_window(rule, ranges))
@@ -116,7 +116,7 @@ TEST(BoundCheck, IntegerFormatsTakeEveryFiniteVector) {
 }
 
 TEST(BoundCheck, NormsAndAllowedErrors) {
-  SplitWindow window{.known = true, .scaled = true, .top_exponent = 14, .largest_span = 16};
+  SplitWindow window{.known = true, .scaled = true, .top_exponent = 14, .dynamic_range = 16};
   const VectorNorms norms = norms_of_rows<float>({1, -2, 0.5F, 0, 0, 0}, 2, window);
   EXPECT_TRUE(norms.in_window);
   EXPECT_EQ(norms.ones, (std::vector<double>{3.5, 0}));
@@ -134,7 +134,7 @@ TEST(BoundCheck, NormsAndAllowedErrors) {
 }
 
 TEST(BoundCheck, OneVectorOutsideIsEnough) {
-  SplitWindow window{.known = true, .scaled = true, .top_exponent = 14, .largest_span = 16};
+  SplitWindow window{.known = true, .scaled = true, .top_exponent = 14, .dynamic_range = 16};
   const std::vector<double> wide{1, std::ldexp(1.0, -17), 1, 1};
   EXPECT_FALSE(norms_of_rows(wide, 2, window).in_window);
   EXPECT_FALSE(vector_norms(core::MatrixView<const double>{wide.data(), 2, 2, 1, 2}, {}).in_window);

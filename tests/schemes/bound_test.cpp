@@ -127,12 +127,12 @@ TEST(Windows, AreThoseThatTheSchemePagesState) {
   EXPECT_EQ(window_span(find_scheme("fp16x3")->program.split_a), 16);
   EXPECT_EQ(window_span(find_scheme("fp16x3-wide")->program.split_a), 28);
   const SplitRule& fp16_rule = find_scheme("fp16")->program.split_a;
-  EXPECT_TRUE(in_window(fp16_rule, {.largest_span = 28, .largest = 14, .smallest = -14}));
-  EXPECT_FALSE(in_window(fp16_rule, {.largest_span = 28, .largest = 14, .smallest = -15}));
-  EXPECT_FALSE(in_window(fp16_rule, {.largest_span = 28, .largest = 15, .smallest = 0}));
-  EXPECT_TRUE(can_overflow(fp16_rule, {.largest_span = 28, .largest = 15, .smallest = 0}));
+  EXPECT_TRUE(in_window(fp16_rule, {.dynamic_range = 28, .largest = 14, .smallest = -14}));
+  EXPECT_FALSE(in_window(fp16_rule, {.dynamic_range = 28, .largest = 14, .smallest = -15}));
+  EXPECT_FALSE(in_window(fp16_rule, {.dynamic_range = 28, .largest = 15, .smallest = 0}));
+  EXPECT_TRUE(can_overflow(fp16_rule, {.dynamic_range = 28, .largest = 15, .smallest = 0}));
   EXPECT_FALSE(can_overflow(find_scheme("fp16x3")->program.split_a,
-                            {.largest_span = 99, .largest = 127, .smallest = 0}));
+                            {.dynamic_range = 99, .largest = 127, .smallest = 0}));
 }
 
 // Rounds a scaled element to the slices' sum, in units where its vector's maximum is 2^14.
@@ -251,14 +251,14 @@ TEST(Depth, BoundsMagnitudesFromBelow) {
 }
 
 TEST(Depth, IsNotKnownOfEverything) {
-  const RangeSummary deep{.least_elements = 100, .largest_depth = 800};
-  const RangeSummary high{.least_elements = 100, .largest_depth = 0};
+  const RangeSummary deep{.least_elements = 100, .depth = 800};
+  const RangeSummary high{.least_elements = 100, .depth = 0};
   EXPECT_TRUE(are_within_depth(deep, high, 100, 8));
   EXPECT_FALSE(are_within_depth(deep, high, 100, 7));
   EXPECT_FALSE(are_within_depth(deep, high, 150, 8)) << "half as many pairs";
   EXPECT_TRUE(are_within_depth(deep, high, 150, 16));
   EXPECT_FALSE(are_within_depth(high, high, 200, 100)) << "none need meet";
-  const RangeSummary unknown{.least_elements = 100, .largest_depth = VectorRange::unknown_depth};
+  const RangeSummary unknown{.least_elements = 100, .depth = VectorRange::unknown_depth};
   EXPECT_FALSE(are_within_depth(high, unknown, 100, 1 << 30));
   EXPECT_FALSE(are_within_depth(unknown, high, 100, 1 << 30));
   EXPECT_TRUE(are_within_depth(summarize({}), deep, 100, 8)) << "zeros lose nothing";

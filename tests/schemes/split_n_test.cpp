@@ -99,9 +99,9 @@ TEST(SplitN, DoublesAreLimitedByTheSumsInFp32) {
 // Residuals scaled by more bits than a slice has overflow before the elements do: no bound is promised there.
 TEST(SplitN, ResidualsThatMayOverflowHaveNoWindow) {
   const core::SplitRule& rule = core::find_scheme("split-n:format=fp8_e5m2:scale=8")->program.split_a;
-  EXPECT_FALSE(core::can_overflow(rule, {.largest_span = 3, .largest = 10, .smallest = 7}));
-  EXPECT_TRUE(core::can_overflow(rule, {.largest_span = 3, .largest = 11, .smallest = 8}));
-  EXPECT_FALSE(core::in_window(rule, {.largest_span = 3, .largest = 11, .smallest = 8}));
+  EXPECT_FALSE(core::can_overflow(rule, {.dynamic_range = 3, .largest = 10, .smallest = 7}));
+  EXPECT_TRUE(core::can_overflow(rule, {.dynamic_range = 3, .largest = 11, .smallest = 8}));
+  EXPECT_FALSE(core::in_window(rule, {.dynamic_range = 3, .largest = 11, .smallest = 8}));
   // p = 3 bits: the residual of an element below 2^11 is at most 2^7, times 2^8 the format's largest binade.
   GemmData data(
       GemmCase{.m = 1, .n = 1, .k = 1, .scheme = "split-n:format=fp8_e5m2:scale=8", .engine = "reference"});

@@ -88,7 +88,7 @@ TEST(Ranges, ZeroVectorsScaleByOne) {
               ranges, 1);
   EXPECT_EQ(ranges[0].flags, VectorRange::all_zero);
   EXPECT_EQ(ranges[0].scale, 0);
-  EXPECT_EQ(ranges[0].span(), 0);
+  EXPECT_EQ(ranges[0].dynamic_range(), 0);
   EXPECT_TRUE(summarize(ranges).finite);
 }
 

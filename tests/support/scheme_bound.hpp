@@ -7,7 +7,7 @@
 
 #include "engines/registry.hpp"
 #include "lab/metrics.hpp"
-#include "planner/candidates.hpp"
+#include "planner/candidates/candidates.hpp"
 #include "planner/plan.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/program.hpp"
@@ -16,7 +16,7 @@ namespace kintsugi::test {
 
 // Of a program without products of the engine: any.
 inline core::Accumulator first_accumulator(const core::Engine& engine, const core::Program& program) {
-  const auto ways = core::accumulators_of(engine, program, core::EntryType::f32);
+  const auto ways = core::accumulators_of(engine, program, core::ElementType::f32);
   return ways.empty() ? core::Accumulator::fp32 : ways.front();
 }
 

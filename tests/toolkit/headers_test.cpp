@@ -109,7 +109,7 @@ KINTSUGI_FUNCTIONS(KINTSUGI_SAME)
 #undef KINTSUGI_SAME
 
 // cuLaunchKernelEx takes a CUkernel where its type says CUfunction: its documentation allows that.
-static_assert(multiprocessor_count == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+static_assert(sm_count_attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 static_assert(pci_bus == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
 static_assert(pci_device == CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
 static_assert(pci_domain == CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID);

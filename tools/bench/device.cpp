@@ -44,7 +44,7 @@ Json BenchDevice::description() const {
   return {{"name", facts_.name},
           {"compute_capability", fmt::format("{}.{}", facts_.major, facts_.minor)},
           {"driver", fmt::format("{}.{}", facts_.driver_version / 1000, facts_.driver_version % 1000 / 10)},
-          {"multiprocessors", facts_.multiprocessors},
+          {"multiprocessors", facts_.sms},
           {"l2_bytes", facts_.l2_bytes},
           {"power_limit_watts", number_or_null(limits.power_watts)},
           {"clock_limit_mhz", number_or_null(limits.clock_mhz)},

@@ -101,7 +101,7 @@ std::string chain_text(const Choice& choice) {
     text += text.empty() ? "" : ", ";
     text += candidate.scheme;
     if (candidate.scheme == "native" && candidate.fixed_order) text += " in a fixed order";
-    if (candidate.largest_span) text += fmt::format(" (to {} binades)", *candidate.largest_span);
+    if (candidate.dynamic_range) text += fmt::format(" (to {} binades)", *candidate.dynamic_range);
   }
   return text;
 }

@@ -16,7 +16,7 @@ ChainCandidate candidate_of(const Json& candidate) {
                         candidate.at("checked").get<bool>(),
                         candidate.at("fixed_order").get<bool>()};
   if (!candidate.at("largest_dynamic_range").is_null())
-    result.largest_span = candidate.at("largest_dynamic_range").get<int>();
+    result.dynamic_range = candidate.at("largest_dynamic_range").get<int>();
   if (candidate.contains("program")) result.products = candidate.at("program").at("products").get<int>();
   return result;
 }
@@ -27,13 +27,13 @@ std::string reason_of(const Choice& choice, const Json& plan, int span) {
                        cell(plan.at("settings").at("scheme"), "source"));
   if (!choice.taken)
     return fmt::format("vectors span up to {} and no program is proved for more than {}", binades(span),
-                       *choice.candidates.back().largest_span);
+                       *choice.candidates.back().dynamic_range);
   if (choice.candidates.front().by_norms)
     return "taken where no candidate before it is proved by the norms of all vectors, which the device finds";
   if (choice.checked())
     return "residues, every entry checked against the accuracy; what a candidate does not settle goes to the "
            "next";
-  if (*choice.taken > 0 || choice.chosen()->largest_span)
+  if (*choice.taken > 0 || choice.chosen()->dynamic_range)
     return "the first of the fallback chain that takes vectors of up to " + binades(span);
   return choice.policy == "auto"
              ? fmt::format("engine {} claims no emulation that is quicker than its native product",
@@ -94,7 +94,7 @@ Json choice_document(const Choice& choice) {
   for (const ChainCandidate& candidate : choice.candidates) {
     candidates.push_back(
         {{"scheme", candidate.scheme},
-         {"largest_dynamic_range", candidate.largest_span ? Json(*candidate.largest_span) : Json()},
+         {"largest_dynamic_range", candidate.dynamic_range ? Json(*candidate.dynamic_range) : Json()},
          {"products", candidate.products},
          {"accepted_by_norms", candidate.by_norms},
          {"checked", candidate.checked},

@@ -15,13 +15,13 @@ std::string binades(int span);  // "1 binade", "2 binades"
 // A program of a fallback chain, and the widest span that it takes.
 struct ChainCandidate {
   std::string scheme;
-  std::optional<int> largest_span;  // nothing: any
-  int products = 0;                 // of slices; 0: native
-  bool by_norms = false;            // taken where norms prove all entries, which depends on more than spans
-  bool checked = false;             // entry by entry
-  bool fixed_order = true;          // additions; false: the vendor library's
+  std::optional<int> dynamic_range;  // nothing: any
+  int products = 0;                  // of slices; 0: native
+  bool by_norms = false;             // taken where norms prove all entries, which depends on more than spans
+  bool checked = false;              // entry by entry
+  bool fixed_order = true;           // additions; false: the vendor library's
 
-  bool takes(int span) const { return !largest_span || *largest_span >= span; }
+  bool takes(int span) const { return !dynamic_range || *dynamic_range >= span; }
 };
 
 // What a policy does with operands of a span.

@@ -68,7 +68,7 @@ ExplainedProblem problem_of_files(const ExplainRequest& request) {
   problem.operands = read_operands(files);
   if (problem.operands.complex()) {
     fail(files.a_file, "holds {}; explain takes real matrices, gemm --explain complex ones too",
-         problem.operands.a.entry_type_name());
+         problem.operands.a.element_type_name());
   }
   problem.source = {
       {"a", files.a_file}, {"b", files.b_file}, {"transa", files.transa}, {"transb", files.transb}};

@@ -15,7 +15,7 @@ bool is_in_window(const Json& split, const OperandFacts& facts) {
   if (!facts.finite()) return false;
   const lab::SplitWindow window = lab::split_window(description_of(split));
   if (window.integer || !facts.largest) return true;
-  if (window.scaled) return facts.widest_span <= window.largest_span;
+  if (window.scaled) return facts.widest_span <= window.dynamic_range;
   return *facts.smallest >= window.smallest && *facts.largest <= window.largest;
 }
 
@@ -103,7 +103,7 @@ std::optional<int> SchemeRows<T>::proved_span(const Json& program,
     const lab::SplitWindow window = lab::split_window(description_of(split));
     if (!window.scaled) return -1;
     return window.integer ? Limits::max_exponent - Limits::min_exponent + Limits::digits
-                          : window.largest_span;
+                          : window.dynamic_range;
   };
   for (int span = std::min(window_span(split_a), window_span(split_b)); span >= 0; --span) {
     if (bound_of_spans(program, bound, least_of_span(split_a, span), least_of_span(split_b, span)) <=

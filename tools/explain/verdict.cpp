@@ -33,7 +33,7 @@ std::string beside_the_taken(const ChainCandidate& candidate, const Choice& choi
     return "in the fallback chain: taken where the norms of all vectors prove the product before it runs";
   if (!candidate.takes(span))
     return fmt::format("window too narrow: vectors span up to {}, it takes {}", binades(span),
-                       *candidate.largest_span);
+                       *candidate.dynamic_range);
   if (choice.checked()) return "the fallback chain's last candidate: for entries that no checked one settles";
   const ChainCandidate& taken = *choice.chosen();
   return fmt::format("not needed: {} takes vectors of up to {} and {}", taken.scheme, binades(span),
@@ -73,11 +73,11 @@ std::string without_scales(const SchemeRow& row, const Choices& choices, const C
 std::string not_needed(const SchemeRow& row, const Choice& choice, int span) {
   for (const ChainCandidate& candidate : choice.candidates) {
     if (candidate.products == 0 || candidate.by_norms || !candidate.takes(span)) continue;
-    return fmt::format("not needed: {} takes vectors of up to {}, this one of {}, and {}", candidate.scheme,
-                       candidate.largest_span ? binades(*candidate.largest_span) : "any span", binades(span),
-                       candidate.products < row.products()
-                           ? "costs less, " + cost(candidate.products, row.products())
-                           : "goes before it");
+    return fmt::format(
+        "not needed: {} takes vectors of up to {}, this one of {}, and {}", candidate.scheme,
+        candidate.dynamic_range ? binades(*candidate.dynamic_range) : "any span", binades(span),
+        candidate.products < row.products() ? "costs less, " + cost(candidate.products, row.products())
+                                            : "goes before it");
   }
   if (choice.candidates.size() == most_candidates)
     return fmt::format(

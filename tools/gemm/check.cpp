@@ -90,7 +90,7 @@ void measure(const Operands& operands, const Matrix* native, Row& row) {
   lab::CheckOptions options;
   options.seed = sample_seed;
   options.progress = [&progress](std::int64_t done, std::int64_t total) { progress.show(done, total); };
-  row.errors = with_entry_type(row.c, [&]<class T>() {
+  row.errors = with_element_type(row.c, [&]<class T>() {
     if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, DoubleDouble>) {
       return measure_as<T>(operands, native, row.c, options);
     } else {

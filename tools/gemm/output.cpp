@@ -241,7 +241,7 @@ void print_text(const Operands& operands, const Outcome& outcome) {
   if (outcome.output.empty()) return;
   const Identity who = identity(row);
   fmt::print("{}: {} x {} {}, {} on {}, {}\n", outcome.output, row.c.rows, row.c.columns,
-             row.c.entry_type_name(), who.scheme, who.engine, time_text(row.seconds));
+             row.c.element_type_name(), who.scheme, who.engine, time_text(row.seconds));
 }
 
 void print_json(const Operands& operands, const Outcome& outcome) {

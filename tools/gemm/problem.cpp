@@ -40,7 +40,8 @@ Matrix read_operand(Operands& operands, const std::string& file, const std::stri
   MatrixFile read = read_matrix(file, requested_type(type));
   note_conversion(operands, file, read);
   if (read.matrix.complex && type.starts_with("fp"))
-    fail(file, "holds {}, which --type {} would cut to its real parts", read.matrix.entry_type_name(), type);
+    fail(file, "holds {}, which --type {} would cut to its real parts", read.matrix.element_type_name(),
+         type);
   if (read.matrix.complex && type == "dd")
     fail(file, "holds complex entries; --type dd computes with real ones");
   if (type.starts_with("c")) make_complex(read.matrix);
@@ -52,8 +53,8 @@ void check_same_type(const std::string& file, const Matrix& matrix, const std::s
   if (matrix.type() == first.type() && matrix.complex == first.complex) return;
   const bool complex = matrix.complex || first.complex;
   const bool pairs = std::max(matrix.type(), first.type()) == Type::double_double && !complex;
-  fail(file, "holds {}, {} holds {}: give --type {} or --type {} for all", matrix.entry_type_name(),
-       first_file, first.entry_type_name(),
+  fail(file, "holds {}, {} holds {}: give --type {} or --type {} for all", matrix.element_type_name(),
+       first_file, first.element_type_name(),
        complex ? "c32"
        : pairs ? "fp64"
                : "fp32",

@@ -113,7 +113,7 @@ void Candidate::execute_once(Matrix& c) {
 }
 
 void Candidate::execute_once(Matrix& c) {
-  with_entry_type(c, [&]<class T>() { execute_once<T>(c); });
+  with_element_type(c, [&]<class T>() { execute_once<T>(c); });
 }
 
 // The first run of a program opens libraries and starts threads; up to four more, within half a second,

@@ -137,7 +137,7 @@ void make_complex(Matrix& matrix) {
 Matrix reordered(const Matrix& matrix, Order order) {
   if (matrix.order == order) return matrix;
   Matrix result = make_matrix("memory", matrix.rows, matrix.columns, matrix.type(), order, matrix.complex);
-  with_entry_type(matrix, [&]<class T>() { copy_entries<T>(matrix, result); });
+  with_element_type(matrix, [&]<class T>() { copy_entries<T>(matrix, result); });
   return result;
 }
 

@@ -55,7 +55,7 @@ struct Matrix {
 
   Type type() const { return static_cast<Type>(values.index()); }
 
-  const char* entry_type_name() const { return type_name(type(), complex); }
+  const char* element_type_name() const { return type_name(type(), complex); }
 
   // T: the type of the entries, or of their parts.
   template <class T>
@@ -109,7 +109,7 @@ void make_complex(Matrix& matrix);
 
 // Calls visit.template operator()<T>() with the type of the matrix's entries.
 template <class Visit>
-decltype(auto) with_entry_type(const Matrix& matrix, Visit&& visit) {
+decltype(auto) with_element_type(const Matrix& matrix, Visit&& visit) {
   const bool is_single = matrix.type() == Type::float32;
   if (matrix.type() == Type::double_double) return visit.template operator()<DoubleDouble>();
   if (matrix.complex) {

@@ -133,7 +133,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
   }
   std::size_t native_scratch_bytes() const override { return vendor_workspace_bytes; }
   bool fuses(const Schedule& schedule, FormatId format, Accumulator accumulator,
-             EntryType type) const override {
+             ElementType type) const override {
     return accumulator == Accumulator::h200 && has_multi_term_gemm(schedule, format, type);
   }
   std::size_t fused_scratch_bytes(const DeviceShape& shape) const override {
@@ -198,10 +198,10 @@ class CudaEngine final : public Engine, public DeviceEngine {
   void summarize(const Queue& queue, const DeviceSide& side, RangeSummary* summaries) const override {
     cuda::summarize(queue, side, summaries);
   }
-  void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
-              const DeviceCandidates& candidates, DeviceChoice* choice,
+  void select(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
+              const DeviceCandidates& candidates, DeviceSelection* selection,
               const DeviceReporting& reporting) const override {
-    cuda::choose(queue, a, b, scalars, candidates, choice, reporting);
+    cuda::select(queue, a, b, scalars, candidates, selection, reporting);
   }
   void split(const Queue& queue, std::span<const DeviceSplit> splits,
              const DeviceCondition& condition) const override {
@@ -209,8 +209,8 @@ class CudaEngine final : public Engine, public DeviceEngine {
   }
   bool finds_norms(const DeviceSplit& split) const override { return cuda::finds_norms(split); }
   void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceScalars& scalars,
-                      double coefficient, DeviceChoice* choice) const override {
-    cuda::split_by_norms(queue, splits, scalars, coefficient, choice);
+                      double coefficient, DeviceSelection* selection) const override {
+    cuda::split_by_norms(queue, splits, scalars, coefficient, selection);
   }
   bool skips(const Schedule& schedule, FormatId format) const override {
     return has_int8_gemm(schedule, format);
@@ -230,7 +230,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
                           const DeviceTile& tile) const override {
     cuda::recombine_weighted(queue, sums, exponents, tile);
   }
-  bool takes_entries(const SplitRule& rule) const override {
+  bool takes_complex_elements(const SplitRule& rule) const override {
     return cuda::splits_entries(rule) && cuda::recombines(rule.complex_basis);
   }
   void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
@@ -238,9 +238,9 @@ class CudaEngine final : public Engine, public DeviceEngine {
     cuda::recombine_residues(queue, sums, system, tile);
   }
   const DeviceOzaki1* ozaki1() const override { return &ozaki1_kernels(); }
-  void find_margins(const Queue& queue, const DeviceMargins& a, const DeviceMargins& b,
-                    const DeviceCondition& condition) const override {
-    cuda::find_margins(queue, a, b, condition);
+  void find_rounding_bounds(const Queue& queue, const DeviceRoundingBounds& a, const DeviceRoundingBounds& b,
+                            const DeviceCondition& condition) const override {
+    cuda::find_rounding_bounds(queue, a, b, condition);
   }
   void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                          const DeviceCheck& check, const DeviceTile& tile,
@@ -254,8 +254,8 @@ class CudaEngine final : public Engine, public DeviceEngine {
   void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums) const override {
     cuda::finish_native(queue, tile, sums);
   }
-  void multiply_plainly(const Queue& queue, const DeviceTile& tile) const override {
-    cuda::multiply_plainly(queue, tile);
+  void multiply_unsplit(const Queue& queue, const DeviceTile& tile) const override {
+    cuda::multiply_unsplit(queue, tile);
   }
   void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t entry, const DeviceScalars& scalars,
              const DeviceCondition& condition) const override {

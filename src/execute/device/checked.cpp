@@ -13,10 +13,10 @@ DeviceChecked::DeviceChecked(const Plan& plan, const Blocking& blocking, const D
     : plan_(plan), engine_(*plan.engine->device()), queue_(queue), a_(a), b_(b), condition_(condition),
       memory_(lay_out_device_checked(plan, blocking, tile, workspace)) {}
 
-void DeviceChecked::find_margins() const {
+void DeviceChecked::find_rounding_bounds() const {
   const Program& program = plan_.checked_candidate()->program;
-  engine_.find_margins(queue_, {a_, program.split_a.top_exponent, memory_.margins_a},
-                       {b_, program.split_b.top_exponent, memory_.margins_b}, condition_);
+  engine_.find_rounding_bounds(queue_, {a_, program.split_a.top_exponent, memory_.rounding_bounds_a},
+                               {b_, program.split_b.top_exponent, memory_.rounding_bounds_b}, condition_);
 }
 
 void DeviceChecked::split_rows(std::int64_t first, std::int64_t vectors) const {
@@ -50,8 +50,8 @@ DeviceCheck DeviceChecked::check() const {
   const int top = program.split_a.top_exponent + program.split_b.top_exponent;
   const int top_of_magnitudes =
       magnitude_program.split_a.top_exponent + magnitude_program.split_b.top_exponent;
-  return {.rows = memory_.margins_a,
-          .columns = memory_.margins_b,
+  return {.rows = memory_.rounding_bounds_a,
+          .columns = memory_.rounding_bounds_b,
           .largest_a = power_of_two(program.split_a.top_exponent + 1),
           .largest_b = power_of_two(program.split_b.top_exponent + 1),
           .demand = {plan_.contract.checked_coefficient, unit_roundoff(plan_.problem.type)},

@@ -1,10 +1,10 @@
 // What a checked plan does on a device beside the steps of any other (execute/host/checked.hpp has the host's
 // way):
 //
-//   margins     of all vectors, once their ranges are there
+//   bounds      of rounding errors of all vectors, once their ranges are there
 //   magnitudes  split, and multiplied tile by tile, where the contract leaves room: a lower bound of |A||B|
-//   recombine   the entries that show what is asked for; the others go to a list
-//   mend        the list's entries, summed exactly and rounded once
+//   recombine   the elements that show what is asked for; the others go to a list
+//   recompute   the list's elements, summed exactly and rounded once
 #pragma once
 
 #include <cstddef>
@@ -19,12 +19,12 @@ namespace kintsugi::core {
 // One entry of the batch under a checked plan.
 class DeviceChecked {
  public:
-  // Steps leave at once unless the condition holds.
+  // Kernels exit early unless the condition holds.
   DeviceChecked(const Plan& plan, const Blocking& blocking, const DeviceTileSize& tile, const Queue& queue,
                 const DeviceSide& a, const DeviceSide& b, const DeviceCondition& condition,
                 Workspace& workspace);
 
-  void find_margins() const;
+  void find_rounding_bounds() const;
   // Of a block's rows of op(A), or of its columns of op(B): real vectors, as in a DeviceSplit.
   void split_rows(std::int64_t first, std::int64_t vectors) const;
   void split_columns(std::int64_t first, std::int64_t vectors) const;

@@ -1,4 +1,4 @@
-// The way of a call whose matrices lie in a device's memory: ranges, choice, split, multiply, recombine as
+// The way of a call whose matrices lie in a device's memory: ranges, selection, split, multiply, recombine as
 // steps in a queue.
 #pragma once
 

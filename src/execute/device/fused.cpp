@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "engines/device_engine.hpp"
+#include "execute/blocks.hpp"
+#include "execute/device/selection.hpp"
 #include "execute/execute.hpp"
 #include "planner/workspace/device.hpp"
 #include "planner/workspace/fused.hpp"
@@ -60,7 +62,7 @@ const DevicePrepared* with_slices(const DevicePrepared* prepared) {
 
 class FusedCall {
  public:
-  FusedCall(const Plan& plan, const FusedOperands& operands, const Queue& queue, const Blocking& blocking,
+  FusedCall(const Plan& plan, const DeviceOperands& operands, const Queue& queue, const Blocking& blocking,
             Workspace workspace)
       : plan_(plan), engine_(*plan.engine->device()), queue_(queue), operands_(operands), blocking_(blocking),
         most_(std::min(items_at_once(plan, blocking), entries_of(operands))),
@@ -70,18 +72,18 @@ class FusedCall {
 
   void multiply_all() const {
     for (std::int64_t first = 0; first < plan_.problem.batch_count; first += most_)
-      multiply_entries({first, std::min(most_, plan_.problem.batch_count - first)});
+      multiply_elements({first, std::min(most_, plan_.problem.batch_count - first)});
   }
 
  private:
-  // Whether the steps of a candidate wait for the choice, and for ranges of vectors that are found before.
+  // Whether the steps of a candidate wait for the selection, and for ranges of vectors that are found before.
   struct Looks {
     bool conditional;
     bool ranges_known;
   };
 
   // Where both operands serve all entries, no step would know how many they are.
-  std::int64_t entries_of(const FusedOperands& operands) const {
+  std::int64_t entries_of(const DeviceOperands& operands) const {
     const auto serves_all = [](const DeviceMatrix& matrix, const DevicePrepared* given) {
       const DevicePrepared* prepared = with_slices(given);
       return prepared != nullptr ? prepared->entries.size() == 1 : is_shared(matrix);
@@ -91,28 +93,16 @@ class FusedCall {
     return one_by_one ? 1 : plan_.problem.batch_count;
   }
 
-  DeviceCandidates candidates() const {
-    DeviceCandidates result;
-    result.count = static_cast<int>(plan_.candidates.size());
-    for (int r = 0; r < result.count; ++r) {
-      const Candidate& candidate = plan_.candidates[static_cast<std::size_t>(r)];
-      result.spans[r] = candidate.largest_span;
-      result.depths[r] = candidate.largest_depth;
-      result.exponents[r] = Candidate::any_span;
-    }
-    return result;
+  void select(const Entries& entries, bool overlaps_products) const {
+    engine_.select(queue_, a_.at(entries), b_.at(entries), operands_.scalars, candidates_on_device(plan_),
+                   memory_.selections, {operands_.report, begins_with_selection(plan_), overlaps_products});
   }
 
-  void choose(const Entries& entries, bool behind_products) const {
-    engine_.choose(queue_, a_.at(entries), b_.at(entries), operands_.scalars, candidates(), memory_.choices,
-                   {operands_.report, begins_with_choice(plan_), behind_products});
-  }
-
-  void multiply_entries(const Entries& entries) const {
+  void multiply_elements(const Entries& entries) const {
     const bool conditional = plan_.candidates.size() > 1 || operands_.scalars.on_device();
     if (!conditional) {
       multiply_candidate(0, entries, {false, false});
-      if (operands_.report != nullptr) choose(entries, true);
+      if (operands_.report != nullptr) select(entries, true);
       return;
     }
     const int first = look_at(entries);
@@ -121,137 +111,135 @@ class FusedCall {
     multiply_otherwise(entries);
   }
 
-  // One emulation, which most operands take: its products need not wait for the choice, where what is behind
+  // One emulation, which most operands take: its products need not wait for the selection, where what is behind
   // it would write all of C anew.
-  bool multiplies_before_choice() const {
+  bool multiplies_before_selection() const {
     return emulations(plan_).size() == 1 && looks_while_splitting() && operands_.scalars.beta == 0.0;
   }
+  ResultBlock whole() const { return {0, 0, plan_.problem.m, plan_.problem.n}; }
   bool looks_while_splitting() const {
     return covers_all(plan_, blocking_) && !operands_.scalars.on_device();
   }
 
-  // Ranges and choices; the first candidate's products where its slices were made beside them. The first
+  // Ranges and selections; the first candidate's products where its slices were made beside them. The first
   // candidate that is left.
   int look_at(const Entries& entries) const {
     if (looks_while_splitting()) {
-      const bool before = multiplies_before_choice();
-      const FusedSlices slices = split(0, entries, {0, 0}, blocking_, {false, false}, true, true);
-      if (!before) choose(entries, false);
-      multiply(0, entries, slices, {0, 0}, blocking_, !before);
-      if (before) choose(entries, true);
+      const bool before = multiplies_before_selection();
+      const FusedSlices slices = split(0, entries, whole(), {false, false});
+      if (!before) select(entries, false);
+      multiply(0, entries, slices, whole(), !before);
+      if (before) select(entries, true);
       return 1;
     }
     engine_.find_ranges(queue_, a_.prepared == nullptr ? a_.at(entries) : DeviceSide{},
                         b_.prepared == nullptr ? b_.at(entries) : DeviceSide{}, operands_.scalars);
-    choose(entries, false);
+    select(entries, false);
     return 0;
   }
 
-  struct Corner {
-    std::int64_t row;
-    std::int64_t column;
-  };
-
   void multiply_candidate(int r, const Entries& entries, const Looks& looks) const {
-    const std::int64_t m = plan_.problem.m;
-    const std::int64_t n = plan_.problem.n;
     FusedSlices slices;
-    for (std::int64_t j = 0; j < n; j += blocking_.n) {
-      for (std::int64_t i = 0; i < m; i += blocking_.m) {
-        const Blocking size{std::min(blocking_.m, m - i), std::min(blocking_.n, n - j)};
-        const bool new_a = j == 0 || blocking_.m < m;
-        const FusedSlices made = split(r, entries, {i, j}, size, looks, new_a, i == 0);
-        slices = {new_a ? made.a : slices.a, i == 0 ? made.b : slices.b};
-        multiply(r, entries, slices, {i, j}, size, looks.conditional);
-      }
-    }
+    for_each_block(blocking_, plan_.problem.m, plan_.problem.n, [&](const ResultBlock& block) {
+      const FusedSlices made = split(r, entries, block, looks);
+      if (begins_rows(block, blocking_, plan_.problem.m)) slices.a = made.a;
+      if (begins_columns(block)) slices.b = made.b;
+      multiply(r, entries, slices, block, looks.conditional);
+    });
   }
 
-  // Steps behind products know the choice if it was made ahead of these.
+  // Steps behind products know the selection if it was made ahead of these.
   DeviceCondition on_candidate(bool conditional, std::int32_t candidate) const {
-    return {conditional ? memory_.choices : nullptr, candidate,
-            conditional && candidate > 0 && !multiplies_before_choice()};
+    return {conditional ? memory_.selections : nullptr, candidate,
+            conditional && candidate > 0 && !multiplies_before_selection()};
   }
 
-  // Of many small entries, a step that is left out takes a tenth of their time unless it has few blocks of
-  // threads.
-  bool leaves_quickly() const {
-    constexpr double small = 2e9;
+  // A batch of small items, beside which a split of many thread blocks takes long to exit early.
+  bool has_small_items() const {
     const Problem& problem = plan_.problem;
     return problem.batch_count > 1 &&
            static_cast<double>(problem.m) * static_cast<double>(problem.n) * static_cast<double>(problem.k) <
-               small;
+               engine_.thresholds().small_item_products;
   }
 
   // A prepared operand's slices, or those that are to be made.
   Slices plan_split(const FusedSide& side, const SplitRule& rule, const Slices& memory,
-                    const Entries& entries, std::int64_t first, std::int64_t vectors, bool ranges_known,
+                    const Entries& entries, const Part& vectors, bool ranges_known,
                     std::vector<DeviceSplit>& splits) const {
-    if (side.has(rule)) return side.prepared_entry(entries.first).slices.block(first, vectors);
+    if (side.has(rule)) return side.prepared_entry(entries.first).slices.block(vectors.first, vectors.count);
     Slices slices = memory;
-    slices.vectors = vectors;
-    splits.push_back({side.at(entries, rule), first, &rule, slices, ranges_known && side.prepared == nullptr,
-                      nullptr, false, !ranges_known && plan_.candidates.front().largest_depth > 0});
+    slices.vectors = vectors.count;
+    splits.push_back({side.at(entries, rule), vectors.first, &rule, slices,
+                      ranges_known && side.prepared == nullptr, nullptr, false,
+                      !ranges_known && plan_.candidates.front().acceptance.mean_depth > 0});
     return slices;
   }
 
-  FusedSlices split(int r, const Entries& entries, const Corner& corner, const Blocking& size,
-                    const Looks& looks, bool new_a, bool new_b) const {
+  FusedSlices split(int r, const Entries& entries, const ResultBlock& block, const Looks& looks) const {
     const Candidate& candidate = plan_.candidates[static_cast<std::size_t>(r)];
     FusedSlices slices = fused_slices(plan_, candidate, blocking_);
     slices.a.data = memory_.slices;
     slices.b.data = memory_.slices + (a_.shared ? 1 : static_cast<std::size_t>(most_)) * slices.a.bytes();
     std::vector<DeviceSplit> splits;
     splits.reserve(2);
-    if (new_a) {
-      slices.a = plan_split(a_, candidate.program.split_a, slices.a, entries, corner.row, size.m,
+    if (begins_rows(block, blocking_, plan_.problem.m)) {
+      slices.a = plan_split(a_, candidate.program.split_a, slices.a, entries, {block.row, block.rows},
                             looks.ranges_known, splits);
     }
-    if (new_b) {
-      slices.b = plan_split(b_, candidate.program.split_b, slices.b, entries, corner.column, size.n,
+    if (begins_columns(block)) {
+      slices.b = plan_split(b_, candidate.program.split_b, slices.b, entries, {block.column, block.columns},
                             looks.ranges_known, splits);
     }
-    for (DeviceSplit& one : splits) one.rarely = r > 0 && leaves_quickly();
+    for (DeviceSplit& one : splits) one.unlikely = r > 0 && has_small_items();
     if (!splits.empty()) engine_.split(queue_, splits, on_candidate(looks.conditional, r));
     return slices;
   }
 
-  DeviceTile tile_of(const DeviceSide& a, const DeviceSide& b, const Entries& entries, const Corner& corner,
-                     const Blocking& size, const DeviceCondition& condition) const {
-    return {a,      b,      operands_.c,       entries.first, corner.row,   corner.column,
-            size.m, size.n, operands_.scalars, condition,     entries.count};
+  DeviceTile tile_of(const DeviceSide& a, const DeviceSide& b, const Entries& entries,
+                     const ResultBlock& block, const DeviceCondition& condition) const {
+    return {a,
+            b,
+            operands_.c,
+            entries.first,
+            block.row,
+            block.column,
+            block.rows,
+            block.columns,
+            operands_.scalars,
+            condition,
+            entries.count};
   }
 
-  void multiply(int r, const Entries& entries, const FusedSlices& slices, const Corner& corner,
-                const Blocking& size, bool conditional) const {
+  void multiply(int r, const Entries& entries, const FusedSlices& slices, const ResultBlock& block,
+                bool conditional) const {
     const Candidate& candidate = plan_.candidates[static_cast<std::size_t>(r)];
     engine_.multiply_fused(
         queue_,
         {&candidate.program.schedule, slices.a, slices.b, a_.shared, b_.shared,
          tile_of(a_.at(entries, candidate.program.split_a), b_.at(entries, candidate.program.split_b),
-                 entries, corner, size, on_candidate(conditional, r)),
+                 entries, block, on_candidate(conditional, r)),
          entries.count},
         memory_.scratch);
   }
 
-  // What the last candidate and the choices besides the candidates ask for.
+  // What the last candidate and the selections besides the candidates ask for.
   void multiply_otherwise(const Entries& entries) const {
     for (std::int64_t e = 0; e < entries.count; ++e) {
       if (operands_.scalars.on_device()) {
         engine_.scale(queue_, operands_.c, entries.first + e, operands_.scalars,
-                      {memory_.choices + e, DeviceChoice::scaled});
+                      {memory_.selections + e, DeviceSelection::scaled});
       }
     }
     if (plan_.candidates.back().scheme != nullptr) return;
     const auto native = static_cast<std::int32_t>(plan_.candidates.size()) - 1;
-    engine_.multiply_plainly(queue_, tile_of(a_.at(entries), b_.at(entries), entries, {0, 0},
-                                             {plan_.problem.m, plan_.problem.n}, on_candidate(true, native)));
+    engine_.multiply_unsplit(
+        queue_, tile_of(a_.at(entries), b_.at(entries), entries, whole(), on_candidate(true, native)));
   }
 
   const Plan& plan_;
   const DeviceEngine& engine_;
   Queue queue_;
-  const FusedOperands& operands_;
+  const DeviceOperands& operands_;
   Blocking blocking_;
   std::int64_t most_;  // entries at once
   FusedMemory memory_;
@@ -261,8 +249,8 @@ class FusedCall {
 
 }  // namespace
 
-void multiply_fused(const Plan& plan, const FusedOperands& operands, const Queue& queue,
-                    const Blocking& blocking, Workspace workspace) {
+void multiply_fused(const Plan& plan, const DeviceOperands& operands, const Queue& queue,
+                    const Blocking& blocking, const Workspace& workspace) {
   FusedCall(plan, operands, queue, blocking, workspace).multiply_all();
 }
 

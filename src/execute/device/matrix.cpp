@@ -11,7 +11,7 @@ DeviceMatrix matrix_of(const Problem& problem, const void* data, Op op, std::int
   const auto view = matrix_view<const char>(nullptr, problem.layout, op, rows, columns, ld);
   return {.data = data,
           .pointers = problem.batch_kind == BatchKind::pointers,
-          .type = entry_type(problem),
+          .type = element_type(problem),
           .batch_stride = stride,
           .rows = rows,
           .columns = columns,

@@ -64,7 +64,7 @@ void report_fit(const ResidualFit& fit, Report& report) {
 
 // Blocks and their slices, and the program with so many: what the bound needs to know.
 void report_slices(const DeviceSliceCounts& found, Report& report) {
-  ErrorFreeCounts& counts = report.error_free;
+  Ozaki1Counts& counts = report.error_free;
   counts.blocks += found.blocks;
   counts.slices_a += found.slices_a;
   counts.slices_b += found.slices_b;
@@ -90,15 +90,15 @@ void read_device_report(const Engine& engine, const DeviceReport* device, Report
   engine.device()->copy_to_host({}, &found, device, sizeof found);
   engine.device()->synchronize(Queue{});
   static_assert(DeviceReport::most_candidates <= Plan::most_candidates);
-  for (std::size_t r = 0; r < DeviceReport::most_candidates; ++r) report.entries[r] += found.entries[r];
-  report.entries_scaled += found.scaled;
-  report.entries_unreachable += found.unreachable;
-  report.entries_with_special_values += found.special;
-  report.mended_entries += found.mended;
+  for (std::size_t r = 0; r < DeviceReport::most_candidates; ++r) report.items[r] += found.items[r];
+  report.items_scaled += found.scaled;
+  report.items_unreachable += found.unreachable;
+  report.items_with_special_values += found.special;
+  report.recomputed_elements += found.recomputed;
   report.ranges_known = std::any_of(report.candidates.begin(), report.candidates.end(),
                                     [](const Candidate& candidate) { return candidate.scheme != nullptr; });
-  report.largest_span_a = found.largest_span_a;
-  report.largest_span_b = found.largest_span_b;
+  report.dynamic_range_a = found.dynamic_range_a;
+  report.dynamic_range_b = found.dynamic_range_b;
   if (found.fitted > 0) report_fit(found.fit, report);
   if (found.slices.blocks > 0) report_slices(found.slices, report);
 }

@@ -65,7 +65,7 @@ class NativeProducts {
  private:
   // Kernels of cuBLAS may take a subnormal alpha for zero.
   bool is_subnormal(const std::complex<double>& alpha) const {
-    const bool single = call_.c.type == EntryType::f32 || call_.c.type == EntryType::c32;
+    const bool single = call_.c.type == ElementType::f32 || call_.c.type == ElementType::c32;
     const double least =
         single ? double{std::numeric_limits<float>::min()} : std::numeric_limits<double>::min();
     const auto is_below = [&](double x) { return x != 0 && std::abs(x) < least; };
@@ -109,7 +109,7 @@ class NativeProducts {
   }
 
   void multiply_by_own_kernel(const Panel& panel) const {
-    engine_.multiply_plainly(call_.queue, tile_of(panel));
+    engine_.multiply_unsplit(call_.queue, tile_of(panel));
   }
 
   DeviceTile tile_of(const Panel& panel) const {

@@ -16,8 +16,8 @@ std::int64_t extent(const DeviceMatrix& matrix) {
   return (matrix.rows - 1) * matrix.row_stride + (matrix.columns - 1) * matrix.column_stride + 1;
 }
 
-std::size_t entry_bytes(EntryType type) {
-  return (type == EntryType::f32 ? 4U : type == EntryType::c64 ? 16U : 8U);
+std::size_t entry_bytes(ElementType type) {
+  return (type == ElementType::f32 ? 4U : type == ElementType::c64 ? 16U : 8U);
 }
 
 // A copy of every entry, strided as the original is.
@@ -57,7 +57,7 @@ void split_entries(const Plan& plan, Side side, std::int64_t count, DevicePrepar
   prepared.rule = side == Side::a ? program.split_a : program.split_b;
   const DeviceMatrix& matrix = prepared.matrix;
   const int slice_count = can_split(plan) ? prepared.rule.slices : 0;
-  const bool entries = program.multiplies_entries();
+  const bool entries = program.multiplies_elements();
   const Slices slices =
       make_slices(*prepared.rule.format, SliceStorage::packed, slice_count,
                   entries ? matrix.rows : matrix.vectors(), entries ? matrix.columns : matrix.length());
@@ -76,7 +76,7 @@ void split_entries(const Plan& plan, Side side, std::int64_t count, DevicePrepar
   const DeviceSide operand{matrix, 0, first.ranges, count, first.norms};
   const DeviceEngine& engine = *plan.engine->device();
   // With depths, which a call without the prepared operand may find.
-  const bool by_ranges = by_norms || matrix.type == EntryType::f32;
+  const bool by_ranges = by_norms || matrix.type == ElementType::f32;
   if (by_ranges || !can_split(plan)) engine.find_ranges(plan.queue, operand, {}, {});
   if (by_norms) engine.find_norms(plan.queue, operand, {}, {});
   if (can_split(plan)) {

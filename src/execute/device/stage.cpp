@@ -9,7 +9,7 @@
 #include "execute/device/caller.hpp"
 #include "execute/device/memory.hpp"
 #include "execute/host/operand.hpp"
-#include "planner/named_scheme.hpp"
+#include "planner/candidates/named.hpp"
 
 namespace kintsugi::core {
 
@@ -45,7 +45,7 @@ T conjugated_if(bool conjugate, T x) {
 // Vectors along k, one after the other.
 template <class View>
 auto packed(const View& view) {
-  const auto& matrix = entries_of(view);
+  const auto& matrix = elements_of(view);
   using T = std::remove_cvref_t<decltype(matrix(0, 0))>;
   std::vector<T> values;
   values.reserve(static_cast<std::size_t>(matrix.rows * matrix.columns));
@@ -79,18 +79,18 @@ void fit_to_ranges(Plan& entry, const OperandView<T>& a, const OperandView<T>& b
   const RangeSummary summary_a = summary_of(a, candidate.program.split_a);
   const RangeSummary summary_b = summary_of(b, candidate.program.split_b);
   candidate.scheme->adapt(candidate.program, summary_a, summary_b, entry.problem.products());
-  candidate.largest_exponent = largest_exponent(candidate, entry.problem.products());
+  candidate.acceptance.exponent = largest_exponent(candidate, entry.problem.products());
 }
 
 // What one entry's execution did, as one of the whole call's.
 void add_to_report(const Plan& plan, const Plan& entry, const Report& part, Report& report) {
-  for (std::size_t r = 0; r < report.entries.size(); ++r) report.entries[r] += part.entries[r];
-  report.entries_with_special_values += part.entries_with_special_values;
-  report.entries_unreachable += part.entries_unreachable;
-  report.mended_entries += part.mended_entries;
+  for (std::size_t r = 0; r < report.items.size(); ++r) report.items[r] += part.items[r];
+  report.items_with_special_values += part.items_with_special_values;
+  report.items_unreachable += part.items_unreachable;
+  report.recomputed_elements += part.recomputed_elements;
   report.ranges_known = part.ranges_known;
-  report.largest_span_a = std::max(report.largest_span_a, part.largest_span_a);
-  report.largest_span_b = std::max(report.largest_span_b, part.largest_span_b);
+  report.dynamic_range_a = std::max(report.dynamic_range_a, part.dynamic_range_a);
+  report.dynamic_range_b = std::max(report.dynamic_range_b, part.dynamic_range_b);
   report.workspace_bytes = std::max(report.workspace_bytes, part.workspace_bytes);
   report.blocking = part.blocking;
   const Candidate& candidate = entry.candidates.front();
@@ -155,7 +155,7 @@ void stage(const Plan& plan, const Operands& operands, Report& report) {
   DeviceBlock device_report(on_device, {}, aligned_size(sizeof(DeviceReport)));
   if (device_report.pointer() == nullptr)
     fail(Status::out_of_memory, "the device has no {} bytes for a report", device_report.bytes());
-  with_entry_type(plan.problem, [&]<class T>() {
+  with_element_type(plan.problem, [&]<class T>() {
     check_fits<T>(plan, operands);
     for (std::int64_t index = 0; index < plan.problem.batch_count; ++index)
       stage_entry<T>(plan, operands, index, static_cast<DeviceReport*>(device_report.pointer()), report);

@@ -3,15 +3,15 @@
 #include <algorithm>
 
 #include "arith/residue_scale.hpp"
-#include "planner/expected_times.hpp"
+#include "planner/candidates/expected_times.hpp"
 #include "recombine/exact_sums.hpp"
 #include "recombine/proofs.hpp"
 #include "recombine/residues.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/ozaki2.hpp"
 #include "splits/equilibrate.hpp"
-#include "splits/margins.hpp"
 #include "splits/norms.hpp"
+#include "splits/rounding_bounds.hpp"
 
 namespace kintsugi::core {
 
@@ -22,16 +22,11 @@ namespace {
 template <class T>
 constexpr std::int64_t share = is_double_double<T> ? 64 : 16;
 
-// Binades by which spans must fall for factors along k to be worth another walk over the operands.
+// Binades by which dynamic ranges must fall for factors along k to be worth another pass over the operands.
 constexpr int worthwhile = 16;
 
 // Where the candidate to begin with is looked for.
 constexpr std::int64_t first_tile = Slices::vector_multiple;
-
-struct Part {
-  std::int64_t i, j, rows, columns;
-  std::int64_t entries() const { return rows * columns; }
-};
 
 template <class T>
 class CheckedRun {
@@ -42,18 +37,18 @@ class CheckedRun {
         beta_(scalar<T>(operands.beta)), c_(c), check_memory_(lay_out_check(plan, blocking, workspace)),
         exact_sum_(expected_exact_sum(plan.problem)), workspace_(&workspace) {}
 
-  std::size_t run(Program& program, std::int64_t& mended_entries) {
+  std::size_t run(Program& program, std::int64_t& recomputed_elements) {
     equilibrate();
     leave_out_moduli();
     const std::size_t first = proves() ? find_proved_candidate() : find_first_candidate();
     split_columns_ = split_rows_ = -1;
-    for_each_block([&](const Part& part) { mended_entries += run_block(part, first); });
+    for_each_block([&](const ResultBlock& block) { recomputed_elements += run_block(block, first); });
     program = first + 1 == plan_.candidates.size() ? candidate(first).program : programs_[first];
     return first;
   }
 
  private:
-  int span() const { return summarize(a_.ranges).largest_span + summarize(b_.ranges).largest_span; }
+  int span() const { return summarize(a_.ranges).dynamic_range + summarize(b_.ranges).dynamic_range; }
 
   void find_ranges_of(SideOf<T>& side, std::span<const double> inner) {
     side.inner = inner;
@@ -96,14 +91,11 @@ class CheckedRun {
   // The contract leaves room: a lower bound of |A||B| can prove entries.
   bool proves() const { return plan_.contract.checked_coefficient > 0; }
 
-  bool is_whole(const Part& part) const { return part.entries() == c_.rows * c_.columns; }
+  bool is_whole(const ResultBlock& block) const { return block.elements() == c_.rows * c_.columns; }
 
   template <class Visit>
   void for_each_block(const Visit& visit) const {
-    for (std::int64_t j = 0; j < c_.columns; j += blocking_.n) {
-      for (std::int64_t i = 0; i < c_.rows; i += blocking_.m)
-        visit(Part{i, j, std::min(blocking_.m, c_.rows - i), std::min(blocking_.n, c_.columns - j)});
-    }
+    core::for_each_block(blocking_, c_.rows, c_.columns, visit);
   }
 
   // The first candidate that most of all entries are proved for, else the last that is checked: all of C
@@ -113,7 +105,7 @@ class CheckedRun {
     for (std::size_t r = 0; r < last; ++r) {
       use_candidate(r);
       std::int64_t left = 0;
-      for_each_block([&](const Part& part) { left += prove(r, part); });
+      for_each_block([&](const ResultBlock& block) { left += prove(r, block); });
       if (left * share<T> <= c_.rows * c_.columns) return r;
     }
     return last;
@@ -121,13 +113,13 @@ class CheckedRun {
 
   // The quickest on a tile, by what it leaves open there; the last is the superaccumulator.
   std::size_t find_first_candidate() {
-    const Part tile{0, 0, std::min(first_tile, c_.rows), std::min(first_tile, c_.columns)};
-    const auto entries = static_cast<double>(tile.entries());
+    const ResultBlock tile{0, 0, std::min(first_tile, c_.rows), std::min(first_tile, c_.columns)};
+    const auto entries = static_cast<double>(tile.elements());
     std::size_t quickest = plan_.candidates.size() - 1;
     double least = entries * exact_sum_;
     for (std::size_t r = 0; r + 1 < plan_.candidates.size() && entries * products_time(r) < least; ++r) {
       use_candidate(r);
-      std::fill_n(check_memory_.open, tile.entries(), EntryCheck::open);
+      std::fill_n(check_memory_.open, tile.elements(), EntryCheck::open);
       const auto open = static_cast<double>(multiply(r, tile, 0, false));
       const double time = entries * products_time(r) + open * exact_sum_;
       if (time < least) {
@@ -146,17 +138,17 @@ class CheckedRun {
 
   // Every candidate gives the same bits of an entry that it shows, so time alone decides: whether what is
   // open is worth all products of a wider candidate.
-  bool is_worth(std::size_t r, std::int64_t open, const Part& part) const {
-    return static_cast<double>(open) * exact_sum_ > static_cast<double>(part.entries()) * products_time(r);
+  bool is_worth(std::size_t r, std::int64_t open, const ResultBlock& block) const {
+    return static_cast<double>(open) * exact_sum_ > static_cast<double>(block.elements()) * products_time(r);
   }
 
-  // Scales, margins and memory of a candidate; of all vectors, since a block's neighbours need them too.
+  // Scales, rounding-error bounds and memory of a candidate; of all vectors, since a block's neighbours need them too.
   void use_candidate(std::size_t r) {
     if (current_ == r) return;
     current_ = r;
     use_memory(r);
-    find_margins(a_.view, a_.ranges, a_.inner, check_memory_.margins_a, plan_.threads);
-    find_margins(b_.view, b_.ranges, b_.inner, check_memory_.margins_b, plan_.threads);
+    find_rounding_bounds(a_.view, a_.ranges, a_.inner, check_memory_.rounding_bounds_a, plan_.threads);
+    find_rounding_bounds(b_.view, b_.ranges, b_.inner, check_memory_.rounding_bounds_b, plan_.threads);
   }
 
   void use_memory(std::size_t r) {
@@ -167,41 +159,42 @@ class CheckedRun {
   }
 
   // Returns how many entries the first candidate left open.
-  std::int64_t run_block(const Part& part, std::size_t first) {
+  std::int64_t run_block(const ResultBlock& block, std::size_t first) {
     if (first + 1 == plan_.candidates.size()) {
-      std::fill_n(check_memory_.open, part.entries(), EntryCheck::open);
-      mend(part);
+      std::fill_n(check_memory_.open, block.elements(), EntryCheck::open);
+      recompute(block);
       return 0;
     }
     // The only block's proofs stand already where they chose the candidate.
-    const bool stands = proves() && is_whole(part) && current_ == first;
+    const bool stands = proves() && is_whole(block) && current_ == first;
     use_candidate(first);
     if (!proves()) {
-      std::fill_n(check_memory_.open, part.entries(), EntryCheck::open);
+      std::fill_n(check_memory_.open, block.elements(), EntryCheck::open);
     } else if (!stands) {
-      prove(first, part);
+      prove(first, block);
     }
-    const std::int64_t open = multiply(first, part, plan_.contract.checked_coefficient, true);
+    const std::int64_t open = multiply(first, block, plan_.contract.checked_coefficient, true);
     std::int64_t left = open;
-    for (std::size_t r = first + 1; r + 1 < plan_.candidates.size() && is_worth(r, left, part); ++r) {
+    for (std::size_t r = first + 1; r + 1 < plan_.candidates.size() && is_worth(r, left, block); ++r) {
       use_candidate(r);
-      left = multiply(r, part, 0, true);
+      left = multiply(r, block, 0, true);
     }
-    if (left > 0) mend(part);
+    if (left > 0) recompute(block);
     return open;
   }
 
-  void mend(const Part& part) {
-    multiply_exactly(
-        a_.view.vectors(part.i, part.rows), b_.view.vectors(parts * part.j, parts * part.columns),
-        a_.ranges.subspan(part.i, part.rows), b_.ranges.subspan(parts * part.j, parts * part.columns), alpha_,
-        beta_, c_.block(part.i, part.j, part.rows, part.columns), check_memory_.open,
-        check_memory_.exact_scratch, plan_.threads);
+  void recompute(const ResultBlock& block) {
+    multiply_exactly(a_.view.vectors(block.row, block.rows),
+                     b_.view.vectors(parts * block.column, parts * block.columns),
+                     a_.ranges.subspan(block.row, block.rows),
+                     b_.ranges.subspan(parts * block.column, parts * block.columns), alpha_, beta_,
+                     c_.block(block.row, block.column, block.rows, block.columns), check_memory_.open,
+                     check_memory_.exact_scratch, plan_.threads);
   }
 
-  EntryCheck check_of(const Program& program, const Part& part, double coefficient) const {
-    return {check_memory_.margins_a.subspan(part.i, part.rows),
-            check_memory_.margins_b.subspan(parts * part.j, parts * part.columns),
+  EntryCheck check_of(const Program& program, const ResultBlock& block, double coefficient) const {
+    return {check_memory_.rounding_bounds_a.subspan(block.row, block.rows),
+            check_memory_.rounding_bounds_b.subspan(parts * block.column, parts * block.columns),
             power_of_two(program.split_a.top_exponent + 1),
             power_of_two(program.split_b.top_exponent + 1),
             {coefficient, unit_roundoff(plan_.problem.type)}};
@@ -209,44 +202,46 @@ class CheckedRun {
 
   // A lower bound of |A||B| shows of most entries what the contract asks for, before the candidate's products
   // are there. Returns how many stay open.
-  std::int64_t prove(std::size_t r, const Part& part) {
-    std::fill_n(check_memory_.open, part.entries(), EntryCheck::open);
+  std::int64_t prove(std::size_t r, const ResultBlock& block) {
+    std::fill_n(check_memory_.open, block.elements(), EntryCheck::open);
     set_program(magnitude_program, a_, b_);
     Workspace fresh = *workspace_;
     const BlockMemory memory = take_block(plan_, magnitude_program, blocking_, a_, b_, fresh);
-    const Slices slices_a = split_block(a_, part.i, part.rows, plan_.threads);
-    const Slices slices_b = split_block(b_, part.j, part.columns, plan_.threads);
+    const Slices slices_a = split_part(a_, {block.row, block.rows}, plan_.threads);
+    const Slices slices_b = split_part(b_, {block.column, block.columns}, plan_.threads);
     Accumulators sums = memory.sums;
-    sums.rows = part.rows;
+    sums.rows = block.rows;
     sums.columns = slices_b.vectors;
     plan_.engine->multiply({&magnitude_program.schedule, slices_a, slices_b, sums, Accumulator::int32,
                             memory.scratch, plan_.threads});
     const Program& program = programs_[r];
     const int lost = magnitude_program.split_a.top_exponent + magnitude_program.split_b.top_exponent;
     const double unit = power_of_two(program.split_a.top_exponent + program.split_b.top_exponent - lost);
-    const EntryCheck check = check_of(program, part, plan_.contract.checked_coefficient);
+    const EntryCheck check = check_of(program, block, plan_.contract.checked_coefficient);
     prove_entries(sums, static_cast<int>(parts), check, unit, check_memory_.open, plan_.threads);
     use_memory(r);
-    return std::count(check_memory_.open, check_memory_.open + part.entries(), EntryCheck::open);
+    return std::count(check_memory_.open, check_memory_.open + block.elements(), EntryCheck::open);
   }
 
-  // The candidate's products of one part of C, and the check. Returns how many entries stay open.
-  std::int64_t multiply(std::size_t r, const Part& part, double coefficient, bool write) {
+  // The candidate's products of one block of C, and the check. Returns how many entries stay open.
+  std::int64_t multiply(std::size_t r, const ResultBlock& block, double coefficient, bool write) {
     const Program& program = programs_[r];
-    if (split_columns_ != part.j) slices_b_ = split_block(b_, part.j, part.columns, plan_.threads);
-    if (split_rows_ != part.i) slices_a_ = split_block(a_, part.i, part.rows, plan_.threads);
-    split_columns_ = part.j;
-    split_rows_ = part.i;
+    if (split_columns_ != block.column)
+      slices_b_ = split_part(b_, {block.column, block.columns}, plan_.threads);
+    if (split_rows_ != block.row) slices_a_ = split_part(a_, {block.row, block.rows}, plan_.threads);
+    split_columns_ = block.column;
+    split_rows_ = block.row;
     Accumulators sums = memory_.sums;
-    sums.rows = part.rows;
+    sums.rows = block.rows;
     sums.columns = slices_b_.vectors;
     plan_.engine->multiply({&program.schedule, slices_a_, slices_b_, sums, candidate(r).accumulator,
                             memory_.scratch, plan_.threads});
-    const EntryCheck check = check_of(program, part, coefficient);
-    return recombine_checked_residues(sums, program.residue_system(), a_.ranges.subspan(part.i, part.rows),
-                                      b_.ranges.subspan(parts * part.j, parts * part.columns), check, alpha_,
-                                      beta_, c_.block(part.i, part.j, part.rows, part.columns),
-                                      check_memory_.open, write, plan_.threads);
+    const EntryCheck check = check_of(program, block, coefficient);
+    return recombine_checked_residues(
+        sums, program.residue_system(), a_.ranges.subspan(block.row, block.rows),
+        b_.ranges.subspan(parts * block.column, parts * block.columns), check, alpha_, beta_,
+        c_.block(block.row, block.column, block.rows, block.columns), check_memory_.open, write,
+        plan_.threads);
   }
 
   static constexpr std::size_t none = ~std::size_t{0};
@@ -264,7 +259,7 @@ class CheckedRun {
   Workspace* workspace_ = nullptr;
   std::array<Program, Plan::most_candidates>
       programs_{};              // of the checked candidates, with the moduli that these operands need
-  std::size_t current_ = none;  // candidate that scales, margins and memory are of
+  std::size_t current_ = none;  // candidate that scales, bounds and memory are of
   BlockMemory memory_{};
   Slices slices_a_{};
   Slices slices_b_{};
@@ -277,8 +272,8 @@ class CheckedRun {
 template <class T>
 std::size_t multiply_checked(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b,
                              const Operands& operands, const MatrixView<T>& c, Workspace workspace,
-                             Program& program, std::int64_t& mended_entries) {
-  return CheckedRun<T>(plan, blocking, a, b, operands, c, workspace).run(program, mended_entries);
+                             Program& program, std::int64_t& recomputed_elements) {
+  return CheckedRun<T>(plan, blocking, a, b, operands, c, workspace).run(program, recomputed_elements);
 }
 
 template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<float>&, SideOf<float>&,

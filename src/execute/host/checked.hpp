@@ -19,6 +19,6 @@ namespace kintsugi::core {
 template <class T>
 std::size_t multiply_checked(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b,
                              const Operands& operands, const MatrixView<T>& c, Workspace workspace,
-                             Program& program, std::int64_t& mended_entries);
+                             Program& program, std::int64_t& recomputed_elements);
 
 }  // namespace kintsugi::core

@@ -57,8 +57,8 @@ class NativeRun {
   static bool is_sign(const T& x) { return x == T(1) || x == T(-1); }
 
   void multiply(const NativeCheck<T>& part, const T& alpha, const T& beta, const MatrixView<T>& c) const {
-    plan_.engine->native(NativeProduct<T>{entries_of(part.a), entries_of(part.b).transposed(), c, alpha, beta,
-                                          plan_.threads, is_conjugated(part.a), is_conjugated(part.b),
+    plan_.engine->native(NativeProduct<T>{elements_of(part.a), elements_of(part.b).transposed(), c, alpha,
+                                          beta, plan_.threads, is_conjugated(part.a), is_conjugated(part.b),
                                           fixed_order_, scratch_});
   }
 

@@ -60,11 +60,11 @@ OperandView<T> view_of_b(const Problem& problem, const void* data, const Prepare
 
 // The entries themselves, for native products.
 template <class T>
-const MatrixView<const T>& entries_of(const MatrixView<const T>& view) {
+const MatrixView<const T>& elements_of(const MatrixView<const T>& view) {
   return view;
 }
 template <class T>
-const MatrixView<const std::complex<T>>& entries_of(const EmbeddedView<T>& view) {
+const MatrixView<const std::complex<T>>& elements_of(const EmbeddedView<T>& view) {
   return view.matrix;
 }
 template <class T>

@@ -55,17 +55,19 @@ void split_entry(const Plan& plan, Side side, const View& copy, Prepared::Entry&
   };
   entry.ranges.resize(static_cast<std::size_t>(copy.rows));
   find_ranges(copy, rule_of(*plan.widest_emulation()), entry.ranges, plan.threads);
-  const int span = summarize(entry.ranges).largest_span;
-  const auto candidate = std::find_if(plan.candidates.begin(), plan.candidates.end(),
-                                      [&](const Candidate& r) { return span <= r.largest_span; });
+  const RangeSummary summary = summarize(entry.ranges);  // as if the other operand were like this one
+  const auto candidate = std::ranges::find_if(plan.candidates, [&](const Candidate& of) {
+    return accepts(of.acceptance, summary, summary, plan.problem.products());
+  });
   if (candidate == plan.candidates.end() || candidate->scheme == nullptr) return;
   const SplitRule& rule = entry.rule = rule_of(*candidate);
   if (rule.kind == SplitKind::successive) return;  // how many slices, the other operand and the block decide
   if (rule.scales == ScaleRule::product) return;   // the other operand decides them
   for (VectorRange& range : entry.ranges) set_scale(range, rule);
   if (rule.scales == ScaleRule::norm) scale_by_norms(copy, rule, entry.ranges, plan.threads);
-  entry.slices = make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices,
-                             vectors_per_entry(copy, rule) * entries_of(copy).rows, slice_length(copy, rule));
+  entry.slices =
+      make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices,
+                  vectors_per_entry(copy, rule) * elements_of(copy).rows, slice_length(copy, rule));
   entry.slice_memory = allocate(plan, entry.slices.bytes());
   entry.slices.data = static_cast<std::byte*>(entry.slice_memory.pointer());
   split_operand(copy, rule, entry.ranges, entry.slices, plan.threads);
@@ -76,7 +78,7 @@ Prepared::Entry prepare_entry(const Plan& plan, Side side, const void* data, std
   const Problem& problem = plan.problem;
   const OperandView<T> source = side == Side::a ? view_of_a<T>(problem, data, nullptr, index)
                                                 : view_of_b<T>(problem, data, nullptr, index);
-  const MatrixView<const T>& matrix = entries_of(source);
+  const MatrixView<const T>& matrix = elements_of(source);
   Prepared::Entry entry;
   MatrixView<T> target = like(matrix);
   entry.copy = allocate(plan, bytes_of(target));
@@ -107,7 +109,7 @@ Prepared prepare(const Plan& plan, Side side, const void* data, bool borrow) {
       one_for_all ? std::min<std::int64_t>(problem.batch_count, 1) : problem.batch_count;
   for (std::int64_t index = 0; index < count; ++index) {
     prepared.entries.push_back(
-        with_entry_type(problem, [&]<class T>() { return prepare_entry<T>(plan, side, data, index); }));
+        with_element_type(problem, [&]<class T>() { return prepare_entry<T>(plan, side, data, index); }));
   }
   return prepared;
 }

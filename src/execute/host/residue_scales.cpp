@@ -54,18 +54,17 @@ void find_bits_of_products(const Plan& plan, const Blocking& blocking, SideOf<T>
   const BlockMemory memory = take_block(plan, magnitude_above_program, blocking, a, b, workspace);
   constexpr std::int64_t parts = parts_of<T>;
   Slices slices_b;
-  for_each_block(blocking, plan.problem.m, plan.problem.n,
-                 [&](std::int64_t i, std::int64_t j, std::int64_t block_rows, std::int64_t block_columns) {
-                   if (i == 0) slices_b = split_block(b, j, block_columns, plan.threads);
-                   const Slices slices_a = split_block(a, i, block_rows, plan.threads);
-                   Accumulators sums = memory.sums;
-                   sums.rows = block_rows;
-                   sums.columns = slices_b.vectors;
-                   plan.engine->multiply({&magnitude_above_program.schedule, slices_a, slices_b, sums,
-                                          Accumulator::int32, memory.scratch, plan.threads});
-                   raise_bits(sums, rows.subspan(i, block_rows),
-                              columns.subspan(parts * j, parts * block_columns), plan.threads);
-                 });
+  for_each_block(blocking, plan.problem.m, plan.problem.n, [&](const ResultBlock& block) {
+    if (begins_columns(block)) slices_b = split_part(b, {block.column, block.columns}, plan.threads);
+    const Slices slices_a = split_part(a, {block.row, block.rows}, plan.threads);
+    Accumulators sums = memory.sums;
+    sums.rows = block.rows;
+    sums.columns = slices_b.vectors;
+    plan.engine->multiply({&magnitude_above_program.schedule, slices_a, slices_b, sums, Accumulator::int32,
+                           memory.scratch, plan.threads});
+    raise_bits(sums, rows.subspan(block.row, block.rows),
+               columns.subspan(parts * block.column, parts * block.columns), plan.threads);
+  });
 }
 
 void scale_by_bits(std::span<VectorRange> ranges, const SplitRule& rule, std::span<const std::int32_t> bits) {

@@ -1,10 +1,10 @@
 // Steps of an execution that programs share.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 
+#include "execute/blocks.hpp"
 #include "execute/execute.hpp"
 #include "execute/host/operand.hpp"
 #include "planner/workspace/host.hpp"
@@ -43,9 +43,10 @@ inline bool serves(const SplitRule& there, const SplitRule& wanted) {
   return first == wanted;
 }
 
-// Slices of rows of op(A), or columns of op(B), first...first + count - 1.
+// Slices of some rows of op(A) or columns of op(B).
 template <class T>
-Slices split_block(const SideOf<T>& side, std::int64_t first, std::int64_t count, int threads) {
+Slices split_part(const SideOf<T>& side, const Part& part, int threads) {
+  const auto [first, count] = part;
   const std::int64_t per_entry = vectors_per_entry(side.view, *side.rule);
   if (side.prepared != nullptr && side.prepared->slices.data != nullptr && side.inner.empty() &&
       serves(side.prepared->rule, *side.rule) && side.prepared->slices.storage == side.slices.storage) {
@@ -55,7 +56,7 @@ Slices split_block(const SideOf<T>& side, std::int64_t first, std::int64_t count
   }
   Slices slices = side.slices;
   slices.vectors = per_entry * count;
-  const std::int64_t parts = side.view.rows / entries_of(side.view).rows;
+  const std::int64_t parts = side.view.rows / elements_of(side.view).rows;
   split_operand(side.view.vectors(parts * first, parts * count), *side.rule,
                 side.ranges.subspan(parts * first, parts * count), slices, threads, side.inner);
   return slices;
@@ -69,15 +70,6 @@ BlockMemory take_block(const Plan& plan, const Program& program, const Blocking&
   a.slices = memory.a;
   b.slices = memory.b;
   return memory;
-}
-
-// visit(row, column, rows, columns) for every block of an m x n matrix, down the columns.
-template <class Visit>
-void for_each_block(const Blocking& blocking, std::int64_t m, std::int64_t n, const Visit& visit) {
-  for (std::int64_t j = 0; j < n; j += blocking.n) {
-    for (std::int64_t i = 0; i < m; i += blocking.m)
-      visit(i, j, std::min(blocking.m, m - i), std::min(blocking.n, n - j));
-  }
 }
 
 }  // namespace kintsugi::core

@@ -124,9 +124,10 @@ Json candidate_json(const Candidate& candidate) {
   return {{"scheme", candidate.scheme_name()},
           {"accumulator", accumulator_name(candidate.accumulator)},
           {"largest_dynamic_range",
-           candidate.largest_span == Candidate::any_span ? Json() : Json(candidate.largest_span)},
-          {"largest_mean_depth", candidate.largest_depth == 0 ? Json() : Json(candidate.largest_depth)},
-          {"accepted_by_norms", candidate.proved_by_norms},
+           candidate.acceptance.any_range() ? Json() : Json(candidate.acceptance.dynamic_range)},
+          {"largest_mean_depth",
+           candidate.acceptance.mean_depth == 0 ? Json() : Json(candidate.acceptance.mean_depth)},
+          {"accepted_by_norms", candidate.acceptance.by_norms()},
           {"checked", candidate.checked},
           {"fixed_order", candidate.accumulator != Accumulator::cublas}};
 }

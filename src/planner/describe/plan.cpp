@@ -31,7 +31,7 @@ Json problem_json(const Problem& problem) {
           {"ldc", problem.ldc},
           {"op_a", static_cast<int>(problem.op_a)},
           {"op_b", static_cast<int>(problem.op_b)},
-          {"type", entry_type_name(problem.type, problem.complex)},
+          {"type", element_type_name(problem.type, problem.complex)},
           {"layout", problem.layout == Layout::row_major ? "row-major" : "column-major"},
           {"batch_kind", problem.batch_kind == BatchKind::pointers ? "pointers" : "strided"},
           {"batch_count", problem.batch_count},

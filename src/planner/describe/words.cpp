@@ -47,7 +47,7 @@ std::string split_words(const SplitRule& rule) {
 }
 
 std::string term_words(const Program& program) {
-  if (program.multiplies_entries())
+  if (program.multiplies_elements())
     return "two of complex entries a modulus where -1 is a square, three a modulus elsewhere";
   if (program.recombination == Recombination::residues) return "one a modulus";
   if (program.recombination == Recombination::error_free) return "at most, for each slice of B";
@@ -101,16 +101,17 @@ std::string candidate_words(const Plan& plan, const Candidate& candidate) {
         " Every entry is checked when it is there; those that it does not settle are taken by the next "
         "candidates.";
   }
-  if (candidate.proved_by_norms)
+  if (candidate.acceptance.by_norms())
     words += " Taken where the norms of A's rows and B's columns prove every entry.";
-  if (candidate.largest_span != Candidate::any_span) {
+  if (!candidate.acceptance.any_range()) {
     words += fmt::format(" Taken when every row of A and column of B spans at most {} binades",
-                         candidate.largest_span);
-    words += candidate.largest_depth == 0 ? "."
-                                          : fmt::format(
-                                                ", or the elements of two that meet lie at most {} below "
-                                                "their largest ones on average.",
-                                                candidate.largest_depth);
+                         candidate.acceptance.dynamic_range);
+    words += candidate.acceptance.mean_depth == 0
+                 ? "."
+                 : fmt::format(
+                       ", or the elements of two that meet lie at most {} below "
+                       "their largest ones on average.",
+                       candidate.acceptance.mean_depth);
   }
   return words;
 }

@@ -1,10 +1,10 @@
 #include "planner/workspace/device.hpp"
 
 #include <algorithm>
-#include "engines/device_engine.hpp"
 
-#include "planner/device_error_free.hpp"
+#include "engines/device_engine.hpp"
 #include "planner/workspace/fused.hpp"
+#include "planner/workspace/ozaki1_device.hpp"
 
 namespace kintsugi::core {
 
@@ -31,10 +31,10 @@ std::span<const Candidate> product_candidates(const Plan& plan) {
   return {plan.candidates.begin(), end};
 }
 
-bool asks_for_norms(const Plan& plan) { return plan.candidates.front().proved_by_norms; }
+bool asks_for_norms(const Plan& plan) { return plan.candidates.front().acceptance.by_norms(); }
 
 std::int64_t columns_each(const Plan& plan, const Candidate& candidate) {
-  return candidate.program.multiplies_entries() ? 1 : plan.problem.parts();
+  return candidate.program.multiplies_elements() ? 1 : plan.problem.parts();
 }
 
 std::int64_t tile_columns(const Plan& plan, const Candidate& candidate) {
@@ -42,11 +42,11 @@ std::int64_t tile_columns(const Plan& plan, const Candidate& candidate) {
          (candidate.checked ? plan.problem.parts() : columns_each(plan, candidate));
 }
 
-bool begins_with_choice(const Plan& plan) {
-  return plan.problem.batch_count == 1 && !plan.is_native() && !is_error_free(plan);
+bool begins_with_selection(const Plan& plan) {
+  return plan.problem.batch_count == 1 && !plan.is_native() && !is_ozaki1(plan);
 }
 
-bool is_error_free(const Plan& plan) {
+bool is_ozaki1(const Plan& plan) {
   return plan.candidates.front().program.recombination == Recombination::error_free;
 }
 
@@ -64,14 +64,14 @@ DeviceItemMemory lay_out_item(const Plan& plan, Workspace& workspace) {
   memory.norms_a = take_norms(problem.m);
   memory.ranges_b = workspace.take_array<VectorRange>(problem.vectors_b());
   memory.norms_b = take_norms(problem.vectors_b());
-  memory.choice = workspace.take_array<DeviceChoice>(1);
+  memory.selection = workspace.take_array<DeviceSelection>(1);
   return memory;
 }
 
 DeviceBlockMemory lay_out_block(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
                                 Workspace& workspace) {
   const Program& program = candidate.program;
-  const std::int64_t k = program.multiplies_entries() ? plan.problem.k : plan.problem.products();
+  const std::int64_t k = program.multiplies_elements() ? plan.problem.k : plan.problem.products();
   const auto take_slices = [&](const SplitRule& rule, std::int64_t vectors) {
     Slices slices = make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors, k);
     slices.data = workspace.take(slices.bytes());
@@ -110,8 +110,11 @@ std::size_t device_workspace_bytes(const Plan& plan, const Blocking& blocking) {
     }
     lay_out_item(plan, workspace);
     if (sums_exactly(plan)) return;
-    workspace.take(is_error_free(plan) ? device_error_free_bytes(plan, blocking)
-                                       : most_block_bytes(plan, blocking));
+    if (is_ozaki1(plan)) {
+      lay_out_device_ozaki1(plan, blocking, workspace);
+      return;
+    }
+    workspace.take(most_block_bytes(plan, blocking));
     if (plan.is_checked())
       lay_out_device_checked(plan, blocking, checked_tile_size(plan, blocking), workspace);
   });

@@ -19,10 +19,10 @@ inline constexpr std::int64_t sums_multiple = 16;
 
 // Without slices and an engine's products.
 bool sums_exactly(const Plan& plan);
-bool is_error_free(const Plan& plan);
+bool is_ozaki1(const Plan& plan);
 bool asks_for_norms(const Plan& plan);
-// Whether nothing is added to the report before its one choice, that of the call's one entry.
-bool begins_with_choice(const Plan& plan);
+// Whether nothing is added to the report before its one selection, that of the call's one entry.
+bool begins_with_selection(const Plan& plan);
 
 // The fallback chain's emulations whose products are an engine's, one after the other.
 std::span<const Candidate> product_candidates(const Plan& plan);
@@ -44,7 +44,7 @@ struct DeviceItemMemory {
   VectorRange* ranges_b = nullptr;
   VectorNorm* norms_a = nullptr;  // where asks_for_norms()
   VectorNorm* norms_b = nullptr;
-  DeviceChoice* choice = nullptr;
+  DeviceSelection* selection = nullptr;
 };
 DeviceItemMemory lay_out_item(const Plan& plan, Workspace& workspace);
 

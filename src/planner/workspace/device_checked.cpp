@@ -22,8 +22,8 @@ DeviceCheckedMemory lay_out_device_checked(const Plan& plan, const Blocking& blo
                                            const DeviceTileSize& tile, Workspace& workspace) {
   const Problem& problem = plan.problem;
   DeviceCheckedMemory memory;
-  memory.margins_a = workspace.take_array<RoundingMargin>(problem.m);
-  memory.margins_b = workspace.take_array<RoundingMargin>(problem.vectors_b());
+  memory.rounding_bounds_a = workspace.take_array<RoundingBound>(problem.m);
+  memory.rounding_bounds_b = workspace.take_array<RoundingBound>(problem.vectors_b());
   memory.open_count = workspace.take_array<std::uint32_t>(1);
   memory.open_places = workspace.take_array<std::uint32_t>(tile.rows, tile.columns / problem.parts());
   if (!proves_elements(plan)) return memory;

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "arith/rounding_margin.hpp"
+#include "arith/rounding_bound.hpp"
 #include "base/memory.hpp"
 #include "planner/plan.hpp"
 #include "recombine/accumulators.hpp"
@@ -22,8 +22,8 @@ struct DeviceTileSize {
 bool proves_elements(const Plan& plan);
 
 struct DeviceCheckedMemory {
-  RoundingMargin* margins_a = nullptr;
-  RoundingMargin* margins_b = nullptr;
+  RoundingBound* rounding_bounds_a = nullptr;
+  RoundingBound* rounding_bounds_b = nullptr;
   std::uint32_t* open_count = nullptr;
   std::uint32_t* open_places = nullptr;
   // Of magnitudes, whose scales are not those of the residues; where proves_elements().

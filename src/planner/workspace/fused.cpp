@@ -3,7 +3,7 @@
 #include <algorithm>
 #include "engines/device_engine.hpp"
 
-#include "planner/candidates.hpp"
+#include "planner/candidates/candidates.hpp"
 
 namespace kintsugi::core {
 
@@ -72,7 +72,7 @@ FusedMemory lay_out_fused(const Plan& plan, const Blocking& blocking, Workspace&
   FusedMemory memory{};
   memory.rows = workspace.take_array<VectorRange>(items * plan.problem.m);
   memory.columns = workspace.take_array<VectorRange>(items * plan.problem.n);
-  memory.choices = workspace.take_array<DeviceChoice>(items);
+  memory.selections = workspace.take_array<DeviceSelection>(items);
   memory.scratch = workspace.take(most_scratch(plan, blocking));
   memory.slices = workspace.take(static_cast<std::size_t>(items) * largest_slices(plan, blocking));
   return memory;

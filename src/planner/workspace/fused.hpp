@@ -37,7 +37,7 @@ FusedSlices fused_slices(const Plan& plan, const Candidate& candidate, const Blo
 struct FusedMemory {
   VectorRange* rows;
   VectorRange* columns;
-  DeviceChoice* choices;
+  DeviceSelection* selections;
   std::byte* scratch;  // as much as the candidate that needs most
   std::byte* slices;   // of the candidate that has the largest
 };

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/error_free.hpp"
+#include "planner/workspace/ozaki1_host.hpp"
 #include "recombine/exact_sums.hpp"
 #include "schemes/magnitudes.hpp"
 
@@ -41,7 +41,7 @@ void lay_out_candidate(const Plan& plan, const Candidate& candidate, const Block
   } else if (program.recombination == Recombination::exact_sums) {
     lay_out_exact_sums(plan, workspace);
   } else if (program.recombination == Recombination::error_free) {
-    workspace.take(error_free_bytes(plan, candidate, blocking));
+    lay_out_ozaki1(plan, program, blocking, workspace);
   } else if (program.split_a.scales == ScaleRule::product) {
     const std::size_t bits =
         bytes_of_layout([&](Workspace& counter) { lay_out_product_bits(plan, counter); });
@@ -65,7 +65,7 @@ RangeMemory lay_out_ranges(const Plan& plan, Workspace& workspace) {
 
 BlockMemory lay_out_block(const Plan& plan, const Program& program, const Blocking& blocking,
                           Workspace& workspace) {
-  const bool elements = program.multiplies_entries();
+  const bool elements = program.multiplies_elements();
   const std::int64_t k = elements ? plan.problem.k : plan.problem.products();
   const std::int64_t columns = (elements ? 1 : plan.problem.parts()) * blocking.n;
   BlockMemory memory;
@@ -89,8 +89,8 @@ ProductBitMemory lay_out_product_bits(const Plan& plan, Workspace& workspace) {
 CheckMemory lay_out_check(const Plan& plan, const Blocking& blocking, Workspace& workspace) {
   const Problem& problem = plan.problem;
   CheckMemory memory;
-  memory.margins_a = take_span<RoundingMargin>(problem.m, workspace);
-  memory.margins_b = take_span<RoundingMargin>(problem.vectors_b(), workspace);
+  memory.rounding_bounds_a = take_span<RoundingBound>(problem.m, workspace);
+  memory.rounding_bounds_b = take_span<RoundingBound>(problem.vectors_b(), workspace);
   memory.inner_a = take_span<InnerRange>(problem.products(), workspace);
   memory.inner_b = take_span<InnerRange>(problem.products(), workspace);
   memory.factors_a = take_span<double>(problem.products(), workspace);
@@ -101,7 +101,7 @@ CheckMemory lay_out_check(const Plan& plan, const Blocking& blocking, Workspace&
 }
 
 std::byte* lay_out_exact_sums(const Plan& plan, Workspace& workspace) {
-  return workspace.take(with_entry_type(plan.problem, [&]<class T>() {
+  return workspace.take(with_element_type(plan.problem, [&]<class T>() {
     return exact_scratch_bytes<T>(plan.problem.products(), plan.threads);
   }));
 }

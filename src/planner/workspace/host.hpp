@@ -6,7 +6,7 @@
 #include <span>
 
 #include "arith/range.hpp"
-#include "arith/rounding_margin.hpp"
+#include "arith/rounding_bound.hpp"
 #include "base/memory.hpp"
 #include "planner/plan.hpp"
 #include "recombine/accumulators.hpp"
@@ -41,8 +41,8 @@ ProductBitMemory lay_out_product_bits(const Plan& plan, Workspace& workspace);
 
 // What element checks take beside a candidate's block (execute/host/checked.cpp).
 struct CheckMemory {
-  std::span<RoundingMargin> margins_a;
-  std::span<RoundingMargin> margins_b;
+  std::span<RoundingBound> rounding_bounds_a;
+  std::span<RoundingBound> rounding_bounds_b;
   std::span<InnerRange> inner_a;
   std::span<InnerRange> inner_b;
   std::span<double> factors_a;

@@ -15,7 +15,7 @@ bool looks_at_sums(const Plan& plan) {
   constexpr std::size_t cached_bytes = std::size_t{8} << 20;
   const Problem& problem = plan.problem;
   if (plan.contract.coefficient == 0 || problem.batch_kind == BatchKind::pointers) return false;
-  const std::size_t bytes = array_bytes(problem.m, problem.n, element_bytes(entry_type(problem)));
+  const std::size_t bytes = array_bytes(problem.m, problem.n, element_bytes(element_type(problem)));
   return problem.k >= long_enough || bytes <= cached_bytes / static_cast<std::size_t>(problem.batch_count);
 }
 
@@ -23,7 +23,7 @@ std::size_t most_native_sum_bytes(const Plan& plan) {
   constexpr std::size_t most_sum_bytes = std::size_t{64} << 20;
   const Problem& problem = plan.problem;
   if (problem.m == 0 || problem.n == 0 || problem.batch_count == 0 || !looks_at_sums(plan)) return 0;
-  const std::size_t element = element_bytes(entry_type(problem));
+  const std::size_t element = element_bytes(element_type(problem));
   const std::size_t columns =
       static_cast<std::size_t>(problem.n) * static_cast<std::size_t>(problem.batch_count);
   const std::size_t column_bytes = static_cast<std::size_t>(problem.m) * element;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "engines/cuda/arch/costs.hpp"
+#include "engines/cuda/gemm/dmma/dmma_kernels.hpp"
 #include "engines/cuda/gemm/int8/int8_kernels.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_kernels.hpp"
 #include "engines/cuda/gemm/simt/simt_tiles.hpp"
@@ -36,8 +37,11 @@ struct Architecture {
   // Products of 52-bit slices per time, relative to native ones of FP32.
   double int52_rate = 0;
 
-  // Tiles of the SIMT kernels by the elements' type, an EntryType; as many as there are kernels.
+  // Tiles of the SIMT kernels by the elements' type, an ElementType; as many as there are kernels.
   std::array<std::span<const PlainTile>, 4> simt_tiles;
+
+  // Products of FP64 elements on tensor cores, by the elements' type too; nullptr: by the SIMT kernels.
+  std::array<const DmmaKernels*, 4> dmma = {};
 
   // Times hold for devices whose names end so; tiles are chosen by them on all devices of the architecture.
   const Costs* costs = nullptr;

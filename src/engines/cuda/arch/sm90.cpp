@@ -57,6 +57,20 @@ const Int8Kernels int8_kernels{int8_tiles,
                                {KernelName{"int8_sm90a", "integer_products_256", waits_for_grid_dependency},
                                 KernelName{"int8_sm90a", "integer_products_128", waits_for_grid_dependency}}};
 
+#define KINTSUGI_DMMA(name) \
+  KernelName { "dmma_gemm_sm90a", name, waits_for_grid_dependency }
+const std::array<KernelName, 4> dmma_f64_along_k{
+    {KINTSUGI_DMMA("dmma_f64_128x128_k"), KINTSUGI_DMMA("dmma_f64_128x64_k"),
+     KINTSUGI_DMMA("dmma_f64_64x64_k"), KINTSUGI_DMMA("dmma_f64_32x32_k")}};
+const std::array<KernelName, 4> dmma_f64_in_panels{
+    {KINTSUGI_DMMA("dmma_f64_128x128_n"), KINTSUGI_DMMA("dmma_f64_128x64_n"),
+     KINTSUGI_DMMA("dmma_f64_64x64_n"), KINTSUGI_DMMA("dmma_f64_32x32_n")}};
+const std::array<KernelName, 3> dmma_c64_along_k{
+    {KINTSUGI_DMMA("dmma_c64_128x64"), KINTSUGI_DMMA("dmma_c64_64x32"), KINTSUGI_DMMA("dmma_c64_32x32")}};
+#undef KINTSUGI_DMMA
+const DmmaKernels dmma_f64{dmma_tiles_f64, dmma_f64_along_k, dmma_f64_in_panels};
+const DmmaKernels dmma_c64{dmma_tiles_c64, dmma_c64_along_k, {}};
+
 }  // namespace
 
 const Architecture& sm90_architecture() {
@@ -73,6 +87,7 @@ const Architecture& sm90_architecture() {
       .half_accumulators = accumulators,
       .int52_rate = 1.0 / 32,
       .simt_tiles = {plain_tiles_f32, plain_tiles_f64, plain_tiles_c32, plain_tiles_c64},
+      .dmma = {nullptr, &dmma_f64, nullptr, &dmma_c64},
       .costs = &sm90_costs,
       .measured_devices = measured};
   return table;

@@ -16,9 +16,9 @@ __device__ inline std::int64_t entry_of_block() { return blockIdx.y; }
 __device__ inline bool is_left_out(const SplitTasks& tasks) {
   if (is_zero(tasks.alpha)) return true;
   const DeviceCondition& condition = tasks.condition;
-  if (condition.choice == nullptr) return false;
+  if (condition.selection == nullptr) return false;
   const auto is_other = [&](std::int64_t entry) {
-    return __ldcg(&condition.choice[entry].candidate) != condition.candidate;  // as holds() reads it
+    return __ldcg(&condition.selection[entry].candidate) != condition.candidate;  // as holds() reads it
   };
   if (tasks.served_entries == 1) return is_other(entry_of_block());
   bool taken = false;
@@ -30,12 +30,12 @@ __device__ inline bool is_left_out(const SplitTasks& tasks) {
 // Whether there is something to split; then all is there that came before.
 __device__ inline bool begins(const SplitTasks& tasks) {
   launch_dependents();
-  if (tasks.condition.known && is_left_out(tasks)) {
+  if (tasks.condition.selected_earlier && is_left_out(tasks)) {
     exit_in_stream_order();
     return false;
   }
   grid_dependency_wait();
-  return tasks.condition.known || !is_left_out(tasks);
+  return tasks.condition.selected_earlier || !is_left_out(tasks);
 }
 
 // The entry of the batch. Where k is 0 there need not be any.
@@ -61,9 +61,9 @@ __device__ T real_element(const DeviceMatrix& matrix, const T* start, std::int64
 __device__ inline double any_element(const DeviceMatrix& matrix, std::int64_t entry, std::int64_t v,
                                      std::int64_t p) {
   switch (matrix.type) {
-    case EntryType::f32: return real_element(matrix, matrix_start<float>(matrix, entry), v, p);
-    case EntryType::f64: return real_element(matrix, matrix_start<double>(matrix, entry), v, p);
-    case EntryType::c32:
+    case ElementType::f32: return real_element(matrix, matrix_start<float>(matrix, entry), v, p);
+    case ElementType::f64: return real_element(matrix, matrix_start<double>(matrix, entry), v, p);
+    case ElementType::c32:
       return real_element(
           matrix, reinterpret_cast<const float*>(matrix_start<std::complex<float>>(matrix, entry)), v, p);
     default:

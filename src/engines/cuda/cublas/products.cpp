@@ -219,14 +219,14 @@ void multiply_without_error(const Queue& queue, const Schedule& schedule, const 
   }
 }
 
-bool is_wide(EntryType type) { return type == EntryType::f64 || type == EntryType::c64; }
+bool is_wide(ElementType type) { return type == ElementType::f64 || type == ElementType::c64; }
 
-DataType data_type(EntryType type) {
+DataType data_type(ElementType type) {
   switch (type) {
-    case EntryType::f32: return DataType::f32;
-    case EntryType::f64: return DataType::f64;
-    case EntryType::c32: return DataType::c32;
-    case EntryType::c64: break;
+    case ElementType::f32: return DataType::f32;
+    case ElementType::f64: return DataType::f64;
+    case ElementType::c32: return DataType::c32;
+    case ElementType::c64: break;
   }
   return DataType::c64;
 }
@@ -235,13 +235,13 @@ DataType data_type(EntryType type) {
 // it by aligned instructions.
 class HostScalar {
  public:
-  HostScalar(EntryType type, std::complex<double> value) : type_(type), wide_(value), narrow_(value) {}
+  HostScalar(ElementType type, std::complex<double> value) : type_(type), wide_(value), narrow_(value) {}
 
   // The real part comes first.
   const void* pointer() const { return is_wide(type_) ? static_cast<const void*>(&wide_) : &narrow_; }
 
  private:
-  EntryType type_;
+  ElementType type_;
   alignas(16) std::complex<double> wide_;
   alignas(16) std::complex<float> narrow_;
 };

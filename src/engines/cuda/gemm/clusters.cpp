@@ -20,7 +20,7 @@ int tensor_map_type(const Format& format) {
 
 }  // namespace
 
-std::int32_t sm_count() { return device_attribute(multiprocessor_count, current_device()); }
+std::int32_t sm_count() { return device_attribute(sm_count_attribute, current_device()); }
 
 std::int32_t clusters_of(std::int32_t blocks) { return std::min(most_clusters, blocks / blocks_of_cluster); }
 std::int32_t clusters_of_device() { return clusters_of(sm_count()); }

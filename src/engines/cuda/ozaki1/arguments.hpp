@@ -1,4 +1,4 @@
-// What the kernels of this folder are handed.
+// Parameters of this folder's kernels.
 #pragma once
 
 #include <cstddef>

@@ -182,13 +182,13 @@ extern "C" __global__ void __launch_bounds__(slice_count_threads)
 
 extern "C" __global__ void __launch_bounds__(slice_count_threads)
     finish_item(const __grid_constant__ DeviceOzaki1Item item) {
-  DeviceChoice& choice = *item.choice;
-  const bool taken = choice.candidate == 0;
+  DeviceSelection& selection = *item.selection;
+  const bool taken = selection.candidate == 0;
   const bool unreachable = *item.unreachable != 0;
   __syncthreads();
   if (threadIdx.x == 0) {
-    if (taken && unreachable) choice.candidate = DeviceChoice::none;
-    if (item.report != nullptr) add_to_report(*item.report, choice);
+    if (taken && unreachable) selection.candidate = DeviceSelection::none;
+    if (item.report != nullptr) add_to_report(*item.report, selection);
   }
   if (!taken || unreachable || item.report == nullptr) return;
   const DeviceBlockSliceCounts& slice_counts = item.slice_counts;

@@ -42,6 +42,10 @@ class Mbarrier {
   __device__ void arrive() {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address()) : "memory");
   }
+  // Arrives when all copies by cp.async that this thread has begun are complete.
+  __device__ void arrive_after_copies() {
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(address()) : "memory");
+  }
   // Arrives at the same barrier of another block of the cluster. It releases nothing beyond this block (that
   // would wait for all writes to device memory): what this thread has read may be overwritten, no more.
   __device__ void arrive_remote(unsigned block) {

@@ -1,4 +1,4 @@
-// What the kernels of this folder are handed, beside a tile.
+// Parameters of this folder's kernels, beside a tile.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ struct WeightedSums {
   std::int64_t group_stride;
   std::int32_t groups;
   std::int32_t smallest_exponent;
-  std::int16_t exponents[max_groups];  // fitted_exponent: the choice's
+  std::int16_t exponents[max_groups];  // fitted_exponent: the selection's
 };
 
 struct ResidueSums {
@@ -48,7 +48,7 @@ inline constexpr int most_entry_limbs = 3;
 inline constexpr int checked_limbs = 3;
 static_assert(residue_bits(moduli_in_limbs(checked_limbs)) >= 2 * 70 + 41);
 
-// Columns of C lie along memory, or C is handed over transposed.
+// Columns of C lie along memory, or kernels get C transposed.
 struct ScaledMatrix {
   DeviceMatrix c;
   std::int64_t entry;
@@ -61,7 +61,7 @@ inline constexpr std::int64_t scaled_at_once = 1024;
 
 // A thread block recombines so many rows and columns of C.
 inline constexpr int block_rows = 128;
-constexpr int block_columns(EntryType type) { return type == EntryType::c64 ? 16 : 32; }
+constexpr int block_columns(ElementType type) { return type == ElementType::c64 ? 16 : 32; }
 inline constexpr int warp_size = 32;
 inline constexpr int block_warps = 8;
 inline constexpr int block_threads = warp_size * block_warps;

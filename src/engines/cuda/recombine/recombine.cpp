@@ -27,7 +27,7 @@ using KernelsOfTypes = std::array<KernelName, 4>;
     }                                                                           \
   }
 
-const KernelName& of_type(const KernelsOfTypes& kernels, EntryType type) {
+const KernelName& of_type(const KernelsOfTypes& kernels, ElementType type) {
   return kernels[static_cast<std::size_t>(type)];
 }
 
@@ -82,7 +82,7 @@ namespace {
 
 // In place alpha has been applied already, to what may have underflowed before; else it has not.
 NativeLimits native_limits(const DeviceTile& tile, bool in_place) {
-  const bool single = tile.c.type == EntryType::f32 || tile.c.type == EntryType::c32;
+  const bool single = tile.c.type == ElementType::f32 || tile.c.type == ElementType::c32;
   const std::int64_t products = (tile.c.complex() ? 2 : 1) * tile.a.matrix.columns;
   const UnderflowLimits limits =
       single ? underflow_limits<float>(products) : underflow_limits<double>(products);

@@ -17,7 +17,7 @@ void recombine_checked(const Queue& queue, const Accumulators& sums, const Resid
                        const DeviceCheck& check, const DeviceTile& tile, const DeviceOpenEntries& open);
 void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenEntries& open,
                       DeviceReport* report);
-void multiply_plainly(const Queue& queue, const DeviceTile& tile);
+void multiply_unsplit(const Queue& queue, const DeviceTile& tile);
 void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums);
 void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t entry, const DeviceScalars& scalars,
            const DeviceCondition& condition);

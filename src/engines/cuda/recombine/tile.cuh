@@ -15,7 +15,8 @@ namespace kintsugi::core::cuda {
 // Of a step of several entries, for one of them. Not from the first cache, of whose lines only who waited for
 // what came before knows that they are not of an earlier call.
 __device__ inline bool holds(const DeviceCondition& condition, std::int64_t entry = 0) {
-  return condition.choice == nullptr || __ldcg(&condition.choice[entry].candidate) == condition.candidate;
+  return condition.selection == nullptr ||
+         __ldcg(&condition.selection[entry].candidate) == condition.candidate;
 }
 
 template <class T>
@@ -71,9 +72,9 @@ struct alignas(std::min<std::size_t>(16, rows_each * sizeof(Element))) Together 
 };
 
 template <class T>
-constexpr EntryType entry_type() {
-  if constexpr (is_complex<T>) return sizeof(T) == 8 ? EntryType::c32 : EntryType::c64;
-  return sizeof(T) == 4 ? EntryType::f32 : EntryType::f64;
+constexpr ElementType element_type() {
+  if constexpr (is_complex<T>) return sizeof(T) == 8 ? ElementType::c32 : ElementType::c64;
+  return sizeof(T) == 4 ? ElementType::f32 : ElementType::f64;
 }
 
 // The part of C that a thread block recombines.
@@ -81,7 +82,7 @@ template <class T>
 class Block {
  public:
   static constexpr int parts = static_cast<int>(parts_of<T>);
-  static constexpr int columns = block_columns(entry_type<T>());
+  static constexpr int columns = block_columns(element_type<T>());
   static constexpr int columns_each = columns / block_warps;
 
   __device__ explicit Block(const DeviceTile& tile) {

@@ -16,7 +16,7 @@ class Weighted {
   static constexpr int parts = static_cast<int>(parts_of<T>);
 
   __device__ Weighted(const WeightedSums& sums, const DeviceCondition& condition)
-      : sums_(sums), choice_(condition.choice) {}
+      : sums_(sums), selection_(condition.selection) {}
 
   __device__ static bool takes(const Scalars<T>& scalars) { return scalars.alpha != T(0); }
 
@@ -57,7 +57,7 @@ class Weighted {
 
   __device__ int exponent(int group) const {
     const int exponent = sums_.exponents[group];
-    return exponent == fitted_exponent ? -choice_->fit.residual.residual_exponent : exponent;
+    return exponent == fitted_exponent ? -selection_->fit.residual.residual_exponent : exponent;
   }
   __device__ const Part* data(std::int64_t i, std::int64_t j) const {
     return static_cast<const Part*>(sums_.data) + i + parts * j * sums_.rows;
@@ -126,7 +126,7 @@ class Weighted {
   }
 
   const WeightedSums& sums_;
-  const DeviceChoice* choice_;
+  const DeviceSelection* selection_;
 };
 
 }  // namespace

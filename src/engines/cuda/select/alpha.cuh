@@ -13,8 +13,8 @@ __device__ bool is_zero(const void* alpha, bool complex) {
 
 __device__ inline bool is_zero(const Alpha& alpha) {
   if (alpha.device == nullptr) return alpha.is_zero;
-  const bool complex = alpha.type == EntryType::c32 || alpha.type == EntryType::c64;
-  const bool wide = alpha.type == EntryType::f64 || alpha.type == EntryType::c64;
+  const bool complex = alpha.type == ElementType::c32 || alpha.type == ElementType::c64;
+  const bool wide = alpha.type == ElementType::f64 || alpha.type == ElementType::c64;
   return wide ? is_zero<double>(alpha.device, complex) : is_zero<float>(alpha.device, complex);
 }
 

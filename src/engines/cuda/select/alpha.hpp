@@ -9,7 +9,7 @@ namespace kintsugi::core::cuda {
 struct Alpha {
   const void* device = nullptr;
   bool is_zero = false;  // on the host
-  EntryType type = EntryType::f32;
+  ElementType type = ElementType::f32;
 };
 
 }  // namespace kintsugi::core::cuda

@@ -49,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(ranges_threads)
   const RangesTask& task = tasks.task[second ? 1 : 0];
   const std::int64_t first = (blockIdx.x - (second ? tasks.task[0].blocks : 0)) * ranges_vectors;
   const std::int64_t entry = task.entry + entry_of_block();
-  const bool wide = task.matrix.type == EntryType::f64 || task.matrix.type == EntryType::c64;
+  const bool wide = task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
   if (wide) {
     sum_vectors<double>(task.matrix, entry, first, NormOfVector{task});
   } else {

@@ -1,4 +1,4 @@
-// Exponents and flags of all vectors, for the choice of a candidate.
+// Exponents and flags of all vectors, for the selection of a candidate.
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/alpha.cuh"
@@ -58,7 +58,7 @@ extern "C" __global__ void __launch_bounds__(ranges_threads)
   const bool second = blockIdx.x >= tasks.task[0].blocks;
   const RangesTask& task = tasks.task[second ? 1 : 0];
   const std::int64_t first = (blockIdx.x - (second ? tasks.task[0].blocks : 0)) * ranges_vectors;
-  const bool wide = task.matrix.type == EntryType::f64 || task.matrix.type == EntryType::c64;
+  const bool wide = task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
   if (wide) {
     find_ranges_of<double>(task, first);
   } else {

@@ -1,4 +1,4 @@
-// What the kernels of ranges, norms and choice are told.
+// What the kernels of ranges, norms and selection are told.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct SummaryTask {
 };
 
 // A thread block for each batch item.
-struct ChoiceTask {
+struct SelectionTask {
   const VectorRange* ranges[2] = {};
   const VectorNorm* norms[2] = {};
   const RangeSummary* summaries[2] = {};  // nullptr: they are not known
@@ -39,12 +39,12 @@ struct ChoiceTask {
   bool is_shared[2] = {};   // all entries have the same ranges
   Alpha alpha;
   DeviceCandidates candidates;
-  DeviceChoice* choice = nullptr;
+  DeviceSelection* selection = nullptr;
   DeviceReporting reporting;
 };
 
 inline constexpr std::int64_t ranges_vectors = 16;  // of a block
 inline constexpr std::int64_t ranges_threads = 256;
-inline constexpr std::int64_t choice_threads = 512;
+inline constexpr std::int64_t selection_threads = 512;
 
 }  // namespace kintsugi::core::cuda

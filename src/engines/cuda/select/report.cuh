@@ -1,4 +1,4 @@
-// What an entry's choice adds to the report.
+// What an entry's selection adds to the report.
 #pragma once
 
 #include "engines/device.hpp"
@@ -10,15 +10,15 @@ __device__ inline void count(std::int64_t& counter, std::int64_t number = 1) {
 }
 
 // Calls in several streams may add to one report.
-__device__ inline void add_to_report(DeviceReport& report, const DeviceChoice& choice) {
-  switch (choice.candidate) {
-    case DeviceChoice::scaled: count(report.scaled); return;
-    case DeviceChoice::none: count(report.unreachable); break;
-    default: count(report.entries[choice.candidate]);
+__device__ inline void add_to_report(DeviceReport& report, const DeviceSelection& selection) {
+  switch (selection.candidate) {
+    case DeviceSelection::scaled: count(report.scaled); return;
+    case DeviceSelection::none: count(report.unreachable); break;
+    default: count(report.items[selection.candidate]);
   }
-  if (!choice.a.finite || !choice.b.finite) count(report.special);
-  atomicMax(&report.largest_span_a, choice.a.largest_span);
-  atomicMax(&report.largest_span_b, choice.b.largest_span);
+  if (!selection.a.finite || !selection.b.finite) count(report.special);
+  atomicMax(&report.dynamic_range_a, selection.a.dynamic_range);
+  atomicMax(&report.dynamic_range_b, selection.b.dynamic_range);
 }
 
 }  // namespace kintsugi::core::cuda

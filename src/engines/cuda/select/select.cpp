@@ -4,8 +4,8 @@
 #include <array>
 
 #include "engines/cuda/common/launch.hpp"
-#include "engines/cuda/select/margins_task.hpp"
 #include "engines/cuda/select/ranges_task.hpp"
+#include "engines/cuda/select/rounding_bounds_task.hpp"
 #include "engines/cuda/split/range_parts.hpp"
 #include "engines/cuda/split/split_task.hpp"
 
@@ -20,10 +20,10 @@ RangesTask ranges_task(const DeviceSide& side, std::int64_t first_entry) {
           divide_up(vectors, ranges_vectors)};
 }
 
-MarginsTask margins_task(const DeviceMargins& of) {
+RoundingBoundsTask rounding_bounds_task(const DeviceRoundingBounds& of) {
   const DeviceSide& side = of.side;
   return {side.matrix,     side.entry, side.ranges,
-          of.top_exponent, of.margins, divide_up(side.matrix.vectors(), ranges_vectors)};
+          of.top_exponent, of.bounds,  divide_up(side.matrix.vectors(), ranges_vectors)};
 }
 
 // find_ranges or find_norms of sides with equally many entries.
@@ -73,35 +73,36 @@ void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b, co
   find_of_sides(norms_kernel, queue, a, b, scalars);
 }
 
-void find_margins(const Queue& queue, const DeviceMargins& a, const DeviceMargins& b,
-                  const DeviceCondition& condition) {
-  static const KernelName kernel{"margins", "find_margins"};
-  const MarginsTasks tasks{{margins_task(a), margins_task(b)}, condition};
+void find_rounding_bounds(const Queue& queue, const DeviceRoundingBounds& a, const DeviceRoundingBounds& b,
+                          const DeviceCondition& condition) {
+  static const KernelName kernel{"rounding_bounds", "find_rounding_bounds"};
+  const RoundingBoundsTasks tasks{{rounding_bounds_task(a), rounding_bounds_task(b)}, condition};
   launch(kernel, {tasks.task[0].blocks + tasks.task[1].blocks}, ranges_threads, 0, queue, tasks);
 }
 
 void summarize(const Queue& queue, const DeviceSide& side, RangeSummary* summaries) {
-  static const KernelName kernel{"choose", "summarize_ranges"};
-  launch(kernel, {side.entries}, choice_threads, 0, queue,
+  static const KernelName kernel{"selector", "summarize_ranges"};
+  launch(kernel, {side.entries}, selection_threads, 0, queue,
          SummaryTask{side.ranges, side.matrix.vectors(), summaries});
 }
 
-void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
-            const DeviceCandidates& candidates, DeviceChoice* choice, const DeviceReporting& reporting) {
-  static const KernelName by_ranges{"choose", "choose_candidate", waits_for_grid_dependency};
-  static const KernelName by_norms{"choose", "choose_candidate_by_norms", waits_for_grid_dependency};
-  const ChoiceTask task{{a.ranges, b.ranges},
-                        {a.norms, b.norms},
-                        {a.summaries, b.summaries},
-                        {a.matrix.vectors(), b.matrix.vectors()},
-                        a.matrix.length(),
-                        {a.entries == 1, b.entries == 1},
-                        alpha_of(scalars, a, b),
-                        candidates,
-                        choice,
-                        reporting};
-  launch(candidates.asks_for_norms() ? by_norms : by_ranges, {std::max(a.entries, b.entries)}, choice_threads,
-         0, queue, task);
+void select(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
+            const DeviceCandidates& candidates, DeviceSelection* selection,
+            const DeviceReporting& reporting) {
+  static const KernelName by_ranges{"selector", "select_candidate", waits_for_grid_dependency};
+  static const KernelName by_norms{"selector", "select_candidate_by_norms", waits_for_grid_dependency};
+  const SelectionTask task{{a.ranges, b.ranges},
+                           {a.norms, b.norms},
+                           {a.summaries, b.summaries},
+                           {a.matrix.vectors(), b.matrix.vectors()},
+                           a.matrix.length(),
+                           {a.entries == 1, b.entries == 1},
+                           alpha_of(scalars, a, b),
+                           candidates,
+                           selection,
+                           reporting};
+  launch(candidates.asks_for_norms() ? by_norms : by_ranges, {std::max(a.entries, b.entries)},
+         selection_threads, 0, queue, task);
 }
 
 }  // namespace kintsugi::core::cuda

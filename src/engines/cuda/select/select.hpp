@@ -9,11 +9,11 @@ namespace kintsugi::core::cuda {
 
 void find_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars);
 void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars);
-void find_margins(const Queue& queue, const DeviceMargins& a, const DeviceMargins& b,
-                  const DeviceCondition& condition);
+void find_rounding_bounds(const Queue& queue, const DeviceRoundingBounds& a, const DeviceRoundingBounds& b,
+                          const DeviceCondition& condition);
 void summarize(const Queue& queue, const DeviceSide& side, RangeSummary* summaries);
-void choose(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
-            const DeviceCandidates& candidates, DeviceChoice* choice, const DeviceReporting& reporting);
+void select(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
+            const DeviceCandidates& candidates, DeviceSelection* selection, const DeviceReporting& reporting);
 
 // The scalar that lets a call skip its operands where it is 0; of an operand whose ranges are known the side
 // is empty.

@@ -25,7 +25,7 @@ bool is_along_k(const DeviceMatrix& matrix) {
 PartsTask task_of(const VectorsOfSide& of, std::int64_t first_item) {
   const DeviceSide& side = of.side;
   const DeviceMatrix& matrix = side.matrix;
-  const bool wide = matrix.type == EntryType::f64 || matrix.type == EntryType::c64;
+  const bool wide = matrix.type == ElementType::f64 || matrix.type == ElementType::c64;
   const bool along = is_along_k(matrix);
   PartsTask task;
   task.matrix = matrix;

@@ -129,7 +129,7 @@ struct NormOfPart {
 };
 
 __device__ bool is_wide(const PartsTask& task) {
-  return task.matrix.type == EntryType::f64 || task.matrix.type == EntryType::c64;
+  return task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
 }
 
 // The task of a block of a kernel that reads parts, and the block's number there.

@@ -11,7 +11,7 @@ namespace {
 // `written`: the kind whose parts are written alike.
 #define KINTSUGI_KERNELS_LIKE(type, Source, kind, written)                                     \
   {                                                                                            \
-    EntryType::type, ElementKind::kind,                                                        \
+    ElementType::type, ElementKind::kind,                                                      \
         {"split_rows", "split_rows_" #Source "_" #kind, waits_for_grid_dependency},            \
         {"split_columns_sm90", "split_columns_" #Source "_" #kind, waits_for_grid_dependency}, \
         {"split_tiles", "split_tiles_" #Source "_" #kind, waits_for_grid_dependency},          \
@@ -36,7 +36,7 @@ const std::array<KernelOfKind, 10> kernels{{
 
 // Norms are of whole vectors, before the first of them is scaled: no tiles.
 const KernelOfKind norms_and_residues{
-    EntryType::f64,
+    ElementType::f64,
     ElementKind::residues_by_norms,
     {"split_rows", "split_rows_double_residues_by_norms", waits_for_grid_dependency},
     {"split_columns_sm90", "split_columns_double_residues_by_norms", waits_for_grid_dependency},
@@ -45,7 +45,7 @@ const KernelOfKind norms_and_residues{
     {"", ""}};
 
 // Small beside its products, and so by tiles alone.
-const KernelOfKind fitted_kernel{EntryType::f32,
+const KernelOfKind fitted_kernel{ElementType::f32,
                                  ElementKind::fitted,
                                  {"", ""},
                                  {"", ""},
@@ -99,11 +99,11 @@ const KernelOfKind* find_kernel(const DeviceSplit& split, bool by_norms) {
   ElementKind kind = kind_of(*split.rule);
   if (split.finds_depth && kind == ElementKind::fp16) kind = ElementKind::fp16_with_depth;
   if (by_norms) {
-    const bool fits = aligned && kind == ElementKind::residues && split.side.matrix.type == EntryType::f64;
+    const bool fits = aligned && kind == ElementKind::residues && split.side.matrix.type == ElementType::f64;
     return fits ? &norms_and_residues : nullptr;
   }
   if (split.fit != nullptr) {
-    const bool fits = aligned && kind == ElementKind::fp16 && split.side.matrix.type == EntryType::f32;
+    const bool fits = aligned && kind == ElementKind::fp16 && split.side.matrix.type == ElementType::f32;
     return fits ? &fitted_kernel : nullptr;
   }
   for (const KernelOfKind& kernel : kernels) {

@@ -11,7 +11,7 @@ namespace kintsugi::core::cuda {
 enum class Way : std::uint8_t { tiles, rows, columns, parts, short_vectors };
 
 struct KernelOfKind {
-  EntryType type;
+  ElementType type;
   ElementKind kind;
   KernelName rows;
   KernelName columns;

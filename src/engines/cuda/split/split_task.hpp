@@ -63,9 +63,9 @@ struct SplitTask {
 // One or two of equally many entries, in one launch: the grid's second extent.
 struct SplitTasks {
   SplitTask task[2];
-  DeviceCondition condition;  // its choices: one an entry, or of all entries that are served by one
+  DeviceCondition condition;  // its selections: one an entry, or of all entries that are served by one
   std::int64_t served_entries = 1;
-  Alpha alpha;  // of splits before the choice
+  Alpha alpha;  // of splits before the selection
 };
 
 // Of the kernels that read tiles.

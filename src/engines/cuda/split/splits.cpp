@@ -22,7 +22,7 @@ namespace {
 struct SplitCall {
   DeviceCondition condition{};
   std::int64_t served_entries = 1;  // by each split
-  Alpha alpha{};                    // of splits before the choice
+  Alpha alpha{};                    // of splits before the selection
   NormFindings norms{};
 
   bool finds_norms() const { return norms.ruled_out != nullptr; }
@@ -70,7 +70,7 @@ void launch_entries(const Queue& queue, const KernelName& kernel, const Extent& 
       if (task.norms != nullptr) task.norms += most_launched_items * task.entry_ranges;
       task.slices += most_launched_items * task.entry_bytes;
     }
-    tasks.condition.choice += tasks.condition.choice == nullptr ? 0 : most_launched_items;
+    tasks.condition.selection += tasks.condition.selection == nullptr ? 0 : most_launched_items;
   }
 }
 
@@ -93,7 +93,7 @@ void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<con
     if (kernel != nullptr) shared = std::max(shared, one.shared_bytes(*kernel, threads));
   }
   const WaySplit& first = splits.front();
-  blocks = std::min(blocks, first.most_launched(call.condition.choice != nullptr));
+  blocks = std::min(blocks, first.most_launched(call.condition.selection != nullptr));
   launch_entries(queue, kernel_name(kernel, first.way), {blocks, first.split->side.entries, 1, first.cluster},
                  threads, shared, tasks);
 }
@@ -149,7 +149,7 @@ void split_entries(const Queue& queue, DeviceSplit split, const DeviceCondition&
   if (!splits_entries(*split.rule))
     fail(Status::internal, "engine cuda was handed complex entries to split into integers of {} bits",
          split.rule->top_exponent + 1);
-  const std::size_t number = (side.matrix.type == EntryType::c32 ? 0U : 2U) +
+  const std::size_t number = (side.matrix.type == ElementType::c32 ? 0U : 2U) +
                              (kind_of(*split.rule) == ElementKind::wide_residues ? 1U : 0U);
   if (!split.ranges_known) find_ranges(queue, side, {{}, 0, nullptr, side.entries}, {});
   split.ranges_known = true;
@@ -181,7 +181,7 @@ void split_all(const Queue& queue, std::span<const DeviceSplit> splits, const Sp
 std::vector<VectorsOfSide> sides_of(std::span<const DeviceSplit> splits) {
   std::vector<VectorsOfSide> sides;
   for (const DeviceSplit& one : splits) {
-    const bool finds_depth = one.finds_depth && one.side.matrix.type == EntryType::f32;
+    const bool finds_depth = one.finds_depth && one.side.matrix.type == ElementType::f32;
     sides.push_back({one.side, one.first, one.slices.vectors, finds_depth, one.rule});
   }
   return sides;
@@ -211,10 +211,10 @@ bool finds_norms(const DeviceSplit& split) {
 }
 
 void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceScalars& scalars,
-                    double coefficient, DeviceChoice* choice) {
+                    double coefficient, DeviceSelection* selection) {
   const SplitCall call{.alpha = alpha_of(scalars, splits.front().side, splits.front().side),
-                       .norms = {coefficient, &choice->ruled_out}};
-  clear(queue, &choice->ruled_out, sizeof(choice->ruled_out));
+                       .norms = {coefficient, &selection->ruled_out}};
+  clear(queue, &selection->ruled_out, sizeof(selection->ruled_out));
   std::vector<DeviceSplit> whole;
   std::vector<DeviceSplit> divided;
   for (const DeviceSplit& one : splits)

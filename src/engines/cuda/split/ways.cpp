@@ -12,7 +12,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-std::int64_t element_bytes(const KernelOfKind& kernel) { return kernel.type == EntryType::f32 ? 4 : 8; }
+std::int64_t element_bytes(const KernelOfKind& kernel) { return kernel.type == ElementType::f32 ? 4 : 8; }
 
 // Of a block of a cluster of so many.
 std::int64_t columns_bytes(const KernelOfKind& kernel, std::int64_t stride, std::int64_t cluster) {
@@ -132,7 +132,7 @@ WaySplit way_of(const KernelOfKind* kernel, const DeviceSplit& split) {
   const DeviceMatrix& matrix = split.side.matrix;
   if (kernel == nullptr || kernel->kind == ElementKind::fitted) return {&split, Way::tiles};
   // By far the fewest thread blocks, and no clusters: a thousand of those take 3 us to begin and exit.
-  if (split.rarely) return {&split, Way::tiles};
+  if (split.unlikely) return {&split, Way::tiles};
   const bool by_norms = kernel->kind == ElementKind::residues_by_norms;
   if (!by_norms && split.slices.vector_stride() <= short_stride && split.slices.vectors >= many_vectors)
     return {&split, Way::short_vectors};

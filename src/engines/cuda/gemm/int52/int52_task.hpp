@@ -1,4 +1,4 @@
-// What the kernel of products of words is handed.
+// Parameters of the kernel that multiplies 52-bit words.
 #pragma once
 
 #include <cstdint>

@@ -192,8 +192,8 @@ void multiply_in(const SmallTileChoice& choice, const DeviceFusedProduct& given,
 
 }  // namespace
 
-bool has_multi_term_gemm(const Schedule& schedule, FormatId format, EntryType type) {
-  return type == EntryType::f32 && find_kernels(schedule, format) != nullptr;
+bool has_multi_term_gemm(const Schedule& schedule, FormatId format, ElementType type) {
+  return type == ElementType::f32 && find_kernels(schedule, format) != nullptr;
 }
 
 namespace {

@@ -12,7 +12,7 @@
 namespace kintsugi::core::cuda {
 
 // True where a kernel computes these terms with the sums of the accumulator h200.
-bool has_multi_term_gemm(const Schedule& schedule, FormatId format, EntryType type);
+bool has_multi_term_gemm(const Schedule& schedule, FormatId format, ElementType type);
 
 // Bytes for the partial sums that clusters exchange, and for the sums of earlier segments of k.
 std::size_t multi_term_scratch_bytes(const DeviceShape& shape);

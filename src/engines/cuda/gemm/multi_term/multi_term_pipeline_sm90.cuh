@@ -144,7 +144,7 @@ __device__ inline int first_slice(bool shared, const TileCoord& coord, int slice
 
 // Whether another candidate was selected for the work tile's batch item.
 __device__ inline bool is_not_selected(const MultiTermParams& params, const WorkTile& work_tile) {
-  if (params.tile.condition.choice == nullptr) return false;
+  if (params.tile.condition.selection == nullptr) return false;
   return !holds(params.tile.condition, params.schedule.coord(work_tile).item);
 }
 

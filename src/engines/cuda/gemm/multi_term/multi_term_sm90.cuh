@@ -289,7 +289,8 @@ __device__ void multi_term_gemm(const TensorMap& a, const TensorMap& b, const Mu
   extern __shared__ unsigned char memory[];
   __shared__ MultiTermSharedStorage<Config> shared;
   const std::uint32_t tiles = aligned_tiles(memory);
-  if (params.tile.condition.known && none_is_selected(params.tile.condition, params.schedule.items))
+  if (params.tile.condition.selected_earlier &&
+      none_is_selected(params.tile.condition, params.schedule.items))
     return exit_in_stream_order();
   begin_cluster(shared);
   if (params.schedule.parts > 1) number_cluster(shared.cluster, params.clusters_begun);

@@ -374,7 +374,7 @@ __device__ void multiply_small_tile(const TensorMap& a, const TensorMap& b, cons
   const SmallTileCoord<Config> coord(params);
   const Stages<Config> stages(shared, aligned_tiles(memory), params.stages);
   const DeviceCondition& condition = params.tile.condition;
-  if (condition.known && !holds(condition, coord.item)) return exit_in_stream_order();
+  if (condition.selected_earlier && !holds(condition, coord.item)) return exit_in_stream_order();
   begin_cluster(shared);
   if (holds(params.tile.condition, coord.item)) {
     if (threadIdx.x < Config::threads) {

@@ -4,6 +4,7 @@
 
 #include "base/cuda_driver.hpp"
 #include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/common/items.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 
@@ -27,33 +28,25 @@ std::int64_t blocks_of(const DeviceTile& tile, const PlainTile& of) {
 }
 
 const PlainTile& quickest(const DeviceTile& tile, std::span<const PlainTile> tiles) {
-  const std::int64_t sm_count = device_attribute(multiprocessor_count, current_device());
+  const std::int64_t sm_count = device_attribute(sm_count_attribute, current_device());
   return *std::ranges::min_element(tiles, {}, [&](const PlainTile& of) {
     const std::int64_t waves = divide_up(blocks_of(tile, of) * tile.entries, sm_count * of.at_once);
     return static_cast<double>(waves) * double{of.time};
   });
 }
 
-// To the batch item `count` places further on; ranges of one that serves all items stay.
-void move_on(DeviceSide& side, std::int64_t count) {
-  side.entry += count;
-  if (side.ranges != nullptr && side.entries > 1) side.ranges += count * side.matrix.vectors();
-}
-
 }  // namespace
 
-void multiply_plainly(const Queue& queue, const DeviceTile& tile) {
+void multiply_unsplit(const Queue& queue, const DeviceTile& tile) {
   const auto type = static_cast<std::size_t>(tile.c.type);
+  const DmmaKernels* dmma = current_architecture().dmma[type];
+  if (dmma != nullptr && current_architecture().has_gemm_kernels())
+    return multiply_by_dmma(queue, *dmma, tile);
   const std::span<const PlainTile> tiles = current_architecture().simt_tiles[type];
   const PlainTile& chosen = quickest(tile, tiles);
   const KernelName& kernel = of_types[type][static_cast<std::size_t>(&chosen - tiles.data())];
   for_each_launch(tile.entries, [&](std::int64_t first, std::int64_t entries) {
-    DeviceTile part = tile;
-    part.entry += first;
-    move_on(part.a, first);
-    move_on(part.b, first);
-    if (part.condition.choice != nullptr) part.condition.choice += first;
-    launch(kernel, {blocks_of(tile, chosen), entries}, plain_threads, 0, queue, part);
+    launch(kernel, {blocks_of(tile, chosen), entries}, plain_threads, 0, queue, from_item(tile, first));
   });
 }
 

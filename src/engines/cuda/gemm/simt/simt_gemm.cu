@@ -1,11 +1,9 @@
 // Plain products: every sum in ascending k by fused multiply-add in the entries' own arithmetic.
-#include <limits>
 #include <type_traits>
 
-#include "arith/underflow.hpp"
+#include "engines/cuda/gemm/native_epilogue.cuh"
 #include "engines/cuda/gemm/simt/simt_tiles.hpp"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
-#include "engines/cuda/recombine/checked/recomputed_element.cuh"
 
 namespace kintsugi::core::cuda {
 
@@ -23,43 +21,6 @@ template <class T>
 __device__ void add_product(Complex<T>& sum, const Complex<T>& x, const Complex<T>& y) {
   sum = {fused(x.imag(), -y.imag(), fused(x.real(), y.real(), sum.real())),
          fused(x.imag(), y.real(), fused(x.real(), y.imag(), sum.imag()))};
-}
-
-// Whether a sum, each part of it, shows by its size that underflow cost nothing that counts
-// (arith/underflow.hpp), and did not overflow.
-template <class Real>
-__device__ bool stands(Real sum, Real least) {
-  return fabs(sum) >= least && fabs(sum) <= std::numeric_limits<Real>::max();
-}
-template <class Real>
-__device__ bool stands(const Complex<Real>& sum, Real least) {
-  return stands(sum.real(), least) && stands(sum.imag(), least);
-}
-
-// Whether products of a row and a column lose nothing to underflow and overflow nowhere, by their ranges.
-template <class Real>
-__device__ bool is_harmless(const VectorRange& row, const VectorRange& column, std::int64_t products) {
-  if (!row.finite() || !column.finite()) return false;
-  if (((row.flags | column.flags) & VectorRange::all_zero) != 0) return true;
-  const double limit = underflow_limits<Real>(products).product;
-  const int sum_bits = 64 - leading_zeros(static_cast<std::uint64_t>(products));
-  return row.smallest + column.smallest > exponent_of(limit) &&
-         row.largest + column.largest + 2 + sum_bits < std::numeric_limits<Real>::max_exponent;
-}
-
-// Of the batch item that a thread block works on; nullptr where they are not known.
-__device__ const VectorRange* ranges_of(const DeviceSide& side, std::int64_t vectors) {
-  return side.ranges == nullptr ? nullptr : side.ranges + (side.entries == 1 ? 0 : blockIdx.y * vectors);
-}
-
-template <class T>
-__device__ T nan_entry() {
-  constexpr RealOf<T> nan = std::numeric_limits<RealOf<T>>::quiet_NaN();
-  if constexpr (is_complex<T>) {
-    return {nan, nan};
-  } else {
-    return nan;
-  }
 }
 
 // A step of k: `depth` inner indices of a tile's vectors. Padded, for writes along k.
@@ -220,39 +181,10 @@ __device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int6
   }
 }
 
-// The elements of which a thread left bits, once its sums are done with: (row, column) is where the tile
-// begins.
-template <class T, int Tile>
-__device__ void write_again(const DeviceTile& tile, std::int64_t row, std::int64_t column,
-                            const MatrixView<T>& c, const Scalars<T>& scalars, std::uint64_t left) {
-  using TileSums = Sums<T, Tile>;
-  DeviceSide a = tile.a;
-  DeviceSide b = tile.b;
-  a.entry += blockIdx.y;
-  b.entry += blockIdx.y;
-  const OperandView<T> view_a = operand_view<T>(a);
-  const OperandView<T> view_b = operand_view<T>(b);
-  const VectorRange* rows = ranges_of(tile.a, view_a.rows);
-  const VectorRange* columns = ranges_of(tile.b, view_b.rows);
-  const bool stand_if_harmless = rows != nullptr && columns != nullptr && scalars.beta == T(0);
-#pragma unroll 1
-  for (; left != 0; left &= left - 1) {
-    const int e = __ffsll(static_cast<long long>(left)) - 1;
-    const int i = TileSums::place(TileSums::row_thread(), e % TileSums::each);
-    const int j = TileSums::place(TileSums::column_thread(), e / TileSums::each);
-    if (stand_if_harmless &&
-        is_harmless<RealOf<T>>(rows[row + i], columns[parts_of<T> * (column + j)], view_a.columns))
-      continue;
-    T& entry = c(i, j);
-    entry = recomputed_element<T, 1>(view_a, view_b, row + i, column + j, scalars,
-                                     scalars.beta == T(0) ? nullptr : &entry, 0);
-  }
-}
-
 template <class T, int Tile>
 __device__ void multiply_tile(const DeviceTile& tile) {
   launch_dependents();
-  if (tile.condition.known && !holds(tile.condition, blockIdx.y)) return exit_in_stream_order();
+  if (tile.condition.selected_earlier && !holds(tile.condition, blockIdx.y)) return exit_in_stream_order();
   grid_dependency_wait();
   if (!holds(tile.condition, blockIdx.y)) return;
   constexpr int side = Tile;
@@ -263,10 +195,8 @@ __device__ void multiply_tile(const DeviceTile& tile) {
                               .block(tile.first_row + first_row, tile.first_column + first_column,
                                      std::min<std::int64_t>(side, tile.rows - first_row),
                                      std::min<std::int64_t>(side, tile.columns - first_column));
-  if (tile.condition.choice != nullptr && tile.condition.candidate == DeviceChoice::none) {
-    for (int e = static_cast<int>(threadIdx.x); e < side * side; e += plain_threads) {
-      if (e % side < c.rows && e / side < c.columns) c(e % side, e / side) = nan_entry<T>();
-    }
+  if (tile.condition.selection != nullptr && tile.condition.candidate == DeviceSelection::none) {
+    fill_with_nan(c, plain_threads);
     return;
   }
   Sums<T, Tile> sums;
@@ -274,8 +204,12 @@ __device__ void multiply_tile(const DeviceTile& tile) {
   const Scalars<T> scalars(tile.scalars);
   const auto least =
       static_cast<RealOf<T>>(underflow_limits<RealOf<T>>(parts_of<T> * tile.a.matrix.columns).sum);
-  const std::uint64_t left = sums.write(c, scalars, least);
-  write_again<T, Tile>(tile, tile.first_row + first_row, tile.first_column + first_column, c, scalars, left);
+  using TileSums = Sums<T, Tile>;
+  recompute_open_elements(tile, tile.first_row + first_row, tile.first_column + first_column, c, scalars,
+                          sums.write(c, scalars, least), [](int e) {
+                            return Position{TileSums::place(TileSums::row_thread(), e % TileSums::each),
+                                            TileSums::place(TileSums::column_thread(), e / TileSums::each)};
+                          });
 }
 
 }  // namespace

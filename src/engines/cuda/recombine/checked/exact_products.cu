@@ -170,7 +170,7 @@ __device__ void put_entries(const DeviceTile& tile, const DeviceOpenEntries& ope
   if (!holds(tile.condition)) return;
   const std::int64_t entries = open.count == nullptr ? tile.rows * tile.columns : *open.count;
   if (open.count != nullptr && report != nullptr && blockIdx.x == 0 && threadIdx.x == 0)
-    atomicAdd(reinterpret_cast<unsigned long long*>(&report->mended),
+    atomicAdd(reinterpret_cast<unsigned long long*>(&report->recomputed),
               static_cast<unsigned long long>(entries));
   const int warp = static_cast<int>(threadIdx.x) / exact_lanes;
   std::int64_t number = std::int64_t{blockIdx.x} * exact_warps + warp;

@@ -1,0 +1,26 @@
+// Batch items of a step.
+#pragma once
+
+#include <cstdint>
+
+#include "engines/device.hpp"
+
+namespace kintsugi::core::cuda {
+
+// The side from its batch item `count` on; ranges of one that serves all items stay.
+inline DeviceSide from_item(DeviceSide side, std::int64_t count) {
+  side.entry += count;
+  if (side.ranges != nullptr && side.entries > 1) side.ranges += count * side.matrix.vectors();
+  return side;
+}
+
+// The same of a tile and of the choices of its items.
+inline DeviceTile from_item(DeviceTile tile, std::int64_t count) {
+  tile.entry += count;
+  tile.a = from_item(tile.a, count);
+  tile.b = from_item(tile.b, count);
+  if (tile.condition.selection != nullptr) tile.condition.selection += count;
+  return tile;
+}
+
+}  // namespace kintsugi::core::cuda

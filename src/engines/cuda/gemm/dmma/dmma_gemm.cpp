@@ -1,0 +1,61 @@
+#include <algorithm>
+
+#include "base/cuda_driver.hpp"
+#include "engines/cuda/common/items.hpp"
+#include "engines/cuda/gemm/dmma/dmma_kernels.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+// Where A lies along k and B along its columns, B^T's panels and A's lines are what memory has.
+bool swaps(const DeviceTile& tile) {
+  return !tile.a.matrix.complex() && tile.a.matrix.column_stride < tile.a.matrix.row_stride &&
+         tile.b.matrix.row_stride < tile.b.matrix.column_stride;
+}
+
+DmmaTask task_of(const DeviceTile& tile, const DmmaConfig& config) {
+  DmmaTask task{.tile = tile, .swapped = swaps(tile)};
+  const std::int64_t rows = task.swapped ? tile.columns : tile.rows;
+  const std::int64_t columns = task.swapped ? tile.rows : tile.columns;
+  task.row_tiles = static_cast<std::int32_t>(divide_up(rows, config.rows));
+  task.column_tiles = static_cast<std::int32_t>(divide_up(columns, config.columns));
+  return task;
+}
+
+std::int64_t tiles_of(const DmmaTask& task) { return std::int64_t{task.row_tiles} * task.column_tiles; }
+
+const DmmaTile& quickest(const DeviceTile& tile, std::span<const DmmaTile> tiles) {
+  const std::int64_t sm_count = device_attribute(sm_count_attribute, current_device());
+  return *std::ranges::min_element(tiles, {}, [&](const DmmaTile& of) {
+    const std::int64_t count = tiles_of(task_of(tile, of.config)) * tile.entries;
+    return static_cast<double>(divide_up(count, sm_count * of.at_once)) * double{of.time};
+  });
+}
+
+// Thread blocks of a batch item. Short tiles go several to a block, which then copies operands while it writes
+// sums; long ones are handed out one by one, as SMs become free.
+std::int64_t blocks_of(const DmmaTask& task, const DmmaTile& tile) {
+  constexpr std::int64_t long_k = 2048;
+  const std::int64_t at_once = device_attribute(sm_count_attribute, current_device()) * tile.at_once;
+  const std::int64_t k = std::max<std::int64_t>(1, task.tile.a.matrix.columns);
+  const std::int64_t waves = std::max<std::int64_t>(1, tiles_of(task) * task.tile.entries / at_once);
+  return divide_up(tiles_of(task), std::min(waves, std::max<std::int64_t>(1, long_k / k)));
+}
+
+}  // namespace
+
+void multiply_by_dmma(const Queue& queue, const DmmaKernels& kernels, const DeviceTile& tile) {
+  const DmmaTile& chosen = quickest(tile, kernels.tiles);
+  const auto number = static_cast<std::size_t>(&chosen - kernels.tiles.data());
+  const DeviceMatrix& of_columns = swaps(tile) ? tile.a.matrix : tile.b.matrix;
+  const bool along_k = of_columns.complex() || of_columns.column_stride < of_columns.row_stride;
+  const KernelName& kernel = (along_k ? kernels.along_k : kernels.in_panels)[number];
+  for_each_launch(tile.entries, [&](std::int64_t first, std::int64_t items) {
+    const DmmaTask task = task_of(from_item(tile, first), chosen.config);
+    launch(kernel, {blocks_of(task, chosen), items}, chosen.config.threads(), chosen.config.shared_bytes(),
+           queue, task);
+  });
+}
+
+}  // namespace kintsugi::core::cuda

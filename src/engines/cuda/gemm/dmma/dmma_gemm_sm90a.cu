@@ -1,0 +1,335 @@
+// FP64 and complex FP64 products on tensor cores, for any layout of device matrices, with the last step of
+// all native products (gemm/native_epilogue.cuh). Sums are of FP64 and rounded to nearest; their order
+// belongs to k alone, so that bits depend neither on tiles nor on layouts.
+//
+// Four producer warps copy operands into a ring of stages, the other warps multiply. A thread block computes
+// tiles blockIdx.x, blockIdx.x + gridDim.x ... of one batch item, and copies the next tile's operands while the
+// last one's sums are written.
+#include "engines/cuda/gemm/dmma/warp_tile.cuh"
+#include "engines/cuda/ptx/griddepcontrol.cuh"
+#include "engines/cuda/ptx/mbarrier.cuh"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+template <DmmaConfig Config>
+struct Stages {
+  static constexpr std::uint32_t part_bytes = (Config.rows + Config.columns) * dmma_line_bytes;
+  static constexpr std::uint32_t stage_bytes = part_bytes * Config.parts;
+  static constexpr std::uint32_t b_bytes = Config.rows * dmma_line_bytes;  // where B begins in a part
+
+  unsigned char bytes[Config.stages * stage_bytes];
+  Mbarrier full[Config.stages];
+  Mbarrier empty[Config.stages];
+};
+
+// A stage of the ring, and the parity of its barriers' phase.
+template <DmmaConfig Config>
+struct RingPosition {
+  int stage = 0;
+  unsigned parity = 0;
+
+  __device__ void advance() {
+    if (++stage == Config.stages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+// The matrix unit's rows and columns: A's and B's vectors, or, swapped, B's and A's.
+template <class T>
+struct DmmaProblem {
+  MatrixView<const T> a;  // the tile's vectors
+  MatrixView<const T> b;
+  MatrixView<T> c;  // swapped: transposed
+
+  __device__ explicit DmmaProblem(const DmmaTask& task) {
+    const DeviceTile& tile = task.tile;
+    a = view_of<const T>(tile.a.matrix, tile.a.entry + blockIdx.y)
+            .block(tile.first_row, 0, tile.rows, k(task));
+    b = view_of<const T>(tile.b.matrix, tile.b.entry + blockIdx.y)
+            .block(tile.first_column, 0, tile.columns, k(task));
+    c = view_of<T>(tile.c, tile.entry + blockIdx.y)
+            .block(tile.first_row, tile.first_column, tile.rows, tile.columns);
+    if (!task.swapped) return;
+    const MatrixView<const T> first = a;
+    a = b;
+    b = first;
+    c = {c.data, c.columns, c.rows, c.column_stride, c.row_stride, c.space};
+  }
+  __device__ static std::int64_t k(const DmmaTask& task) { return task.tile.a.matrix.columns; }
+};
+
+// Tiles that are computed at the same time lie in a group of rows: their operands stay in the L2 cache.
+template <DmmaConfig Config>
+__device__ Position tile_position(const DmmaTask& task, int number) {
+  constexpr int group = 1024 / Config.rows;
+  const int in_group = group * task.column_tiles;
+  const int first = number / in_group * group;
+  const int rows = min(task.row_tiles - first, group);
+  const int rest = number % in_group;
+  return {(first + rest % rows) * Config.rows, rest / rows * Config.columns};
+}
+
+template <class T, DmmaConfig Config, bool AlongK>
+class DmmaBlock {
+ public:
+  using Tile = WarpTile<T, Config.warp_rows, Config.warp_columns, AlongK>;
+  using Ring = Stages<Config>;
+
+  __device__ DmmaBlock(const DmmaTask& task, Ring& ring)
+      : task_(task), ring_(ring), problem_(task), tiles_(task.row_tiles * task.column_tiles),
+        steps_(static_cast<int>(divide_up(DmmaProblem<T>::k(task), dmma_depth<T> * Config.parts))) {}
+
+  __device__ static void initialise(Ring& ring) {
+    if (threadIdx.x == 0) {
+      for (int s = 0; s < Config.stages; ++s) {
+        ring.full[s].initialise(dmma_producers);
+        ring.empty[s].initialise(Config.consumer_warps());
+      }
+    }
+    __syncthreads();
+  }
+
+  __device__ void produce() const {
+    constexpr int depth = dmma_depth<T>;
+    const int thread = static_cast<int>(threadIdx.x) - Config.consumer_warps() * warp_size;
+    RingPosition<Config> at;
+#pragma unroll 1
+    for (int number = static_cast<int>(blockIdx.x); number < tiles_; number += static_cast<int>(gridDim.x)) {
+      const Position first = tile_position<Config>(task_, number);
+      OperandCopies<T, Config.rows, Tile::a_along_k> a(problem_.a, first.row, thread);
+      OperandCopies<T, Config.columns, AlongK> b(problem_.b, first.column, thread);
+      std::int64_t left = DmmaProblem<T>::k(task_);
+#pragma unroll 1
+      for (int step = 0; step < steps_; ++step) {
+        ring_.empty[at.stage].wait(at.parity ^ 1);
+        std::uint32_t part = shared_address(ring_.bytes) + at.stage * Ring::stage_bytes;
+#pragma unroll 1
+        for (int p = 0; p < Config.parts; ++p, part += Ring::part_bytes, left -= depth) {
+          copy(a, part, left);
+          copy(b, part + Ring::b_bytes, left);
+        }
+        ring_.full[at.stage].arrive_after_copies();
+        at.advance();
+      }
+    }
+    await_all_copies();
+  }
+
+  __device__ void consume() const {
+    const int warp = static_cast<int>(threadIdx.x) / warp_size;
+    constexpr int warps_of_rows = Config.rows / Config.warp_rows;
+    const Position of_warp{warp % warps_of_rows * Config.warp_rows,
+                           warp / warps_of_rows * Config.warp_columns};
+    Tile sums(ring_.bytes, ring_.bytes + Ring::b_bytes, of_warp.row, of_warp.column);
+    if constexpr (is_complex<T>)
+      sums.conjugate(task_.tile.a.matrix.conjugated, task_.tile.b.matrix.conjugated);
+    RingPosition<Config> at;
+#pragma unroll 1
+    for (int number = static_cast<int>(blockIdx.x); number < tiles_; number += static_cast<int>(gridDim.x)) {
+      sums.clear();
+      if (steps_ > 0) sum_up(sums, at);
+      const Position first = tile_position<Config>(task_, number);
+      write(sums, first.row + of_warp.row, first.column + of_warp.column);
+    }
+  }
+
+ private:
+  template <class Copies>
+  __device__ static void copy(Copies& copies, std::uint32_t target, std::int64_t left) {
+    if (copies.is_whole() && left >= dmma_depth<T>) {
+      copies.template copy<true>(target, dmma_depth<T>);
+    } else {
+      copies.template copy<false>(target, static_cast<int>(std::min<std::int64_t>(left, dmma_depth<T>)));
+    }
+  }
+
+  // Fragments are loaded while the ones before them are multiplied.
+  __device__ void sum_up(Tile& sums, RingPosition<Config>& at) const {
+    constexpr int rows = Tile::row_fragments;
+    constexpr int halves = 2 * Config.parts;
+    ring_.full[at.stage].wait(at.parity);
+    sums.load_b(0, part_of(at.stage, 0), 0);
+    sums.load_a(0, part_of(at.stage, 0), 0, 0);
+#pragma unroll 1
+    for (int step = 1; step <= steps_; ++step) {
+#pragma unroll
+      for (int q = 0; q < rows * halves; ++q) {
+        const int half = q / rows;
+        const int next = q + 1;
+        if (next < rows * halves) {
+          if (q % rows == 0 && half + 1 < halves)
+            sums.load_b((half + 1) % 2, part_of(at.stage, (half + 1) / 2), (half + 1) % 2);
+          sums.load_a(next % 2, part_of(at.stage, next / rows / 2), next / rows % 2, next % rows);
+        } else {
+          __syncwarp();
+          if (threadIdx.x % warp_size == 0) ring_.empty[at.stage].arrive();
+          at.advance();
+          if (step < steps_) {
+            ring_.full[at.stage].wait(at.parity);
+            sums.load_b(0, part_of(at.stage, 0), 0);
+            sums.load_a(0, part_of(at.stage, 0), 0, 0);
+          }
+        }
+        sums.multiply(q % rows, q % 2, half % 2);
+      }
+    }
+  }
+  __device__ static std::uint32_t part_of(int stage, int part) {
+    return stage * Ring::stage_bytes + part * Ring::part_bytes;
+  }
+
+  // Sums of the warp's part of C, which begins at (row, column).
+  __device__ void write(const Tile& sums, std::int64_t row, std::int64_t column) const {
+    const DeviceTile& tile = task_.tile;
+    const Scalars<T> scalars(tile.scalars);
+    const std::int64_t rows = std::min<std::int64_t>(Config.warp_rows, problem_.c.rows - row);
+    const std::int64_t columns = std::min<std::int64_t>(Config.warp_columns, problem_.c.columns - column);
+    if (rows <= 0 || columns <= 0) return;
+    const MatrixView<T> c = problem_.c.block(row, column, rows, columns);
+    const auto least =
+        static_cast<double>(underflow_limits<double>(parts_of<T> * DmmaProblem<T>::k(task_)).sum);
+    const std::uint64_t open =
+        scalars.beta == T(0) ? put<false>(sums, c, scalars, least) : put<true>(sums, c, scalars, least);
+    recompute(row, column, c, scalars, open);
+  }
+
+  // Returns a bit for each element whose sum does not stand; where Adds these are left as they are.
+  template <bool Adds>
+  __device__ static std::uint64_t put(const Tile& sums, const MatrixView<T>& c, const Scalars<T>& scalars,
+                                      double least) {
+    std::uint64_t open = 0;
+    T* of_column = &c(Tile::row(0, 0), Tile::column(0, 0));
+    const std::int64_t next_row = (Tile::row(0, 2) - Tile::row(0, 0)) * c.row_stride;
+    const std::int64_t next_column = (Tile::column(0, 1) - Tile::column(0, 0)) * c.column_stride;
+#pragma unroll
+    for (int j = 0; j < Tile::column_fragments; ++j, of_column += 8 * c.column_stride) {
+      T* element = of_column;
+#pragma unroll
+      for (int i = 0; i < Tile::row_fragments; ++i, element += 16 * c.row_stride) {
+        asm volatile("" : "+l"(element));  // no address is computed ahead, which would take registers
+        T* const elements[4] = {element, element + next_column, element + next_row,
+                                element + next_row + next_column};
+        T old[4];
+        if constexpr (Adds) {
+#pragma unroll
+          for (int e = 0; e < 4; ++e) {
+            if (exists(c, i, j, e)) old[e] = *elements[e];
+          }
+        }
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          if (!exists(c, i, j, e)) continue;
+          const T sum = sums.sum(i, j, e);
+          if (!stands(sum, least)) {
+            open |= std::uint64_t{1} << number_of(i, j, e);
+            if constexpr (Adds) continue;
+          }
+          const T product = times(scalars.alpha, sum);
+          if constexpr (Adds) {
+            *elements[e] = product + times(scalars.beta, old[e]);
+          } else {
+            *elements[e] = product;
+          }
+        }
+      }
+    }
+    return open;
+  }
+  __device__ static bool exists(const MatrixView<T>& c, int i, int j, int e) {
+    return Tile::row(i, e) < c.rows && Tile::column(j, e) < c.columns;
+  }
+  __device__ static constexpr int number_of(int i, int j, int e) {
+    static_assert(Tile::row_fragments * Tile::column_fragments * 4 <= 64);
+    return (j * Tile::row_fragments + i) * 4 + e;
+  }
+
+  __device__ void recompute(std::int64_t row, std::int64_t column, const MatrixView<T>& c,
+                            const Scalars<T>& scalars, std::uint64_t open) const {
+    const bool swapped = task_.swapped;
+    const MatrixView<T> of_c =
+        swapped ? MatrixView<T>{c.data, c.columns, c.rows, c.column_stride, c.row_stride, c.space} : c;
+    recompute_open_elements(task_.tile, task_.tile.first_row + (swapped ? column : row),
+                            task_.tile.first_column + (swapped ? row : column), of_c, scalars, open,
+                            [&](int number) {
+                              const int i = number / 4 % Tile::row_fragments;
+                              const int j = number / 4 / Tile::row_fragments;
+                              const int of_row = Tile::row(i, number % 4);
+                              const int of_column = Tile::column(j, number % 4);
+                              return swapped ? Position{of_column, of_row} : Position{of_row, of_column};
+                            });
+  }
+
+  const DmmaTask& task_;
+  Ring& ring_;
+  DmmaProblem<T> problem_;
+  int tiles_;
+  int steps_;
+};
+
+// Every tile of the block, where no candidate computes what was asked for.
+template <class T, DmmaConfig Config>
+__device__ void fill_tiles_with_nan(const DmmaTask& task) {
+  const MatrixView<T> c = DmmaProblem<T>(task).c;
+  for (int number = static_cast<int>(blockIdx.x); number < task.row_tiles * task.column_tiles;
+       number += static_cast<int>(gridDim.x)) {
+    const Position first = tile_position<Config>(task, number);
+    fill_with_nan(c.block(first.row, first.column, std::min<std::int64_t>(Config.rows, c.rows - first.row),
+                          std::min<std::int64_t>(Config.columns, c.columns - first.column)),
+                  Config.threads());
+  }
+}
+
+template <class T, DmmaConfig Config, bool AlongK>
+__device__ void multiply_tiles(const DmmaTask& task) {
+  const DeviceCondition& condition = task.tile.condition;
+  launch_dependents();
+  if (condition.selected_earlier && !holds(condition, blockIdx.y)) return exit_in_stream_order();
+  grid_dependency_wait();
+  if (!holds(condition, blockIdx.y)) return;
+  if (condition.selection != nullptr && condition.candidate == DeviceSelection::none)
+    return fill_tiles_with_nan<T, Config>(task);
+  extern __shared__ __align__(128) unsigned char memory[];
+  using Block = DmmaBlock<T, Config, AlongK>;
+  auto& ring = *reinterpret_cast<Stages<Config>*>(memory);
+  Block::initialise(ring);
+  const Block block(task, ring);
+  constexpr int registers = Config.consumer_registers;
+  constexpr int producer_registers = Config.producer_registers();
+  static_assert(registers == 0 ||
+                registers * Config.consumer_warps() + producer_registers * dmma_producer_warps <=
+                    (Config.consumer_warps() == 8 ? 168 * 12 : 128 * 8));
+  if (threadIdx.x >= Config.consumer_warps() * warp_size) {
+    if constexpr (registers > 0)
+      asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(producer_registers));
+    block.produce();
+  } else {
+    if constexpr (registers > 0) asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(registers));
+    block.consume();
+  }
+}
+
+}  // namespace
+
+#define KINTSUGI_DMMA(name, T, config, blocks, along_k)                    \
+  extern "C" __global__ void __launch_bounds__((config).threads(), blocks) \
+      name(const __grid_constant__ DmmaTask task) {                        \
+    multiply_tiles<T, config, along_k>(task);                              \
+  }
+KINTSUGI_DMMA(dmma_f64_128x128_k, double, dmma_configs_f64[0], 1, true)
+KINTSUGI_DMMA(dmma_f64_128x64_k, double, dmma_configs_f64[1], 1, true)
+KINTSUGI_DMMA(dmma_f64_64x64_k, double, dmma_configs_f64[2], 2, true)
+KINTSUGI_DMMA(dmma_f64_32x32_k, double, dmma_configs_f64[3], 2, true)
+KINTSUGI_DMMA(dmma_f64_128x128_n, double, dmma_configs_f64[0], 1, false)
+KINTSUGI_DMMA(dmma_f64_128x64_n, double, dmma_configs_f64[1], 1, false)
+KINTSUGI_DMMA(dmma_f64_64x64_n, double, dmma_configs_f64[2], 2, false)
+KINTSUGI_DMMA(dmma_f64_32x32_n, double, dmma_configs_f64[3], 2, false)
+KINTSUGI_DMMA(dmma_c64_128x64, Complex<double>, dmma_configs_c64[0], 1, true)
+KINTSUGI_DMMA(dmma_c64_64x32, Complex<double>, dmma_configs_c64[1], 2, true)
+KINTSUGI_DMMA(dmma_c64_32x32, Complex<double>, dmma_configs_c64[2], 2, true)
+#undef KINTSUGI_DMMA
+
+}  // namespace kintsugi::core::cuda

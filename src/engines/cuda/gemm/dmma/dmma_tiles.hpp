@@ -1,0 +1,66 @@
+// The tiles of FP64 products on tensor cores (DMMA).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "engines/device.hpp"
+
+namespace kintsugi::core::cuda {
+
+inline constexpr int dmma_line_bytes = 128;    // of an operand in shared memory
+inline constexpr int dmma_producer_warps = 4;  // copy operands; the others multiply
+
+// What a kernel is compiled for. Its thread block computes tiles of rows x columns of C; each of its warps
+// computes warp_rows x warp_columns of a tile. A stage has `parts` lines of each vector.
+struct DmmaConfig {
+  int rows;
+  int columns;
+  int warp_rows;
+  int warp_columns;
+  int stages;
+  int parts;
+  int consumer_registers;  // 0: every warp has as many
+
+  constexpr int consumer_warps() const { return rows / warp_rows * (columns / warp_columns); }
+  constexpr int threads() const { return (consumer_warps() + dmma_producer_warps) * 32; }
+  // What eight or four consumer warps leave of the registers that the thread block is launched with: 168 a
+  // thread of twelve warps, 128 of eight. A kernel that asked for more would wait for ever.
+  constexpr int producer_registers() const { return consumer_warps() == 8 ? 40 : 56; }
+  constexpr std::int64_t shared_bytes() const {
+    constexpr std::int64_t barrier_bytes = 16;
+    return std::int64_t{stages} * ((rows + columns) * dmma_line_bytes * parts + barrier_bytes);
+  }
+};
+
+struct DmmaTile {
+  DmmaConfig config;
+  int at_once;  // thread blocks of an SM
+  float time;   // of as many tiles as a device has at once, in units of the smallest
+};
+
+inline constexpr std::array dmma_configs_f64{
+    DmmaConfig{128, 128, 64, 32, 6, 1, 232}, DmmaConfig{128, 64, 32, 32, 4, 2, 0},
+    DmmaConfig{64, 64, 32, 32, 6, 1, 200}, DmmaConfig{32, 32, 16, 16, 4, 2, 0}};
+inline constexpr std::array dmma_configs_c64{DmmaConfig{128, 64, 32, 32, 8, 1, 232},
+                                             DmmaConfig{64, 32, 32, 16, 6, 1, 200},
+                                             DmmaConfig{32, 32, 16, 16, 4, 2, 0}};
+
+// As measured on an H200.
+inline constexpr std::array dmma_tiles_f64{
+    DmmaTile{dmma_configs_f64[0], 1, 5.0F}, DmmaTile{dmma_configs_f64[1], 1, 2.6F},
+    DmmaTile{dmma_configs_f64[2], 2, 2.7F}, DmmaTile{dmma_configs_f64[3], 2, 1}};
+inline constexpr std::array dmma_tiles_c64{DmmaTile{dmma_configs_c64[0], 1, 2.6F},
+                                           DmmaTile{dmma_configs_c64[1], 2, 1.4F},
+                                           DmmaTile{dmma_configs_c64[2], 2, 1}};
+
+// The argument of the kernels. The operand whose vectors are rows of the matrix unit's tiles is A or, where
+// `swapped`, B, which then makes the transpose of C.
+struct DmmaTask {
+  DeviceTile tile;
+  bool swapped = false;
+  std::int32_t row_tiles = 0;  // of the matrix unit's rows
+  std::int32_t column_tiles = 0;
+};
+
+}  // namespace kintsugi::core::cuda

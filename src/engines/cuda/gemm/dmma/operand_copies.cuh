@@ -1,0 +1,189 @@
+// Copies of FP64 operands into shared memory by the producer warps, from any layout.
+//
+// A part of a stage has `depth` inner indices, as many as fill a line of 128 bytes, in one of two forms:
+//
+//   along k: a line is a vector's inner indices;
+//   panels:  a line is 16 vectors at one inner index, and 16 lines, one an inner index, are a panel.
+//
+// The 16-byte chunk c of line l lies at chunk c ^ (l & 7), so that no fragment's loads meet in a bank.
+#pragma once
+
+#include <algorithm>
+
+#include "base/embedding.hpp"
+#include "engines/cuda/gemm/dmma/dmma_tiles.hpp"
+#include "engines/cuda/ptx/async_copy.cuh"
+
+namespace kintsugi::core::cuda {
+
+inline constexpr int dmma_producers = dmma_producer_warps * 32;  // threads
+
+// Complex elements fill a chunk, and lie along k in either layout of their source.
+template <class T>
+inline constexpr int dmma_depth = dmma_line_bytes / static_cast<int>(sizeof(T));
+
+__device__ inline std::uint32_t chunk_in_line(int line, int chunk) {
+  return static_cast<std::uint32_t>((chunk ^ (line & 7)) << 4);
+}
+
+// Where an FP64 element lies in a part of a stage.
+template <bool AlongK>
+__device__ std::uint32_t place_of_element(int vector, int p) {
+  if constexpr (AlongK) {
+    return vector * dmma_line_bytes + chunk_in_line(vector, p >> 1) + (p & 1) * 8;
+  } else {
+    return (vector >> 4) * 16 * dmma_line_bytes + p * dmma_line_bytes + chunk_in_line(p, vector >> 1 & 7) +
+           (vector & 1) * 8;
+  }
+}
+
+// What a producer thread copies of each part. Whole: the tile has all of its vectors and the part all of its
+// inner indices, so that nothing is asked of an element.
+template <class T, int Vectors, bool AlongK>
+class OperandCopies;
+
+template <int Vectors, bool AlongK>
+class OperandCopies<double, Vectors, AlongK> {
+ public:
+  __device__ OperandCopies(const MatrixView<const double>& operand, std::int64_t first, int thread)
+      : rows_(static_cast<int>(std::min<std::int64_t>(operand.rows - first, Vectors))),
+        row_bytes_(operand.row_stride * 8), column_bytes_(operand.column_stride * 8) {
+    const std::int64_t one = AlongK ? operand.column_stride : operand.row_stride;
+    const std::int64_t other = AlongK ? operand.row_stride : operand.column_stride;
+    if (one == 1 && reinterpret_cast<std::uintptr_t>(operand.data) % 16 == 0 && other % 2 == 0) {
+      way_ = Way::chunks;
+      vector_ = AlongK ? thread / 8 : thread % (Vectors / 2) * 2;
+      p_ = AlongK ? thread % 8 * 2 : thread / (Vectors / 2);
+    } else if (operand.column_stride < operand.row_stride) {
+      way_ = Way::lanes_along_k;
+      vector_ = thread / 16;
+      p_ = thread % 16;
+    } else {
+      way_ = Way::lanes_along_vectors;
+      vector_ = thread % 16;
+      p_ = thread / 16;
+    }
+    place_ = place_of_element<AlongK>(vector_, p_);
+    source_ =
+        reinterpret_cast<const char*>(operand.data) + (first + vector_) * row_bytes_ + p_ * column_bytes_;
+  }
+
+  __device__ bool is_whole() const { return rows_ == Vectors; }
+
+  // The next part, which has `left` inner indices.
+  template <bool Whole>
+  __device__ void copy(std::uint32_t part, int left) {
+    const std::uint32_t target = part + place_;
+    if (way_ == Way::chunks) {
+      copy_chunks<Whole>(target, left);
+    } else if (way_ == Way::lanes_along_k) {
+      copy_elements<Whole, 8, 16>(target, left);
+    } else {
+      copy_elements<Whole, 16, 8>(target, left);
+    }
+    source_ += 16 * column_bytes_;
+  }
+
+ private:
+  enum class Way { chunks, lanes_along_k, lanes_along_vectors };
+
+  // Of an element `vectors` and `p` further, steps of a thread, from one at `target`: neither changes a bit of
+  // the chunk's number that the other changes, or that the thread's first element has.
+  __device__ static constexpr std::uint32_t moved(std::uint32_t target, int vectors, int p) {
+    if constexpr (AlongK) return (target ^ p / 8 % 2 * 64) + vectors * dmma_line_bytes;
+    const std::uint32_t chunk = vectors / 8 % 2 * 4 ^ p % 8;
+    return (target ^ chunk << 4) + (vectors / 16 * 16 + p) * dmma_line_bytes;
+  }
+
+  template <bool Whole, int VectorStep, int PStep>
+  __device__ void copy_elements(std::uint32_t target, int left) const {
+    const char* line = source_;
+#pragma unroll(Whole ? 16 : 1)
+    for (int p = 0; p < 16; p += PStep, line += PStep * column_bytes_) {
+      const char* from = line;
+#pragma unroll(Whole ? 16 : 1)
+      for (int v = 0; v < Vectors; v += VectorStep, from += VectorStep * row_bytes_) {
+        copy_8_bytes(moved(target, v, p), from, Whole || (vector_ + v < rows_ && p_ + p < left));
+      }
+    }
+  }
+  template <bool Whole>
+  __device__ void copy_chunks(std::uint32_t target, int left) const {
+    const char* from = source_;
+    if constexpr (AlongK) {
+      constexpr int step = dmma_producers / 8;
+#pragma unroll(Whole ? 16 : 1)
+      for (int v = 0; v < Vectors; v += step, from += step * row_bytes_)
+        copy_chunk<Whole>(moved(target, v, 0), from, vector_ + v < rows_ ? left - p_ : 0);
+    } else {
+      constexpr int step = dmma_producers / (Vectors / 2);
+#pragma unroll(Whole ? 16 : 1)
+      for (int p = 0; p < 16; p += step, from += step * column_bytes_)
+        copy_chunk<Whole>(moved(target, 0, p), from, p_ + p < left ? rows_ - vector_ : 0);
+    }
+  }
+  // Of two elements, of which `there` exist.
+  template <bool Whole>
+  __device__ static void copy_chunk(std::uint32_t target, const char* from, int there) {
+    if (Whole || there >= 2) {
+      copy_16_bytes(target, from, true);
+    } else {
+      copy_8_bytes(target, from, there == 1);
+      copy_8_bytes(target + 8, from, false);
+    }
+  }
+
+  const char* source_;
+  Way way_;
+  int rows_;        // vectors of the tile that exist
+  int vector_, p_;  // of the thread's first element
+  std::uint32_t place_;
+  std::int64_t row_bytes_, column_bytes_;
+};
+
+template <int Vectors, bool AlongK>
+class OperandCopies<Complex<double>, Vectors, AlongK> {
+ public:
+  static_assert(AlongK);
+  using Element = Complex<double>;
+
+  __device__ OperandCopies(const MatrixView<const Element>& operand, std::int64_t first, int thread)
+      : rows_(static_cast<int>(std::min<std::int64_t>(operand.rows - first, Vectors))),
+        is_aligned_(reinterpret_cast<std::uintptr_t>(operand.data) % 16 == 0),
+        row_bytes_(operand.row_stride * 16), column_bytes_(operand.column_stride * 16) {
+    const bool lanes_along_k = operand.column_stride < operand.row_stride;
+    vector_ = lanes_along_k ? thread / 8 : thread % 16;
+    p_ = lanes_along_k ? thread % 8 : thread / 16;
+    static_assert(dmma_producers / 8 == 16);  // so that both ways step alike
+    source_ =
+        reinterpret_cast<const char*>(operand.data) + (first + vector_) * row_bytes_ + p_ * column_bytes_;
+  }
+
+  __device__ bool is_whole() const { return rows_ == Vectors; }
+
+  template <bool Whole>
+  __device__ void copy(std::uint32_t target, int left) {
+    const char* from = source_;
+    target += vector_ * dmma_line_bytes + chunk_in_line(vector_, p_);
+#pragma unroll
+    for (int v = 0; v < Vectors; v += 16, from += 16 * row_bytes_, target += 16 * dmma_line_bytes) {
+      const bool exists = Whole || (vector_ + v < rows_ && p_ < left);
+      if (is_aligned_) {
+        copy_16_bytes(target, from, exists);
+      } else {
+        copy_8_bytes(target, from, exists);
+        copy_8_bytes(target + 8, from + 8, exists);
+      }
+    }
+    source_ += 8 * column_bytes_;
+  }
+
+ private:
+  const char* source_;
+  int rows_;
+  int vector_, p_;
+  bool is_aligned_;
+  std::int64_t row_bytes_, column_bytes_;
+};
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,200 @@
+// A warp's part of a tile of C: fragments from shared memory, products by the FP64 matrix unit
+// (PTX ISA: mma.m16n8k8, DMMA) and sums.
+//
+// Lane 4 g + t has rows g and g + 8 and inner indices t and t + 4 of A's 16 x 8 fragment, column g and the
+// same inner indices of B's 8 x 8 one, and columns 2 t and 2 t + 1 of the sums. Which element of C a row or
+// column of the unit stands for, and which inner index, is free as long as A, B and C agree: it is chosen so
+// that what a lane needs lies together. Inner index 2 t of a half part stands at t, 2 t + 1 at t + 4.
+#pragma once
+
+#include "engines/cuda/gemm/dmma/operand_copies.cuh"
+#include "engines/cuda/gemm/native_epilogue.cuh"
+
+namespace kintsugi::core::cuda {
+
+__device__ inline void multiply_fragments(double (&sums)[4], const double2& a_low, const double2& a_high,
+                                          const double2& b) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+d"(sums[0]), "+d"(sums[1]), "+d"(sums[2]), "+d"(sums[3])
+      : "d"(a_low.x), "d"(a_low.y), "d"(a_high.x), "d"(a_high.y), "d"(b.x), "d"(b.y));
+}
+
+// The vector that row or column g of the unit stands for where vectors lie along k: neighbours in a phase of
+// a load then lie in different banks.
+__device__ inline int spread(int g) { return g >> 1 | (g & 1) << 2; }
+
+__device__ inline double2 load_two(const unsigned char* shared) {
+  return *reinterpret_cast<const double2*>(shared);
+}
+__device__ inline double load_one(const unsigned char* shared) {
+  return *reinterpret_cast<const double*>(shared);
+}
+
+// What tiles of real and complex numbers have in common. `Half` a part is what one fragment has of k.
+template <int Rows, int Columns>
+struct WarpShape {
+  static constexpr int row_fragments = Rows / 16;
+  static constexpr int column_fragments = Columns / 8;
+
+  __device__ static int g() { return static_cast<int>(threadIdx.x) % warp_size / 4; }
+  __device__ static int t() { return static_cast<int>(threadIdx.x) % 4; }
+};
+
+// B along k, or in panels; A always in panels.
+template <class T, int Rows, int Columns, bool AlongK>
+class WarpTile;
+
+template <int Rows, int Columns, bool AlongK>
+class WarpTile<double, Rows, Columns, AlongK> : public WarpShape<Rows, Columns> {
+ public:
+  using Shape = WarpShape<Rows, Columns>;
+  using Shape::column_fragments, Shape::g, Shape::t;
+  static constexpr bool a_along_k = false;
+
+  __device__ WarpTile(const unsigned char* a, const unsigned char* b, int row, int column)
+      : a_(a + (row + 2 * t()) * dmma_line_bytes),
+        b_(b + (column + (AlongK ? spread(g()) : 2 * t())) * dmma_line_bytes),
+        a_offset_{chunk_in_line(2 * t(), g()), chunk_in_line(2 * t() + 1, g()) + dmma_line_bytes} {
+    if constexpr (AlongK) {
+      b_offset_[0] = chunk_in_line(spread(g()), t());
+      b_offset_[1] = chunk_in_line(spread(g()), 4 + t());
+    } else {  // of the two inner indices, in the panel's first eight vectors
+      b_offset_[0] = chunk_in_line(2 * t(), g() >> 1) + (g() & 1) * 8;
+      b_offset_[1] = chunk_in_line(2 * t() + 1, g() >> 1) + (g() & 1) * 8 + dmma_line_bytes;
+    }
+  }
+
+  __device__ void load_a(int buffer, std::uint32_t part, int half, int i) {
+    const unsigned char* from = a_ + part + (i * 16 + half * 8) * dmma_line_bytes;
+    a_fragment_[buffer][0] = load_two(from + a_offset_[0]);
+    a_fragment_[buffer][1] = load_two(from + a_offset_[1]);
+  }
+  __device__ void load_b(int buffer, std::uint32_t part, int half) {
+    const unsigned char* from = b_ + part;
+    if constexpr (AlongK) {
+      from += b_offset_[half];
+#pragma unroll
+      for (int j = 0; j < column_fragments; ++j)
+        b_fragment_[buffer][j] = load_two(from + j * 8 * dmma_line_bytes);
+    } else {
+      from += half * 8 * dmma_line_bytes;
+#pragma unroll
+      for (int j = 0; j < column_fragments; ++j) {
+        const unsigned char* panel = from + j / 2 * 16 * dmma_line_bytes;
+        const std::uint32_t eighth = j % 2 * 64;  // the panel's other eight vectors: chunks c ^ 4
+        b_fragment_[buffer][j] = {load_one(panel + (b_offset_[0] ^ eighth)),
+                                  load_one(panel + (b_offset_[1] ^ eighth))};
+      }
+    }
+  }
+  __device__ void multiply(int i, int a_buffer, int b_buffer) {
+#pragma unroll
+    for (int j = 0; j < column_fragments; ++j) {
+      multiply_fragments(sums_[i][j], a_fragment_[a_buffer][0], a_fragment_[a_buffer][1],
+                         b_fragment_[b_buffer][j]);
+    }
+  }
+
+  __device__ void clear() {
+#pragma unroll
+    for (int i = 0; i < Shape::row_fragments; ++i) {
+#pragma unroll
+      for (int j = 0; j < column_fragments; ++j) {
+#pragma unroll
+        for (double& sum : sums_[i][j]) sum = 0;
+      }
+    }
+  }
+  // Sum e of four of fragment (i, j), and where it belongs in the warp's part.
+  __device__ double sum(int i, int j, int e) const { return sums_[i][j][e]; }
+  __device__ static int row(int i, int e) { return i * 16 + 2 * g() + e / 2; }
+  __device__ static int column(int j, int e) { return j * 8 + (AlongK ? t() + e % 2 * 4 : 2 * t() + e % 2); }
+
+ private:
+  const unsigned char* a_;
+  const unsigned char* b_;
+  std::uint32_t a_offset_[2];
+  std::uint32_t b_offset_[2];
+  double2 a_fragment_[2][2];
+  double2 b_fragment_[2][column_fragments];
+  double sums_[Shape::row_fragments][column_fragments][4];
+};
+
+// Complex numbers: parts of A's elements lie beside each other along k, (re a, im a), and B's element b makes
+// the columns (re b, -im b) of the real part and (im b, re b) of the imaginary part. Conjugates change signs
+// of B's alone: with s of A and s' of B, (re b, -s s' im b) and (s' im b, s re b).
+template <int Rows, int Columns>
+class WarpTile<Complex<double>, Rows, Columns, true> : public WarpShape<Rows, Columns> {
+ public:
+  using Shape = WarpShape<Rows, Columns>;
+  using Shape::column_fragments, Shape::g, Shape::t;
+  static constexpr bool a_along_k = true;
+
+  __device__ WarpTile(const unsigned char* a, const unsigned char* b, int row, int column)
+      : a_(a + (row + spread(g())) * dmma_line_bytes),
+        b_(b + (column + spread(g())) * dmma_line_bytes), offset_{chunk_in_line(spread(g()), t()),
+                                                                  chunk_in_line(spread(g()), 4 + t())} {}
+
+  __device__ void conjugate(bool a, bool b) {
+    constexpr unsigned sign = 1U << 31;
+    of_real_[1] = a == b ? sign : 0;
+    of_imaginary_[0] = b ? sign : 0;
+    of_imaginary_[1] = a ? sign : 0;
+  }
+
+  __device__ void load_a(int buffer, std::uint32_t part, int half, int i) {
+    const unsigned char* low = a_ + part + i * 16 * dmma_line_bytes + offset_[half];
+    const unsigned char* high = low + 8 * dmma_line_bytes;
+    a_fragment_[buffer][0] = {load_one(low), load_one(high)};
+    a_fragment_[buffer][1] = {load_one(low + 8), load_one(high + 8)};
+  }
+  __device__ void load_b(int buffer, std::uint32_t part, int half) {
+    const unsigned char* from = b_ + part + offset_[half];
+#pragma unroll
+    for (int j = 0; j < column_fragments; ++j)
+      b_fragment_[buffer][j] = load_two(from + j * 8 * dmma_line_bytes);
+  }
+  __device__ void multiply(int i, int a_buffer, int b_buffer) {
+#pragma unroll
+    for (int j = 0; j < column_fragments; ++j) {
+      const double2& b = b_fragment_[b_buffer][j];
+      multiply_fragments(real_[i][j], a_fragment_[a_buffer][0], a_fragment_[a_buffer][1],
+                         {b.x, with_sign(b.y, of_real_[1])});
+      multiply_fragments(imaginary_[i][j], a_fragment_[a_buffer][0], a_fragment_[a_buffer][1],
+                         {with_sign(b.y, of_imaginary_[0]), with_sign(b.x, of_imaginary_[1])});
+    }
+  }
+
+  __device__ void clear() {
+#pragma unroll
+    for (int i = 0; i < Shape::row_fragments; ++i) {
+#pragma unroll
+      for (int j = 0; j < column_fragments; ++j) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) real_[i][j][e] = imaginary_[i][j][e] = 0;
+      }
+    }
+  }
+  __device__ Complex<double> sum(int i, int j, int e) const { return {real_[i][j][e], imaginary_[i][j][e]}; }
+  __device__ static int row(int i, int e) { return i * 16 + spread(g()) + e / 2 * 8; }
+  __device__ static int column(int j, int e) { return j * 8 + t() + e % 2 * 4; }
+
+ private:
+  __device__ static double with_sign(double x, unsigned flipped) {
+    return __hiloint2double(__double2hiint(x) ^ static_cast<int>(flipped), __double2loint(x));
+  }
+
+  const unsigned char* a_;
+  const unsigned char* b_;
+  std::uint32_t offset_[2];              // of either half
+  unsigned of_real_[2] = {0, 1U << 31};  // signs that change in (re b, im b) and in (im b, re b)
+  unsigned of_imaginary_[2] = {0, 0};
+  double2 a_fragment_[2][2];
+  double2 b_fragment_[2][column_fragments];
+  double real_[Shape::row_fragments][column_fragments][4];
+  double imaginary_[Shape::row_fragments][column_fragments][4];
+};
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,93 @@
+// The last step of products in the elements' own arithmetic: alpha and beta, and the elements that underflow,
+// overflow or special values may have spoiled, which are computed again.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "arith/underflow.hpp"
+#include "engines/cuda/recombine/checked/recomputed_element.cuh"
+
+namespace kintsugi::core::cuda {
+
+// Whether a sum, each part of it, shows by its size that underflow cost nothing that counts
+// (arith/underflow.hpp), and did not overflow.
+template <class Real>
+__device__ bool stands(Real sum, Real least) {
+  return fabs(sum) >= least && fabs(sum) <= std::numeric_limits<Real>::max();
+}
+template <class Real>
+__device__ bool stands(const Complex<Real>& sum, Real least) {
+  return stands(sum.real(), least) && stands(sum.imag(), least);
+}
+
+// Whether products of a row and a column lose nothing to underflow and overflow nowhere, by their ranges.
+template <class Real>
+__device__ bool is_harmless(const VectorRange& row, const VectorRange& column, std::int64_t products) {
+  if (!row.finite() || !column.finite()) return false;
+  if (((row.flags | column.flags) & VectorRange::all_zero) != 0) return true;
+  const double limit = underflow_limits<Real>(products).product;
+  const int sum_bits = 64 - leading_zeros(static_cast<std::uint64_t>(products));
+  return row.smallest + column.smallest > exponent_of(limit) &&
+         row.largest + column.largest + 2 + sum_bits < std::numeric_limits<Real>::max_exponent;
+}
+
+// Of the batch item that a thread block works on; nullptr where they are not known.
+__device__ inline const VectorRange* ranges_of(const DeviceSide& side, std::int64_t vectors) {
+  return side.ranges == nullptr ? nullptr : side.ranges + (side.entries == 1 ? 0 : blockIdx.y * vectors);
+}
+
+template <class T>
+__device__ T nan_element() {
+  constexpr RealOf<T> nan = std::numeric_limits<RealOf<T>>::quiet_NaN();
+  if constexpr (is_complex<T>) {
+    return {nan, nan};
+  } else {
+    return nan;
+  }
+}
+
+// NaN in all of a thread block's part of C, where no candidate computes what was asked for.
+template <class T>
+__device__ void fill_with_nan(const MatrixView<T>& c, int threads) {
+  const auto rows = static_cast<int>(c.rows);
+  const auto columns = static_cast<int>(c.columns);
+  for (int e = static_cast<int>(threadIdx.x); e < rows * columns; e += threads)
+    c(e % rows, e / rows) = nan_element<T>();
+}
+
+// Of an element, in a thread block's part of C.
+struct Position {
+  int row;
+  int column;
+};
+
+// Computes elements again whose bits are set in `open`, one thread each; (row, column) is where c begins in
+// C, and place(e) gives the Position of the element of bit e.
+template <class T, class Place>
+__device__ void recompute_open_elements(const DeviceTile& tile, std::int64_t row, std::int64_t column,
+                                        const MatrixView<T>& c, const Scalars<T>& scalars, std::uint64_t open,
+                                        const Place& place) {
+  DeviceSide a = tile.a;
+  DeviceSide b = tile.b;
+  a.entry += blockIdx.y;
+  b.entry += blockIdx.y;
+  const OperandView<T> view_a = operand_view<T>(a);
+  const OperandView<T> view_b = operand_view<T>(b);
+  const VectorRange* rows = ranges_of(tile.a, view_a.rows);
+  const VectorRange* columns = ranges_of(tile.b, view_b.rows);
+  const bool stand_if_harmless = rows != nullptr && columns != nullptr && scalars.beta == T(0);
+#pragma unroll 1
+  for (; open != 0; open &= open - 1) {
+    const Position at = place(__ffsll(static_cast<long long>(open)) - 1);
+    if (stand_if_harmless &&
+        is_harmless<RealOf<T>>(rows[row + at.row], columns[parts_of<T> * (column + at.column)],
+                               view_a.columns))
+      continue;
+    T& element = c(at.row, at.column);
+    element = recomputed_element<T, 1>(view_a, view_b, row + at.row, column + at.column, scalars,
+                                       scalars.beta == T(0) ? nullptr : &element, 0);
+  }
+}
+
+}  // namespace kintsugi::core::cuda

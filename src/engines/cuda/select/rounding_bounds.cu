@@ -1,0 +1,73 @@
+// Rounding-error bounds of all vectors: src/splits/rounding_bounds.cpp.
+#include "arith/residue.hpp"
+#include "arith/rounding_bound.hpp"
+#include "engines/cuda/select/rounding_bounds_task.hpp"
+#include "engines/cuda/select/vector_sums.cuh"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+struct RoundingBoundSum {
+  TwoFactors factors;
+  double inexact = 0;
+  double magnitudes = 0;
+
+  // NaN and infinities count as zeros.
+  template <class T, int count>
+  __device__ void add(const T (&x)[count]) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      const double element = x[i] - x[i] == T(0) ? static_cast<double>(x[i]) : 0;
+      const double scaled = element * factors.first * factors.second;
+      const double integer = any_rounded_to_integer(scaled);
+      // Far below 1/2 the scaled element itself may have become zero.
+      inexact += integer != scaled || (integer == 0 && element != 0) ? 1 : 0;
+      magnitudes += fabs(integer);
+    }
+  }
+  __device__ void add(const RoundingBoundSum& other) {
+    inexact += other.inexact;
+    magnitudes += other.magnitudes;
+  }
+};
+
+struct RoundingBoundOfVector {
+  const RoundingBoundsTask& task;
+
+  // The scale that the split sets.
+  __device__ RoundingBoundSum begin(std::int64_t vector) const {
+    const VectorRange& range = task.ranges[vector];
+    const bool zero = (range.flags & VectorRange::all_zero) != 0;
+    return {two_factors(zero ? 0 : task.top_exponent - range.largest)};
+  }
+  __device__ static void add_over_lanes(RoundingBoundSum& sum, unsigned lanes) {
+    for (unsigned lane = 1; lane < 32; lane <<= 1) {
+      if ((lanes & lane) == 0) continue;
+      sum.inexact += __shfl_xor_sync(~0U, sum.inexact, lane);
+      sum.magnitudes += __shfl_xor_sync(~0U, sum.magnitudes, lane);
+    }
+  }
+  __device__ void end(std::int64_t vector, const RoundingBoundSum& sum) const {
+    task.bounds[vector] = {sum.inexact, sum.magnitudes};
+  }
+};
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(ranges_threads)
+    find_rounding_bounds(const __grid_constant__ RoundingBoundsTasks tasks) {
+  const DeviceCondition& condition = tasks.condition;
+  if (condition.selection != nullptr && condition.selection->candidate != condition.candidate) return;
+  const bool second = blockIdx.x >= tasks.task[0].blocks;
+  const RoundingBoundsTask& task = tasks.task[second ? 1 : 0];
+  const std::int64_t first = (blockIdx.x - (second ? tasks.task[0].blocks : 0)) * ranges_vectors;
+  const bool wide = task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
+  if (wide) {
+    sum_vectors<double>(task.matrix, task.entry, first, RoundingBoundOfVector{task});
+  } else {
+    sum_vectors<float>(task.matrix, task.entry, first, RoundingBoundOfVector{task});
+  }
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,24 @@
+// What the kernel of rounding-error bounds is told.
+#pragma once
+
+#include <cstdint>
+
+#include "engines/device.hpp"
+
+namespace kintsugi::core::cuda {
+
+struct RoundingBoundsTask {
+  DeviceMatrix matrix;
+  std::int64_t entry = 0;
+  const VectorRange* ranges = nullptr;
+  int top_exponent = 0;
+  RoundingBound* bounds = nullptr;
+  std::int64_t blocks = 0;  // of threads
+};
+
+struct RoundingBoundsTasks {
+  RoundingBoundsTask task[2];
+  DeviceCondition condition;
+};
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,271 @@
+// The selection of a candidate, where the ranges are.
+#include <climits>
+
+#include "engines/cuda/ptx/griddepcontrol.cuh"
+#include "engines/cuda/select/alpha.cuh"
+#include "engines/cuda/select/ranges_task.hpp"
+#include "engines/cuda/select/report.cuh"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+constexpr int warps = selection_threads / 32;
+constexpr int words = sizeof(VectorRange) / sizeof(int);
+static_assert(sizeof(VectorRange) % sizeof(int) == 0);
+
+// summarize(), before it knows whether there was a vector that is not zero.
+struct Extremes {
+  std::int32_t span = 0;
+  std::int32_t largest = INT_MIN;
+  std::int32_t smallest = INT_MAX;
+  bool finite = true;
+  std::int32_t elements = INT_MAX;
+  std::int32_t depth = 0;
+
+  __device__ void add(const VectorRange& range) {
+    finite = finite && range.finite();
+    if ((range.flags & VectorRange::all_zero) != 0) return;
+    add(Extremes{range.dynamic_range(), range.largest, range.smallest, true, range.elements, range.depth});
+  }
+  __device__ void add(const Extremes& other) {
+    span = max(span, other.span);
+    largest = max(largest, other.largest);
+    smallest = min(smallest, other.smallest);
+    finite = finite && other.finite;
+    elements = min(elements, other.elements);
+    depth = max(depth, other.depth);
+  }
+  __device__ RangeSummary summary() const {
+    if (largest == INT_MIN) return {0, 0, 0, finite};
+    return {span, largest, smallest, finite, elements, depth};
+  }
+};
+
+constexpr int beside = 64;  // ranges that a warp reads together
+constexpr int at_once = 4;  // times, on their way at the same time
+using RangeWords = int[beside * words / 32];
+
+// Of that many ranges or fewer, words beside each other by lanes beside each other: a range has more bytes
+// than one access, and each by a lane of its own would fetch every sector once for each word. Not from the
+// first cache, whose lines may be of an earlier call where nobody waited for this one.
+__device__ void load_ranges(const VectorRange* ranges, std::int64_t count, RangeWords& loaded) {
+  const int* source = reinterpret_cast<const int*>(ranges);
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int i = 0; i < beside * words / 32; ++i) {
+    if (lane + 32 * i < count * words) loaded[i] = __ldcg(source + lane + 32 * i);
+  }
+}
+
+// The same, by way of the warp's own place in shared memory.
+__device__ void add_ranges(const RangeWords& loaded, std::int64_t count, int (&place)[beside * words],
+                           Extremes& extremes) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  __syncwarp();
+#pragma unroll
+  for (int i = 0; i < beside * words / 32; ++i) place[lane + 32 * i] = loaded[i];
+  __syncwarp();
+  for (int v = lane; v < beside && v < count; v += 32) {
+    VectorRange range;
+    memcpy(&range, place + v * words, sizeof range);
+    extremes.add(range);
+  }
+}
+
+// Of one operand or two: as many warps look at each, and have its ranges. Whole in thread 0.
+template <int sides>
+__device__ void summarize_by_block(const VectorRange* ranges, std::int64_t vectors,
+                                   RangeSummary (&summaries)[sides]) {
+  constexpr int of_side = warps / sides;
+  constexpr std::int64_t step = of_side * beside;
+  __shared__ Extremes of_warp[warps];
+  __shared__ int places[warps][beside * words];
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  Extremes extremes;
+  for (std::int64_t v = warp % of_side * beside; v < vectors; v += at_once * step) {
+    RangeWords loaded[at_once] = {};
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) load_ranges(ranges + v + i * step, vectors - v - i * step, loaded[i]);
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) {
+      if (v + i * step < vectors) add_ranges(loaded[i], vectors - v - i * step, places[warp], extremes);
+    }
+  }
+  extremes = {__reduce_max_sync(~0U, extremes.span),     __reduce_max_sync(~0U, extremes.largest),
+              __reduce_min_sync(~0U, extremes.smallest), __all_sync(~0U, extremes.finite) != 0,
+              __reduce_min_sync(~0U, extremes.elements), __reduce_max_sync(~0U, extremes.depth)};
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = extremes;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+#pragma unroll
+  for (int side = 0; side < sides; ++side) {
+    Extremes all;
+#pragma unroll
+    for (int i = 0; i < of_side; ++i) all.add(of_warp[side * of_side + i]);
+    summaries[side] = all.summary();
+  }
+}
+
+constexpr int summary_words = sizeof(RangeSummary) / sizeof(int);
+static_assert(sizeof(RangeSummary) % sizeof(int) == 0);
+
+// As load_ranges() does.
+__device__ RangeSummary load(const RangeSummary* source) {
+  int loaded[summary_words];
+  for (int i = 0; i < summary_words; ++i) loaded[i] = __ldcg(reinterpret_cast<const int*>(source) + i);
+  RangeSummary summary;
+  memcpy(&summary, loaded, sizeof summary);
+  return summary;
+}
+
+// All its words, with what is between its parts.
+__device__ void store(RangeSummary* target, const RangeSummary& summary) {
+  int stored[summary_words];
+  memcpy(stored, &summary, sizeof summary);
+  for (int i = 0; i < summary_words; ++i) reinterpret_cast<int*>(target)[i] = stored[i];
+}
+
+// Whole in thread 0.
+__device__ void summarize_sides(const SelectionTask& task, std::int64_t entry, DeviceSelection& selection) {
+  const auto entry_of = [&](int side) { return task.is_shared[side] ? 0 : entry; };
+  RangeSummary known[2];
+#pragma unroll
+  for (int side = 0; side < 2; ++side) {
+    if (threadIdx.x == 0 && task.summaries[side] != nullptr)
+      known[side] = load(task.summaries[side] + entry_of(side));
+  }
+  const int own = static_cast<int>(threadIdx.x) / (selection_threads / 2);
+  RangeSummary found[2];
+  summarize_by_block(task.ranges[own] + entry_of(own) * task.vectors[own],
+                     task.summaries[own] == nullptr ? task.vectors[own] : 0, found);
+  selection.a = task.summaries[0] == nullptr ? found[0] : known[0];
+  selection.b = task.summaries[1] == nullptr ? found[1] : known[1];
+}
+
+using NormsOfSide = NormExtremes<DeviceReport::most_candidates>;
+
+__device__ void add_over_warp(NormsOfSide& extremes) {
+  const auto largest = [](double& x) {
+    for (int lane = 1; lane < 32; lane <<= 1) x = max(x, __shfl_xor_sync(~0U, x, lane));
+  };
+  for (double& grid : extremes.grid) largest(grid);
+  largest(extremes.mean);
+  largest(extremes.spread);
+}
+
+// Of one operand's vectors, under the scales of all candidates. Whole in thread 0.
+__device__ NormsOfSide extremes_by_block(const SelectionTask& task, int side, std::int64_t entry) {
+  constexpr int candidates = DeviceReport::most_candidates;
+  __shared__ double of_warp[warps][candidates + 2];
+  NormsOfSide extremes;
+  const std::int64_t first = task.is_shared[side] ? 0 : entry * task.vectors[side];
+  for (std::int64_t v = first + threadIdx.x; v < first + task.vectors[side]; v += selection_threads) {
+    const VectorRange& range = task.ranges[side][v];
+    if (!range.finite() || (range.flags & VectorRange::all_zero) != 0) continue;
+    const VectorNorm norm = task.norms[side][v];
+    std::int32_t tops[candidates];
+    for (int r = 0; r < candidates; ++r)
+      tops[r] = norm_top(task.candidates.acceptances[r].norm_top_exponent,
+                         task.candidates.acceptances[r].norm_bits, norm.bits);
+    extremes.add(norm, tops, task.candidates.coefficient);
+  }
+  add_over_warp(extremes);
+  __syncthreads();  // of_warp is read no more
+  if (threadIdx.x % 32 == 0) {
+    double* target = of_warp[threadIdx.x / 32];
+    for (int r = 0; r < candidates; ++r) target[r] = extremes.grid[r];
+    target[candidates] = extremes.mean;
+    target[candidates + 1] = extremes.spread;
+  }
+  __syncthreads();
+  for (int warp = 1; threadIdx.x == 0 && warp < warps; ++warp) {
+    NormsOfSide other;
+    for (int r = 0; r < candidates; ++r) other.grid[r] = of_warp[warp][r];
+    other.mean = of_warp[warp][candidates];
+    other.spread = of_warp[warp][candidates + 1];
+    extremes.add(other);
+  }
+  return extremes;
+}
+
+// `proved`: the candidates, a bit each, for which norms prove all elements of C.
+__device__ std::int32_t first_candidate(const DeviceCandidates& candidates, const RangeSummary& a,
+                                        const RangeSummary& b, std::int64_t k, unsigned proved) {
+  for (int candidate = 0; candidate < candidates.count; ++candidate) {
+    if (accepts(candidates.acceptances[candidate], a, b, k, (proved >> candidate & 1U) != 0))
+      return candidate;
+  }
+  return DeviceSelection::none;
+}
+
+__device__ unsigned proved_candidates(const SelectionTask& task, std::int64_t entry) {
+  const NormsOfSide a = extremes_by_block(task, 0, entry);
+  const NormsOfSide b = extremes_by_block(task, 1, entry);
+  unsigned proved = 0;
+#pragma unroll
+  for (int r = 0; r < DeviceReport::most_candidates; ++r)
+    proved |= proves(a, b, r, task.candidates.coefficient) ? 1U << r : 0U;
+  return proved;
+}
+
+__device__ DeviceFit fit_of(const DeviceCandidates& candidates, const DeviceSelection& selection) {
+  DeviceFit fit;
+  fit.residual = fit_residual(candidates.format, candidates.residual_exponent,
+                              max(selection.a.largest, selection.b.largest));
+  fit.weight = static_cast<float>(power_of_two(-fit.residual.residual_exponent));
+  return fit;
+}
+
+__device__ void report(const DeviceReporting& reporting, const DeviceSelection& selection, bool fits) {
+  DeviceReport& report = *reporting.report;
+  if (reporting.begins) report = {};
+  add_to_report(report, selection);
+  if (!fits) return;
+  count(report.fitted);
+  report.fit = selection.fit.residual;
+}
+
+template <bool by_norms>
+__device__ void select(const SelectionTask& task) {
+  const DeviceReporting& reporting = task.reporting;
+  launch_dependents();
+  if (!reporting.overlaps_products) grid_dependency_wait();
+  DeviceSelection selection;
+  if (is_zero(task.alpha)) {
+    selection.candidate = DeviceSelection::scaled;
+  } else {
+    const std::int64_t entry = blockIdx.x;
+    summarize_sides(task, entry, selection);
+    selection.candidate = first_candidate(task.candidates, selection.a, selection.b, task.length,
+                                          by_norms ? proved_candidates(task, entry) : 0);
+  }
+  if (threadIdx.x != 0) return;
+  const bool fits = task.candidates.fits && selection.candidate >= 0;
+  if (fits) selection.fit = fit_of(task.candidates, selection);
+  task.selection[blockIdx.x] = selection;
+  if (reporting.report != nullptr) report(reporting, selection, fits);
+  if (reporting.overlaps_products)
+    grid_dependency_wait();  // as whatever comes next does by way of this kernel
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(selection_threads)
+    summarize_ranges(const __grid_constant__ SummaryTask task) {
+  RangeSummary summary[1];
+  summarize_by_block(task.ranges + blockIdx.x * task.vectors, task.vectors, summary);
+  if (threadIdx.x == 0) store(task.summaries + blockIdx.x, summary[0]);
+}
+
+extern "C" __global__ void __launch_bounds__(selection_threads)
+    select_candidate(const __grid_constant__ SelectionTask task) {
+  select<false>(task);
+}
+
+extern "C" __global__ void __launch_bounds__(selection_threads)
+    select_candidate_by_norms(const __grid_constant__ SelectionTask task) {
+  select<true>(task);
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,52 @@
+// The loops over blocks of C, and over parts of a length.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "planner/plan.hpp"
+
+namespace kintsugi::core {
+
+// Vectors of an operand, or rows or columns of C.
+struct Part {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
+// visit(part) for parts of at most `edge`, one after the other.
+template <class Visit>
+void for_each_part(const Part& whole, std::int64_t edge, const Visit& visit) {
+  for (std::int64_t done = 0; done < whole.count; done += edge)
+    visit(Part{whole.first + done, std::min(edge, whole.count - done)});
+}
+
+// A block of C, or a tile of one.
+struct ResultBlock {
+  std::int64_t row = 0;
+  std::int64_t column = 0;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+
+  std::int64_t elements() const { return rows * columns; }
+};
+
+// visit(block) for every block of an m x n matrix, down the columns: so columns of B are split once, and rows
+// of A once where one block has them all.
+template <class Visit>
+void for_each_block(const Blocking& size, std::int64_t m, std::int64_t n, const Visit& visit) {
+  for_each_part({0, n}, size.n, [&](const Part& columns) {
+    for_each_part({0, m}, size.m, [&](const Part& rows) {
+      visit(ResultBlock{rows.first, columns.first, rows.count, columns.count});
+    });
+  });
+}
+
+// Whether rows of A have to be split for this block.
+inline bool begins_rows(const ResultBlock& block, const Blocking& size, std::int64_t m) {
+  return block.column == 0 || size.m < m;
+}
+// Whether columns of B have to be split for this block.
+inline bool begins_columns(const ResultBlock& block) { return block.row == 0; }
+
+}  // namespace kintsugi::core

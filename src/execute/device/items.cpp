@@ -1,0 +1,313 @@
+#include "execute/device/items.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engines/device_engine.hpp"
+#include "execute/blocks.hpp"
+#include "execute/device/checked.hpp"
+#include "execute/device/ozaki1.hpp"
+#include "execute/device/selection.hpp"
+#include "planner/workspace/device.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// One side of a batch item.
+struct ItemSide {
+  DeviceSide side;
+  VectorRange* ranges = nullptr;                    // the call's own, not a prepared operand's
+  const DevicePrepared::Entry* prepared = nullptr;  // its slices are those of the first candidate
+};
+
+// One batch item, and the candidate at work on it.
+struct Item {
+  ItemSide a;
+  ItemSide b;
+  DeviceSelection* selection = nullptr;
+  bool selected_ahead = false;  // ranges and selection are there before the first split
+  bool split_ahead = false;     // and so are the first candidate's slices
+  int candidate = 0;
+  DeviceBlockMemory block;
+  std::optional<DeviceChecked> checked;
+};
+
+const DevicePrepared::Entry* usable(const DevicePrepared* prepared, const SplitRule& rule,
+                                    std::int64_t index) {
+  if (prepared == nullptr || prepared->entries.empty() || !(prepared->rule == rule)) return nullptr;
+  return &prepared->entries[prepared->entries.size() == 1 ? 0 : static_cast<std::size_t>(index)];
+}
+
+ItemSide item_side(const DeviceMatrix& matrix, std::int64_t index, const DevicePrepared::Entry* prepared,
+                   VectorRange* ranges, VectorNorm* norms) {
+  if (prepared == nullptr) return {{matrix, index, ranges, 1, norms}, ranges, nullptr};
+  return {{matrix, index, prepared->ranges, 1, prepared->norms, prepared->summary}, ranges, prepared};
+}
+
+// A side whose ranges are still to be found: nothing of a prepared operand.
+DeviceSide without_prepared(const ItemSide& side) {
+  return side.prepared == nullptr ? side.side : DeviceSide{};
+}
+
+// The program's schedule; a device knows the weights of fitted groups.
+Schedule fitted_schedule(const Candidate& candidate) {
+  Schedule schedule = candidate.program.schedule;
+  for (const int group : candidate.scheme->fitted_groups) schedule.group_exponents[group] = fitted_exponent;
+  return schedule;
+}
+
+class ItemSteps {
+ public:
+  ItemSteps(const Plan& plan, const DeviceOperands& operands, const Queue& queue, const Blocking& blocking)
+      : plan_(plan), engine_(*plan.engine->device()), queue_(queue), blocking_(blocking), operands_(operands),
+        c_(operands.c), scalars_(operands.scalars) {}
+
+  // ranges, selection, split, multiply, recombine; then what other selections than a candidate ask for.
+  void multiply(std::int64_t index, Workspace workspace) const {
+    Item item = take_item(index, workspace);
+    if (is_ozaki1(plan_)) return multiply_ozaki1(item, workspace);
+    select_ahead(item, workspace);
+    if (sums_exactly(plan_)) {
+      engine_.multiply_exactly(queue_, tile_of(item, whole(), 0), {}, operands_.report);
+    } else {
+      for (int r = 0; r < static_cast<int>(product_candidates(plan_).size()); ++r)
+        multiply_candidate(item, r, workspace);
+    }
+    if (item.selected_ahead) {
+      finish(item);
+    } else if (operands_.report != nullptr) {
+      select(item);
+    }
+  }
+
+ private:
+  const Candidate& first() const { return plan_.candidates.front(); }
+  const Candidate& candidate_of(const Item& item) const {
+    return plan_.candidates[static_cast<std::size_t>(item.candidate)];
+  }
+  ResultBlock whole() const { return {0, 0, c_.rows, c_.columns}; }
+
+  Item take_item(std::int64_t index, Workspace& workspace) const {
+    const DeviceItemMemory memory = lay_out_item(plan_, workspace);
+    const Program& program = first().program;
+    Item item;
+    item.a = item_side(operands_.a, index, usable(operands_.prepared_a, program.split_a, index),
+                       memory.ranges_a, memory.norms_a);
+    item.b = item_side(operands_.b, index, usable(operands_.prepared_b, program.split_b, index),
+                       memory.ranges_b, memory.norms_b);
+    item.selection = memory.selection;
+    return item;
+  }
+
+  // Whether C becomes NaN where exponents exceed those that the only program is fitted to.
+  bool is_limited_by_exponent() const { return first().acceptance.exponent < Acceptance::any; }
+
+  // Finds ranges and selects a candidate where that must happen before anything is split, or where ranges are
+  // not those of what is split. Ranges of a prepared operand are there.
+  void select_ahead(Item& item, const Workspace& workspace) const {
+    const DeviceCandidates candidates = candidates_on_device(plan_);
+    item.selected_ahead = candidates.count > 1 || scalars_.on_device() || is_limited_by_exponent() ||
+                          plan_.is_checked() || sums_exactly(plan_) || first().program.multiplies_elements();
+    if (!item.selected_ahead) return;
+    item.split_ahead = asks_for_norms(plan_) && splits_by_norms(item, candidates.coefficient, workspace);
+    if (!item.split_ahead) find_ranges(item);
+    select(item);
+  }
+
+  void find_ranges(const Item& item) const {
+    const DeviceSide a = without_prepared(item.a);
+    const DeviceSide b = without_prepared(item.b);
+    engine_.find_ranges(queue_, a, b, scalars_);
+    if (asks_for_norms(plan_)) engine_.find_norms(queue_, a, b, scalars_);
+  }
+
+  void select(const Item& item) const {
+    const bool begins_report = begins_with_selection(plan_);
+    DeviceReport* report = is_ozaki1(plan_) ? nullptr : operands_.report;
+    engine_.select(queue_, item.a.side, item.b.side, scalars_, candidates_on_device(plan_), item.selection,
+                   {report, begins_report});
+  }
+
+  // Splits whole operands for the first candidate while their norms are found, if the engine can: most often
+  // they prove it.
+  bool splits_by_norms(Item item, double coefficient, Workspace workspace) const {
+    if (blocking_.m < c_.rows || blocking_.n < c_.columns) return false;
+    take_block(item, workspace);
+    std::vector<DeviceSplit> splits;
+    splits.reserve(2);
+    plan_split_b(item, whole(), splits);
+    plan_split_a(item, whole(), splits);
+    const auto can = [&](const DeviceSplit& split) { return engine_.finds_norms(split); };
+    if (splits.empty() || !std::all_of(splits.begin(), splits.end(), can)) return false;
+    engine_.split_by_norms(queue_, splits, scalars_, coefficient, item.selection);
+    return true;
+  }
+
+  const DeviceFit* fit_of(const Item& item) const {
+    return first().scheme->fits_residuals() ? &item.selection->fit : nullptr;
+  }
+
+  DeviceCondition on_candidate(const Item& item, std::int32_t candidate) const {
+    return {item.selected_ahead ? item.selection : nullptr, candidate};
+  }
+
+  // Beta C where alpha is 0, the native product, or NaN where no candidate accepts the item.
+  void finish(const Item& item) const {
+    if (scalars_.on_device())
+      engine_.scale(queue_, c_, item.a.side.entry, scalars_, {item.selection, DeviceSelection::scaled});
+    const bool fails = is_limited_by_exponent() || is_ozaki1(plan_);
+    const bool native_follows = plan_.candidates.back().scheme == nullptr;
+    const auto last = static_cast<std::int32_t>(plan_.candidates.size()) - 1;
+    if (native_follows || fails)
+      engine_.multiply_unsplit(queue_, tile_of(item, whole(), fails ? DeviceSelection::none : last));
+  }
+
+  void multiply_ozaki1(Item& item, const Workspace& workspace) const {
+    item.selected_ahead = true;
+    find_ranges(item);
+    select(item);
+    multiply_by_ozaki1(
+        {plan_, blocking_, queue_, item.a.side, item.b.side, c_, scalars_, item.selection, operands_.report},
+        workspace);
+    finish(item);
+  }
+
+  // The memory of one candidate is that of the others too. Ranges of a prepared operand have the first
+  // candidate's scales: those of another are set in a copy.
+  void multiply_candidate(Item item, int r, Workspace workspace) const {
+    item.candidate = r;
+    if (r > 0) {
+      leave_prepared(item.a);
+      leave_prepared(item.b);
+    }
+    take_block(item, workspace);
+    if (candidate_of(item).checked) {
+      item.checked.emplace(plan_, blocking_, checked_tile_size(plan_, blocking_), queue_, item.a.side,
+                           item.b.side, DeviceCondition{item.selection, r}, workspace);
+    }
+    multiply_blocks(item);
+  }
+
+  void take_block(Item& item, Workspace& workspace) const {
+    const std::size_t most = most_block_bytes(plan_, blocking_);
+    Workspace memory(workspace.take(most), most);
+    item.block = lay_out_block(plan_, candidate_of(item), blocking_, memory);
+  }
+
+  void leave_prepared(ItemSide& side) const {
+    if (side.prepared == nullptr) return;
+    engine_.copy_on_device(queue_, side.ranges, side.side.ranges,
+                           static_cast<std::size_t>(side.side.matrix.vectors()) * sizeof(VectorRange));
+    side.side.ranges = side.ranges;
+    side.prepared = nullptr;
+  }
+
+  // The vectors of one side as slices; adds nothing to `splits` where they are prepared. Slices of a prepared
+  // operand are those of the program as planned, whatever the other operand asks for: where that may be
+  // another one, it has none.
+  Slices plan_split(const Item& item, const ItemSide& side, const SplitRule& rule, const Slices& memory,
+                    const Part& vectors, std::vector<DeviceSplit>& splits) const {
+    if (side.prepared != nullptr && side.prepared->slices.data != nullptr)
+      return side.prepared->slices.block(vectors.first, vectors.count);
+    Slices slices = memory;
+    slices.vectors = vectors.count;
+    splits.push_back({side.side, vectors.first, &rule, slices, item.selected_ahead, fit_of(item)});
+    return slices;
+  }
+  Slices plan_split_a(const Item& item, const ResultBlock& block, std::vector<DeviceSplit>& splits) const {
+    return plan_split(item, item.a, candidate_of(item).program.split_a, item.block.a, {block.row, block.rows},
+                      splits);
+  }
+  Slices plan_split_b(const Item& item, const ResultBlock& block, std::vector<DeviceSplit>& splits) const {
+    const std::int64_t each = columns_each(plan_, candidate_of(item));
+    return plan_split(item, item.b, candidate_of(item).program.split_b, item.block.b,
+                      {each * block.column, each * block.columns}, splits);
+  }
+
+  void multiply_blocks(Item& item) const {
+    const std::int64_t parts = plan_.problem.parts();
+    if (item.checked) item.checked->find_rounding_bounds();
+    const bool is_split = item.candidate == 0 && item.split_ahead;
+    Slices a;
+    Slices b;
+    for_each_block(blocking_, c_.rows, c_.columns, [&](const ResultBlock& block) {
+      std::vector<DeviceSplit> splits;
+      splits.reserve(2);
+      if (begins_columns(block)) {
+        b = plan_split_b(item, block, splits);
+        if (item.checked) item.checked->split_columns(parts * block.column, parts * block.columns);
+      }
+      if (begins_rows(block, blocking_, c_.rows)) {
+        a = plan_split_a(item, block, splits);
+        if (item.checked) item.checked->split_rows(block.row, block.rows);
+      }
+      if (!splits.empty() && !is_split) engine_.split(queue_, splits, on_candidate(item, item.candidate));
+      multiply_tiles(item, a, b, block);
+    });
+  }
+
+  void multiply_tiles(Item& item, const Slices& a, const Slices& b, const ResultBlock& block) const {
+    const Candidate& candidate = candidate_of(item);
+    const Blocking tiles{engine_.tile(), tile_columns(plan_, candidate)};
+    const std::int64_t parts = plan_.problem.parts();
+    const std::int64_t each = columns_each(plan_, candidate);
+    for_each_block(tiles, block.rows, block.columns, [&](const ResultBlock& part) {
+      Accumulators sums = item.block.sums;
+      sums.rows = round_up(part.rows, sums_multiple);
+      sums.columns = round_up(each * part.columns, sums_multiple);
+      const ResultBlock of_c{block.row + part.row, block.column + part.column, part.rows, part.columns};
+      const DeviceTile tile = tile_of(item, of_c, item.candidate);
+      if (item.checked) {
+        item.checked->multiply_magnitudes(part.row, part.rows, parts * part.column, parts * part.columns,
+                                          item.block.scratch);
+      }
+      engine_.multiply(queue_, fitted_schedule(candidate), a.block(part.row, part.rows),
+                       b.block(each * part.column, each * part.columns), sums, item.block.scratch,
+                       fit_of(item), on_candidate(item, item.candidate));
+      if (item.checked) {
+        item.checked->recombine(sums, tile, operands_.report);
+      } else {
+        recombine(candidate, sums, tile);
+      }
+    });
+  }
+
+  DeviceTile tile_of(const Item& item, const ResultBlock& block, std::int32_t candidate) const {
+    return {item.a.side, item.b.side,
+            c_,          item.a.side.entry,
+            block.row,   block.column,
+            block.rows,  block.columns,
+            scalars_,    on_candidate(item, candidate)};
+  }
+
+  void recombine(const Candidate& candidate, const Accumulators& sums, const DeviceTile& tile) const {
+    if (candidate.program.recombination == Recombination::residues)
+      return engine_.recombine_residues(queue_, sums, candidate.program.residue_system(), tile);
+    const Schedule schedule = fitted_schedule(candidate);
+    std::array<int, max_groups> exponents{};
+    for (int g = 0; g < schedule.sums(); ++g) exponents[g] = schedule.sum_exponent(g);
+    engine_.recombine_weighted(queue_, sums, {exponents.data(), static_cast<std::size_t>(sums.groups)}, tile);
+  }
+
+  const Plan& plan_;
+  const DeviceEngine& engine_;
+  const Queue& queue_;
+  const Blocking& blocking_;
+  const DeviceOperands& operands_;
+  const DeviceMatrix& c_;
+  const DeviceScalars& scalars_;
+};
+
+}  // namespace
+
+void multiply_items(const Plan& plan, const DeviceOperands& operands, const Queue& queue,
+                    const Blocking& blocking, const Workspace& workspace) {
+  const ItemSteps steps(plan, operands, queue, blocking);
+  for (std::int64_t item = 0; item < plan.problem.batch_count; ++item) steps.multiply(item, workspace);
+}
+
+}  // namespace kintsugi::core

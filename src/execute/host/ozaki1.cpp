@@ -1,0 +1,287 @@
+#include "execute/host/ozaki1.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "execute/blocks.hpp"
+#include "planner/workspace/block_edge.hpp"
+#include "planner/workspace/ozaki1_host.hpp"
+#include "recombine/error_free.hpp"
+#include "splits/slice_count.hpp"
+#include "splits/successive.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+using Mode = ErrorFree::Mode;
+
+// Adds the time until its end to a total.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& total) : total_(total) {}
+  ~Stopwatch() { total_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  double& total_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+template <class T>
+class Ozaki1Product {
+  static constexpr std::int64_t parts = parts_of<T>;  // vectors of B in a column
+
+ public:
+  Ozaki1Product(const Ozaki1Task<T>& task, Workspace& workspace, Ozaki1Counts& counts)
+      : task_(task), rules_(task.program.error_free), threads_(task.plan.threads), counts_(counts),
+        memory_(lay_out_ozaki1(task.plan, task.program, task.blocking, workspace)) {}
+
+  void run() {
+    for_each_block([&](const Part& rows, const Part& columns) { multiply_block(rows, columns); });
+  }
+
+  // Every split that run() makes, without products.
+  void check() {
+    for_each_block([&](const Part& rows, const Part& columns) {
+      const SliceDepth depth = find_depth(rows, columns);
+      for_each_part(rows, task_.blocking.m, [&](const Part& part) { split_a(part, depth); });
+      for_each_part(columns, parts * task_.blocking.n, [&](const Part& part) { split_b(part, depth); });
+    });
+  }
+
+ private:
+  template <class Visit>
+  void for_each_block(const Visit& visit) {
+    const Part all_rows{0, task_.c.rows};
+    const Part all_vectors{0, parts * task_.c.columns};
+    const std::int64_t edge = parts * block_edge(task_.c.columns, rules_.block);
+    for_each_part(all_vectors, edge, [&](const Part& columns) {
+      for_each_part(all_rows, block_edge(all_rows.count, rules_.block),
+                    [&](const Part& rows) { visit(rows, columns); });
+    });
+  }
+
+  std::span<const VectorRange> rows_of(const Part& part) const {
+    return task_.rows.subspan(part.first, part.count);
+  }
+  std::span<const VectorRange> columns_of(const Part& part) const {
+    return task_.columns.subspan(part.first, part.count);
+  }
+
+  [[noreturn]] void fail_slices(char operand, const Part& part) const {
+    fail(
+        Status::contract_unreachable,
+        "vectors {} to {} of {} ask for more than {} slices of {} bits: their elements span too many binades",
+        part.first, part.first + part.count - 1, operand, ErrorFree::most_slices, memory_.a.bits);
+  }
+
+  // Algorithm 1, at most so many slices.
+  int split(SuccessiveSplit& side, const OperandView<T>& operand, std::span<const VectorRange> ranges,
+            int most) const {
+    side.slices.vectors = operand.rows;
+    take_rests(operand, ranges, side, threads_);
+    int count = 0;
+    while (count < most && any_rest(side)) take_slice(side, count++, nullptr, nullptr, threads_);
+    return count;
+  }
+
+  void split_a(const Part& part, const SliceDepth& depth) {
+    const Stopwatch watch(counts_.split_a_seconds);
+    count_a_ = split(memory_.a, task_.a.vectors(part.first, part.count), rows_of(part), depth.a);
+    if (rules_.mode == Mode::cr && any_rest(memory_.a)) fail_slices('A', part);
+  }
+
+  void split_b(const Part& part, const SliceDepth& depth) {
+    const Stopwatch watch(counts_.split_b_seconds);
+    count_b_ = split(memory_.b, task_.b.vectors(part.first, part.count), columns_of(part), depth.b);
+    if (rules_.mode == Mode::cr && any_rest(memory_.b)) fail_slices('B', part);
+  }
+
+  // Algorithms 1 and 3 together: slices of A's rows until each row has enough or nothing is left of it.
+  void measure_rows(const Part& part) {
+    const Stopwatch watch(counts_.split_a_seconds);
+    SuccessiveSplit& side = memory_.a;
+    const OperandView<T> operand = task_.a.vectors(part.first, part.count);
+    const int bits = rules_.mode == Mode::sp ? 24 : 53;
+    side.slices.vectors = part.count;
+    take_rests(operand, rows_of(part), side, threads_);
+    weigh_vectors(operand, rows_of(part), memory_.weights, memory_.whole, threads_);
+    std::fill_n(memory_.lengths, part.count, 0);
+    count_a_ = 0;
+    for (bool all = !any_rest(side); !all;) {
+      if (count_a_ == ErrorFree::most_slices) fail_slices('A', part);
+      take_slice(side, count_a_++, memory_.weights, memory_.slice, threads_);
+      all = true;
+      for (std::int64_t v = 0; v < part.count; ++v) {
+        std::int32_t& length = memory_.lengths[v];
+        if (length != 0) continue;
+        if (count_a_ >= 2 &&
+            enough_slices(memory_.whole[v], memory_.slice[v], count_a_, operand.columns, bits)) {
+          length = count_a_;
+        } else if (side.tops[v] == no_rest) {
+          length = -count_a_;
+        }
+        all = all && length != 0;
+      }
+    }
+  }
+
+  // d of a block of C.
+  SliceDepth find_depth(const Part& rows, const Part& columns) {
+    if (rules_.mode == Mode::cr) return {ErrorFree::most_slices, ErrorFree::most_slices, false};
+    if (rules_.slices != 0) return {rules_.slices, rules_.slices, rules_.fast};
+    {
+      const Stopwatch watch(counts_.split_a_seconds);
+      sum_vectors(task_.b.vectors(columns.first, columns.count), columns_of(columns), memory_.weights,
+                  threads_);
+    }
+    SliceCounts slice_counts;
+    for_each_part(rows, task_.blocking.m, [&](const Part& part) {
+      measure_rows(part);
+      for (std::int64_t v = 0; v < part.count; ++v) {
+        slice_counts.enough = std::max(slice_counts.enough, memory_.lengths[v]);
+        slice_counts.exhausted = std::max(slice_counts.exhausted, -memory_.lengths[v]);
+      }
+    });
+    return depth_of(slice_counts, ErrorFree::most_slices, rules_.fast);
+  }
+
+  void multiply_block(const Part& rows, const Part& columns) {
+    const SliceDepth depth = find_depth(rows, columns);
+    // Algorithm 3 has split A already where the workspace holds all of its rows.
+    const bool whole = rows.count <= task_.blocking.m;
+    bool split_already = whole && rules_.mode != Mode::cr && rules_.slices == 0;
+    int most_a = 0;
+    int most_b = 0;
+    for_each_part(columns, parts * task_.blocking.n, [&](const Part& part_b) {
+      split_b(part_b, depth);
+      most_b = std::max(most_b, count_b_);
+      for_each_part(rows, task_.blocking.m, [&](const Part& part_a) {
+        if (!split_already) split_a(part_a, depth);
+        split_already = whole;
+        most_a = std::max(most_a, count_a_);
+        multiply_parts(part_a, part_b, depth);
+      });
+    });
+    count_block(depth, most_a, most_b);
+  }
+
+  static int products_of(const SliceDepth& depth, int q, int count_a) {
+    return depth.fast ? std::min(count_a, depth.a - q) : count_a;
+  }
+
+  void count_block(const SliceDepth& depth, int count_a, int count_b) {
+    int products = 0;
+    for (int q = 0; q < count_b; ++q) products += products_of(depth, q, count_a);
+    ++counts_.blocks;
+    counts_.slices_a += count_a;
+    counts_.slices_b += count_b;
+    counts_.products += products;
+    counts_.fast_blocks += depth.fast ? 1 : 0;
+    counts_.least_slices = std::min(counts_.least_slices, depth.least());
+    counts_.most_products = std::max(counts_.most_products, products);
+  }
+
+  void multiply_parts(const Part& rows, const Part& columns, const SliceDepth& depth) {
+    for_each_part({0, columns.count}, ozaki1_vectors_at_once, [&](const Part& part) {
+      const Slices slices_b = memory_.b.slices.block(part.first, part.count);
+      const SliceExponents exponents{
+          constant(memory_.a.exponents),
+          constant(memory_.b.exponents.block(0, part.first, memory_.b.exponents.rows, part.count))};
+      const Part whole{columns.first + part.first, part.count};
+      if (rules_.mode == Mode::cr) {
+        const DigitSums sums(memory_.sums, rows.count, part.count, exponents, count_a_, count_b_);
+        sum_products(sums, rows, whole, slices_b, exponents, depth);
+      } else {
+        const RunningSums sums(memory_.sums, rows.count, part.count);
+        sum_products(sums, rows, whole, slices_b, exponents, depth);
+      }
+    });
+  }
+
+  static MatrixView<const std::int32_t> constant(const MatrixView<std::int32_t>& view) {
+    return {view.data, view.rows, view.columns, view.row_stride, view.column_stride};
+  }
+
+  // Algorithm 2 for one chunk of columns: q outside, p inside.
+  template <class Sums>
+  void sum_products(const Sums& sums, const Part& rows, const Part& columns, const Slices& slices_b,
+                    const SliceExponents& exponents, const SliceDepth& depth) {
+    for (int q = 0; q < count_b_; ++q) {
+      const int count = products_of(depth, q, count_a_);
+      if (count <= 0) break;
+      const Accumulators products = multiply_slice(rows.count, columns.count, slices_b, q, count);
+      const Stopwatch watch(counts_.summation_seconds);
+      sums.add(products, exponents, q, threads_);
+    }
+    const Stopwatch watch(counts_.summation_seconds);
+    sums.finish(exponents, rows_of(rows), columns_of(columns), task_.alpha, task_.beta,
+                task_.c.block(rows.first, columns.first / parts, rows.count, columns.count / parts),
+                threads_);
+  }
+
+  // Slices 0...count - 1 of A by slice q of B.
+  Accumulators multiply_slice(std::int64_t rows, std::int64_t columns, const Slices& slices_b, int q,
+                              int count) {
+    const Stopwatch watch(counts_.product_seconds);
+    Schedule schedule = task_.program.schedule;
+    schedule.terms = schedule.terms.first(static_cast<std::size_t>(count));
+    schedule.slices_a = schedule.groups = count;
+    Accumulators products = make_accumulators(SumType::i64, rows, columns, count);
+    products.data = memory_.products;
+    Slices a = memory_.a.slices;
+    a.count = count;
+    Slices b = slices_b;
+    b.count = 1;
+    b.data += static_cast<std::size_t>(q * b.slice_stride()) * b.element_bytes();
+    task_.plan.engine->multiply(
+        {&schedule, a, b, products, task_.candidate.accumulator, memory_.scratch, threads_});
+    return products;
+  }
+
+  const Ozaki1Task<T>& task_;
+  const ErrorFree& rules_;
+  int threads_;
+  Ozaki1Counts& counts_;
+  Ozaki1Memory memory_;
+  int count_a_ = 0;  // slices that the present parts have
+  int count_b_ = 0;
+};
+
+// Whether no vector can ask for more slices than there are: after s of them the rest is at most 2^(top - s
+// gain).
+bool fits(std::span<const VectorRange> ranges, const SplitRule& rule) {
+  const int longest = summarize(ranges).dynamic_range + 55;  // from the top down to the last bit of a double
+  return divide_up(longest, rule.successive_gain()) <= ErrorFree::most_slices;
+}
+
+}  // namespace
+
+template <class T>
+void check_ozaki1(const Ozaki1Task<T>& task, Workspace workspace) {
+  const ErrorFree& rules = task.program.error_free;
+  if (rules.slices != 0) return;
+  const bool b_fits = rules.mode != Mode::cr || fits(task.columns, task.program.split_b);
+  if (fits(task.rows, task.program.split_a) && b_fits) return;
+  Ozaki1Counts counts;
+  Ozaki1Product<T>(task, workspace, counts).check();
+}
+
+template <class T>
+void multiply_by_ozaki1(const Ozaki1Task<T>& task, Workspace workspace, Ozaki1Counts& counts) {
+  Ozaki1Product<T>(task, workspace, counts).run();
+}
+
+template void check_ozaki1(const Ozaki1Task<float>&, Workspace);
+template void multiply_by_ozaki1(const Ozaki1Task<float>&, Workspace, Ozaki1Counts&);
+template void check_ozaki1(const Ozaki1Task<double>&, Workspace);
+template void multiply_by_ozaki1(const Ozaki1Task<double>&, Workspace, Ozaki1Counts&);
+template void check_ozaki1(const Ozaki1Task<std::complex<float>>&, Workspace);
+template void multiply_by_ozaki1(const Ozaki1Task<std::complex<float>>&, Workspace, Ozaki1Counts&);
+template void check_ozaki1(const Ozaki1Task<std::complex<double>>&, Workspace);
+template void multiply_by_ozaki1(const Ozaki1Task<std::complex<double>>&, Workspace, Ozaki1Counts&);
+
+}  // namespace kintsugi::core

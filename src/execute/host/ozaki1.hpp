@@ -1,0 +1,38 @@
+// Ozaki scheme I on any engine of the host: Algorithms 1 to 3 of dgemm-tc (Recombination::error_free).
+#pragma once
+
+#include <span>
+
+#include "arith/range.hpp"
+#include "base/embedding.hpp"
+#include "base/memory.hpp"
+#include "base/view.hpp"
+#include "execute/ozaki1_counts.hpp"
+#include "planner/plan.hpp"
+
+namespace kintsugi::core {
+
+// The product of one batch item.
+template <class T>
+struct Ozaki1Task {
+  const Plan& plan;
+  const Candidate& candidate;
+  const Program& program;  // fitted
+  const Blocking& blocking;
+  OperandView<T> a;  // vectors x k
+  OperandView<T> b;
+  std::span<const VectorRange> rows;
+  std::span<const VectorRange> columns;
+  T alpha;
+  T beta;
+  MatrixView<T> c;
+};
+
+// Fails with contract_unreachable where an operand asks for more slices than there may be. C is not touched.
+template <class T>
+void check_ozaki1(const Ozaki1Task<T>& task, Workspace workspace);
+
+template <class T>
+void multiply_by_ozaki1(const Ozaki1Task<T>& task, Workspace workspace, Ozaki1Counts& counts);
+
+}  // namespace kintsugi::core

@@ -1,0 +1,25 @@
+// What products by Ozaki scheme I took.
+#pragma once
+
+#include <cstdint>
+
+#include "schemes/program.hpp"
+
+namespace kintsugi::core {
+
+// Sums over the blocks of C that had a number of slices of their own.
+struct Ozaki1Counts {
+  std::int64_t blocks = 0;
+  std::int64_t slices_a = 0;
+  std::int64_t slices_b = 0;
+  std::int64_t products = 0;
+  std::int64_t fast_blocks = 0;
+  int least_slices = ErrorFree::most_slices;  // of A and B; vectors that have fewer are complete
+  int most_products = 0;
+  double split_a_seconds = 0;  // Algorithm 3 included
+  double split_b_seconds = 0;
+  double product_seconds = 0;
+  double summation_seconds = 0;
+};
+
+}  // namespace kintsugi::core

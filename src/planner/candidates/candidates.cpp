@@ -1,0 +1,190 @@
+#include "planner/candidates/candidates.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "engines/device_engine.hpp"
+#include "planner/candidates/expected_times.hpp"
+#include "planner/element_type.hpp"
+#include "schemes/bound.hpp"
+#include "schemes/ozaki2.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+double split_limit(const Contract& contract) {
+  return contract.accuracy.is_of(OperandType::f32) ? 9 * 0x1p-24 : 9 * 0x1p-53;
+}
+
+// Makes a fallback chain of increasing spans fit its places. Where native follows, the widest go: it takes
+// what they would. Else those go first that a wider one of the same cost follows, and then those before the
+// widest.
+void shorten(std::vector<Candidate>& chain, const Engine& engine, std::size_t most, bool native_follows) {
+  while (chain.size() > most) {
+    const auto replaced =
+        std::adjacent_find(chain.begin(), chain.end(), [&](const Candidate& x, const Candidate& y) {
+          return relative_cost(engine, x.program) == relative_cost(engine, y.program);
+        });
+    if (native_follows) {
+      chain.pop_back();
+    } else {
+      chain.erase(replaced != chain.end() ? replaced : chain.end() - 2);
+    }
+  }
+}
+
+// Whether the emulation is expected to be quicker than the native product, by more than measurements differ.
+bool wins(const Plan& plan, const Program& program) {
+  if (program.recombination == Recombination::exact_sums) return false;
+  const ExpectedTimes times = expected_times(*plan.engine, program, plan.problem);
+  return times.emulated < 0.95 * times.native;
+}
+
+}  // namespace
+
+SchemeVariant with_window(const Scheme& scheme, OperandType type) {
+  if (!scheme.program.sized_by_type || type != OperandType::f32) return scheme;
+  return residues(schemes::ozaki2_default, scheme.program.split_a.scales);
+}
+
+SchemeVariant residues(int count, ScaleRule scale) {
+  return {&schemes::ozaki2, schemes::ozaki2_program(count, scale), {.moduli = count, .scale = scale}};
+}
+
+double relative_cost(const Engine& engine, const Program& program) {
+  if (program.recombination == Recombination::exact_sums) return std::numeric_limits<double>::infinity();
+  const double share = program.multiplies_elements() ? 0.25 : 1;  // of the four products of an embedding
+  return share * static_cast<double>(program.schedule.terms.size()) /
+         engine.relative_rate(program.format().id);
+}
+
+Program fitted_program(const Scheme& scheme, const Program& program, const Problem& problem) {
+  Program fitted = fitted_program(scheme, program, problem.type, problem.products());
+  if (problem.complex && scheme.multiply_elements != nullptr && problem.k > 0)
+    scheme.multiply_elements(fitted);
+  return fitted;
+}
+
+Program fitted_program(const Scheme& scheme, const Problem& problem) {
+  return fitted_program(scheme, scheme.program, problem);
+}
+
+Program fitted_program(const Plan& plan, const SchemeVariant& variant) {
+  const Program program = fitted_program(*variant.scheme, variant.program, plan.problem);
+  const DeviceEngine* device = plan.engine->device();
+  if (device == nullptr || !program.multiplies_elements() || device->takes_complex_elements(program.split_a))
+    return program;
+  return fitted_program(*variant.scheme, variant.program, plan.problem.type, plan.problem.products());
+}
+
+std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& program, ElementType type) {
+  const FormatId format = program.format().id;
+  const DeviceEngine* device = engine.device();
+  std::vector<Accumulator> ways;
+  for (const Accumulator way : engine.accumulators(format)) {
+    if (device == nullptr || !is_tensor_core(way) || device->fuses(program.schedule, format, way, type))
+      ways.push_back(way);
+  }
+  return ways;
+}
+
+bool is_fused(const Plan& plan, const Candidate& candidate) {
+  const DeviceEngine* device = plan.engine->device();
+  return device != nullptr && candidate.scheme != nullptr &&
+         candidate.program.recombination == Recombination::weighted && !candidate.scheme->fits_residuals() &&
+         device->fuses(candidate.program.schedule, candidate.program.format().id, candidate.accumulator,
+                       element_type(plan.problem));
+}
+
+bool sums_wrap(const Candidate& candidate, std::int64_t k) {
+  return !candidate.program.format().floating &&
+         std::isinf(error_bound(candidate.program, candidate.accumulator, k, true, true).relative);
+}
+
+Schedule schedule_of(const Problem& problem, const Candidate& candidate) {
+  const Schedule& schedule = candidate.program.schedule;
+  if (!is_tensor_core(candidate.accumulator)) return schedule;
+  const double elements = static_cast<double>(problem.m) * static_cast<double>(problem.vectors_b());
+  return schedule.shortened(elements, problem.products());
+}
+
+std::optional<Candidate> offered(const Plan& plan, const SchemeVariant& variant) {
+  if (!variant.scheme->operands.contains(plan.problem.type)) return std::nullopt;
+  Candidate candidate{variant.scheme, Accumulator::fp32, accepts_all, fitted_program(plan, variant)};
+  candidate.parameters = variant.parameters;
+  if (candidate.program.recombination == Recombination::exact_sums) return candidate;
+  const auto ways = accumulators_of(*plan.engine, candidate.program, element_type(plan.problem));
+  const auto& wanted = plan.request.accumulator;
+  const auto found = wanted ? std::find(ways.begin(), ways.end(), *wanted) : ways.begin();
+  if (found == ways.end()) return std::nullopt;
+  candidate.accumulator = *found;
+  candidate.program.schedule = schedule_of(plan.problem, candidate);
+  return sums_wrap(candidate, plan.problem.products()) ? std::nullopt : std::optional(candidate);
+}
+
+int proved_depth(const Plan& plan, const Candidate& candidate) {
+  const bool is_found = plan.engine->device() != nullptr && plan.problem.type == OperandType::f32;
+  if (!is_found || candidate.program.recombination != Recombination::weighted ||
+      !candidate.program.format().floating)
+    return 0;
+  const std::int64_t k = plan.problem.products();
+  const ErrorBound bound = error_bound(candidate.program, candidate.accumulator, k, false, false);
+  const auto is_proved = [&](int depth) {
+    return bound_at_depth(candidate.program, bound, plan.problem.type, k, depth) <= plan.contract.coefficient;
+  };
+  int depth = 0;
+  while (depth < 100 && is_proved(depth + 1)) ++depth;
+  return depth;
+}
+
+std::optional<Proved> prove(const Plan& plan, const Candidate& candidate) {
+  const Contract& contract = plan.contract;
+  const OperandType type = plan.problem.type;
+  const std::int64_t k = plan.problem.products();
+  const Program& program = candidate.program;
+  // Algorithm 3 of the Ozaki scheme estimates; ozaki2 has fewer products for a proof.
+  if (program.recombination == Recombination::error_free) return std::nullopt;
+  Proved proved{candidate, 0};
+  if (!program.split_a.scale_vectors || !program.split_b.scale_vectors) return std::nullopt;
+  if (contract.accuracy.is_of_type() && split_loss(program) > split_limit(contract)) return std::nullopt;
+  const ErrorBound bound = error_bound(program, candidate.accumulator, k, true, true);
+  int span = std::min(window_span(program.split_a), window_span(program.split_b));
+  while (span >= 0 && relative_bound(program, bound, type, k, span, span) > contract.coefficient) --span;
+  if (span < 0) return std::nullopt;
+  proved.candidate.acceptance.dynamic_range = span;
+  // All that integer programs lose is in the floors.
+  proved.coefficient =
+      program.format().floating ? bound.relative : relative_bound(program, bound, type, k, 0, 0);
+  return proved;
+}
+
+std::vector<Candidate> proved_emulations(const Plan& plan, bool all, bool native_follows) {
+  std::vector<Proved> proved;
+  for (const Scheme* scheme : all_schemes()) {
+    const auto candidate = offered(plan, with_window(*scheme, plan.problem.type));
+    if (!candidate || !(all || wins(plan, candidate->program))) continue;
+    if (auto proof = prove(plan, *candidate)) {
+      proof->candidate.acceptance.mean_depth = proved_depth(plan, *candidate);
+      proved.push_back(*proof);
+    }
+  }
+  // At equal cost the more accurate one goes first.
+  const auto rank = [&](const Proved& p) {
+    return std::pair(relative_cost(*plan.engine, p.candidate.program), p.coefficient);
+  };
+  std::stable_sort(proved.begin(), proved.end(),
+                   [&](const Proved& x, const Proved& y) { return rank(x) < rank(y); });
+  // A candidate that takes no more than one before it would never be reached.
+  std::vector<Candidate> chain;
+  for (const auto& [candidate, coefficient] : proved) {
+    if (chain.empty() || candidate.acceptance.dynamic_range > chain.back().acceptance.dynamic_range)
+      chain.push_back(candidate);
+  }
+  shorten(chain, *plan.engine, DeviceReport::most_candidates - (native_follows ? 1 : 0), native_follows);
+  return chain;
+}
+
+}  // namespace kintsugi::core

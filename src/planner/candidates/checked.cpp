@@ -1,0 +1,116 @@
+#include "planner/candidates/checked.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "arith/residue.hpp"
+#include "engines/device_engine.hpp"
+#include "planner/candidates/candidates.hpp"
+#include "schemes/bound.hpp"
+#include "schemes/superaccumulator.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// Of double-double the bits of a correctly rounded number, most of which are there, or those that contracts
+// speak of.
+int significant_bits(OperandType type, bool exact) {
+  if (type == OperandType::dd) return exact ? 107 : 104;
+  return type == OperandType::f32 ? 24 : 53;
+}
+
+// Bits of the integers that a checked fallback chain's candidates keep of every vector: enough that a product
+// alone loses no more than the contract of its type (k = 1) or the tolerance allows, and ten and twenty-eight
+// more for rows and columns of wide ranges, where entries that no candidate shows are left for the
+// superaccumulator. Exact results have a candidate of fifteen more too, a modulus beside that of ten: of 32
+// entries that the latter leaves open it leaves one. On devices nobody waits to hear how many are open, so
+// that there is one such candidate, which leaves few: entries summed one by one are dear.
+std::vector<int> checked_bits(const Plan& plan) {
+  const bool exact = plan.contract.coefficient == 0;
+  int bits = significant_bits(plan.problem.type, exact) + 2;
+  if (plan.contract.coefficient > 0 && !plan.contract.accuracy.is_of_type())
+    bits = std::min(bits, 2 - std::ilogb(plan.contract.coefficient));
+  bits = std::max(bits, 2);
+  if (plan.engine->device() != nullptr) return {bits + (exact ? 15 : 10)};
+  if (exact) return {bits, bits + 10, bits + 15, bits + 28};
+  return {bits, bits + 10, bits + 28};
+}
+
+// The fewest moduli that hold sums of k products of so many bits; 0 where not even all do.
+int moduli_of(int product_bits, std::int64_t k) {
+  const auto sum_bits =
+      static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(k, 1) - 1)));
+  for (int count = 2; count <= most_moduli; ++count) {
+    if (residue_bits(count) >= product_bits + sum_bits) return count;
+  }
+  return 0;
+}
+
+// Slices come in tiles of 128 vectors: residues of a few long sums would take gigabytes of padding.
+bool is_few_long_sums(const Problem& problem) {
+  constexpr std::int64_t few = 1024;
+  constexpr std::int64_t long_sum = 65536;
+  return problem.products() >= long_sum && problem.m <= few && problem.vectors_b() <= few &&
+         problem.m * problem.vectors_b() <= few;
+}
+
+}  // namespace
+
+bool asks_for_checks(const Plan& plan) {
+  const double coefficient = plan.contract.coefficient;
+  if (coefficient == 0) return true;
+  const bool windows_do = plan.engine->device() == nullptr || native_meets(plan.contract, plan.problem);
+  return coefficient >= unit_roundoff(plan.problem.type) &&
+         (plan.problem.type != OperandType::f32 || !windows_do);
+}
+
+// Moduli that norms prove, in a contract of the type most often: the first as many as entries of the type
+// itself need, which are proved up to phi = 1, the next two more, for phi = 2 (docs/DEVICES.md has what was
+// found).
+//
+// The coefficient k + 8 forgives a long sum a coarse split, which a native product never has: with random
+// signs it typically deviates by 0.15 u |a_i| |b_j|, however long it is. Grids of g <= 2^1.5 |a_i| 2^(-R /
+// 2), whose roundings know nothing of each other, give E |AB - S|^2 <= k (g_i^2 |b_j|^2 + g_j^2 |a_i|^2) / 12
+// = 4/3 |a_i|^2 |b_j|^2 / 2^R, for any operands: below u / 16 |a_i| |b_j| for R = 2 (digits + 4) + 1. What a
+// tolerance forgives is the caller's wish.
+std::vector<Candidate> norm_emulations(const Plan& plan, int widest) {
+  const DeviceEngine* device = plan.engine->device();
+  const Contract& contract = plan.contract;
+  if (device == nullptr || contract.checked_coefficient == 0) return {};
+  const int digits = significant_bits(
+      contract.accuracy.is_of(OperandType::f32) ? OperandType::f32 : plan.problem.type, false);
+  const int first = contract.accuracy.is_of_type()
+                        ? moduli_of(2 * (digits + 4) + 1, 1)
+                        : moduli_of(5 - 2 * std::ilogb(contract.coefficient), plan.problem.products());
+  if (first == 0) return {};
+  std::vector<int> counts{first, first + 2};
+  if (widest > first + 2) counts.push_back(widest);
+  std::vector<Candidate> chain;
+  for (const int count : counts) {
+    auto candidate = offered(plan, residues(count, ScaleRule::norm));
+    if (!candidate || !device->skips(candidate->program.schedule, candidate->program.format().id)) break;
+    candidate->acceptance.norm_bits = candidate->program.split_a.sum_bits;
+    candidate->acceptance.norm_top_exponent = candidate->program.split_a.top_exponent;
+    chain.push_back(*candidate);
+  }
+  return chain;
+}
+
+std::vector<Candidate> checked_emulations(const Plan& plan) {
+  std::vector<Candidate> chain;
+  for (const int bits : checked_bits(plan)) {
+    if (is_few_long_sums(plan.problem)) break;
+    const int count = moduli_of(2 * bits, plan.problem.products());
+    const auto candidate = count == 0 ? std::nullopt : offered(plan, residues(count, ScaleRule::exponent));
+    if (!candidate) break;
+    if (chain.empty()) chain = norm_emulations(plan, count + 1);
+    chain.push_back(*candidate);
+    chain.back().checked = true;
+  }
+  if (const auto last = offered(plan, schemes::superaccumulator)) chain.push_back(*last);
+  return chain;
+}
+
+}  // namespace kintsugi::core

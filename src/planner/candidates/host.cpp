@@ -1,0 +1,41 @@
+#include "planner/candidates/host.hpp"
+
+#include <algorithm>
+
+#include "planner/candidates/candidates.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// Under the policy emulate by a program with a fixed order, else the quickest. Double-double products and the
+// reference engine's have one order.
+Candidate native_candidate(const Plan& plan) {
+  Candidate candidate{nullptr, Accumulator::fp32, accepts_all};
+  candidate.fixed_order = plan.request.policy == Policy::emulate || plan.problem.type == OperandType::dd ||
+                          plan.engine->native_order_is_fixed();
+  return candidate;
+}
+
+}  // namespace
+
+// Its products decide, since splits and recombination are little beside them. At n = 1024 sixteen residues of
+// FP64 made 8.7 GFLOP/s on a core of a Zen 4 (docs/results/LOG.md), so that thirty are expected to make about
+// 4.6, and the native loop 4.3 there.
+bool beats_native_pairs(const Plan& plan, const std::vector<Candidate>& chain) {
+  constexpr std::int64_t least = 1024;
+  const Problem& problem = plan.problem;
+  if (problem.type != OperandType::dd || std::min({problem.m, problem.n, problem.k}) < least) return false;
+  return relative_cost(*plan.engine, chain.front().program) < plan.engine->native_pair_time();
+}
+
+std::vector<Candidate> host_candidates(const Plan& plan) {
+  const bool native = native_meets(plan.contract, plan.problem);
+  const Policy policy = plan.request.policy;
+  std::vector<Candidate> chain;
+  if (policy != Policy::native) chain = proved_emulations(plan, policy == Policy::emulate || !native, native);
+  if (native) chain.push_back(native_candidate(plan));
+  return chain;
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,109 @@
+#include "planner/candidates/named.hpp"
+
+#include <algorithm>
+
+#include "base/nearest_name.hpp"
+#include "base/status.hpp"
+#include "planner/candidates/candidates.hpp"
+#include "planner/element_type.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// For a scheme that was named: what it cannot have is an error.
+Accumulator select_accumulator(const Plan& plan, const Program& program) {
+  const Engine& engine = *plan.engine;
+  const Format& format = program.format();
+  const auto ways = accumulators_of(engine, program, element_type(plan.problem));
+  if (ways.empty()) {
+    fail(Status::not_supported, "engine {} does not multiply {}", engine.name(), format.name);
+  }
+  const auto& wanted = plan.request.accumulator;
+  if (!wanted) return ways.front();
+  const auto found = std::find(ways.begin(), ways.end(), *wanted);
+  if (found != ways.end()) return *found;
+  std::string offered;
+  for (const Accumulator way : ways)
+    offered += (offered.empty() ? "" : ", ") + std::string(accumulator_name(way));
+  fail(Status::not_supported, "engine {} does not add {} products as \"{}\"; it offers {}", engine.name(),
+       format.name, accumulator_name(*wanted), offered);
+}
+
+const Scheme& named_scheme(const Plan& plan) {
+  const std::string& name = plan.request.scheme;
+  const Scheme* scheme = find_scheme(name);
+  if (scheme == nullptr) {
+    fail(Status::bad_setting, "there is no scheme \"{}\"{}", name,
+         accepted_names(name.substr(0, name.find(':')), "the schemes are", scheme_names() + ", native"));
+  }
+  if (!scheme->operands.contains(plan.problem.type)) {
+    fail(Status::not_supported, "scheme {} does not take {} operands", name, type_name(plan.problem.type));
+  }
+  return *scheme;
+}
+
+// Fails where the scheme's split is one that devices do not have.
+void check_split_on_device(const Plan& plan, const SplitRule& rule) {
+  if (rule.scales != ScaleRule::exponent) {
+    fail(Status::not_supported,
+         "engine {} scales residues by exponents alone, and scheme {} asks for scale={}", plan.engine->name(),
+         plan.request.scheme, scale_rule_name(rule.scales));
+  }
+  if (rule.sigma_grid) {
+    fail(Status::not_supported,
+         "engine {} splits by the integer grid alone, and scheme {} asks for grid=sigma, which the engines "
+         "reference and cpu have; grid=integer runs here",
+         plan.engine->name(), plan.request.scheme);
+  }
+}
+
+}  // namespace
+
+Candidate named_candidate(const Plan& plan) {
+  if (plan.request.scheme == native_scheme) {
+    Candidate native{nullptr, Accumulator::fp32, accepts_all};
+    native.fixed_order = plan.engine->device() == nullptr && plan.engine->native_order_is_fixed();
+    return native;
+  }
+  const Scheme& scheme = named_scheme(plan);
+  const std::int64_t k = plan.problem.products();
+  Candidate candidate{&scheme, Accumulator::fp32, accepts_all, fitted_program(plan, scheme)};
+  if (plan.engine->device() != nullptr) check_split_on_device(plan, candidate.program.split_a);
+  if (candidate.program.recombination != Recombination::exact_sums) {
+    candidate.accumulator = select_accumulator(plan, candidate.program);
+    candidate.program.schedule = schedule_of(plan.problem, candidate);
+    if (sums_wrap(candidate, k)) {
+      fail(Status::not_supported, "scheme {}: sums of {} products may wrap in {}", plan.request.scheme, k,
+           accumulator_name(candidate.accumulator));
+    }
+  }
+  if (plan.problem.memory == MemorySpace::device)
+    candidate.acceptance.exponent = largest_exponent(candidate, k);
+  return candidate;
+}
+
+std::int32_t largest_exponent(const Candidate& candidate, std::int64_t k) {
+  if (candidate.scheme->adapt == nullptr) return Acceptance::any;
+  if (candidate.scheme->fits_residuals()) return candidate.program.format().max_exponent;
+  const auto unchanged = [&](std::int32_t exponent) {
+    Program program = candidate.program;
+    RangeSummary summary;
+    summary.largest = exponent;
+    try {
+      candidate.scheme->adapt(program, summary, summary, k);
+    } catch (const Error&) {
+      return false;
+    }
+    return program.split_a == candidate.program.split_a && program.split_b == candidate.program.split_b;
+  };
+  std::int32_t exponent = 127;
+  while (exponent > -149 && !unchanged(exponent)) --exponent;
+  if (unchanged(exponent)) return exponent;
+  fail(Status::not_supported,
+       "scheme {} is fitted to the operands' exponents, which the host does not know of matrices in device "
+       "memory",
+       candidate.scheme->name);
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,102 @@
+#include "planner/contract/request.hpp"
+
+#include <charconv>
+
+#include "base/nearest_name.hpp"
+#include "base/status.hpp"
+#include "planner/contract/contract.hpp"
+#include "planner/plan.hpp"
+#include "schemes/bound.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// The settings table has checked the text.
+std::optional<Accuracy> read_accuracy(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  if (text == "exact") return Accuracy{Accuracy::Kind::exact};
+  for (const OperandType type : {OperandType::f32, OperandType::f64, OperandType::dd}) {
+    if (text == type_name(type)) return accuracy_of_type(type);
+  }
+  double tolerance = 0;
+  std::from_chars(text.data(), text.data() + text.size(), tolerance);
+  return Accuracy{Accuracy::Kind::tolerance, {}, tolerance};
+}
+
+Policy read_policy(const std::string& text) {
+  if (text == "emulate") return Policy::emulate;
+  return text == "native" ? Policy::native : Policy::automatic;
+}
+
+std::optional<Accumulator> read_accumulator(const std::string& name) {
+  if (name.empty()) return std::nullopt;
+  const auto accumulator = find_accumulator(name);
+  if (!accumulator) {
+    fail(Status::bad_setting, "there is no accumulator \"{}\"{}", name,
+         accepted_names(name, "the accumulators are", accumulator_names()));
+  }
+  return accumulator;
+}
+
+// Resets the setting from the farther source; false where both come from one.
+bool reset_farther(Settings& settings, SettingId x, SettingId y) {
+  if (nearer(settings[x], settings[y])) {
+    settings.reset(y);
+  } else if (nearer(settings[y], settings[x])) {
+    settings.reset(x);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void decide_scheme_or_policy(Settings& settings) {
+  const std::string scheme = settings[SettingId::scheme].value;
+  if (scheme.empty() || scheme == native_scheme ||
+      read_policy(settings[SettingId::policy].value) != Policy::native)
+    return;
+  if (!reset_farther(settings, SettingId::scheme, SettingId::policy))
+    fail(Status::bad_setting, "scheme = \"{}\" and policy = \"native\" contradict each other", scheme);
+}
+
+// They contradict each other where the scheme exists, takes these operands, and can be shown to miss the
+// accuracy.
+void decide_scheme_or_accuracy(Settings& settings, const Problem& problem) {
+  const std::string name = settings[SettingId::scheme].value;
+  const std::string text = settings[SettingId::accuracy].value;
+  const auto accuracy = read_accuracy(text);
+  const Scheme* scheme = name.empty() || !accuracy ? nullptr : find_scheme(name);
+  if (scheme == nullptr || !scheme->operands.contains(problem.type) || problem.products() == 0) return;
+  const double coefficient = contract_coefficient(*accuracy, problem.products());
+  if (can_meet(fitted_program(*scheme, problem), problem.type, coefficient)) return;
+  if (!reset_farther(settings, SettingId::scheme, SettingId::accuracy)) {
+    fail(Status::contract_unreachable,
+         "scheme = \"{}\" and accuracy = \"{}\" contradict each other: {} operands exist whose products the "
+         "scheme cannot give within {:.3g} |A||B|",
+         name, text, element_type_name(problem.type, problem.complex), coefficient);
+  }
+}
+
+}  // namespace
+
+Settings without_contradictions(Settings settings, const Problem& problem) {
+  decide_scheme_or_policy(settings);
+  decide_scheme_or_accuracy(settings, problem);
+  return settings;
+}
+
+PlanRequest read_request(const Settings& settings) {
+  const std::string& engine = settings[SettingId::engine].value;
+  PlanRequest request;
+  request.accuracy = read_accuracy(settings[SettingId::accuracy].value);
+  request.scheme = settings[SettingId::scheme].value;
+  if (engine != "auto") request.engine = engine;
+  request.policy = read_policy(settings[SettingId::policy].value);
+  request.accumulator = read_accumulator(settings[SettingId::accumulator].value);
+  request.workspace_limit = static_cast<std::size_t>(parse_bytes(settings[SettingId::workspace_limit].value));
+  request.threads = static_cast<int>(parse_integer(settings[SettingId::threads].value));
+  return request;
+}
+
+}  // namespace kintsugi::core

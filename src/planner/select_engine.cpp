@@ -1,0 +1,91 @@
+#include "planner/select_engine.hpp"
+
+#include <algorithm>
+
+#include "base/nearest_name.hpp"
+#include "base/status.hpp"
+#include "engines/registry.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// A leading dimension that is never stepped over counts for nothing.
+std::int64_t largest_size(const Problem& problem) {
+  const auto used = [&](std::int64_t ld, std::int64_t rows, std::int64_t columns, Op op) {
+    const bool unit_down = (problem.layout == Layout::column_major) == (op == Op::none);
+    return (unit_down ? columns : rows) > 1 ? ld : 0;
+  };
+  return std::max({problem.m, problem.vectors_b(), problem.products(),
+                   used(problem.lda, problem.m, problem.k, problem.op_a),
+                   used(problem.ldb, problem.k, problem.n, problem.op_b),
+                   used(problem.ldc, problem.m, problem.n, Op::none)});
+}
+
+// Devices multiply double-double matrices neither as residues nor natively.
+bool multiplies(const Engine& engine, OperandType type) {
+  return type != OperandType::dd || engine.device() == nullptr;
+}
+
+void check_settings_of(const Engine& engine) {
+  if (const std::string refused = engine.refused_setting(); !refused.empty())
+    fail(Status::bad_setting, "engine {}: {}", engine.name(), refused);
+}
+
+// The first that works where the matrices are; host matrices are staged only for an engine that was named.
+// One that comes before it and cannot run here is a warning.
+const Engine& first_available_engine(const Problem& problem, std::int64_t size,
+                                     std::vector<std::string>& warnings) {
+  std::string reasons;
+  for (const Engine* engine : all_engines()) {
+    if ((engine->device() != nullptr) != (problem.memory == MemorySpace::device)) continue;
+    if (!multiplies(*engine, problem.type)) {
+      reasons +=
+          fmt::format("; {}: it does not multiply {} operands", engine->name(), type_name(problem.type));
+      continue;
+    }
+    check_settings_of(*engine);
+    const std::string reason = engine->unavailable_reason();
+    if (reason.empty() && size <= engine->largest_size()) return *engine;
+    if (!reason.empty())
+      warnings.push_back(fmt::format("engine {} cannot run here: {}", engine->name(), reason));
+    reasons += fmt::format("; {}: {}", engine->name(), reason.empty() ? "a size is too large" : reason);
+  }
+  fail(Status::engine_unavailable, "no engine can multiply matrices in the {} memory{}",
+       problem.memory == MemorySpace::device ? "device's" : "host's", reasons);
+}
+
+}  // namespace
+
+void check_runs(const Engine& engine) {
+  if (const std::string reason = engine.unavailable_reason(); !reason.empty())
+    fail(Status::engine_unavailable, "engine {} cannot run here: {}", engine.name(), reason);
+}
+
+const Engine& select_engine(const Problem& problem, const std::string& name,
+                            std::vector<std::string>& warnings) {
+  const std::int64_t size = largest_size(problem);
+  if (name.empty()) return first_available_engine(problem, size, warnings);
+  const Engine* engine = find_engine(name);
+  if (engine == nullptr) {
+    fail(Status::bad_setting, "there is no engine \"{}\"{}", name,
+         accepted_names(name, "the engines are", "auto, " + engine_names()));
+  }
+  check_settings_of(*engine);
+  check_runs(*engine);
+  if (!multiplies(*engine, problem.type)) {
+    fail(Status::not_supported, "engine {} does not multiply {} operands; reference and cpu do", name,
+         type_name(problem.type));
+  }
+  if (problem.memory == MemorySpace::device && engine->device() == nullptr) {
+    fail(Status::not_supported, "engine {} works on the host's memory, and A, B and C are in a device's",
+         name);
+  }
+  if (size > engine->largest_size()) {
+    fail(Status::not_supported, "engine {} takes sizes up to {} and one of these is {}", name,
+         engine->largest_size(), size);
+  }
+  return *engine;
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,95 @@
+#include "planner/workspace/ozaki1_device.hpp"
+
+#include <algorithm>
+
+#include "engines/device_engine.hpp"
+#include "planner/workspace/block_edge.hpp"
+#include "planner/workspace/device.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+using Mode = ErrorFree::Mode;
+
+// Dynamic range of rows and columns up to which all of their elements are held (mode=cr), and binades that may
+// lie between the largest magnitude of a row and the weighted sum of all of it (mode=dp, sp).
+constexpr int range_of_exact_slices = 40;
+constexpr int range_of_weights = 16;
+
+const Program& program_of(const Plan& plan) { return plan.candidates.front().program; }
+bool finds_slices(const Plan& plan) {
+  return !is_exact_ozaki1(plan) && program_of(plan).error_free.slices == 0;
+}
+
+Slices take_slices(const Plan& plan, std::int64_t vectors, Workspace& workspace) {
+  Slices slices = make_slices(program_of(plan).format(), SliceStorage::packed, ozaki1_device_slices(plan),
+                              vectors, plan.problem.products());
+  slices.data = workspace.take(slices.bytes());
+  return slices;
+}
+
+DeviceSliceExponents take_exponents(const Slices& slices, Workspace& workspace) {
+  DeviceSliceExponents exponents;
+  exponents.exponents = workspace.take_array<std::int32_t>(slices.count, slices.allocated_vectors);
+  exponents.stride = slices.allocated_vectors;
+  exponents.lengths = workspace.take_array<std::int32_t>(slices.allocated_vectors);
+  return exponents;
+}
+
+}  // namespace
+
+bool is_exact_ozaki1(const Plan& plan) { return program_of(plan).error_free.mode == Mode::cr; }
+
+int ozaki1_device_slices(const Plan& plan) {
+  const Program& program = program_of(plan);
+  const bool narrow = plan.problem.type == OperandType::f32;
+  if (program.error_free.slices != 0) return program.error_free.slices;
+  // After s slices of b bits the rest is below 2^(top - s (b + 1)).
+  const int bits = program.split_a.residual_exponent + 1;
+  const int digits = program.error_free.mode == Mode::sp ? 24 : 53;
+  // From the top of the largest element down to the last bit of the smallest.
+  const int slices = is_exact_ozaki1(plan)
+                         ? static_cast<int>(divide_up(range_of_exact_slices + (narrow ? 26 : 55), bits))
+                         : static_cast<int>(divide_up(range_of_weights + digits, bits)) + 1;
+  return std::clamp(slices, 2, ErrorFree::most_slices);
+}
+
+DeviceBlockSliceCounts ozaki1_slice_counts(const Plan& plan) {
+  const Problem& problem = plan.problem;
+  const ErrorFree& rules = program_of(plan).error_free;
+  const std::int64_t rows = block_edge(problem.m, rules.block);
+  const std::int64_t columns = block_edge(problem.n, rules.block);
+  return {nullptr, rows, problem.parts() * columns, divide_up(problem.m, rows),
+          divide_up(problem.n, columns)};
+}
+
+Accumulators ozaki1_products(const Plan& plan, std::int64_t rows, std::int64_t columns) {
+  return make_accumulators(SumType::i64, round_up(rows, sums_multiple),
+                           round_up(plan.problem.parts() * columns, sums_multiple), ozaki1_products_at_once);
+}
+
+DeviceOzaki1Memory lay_out_device_ozaki1(const Plan& plan, const Blocking& blocking, Workspace& workspace) {
+  const Program& program = program_of(plan);
+  const DeviceBlockSliceCounts counts = ozaki1_slice_counts(plan);
+  const Accumulators products =
+      ozaki1_products(plan, std::min(blocking.m, ozaki1_tile_edge), std::min(blocking.n, ozaki1_tile_edge));
+  DeviceOzaki1Memory memory;
+  memory.a = take_slices(plan, blocking.m, workspace);
+  memory.b = take_slices(plan, plan.problem.parts() * blocking.n, workspace);
+  memory.exponents_a = take_exponents(memory.a, workspace);
+  memory.exponents_b = take_exponents(memory.b, workspace);
+  memory.unreachable = workspace.take_array<std::int32_t>(1);
+  if (finds_slices(plan)) {
+    memory.weights = workspace.take_array<double>(counts.blocks_n, plan.problem.products());
+    memory.slice_counts = workspace.take_array<SliceCounts>(counts.blocks_m, counts.blocks_n);
+  }
+  memory.products = workspace.take(products.bytes());
+  memory.sums = workspace.take(
+      array_bytes(products.rows, products.columns, DeviceProductSums::bytes_of_sum(is_exact_ozaki1(plan))));
+  memory.scratch = workspace.take(plan.engine->device()->scratch_bytes(program.schedule, program.format().id,
+                                                                       products.rows, products.columns));
+  return memory;
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,49 @@
+// Slices, tiles and memory of a product by Ozaki scheme I on a device (execute/device/ozaki1.hpp).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/memory.hpp"
+#include "engines/device_ozaki1.hpp"
+#include "planner/plan.hpp"
+#include "recombine/accumulators.hpp"
+#include "splits/slice_count.hpp"
+#include "splits/slices.hpp"
+
+namespace kintsugi::core {
+
+// Rows and columns of C that are multiplied at once: twice as many tiles of 128 x 128 as an H200 has SMs.
+inline constexpr std::int64_t ozaki1_tile_edge = 2048;
+// Products of slices that are added at once.
+inline constexpr int ozaki1_products_at_once = 4;
+
+// Whether sums are exact and C is correctly rounded (mode=cr).
+bool is_exact_ozaki1(const Plan& plan);
+
+// Slices of each operand that are made and multiplied, whatever the data ask for: the host does not wait for
+// what the device finds.
+int ozaki1_device_slices(const Plan& plan);
+
+// Blocks of C that have a number of slices of their own.
+DeviceBlockSliceCounts ozaki1_slice_counts(const Plan& plan);
+
+// Products of slices for so many rows and columns of C, without memory.
+Accumulators ozaki1_products(const Plan& plan, std::int64_t rows, std::int64_t columns);
+
+// All memory of a batch item.
+struct DeviceOzaki1Memory {
+  Slices a;
+  Slices b;
+  DeviceSliceExponents exponents_a;
+  DeviceSliceExponents exponents_b;
+  std::int32_t* unreachable = nullptr;
+  double* weights = nullptr;            // where slices are counted on the device
+  SliceCounts* slice_counts = nullptr;  // likewise
+  std::byte* products = nullptr;
+  std::byte* sums = nullptr;
+  std::byte* scratch = nullptr;
+};
+DeviceOzaki1Memory lay_out_device_ozaki1(const Plan& plan, const Blocking& blocking, Workspace& workspace);
+
+}  // namespace kintsugi::core

@@ -1,0 +1,47 @@
+// The acceptance test of a candidate: for which operands it keeps the contract. Hosts and devices decide by the
+// same integers of the operands' ranges.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "arith/host_device.hpp"
+#include "splits/ranges.hpp"
+
+namespace kintsugi::core {
+
+struct Acceptance {
+  static constexpr std::int32_t any = 1 << 20;  // more than any operand has
+
+  // Dynamic range of a row or column, in binades, up to which the candidate is proved; `any` for the native
+  // product and for a scheme that the caller named.
+  std::int32_t dynamic_range = 0;
+  // Operands of wider ranges are accepted too up to this mean depth (are_within_depth()). 0: by range alone.
+  std::int32_t mean_depth = 0;
+  // Largest exponent of a magnitude to which the program is fitted.
+  std::int32_t exponent = any;
+  // Residues scaled by norms: R of arith/residue_scale.hpp, and the exponent that the largest magnitude is
+  // scaled to at most. Norms must prove every element then (arith/norm_proof.hpp). 0: norms do not matter.
+  std::int32_t norm_bits = 0;
+  std::int32_t norm_top_exponent = 0;
+
+  constexpr bool any_range() const { return dynamic_range == any; }
+  constexpr bool by_norms() const { return norm_bits > 0; }
+
+  bool operator==(const Acceptance&) const = default;
+};
+
+inline constexpr Acceptance accepts_all{Acceptance::any};
+
+// Whether the candidate keeps the contract for the product of operands with these ranges, whose vectors have k
+// elements. `proved_by_norms`: what norms say of it, where it asks for them.
+KINTSUGI_HOST_DEVICE constexpr bool accepts(const Acceptance& acceptance, const RangeSummary& a,
+                                            const RangeSummary& b, std::int64_t k,
+                                            bool proved_by_norms = false) {
+  if (acceptance.by_norms() && !proved_by_norms) return false;
+  if (std::max(a.largest, b.largest) > acceptance.exponent) return false;
+  return std::max(a.dynamic_range, b.dynamic_range) <= acceptance.dynamic_range ||
+         are_within_depth(a, b, k, acceptance.mean_depth);
+}
+
+}  // namespace kintsugi::core

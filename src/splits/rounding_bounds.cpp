@@ -1,0 +1,120 @@
+#include "splits/rounding_bounds.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "arith/residue.hpp"
+#include "base/floating_environment.hpp"
+#include "base/vectorised.hpp"
+#include "base/workers.hpp"
+#include "splits/vector_blocks.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// Elements of one vector that are looked at together.
+constexpr int lanes = 64;
+
+KINTSUGI_VECTORISED void add_rounding_bounds(const double* x, TwoFactors factors, double* inexact,
+                                             double* magnitudes) {
+  for (int e = 0; e < lanes; ++e) {
+    const double scaled = x[e] * factors.first * factors.second;
+    const double integer = any_rounded_to_integer(scaled);
+    // Far below 1/2 the scaled element itself may have become zero.
+    const int differs = (integer != scaled) | ((integer == 0) & (x[e] != 0));
+    inexact[e] += differs;
+    magnitudes[e] += integer < 0 ? -integer : integer;
+  }
+}
+
+// Of double-double numbers, as splits/residues.cpp rounds them.
+KINTSUGI_VECTORISED void add_pair_rounding_bounds(const double* high, const double* low, TwoFactors factors,
+                                                  double* inexact, double* magnitudes) {
+  for (int e = 0; e < lanes; ++e) {
+    const double scaled = high[e] * factors.first * factors.second;
+    const double upper = any_rounded_to_integer(scaled);
+    const double rest = (scaled - upper) + low[e] * factors.first * factors.second;
+    const double lower = any_rounded_to_integer(rest);
+    // rest is no integer, whatever its own rounding, where high is none: low is less than half of high's last
+    // place.
+    const int differs = (lower != rest) | ((lower == 0) & (low[e] != 0)) | ((upper == 0) & (high[e] != 0));
+    const double integer = upper + lower;
+    inexact[e] += differs;
+    magnitudes[e] += integer < 0 ? -integer : integer;
+  }
+}
+
+struct Lanes {
+  alignas(64) double inexact[lanes] = {};
+  alignas(64) double magnitudes[lanes] = {};
+};
+
+RoundingBound total(const Lanes& sums) {
+  RoundingBound bound;
+  for (int e = 0; e < lanes; ++e) {
+    bound.inexact += sums.inexact[e];
+    bound.magnitudes += sums.magnitudes[e];
+  }
+  return bound;
+}
+
+template <class View>
+void add_vector_rounding_bounds(const View& operand, std::span<const double> inner, std::int64_t v,
+                                std::int64_t begin, std::int64_t end, TwoFactors factors, Lanes& sums) {
+  alignas(64) double elements[lanes] = {};
+  load_elements(operand, inner, v, begin, end, elements);
+  add_rounding_bounds(elements, factors, sums.inexact, sums.magnitudes);
+}
+
+void add_vector_rounding_bounds(const MatrixView<const DoubleDouble>& operand, std::span<const double> inner,
+                                std::int64_t v, std::int64_t begin, std::int64_t end, TwoFactors factors,
+                                Lanes& sums) {
+  alignas(64) double high[lanes] = {};
+  alignas(64) double low[lanes] = {};
+  load_elements(operand, inner, v, begin, end, high, low);
+  add_pair_rounding_bounds(high, low, factors, sums.inexact, sums.magnitudes);
+}
+
+template <class View>
+void find_block_rounding_bounds(const View& operand, std::span<const VectorRange> ranges,
+                                std::span<const double> inner, std::span<RoundingBound> bounds,
+                                std::int64_t first, std::int64_t last) {
+  std::array<Lanes, vectors_per_block> sums{};
+  for (std::int64_t begin = 0; begin < operand.columns; begin += lanes) {
+    const std::int64_t end = std::min(operand.columns, begin + lanes);
+    for (std::int64_t v = first; v < last; ++v) {
+      add_vector_rounding_bounds(operand, inner, v, begin, end, two_factors(ranges[v].scale),
+                                 sums[static_cast<std::size_t>(v - first)]);
+    }
+  }
+  for (std::int64_t v = first; v < last; ++v) bounds[v] = total(sums[static_cast<std::size_t>(v - first)]);
+}
+
+}  // namespace
+
+template <class View>
+void find_rounding_bounds(const View& operand, std::span<const VectorRange> ranges,
+                          std::span<const double> inner, std::span<RoundingBound> bounds, int threads) {
+  const std::int64_t blocks = divide_up(operand.rows, vectors_per_block);
+#pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    const FloatingEnvironment environment;
+    const std::int64_t first = block * vectors_per_block;
+    find_block_rounding_bounds(operand, ranges, inner, bounds, first,
+                               std::min(operand.rows, first + vectors_per_block));
+  }
+}
+
+template void find_rounding_bounds(const MatrixView<const float>&, std::span<const VectorRange>,
+                                   std::span<const double>, std::span<RoundingBound>, int);
+template void find_rounding_bounds(const MatrixView<const double>&, std::span<const VectorRange>,
+                                   std::span<const double>, std::span<RoundingBound>, int);
+template void find_rounding_bounds(const MatrixView<const DoubleDouble>&, std::span<const VectorRange>,
+                                   std::span<const double>, std::span<RoundingBound>, int);
+template void find_rounding_bounds(const EmbeddedView<float>&, std::span<const VectorRange>,
+                                   std::span<const double>, std::span<RoundingBound>, int);
+template void find_rounding_bounds(const EmbeddedView<double>&, std::span<const VectorRange>,
+                                   std::span<const double>, std::span<RoundingBound>, int);
+
+}  // namespace kintsugi::core

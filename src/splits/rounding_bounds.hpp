@@ -1,0 +1,18 @@
+// Rounding-error bounds of all vectors of an operand.
+#pragma once
+
+#include <span>
+
+#include "arith/range.hpp"
+#include "arith/rounding_bound.hpp"
+#include "base/embedding.hpp"
+
+namespace kintsugi::core {
+
+// Fills bounds[v] for every row v of `operand` (vectors x k) under the scale of ranges[v], as residues round
+// it. NaN and infinities count as zeros. `inner`: factors of the inner indices; empty: none.
+template <class View>
+void find_rounding_bounds(const View& operand, std::span<const VectorRange> ranges,
+                          std::span<const double> inner, std::span<RoundingBound> bounds, int threads);
+
+}  // namespace kintsugi::core
