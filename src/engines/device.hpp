@@ -267,6 +267,22 @@ struct DeviceTimes {
   double native;    // at least
 };
 
+// A product of a type's own arithmetic.
+struct NativeShape {
+  ElementType type = ElementType::f32;
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t items = 1;
+};
+
+// Expected times of native products under a contract, in microseconds: by our own kernels, which test every
+// sum, or by the vendor's and a kernel that looks at the sums; and the same where they are added to C.
+struct NativeTimes {
+  double own;
+  double own_added;
+  double vendor_looked_at;
+  double vendor_added;
+};
+
 // When a plan prefers an emulation, and how many candidates it takes.
 struct DeviceThresholds {
   double least_gain = 0.95;  // an emulation must be expected to take less than this part of the native time

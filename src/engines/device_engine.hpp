@@ -65,6 +65,8 @@ class DeviceCapabilities {
   // Nothing of a device that was never measured.
   virtual std::optional<DeviceTimes> expected_times(const DeviceShape& shape) const = 0;
   virtual DeviceThresholds thresholds() const = 0;
+  // Nothing of an architecture that was never measured.
+  virtual std::optional<NativeTimes> native_times(const NativeShape& shape) const = 0;
 };
 
 // Ranges and norms of operands, selection of a candidate by them, and splits.

@@ -311,6 +311,10 @@ bool check_plain(Random& random, std::int64_t rows, std::int64_t columns, std::i
     for (std::int64_t i = 0; i < tile.rows; ++i) {
       tolerance[static_cast<std::size_t>(&c(i, j) - expected.data())] =
           distance_of_orders(tile, tile.first_row + i, tile.first_column + j, c(i, j));
+      if (tile.scalars.alpha == T(0)) {
+        c(i, j) = tile.scalars.beta == T(0) ? T(0) : core::times(tile.scalars.beta, c(i, j));
+        continue;
+      }
       const T sum = sequential_entry<T>(a, b, tile.first_row + i, tile.first_column + j);
       if (is_again(tile, sum, tile.first_row + i, tile.first_column + j)) {
         c(i, j) = wide_entry(tile, tile.first_row + i, tile.first_column + j,

@@ -15,6 +15,7 @@
 #include "engines/cuda/gemm/int52/int52_gemm.hpp"
 #include "engines/cuda/gemm/int8/int8_gemm.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
+#include "engines/cuda/gemm/native_times.hpp"
 #include "engines/cuda/ozaki1/ozaki1.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 #include "engines/cuda/select/select.hpp"
@@ -140,6 +141,9 @@ class CudaEngine final : public Engine, public DeviceEngine {
     return multi_term_scratch_bytes(shape);
   }
   DeviceThresholds thresholds() const override { return current_architecture().thresholds; }
+  std::optional<NativeTimes> native_times(const NativeShape& shape) const override {
+    return cuda::native_times(shape);
+  }
   std::optional<DeviceTimes> expected_times(const DeviceShape& shape) const override {
     ensure_context();
     const Architecture& architecture = current_architecture();

@@ -51,13 +51,14 @@ class NativeProducts {
     const bool has_contract = call_.plan.contract.coefficient != 0;
     const bool adds = scalars.on_device() || scalars.beta != 0.0;
     const bool is_tiny = !scalars.on_device() && has_contract && is_subnormal(scalars.alpha);
-    if ((adds || is_tiny) && looks_at_sums(call_.plan)) {
-      multiply_in_panels();
-    } else if (is_tiny) {
+    const bool has_sums = adds || is_tiny;  // that are not C's
+    if (has_contract && native_way(call_.plan, has_sums) == NativeWay::own_kernel) {
       multiply_by_own_kernel(whole());
+    } else if (has_contract && has_sums) {
+      multiply_in_panels();
     } else if (!multiply_by_vendor(whole(), call_.c, scalars)) {
       multiply_by_own_kernel(whole());
-    } else if (!adds && has_contract) {
+    } else if (has_contract) {
       engine_.finish_native(call_.queue, tile_of(whole()), call_.c);
     }
   }

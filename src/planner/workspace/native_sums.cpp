@@ -2,27 +2,28 @@
 
 #include <algorithm>
 
-#include "engines/device.hpp"
+#include "engines/device_engine.hpp"
 #include "planner/element_type.hpp"
 
 namespace kintsugi::core {
 
-// Sums that are looked at go through memory once more, 16 bytes an FP64 element written and read again: some
-// 12 % of a product with k = 2048 on an H200, and a launch where C lies in the L2 cache. Shorter products
-// that update a larger C are cuBLAS's alone, as are arrays of pointers, of which there are none to the sums.
-bool looks_at_sums(const Plan& plan) {
-  constexpr std::int64_t long_enough = 2048;
-  constexpr std::size_t cached_bytes = std::size_t{8} << 20;
+NativeWay native_way(const Plan& plan, bool adds) {
   const Problem& problem = plan.problem;
-  if (plan.contract.coefficient == 0 || problem.batch_kind == BatchKind::pointers) return false;
-  const std::size_t bytes = array_bytes(problem.m, problem.n, element_bytes(element_type(problem)));
-  return problem.k >= long_enough || bytes <= cached_bytes / static_cast<std::size_t>(problem.batch_count);
+  // There are no pointers to sums in the workspace.
+  if (adds && problem.batch_kind == BatchKind::pointers) return NativeWay::own_kernel;
+  const auto times = plan.engine->device()->native_times(
+      {element_type(problem), problem.m, problem.n, problem.k, problem.batch_count});
+  if (!times) return NativeWay::vendor_sums;
+  const bool own = adds ? times->own_added < times->vendor_added : times->own < times->vendor_looked_at;
+  return own ? NativeWay::own_kernel : NativeWay::vendor_sums;
 }
 
 std::size_t most_native_sum_bytes(const Plan& plan) {
   constexpr std::size_t most_sum_bytes = std::size_t{64} << 20;
   const Problem& problem = plan.problem;
-  if (problem.m == 0 || problem.n == 0 || problem.batch_count == 0 || !looks_at_sums(plan)) return 0;
+  if (problem.m == 0 || problem.n == 0 || problem.batch_count == 0 || plan.contract.coefficient == 0 ||
+      native_way(plan, true) == NativeWay::own_kernel)
+    return 0;
   const std::size_t element = element_bytes(element_type(problem));
   const std::size_t columns =
       static_cast<std::size_t>(problem.n) * static_cast<std::size_t>(problem.batch_count);

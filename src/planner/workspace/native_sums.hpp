@@ -7,8 +7,12 @@
 
 namespace kintsugi::core {
 
-// Whether a plan looks at native sums before it adds them to C.
-bool looks_at_sums(const Plan& plan);
+// How a native product under a contract is computed.
+enum class NativeWay {
+  vendor_sums,  // the vendor's sums are looked at: in C, or in the workspace before they are added to C
+  own_kernel    // which tests every sum
+};
+NativeWay native_way(const Plan& plan, bool adds);
 
 // Bytes for sums of all of C, or of as many items or columns as fit into 64 MiB; 0 where nobody looks at
 // them.

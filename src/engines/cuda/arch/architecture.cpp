@@ -29,6 +29,10 @@ bool Architecture::has_gemm_kernels() const {
   return !gemm_image.empty() && (engine_images().empty() || has_image(engine_images(), gemm_image));
 }
 
+const DmmaKernels* Architecture::available_dmma(ElementType type) const {
+  return has_gemm_kernels() ? dmma[static_cast<std::size_t>(type)] : nullptr;
+}
+
 std::span<const Accumulator> Architecture::available_half_accumulators() const {
   return has_gemm_kernels() ? half_accumulators : half_accumulators.last(1);
 }

@@ -56,6 +56,8 @@ struct Architecture {
   // half_accumulators, without that of product kernels which the library lacks.
   std::span<const Accumulator> available_half_accumulators() const;
   bool is_measured(std::string_view device_name) const;
+  // nullptr: there are none, or the library lacks them.
+  const DmmaKernels* available_dmma(ElementType type) const;
 };
 
 // The first table of architectures.def that matches; the last one matches every device.

@@ -1,6 +1,8 @@
 // What kernels and calls cost on an architecture: times in microseconds, rates per microsecond.
 #pragma once
 
+#include <array>
+
 namespace kintsugi::core::cuda {
 
 // Costs of the multi-term GEMM kernels beside those of their tiles, by which a tile is chosen.
@@ -41,9 +43,16 @@ struct CallCosts {
   double complex_element_slice;  // ranges, split and recombination of an element's slice
 };
 
+// Costs of native products of one type of elements.
+struct NativeCosts {
+  double inner_index;  // of the smallest tiles of our own kernels, as many as the device has at once
+  double vendor_rate;  // operations of the vendor's kernels
+};
+
 struct Costs {
   MultiTermCosts multi_term;
   CallCosts call;
+  std::array<NativeCosts, 4> native;  // by the elements' type
 };
 
 }  // namespace kintsugi::core::cuda

@@ -34,6 +34,8 @@ inline constexpr Costs sm90_costs{
              .throttling = 0.2,
              .throttled_product = 60,
              .complex_launches = 600,
-             .complex_element_slice = 65e-6 / 35}};
+             .complex_element_slice = 65e-6 / 35},
+    .native = {NativeCosts{33e-3, 50e6}, NativeCosts{12.5e-3, 56e6}, NativeCosts{87e-3, 53e6},
+               NativeCosts{55e-3, 54e6}}};
 
 }  // namespace kintsugi::core::cuda

@@ -47,13 +47,27 @@ __device__ T nan_element() {
   }
 }
 
-// NaN in all of a thread block's part of C, where no candidate computes what was asked for.
+// Whether a thread block's part of C is written without a product: NaN where no candidate computes what was
+// asked for, beta C where alpha is 0.
 template <class T>
-__device__ void fill_with_nan(const MatrixView<T>& c, int threads) {
+__device__ bool needs_no_product(const DeviceCondition& condition, const Scalars<T>& scalars) {
+  return scalars.alpha == T(0) ||
+         (condition.selection != nullptr && condition.candidate == DeviceSelection::none);
+}
+template <class T>
+__device__ void write_without_product(const DeviceCondition& condition, const Scalars<T>& scalars,
+                                      const MatrixView<T>& c, int threads) {
+  const bool nan = condition.selection != nullptr && condition.candidate == DeviceSelection::none;
   const auto rows = static_cast<int>(c.rows);
   const auto columns = static_cast<int>(c.columns);
-  for (int e = static_cast<int>(threadIdx.x); e < rows * columns; e += threads)
-    c(e % rows, e / rows) = nan_element<T>();
+  for (int e = static_cast<int>(threadIdx.x); e < rows * columns; e += threads) {
+    T& element = c(e % rows, e / rows);
+    if (nan) {
+      element = nan_element<T>();
+    } else {
+      element = scalars.beta == T(0) ? T(0) : times(scalars.beta, element);
+    }
+  }
 }
 
 // Of an element, in a thread block's part of C.

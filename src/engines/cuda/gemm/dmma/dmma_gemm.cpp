@@ -3,6 +3,7 @@
 #include "base/cuda_driver.hpp"
 #include "engines/cuda/common/items.hpp"
 #include "engines/cuda/gemm/dmma/dmma_kernels.hpp"
+#include "engines/cuda/gemm/tile_time.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -25,12 +26,16 @@ DmmaTask task_of(const DeviceTile& tile, const DmmaConfig& config) {
 
 std::int64_t tiles_of(const DmmaTask& task) { return std::int64_t{task.row_tiles} * task.column_tiles; }
 
-const DmmaTile& quickest(const DeviceTile& tile, std::span<const DmmaTile> tiles) {
+double time_by(const DmmaTile& of, std::int64_t rows, std::int64_t columns, std::int64_t items) {
   const std::int64_t sm_count = device_attribute(sm_count_attribute, current_device());
-  return *std::ranges::min_element(tiles, {}, [&](const DmmaTile& of) {
-    const std::int64_t count = tiles_of(task_of(tile, of.config)) * tile.entries;
-    return static_cast<double>(divide_up(count, sm_count * of.at_once)) * double{of.time};
-  });
+  const std::int64_t tiles = divide_up(rows, of.config.rows) * divide_up(columns, of.config.columns);
+  return tile_time(tiles * items, sm_count, of.at_once, double{of.time});
+}
+
+const DmmaTile& quickest(std::span<const DmmaTile> tiles, std::int64_t rows, std::int64_t columns,
+                         std::int64_t items) {
+  return *std::ranges::min_element(tiles, {},
+                                   [&](const DmmaTile& of) { return time_by(of, rows, columns, items); });
 }
 
 // Thread blocks of a batch item. Short tiles go several to a block, which then copies operands while it writes
@@ -45,10 +50,16 @@ std::int64_t blocks_of(const DmmaTask& task, const DmmaTile& tile) {
 
 }  // namespace
 
+double dmma_time(const DmmaKernels& kernels, const NativeShape& shape) {
+  return time_by(quickest(kernels.tiles, shape.m, shape.n, shape.items), shape.m, shape.n, shape.items);
+}
+
 void multiply_by_dmma(const Queue& queue, const DmmaKernels& kernels, const DeviceTile& tile) {
-  const DmmaTile& chosen = quickest(tile, kernels.tiles);
+  const bool swapped = swaps(tile);
+  const DmmaTile& chosen = quickest(kernels.tiles, swapped ? tile.columns : tile.rows,
+                                    swapped ? tile.rows : tile.columns, tile.entries);
   const auto number = static_cast<std::size_t>(&chosen - kernels.tiles.data());
-  const DeviceMatrix& of_columns = swaps(tile) ? tile.a.matrix : tile.b.matrix;
+  const DeviceMatrix& of_columns = swapped ? tile.a.matrix : tile.b.matrix;
   const bool along_k = of_columns.complex() || of_columns.column_stride < of_columns.row_stride;
   const KernelName& kernel = (along_k ? kernels.along_k : kernels.in_panels)[number];
   for_each_launch(tile.entries, [&](std::int64_t first, std::int64_t items) {

@@ -270,16 +270,18 @@ class DmmaBlock {
   int steps_;
 };
 
-// Every tile of the block, where no candidate computes what was asked for.
+// Every tile of the block.
 template <class T, DmmaConfig Config>
-__device__ void fill_tiles_with_nan(const DmmaTask& task) {
+__device__ void write_tiles_without_product(const DmmaTask& task) {
+  const Scalars<T> scalars(task.tile.scalars);
   const MatrixView<T> c = DmmaProblem<T>(task).c;
   for (int number = static_cast<int>(blockIdx.x); number < task.row_tiles * task.column_tiles;
        number += static_cast<int>(gridDim.x)) {
     const Position first = tile_position<Config>(task, number);
-    fill_with_nan(c.block(first.row, first.column, std::min<std::int64_t>(Config.rows, c.rows - first.row),
-                          std::min<std::int64_t>(Config.columns, c.columns - first.column)),
-                  Config.threads());
+    const std::int64_t rows = std::min<std::int64_t>(Config.rows, c.rows - first.row);
+    const std::int64_t columns = std::min<std::int64_t>(Config.columns, c.columns - first.column);
+    write_without_product(task.tile.condition, scalars, c.block(first.row, first.column, rows, columns),
+                          Config.threads());
   }
 }
 
@@ -290,8 +292,8 @@ __device__ void multiply_tiles(const DmmaTask& task) {
   if (condition.selected_earlier && !holds(condition, blockIdx.y)) return exit_in_stream_order();
   grid_dependency_wait();
   if (!holds(condition, blockIdx.y)) return;
-  if (condition.selection != nullptr && condition.candidate == DeviceSelection::none)
-    return fill_tiles_with_nan<T, Config>(task);
+  if (needs_no_product(condition, Scalars<T>(task.tile.scalars)))
+    return write_tiles_without_product<T, Config>(task);
   extern __shared__ __align__(128) unsigned char memory[];
   using Block = DmmaBlock<T, Config, AlongK>;
   auto& ring = *reinterpret_cast<Stages<Config>*>(memory);

@@ -17,6 +17,9 @@ struct DmmaKernels {
   std::span<const KernelName> in_panels;
 };
 
+// Expected time of a product, in units of the smallest tiles' time, an inner index.
+double dmma_time(const DmmaKernels& kernels, const NativeShape& shape);
+
 // C = alpha A B + beta C of the tile's batch items, where its condition holds. Elements that underflow or
 // overflow on the way may have spoiled are computed again.
 void multiply_by_dmma(const Queue& queue, const DmmaKernels& kernels, const DeviceTile& tile);

@@ -165,7 +165,7 @@ class OperandCopies<Complex<double>, Vectors, AlongK> {
   __device__ void copy(std::uint32_t target, int left) {
     const char* from = source_;
     target += vector_ * dmma_line_bytes + chunk_in_line(vector_, p_);
-#pragma unroll
+#pragma unroll(Whole ? 4 : 1)
     for (int v = 0; v < Vectors; v += 16, from += 16 * row_bytes_, target += 16 * dmma_line_bytes) {
       const bool exists = Whole || (vector_ + v < rows_ && p_ < left);
       if (is_aligned_) {

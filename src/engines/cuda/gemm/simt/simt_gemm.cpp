@@ -1,3 +1,5 @@
+#include "engines/cuda/gemm/simt/simt_gemm.hpp"
+
 #include <algorithm>
 #include <array>
 #include <span>
@@ -6,6 +8,7 @@
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/common/items.hpp"
 #include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/gemm/tile_time.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 
 namespace kintsugi::core::cuda {
@@ -23,30 +26,37 @@ const std::array<PlainKernels, 4> of_types{
      {{KINTSUGI_PLAIN("plain_c64_64"), KINTSUGI_PLAIN("plain_c64_32"), KINTSUGI_PLAIN("")}}}};
 #undef KINTSUGI_PLAIN
 
-std::int64_t blocks_of(const DeviceTile& tile, const PlainTile& of) {
-  return divide_up(tile.rows, of.side) * divide_up(tile.columns, of.side);
+std::int64_t blocks_of(std::int64_t rows, std::int64_t columns, const PlainTile& of) {
+  return divide_up(rows, of.side) * divide_up(columns, of.side);
 }
 
-const PlainTile& quickest(const DeviceTile& tile, std::span<const PlainTile> tiles) {
+double time_by(const PlainTile& of, std::int64_t rows, std::int64_t columns, std::int64_t items) {
   const std::int64_t sm_count = device_attribute(sm_count_attribute, current_device());
-  return *std::ranges::min_element(tiles, {}, [&](const PlainTile& of) {
-    const std::int64_t waves = divide_up(blocks_of(tile, of) * tile.entries, sm_count * of.at_once);
-    return static_cast<double>(waves) * double{of.time};
-  });
+  return tile_time(blocks_of(rows, columns, of) * items, sm_count, of.at_once, double{of.time});
+}
+
+const PlainTile& quickest(std::span<const PlainTile> tiles, std::int64_t rows, std::int64_t columns,
+                          std::int64_t items) {
+  return *std::ranges::min_element(tiles, {},
+                                   [&](const PlainTile& of) { return time_by(of, rows, columns, items); });
 }
 
 }  // namespace
 
+double simt_time(std::span<const PlainTile> tiles, const NativeShape& shape) {
+  return time_by(quickest(tiles, shape.m, shape.n, shape.items), shape.m, shape.n, shape.items);
+}
+
 void multiply_unsplit(const Queue& queue, const DeviceTile& tile) {
   const auto type = static_cast<std::size_t>(tile.c.type);
-  const DmmaKernels* dmma = current_architecture().dmma[type];
-  if (dmma != nullptr && current_architecture().has_gemm_kernels())
+  if (const DmmaKernels* dmma = current_architecture().available_dmma(tile.c.type); dmma != nullptr)
     return multiply_by_dmma(queue, *dmma, tile);
   const std::span<const PlainTile> tiles = current_architecture().simt_tiles[type];
-  const PlainTile& chosen = quickest(tile, tiles);
+  const PlainTile& chosen = quickest(tiles, tile.rows, tile.columns, tile.entries);
   const KernelName& kernel = of_types[type][static_cast<std::size_t>(&chosen - tiles.data())];
   for_each_launch(tile.entries, [&](std::int64_t first, std::int64_t entries) {
-    launch(kernel, {blocks_of(tile, chosen), entries}, plain_threads, 0, queue, from_item(tile, first));
+    launch(kernel, {blocks_of(tile.rows, tile.columns, chosen), entries}, plain_threads, 0, queue,
+           from_item(tile, first));
   });
 }
 

@@ -195,13 +195,11 @@ __device__ void multiply_tile(const DeviceTile& tile) {
                               .block(tile.first_row + first_row, tile.first_column + first_column,
                                      std::min<std::int64_t>(side, tile.rows - first_row),
                                      std::min<std::int64_t>(side, tile.columns - first_column));
-  if (tile.condition.selection != nullptr && tile.condition.candidate == DeviceSelection::none) {
-    fill_with_nan(c, plain_threads);
-    return;
-  }
+  const Scalars<T> scalars(tile.scalars);
+  if (needs_no_product(tile.condition, scalars))
+    return write_without_product(tile.condition, scalars, c, plain_threads);
   Sums<T, Tile> sums;
   sum_up(tile, first_row, first_column, sums);
-  const Scalars<T> scalars(tile.scalars);
   const auto least =
       static_cast<RealOf<T>>(underflow_limits<RealOf<T>>(parts_of<T> * tile.a.matrix.columns).sum);
   using TileSums = Sums<T, Tile>;

@@ -1,0 +1,35 @@
+#include "engines/cuda/gemm/native_times.hpp"
+
+#include "base/cuda_driver.hpp"
+#include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/gemm/dmma/dmma_kernels.hpp"
+#include "engines/cuda/gemm/simt/simt_gemm.hpp"
+
+namespace kintsugi::core::cuda {
+
+std::optional<NativeTimes> native_times(const NativeShape& shape) {
+  const Architecture& architecture = current_architecture();
+  if (architecture.costs == nullptr) return std::nullopt;
+  const auto type = static_cast<std::size_t>(shape.type);
+  const NativeCosts& costs = architecture.costs->native[type];
+  const DmmaKernels* dmma = architecture.available_dmma(shape.type);
+  const double tiles =
+      dmma != nullptr ? dmma_time(*dmma, shape) : simt_time(architecture.simt_tiles[type], shape);
+  const double elements =
+      static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.items);
+  const double operations = (shape.type == ElementType::c32 || shape.type == ElementType::c64 ? 8 : 2) *
+                            elements * static_cast<double>(shape.k);
+  const double way = elements * static_cast<double>(element_bytes(shape.type)) /  // of C, read or written
+                     architecture.costs->call.copy_rate;
+  constexpr double launch = 3.5;  // of a kernel of ours, until its first operands are there
+  constexpr double vendor_launch = 6;
+  constexpr double look = 5;
+  const double own = launch + costs.inner_index * static_cast<double>(shape.k) * tiles + way;
+  const double vendor = vendor_launch + operations / costs.vendor_rate;
+  return NativeTimes{.own = own,
+                     .own_added = own + 2 * way,
+                     .vendor_looked_at = vendor + look + way,
+                     .vendor_added = vendor + look + 3 * way};
+}
+
+}  // namespace kintsugi::core::cuda
