@@ -27,6 +27,9 @@ struct CallCosts {
   double split_launch;          // of both operands' splits
   double split_launch_alone;    // of one operand's
   double split_rate;            // as a part of copy_rate
+  double long_vector;           // elements from which vectors may be divided, and read twice
+  double split_launch_long;     // of both operands' splits then
+  double split_rate_long;       // and their rate
   double native_launch;         // of a kernel that has nothing to do, after one that is not ours
   double native_ends;           // time until the first operands are there and from the last elements on
   double native_rate;           // multiplications and additions in FP32

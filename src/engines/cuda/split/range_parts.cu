@@ -230,7 +230,7 @@ extern "C" __global__ void __launch_bounds__(parts_threads, 3)
     add_norm_parts(const __grid_constant__ PartsTasks tasks) {
   begin_dependent_kernel();
   if (is_zero(tasks.alpha)) return;
-  std::int64_t block = blockIdx.x;
+  std::int64_t block = gridDim.x - 1 - blockIdx.x;  // from the end, which was read last
   const PartsTask& task = task_of_part(tasks, block);
   __shared__ __align__(sizeof(uint4)) std::byte memory[part_memory_bytes];
   if (is_wide(task)) {

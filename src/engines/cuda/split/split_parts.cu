@@ -1,5 +1,6 @@
-// Splits of vectors that no block or cluster holds, part by part, once their ranges are known. Blocks go
-// through the operand from its end, which is what ranges were found from last.
+// Splits of vectors that no block or cluster holds, part by part, once their ranges are known. Blocks begin at
+// the end of the operand, which was read last when ranges were found, or, where norms were found from there on,
+// at its beginning.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/split/panels.cuh"
@@ -91,7 +92,7 @@ __device__ void split_parts(const SplitTasks& tasks) {
   const std::int64_t parts = tasks.task[0].blocks + tasks.task[1].blocks;
 #pragma unroll 1
   for (std::int64_t i = blockIdx.x; i < parts; i += gridDim.x) {
-    std::int64_t part = parts - 1 - i;
+    std::int64_t part = tasks.task[0].found_norms.ruled_out != nullptr ? i : parts - 1 - i;
     const SplitTask& task = task_of_block(tasks, part);
     if (task.matrix.column_stride == 1) {
       split_part_of_row<Source, kind>(task, part);

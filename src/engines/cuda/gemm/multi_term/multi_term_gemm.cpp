@@ -247,6 +247,8 @@ double split_time(const DeviceShape& shape, const CallCosts& costs) {
   const double elements = (shape.prepared_a ? 0 : product_of(shape.m, shape.k)) +
                           (shape.prepared_b ? 0 : product_of(shape.k, shape.n));
   const double bytes = static_cast<double>(shape.entries) * elements * (4.0 + 2.0 * shape.schedule.slices_a);
+  if (static_cast<double>(shape.k) > costs.long_vector)
+    return costs.split_launch_long + bytes / (costs.split_rate_long * costs.copy_rate);
   const bool alone = shape.prepared_a || shape.prepared_b;
   return (alone ? costs.split_launch_alone : costs.split_launch) +
          bytes / (costs.split_rate * costs.copy_rate);
