@@ -14,9 +14,9 @@ namespace {
     ElementType::type, ElementKind::kind,                                                      \
         {"split_rows", "split_rows_" #Source "_" #kind, waits_for_grid_dependency},            \
         {"split_columns_sm90", "split_columns_" #Source "_" #kind, waits_for_grid_dependency}, \
-        {"split_tiles", "split_tiles_" #Source "_" #kind, waits_for_grid_dependency},          \
-        {"split_parts", "split_parts_" #Source "_" #written, waits_for_grid_dependency}, {     \
-      "split_short", "split_short_" #Source "_" #kind, waits_for_grid_dependency               \
+        {"split_parts", "split_parts_" #Source "_" #written, waits_for_grid_dependency},       \
+        {"split_short", "split_short_" #Source "_" #kind, waits_for_grid_dependency}, {        \
+      "split_tiles", "split_tiles_" #Source "_" #kind, waits_for_grid_dependency               \
     }                                                                                          \
   }
 #define KINTSUGI_KERNELS_OF_KIND(type, Source, kind) KINTSUGI_KERNELS_LIKE(type, Source, kind, kind)
@@ -40,8 +40,8 @@ const KernelOfKind norms_and_residues{
     ElementKind::residues_by_norms,
     {"split_rows", "split_rows_double_residues_by_norms", waits_for_grid_dependency},
     {"split_columns_sm90", "split_columns_double_residues_by_norms", waits_for_grid_dependency},
-    {"", ""},
     {"split_parts", "split_parts_double_residues", waits_for_grid_dependency},
+    {"", ""},
     {"", ""}};
 
 // Small beside its products, and so by tiles alone.
@@ -49,9 +49,9 @@ const KernelOfKind fitted_kernel{ElementType::f32,
                                  ElementKind::fitted,
                                  {"", ""},
                                  {"", ""},
-                                 {"split_tiles", "split_tiles_float_fitted", waits_for_grid_dependency},
                                  {"", ""},
-                                 {"", ""}};
+                                 {"", ""},
+                                 {"split_tiles", "split_tiles_float_fitted", waits_for_grid_dependency}};
 
 const KernelName any_kernel{"split_tiles", "split_tiles_double_any", waits_for_grid_dependency};
 

@@ -15,9 +15,9 @@ struct KernelOfKind {
   ElementKind kind;
   KernelName rows;
   KernelName columns;
-  KernelName tiles;
   KernelName parts;
   KernelName short_vectors;
+  KernelName tiles;
 };
 
 ElementKind kind_of(const SplitRule& rule);
