@@ -25,7 +25,8 @@ std::optional<NativeTimes> native_times(const NativeShape& shape) {
   constexpr double vendor_launch = 6;
   constexpr double look = 5;
   constexpr double look_way = 2.5;  // a look reads C at less than half of what copies reach
-  const double own = launch + costs.inner_index * static_cast<double>(shape.k) * tiles + way;
+  constexpr double begin = 32;      // inner indices in whose time a tile begins and ends
+  const double own = launch + costs.inner_index * (static_cast<double>(shape.k) + begin) * tiles + way;
   const double vendor = vendor_launch + operations / costs.vendor_rate;
   return NativeTimes{.own = own,
                      .own_added = own + 2 * way,
