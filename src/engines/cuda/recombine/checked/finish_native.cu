@@ -88,7 +88,6 @@ class NativeTile {
 
   __device__ void finish() const {
     if (scalars_.alpha == T(0)) return scalars_.beta == T(1) ? void() : scale();
-    if (in_place_ && all_are_large()) return;
     const unsigned int open = open_elements();
     if (is_nan(scalars_.alpha)) return write_all(open);
     if (__syncthreads_or(open != 0 ? 1 : 0) == 0) return;
@@ -140,35 +139,6 @@ class NativeTile {
     if (in_place_) return;
     T& c = c_(row(e), column(e));
     c = total(sum, scalars_.beta == T(0) ? nullptr : &c);
-  }
-
-  // All threads together: whether every sum of a whole tile that lies in chunks of 16 bytes is large. That is
-  // what most tiles are, and costs no more than the read.
-  __device__ bool all_are_large() const {
-    constexpr int together = 16 / static_cast<int>(sizeof(T));
-    constexpr int chunks_each = elements_each / together;
-    const bool by_rows = sums_.column_stride < sums_.row_stride;
-    const std::int64_t line_stride = by_rows ? sums_.row_stride : sums_.column_stride;
-    if (sums_.rows != side || sums_.columns != side || std::min(sums_.row_stride, sums_.column_stride) != 1 ||
-        line_stride % together != 0 || reinterpret_cast<std::uintptr_t>(sums_.data) % 16 != 0)
-      return false;
-    constexpr int chunks_of_line = side / together;
-    uint4 chunk[chunks_each];
-#pragma unroll
-    for (int e = 0; e < chunks_each; ++e) {
-      const int number = static_cast<int>(threadIdx.x) + native_threads * e;
-      chunk[e] = *reinterpret_cast<const uint4*>(sums_.data + number / chunks_of_line * line_stride +
-                                                 number % chunks_of_line * together);
-    }
-    bool large = true;
-#pragma unroll
-    for (int e = 0; e < chunks_each; ++e) {
-      Real parts[16 / sizeof(Real)];
-      memcpy(parts, &chunk[e], sizeof parts);
-#pragma unroll
-      for (const Real part : parts) large = large && is_large(part);
-    }
-    return __syncthreads_and(large ? 1 : 0) != 0;
   }
 
   // Writes the elements that stand by their size, and returns a bit for each of the others. All loads of a
