@@ -140,13 +140,13 @@ TEST_F(Execution, WhatIsPreparedUnderAutoIsWhatAutoTakes) {
       << kintsugi_last_error();
   EXPECT_THAT(events_with("cuLaunchKernel"),
               ElementsAre(HasSubstr("_fp16_with_depth "), HasSubstr(" fp16_rescaled_small_tiles_"),
-                          HasSubstr(" select_candidate "), HasSubstr(" plain_f32_32 ")));
+                          HasSubstr(" select_candidate "), HasSubstr(" simt_f32_32 ")));
   many.beta = 0.5;
   fake_cuda_forget();
   ASSERT_EQ(kintsugi_gemm(nullptr, &many.problem, &many.options, &many.operands), KINTSUGI_SUCCESS);
   EXPECT_THAT(events_with("cuLaunchKernel"),
               ElementsAre(HasSubstr("_fp16_with_depth "), HasSubstr(" select_candidate "),
-                          HasSubstr(" fp16_rescaled_small_tiles_"), HasSubstr(" plain_f32_32 ")))
+                          HasSubstr(" fp16_rescaled_small_tiles_"), HasSubstr(" simt_f32_32 ")))
       << "C is read, so that it is not written before the selection";
   many.operands.prepared_b = nullptr;
   fake_cuda_forget();
@@ -189,7 +189,7 @@ TEST_F(Execution, FewVectorsBesideWeightsHaveOneEmulation) {
           << kintsugi_last_error();
       EXPECT_EQ(events_with("cuLaunchKernel bf16_").size(), few <= 128 ? 0U : 1U)
           << few << ", B: " << prepares_b;
-      EXPECT_EQ(events_with("cuLaunchKernel plain_f32_").size(), 1U) << few << ", B: " << prepares_b;
+      EXPECT_EQ(events_with("cuLaunchKernel simt_f32_").size(), 1U) << few << ", B: " << prepares_b;
     }
   }
 }
@@ -253,7 +253,7 @@ TEST_F(Execution, QuickNativeProductsAreOurOwnKernels) {
     call.make_plan();
     call.run();
     EXPECT_EQ(events_with("cublasGemm").size(), own ? 0U : 1U);
-    EXPECT_EQ(events_with("cuLaunchKernel plain_f32").size(), own ? 1U : 0U);
+    EXPECT_EQ(events_with("cuLaunchKernel simt_f32").size(), own ? 1U : 0U);
     EXPECT_EQ(events_with("cuLaunchKernel finish_native_f32").size(), own ? 0U : 1U);
   };
   expect_way(128, 128, 0, true);
@@ -308,7 +308,7 @@ TEST_F(Execution, NativeBatchesAreOneCall) {
                   ElementsAre(AllOf(HasSubstr("cublasGemmBatchedEx "), HasSubstr(" count=3 "))));
     } else {  // there are no pointers to sums
       EXPECT_THAT(events_with("cublasGemm"), IsEmpty());
-      EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr("plain_f32")));
+      EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr("simt_f32")));
     }
   }
 }

@@ -44,7 +44,7 @@ TYPED_TEST(NativeProducts, AreWhatTheCallerAskedFor) {
     }
     ASSERT_EQ(status, KINTSUGI_SUCCESS) << kintsugi_last_error();
     EXPECT_EQ(events_with("cublasGemm").size(), test.is_of_blas() ? 1U : 0U);
-    EXPECT_EQ(events_with("cuLaunchKernel plain_").size(), test.is_of_blas() ? 0U : 1U);
+    EXPECT_EQ(events_with("cuLaunchKernel simt_").size(), test.is_of_blas() ? 0U : 1U);
     if (test.is_of_blas()) {
       EXPECT_TRUE(same_values(test.result(), expected)) << fake_cuda_events();
     }
@@ -100,7 +100,7 @@ TEST_F(NativeWorkspace, FitsEveryLimit) {
       const std::size_t most = limit == 0 ? (std::size_t{32} << 20) + sums : static_cast<std::size_t>(limit);
       EXPECT_LE(call.operands.workspace_size, most);
       if (beta != 0 && call.operands.workspace_size < 1024) {  // no room for a column of sums
-        EXPECT_EQ(events_with("cuLaunchKernel plain_f32").size(), 1U);
+        EXPECT_EQ(events_with("cuLaunchKernel simt_f32").size(), 1U);
         EXPECT_TRUE(events_with("cublasGemm").empty());
       } else {
         EXPECT_EQ(call.c, std::vector<float>(65 * 25, 2 * 7 + beta * 7)) << limit;
@@ -139,7 +139,7 @@ TEST_F(NativeWorkspace, TooSmallForTheVendorIsOneOfOurKernels) {
     ASSERT_NO_FATAL_FAILURE(call.make_plan());
     call.run();
     EXPECT_EQ(events_with("cublasGemm").size(), 1U);
-    EXPECT_EQ(events_with("cuLaunchKernel plain_").size(), 1U) << type;
+    EXPECT_EQ(events_with("cuLaunchKernel simt_").size(), 1U) << type;
     call.options.workspace_limit = 16384 + 256;
     ASSERT_NO_FATAL_FAILURE(call.make_plan());
     call.run();

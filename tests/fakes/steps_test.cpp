@@ -42,7 +42,7 @@ TEST_F(Steps, ResidualsAreFittedBeforeTheSplit) {
   call.options.scheme = "h2sgemm:sb=eq6";
   call.run_in_workspace();
   EXPECT_THAT(work(), ElementsAre("find_ranges", "select_candidate", HasSubstr("split_"), "cublasGemmEx",
-                                  "cublasGemmEx", "cublasGemmEx", "weighted_f32_of_floats", "plain_f32_32"));
+                                  "cublasGemmEx", "cublasGemmEx", "weighted_f32_of_floats", "simt_f32_32"));
 }
 
 // Weights that go on inside a product are read where the device has put them.
@@ -68,7 +68,7 @@ TEST_F(Steps, ProductsWithoutAnErrorComeInTheOrderOfTheirSlices) {
                                   "split_successively", "cublasGemmEx", "leave_floats_as_integers",
                                   "cublasGemmEx", "leave_floats_as_integers", "add_running_products",
                                   "cublasGemmEx", "leave_floats_as_integers", "add_running_products",
-                                  "finish_running_f32", "finish_item", "plain_f32_32"));
+                                  "finish_running_f32", "finish_item", "simt_f32_32"));
 }
 
 // Algorithm 3 goes ahead, and A, which it has split, is not split again.

@@ -38,7 +38,7 @@ struct Architecture {
   double int52_rate = 0;
 
   // Tiles of the SIMT kernels by the elements' type, an ElementType; as many as there are kernels.
-  std::array<std::span<const PlainTile>, 4> simt_tiles;
+  std::array<std::span<const SimtTile>, 4> simt_tiles;
 
   // Products of FP64 elements on tensor cores, by the elements' type too; nullptr: by the SIMT kernels.
   std::array<const DmmaKernels*, 4> dmma = {};

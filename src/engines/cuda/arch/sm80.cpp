@@ -13,7 +13,7 @@ const Architecture& sm80_architecture() {
       .major = 8,
       .half_accumulators = accumulators,
       .int52_rate = 1.0 / 32,
-      .simt_tiles = {plain_tiles_f32, plain_tiles_f64, plain_tiles_c32, plain_tiles_c64}};
+      .simt_tiles = {simt_tiles_f32, simt_tiles_f64, simt_tiles_c32, simt_tiles_c64}};
   return table;
 }
 

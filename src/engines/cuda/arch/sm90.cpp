@@ -86,7 +86,7 @@ const Architecture& sm90_architecture() {
       .has_clusters = true,
       .half_accumulators = accumulators,
       .int52_rate = 1.0 / 32,
-      .simt_tiles = {plain_tiles_f32, plain_tiles_f64, plain_tiles_c32, plain_tiles_c64},
+      .simt_tiles = {simt_tiles_f32, simt_tiles_f64, simt_tiles_c32, simt_tiles_c64},
       .dmma = {nullptr, &dmma_f64, nullptr, &dmma_c64},
       .costs = &sm90_costs,
       .measured_devices = measured};

@@ -15,35 +15,35 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-using PlainKernels = std::array<KernelName, 3>;  // of the tiles that the architecture's table has
+using SimtKernels = std::array<KernelName, 3>;  // of the tiles that the architecture's table has
 
-#define KINTSUGI_PLAIN(name) \
+#define KINTSUGI_SIMT(name) \
   KernelName { "simt_gemm", name, waits_for_grid_dependency }
-const std::array<PlainKernels, 4> of_types{
-    {{{KINTSUGI_PLAIN("plain_f32_128"), KINTSUGI_PLAIN("plain_f32_64"), KINTSUGI_PLAIN("plain_f32_32")}},
-     {{KINTSUGI_PLAIN("plain_f64_128"), KINTSUGI_PLAIN("plain_f64_64"), KINTSUGI_PLAIN("plain_f64_32")}},
-     {{KINTSUGI_PLAIN("plain_c32_64"), KINTSUGI_PLAIN("plain_c32_32"), KINTSUGI_PLAIN("")}},
-     {{KINTSUGI_PLAIN("plain_c64_64"), KINTSUGI_PLAIN("plain_c64_32"), KINTSUGI_PLAIN("")}}}};
-#undef KINTSUGI_PLAIN
+const std::array<SimtKernels, 4> of_types{
+    {{{KINTSUGI_SIMT("simt_f32_128"), KINTSUGI_SIMT("simt_f32_64"), KINTSUGI_SIMT("simt_f32_32")}},
+     {{KINTSUGI_SIMT("simt_f64_128"), KINTSUGI_SIMT("simt_f64_64"), KINTSUGI_SIMT("simt_f64_32")}},
+     {{KINTSUGI_SIMT("simt_c32_64"), KINTSUGI_SIMT("simt_c32_32"), KINTSUGI_SIMT("")}},
+     {{KINTSUGI_SIMT("simt_c64_64"), KINTSUGI_SIMT("simt_c64_32"), KINTSUGI_SIMT("")}}}};
+#undef KINTSUGI_SIMT
 
-std::int64_t blocks_of(std::int64_t rows, std::int64_t columns, const PlainTile& of) {
+std::int64_t blocks_of(std::int64_t rows, std::int64_t columns, const SimtTile& of) {
   return divide_up(rows, of.side) * divide_up(columns, of.side);
 }
 
-double time_by(const PlainTile& of, std::int64_t rows, std::int64_t columns, std::int64_t items) {
+double time_by(const SimtTile& of, std::int64_t rows, std::int64_t columns, std::int64_t items) {
   const std::int64_t sm_count = device_attribute(sm_count_attribute, current_device());
   return tile_time(blocks_of(rows, columns, of) * items, sm_count, of.at_once, double{of.time});
 }
 
-const PlainTile& quickest(std::span<const PlainTile> tiles, std::int64_t rows, std::int64_t columns,
-                          std::int64_t items) {
+const SimtTile& quickest(std::span<const SimtTile> tiles, std::int64_t rows, std::int64_t columns,
+                         std::int64_t items) {
   return *std::ranges::min_element(tiles, {},
-                                   [&](const PlainTile& of) { return time_by(of, rows, columns, items); });
+                                   [&](const SimtTile& of) { return time_by(of, rows, columns, items); });
 }
 
 }  // namespace
 
-double simt_time(std::span<const PlainTile> tiles, const NativeShape& shape) {
+double simt_time(std::span<const SimtTile> tiles, const NativeShape& shape) {
   return time_by(quickest(tiles, shape.m, shape.n, shape.items), shape.m, shape.n, shape.items);
 }
 
@@ -51,11 +51,11 @@ void multiply_unsplit(const Queue& queue, const DeviceTile& tile) {
   const auto type = static_cast<std::size_t>(tile.c.type);
   if (const DmmaKernels* dmma = current_architecture().available_dmma(tile.c.type); dmma != nullptr)
     return multiply_by_dmma(queue, *dmma, tile);
-  const std::span<const PlainTile> tiles = current_architecture().simt_tiles[type];
-  const PlainTile& chosen = quickest(tiles, tile.rows, tile.columns, tile.entries);
+  const std::span<const SimtTile> tiles = current_architecture().simt_tiles[type];
+  const SimtTile& chosen = quickest(tiles, tile.rows, tile.columns, tile.entries);
   const KernelName& kernel = of_types[type][static_cast<std::size_t>(&chosen - tiles.data())];
   for_each_launch(tile.entries, [&](std::int64_t first, std::int64_t entries) {
-    launch(kernel, {blocks_of(tile.rows, tile.columns, chosen), entries}, plain_threads, 0, queue,
+    launch(kernel, {blocks_of(tile.rows, tile.columns, chosen), entries}, simt_threads, 0, queue,
            from_item(tile, first));
   });
 }

@@ -1,4 +1,4 @@
-// Plain products: every sum in ascending k by fused multiply-add in the entries' own arithmetic.
+// Native products by SIMT: every sum in ascending k by fused multiply-add in the entries' own arithmetic.
 #include <type_traits>
 
 #include "engines/cuda/gemm/native_epilogue.cuh"
@@ -27,9 +27,9 @@ __device__ void add_product(Complex<T>& sum, const Complex<T>& x, const Complex<
 template <class T, int Tile>
 struct Step {
   static constexpr int tile = Tile;
-  static constexpr int depth = plain_depth<T>(Tile);
+  static constexpr int depth = simt_depth<T>(Tile);
   static constexpr int together =
-      std::min(16 / static_cast<int>(sizeof(T)), Tile / plain_side);  // entries of a vector access
+      std::min(16 / static_cast<int>(sizeof(T)), Tile / simt_side);  // entries of a vector access
 
   alignas(16) unsigned char bytes[depth * (tile + together) * sizeof(T)];
 
@@ -41,8 +41,8 @@ template <class T, int Tile>
 class Loader {
  public:
   static constexpr int tile = Tile;
-  static constexpr int depth = plain_depth<T>(Tile);
-  static constexpr int count = tile * depth / plain_threads;
+  static constexpr int depth = simt_depth<T>(Tile);
+  static constexpr int count = tile * depth / simt_threads;
 
   __device__ Loader(const DeviceSide& side, std::int64_t first, std::int64_t vectors)
       : left_(side.matrix.columns), conjugated_(side.matrix.conjugated) {
@@ -51,8 +51,8 @@ class Loader {
     const bool along_k = view.column_stride < view.row_stride;
     vector_ = along_k ? thread / depth : thread % tile;
     p_ = along_k ? thread % depth : thread / tile;
-    vector_step_ = along_k ? plain_threads / depth : 0;
-    p_step_ = along_k ? 0 : plain_threads / tile;
+    vector_step_ = along_k ? simt_threads / depth : 0;
+    p_step_ = along_k ? 0 : simt_threads / tile;
     vectors_left_ = static_cast<int>(std::min<std::int64_t>(vectors, tile)) - vector_;
     k_step_ = depth * view.column_stride;
     step_ = vector_step_ * view.row_stride + p_step_ * view.column_stride;
@@ -93,15 +93,15 @@ class Loader {
 template <class T, int Tile>
 class Sums {
  public:
-  static constexpr int each = Tile / plain_side;
+  static constexpr int each = Tile / simt_side;
   static constexpr int together = Step<T, Tile>::together;
 
   // The entry of the tile that is number r of the thread's rows or columns.
   __device__ static int place(int thread, int r) {
-    return (r / together * plain_side + thread) * together + r % together;
+    return (r / together * simt_side + thread) * together + r % together;
   }
-  __device__ static int row_thread() { return static_cast<int>(threadIdx.x) % plain_side; }
-  __device__ static int column_thread() { return static_cast<int>(threadIdx.x) / plain_side; }
+  __device__ static int row_thread() { return static_cast<int>(threadIdx.x) % simt_side; }
+  __device__ static int column_thread() { return static_cast<int>(threadIdx.x) / simt_side; }
 
   __device__ void add(Step<T, Tile>& a, Step<T, Tile>& b, int p) {
     T x[each];
@@ -160,7 +160,7 @@ __device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int6
   __shared__ Step<T, Tile> step_a, step_b;
   Loader<T, Tile> a(tile.a, tile.first_row + first_row, tile.rows - first_row);
   Loader<T, Tile> b(tile.b, tile.first_column + first_column, tile.columns - first_column);
-  constexpr int depth = plain_depth<T>(Tile);
+  constexpr int depth = simt_depth<T>(Tile);
   const std::int64_t k = tile.a.matrix.columns;
   a.load();
   b.load();
@@ -197,7 +197,7 @@ __device__ void multiply_tile(const DeviceTile& tile) {
                                      std::min<std::int64_t>(side, tile.columns - first_column));
   const Scalars<T> scalars(tile.scalars);
   if (needs_no_product(tile.condition, scalars))
-    return write_without_product(tile.condition, scalars, c, plain_threads);
+    return write_without_product(tile.condition, scalars, c, simt_threads);
   Sums<T, Tile> sums;
   sum_up(tile, first_row, first_column, sums);
   const auto least =
@@ -212,7 +212,7 @@ __device__ void multiply_tile(const DeviceTile& tile) {
 
 }  // namespace
 
-// Thread blocks on an SM at least: the registers of two are not enough for plain_f32 on sm_80, where ptxas
+// Thread blocks on an SM at least: the registers of two are not enough for simt_f32 on sm_80, where ptxas
 // spills 13.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 constexpr int blocks_f32 = 1;
@@ -220,21 +220,21 @@ constexpr int blocks_f32 = 1;
 constexpr int blocks_f32 = 2;
 #endif
 
-#define KINTSUGI_PLAIN(name, T, tile, blocks)                         \
-  extern "C" __global__ void __launch_bounds__(plain_threads, blocks) \
-      name(const __grid_constant__ DeviceTile device_tile) {          \
-    multiply_tile<T, tile>(device_tile);                              \
+#define KINTSUGI_SIMT(name, T, tile, blocks)                         \
+  extern "C" __global__ void __launch_bounds__(simt_threads, blocks) \
+      name(const __grid_constant__ DeviceTile device_tile) {         \
+    multiply_tile<T, tile>(device_tile);                             \
   }
-KINTSUGI_PLAIN(plain_f32_128, float, 128, blocks_f32)
-KINTSUGI_PLAIN(plain_f32_64, float, 64, 2)
-KINTSUGI_PLAIN(plain_f32_32, float, 32, 2)
-KINTSUGI_PLAIN(plain_f64_128, double, 128, 1)
-KINTSUGI_PLAIN(plain_f64_64, double, 64, 2)
-KINTSUGI_PLAIN(plain_f64_32, double, 32, 2)
-KINTSUGI_PLAIN(plain_c32_64, Complex<float>, 64, 2)
-KINTSUGI_PLAIN(plain_c32_32, Complex<float>, 32, 2)
-KINTSUGI_PLAIN(plain_c64_64, Complex<double>, 64, 1)
-KINTSUGI_PLAIN(plain_c64_32, Complex<double>, 32, 2)
-#undef KINTSUGI_PLAIN
+KINTSUGI_SIMT(simt_f32_128, float, 128, blocks_f32)
+KINTSUGI_SIMT(simt_f32_64, float, 64, 2)
+KINTSUGI_SIMT(simt_f32_32, float, 32, 2)
+KINTSUGI_SIMT(simt_f64_128, double, 128, 1)
+KINTSUGI_SIMT(simt_f64_64, double, 64, 2)
+KINTSUGI_SIMT(simt_f64_32, double, 32, 2)
+KINTSUGI_SIMT(simt_c32_64, Complex<float>, 64, 2)
+KINTSUGI_SIMT(simt_c32_32, Complex<float>, 32, 2)
+KINTSUGI_SIMT(simt_c64_64, Complex<double>, 64, 1)
+KINTSUGI_SIMT(simt_c64_32, Complex<double>, 32, 2)
+#undef KINTSUGI_SIMT
 
 }  // namespace kintsugi::core::cuda

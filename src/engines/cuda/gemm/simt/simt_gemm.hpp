@@ -9,6 +9,6 @@
 namespace kintsugi::core::cuda {
 
 // In units of the smallest tiles' time, an inner index.
-double simt_time(std::span<const PlainTile> tiles, const NativeShape& shape);
+double simt_time(std::span<const SimtTile> tiles, const NativeShape& shape);
 
 }  // namespace kintsugi::core::cuda

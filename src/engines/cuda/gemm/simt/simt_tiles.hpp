@@ -1,4 +1,4 @@
-// The tiles of plain products.
+// The tiles of products by SIMT kernels.
 #pragma once
 
 #include <array>
@@ -7,11 +7,11 @@
 
 namespace kintsugi::core::cuda {
 
-inline constexpr int plain_side = 16;  // threads along a tile's rows and columns
-inline constexpr int plain_threads = plain_side * plain_side;
+inline constexpr int simt_side = 16;  // threads along a tile's rows and columns
+inline constexpr int simt_threads = simt_side * simt_side;
 
 // Wide ones do more with what they read, narrow ones are for C that has few wide ones.
-struct PlainTile {
+struct SimtTile {
   int side;     // rows and columns of C
   int at_once;  // thread blocks of an SM
   float time;   // of as many tiles as a device has at once, in units of the narrowest
@@ -19,16 +19,15 @@ struct PlainTile {
 
 // Of real entries as measured on an H200; complex ones, which need twice the registers each, as FP64's of
 // twice the side.
-inline constexpr std::array plain_tiles_f32{PlainTile{128, 2, 5.4F}, PlainTile{64, 2, 1.85F},
-                                            PlainTile{32, 2, 1}};
-inline constexpr std::array plain_tiles_f64{PlainTile{128, 1, 2.7F}, PlainTile{64, 2, 1.8F},
-                                            PlainTile{32, 2, 1}};
-inline constexpr std::array plain_tiles_c32{PlainTile{64, 2, 2.7F}, PlainTile{32, 2, 1}};
-inline constexpr std::array plain_tiles_c64{PlainTile{64, 1, 1.5F}, PlainTile{32, 2, 1}};
+inline constexpr std::array simt_tiles_f32{SimtTile{128, 2, 5.4F}, SimtTile{64, 2, 1.85F},
+                                           SimtTile{32, 2, 1}};
+inline constexpr std::array simt_tiles_f64{SimtTile{128, 1, 2.7F}, SimtTile{64, 2, 1.8F}, SimtTile{32, 2, 1}};
+inline constexpr std::array simt_tiles_c32{SimtTile{64, 2, 2.7F}, SimtTile{32, 2, 1}};
+inline constexpr std::array simt_tiles_c64{SimtTile{64, 1, 1.5F}, SimtTile{32, 2, 1}};
 
 // Inner indices of a step: a thread brings as many elements whatever the tile.
 template <class T>
-constexpr int plain_depth(int tile) {
+constexpr int simt_depth(int tile) {
   return 16 * (is_complex<T> ? 64 : 128) / tile;
 }
 
