@@ -34,8 +34,8 @@ template <class T>
 void plain_product(const Arithmetic& arithmetic, core::MatrixView<const T> a, core::MatrixView<const T> b,
                    core::MatrixView<T> c, int threads);
 
-// |sum - (AB)_ij| <= plain_bound (|A||B|)_ij before the last rounding: k roundings of products and k of sums, of
-// which an element goes through at most k (Higham, Accuracy and Stability of Numerical Algorithms, section
+// |sum - (AB)_ij| <= plain_bound (|A||B|)_ij before the last rounding: k roundings of products and k of sums,
+// of which an element goes through at most k (Higham, Accuracy and Stability of Numerical Algorithms, section
 // 3.1). Where products underflow, double-double loses k 2^-1074 besides.
 double plain_bound(const Arithmetic& arithmetic, std::int64_t k);
 

@@ -1,7 +1,7 @@
-// Matrices in a GPU's memory: a plan with its workspace, work in a stream, and the report of what the device found out.
-// No header of CUDA is needed: the few functions that make device memory are taken from the driver by name. A program
-// that uses the CUDA runtime gives its cudaMalloc pointers and cudaStream_t instead. Exit status 0: right; 1: wrong;
-// 77: there is no GPU that the library can use, and the message says why.
+// Matrices in a GPU's memory: a plan with its workspace, work in a stream, and the report of what the device
+// found out. No header of CUDA is needed: the few functions that make device memory are taken from the driver
+// by name. A program that uses the CUDA runtime gives its cudaMalloc pointers and cudaStream_t instead. Exit
+// status 0: right; 1: wrong; 77: there is no GPU that the library can use, and the message says why.
 #include <dlfcn.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// The C++ door: one call, a plan that is looked at, an operand split once and used again, a batch, and an error
-// that is caught. Exit status 0: everything was right; 1: something was not.
+// The C++ door: one call, a plan that is looked at, an operand split once and used again, a batch, and an
+// error that is caught. Exit status 0: everything was right; 1: something was not.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -24,8 +24,8 @@ Matrix random_matrix(std::int64_t entries, std::uint32_t seed) {
   return matrix;
 }
 
-// Largest error of c = a * b (column-major, m x k times k x n) in units of (k + 8) 2^-24 |a||b|, the bound of the
-// accuracy fp32.
+// Largest error of c = a * b (column-major, m x k times k x n) in units of (k + 8) 2^-24 |a||b|, the bound of
+// the accuracy fp32.
 double share_of_bound(const float* a, const float* b, const float* c) {
   double share = 0;
   for (std::int64_t j = 0; j < n; ++j) {

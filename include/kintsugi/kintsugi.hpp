@@ -1,7 +1,8 @@
 // Kintsugi for C++20: header-only, inline over the C ABI of kintsugi.h.
 //
 //   std::vector<float> a(m * k), b(k * n), c(m * n);
-//   kintsugi::gemm(kintsugi::Op::N, kintsugi::Op::N, m, n, k, 1.0f, a.data(), m, b.data(), k, 0.0f, c.data(), m,
+//   kintsugi::gemm(kintsugi::Op::N, kintsugi::Op::N, m, n, k, 1.0f, a.data(), m, b.data(), k, 0.0f, c.data(),
+//   m,
 //                  {.scheme = "fp16x3"});
 //
 // What holds for every function here:
@@ -217,7 +218,8 @@ struct Problem {
 
 // ------------------------------------------------------------------- queue
 
-// Where work on device memory goes (kintsugi.h); as it is made: the default stream, and calls return when C is there.
+// Where work on device memory goes (kintsugi.h); as it is made: the default stream, and calls return when C
+// is there.
 using Queue = kintsugi_queue;
 
 // A cudaStream_t or CUstream: calls return when their work is in it.
@@ -225,8 +227,8 @@ inline Queue cuda_queue(void* stream) { return {KINTSUGI_QUEUE_CUDA, 0, stream};
 
 // ----------------------------------------------------------------- options
 
-// How it is to be multiplied. What is not set comes from the handle, then KINTSUGI_... in the environment, the
-// settings file, the default.
+// How it is to be multiplied. What is not set comes from the handle, then KINTSUGI_... in the environment,
+// the settings file, the default.
 struct Options {
   std::optional<std::string> accuracy = {};  // "fp32", "fp64", "dd", "exact", or a tolerance such as "1e-10"
   std::optional<std::string> scheme = {};    // a name of schemes(): that program or an Error
@@ -263,8 +265,8 @@ struct Options {
 
 namespace detail {
 
-// The text that a describing function of the C ABI writes; `describe` is called as (buffer, capacity, &needed).
-// A text that grew between the two calls is asked for again.
+// The text that a describing function of the C ABI writes; `describe` is called as (buffer, capacity,
+// &needed). A text that grew between the two calls is asked for again.
 template <class Describe>
 std::string read_text(Describe describe) {
   std::size_t needed = 0;
@@ -304,8 +306,8 @@ class Handle {
     handle_.reset(handle);
   }
 
-  // Sets a setting of settings() for all later calls with this handle. Error bad_setting: an unknown name, or a
-  // value it does not accept; the message has the accepted ones.
+  // Sets a setting of settings() for all later calls with this handle. Error bad_setting: an unknown name, or
+  // a value it does not accept; the message has the accepted ones.
   void set(const std::string& name, const std::string& value) {
     check(kintsugi_set(native(), name.c_str(), value.c_str()));
   }
@@ -337,8 +339,8 @@ class Handle {
 
 // ---------------------------------------------------------------- operands
 
-// One operand split once by Plan::prepare, for any number of executions, in any number of threads, of plans with
-// the same scheme and operand shape. Move-only.
+// One operand split once by Plan::prepare, for any number of executions, in any number of threads, of plans
+// with the same scheme and operand shape. Move-only.
 class Prepared {
  public:
   // Takes over an object of the C ABI.
@@ -405,12 +407,13 @@ kintsugi_operands operands_of(const void* alpha, const Input<Pointer>& a, const 
 
 // -------------------------------------------------------------------- plan
 
-// Program, engine and blocking chosen for one problem under one contract. Immutable: any number of threads may
-// execute one plan. Move-only.
+// Program, engine and blocking chosen for one problem under one contract. Immutable: any number of threads
+// may execute one plan. Move-only.
 class Plan {
  public:
-  // Error contract_unreachable: no program is proved to give the accuracy; engine_unavailable: the engine that
-  // was named cannot run here; bad_setting: a name or value is unknown; invalid_argument: the problem is not one.
+  // Error contract_unreachable: no program is proved to give the accuracy; engine_unavailable: the engine
+  // that was named cannot run here; bad_setting: a name or value is unknown; invalid_argument: the problem is
+  // not one.
   explicit Plan(const Problem& problem, const Options& options = {}, const Handle* handle = nullptr) {
     const kintsugi_problem p = problem.to_c();
     const kintsugi_options o = options.to_c();
@@ -430,10 +433,11 @@ class Plan {
     return Plan(plan);
   }
 
-  // C = alpha * op(A) * op(B) + beta * C. a and b are pointers to T, nullptr or Prepared operands. The workspace,
-  // if any, is at least workspace_size() bytes at an address that is a multiple of 256; without one the library
-  // allocates. Work on device memory goes to `queue`, or else the plan's. With a handle, report(handle) tells afterwards what was done.
-  // Error invalid_argument: the plan's problem has other types than T, or is a batch of pointers.
+  // C = alpha * op(A) * op(B) + beta * C. a and b are pointers to T, nullptr or Prepared operands. The
+  // workspace, if any, is at least workspace_size() bytes at an address that is a multiple of 256; without
+  // one the library allocates. Work on device memory goes to `queue`, or else the plan's. With a handle,
+  // report(handle) tells afterwards what was done. Error invalid_argument: the plan's problem has other types
+  // than T, or is a batch of pointers.
   template <Scalar T>
   void execute(std::type_identity_t<T> alpha, std::type_identity_t<Input<const T*>> a,
                std::type_identity_t<Input<const T*>> b, std::type_identity_t<T> beta, T* c,
@@ -442,8 +446,8 @@ class Plan {
     run(&alpha, a, b, &beta, c, workspace, handle, queue);
   }
 
-  // The same for a problem with BatchKind::pointers: a, b and c are arrays of batch_count pointers, in the memory that the
-  // matrices are in.
+  // The same for a problem with BatchKind::pointers: a, b and c are arrays of batch_count pointers, in the
+  // memory that the matrices are in.
   template <Scalar T>
   void execute(std::type_identity_t<T> alpha, std::type_identity_t<Input<const T* const*>> a,
                std::type_identity_t<Input<const T* const*>> b, std::type_identity_t<T> beta, T* const* c,
@@ -517,7 +521,8 @@ class Plan {
 
 // -------------------------------------------------------------------- gemm
 
-// Plans and executes in one, with a plan for the prepared operands that are given. The problem's types must be T's.
+// Plans and executes in one, with a plan for the prepared operands that are given. The problem's types must
+// be T's.
 template <Scalar T>
 void gemm(const Problem& problem, std::type_identity_t<T> alpha, std::type_identity_t<Input<const T*>> a,
           std::type_identity_t<Input<const T*>> b, std::type_identity_t<T> beta, T* c,
@@ -552,8 +557,8 @@ void gemm(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::int64_t k, std:
   gemm(Layout::column_major, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, options, handle);
 }
 
-// batch_count column-major products of equal shape: entry t of A begins at a + t * stride_a, likewise B and C.
-// A stride of 0 uses one A or B in every entry; entries of C must not overlap.
+// batch_count column-major products of equal shape: entry t of A begins at a + t * stride_a, likewise B and
+// C. A stride of 0 uses one A or B in every entry; entries of C must not overlap.
 template <Scalar T>
 void gemm_strided_batch(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::int64_t k,
                         std::type_identity_t<T> alpha, std::type_identity_t<const T*> a, std::int64_t lda,

@@ -3,11 +3,12 @@
 //
 // Elements of a vector in units of 2^(e - norm_digits), e its largest exponent: |a_p| <= D_p, the digits of
 // its norm, and
-// |a_p| >= d_p, which is |a_p| clipped and rounded down. With M and m the means of D and d, g the grid that the scaled
-// vector's integers are on, and r_i^2 the mean of d_i^2 by m_i^2, less one:
+// |a_p| >= d_p, which is |a_p| clipped and rounded down. With M and m the means of D and d, g the grid that
+// the scaled vector's integers are on, and r_i^2 the mean of d_i^2 by m_i^2, less one:
 //
-//   |AB - S|_ij  <=  sum over p of g_i |b_p| / 2 + g_j |a_p| / 2 + g_i g_j / 4  <=  k (g_i M_j / 2 + g_j M_i / 2 + g_i g_j / 4)
-//   |A||B|_ij    >=  sum over p of d_ip d_pj  >=  k m_i m_j (1 - r_i r_j)  >=  k m_i m_j (1 - (r_i^2 + r_j^2) / 2)
+//   |AB - S|_ij  <=  sum over p of g_i |b_p| / 2 + g_j |a_p| / 2 + g_i g_j / 4  <=  k (g_i M_j / 2 + g_j M_i
+//   / 2 + g_i g_j / 4) |A||B|_ij    >=  sum over p of d_ip d_pj  >=  k m_i m_j (1 - r_i r_j)  >=  k m_i m_j
+//   (1 - (r_i^2 + r_j^2) / 2)
 //
 // the latter by Cauchy and Schwarz for d_i - m_i and d_j - m_j. Vectors are clipped where that leaves them
 // even, not far above their typical element: what is large there makes r larger than m.

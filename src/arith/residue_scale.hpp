@@ -15,7 +15,8 @@
 // 2^t_i. So
 //
 //   norm      |sum a'_ip b'_pj| <= |a'_i| |b'_j|, and |a'_i|^2 <= 2^(2 t_i + L_i) <= 2^R, |b'_j|^2 likewise
-//   product   |sum a'_ip b'_pj| <= 2^(t_i + t_j) U_ij <= 2^((R - L_i) / 2 + (R - L_j) / 2) min(2^L_i, 2^L_j) <= 2^R
+//   product   |sum a'_ip b'_pj| <= 2^(t_i + t_j) U_ij <= 2^((R - L_i) / 2 + (R - L_j) / 2) min(2^L_i, 2^L_j)
+//   <= 2^R
 //
 // Neither is below the scale by exponents: sum of D_ip^2 <= k 2^30, U_ij <= k 2^12. Where that gives t_i < 0
 // for a norm the exponent's scale stays, which keeps |a'_i|^2 <= k 2^(2 b) <= 2^R, too; a product asks for b

@@ -21,8 +21,9 @@ namespace kintsugi::core {
 //
 // What underflow adds is at most one unit more, u S, in either of two cases, with P = 2 (1 + k u)^2 eta / u:
 //
-//   every product is zero, which loses nothing, or at least P: n of these have S >= n P, and (1 + k u) n eta <= u n P;
-//   |s'| >= k P: as |s'| <= (1 + k u) (S + k eta), S >= (2 (1 + k u) / u - 1) k eta >= (1 + k u) k eta / u.
+//   every product is zero, which loses nothing, or at least P: n of these have S >= n P, and (1 + k u) n eta
+//   <= u n P; |s'| >= k P: as |s'| <= (1 + k u) (S + k eta), S >= (2 (1 + k u) / u - 1) k eta >= (1 + k u) k
+//   eta / u.
 //
 // Of double-double numbers (arith/pair_sum.hpp) a product has three roundings that may underflow, and units
 // are 2^-106.

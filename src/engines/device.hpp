@@ -85,8 +85,8 @@ struct DeviceSelection {
 // The exponent of a group whose weight is that of the entry's fit.
 inline constexpr int fitted_exponent = std::numeric_limits<std::int16_t>::min();
 
-// Kernels of a step exit early unless this candidate was selected. selection = nullptr: they always run. A step of
-// several batch items has their selections, stored contiguously.
+// Kernels of a step exit early unless this candidate was selected. selection = nullptr: they always run. A
+// step of several batch items has their selections, stored contiguously.
 struct DeviceCondition {
   const DeviceSelection* selection = nullptr;
   std::int32_t candidate = 0;
@@ -128,15 +128,15 @@ struct DeviceReport {
 struct DeviceReporting {
   DeviceReport* report = nullptr;
   bool begins = false;  // the first of the call, and of all its entries: whatever the report was before
-  // No step depends on the selection, so that it may overlap multiply_fused(), the step in front of it. A short
-  // product would else wait for it.
+  // No step depends on the selection, so that it may overlap multiply_fused(), the step in front of it. A
+  // short product would else wait for it.
   bool overlaps_products = false;
 };
 
-// One operand of one entry of the batch; `ranges` has one for each of its vectors. Ranges, selection and splits
-// take several entries at once, `entry` and those behind it: their ranges lie behind each other, and so do
-// their slices, slices.bytes() apart. In such a step a side may also have one entry, that serves all of the
-// other's.
+// One operand of one entry of the batch; `ranges` has one for each of its vectors. Ranges, selection and
+// splits take several entries at once, `entry` and those behind it: their ranges lie behind each other, and
+// so do their slices, slices.bytes() apart. In such a step a side may also have one entry, that serves all of
+// the other's.
 struct DeviceSide {
   DeviceMatrix matrix;
   std::int64_t entry = 0;
@@ -161,7 +161,8 @@ struct DeviceSplit {
   bool finds_depth = false;  // of FP32 vectors whose slices are fp16, with ranges that are not known
 };
 
-// Rounding-error bounds (arith/rounding_bound.hpp) of one operand's vectors, scaled to 2^top_exponent as SplitRule says.
+// Rounding-error bounds (arith/rounding_bound.hpp) of one operand's vectors, scaled to 2^top_exponent as
+// SplitRule says.
 struct DeviceRoundingBounds {
   DeviceSide side;
   int top_exponent = 0;

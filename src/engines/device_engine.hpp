@@ -137,8 +137,9 @@ class DeviceProducts {
   // `plainly`.
   virtual void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenEntries& open,
                                 DeviceReport* report) const = 0;
-  // The whole product in the elements' own arithmetic, each sum in ascending order with fused multiply-add; C
-  // becomes NaN where the selection is `none`.
+  // The whole product in the elements' own arithmetic, FP32 sums in ascending order with fused multiply-add,
+  // FP64 sums in an order that belongs to k alone, every sum tested as finish_native() tests them; C becomes
+  // NaN where the selection is `none`.
   virtual void multiply_unsplit(const Queue& queue, const DeviceTile& tile) const = 0;
   // beta C.
   virtual void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t entry,

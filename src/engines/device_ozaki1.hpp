@@ -83,8 +83,8 @@ struct DeviceProductSums {
   }
 };
 
-// At the end of a batch item: where it was unreachable, its selection becomes DeviceSelection::none. Adds to the
-// report.
+// At the end of a batch item: where it was unreachable, its selection becomes DeviceSelection::none. Adds to
+// the report.
 struct DeviceOzaki1Item {
   DeviceSelection* selection = nullptr;
   const std::int32_t* unreachable = nullptr;

@@ -67,9 +67,9 @@ struct Plan {
   const Engine* engine = nullptr;
   DeviceContext context;  // where it was made, of an engine with devices: for that device alone
   std::vector<Candidate> candidates;
-  // The candidate whose split a device gives to prepared operands, where that is not the first one's. The plan
-  // that prepares an operand may be native, or begin with a candidate for likely operands alone; plans that
-  // are told of a prepared operand begin with this one.
+  // The candidate whose split a device gives to prepared operands, where that is not the first one's. The
+  // plan that prepares an operand may be native, or begin with a candidate for likely operands alone; plans
+  // that are told of a prepared operand begin with this one.
   std::optional<Candidate> candidate_when_prepared;
   Blocking blocking;
   std::size_t workspace_bytes = 0;

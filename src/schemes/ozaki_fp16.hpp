@@ -1,8 +1,8 @@
 // ozaki-fp16: DGEMM-TC, the Ozaki scheme on fp16 slices whose products are exact in fp32.
 //
-//   a = 2^c_A[1] a_1 + 2^c_A[2] a_2 + ...     integers, |a_p| <= 2^bits, k 2^(2 bits) <= 2^24; c of each row and slice
-//   T_pq = a_p b_q                            exact in fp32, so inside any matrix unit; blocks of k add as integers
-//   C = sum over q, p of 2^(c_A[p] + c_B[q]) T_pq
+//   a = 2^c_A[1] a_1 + 2^c_A[2] a_2 + ...     integers, |a_p| <= 2^bits, k 2^(2 bits) <= 2^24; c of each row
+//   and slice T_pq = a_p b_q                            exact in fp32, so inside any matrix unit; blocks of k
+//   add as integers C = sum over q, p of 2^(c_A[p] + c_B[q]) T_pq
 //
 // mode=dp, sp: slices by Algorithm 3, products p + q <= d + 1, sums in FP64. mode=cr: slices until nothing is
 // left, all products, exact sums, one rounding.

@@ -3,8 +3,9 @@
 //
 //   a' = 2^s_i a  with max_p |a'_ip| < 127                 likewise the columns of B
 //   RN(2^(8 (N - 1)) a') = sum over s of 2^(8 (N - 1 - s)) a_s         -128 <= a_s <= 127
-//   S_g = sum over s + t = g of a_s b_t,  g < N             int32, added up in 64 bits every 2^13: 8 products weigh 2^17 an index
-//   C   = 2^-(s_i + t_j) sum over g of 2^(-8 g) S_g         exact, then rounded to double and to C
+//   S_g = sum over s + t = g of a_s b_t,  g < N             int32, added up in 64 bits every 2^13: 8 products
+//   weigh 2^17 an index C   = 2^-(s_i + t_j) sum over g of 2^(-8 g) S_g         exact, then rounded to double
+//   and to C
 //
 // N = 3 for FP32 is int8x6. Products with s + t >= N weigh no more than what the grid has lost, and are left
 // out.

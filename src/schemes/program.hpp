@@ -85,8 +85,8 @@ class OperandTypes {
   unsigned bits_ = 0;
 };
 
-// What Recombination::error_free asks for (execute/host/ozaki1.hpp). The split rules have the most slices, the
-// schedule the products of one slice of B.
+// What Recombination::error_free asks for (execute/host/ozaki1.hpp). The split rules have the most slices,
+// the schedule the products of one slice of B.
 struct ErrorFree {
   // dp, sp: so many slices that Algorithm 3 of dgemm-tc expects the error of FP64 (FP32), sums in FP64.
   // cr: slices until nothing is left, exact sums, one rounding.

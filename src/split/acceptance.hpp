@@ -1,5 +1,5 @@
-// The acceptance test of a candidate: for which operands it keeps the contract. Hosts and devices decide by the
-// same integers of the operands' ranges.
+// The acceptance test of a candidate: for which operands it keeps the contract. Hosts and devices decide by
+// the same integers of the operands' ranges.
 #pragma once
 
 #include <algorithm>
@@ -33,8 +33,8 @@ struct Acceptance {
 
 inline constexpr Acceptance accepts_all{Acceptance::any};
 
-// Whether the candidate keeps the contract for the product of operands with these ranges, whose vectors have k
-// elements. `proved_by_norms`: what norms say of it, where it asks for them.
+// Whether the candidate keeps the contract for the product of operands with these ranges, whose vectors have
+// k elements. `proved_by_norms`: what norms say of it, where it asks for them.
 KINTSUGI_HOST_DEVICE constexpr bool accepts(const Acceptance& acceptance, const RangeSummary& a,
                                             const RangeSummary& b, std::int64_t k,
                                             bool proved_by_norms = false) {

@@ -1,6 +1,7 @@
 // Algorithm 1 of dgemm-tc in integers: slices by successive roundings, each on a grid of its vector's own.
 //
-//   tau_s = ceil(log2 max_p |rest_p|)     slice_s = RN(rest 2^(bits - tau_s))     rest -= 2^(tau_s - bits) slice_s
+//   tau_s = ceil(log2 max_p |rest_p|)     slice_s = RN(rest 2^(bits - tau_s))     rest -= 2^(tau_s - bits)
+//   slice_s
 //
 // so x = sum over s of 2^exponent_s slice_s, |slice_s| <= 2^bits, until every rest is zero. With `by_sigma`
 // RN is the paper's own fl((rest + sigma) - sigma), whose grid is twice as coarse for positive rests. A rest

@@ -78,8 +78,8 @@ double proved_coefficient(const Side& a, const Side& b) {
   return coefficient;
 }
 
-// |AB - S| by |A||B| at its largest, and by |a_i| |b_j| the root of its mean square; sums of 2^(R + 1) in 113 bits leave more
-// than enough.
+// |AB - S| by |A||B| at its largest, and by |a_i| |b_j| the root of its mean square; sums of 2^(R + 1) in 113
+// bits leave more than enough.
 struct Deviation {
   double largest = 0;
   double typical = 0;

@@ -5,16 +5,14 @@
 //   FAKE_CUDA_VERSION=12090        what the driver says of itself (13000)
 //   FAKE_CUDA_INIT=100             what cuInit returns (0)
 //   FAKE_CUDA_DEVICES=0            devices (1)
-//   FAKE_CUDA_CAPABILITY=9.0,8.6   of each, of further ones the last (9.0); then they are others, by other numbers
-//   FAKE_CUDA_NAME=A,B             likewise (NVIDIA Fake)
-//   FAKE_CUDA_PTX_VERSION=80       what kernels that are not of sm_90a alone were compiled for (the device's own)
-//   FAKE_CUDA_FAIL_ALLOCATION=2    the second allocation from now on fails, of whatever kind
-//   FAKE_CUDA_MOST_BYTES=4096      larger allocations fail
-//   FAKE_CUDA_FAIL_LAUNCH=2        the second launch from now on fails
-//   FAKE_CUDA_FAIL_PRODUCT=2       the second product of cuBLAS from now on fails
-//   FAKE_CUDA_MULTIPLY=1           cuBLAS computes products of FP32, FP64 and complex matrices
-//   FAKE_CUDA_LEAST_WORKSPACE=256  products of cuBLAS with a smaller workspace fail
-//   FAKE_CUDA_MATH_MODE=8          what cuBLAS says of its handle's (0)
+//   FAKE_CUDA_CAPABILITY=9.0,8.6   of each, of further ones the last (9.0); then they are others, by other
+//   numbers FAKE_CUDA_NAME=A,B             likewise (NVIDIA Fake) FAKE_CUDA_PTX_VERSION=80       what kernels
+//   that are not of sm_90a alone were compiled for (the device's own) FAKE_CUDA_FAIL_ALLOCATION=2    the
+//   second allocation from now on fails, of whatever kind FAKE_CUDA_MOST_BYTES=4096      larger allocations
+//   fail FAKE_CUDA_FAIL_LAUNCH=2        the second launch from now on fails FAKE_CUDA_FAIL_PRODUCT=2 the
+//   second product of cuBLAS from now on fails FAKE_CUDA_MULTIPLY=1           cuBLAS computes products of
+//   FP32, FP64 and complex matrices FAKE_CUDA_LEAST_WORKSPACE=256  products of cuBLAS with a smaller
+//   workspace fail FAKE_CUDA_MATH_MODE=8          what cuBLAS says of its handle's (0)
 //   CUBLAS_EMULATE_DOUBLE_PRECISION=1, CUBLAS_EMULATE_SINGLE_PRECISION=1
 //                                  computed products of the default compute types have operands of 8 bits
 //

@@ -178,7 +178,8 @@ Chain chain_of(const json& plan) {
 
 // One candidate of residues whose entries are checked, and exact sums for those that it leaves open. Where
 // the contract leaves room, norms may prove all entries of fewer moduli: what is not taken is skipped, as no
-// product of the vendor's can be. Where native products keep a contract of FP64 they follow instead of checks.
+// product of the vendor's can be. Where native products keep a contract of FP64 they follow instead of
+// checks.
 TEST_F(DevicePlan, WhatWindowsCannotProveIsChecked) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
   struct Case {

@@ -147,8 +147,8 @@ TEST_F(SplitLaunches, ClustersOfLongVectorsAndOfBothOperands) {
   EXPECT_THAT(launches(), ElementsAre(HasSubstr(" cluster=8")));
 }
 
-// Vectors of thin products have threads instead of blocks; as many blocks as the device holds go through them,
-// and through those of the other operand.
+// Vectors of thin products have threads instead of blocks; as many blocks as the device holds go through
+// them, and through those of the other operand.
 TEST_F(SplitLaunches, ManyShortVectorsAreOneWave) {
   const std::array both{split(side(true, 64, 64, 1)), split(side(false, 262144, 64, 1))};
   engine_->split({}, both, {});

@@ -1,5 +1,5 @@
-// How fast native products are on the device: our own kernels, the vendor's, and the vendor's with our look at
-// its sums, on the same operands in turns. Usage: device_native_rate [--json FILE] [--quick]
+// How fast native products are on the device: our own kernels, the vendor's, and the vendor's with our look
+// at its sums, on the same operands in turns. Usage: device_native_rate [--json FILE] [--quick]
 #include <fmt/format.h>
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// How calls on device memory run: graphs, workspaces, prepared operands, selections and reports, host matrices.
+// How calls on device memory run: graphs, workspaces, prepared operands, selections and reports, host
+// matrices.
 #include <cmath>
 #include <limits>
 

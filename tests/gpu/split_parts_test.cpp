@@ -45,8 +45,8 @@ TEST(LongSplits, MillionsOfElementsAreTheHosts) {
   }
 }
 
-// Both operands of a call, with ranges that are found by the split, or were found before: then for a candidate
-// that was selected, or was not.
+// Both operands of a call, with ranges that are found by the split, or were found before: then for a
+// candidate that was selected, or was not.
 TEST(LongSplits, BothOperandsInPartsAreTheHosts) {
   Random random(fresh_seed());
   for (int round = 0; round < 8 && !HasFailure(); ++round) {

@@ -81,8 +81,8 @@ class Norms : public testing::TestWithParam<const char*> {
   std::vector<VectorRange> ranges_;
 };
 
-// |a'_i|^2 <= 2^R, never a smaller scale than by the exponent, and one bit more would not do, but for what rounding up
-// the digits adds.
+// |a'_i|^2 <= 2^R, never a smaller scale than by the exponent, and one bit more would not do, but for what
+// rounding up the digits adds.
 TEST_P(Norms, OfTheIntegersStayBelowTheBound) {
   for (const std::int64_t k : {1, 3, 64, 65, 500}) {
     make(k, 17 + static_cast<std::uint64_t>(k));

@@ -121,8 +121,8 @@ class FusedCall {
     return covers_all(plan_, blocking_) && !operands_.scalars.on_device();
   }
 
-  // Finds ranges and selects; also multiplies by the first candidate where its split found the ranges. Returns
-  // the first candidate that is left.
+  // Finds ranges and selects; also multiplies by the first candidate where its split found the ranges.
+  // Returns the first candidate that is left.
   int select_first(const Items& items) const {
     if (finds_ranges_while_splitting()) {
       const bool before = multiplies_before_selection();

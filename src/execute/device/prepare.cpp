@@ -51,7 +51,8 @@ bool can_split(const Plan& plan) {
   return !candidate.scheme->fits_residuals() && candidate.program.recombination != Recombination::error_free;
 }
 
-// Memory of ranges, norms, summaries and slices of all items, contiguous of each kind; that of the first item.
+// Memory of ranges, norms, summaries and slices of all items, contiguous of each kind; that of the first
+// item.
 DevicePrepared::Entry lay_out_items(const Plan& plan, std::int64_t count, DevicePrepared& prepared) {
   const DeviceMatrix& matrix = prepared.matrix;
   const bool elements = plan.prepared_candidate().program.multiplies_elements();

@@ -142,7 +142,8 @@ class CheckedRun {
     return static_cast<double>(open) * exact_sum_ > static_cast<double>(block.elements()) * products_time(r);
   }
 
-  // Scales, rounding-error bounds and memory of a candidate; of all vectors, since a block's neighbours need them too.
+  // Scales, rounding-error bounds and memory of a candidate; of all vectors, since a block's neighbours need
+  // them too.
   void use_candidate(std::size_t r) {
     if (current_ == r) return;
     current_ = r;

@@ -9,8 +9,8 @@ namespace kintsugi::core {
 // C = alpha * A * B + beta * C by the checked candidates of a plan, one after the other:
 //
 //   one candidate runs on all of C, and every entry is checked (recombine/residues.hpp);
-//   entries that do not pass become the correctly rounded result: by the wider candidates, where all numbers that AB may be
-//   round alike, at last by a superaccumulator.
+//   entries that do not pass become the correctly rounded result: by the wider candidates, where all numbers
+//   that AB may be round alike, at last by a superaccumulator.
 //
 // The candidate is the first that most of all entries are proved for; so bits depend on A and B alone, never
 // on blocks or threads. Where the contract is the correctly rounded result itself, it is the one that serves

@@ -12,8 +12,8 @@ namespace {
 
 using Mode = ErrorFree::Mode;
 
-// Dynamic range of rows and columns up to which all of their elements are held (mode=cr), and binades that may
-// lie between the largest magnitude of a row and the weighted sum of all of it (mode=dp, sp).
+// Dynamic range of rows and columns up to which all of their elements are held (mode=cr), and binades that
+// may lie between the largest magnitude of a row and the weighted sum of all of it (mode=dp, sp).
 constexpr int range_of_exact_slices = 40;
 constexpr int range_of_weights = 16;
 

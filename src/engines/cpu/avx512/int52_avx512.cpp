@@ -1,6 +1,7 @@
 // AVX-512 IFMA. VPMADD52LUQ and VPMADD52HUQ add the low and the high 52 bits of products of unsigned 52-bit
 // integers to sums of 64 bits. So both words are shifted by 2^51, and what that adds is taken away again:
-//   sum_p a_p b_p = sum_p (a_p + 2^51) (b_p + 2^51) - 2^51 (sum_p (a_p + 2^51) + sum_p (b_p + 2^51)) + n 2^102
+//   sum_p a_p b_p = sum_p (a_p + 2^51) (b_p + 2^51) - 2^51 (sum_p (a_p + 2^51) + sum_p (b_p + 2^51)) + n
+//   2^102
 // for n products, modulo 2^128.
 #if defined(__x86_64__)
 

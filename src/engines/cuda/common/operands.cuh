@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/embedding.hpp"
+#include "engines/cuda/ptx/async_copy.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/alpha.cuh"
 #include "engines/cuda/split/magnitudes.hpp"
@@ -94,8 +95,6 @@ __device__ void copy_unaligned(Source* shared, const Source* source, int bytes) 
                  : "memory");
   }
 }
-
-__device__ inline void await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 template <class Source>
 __device__ void read_chunk(const Source* shared, Source (&x)[sizeof(uint4) / sizeof(Source)]) {

@@ -18,6 +18,7 @@ __device__ inline void copy_16_bytes(std::uint32_t target, const void* source, b
                : "memory");
 }
 
-__device__ inline void await_all_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+// Returns when all copies that this thread has begun are complete.
+__device__ inline void await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 }  // namespace kintsugi::core::cuda

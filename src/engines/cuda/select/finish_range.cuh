@@ -15,8 +15,8 @@ __device__ inline void scale_range(const SplitTask& task, const SplitRule& rule,
   range.scale = norm_scale(range, rule, task.norms[entry_of_block() * task.entry_ranges + vector].bits);
 }
 
-// The range that a vector has with its scale, by one of those that find it `written`; `found` where it was not
-// known.
+// The range that a vector has with its scale, by one of those that find it `written`; `found` where it was
+// not known.
 __device__ inline Scaling finish_range(const SplitTask& task, ElementKind kind, std::int64_t vector,
                                        const VectorRange& found, bool written = true) {
   VectorRange& known = range_of(task, vector);

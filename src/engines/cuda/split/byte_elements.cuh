@@ -19,8 +19,8 @@ __device__ void store_bytes(std::byte* target, const std::uint32_t (&integers)[c
   store_words(target, words);
 }
 
-// |x 2^scale| < 127, so that nothing saturates; rests are at most a half, times 2^7 or so. What FP32 cannot hold is far
-// below the last slice.
+// |x 2^scale| < 127, so that nothing saturates; rests are at most a half, times 2^7 or so. What FP32 cannot
+// hold is far below the last slice.
 template <int count>
 __device__ void write_quantised(const SplitTask& task, const Scaling& scaling, const float (&x)[count],
                                 std::int64_t place) {

@@ -1,8 +1,8 @@
 // Sums over parts of vectors, whichever way the operand lies in memory.
 //
 // A task has a type Sum; begin(v) is the sum to which a thread adds its elements of vector v, add(sum, x) and
-// add_each(sums, x) add elements of one vector or one of each of several, and end(v, sum) takes the sum over a
-// part of the vector. A thread has at most `most_beside` vectors that lie beside each other.
+// add_each(sums, x) add elements of one vector or one of each of several, and end(v, sum) takes the sum over
+// a part of the vector. A thread has at most `most_beside` vectors that lie beside each other.
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"

@@ -1,6 +1,6 @@
-// Splits of vectors that no block or cluster holds, part by part, once their ranges are known. Blocks begin at
-// the end of the operand, which was read last when ranges were found, or, where norms were found from there on,
-// at its beginning.
+// Splits of vectors that no block or cluster holds, part by part, once their ranges are known. Blocks begin
+// at the end of the operand, which was read last when ranges were found, or, where norms were found from
+// there on, at its beginning.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/split/panels.cuh"

@@ -87,8 +87,8 @@ inline constexpr std::int64_t panel_group = 8;  // elements of a vector that a t
 // vectors then meet all banks.
 inline constexpr std::int64_t panel_gap = 4;
 
-// Of the kernels that split vectors in parts, with ranges that are known. Vectors up to long_stride elements are
-// never divided.
+// Of the kernels that split vectors in parts, with ranges that are known. Vectors up to long_stride elements
+// are never divided.
 inline constexpr std::int64_t long_stride = 8192;
 inline constexpr std::int64_t parts_split_threads = 256;
 inline constexpr std::int64_t row_part_length = 8192;

@@ -38,8 +38,8 @@ const DmmaTile& quickest(std::span<const DmmaTile> tiles, std::int64_t rows, std
                                    [&](const DmmaTile& of) { return time_by(of, rows, columns, items); });
 }
 
-// Thread blocks of a batch item. Short tiles go several to a block, which then copies operands while it writes
-// sums; long ones have a block each, which begins as an SM becomes free.
+// Thread blocks of a batch item. Short tiles go several to a block, which then copies operands while it
+// writes sums; long ones have a block each, which begins as an SM becomes free.
 std::int64_t blocks_of(const DmmaTask& task, const DmmaTile& tile) {
   constexpr std::int64_t long_k = 2048;
   const std::int64_t at_once = device_attribute(sm_count_attribute, current_device()) * tile.at_once;

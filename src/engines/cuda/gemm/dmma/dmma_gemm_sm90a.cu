@@ -3,8 +3,8 @@
 // belongs to k alone, so that bits depend neither on tiles nor on layouts.
 //
 // Four producer warps copy operands into a ring of stages, the other warps multiply. A thread block computes
-// tiles blockIdx.x, blockIdx.x + gridDim.x ... of one batch item, and copies the next tile's operands while the
-// last one's sums are written.
+// tiles blockIdx.x, blockIdx.x + gridDim.x ... of one batch item, and copies the next tile's operands while
+// the last one's sums are written.
 #include "engines/cuda/gemm/dmma/warp_tile.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/ptx/mbarrier.cuh"
@@ -116,7 +116,7 @@ class DmmaBlock {
         at.advance();
       }
     }
-    await_all_copies();
+    await_copies();
   }
 
   __device__ void consume() const {

@@ -87,8 +87,8 @@ class OperandCopies<double, Vectors, AlongK> {
  private:
   enum class Way { chunks, lanes_along_k, lanes_along_vectors };
 
-  // Of an element `vectors` and `p` further, steps of a thread, from one at `target`: neither changes a bit of
-  // the chunk's number that the other changes, or that the thread's first element has.
+  // Of an element `vectors` and `p` further, steps of a thread, from one at `target`: neither changes a bit
+  // of the chunk's number that the other changes, or that the thread's first element has.
   __device__ static constexpr std::uint32_t moved(std::uint32_t target, int vectors, int p) {
     if constexpr (AlongK) return (target ^ p / 8 % 2 * 64) + vectors * dmma_line_bytes;
     const std::uint32_t chunk = vectors / 8 % 2 * 4 ^ p % 8;

@@ -32,7 +32,7 @@ __device__ inline double load_one(const unsigned char* shared) {
   return *reinterpret_cast<const double*>(shared);
 }
 
-// What tiles of real and complex numbers have in common. `Half` a part is what one fragment has of k.
+// What tiles of real and complex numbers have in common. A fragment has half of a part's inner indices.
 template <int Rows, int Columns>
 struct WarpShape {
   static constexpr int row_fragments = Rows / 16;

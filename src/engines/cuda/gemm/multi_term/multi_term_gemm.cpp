@@ -49,7 +49,8 @@ std::int32_t sums_of_block(const Schedule& schedule) {
 
 bool has_segments(const Schedule& schedule, std::int64_t k) { return schedule.segment_length(k) < k; }
 
-// Whether segments of k may have thread blocks of their own. A shorter k takes no longer than to add their sums.
+// Whether segments of k may have thread blocks of their own. A shorter k takes no longer than to add their
+// sums.
 bool divides_k(const Schedule& schedule, std::int64_t k) {
   constexpr std::int64_t least_k = 4096;
   return k >= least_k && has_segments(schedule, k);

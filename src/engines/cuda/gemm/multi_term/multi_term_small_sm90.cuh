@@ -1,7 +1,7 @@
 // Multi-term GEMM for Hopper where C has few tiles, or one short side: tiles of 64 rows, two thread blocks on
 // an SM. In each block one warpgroup multiplies and one thread loads tiles. Sums are added in the order of
-// multi_term_sm90.cuh, with the same bits. Where tiles are few and k is long, every segment of k of a tile has
-// a thread block of its own, and the one that ends last adds the segments' sums in ascending order.
+// multi_term_sm90.cuh, with the same bits. Where tiles are few and k is long, every segment of k of a tile
+// has a thread block of its own, and the one that ends last adds the segments' sums in ascending order.
 #pragma once
 
 #include <algorithm>
