@@ -118,23 +118,23 @@ VectorNorms vector_norms(core::MatrixView<const T> rows, const SplitWindow& wind
 }
 
 template <class T>
-double allowed_error(const BoundCoefficients& bound, const EntryError& entry, const VectorNorms& a,
+double allowed_error(const BoundCoefficients& bound, const ElementError& element, const VectorNorms& a,
                      const VectorNorms& b) {
-  const auto i = static_cast<std::size_t>(entry.i);
-  const auto j = static_cast<std::size_t>(entry.j);
+  const auto i = static_cast<std::size_t>(element.i);
+  const auto j = static_cast<std::size_t>(element.j);
   const auto before_rounding = static_cast<double>(
-      bound.relative * entry.absolute + bound.floor_a * a.unscales[i] * b.ones[j] +
+      bound.relative * element.absolute + bound.floor_a * a.unscales[i] * b.ones[j] +
       bound.floor_b * b.unscales[j] * a.ones[i] + bound.floor_both * a.unscales[i] * b.unscales[j]);
   const double unit_roundoff = std::ldexp(1.0, -std::numeric_limits<T>::digits);
-  return before_rounding + unit_roundoff * (std::fabs(entry.exact) + before_rounding) +
+  return before_rounding + unit_roundoff * (std::fabs(element.exact) + before_rounding) +
          static_cast<double>(std::numeric_limits<T>::denorm_min());
 }
 
 template VectorNorms vector_norms(core::MatrixView<const float>, const SplitWindow&);
 template VectorNorms vector_norms(core::MatrixView<const double>, const SplitWindow&);
-template double allowed_error<float>(const BoundCoefficients&, const EntryError&, const VectorNorms&,
+template double allowed_error<float>(const BoundCoefficients&, const ElementError&, const VectorNorms&,
                                      const VectorNorms&);
-template double allowed_error<double>(const BoundCoefficients&, const EntryError&, const VectorNorms&,
+template double allowed_error<double>(const BoundCoefficients&, const ElementError&, const VectorNorms&,
                                       const VectorNorms&);
 
 }  // namespace kintsugi::lab

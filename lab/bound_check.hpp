@@ -1,5 +1,5 @@
-// Whether the errors of a result keep their scheme's a-priori bound, entry by entry. Written from the bound's
-// statement alone (docs/schema/plan.schema.json), so that it does not share a mistake with src/plan.
+// Whether the errors of a result keep their scheme's a-priori bound, element by element. Written from the
+// bound's statement alone (docs/schema/plan.schema.json), so that it does not share a mistake with src/plan.
 #pragma once
 
 #include <cstdint>
@@ -64,16 +64,16 @@ struct BoundCoefficients {
   double floor_both = 0;
 };
 
-// The bound of an entry of C = AB, the last rounding to C's type T included.
+// The bound of an element of C = AB, the last rounding to C's type T included.
 template <class T>
-double allowed_error(const BoundCoefficients& bound, const EntryError& entry, const VectorNorms& a,
+double allowed_error(const BoundCoefficients& bound, const ElementError& element, const VectorNorms& a,
                      const VectorNorms& b);
 
 extern template VectorNorms vector_norms(core::MatrixView<const float>, const SplitWindow&);
 extern template VectorNorms vector_norms(core::MatrixView<const double>, const SplitWindow&);
-extern template double allowed_error<float>(const BoundCoefficients&, const EntryError&, const VectorNorms&,
+extern template double allowed_error<float>(const BoundCoefficients&, const ElementError&, const VectorNorms&,
                                             const VectorNorms&);
-extern template double allowed_error<double>(const BoundCoefficients&, const EntryError&, const VectorNorms&,
-                                             const VectorNorms&);
+extern template double allowed_error<double>(const BoundCoefficients&, const ElementError&,
+                                             const VectorNorms&, const VectorNorms&);
 
 }  // namespace kintsugi::lab

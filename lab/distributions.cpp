@@ -5,8 +5,8 @@
 #include <iterator>
 #include <limits>
 
-#include "base/nearest_name.hpp"
 #include "base/status.hpp"
+#include "base/text/nearest_name.hpp"
 #include "lab/generators.hpp"
 
 namespace kintsugi::lab {

@@ -20,8 +20,8 @@ namespace {
 // Names of the environment's KINTSUGI_ variables.
 std::vector<std::string> setting_variables() {
   std::vector<std::string> names;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view line(*entry);
+  for (char** element = environ; *element != nullptr; ++element) {
+    const std::string_view line(*element);
     if (line.starts_with("KINTSUGI_")) names.emplace_back(line.substr(0, line.find('=')));
   }
   return names;

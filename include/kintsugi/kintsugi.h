@@ -7,7 +7,7 @@
  *    C m x n. Sizes, leading dimensions and strides are 64-bit and count elements, not bytes.
  *  - A call returns a kintsugi_status. On anything but KINTSUGI_SUCCESS, C is untouched and
  *    kintsugi_last_error() of the calling thread says what was wrong, with the values.
- *  - A call never modifies A or B, never writes outside the m x n entries of C, never prints and
+ *  - A call never modifies A or B, never writes outside the m x n elements of C, never prints and
  *    never ends the program.
  *  - Structs begin with struct_size; fill them with their _INIT macro first.
  *  - Threads are OpenMP's. In a child of the process that loaded the library (fork) a call has one,
@@ -101,8 +101,8 @@ typedef struct kintsugi_dd {
 } kintsugi_dd;
 
 typedef enum kintsugi_layout {
-  KINTSUGI_COLUMN_MAJOR = 0, /* entry (i, j) at i + j * ld */
-  KINTSUGI_ROW_MAJOR = 1     /* entry (i, j) at i * ld + j */
+  KINTSUGI_COLUMN_MAJOR = 0, /* element (i, j) at i + j * ld */
+  KINTSUGI_ROW_MAJOR = 1     /* element (i, j) at i * ld + j */
 } kintsugi_layout;
 
 typedef enum kintsugi_pointer_mode {
@@ -113,7 +113,7 @@ typedef enum kintsugi_pointer_mode {
 typedef enum kintsugi_memory { KINTSUGI_HOST = 0, KINTSUGI_DEVICE = 1 } kintsugi_memory;
 
 typedef enum kintsugi_batch_kind {
-  KINTSUGI_BATCH_STRIDED = 0, /* entry t of A begins at a + t * stride_a; likewise B and C */
+  KINTSUGI_BATCH_STRIDED = 0, /* item t of A begins at a + t * stride_a; likewise B and C */
   KINTSUGI_BATCH_POINTERS = 1 /* a, b, c point at arrays of batch_count pointers */
 } kintsugi_batch_kind;
 
@@ -123,7 +123,7 @@ typedef struct kintsugi_problem {
   int64_t m, n, k;
   int64_t lda, ldb, ldc;
   int64_t batch_count;                         /* 0: nothing is done */
-  int64_t stride_a, stride_b, stride_c;        /* strided batches; 0 reuses an input in every entry */
+  int64_t stride_a, stride_b, stride_c;        /* strided batches; 0 reuses an input in every item */
   int32_t op_a, op_b;                          /* kintsugi_op */
   int32_t type_a, type_b, type_c, type_scalar; /* kintsugi_type */
   int32_t layout;                              /* kintsugi_layout, of A, B and C */
@@ -216,7 +216,7 @@ typedef struct kintsugi_operands {
   const void* a; /* not read when alpha = 0, k = 0, or prepared_a is given */
   const void* b;
   const void* beta;
-  void* c;                      /* its old entries are not read when beta = 0 */
+  void* c;                      /* its old elements are not read when beta = 0 */
   kintsugi_prepared prepared_a; /* NULL, or A from kintsugi_prepare */
   kintsugi_prepared prepared_b;
   void* workspace;       /* NULL with size 0: the allocator callback, else the library's */
@@ -311,7 +311,7 @@ KINTSUGI_API kintsugi_status kintsugi_ddgemm(kintsugi_handle handle, kintsugi_la
 /* ------------------------------------------------------------ descriptions */
 /* All write JSON by the rules of kintsugi_plan_describe. */
 
-/* What the handle's last execution did: engine, how many batch entries each scheme multiplied, the
+/* What the handle's last execution did: engine, how many batch items each scheme multiplied, the
  * largest spans found, blocks. After work on device memory it waits for the device; a replayed
  * graph counts. Not while a stream of the execution's context is being captured. */
 KINTSUGI_API kintsugi_status kintsugi_report(kintsugi_handle handle, char* buffer, size_t capacity,

@@ -8,7 +8,7 @@
 // What holds for every function here:
 //  - C = alpha * op(A) * op(B) + beta * C with op(A) m x k, op(B) k x n and C m x n, all dense.
 //    Sizes, leading dimensions and strides are 64-bit and count elements, not bytes.
-//  - Matrices are column-major, entry (i, j) at i + j * ld, where no Layout is given.
+//  - Matrices are column-major, element (i, j) at i + j * ld, where no Layout is given.
 //  - A and B are not read, and may be null, when alpha = 0 or k = 0; the old C is not read when beta = 0.
 //  - Every failure is an Error with the status and a message that has the values in it; C is then untouched.
 //  - Nothing is printed, and the program is never ended.
@@ -86,8 +86,8 @@ enum class Op : std::int32_t {
 };
 
 enum class Layout : std::int32_t {
-  column_major = KINTSUGI_COLUMN_MAJOR,  // entry (i, j) at i + j * ld
-  row_major = KINTSUGI_ROW_MAJOR,        // entry (i, j) at i * ld + j
+  column_major = KINTSUGI_COLUMN_MAJOR,  // element (i, j) at i + j * ld
+  row_major = KINTSUGI_ROW_MAJOR,        // element (i, j) at i * ld + j
 };
 
 enum class Type : std::int32_t {
@@ -106,7 +106,7 @@ enum class PointerMode : std::int32_t {
 enum class Memory : std::int32_t { host = KINTSUGI_HOST, device = KINTSUGI_DEVICE };
 
 enum class BatchKind : std::int32_t {
-  strided = KINTSUGI_BATCH_STRIDED,    // entry t of A begins at a + t * stride_a; likewise B and C
+  strided = KINTSUGI_BATCH_STRIDED,    // item t of A begins at a + t * stride_a; likewise B and C
   pointers = KINTSUGI_BATCH_POINTERS,  // a, b and c are arrays of batch_count pointers
 };
 
@@ -351,7 +351,7 @@ class Prepared {
   detail::Owner<kintsugi_prepared, kintsugi_prepared_destroy> prepared_;
 };
 
-// What an execution reads: the entries of A or B, or a prepared operand in their place.
+// What an execution reads: the elements of A or B, or a prepared operand in their place.
 template <class Pointer>
 class Input {
  public:
@@ -397,7 +397,7 @@ kintsugi_operands operands_of(const void* alpha, const Input<Pointer>& a, const 
   operands.a = a.data();
   operands.b = b.data();
   operands.beta = beta;
-  operands.c = const_cast<void*>(c);  // T* or T* const*: the entries of C are writable
+  operands.c = const_cast<void*>(c);  // T* or T* const*: the elements of C are writable
   operands.prepared_a = a.prepared();
   operands.prepared_b = b.prepared();
   return operands;
@@ -557,8 +557,8 @@ void gemm(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::int64_t k, std:
   gemm(Layout::column_major, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, options, handle);
 }
 
-// batch_count column-major products of equal shape: entry t of A begins at a + t * stride_a, likewise B and
-// C. A stride of 0 uses one A or B in every entry; entries of C must not overlap.
+// batch_count column-major products of equal shape: item t of A begins at a + t * stride_a, likewise B and
+// C. A stride of 0 uses one A or B in every item; items of C must not overlap.
 template <Scalar T>
 void gemm_strided_batch(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::int64_t k,
                         std::type_identity_t<T> alpha, std::type_identity_t<const T*> a, std::int64_t lda,
@@ -591,7 +591,7 @@ void gemm_pointer_batch(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::i
 
 // ------------------------------------------------------------ descriptions
 
-// What the handle's last execution did, as JSON: engine, scheme of each batch entry, ranges found, blocks.
+// What the handle's last execution did, as JSON: engine, scheme of each batch item, ranges found, blocks.
 inline std::string report(const Handle& handle) {
   return detail::read_text([&handle](char* buffer, std::size_t capacity, std::size_t* needed) {
     return kintsugi_report(handle.native(), buffer, capacity, needed);

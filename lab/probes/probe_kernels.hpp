@@ -4,8 +4,8 @@
 #include <array>
 #include <cstdint>
 
-#include "base/cuda_driver.hpp"
-#include "lab/device.hpp"
+#include "base/cuda/cuda_driver.hpp"
+#include "lab/machine/device.hpp"
 
 namespace kintsugi::lab {
 

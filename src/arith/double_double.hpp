@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "arith/epilogue.hpp"
-#include "arith/exact_rounding.hpp"
-#include "arith/exact_sum.hpp"
-#include "arith/exact_terms.hpp"
+#include "arith/exact/exact_rounding.hpp"
+#include "arith/exact/exact_sum.hpp"
+#include "arith/exact/exact_terms.hpp"
 #include "formats/double_double.hpp"
 
 namespace kintsugi::core {
@@ -99,8 +99,8 @@ class PairTerms {
 
 }  // namespace exact_detail
 
-// As of real numbers (arith/exact_rounding.hpp, arith/epilogue.hpp); alpha, beta and c are any pairs that are
-// normal.
+// As of real numbers (arith/exact/exact_rounding.hpp, arith/epilogue.hpp); alpha, beta and c are any pairs
+// that are normal.
 inline DoubleDouble special_epilogue(int sign, const DoubleDouble& alpha, const DoubleDouble& beta,
                                      const DoubleDouble* c) {
   return special_epilogue<double>(sign, alpha.hi, beta.hi, c == nullptr ? nullptr : &c->hi);
@@ -129,7 +129,7 @@ DoubleDouble exact_epilogue(const ExactNumber<Limbs>& x, const DoubleDouble& alp
 }
 
 // beta * c, rounded once.
-inline DoubleDouble scaled_entry(const DoubleDouble& beta, const DoubleDouble& c) {
+inline DoubleDouble scaled_element(const DoubleDouble& beta, const DoubleDouble& c) {
   return exact_epilogue(ExactNumber<1>{}, DoubleDouble(), beta, &c);
 }
 

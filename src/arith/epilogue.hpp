@@ -1,4 +1,4 @@
-// The last step of every entry: alpha * sum + beta * C.
+// The last step of every element: alpha * sum + beta * C.
 #pragma once
 
 #include <cmath>
@@ -20,13 +20,13 @@ KINTSUGI_HOST_DEVICE inline T epilogue(double sum, T alpha, T beta, const T* c) 
 // step but the addition is exact in double (24 + 24 bits; |exponent| <= 326 keeps all powers normal), so
 // what remains is one rounding to double and the final one to float. For T = double the product, the
 // addition and, where the result is subnormal, the scaling round.
-// c points at the old entry, or is null when beta = 0: then it is not read.
+// c points at the old element, or is null when beta = 0: then it is not read.
 template <class T>
 KINTSUGI_HOST_DEVICE inline T epilogue(double sum, int exponent, T alpha, T beta, const T* c) {
   return epilogue(times_power_of_two(sum, exponent), alpha, beta, c);
 }
 
-// The same of an exact sum of which only the sign matters, where alpha, beta or the old entry is NaN or
+// The same of an exact sum of which only the sign matters, where alpha, beta or the old element is NaN or
 // infinite. What is finite is not rounded before: it can neither vanish beside an infinity nor become one.
 template <class T>
 KINTSUGI_HOST_DEVICE inline T special_epilogue(int sign, T alpha, T beta, const T* c) {

@@ -3,14 +3,14 @@
 
 #include <cstdint>
 
-#include "arith/exact_rounding.hpp"
+#include "arith/exact/exact_rounding.hpp"
+#include "arith/exact/wide_integer.hpp"
 #include "arith/host_device.hpp"
-#include "arith/wide_integer.hpp"
 
 namespace kintsugi::core {
 
 // Sums in FP64 are in units of 2^(first exponents of row and column - 800): so no sum overflows, and what
-// underflows is below 2^-1800 of the entry's largest possible product.
+// underflows is below 2^-1800 of the element's largest possible product.
 inline constexpr int running_exponent = 800;
 
 // `depth`: of the product's exponents below the first ones, of both slices together.

@@ -21,7 +21,7 @@ struct VectorRange {
   // scaled by it, the largest magnitude lies in [63.5, 127), so that none rounds to the 128 that int8 does
   // not have.
   std::int32_t raised = std::numeric_limits<std::int32_t>::min();
-  std::uint32_t flags = all_zero;  // all_zero: no finite non-zero entry
+  std::uint32_t flags = all_zero;  // all_zero: no finite non-zero element
   // How many finite elements are not zero, and how far below `largest` their exponents lie, all together,
   // where a device looked for that.
   std::int32_t elements = 0;
@@ -51,7 +51,7 @@ KINTSUGI_HOST_DEVICE constexpr void extend(VectorRange& range, T x) {
   if (exponent < range.smallest) range.smallest = exponent;
 }
 
-// Sets the scale once all entries were seen: a function of integers alone.
+// Sets the scale once all elements were seen: a function of integers alone.
 KINTSUGI_HOST_DEVICE constexpr void set_scale(VectorRange& range, const SplitRule& rule) {
   const bool scales = rule.scale_vectors && (range.flags & VectorRange::all_zero) == 0;
   const bool makes_room =

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "arith/exact_rounding.hpp"
-#include "arith/exact_sum.hpp"
+#include "arith/exact/exact_rounding.hpp"
+#include "arith/exact/exact_sum.hpp"
 #include "arith/host_device.hpp"
 #include "arith/successive.hpp"
 

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "arith/complex_residue.hpp"
 #include "arith/host_device.hpp"
-#include "arith/residue.hpp"
+#include "arith/residue/complex_residue.hpp"
+#include "arith/residue/residue.hpp"
 #include "formats/format.hpp"
 
 namespace kintsugi::core {
@@ -20,14 +20,14 @@ enum class SplitKind : std::uint8_t {
   magnitude,
   // The magnitude rounded up, at least 1 of a non-zero element: one slice, for upper bounds.
   magnitude_above,
-  // Residues of the nearest integer modulo the first `slices` moduli (arith/residue.hpp).
+  // Residues of the nearest integer modulo the first `slices` moduli (arith/residue/residue.hpp).
   residues,
   // Integers, each slice on a grid that the largest rest of its vector decides: split/successive.hpp.
   successive,
 };
 
 // What the scales of residues are decided by, so that |sum of a'_ip b'_pj| <= 2^sum_bits
-// (arith/residue_scale.hpp):
+// (arith/residue/residue_scale.hpp):
 enum class ScaleRule : std::uint8_t {
   exponent,  // the largest exponent of each vector and k
   norm,      // norms of vectors, Cauchy and Schwarz
@@ -56,8 +56,8 @@ struct SplitRule {
   bool scale_vectors;
   int top_exponent;
   SplitKind kind = SplitKind::hi_lo;
-  // Residues of complex entries, not of an embedding's elements (base/embedding.hpp): the slices are those of
-  // a basis.
+  // Residues of complex elements, not of an embedding's elements (base/embedding.hpp): the slices are those
+  // of a basis.
   ComplexBasis complex_basis{};
   // Of residues, whose sums are at most 2^sum_bits.
   ScaleRule scales = ScaleRule::exponent;

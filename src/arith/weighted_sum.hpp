@@ -1,4 +1,4 @@
-// Weighted sums of one entry's accumulators: sum over g of 2^exponents[g] * sum_g.
+// Weighted sums of one element's accumulators: sum over g of 2^exponents[g] * sum_g.
 #pragma once
 
 #include <cstdint>

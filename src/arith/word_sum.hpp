@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "arith/exact_rounding.hpp"
+#include "arith/exact/exact_rounding.hpp"
+#include "arith/exact/wide_integer.hpp"
 #include "arith/host_device.hpp"
-#include "arith/wide_integer.hpp"
 
 namespace kintsugi::core {
 

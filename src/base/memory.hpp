@@ -40,10 +40,10 @@ struct Allocator {
 void prefer_huge_pages(void* memory, std::size_t bytes);
 
 // An owned block; empty when the allocator had nothing.
-class Block {
+class HostBuffer {
  public:
-  Block() = default;
-  Block(const Allocator& allocator, std::size_t bytes) : allocator_(allocator), bytes_(bytes) {
+  HostBuffer() = default;
+  HostBuffer(const Allocator& allocator, std::size_t bytes) : allocator_(allocator), bytes_(bytes) {
     if (bytes == 0) return;
     if (allocator.allocate != nullptr) {
       pointer_ = allocator.allocate(allocator.user, bytes, workspace_alignment);
@@ -52,18 +52,18 @@ class Block {
     pointer_ = ::operator new (bytes, std::align_val_t{workspace_alignment}, std::nothrow);
     if (pointer_ != nullptr) prefer_huge_pages(pointer_, bytes);
   }
-  Block(Block&& other) noexcept
+  HostBuffer(HostBuffer&& other) noexcept
       : allocator_(other.allocator_), pointer_(std::exchange(other.pointer_, nullptr)), bytes_(other.bytes_) {
   }
-  Block& operator=(Block&& other) noexcept {
+  HostBuffer& operator=(HostBuffer&& other) noexcept {
     std::swap(allocator_, other.allocator_);
     std::swap(pointer_, other.pointer_);
     std::swap(bytes_, other.bytes_);
     return *this;
   }
-  Block(const Block&) = delete;
-  Block& operator=(const Block&) = delete;
-  ~Block() {
+  HostBuffer(const HostBuffer&) = delete;
+  HostBuffer& operator=(const HostBuffer&) = delete;
+  ~HostBuffer() {
     if (pointer_ == nullptr) return;
     if (allocator_.allocate != nullptr) {
       allocator_.deallocate(allocator_.user, pointer_, bytes_);

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/fork.hpp"
-#include "base/nearest_name.hpp"
 #include "base/status.hpp"
+#include "base/text/nearest_name.hpp"
 
 extern char** environ;
 
@@ -107,8 +107,8 @@ std::string names_of_settings() {
 template <class Visit>
 void for_each_variable(const Visit& visit) {
   const auto lock = lock_environment();
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string_view line(*entry);
+  for (char** element = environ; element != nullptr && *element != nullptr; ++element) {
+    const std::string_view line(*element);
     const auto equals = line.find('=');
     const auto variable = line.substr(0, equals);
     if (variable.starts_with(prefix) && variable != config_variable) visit(variable, line.substr(equals + 1));

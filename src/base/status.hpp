@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "base/format_text.hpp"
+#include "base/text/format_text.hpp"
 
 namespace kintsugi::core {
 

@@ -8,16 +8,16 @@
 #include <cstdint>
 #include <limits>
 
-#include "arith/complex_residue.hpp"
-#include "arith/norm_proof.hpp"
 #include "arith/range.hpp"
 #include "arith/residual_fit.hpp"
+#include "arith/residue/complex_residue.hpp"
+#include "arith/residue/norm_proof.hpp"
 #include "arith/rounding_bound.hpp"
 #include "arith/split_rule.hpp"
 #include "base/memory.hpp"
 #include "base/queue.hpp"
 #include "recombine/accumulators.hpp"
-#include "recombine/entry_check.hpp"
+#include "recombine/check/element_check.hpp"
 #include "schedule/accumulator.hpp"
 #include "schedule/schedule.hpp"
 #include "split/acceptance.hpp"
@@ -32,9 +32,9 @@ constexpr std::size_t element_bytes(ElementType type) {
   return type == ElementType::f32 ? 4 : type == ElementType::c64 ? 16 : 8;
 }
 
-// One matrix of every entry of a batch.
+// One matrix of every batch item.
 struct DeviceMatrix {
-  const void* data = nullptr;  // strided: of entry 0; else an array of pointers, in device memory
+  const void* data = nullptr;  // strided: of item 0; else an array of pointers, in device memory
   bool pointers = false;
   ElementType type = ElementType::f32;
   std::int64_t batch_stride = 0;  // in elements
@@ -70,7 +70,7 @@ struct DeviceFit {
   float zero = 0;
 };
 
-// What an entry of the batch turned out to be, in device memory; written by select().
+// What a batch item turned out to be, in device memory; written by select().
 struct DeviceSelection {
   static constexpr std::int32_t scaled = -1;  // beta C alone: alpha is 0
   static constexpr std::int32_t none = -2;    // no candidate accepts the operands: C becomes NaN
@@ -82,7 +82,7 @@ struct DeviceSelection {
   std::uint32_t ruled_out = 0;  // split_by_norms()'s own
 };
 
-// The exponent of a group whose weight is that of the entry's fit.
+// The exponent of a group whose weight is that of the item's fit.
 inline constexpr int fitted_exponent = std::numeric_limits<std::int16_t>::min();
 
 // Kernels of a step exit early unless this candidate was selected. selection = nullptr: they always run. A
@@ -124,26 +124,26 @@ struct DeviceReport {
   std::int64_t recomputed = 0;  // elements of C that a check left open
 };
 
-// What select() adds its entries to.
+// What select() adds its items to.
 struct DeviceReporting {
   DeviceReport* report = nullptr;
-  bool begins = false;  // the first of the call, and of all its entries: whatever the report was before
+  bool begins = false;  // the first of the call, and of all its items: whatever the report was before
   // No step depends on the selection, so that it may overlap multiply_fused(), the step in front of it. A
   // short product would else wait for it.
   bool overlaps_products = false;
 };
 
-// One operand of one entry of the batch; `ranges` has one for each of its vectors. Ranges, selection and
-// splits take several entries at once, `entry` and those behind it: their ranges lie behind each other, and
-// so do their slices, slices.bytes() apart. In such a step a side may also have one entry, that serves all of
+// One operand of one batch item; `ranges` has one for each of its vectors. Ranges, selection and
+// splits take several items at once, `item` and those behind it: their ranges lie behind each other, and
+// so do their slices, slices.bytes() apart. In such a step a side may also have one item, that serves all of
 // the other's.
 struct DeviceSide {
   DeviceMatrix matrix;
-  std::int64_t entry = 0;
+  std::int64_t item = 0;
   VectorRange* ranges = nullptr;
-  std::int64_t entries = 1;
+  std::int64_t items = 1;
   VectorNorm* norms = nullptr;  // one for each vector too, where scales or a selection depend on them
-  const RangeSummary* summaries = nullptr;  // of each entry's ranges, where summarize() was called before
+  const RangeSummary* summaries = nullptr;  // of each item's ranges, where summarize() was called before
 };
 
 // Splits vectors first ... first + slices.vectors - 1, padding included. Ranges that are not known are found
@@ -173,7 +173,7 @@ struct DeviceRoundingBounds {
 struct DeviceCandidates {
   Acceptance acceptances[DeviceReport::most_candidates] = {};
   int count = 0;
-  // Where the entry's residuals are to be fitted: the format of its slices, and the scale that was asked for.
+  // Where the item's residuals are to be fitted: the format of its slices, and the scale that was asked for.
   bool fits = false;
   Format format{};
   std::int32_t residual_exponent = 0;
@@ -190,35 +190,36 @@ struct DeviceTile {
   DeviceSide a;
   DeviceSide b;
   DeviceMatrix c;
-  std::int64_t entry = 0;
+  std::int64_t item = 0;
   std::int64_t first_row = 0;
   std::int64_t first_column = 0;  // of C
   std::int64_t rows = 0;
   std::int64_t columns = 0;  // of C
   DeviceScalars scalars;
   DeviceCondition condition;
-  std::int64_t entries = 1;  // multiply_unsplit() takes those behind it too, each with a selection of its own
+  std::int64_t items = 1;  // multiply_unsplit() takes those behind it too, each with a selection of its own
 };
 
-// What the entries of a checked tile must show (recombine/residues.hpp has the host's), pointers to device
+// What the elements of a checked tile must show (recombine/residues.hpp has the host's), pointers to device
 // memory.
 struct DeviceCheck {
   const RoundingBound* rows = nullptr;  // of all of the operands' vectors
   const RoundingBound* columns = nullptr;
   double largest_a = 0;  // bounds of the integers' magnitudes
   double largest_b = 0;
-  EntryDemand demand;
+  ElementDemand demand;
   // Products of magnitudes rounded down, laid out as the sums are, `magnitude_unit` each in the integers'
   // products; nullptr: there are none, only the integers themselves show what is asked for.
   const std::int64_t* magnitudes = nullptr;
   double magnitude_unit = 0;
 };
 
-// Entries of a tile that a check left open, in device memory: how many, and i + j rows of each, in any order.
-struct DeviceOpenEntries {
+// Elements of a tile that a check left open, in device memory: how many, and i + j rows of each, in any
+// order.
+struct DeviceOpenElements {
   std::uint32_t* count = nullptr;
   std::uint32_t* places = nullptr;
-  // Sums in the entries' own arithmetic will do where nothing can overflow or underflow.
+  // Sums in the elements' own arithmetic will do where nothing can overflow or underflow.
   bool plainly = false;
 };
 
@@ -238,18 +239,18 @@ struct DeviceBlasProduct {
   std::size_t scratch_bytes = 0;
 };
 
-// Products of slices of some entries of a batch, whole rows and columns of them, whose sums become C at once.
+// Products of slices of some batch items, whole rows and columns of them, whose sums become C at once.
 struct DeviceFusedProduct {
   const Schedule* schedule = nullptr;
-  Slices a;  // of the first entry; those of the others lie behind each other
+  Slices a;  // of the first item; those of the others lie behind each other
   Slices b;
-  bool shares_a = false;  // all entries have the same slices, and ranges
+  bool shares_a = false;  // all items have the same slices, and ranges
   bool shares_b = false;
-  DeviceTile tile;  // of the first entry; selections and ranges of the others lie behind its own
-  std::int64_t entries = 1;
+  DeviceTile tile;  // of the first item; selections and ranges of the others lie behind its own
+  std::int64_t items = 1;
 };
 
-// A product of FP32 by fused steps, or by residues of complex entries.
+// A product of FP32 by fused steps, or by residues of complex elements.
 struct DeviceShape {
   const Schedule& schedule;
   FormatId format;
@@ -257,7 +258,7 @@ struct DeviceShape {
   std::int64_t m;
   std::int64_t n;
   std::int64_t k;
-  std::int64_t entries;
+  std::int64_t items;
   bool prepared_a;  // its slices are there
   bool prepared_b;
 };

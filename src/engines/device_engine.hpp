@@ -96,8 +96,9 @@ class DeviceSplits {
   virtual void split(const Queue& queue, std::span<const DeviceSplit> splits,
                      const DeviceCondition& condition) const = 0;
   // Before selection: find_ranges(), find_norms() and split() of rules that scale by norms, with one read of
-  // the operands. Where a vector rules out that the coefficient is proved (arith/norm_proof.hpp) no step will
-  // ask for slices: thread blocks that split it, or that see in time that it is ruled out, write none.
+  // the operands. Where a vector rules out that the coefficient is proved (arith/residue/norm_proof.hpp) no
+  // step will ask for slices: thread blocks that split it, or that see in time that it is ruled out, write
+  // none.
   virtual void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits,
                               const DeviceScalars& scalars, double coefficient,
                               DeviceSelection* selection) const = 0;
@@ -131,18 +132,18 @@ class DeviceProducts {
   // beta = 0: anything) and added to `open`.
   virtual void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                                  const DeviceCheck& check, const DeviceTile& tile,
-                                 const DeviceOpenEntries& open) const = 0;
+                                 const DeviceOpenElements& open) const = 0;
   // Every element summed exactly and rounded once, special values included: of all the tile, or where
   // open.count is given of those alone, which the report counts as recomputed, and which may be summed
   // `plainly`.
-  virtual void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenEntries& open,
+  virtual void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenElements& open,
                                 DeviceReport* report) const = 0;
   // The whole product in the elements' own arithmetic, FP32 sums in ascending order with fused multiply-add,
   // FP64 sums in an order that belongs to k alone, every sum tested as finish_native() tests them; C becomes
   // NaN where the selection is `none`.
   virtual void multiply_unsplit(const Queue& queue, const DeviceTile& tile) const = 0;
   // beta C.
-  virtual void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t entry,
+  virtual void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item,
                      const DeviceScalars& scalars, const DeviceCondition& condition) const = 0;
   // Returns false, with nothing done, where the vendor library cannot do with so little scratch.
   virtual bool native(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch) const = 0;

@@ -60,7 +60,8 @@ struct DeviceRowSliceCounts {
   std::int32_t* unreachable = nullptr;
 };
 
-// The sums of a tile of C: its entries' rows and vectors of B lie in the sums as `products` of multiply() do.
+// The sums of a tile of C: its elements' rows and vectors of B lie in the sums as `products` of multiply()
+// do.
 struct DeviceProductSums {
   DeviceTile tile;
   DeviceSliceExponents rows;  // of the tile's first row and vector

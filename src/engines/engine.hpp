@@ -61,8 +61,8 @@ struct StepCosts {
   double product = 0;  // of elements of slices; 0: what relative_rate() says
   double element = 0;  // of A or B: its range, and what of its split does not depend on slices
   double slice = 0;    // of an element: its split
-  double entry = 0;    // of C: the recombination's rounding, alpha and beta
-  double sum = 0;      // of an entry: its way out of the engine and into the recombination
+  double result = 0;   // of C: the recombination's rounding, alpha and beta
+  double sum = 0;      // of an element: its way out of the engine and into the recombination
   // Products take whole tiles of so many rows and columns (and Slices::k_multiple), padded by zeros; 1: they
   // do not.
   std::int64_t tile = 1;

@@ -27,7 +27,7 @@ template <class T>
 void scale_result(const MatrixView<T>& c, T beta) {
   if (beta == T(1)) return;
   for (std::int64_t j = 0; j < c.columns; ++j) {
-    for (std::int64_t i = 0; i < c.rows; ++i) c(i, j) = beta == T(0) ? T(0) : scaled_entry(beta, c(i, j));
+    for (std::int64_t i = 0; i < c.rows; ++i) c(i, j) = beta == T(0) ? T(0) : scaled_element(beta, c(i, j));
   }
 }
 
@@ -114,16 +114,16 @@ struct ItemSelection {
 };
 
 template <class T>
-ItemSelection<T> select_for_item(const Plan& plan, const Operands& operands, std::int64_t entry,
+ItemSelection<T> select_for_item(const Plan& plan, const Operands& operands, std::int64_t item,
                                  Workspace& workspace) {
   const Problem& problem = plan.problem;
   const Program& program = plan.widest_emulation()->program;
   const RangeMemory ranges = lay_out_ranges(plan, workspace);
   ItemSelection<T> selection;
-  selection.a = {view_of_a<T>(problem, operands.a, operands.prepared_a, entry), ranges.rows,
-                 prepared_entry(operands.prepared_a, entry)};
-  selection.b = {view_of_b<T>(problem, operands.b, operands.prepared_b, entry), ranges.columns,
-                 prepared_entry(operands.prepared_b, entry)};
+  selection.a = {view_of_a<T>(problem, operands.a, operands.prepared_a, item), ranges.rows,
+                 prepared_item(operands.prepared_a, item)};
+  selection.b = {view_of_b<T>(problem, operands.b, operands.prepared_b, item), ranges.columns,
+                 prepared_item(operands.prepared_b, item)};
   find_side_ranges(selection.a, program.split_a, plan.threads);
   find_side_ranges(selection.b, program.split_b, plan.threads);
   selection.summary_a = summarize(selection.a.ranges);
@@ -181,23 +181,23 @@ void report_slices(Report& report, const Plan& plan, const ItemSelection<T>& sel
 
 // One batch item; a plan without an emulation in its fallback chain looks at no ranges.
 template <class T>
-void multiply_item(const Plan& plan, const Operands& operands, std::int64_t entry, Workspace workspace,
+void multiply_item(const Plan& plan, const Operands& operands, std::int64_t item, Workspace workspace,
                    Report& report) {
   if (plan.is_native()) {
     ++report.items[0];
     report.recomputed_elements +=
-        multiply_natively<T>(plan, plan.candidates[0], report.blocking, operands, entry, workspace);
+        multiply_natively<T>(plan, plan.candidates[0], report.blocking, operands, item, workspace);
     return;
   }
-  ItemSelection<T> selection = select_for_item<T>(plan, operands, entry, workspace);
+  ItemSelection<T> selection = select_for_item<T>(plan, operands, item, workspace);
   const Candidate& candidate = plan.candidates[selection.candidate];
   if (candidate.scheme == nullptr) {
     add_to_report(report, plan, selection);
     report.recomputed_elements +=
-        multiply_natively<T>(plan, candidate, report.blocking, operands, entry, workspace);
+        multiply_natively<T>(plan, candidate, report.blocking, operands, item, workspace);
     return;
   }
-  const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, entry);
+  const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, item);
   if (candidate.checked) {
     selection.candidate = multiply_checked(plan, report.blocking, selection.a, selection.b, operands, c,
                                            workspace, selection.program, report.recomputed_elements);
@@ -231,11 +231,11 @@ void check_ranges(const Plan& plan, const Blocking& blocking, const Operands& op
                                                candidate.program.recombination == Recombination::error_free);
       });
   if (!adapts && plan.candidates.back().acceptance.any_range()) return;
-  for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
+  for (std::int64_t item = 0; item < plan.problem.batch_count; ++item) {
     Workspace fresh = workspace;
-    const ItemSelection<T> selection = select_for_item<T>(plan, operands, entry, fresh);
+    const ItemSelection<T> selection = select_for_item<T>(plan, operands, item, fresh);
     if (selection.program.recombination != Recombination::error_free) continue;
-    const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, entry);
+    const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, item);
     if constexpr (!is_double_double<T>)
       check_ozaki1(ozaki1_task(plan, blocking, selection, operands, c), fresh);
   }
@@ -261,9 +261,8 @@ void check_prepared(const Plan& plan, const Prepared* prepared, Side side) {
   const Problem& problem = plan.problem;
   const char* name = side == Side::a ? "A" : "B";
   const std::int64_t vectors = side == Side::a ? problem.m : problem.n;
-  const std::int64_t count = prepared->device != nullptr
-                                 ? prepared->device->count
-                                 : static_cast<std::int64_t>(prepared->entries.size());
+  const std::int64_t count = prepared->device != nullptr ? prepared->device->count
+                                                         : static_cast<std::int64_t>(prepared->items.size());
   if (prepared->side != side) {
     fail(Status::invalid_argument, "an operand prepared as {} is given as {}", side == Side::a ? "B" : "A",
          name);
@@ -278,8 +277,8 @@ void check_prepared(const Plan& plan, const Prepared* prepared, Side side) {
       prepared->vectors != vectors || prepared->k != problem.k ||
       (count != 1 && count != problem.batch_count)) {
     fail(Status::invalid_argument,
-         "{} was prepared with {} entries, {} vectors of length {} in a batch of {}; this problem has {} "
-         "entries, {} "
+         "{} was prepared with {} items, {} vectors of length {} in a batch of {}; this problem has {} "
+         "items, {} "
          "of length {} in a batch of {}",
          name, element_type_name(prepared->type, prepared->complex), prepared->vectors, prepared->k, count,
          element_type_name(problem.type, problem.complex), vectors, problem.k, problem.batch_count);
@@ -294,18 +293,18 @@ void check_prepared(const Plan& plan, const Prepared* prepared, Side side) {
 
 template <class T>
 void scale_results(const Plan& plan, const Operands& operands) {
-  for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
-    scale_result(view_of_c<T>(plan.problem, operands.c, entry), scalar<T>(operands.beta));
+  for (std::int64_t item = 0; item < plan.problem.batch_count; ++item) {
+    scale_result(view_of_c<T>(plan.problem, operands.c, item), scalar<T>(operands.beta));
   }
 }
 
 template <class T>
 void multiply_all(const Plan& plan, const Operands& operands, Report& report) {
-  Block memory;
+  HostBuffer memory;
   const bool own = operands.workspace == nullptr || plan.workspace_bytes == 0;
   if (own) {
     memory = allocate_workspace(plan, report.blocking, "the allocator",
-                                [&](std::size_t bytes) { return Block(plan.allocator, bytes); });
+                                [&](std::size_t bytes) { return HostBuffer(plan.allocator, bytes); });
   } else {
     check_workspace(plan, operands);
   }
@@ -313,8 +312,8 @@ void multiply_all(const Plan& plan, const Operands& operands, Report& report) {
   const Workspace workspace = own ? Workspace(memory.pointer(), memory.bytes())
                                   : Workspace(operands.workspace, operands.workspace_size);
   check_ranges<T>(plan, report.blocking, operands, workspace);
-  for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
-    multiply_item<T>(plan, operands, entry, workspace, report);
+  for (std::int64_t item = 0; item < plan.problem.batch_count; ++item) {
+    multiply_item<T>(plan, operands, item, workspace, report);
   }
 }
 

@@ -27,13 +27,13 @@ struct DeviceReport;    // engines/device.hpp
 // execution whose candidate splits in another way, because the other operand asks for it, splits the copy
 // again: a prepared operand never changes a bit. Immutable.
 struct Prepared {
-  struct Entry {
-    Block copy;                       // vectors x k, dense, entries of the problem's type, not conjugated
+  struct Item {
+    HostBuffer copy;                  // vectors x k, dense, elements of the problem's type, not conjugated
     std::int64_t vector_stride;       // of the copy; its unit stride runs as the original's did, so
     std::int64_t element_stride;      // that a native product keeps its bits
     std::vector<VectorRange> ranges;  // empty for a native plan
     SplitRule rule;                   // of the slices, where there are any
-    Block slice_memory;
+    HostBuffer slice_memory;
     Slices slices;
   };
 
@@ -43,12 +43,11 @@ struct Prepared {
   bool conjugated;       // op was the conjugate transpose
   std::int64_t vectors;  // rows of op(A), columns of op(B)
   std::int64_t k;
-  std::vector<Entry> entries;
-  std::shared_ptr<const DevicePrepared>
-      device{};  // of an operand in device memory, which has no entries here
+  std::vector<Item> items;
+  std::shared_ptr<const DevicePrepared> device{};  // of an operand in device memory, which has no items here
 };
 
-// alpha or beta of any type of entries.
+// alpha or beta of any type of elements.
 class CallScalar {
  public:
   CallScalar(double value) : value_(value) {}
@@ -98,7 +97,7 @@ inline const Queue& queue_of(const Plan& plan, const Operands& operands) {
   return operands.queue.kind == QueueKind::host ? plan.queue : operands.queue;
 }
 
-// C = alpha * op(A) * op(B) + beta * C for all batch entries. On failure before the first product C
+// C = alpha * op(A) * op(B) + beta * C for all batch items. On failure before the first product C
 // is untouched; nothing after that can fail on the CPU.
 void execute(const Plan& plan, const Operands& operands, Report& report);
 

@@ -175,7 +175,7 @@ OperandType operand_type(std::int32_t type) {
   return type == KINTSUGI_F32 || type == KINTSUGI_C32 ? OperandType::f32 : OperandType::f64;
 }
 
-std::int32_t type_of_entries(const Problem& problem) {
+std::int32_t type_of_elements(const Problem& problem) {
   if (problem.type == OperandType::dd) return KINTSUGI_DD;
   const bool is_single = problem.type == OperandType::f32;
   return problem.complex ? (is_single ? KINTSUGI_C32 : KINTSUGI_C64)
@@ -196,8 +196,8 @@ void check_data(const Problem& problem, const void* data, const char* name) {
   check_not_null(data, name);
   if (problem.batch_kind != BatchKind::pointers || problem.memory == MemorySpace::device) return;
   const auto* pointers = static_cast<const void* const*>(data);
-  for (std::int64_t entry = 0; entry < problem.batch_count; ++entry) {
-    if (pointers[entry] == nullptr) fail(Status::invalid_argument, "{}[{}] is null", name, entry);
+  for (std::int64_t element = 0; element < problem.batch_count; ++element) {
+    if (pointers[element] == nullptr) fail(Status::invalid_argument, "{}[{}] is null", name, element);
   }
 }
 
@@ -261,7 +261,7 @@ kintsugi_problem to_c(const Problem& problem) {
   p.stride_c = problem.stride_c;
   p.op_a = static_cast<std::int32_t>(problem.op_a);
   p.op_b = static_cast<std::int32_t>(problem.op_b);
-  p.type_a = p.type_b = p.type_c = p.type_scalar = type_of_entries(problem);
+  p.type_a = p.type_b = p.type_c = p.type_scalar = type_of_elements(problem);
   p.layout = static_cast<std::int32_t>(problem.layout);
   p.batch_kind = static_cast<std::int32_t>(problem.batch_kind);
   p.memory = problem.memory == MemorySpace::device ? KINTSUGI_DEVICE : KINTSUGI_HOST;

@@ -22,13 +22,13 @@
 namespace kintsugi::core {
 
 // One step of a plan's fallback chain, cheapest first. What depends on the data is decided by their ranges
-// when they are there: an entry of a batch takes the first candidate whose window holds it.
+// when they are there: a batch item takes the first candidate whose window holds it.
 struct Candidate {
   const Scheme* scheme = nullptr;  // nullptr: the engine's native product
   Accumulator accumulator = Accumulator::fp32;
   Acceptance acceptance{};
   Program program{};  // the scheme's, fitted to type and k
-  // Every entry is checked when it is there (execute/host/checked.hpp); then the last candidate of the
+  // Every element is checked when it is there (execute/host/checked.hpp); then the last candidate of the
   // fallback chain is exact.
   bool checked = false;
 
@@ -85,7 +85,7 @@ struct Plan {
   // The accuracy as asked for, or the name of the operands' type.
   std::string accuracy_text() const;
 
-  // The first candidate whose entries are checked, where there is one: then the last is exact.
+  // The first candidate whose elements are checked, where there is one: then the last is exact.
   const Candidate* checked_candidate() const;
   bool is_checked() const { return checked_candidate() != nullptr; }
 

@@ -22,7 +22,7 @@ struct Problem {
   std::int64_t batch_count = 1;
   std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;
   Op op_a = Op::none, op_b = Op::none;
-  OperandType type = OperandType::f32;  // of complex entries: their parts'
+  OperandType type = OperandType::f32;  // of complex elements: their parts'
   bool complex = false;
   Layout layout = Layout::column_major;
   BatchKind batch_kind = BatchKind::strided;
@@ -32,7 +32,7 @@ struct Problem {
   bool prepared_b = false;
 
   // The real product that ranges, splits, schedules and bounds speak of (base/embedding.hpp): each part of a
-  // complex entry sums 2 k products, and op(B) has two vectors a column.
+  // complex element sums 2 k products, and op(B) has two vectors a column.
   std::int64_t parts() const { return complex ? 2 : 1; }
   std::int64_t products() const { return parts() * k; }
   std::int64_t vectors_b() const { return parts() * n; }
@@ -43,7 +43,7 @@ constexpr const char* element_type_name(OperandType type, bool complex) {
   return type_name(type);
 }
 
-// Calls visit.template operator()<T>() with the type of the problem's entries.
+// Calls visit.template operator()<T>() with the type of the problem's elements.
 template <class Visit>
 decltype(auto) with_element_type(const Problem& problem, Visit&& visit) {
   if (problem.complex) {

@@ -19,7 +19,7 @@ enum class SumType : std::uint8_t {
   residue,  // 0 ... m - 1 of a group with the modulus m, from engines that reduce sums as they leave
 };
 
-// Sum of group g for entry (i, j): element g * group_stride() + i + j * rows.
+// Sum of group g for element (i, j): element g * group_stride() + i + j * rows.
 struct Accumulators {
   std::byte* data = nullptr;
   std::int64_t rows = 0;

@@ -1,4 +1,4 @@
-// The Chinese remainder theorem for many entries at once.
+// The Chinese remainder theorem for many elements at once.
 #pragma once
 
 #include <algorithm>
@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <span>
 
-#include "arith/complex_residue.hpp"
-#include "arith/exact_rounding.hpp"
+#include "arith/exact/exact_rounding.hpp"
 #include "arith/range.hpp"
-#include "arith/residue.hpp"
+#include "arith/residue/complex_residue.hpp"
+#include "arith/residue/residue.hpp"
 #include "base/floating_environment.hpp"
 #include "base/workers.hpp"
 #include "recombine/accumulators.hpp"
@@ -23,7 +23,7 @@ inline constexpr int residue_limbs = 6;
 //   N = sum over t of ((r_t q_t) mod m_t) (M / m_t)   mod M.
 class ChineseRemainder {
  public:
-  // Entries of one column that are recombined together.
+  // Elements of one column that are recombined together.
   static constexpr int lanes = 64;
 
   // Numbers are held in limbs of 40 bits: sums of 49 products with factors of 8 bits stay exact in double.
@@ -58,7 +58,7 @@ class ChineseRemainder {
   std::array<int, most_moduli> inverses_{};
 };
 
-// What the sums of a complex basis' moduli count for in each part of an entry, 0 ... modulus - 1: of a
+// What the sums of a complex basis' moduli count for in each part of an element, 0 ... modulus - 1: of a
 // modulus with a root two sums, else three.
 class PartWeights {
  public:
@@ -70,7 +70,7 @@ class PartWeights {
   std::array<std::array<std::array<std::uint32_t, 3>, most_moduli>, 2> weights_{};
 };
 
-// Residues of `lanes` entries' parts.
+// Residues of `lanes` elements' parts.
 class ResidueLanes {
  public:
   ResidueLanes(const Accumulators& sums, const ResidueSystem& system, const PartWeights& weights)
@@ -79,7 +79,7 @@ class ResidueLanes {
   // Of rows i, i + 1, ... of a column of the sums; those below the last row are anything.
   const ChineseRemainder::Residues& at(std::int64_t i, std::int64_t column);
 
-  // Of a part of entries (i, j), (i + 1, j), ... whose sums are those of a basis of complex residues.
+  // Of a part of elements (i, j), (i + 1, j), ... whose sums are those of a basis of complex residues.
   const ChineseRemainder::Residues& of_part(std::int64_t part, std::int64_t i, std::int64_t j);
 
  private:
@@ -96,12 +96,12 @@ class ResidueLanes {
   std::array<Lanes, most_moduli> copies_{};
 };
 
-// The integers of an entry's parts; their exponents undo the scales.
+// The integers of an element's parts; their exponents undo the scales.
 template <std::int64_t Parts>
-using EntryIntegers = std::array<ExactNumber<residue_limbs>, static_cast<std::size_t>(Parts)>;
+using ElementIntegers = std::array<ExactNumber<residue_limbs>, static_cast<std::size_t>(Parts)>;
 
-// visit(i, j, integers) for every entry whose row of A and column of B are finite. The sums have `Parts`
-// columns for each of the entries', one where they are those of complex residues; `columns` has `Parts`
+// visit(i, j, integers) for every element whose row of A and column of B are finite. The sums have `Parts`
+// columns for each of the elements', one where they are those of complex residues; `columns` has `Parts`
 // ranges always.
 template <std::int64_t Parts, class Visit>
 void for_each_integer(const Accumulators& sums, const ResidueSystem& system,
@@ -110,9 +110,9 @@ void for_each_integer(const Accumulators& sums, const ResidueSystem& system,
   const ChineseRemainder remainder(system);
   const PartWeights weights(system.basis);
   const bool complex = !system.basis.empty();
-  const std::int64_t entry_columns = complex ? sums.columns : sums.columns / Parts;
-#pragma omp parallel for num_threads(workers_for(entry_columns, threads)) schedule(static)
-  for (std::int64_t j = 0; j < entry_columns; ++j) {
+  const std::int64_t element_columns = complex ? sums.columns : sums.columns / Parts;
+#pragma omp parallel for num_threads(workers_for(element_columns, threads)) schedule(static)
+  for (std::int64_t j = 0; j < element_columns; ++j) {
     const FloatingEnvironment environment;
     if (!columns[Parts * j].finite()) continue;
     ResidueLanes residues(sums, system, weights);
@@ -124,7 +124,7 @@ void for_each_integer(const Accumulators& sums, const ResidueSystem& system,
       const std::int64_t last = std::min(sums.rows, first + ChineseRemainder::lanes);
       for (std::int64_t i = first; i < last; ++i) {
         if (!rows[i].finite()) continue;
-        EntryIntegers<Parts> numbers;
+        ElementIntegers<Parts> numbers;
         for (std::int64_t part = 0; part < Parts; ++part) {
           numbers[part] = remainder.number(integers[part], static_cast<int>(i - first));
           numbers[part].exponent = -(rows[i].scale + columns[Parts * j + part].scale);

@@ -4,10 +4,10 @@
 
 #include "arith/complex.hpp"
 #include "arith/epilogue.hpp"
-#include "arith/exact_sum.hpp"
+#include "arith/exact/exact_sum.hpp"
 #include "arith/product_sum.hpp"
 #include "base/memory.hpp"
-#include "recombine/finite_entries.hpp"
+#include "recombine/finite_elements.hpp"
 #include "recombine/rounded_result.hpp"
 
 namespace kintsugi::core {
@@ -77,12 +77,12 @@ void RunningSums::finish(const SliceExponents& exponents, std::span<const Vector
   const auto part = [&](std::int64_t i, std::int64_t v) {
     return times_power_of_two(sums_[i + v * rows_], exponent(i, v));
   };
-  for_each_finite_entry(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& entry) {
-    const T* old = beta == T(0) ? nullptr : &entry;
+  for_each_finite_element(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& element) {
+    const T* old = beta == T(0) ? nullptr : &element;
     if constexpr (is_complex<T>) {
-      entry = epilogue(Complex<double>(part(i, 2 * j), part(i, 2 * j + 1)), alpha, beta, old);
+      element = epilogue(Complex<double>(part(i, 2 * j), part(i, 2 * j + 1)), alpha, beta, old);
     } else {
-      entry = epilogue(sums_[i + j * rows_], exponent(i, j), alpha, beta, old);
+      element = epilogue(sums_[i + j * rows_], exponent(i, j), alpha, beta, old);
     }
   });
 }
@@ -130,13 +130,13 @@ template <class T>
 void DigitSums::finish(const SliceExponents& exponents, std::span<const VectorRange> rows,
                        std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
                        int threads) const {
-  for_each_finite_entry(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& entry) {
-    const T* old = beta == T(0) ? nullptr : &entry;
+  for_each_finite_element(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& element) {
+    const T* old = beta == T(0) ? nullptr : &element;
     if constexpr (is_complex<T>) {
-      entry = exact_epilogue(sum(exponents, i, 2 * j), sum(exponents, i, 2 * j + 1), alpha, beta, old);
+      element = exact_epilogue(sum(exponents, i, 2 * j), sum(exponents, i, 2 * j + 1), alpha, beta, old);
     } else {
       ExactSum exact = sum(exponents, i, j);
-      entry = rounded_result(exact, alpha, beta, old);
+      element = rounded_result(exact, alpha, beta, old);
     }
   });
 }

@@ -1,4 +1,4 @@
-// Sums of products of slices that were computed without an error (dgemm-tc, step 3), entry by entry.
+// Sums of products of slices that were computed without an error (dgemm-tc, step 3), element by element.
 //
 // Slice s of row i stands for 2^exponents(s, i) times its integers, exponents descending with s; likewise B's
 // vectors, of which a complex column has two.
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-#include "arith/exact_sum.hpp"
+#include "arith/exact/exact_sum.hpp"
 #include "arith/range.hpp"
 #include "base/view.hpp"
 #include "recombine/accumulators.hpp"
@@ -66,7 +66,7 @@ class DigitSums {
   std::int64_t columns_;
   int last_a_;  // the last slices
   int last_b_;
-  int count_;  // digits of an entry
+  int count_;  // digits of an element
 };
 
 }  // namespace kintsugi::core

@@ -1,11 +1,11 @@
-// The one rounding of a real entry that was summed exactly; arith/complex.hpp has that of complex ones.
+// The one rounding of a real element that was summed exactly; arith/complex.hpp has that of complex ones.
 #pragma once
 
 #include <cmath>
 
 #include "arith/complex.hpp"
 #include "arith/epilogue.hpp"
-#include "arith/exact_sum.hpp"
+#include "arith/exact/exact_sum.hpp"
 
 namespace kintsugi::core {
 

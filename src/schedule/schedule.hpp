@@ -35,7 +35,7 @@ struct Term {
 // about sqrt(blocks) units in the last place where all elements have one sign. A product with few elements or
 // a short k has blocks that are halved up to most_halvings times, and shorter segments, on a matrix unit that
 // truncates (Schedule::shortened). Where `joint` is set, all groups leave into one sum, one after the other,
-// each multiplied by its 2^group_exponents[g] on the way: terms are then added entry by entry instead of
+// each multiplied by its 2^group_exponents[g] on the way: terms are then added element by element instead of
 // matrix by matrix.
 template <int TermCount>
 struct Structure {

@@ -9,7 +9,7 @@
 
 namespace kintsugi::core {
 
-// For alpha = 1, beta = 0, finite operands and no overflow, entry by entry:
+// For alpha = 1, beta = 0, finite operands and no overflow, element by element:
 //
 //   |C - AB| <= relative * (|A||B|)_ij
 //             + floor_a * u_i * ||b_j||_1  +  floor_b * v_j * ||a_i||_1
@@ -82,7 +82,7 @@ constexpr double contract_unit(OperandType type) {
 
 // Inner products rounded to nearest lose at most k u |a||b|, in any order, fused or not, without a
 // second-order term (Jeannerod and Rump, Improved error bounds for inner products in floating-point
-// arithmetic, 2013). A part of a complex entry is such a product of length 2 k. Of double-double:
+// arithmetic, 2013). A part of a complex element is such a product of length 2 k. Of double-double:
 // arith/pair_sum.hpp. One unit more is what underflow may cost an element that stands (arith/underflow.hpp).
 constexpr double native_coefficient(OperandType type, std::int64_t k) {
   if (type == OperandType::dd) return (3 * static_cast<double>(k) + 15) * unit_roundoff(type);

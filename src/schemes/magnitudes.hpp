@@ -1,7 +1,7 @@
 // Programs of magnitudes: their products bound |A||B| of scaled operands.
 #pragma once
 
-#include "arith/residue_scale.hpp"
+#include "arith/residue/residue_scale.hpp"
 #include "schemes/program.hpp"
 
 namespace kintsugi::core {

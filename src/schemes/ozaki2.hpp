@@ -9,7 +9,7 @@
 // b is the largest with k 2^(2b) <= M / 4: N and k decide it, not the data. Where every element's last bit
 // survives the rounding to integers, C is correctly rounded. scale=norm and scale=product take larger
 // integers where norms, or an int8 product of magnitudes, show that their sums stay below M / 4
-// (arith/residue_scale.hpp).
+// (arith/residue/residue_scale.hpp).
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@
 #include <optional>
 #include <string_view>
 
-#include "arith/residue.hpp"
-#include "arith/residue_scale.hpp"
+#include "arith/residue/residue.hpp"
+#include "arith/residue/residue_scale.hpp"
 #include "base/status.hpp"
 #include "schemes/program.hpp"
 
@@ -117,7 +117,7 @@ inline constexpr auto ozaki2_complex_terms = [] {
 }();
 
 // The same integers modulo a basis of complex residues, which holds as many bits.
-inline void multiply_entries_by_ozaki2(Program& program) {
+inline void multiply_elements_by_ozaki2(Program& program) {
   const ComplexBasis basis = cheapest_basis(residue_bits(program.split_a.slices));
   if (basis.empty()) return;
   program.split_a.complex_basis = program.split_b.complex_basis = basis;
@@ -133,7 +133,7 @@ inline void multiply_entries_by_ozaki2(Program& program) {
 
 // The fewest moduli that find sums of magnitude up to 2^bits; never more than the program has.
 inline void leave_out_moduli(Program& program, int bits) {
-  const bool entries = program.multiplies_elements();
+  const bool elements = program.multiplies_elements();
   int count = 2;
   while (count < most_moduli && residue_bits(count) < bits) ++count;
   if (residue_bits(count) < bits || residue_bits(count) >= program.split_a.sum_bits) return;
@@ -141,7 +141,7 @@ inline void leave_out_moduli(Program& program, int bits) {
   fewer.split_a.top_exponent = fewer.split_b.top_exponent = program.split_a.top_exponent;
   fewer.split_a.sum_bits = fewer.split_b.sum_bits = residue_bits(count);
   program = fewer;
-  if (entries) multiply_entries_by_ozaki2(program);
+  if (elements) multiply_elements_by_ozaki2(program);
 }
 
 inline constexpr Scheme ozaki2{
@@ -167,7 +167,7 @@ inline constexpr Scheme ozaki2{
     .parameters = "moduli=2...49, scale=exponent, norm or product",
     .configure = configure_ozaki2,
     .fit = fit_ozaki2,
-    .multiply_elements = multiply_entries_by_ozaki2,
+    .multiply_elements = multiply_elements_by_ozaki2,
 };
 
 }  // namespace kintsugi::core::schemes

@@ -57,7 +57,7 @@ enum class Recombination : std::uint8_t {
   weighted,
   // The integer with these residues, by the Chinese remainder theorem; exact but for the one last rounding.
   residues,
-  // No slices and no products of an engine: every entry by a superaccumulator, rounded once.
+  // No slices and no products of an engine: every element by a superaccumulator, rounded once.
   exact_sums,
   // Products of slices without an error, as many as the operands ask for, summed in FP64 or exactly:
   // ErrorFree.
@@ -163,10 +163,10 @@ struct Scheme {
   // Fits the program to the operands' type and the inner length k (> 0).
   void (*fit)(Program& program, OperandType type, std::int64_t k) = nullptr;
 
-  // What the fitted program of an embedding becomes where complex entries are multiplied by fewer products.
+  // What the fitted program of an embedding becomes where complex elements are multiplied by fewer products.
   void (*multiply_elements)(Program& program) = nullptr;
 
-  // Fits the program to the exponents of one batch entry's operands, or fails with
+  // Fits the program to the exponents of one batch item's operands, or fails with
   // contract_unreachable where they are outside all that it covers.
   void (*adapt)(Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k) = nullptr;
   // Where `adapt` is fit_residual() (arith/residual_fit.hpp), which a device does itself: the groups whose

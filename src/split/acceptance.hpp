@@ -20,8 +20,9 @@ struct Acceptance {
   std::int32_t mean_depth = 0;
   // Largest exponent of a magnitude to which the program is fitted.
   std::int32_t exponent = any;
-  // Residues scaled by norms: R of arith/residue_scale.hpp, and the exponent that the largest magnitude is
-  // scaled to at most. Norms must prove every element then (arith/norm_proof.hpp). 0: norms do not matter.
+  // Residues scaled by norms: R of arith/residue/residue_scale.hpp, and the exponent that the largest
+  // magnitude is scaled to at most. Norms must prove every element then (arith/residue/norm_proof.hpp). 0:
+  // norms do not matter.
   std::int32_t norm_bits = 0;
   std::int32_t norm_top_exponent = 0;
 

@@ -21,7 +21,7 @@ struct InnerRange {
 template <class View>
 void find_inner_ranges(const View& operand, std::span<InnerRange> ranges, int threads);
 
-// Of an embedding (base/embedding.hpp): both parts of an entry get one range, and so one factor.
+// Of an embedding (base/embedding.hpp): both parts of an element get one range, and so one factor.
 void share_among_parts(std::span<InnerRange> ranges);
 
 // Factors 2^-d_p of A and 2^d_p of B that bring the largest magnitudes of both to the same distance at every

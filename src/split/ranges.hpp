@@ -11,7 +11,7 @@
 namespace kintsugi::core {
 
 // Fills ranges[v] for every row v of `operand` (vectors x k: op(A), or op(B) transposed); scales
-// are those of `rule`. View: OperandView of any type of entries.
+// are those of `rule`. View: OperandView of any type of elements.
 template <class View>
 void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads,
                  std::span<const double> inner = {});

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "arith/residue.hpp"
+#include "arith/residue/residue.hpp"
 #include "base/floating_environment.hpp"
 #include "base/vectorised.hpp"
 #include "base/workers.hpp"
@@ -28,7 +28,7 @@ KINTSUGI_VECTORISED void add_rounding_bounds(const double* x, TwoFactors factors
   }
 }
 
-// Of double-double numbers, as split/residues.cpp rounds them.
+// Of double-double numbers, as split/residues/residues.cpp rounds them.
 KINTSUGI_VECTORISED void add_pair_rounding_bounds(const double* high, const double* low, TwoFactors factors,
                                                   double* inexact, double* magnitudes) {
   for (int e = 0; e < lanes; ++e) {

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-#include "arith/exact_sum.hpp"
+#include "arith/exact/exact_sum.hpp"
 #include "arith/range.hpp"
 #include "arith/slice_count.hpp"
 #include "base/embedding.hpp"

@@ -6,8 +6,8 @@
 
 #include "base/floating_environment.hpp"
 #include "base/workers.hpp"
-#include "split/complex_residues.hpp"
-#include "split/residues.hpp"
+#include "split/residues/complex_residues.hpp"
+#include "split/residues/residues.hpp"
 #include "split/vector_blocks.hpp"
 
 namespace kintsugi::core {

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <span>
 
-#include "arith/exact_sum.hpp"
+#include "arith/exact/exact_sum.hpp"
 #include "arith/range.hpp"
 #include "arith/successive.hpp"
 #include "base/embedding.hpp"
@@ -32,7 +32,7 @@ struct SuccessiveSplit {
 };
 
 // The rests before the first slice: the elements of `operand` (vectors x k; View: OperandView of any type of
-// entries). Vectors with NaN or infinities count as zero: nothing of them reaches another entry.
+// elements). Vectors with NaN or infinities count as zero: nothing of them reaches another element.
 template <class View>
 void take_rests(const View& operand, std::span<const VectorRange> ranges, const SuccessiveSplit& split,
                 int threads);

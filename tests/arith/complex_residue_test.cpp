@@ -1,5 +1,5 @@
 // Moduli of complex products, and which of them are the cheapest.
-#include "arith/complex_residue.hpp"
+#include "arith/residue/complex_residue.hpp"
 
 #include <gtest/gtest.h>
 

@@ -78,7 +78,7 @@ DoubleDouble draw_pair(std::mt19937_64& random, int spread) {
   return core::normalised({word(exponent), random() % 5 == 0 ? 0 : word(exponent - 54 - below)});
 }
 
-TEST(DoubleDouble, AlphaTimesSumPlusBetaTimesOldEntry) {
+TEST(DoubleDouble, AlphaTimesSumPlusBetaTimesOldElement) {
   std::mt19937_64 random(32);
   for (int draw = 0; draw < 20000; ++draw) {
     const int spread = draw % 3 == 0 ? 700 : draw % 3 == 1 ? 300 : 10;
@@ -104,8 +104,8 @@ TEST(DoubleDouble, SpecialValuesAreThoseOfIeee) {
   EXPECT_EQ(core::exact_epilogue(one, inf, 1, &finite), DoubleDouble(inf));
   EXPECT_TRUE(std::isnan(core::exact_epilogue(one, inf, 1, &c).hi));
   EXPECT_TRUE(std::isnan(core::exact_epilogue(ExactNumber<1>{}, inf, 0, nullptr).hi));
-  EXPECT_TRUE(std::isnan(core::scaled_entry(nan, finite).hi));
-  EXPECT_EQ(core::scaled_entry(2, c), DoubleDouble(-inf));
+  EXPECT_TRUE(std::isnan(core::scaled_element(nan, finite).hi));
+  EXPECT_EQ(core::scaled_element(2, c), DoubleDouble(-inf));
   EXPECT_EQ(core::normalised({inf, nan}), DoubleDouble(inf));
   EXPECT_EQ(core::normalised({1, 1}), DoubleDouble(2));
 }

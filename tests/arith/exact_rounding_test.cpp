@@ -1,5 +1,5 @@
 // Wide integers and their one rounding, against MPFR.
-#include "arith/exact_rounding.hpp"
+#include "arith/exact/exact_rounding.hpp"
 
 #include <gtest/gtest.h>
 #include <mpfr.h>
@@ -173,7 +173,7 @@ TYPED_TEST(ExactRounding, OfOrdinaryNumbersIsTheSame) {
   check_ordinary<TypeParam, 6>(random);
 }
 
-TYPED_TEST(ExactRounding, OfAlphaTimesSumPlusBetaTimesOldEntry) {
+TYPED_TEST(ExactRounding, OfAlphaTimesSumPlusBetaTimesOldElement) {
   using T = TypeParam;
   std::mt19937_64 random(4);
   const auto number = [&](int spread) {
@@ -186,7 +186,7 @@ TYPED_TEST(ExactRounding, OfAlphaTimesSumPlusBetaTimesOldEntry) {
     const ExactNumber<6> x = draw_number(random, static_cast<int>(random() % 100) - 50);
     const T alpha = draw % 5 == 0 ? T(1) : number(spread), beta = number(spread);
     T old = number(spread);
-    // Cancellation: the old entry is the rounded sum itself.
+    // Cancellation: the old element is the rounded sum itself.
     if (draw % 4 == 0) old = static_cast<T>(-alpha * rounded<T>(x) / beta);
     if (!std::isfinite(old)) continue;
     const T expected =
@@ -256,8 +256,8 @@ TYPED_TEST(ExactRounding, OfSeveralTermsIsThatOfASuperaccumulator) {
   }
 }
 
-// Complex scalars with imaginary parts: both ways of an entry, special values included.
-TYPED_TEST(ExactRounding, OfComplexEntriesIsThatOfASuperaccumulator) {
+// Complex scalars with imaginary parts: both ways of an element, special values included.
+TYPED_TEST(ExactRounding, OfComplexElementsIsThatOfASuperaccumulator) {
   using T = TypeParam;
   using limits = std::numeric_limits<T>;
   std::mt19937_64 random(6);

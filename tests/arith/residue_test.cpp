@@ -1,5 +1,5 @@
 // Moduli, residues and what comes back from them.
-#include "arith/residue.hpp"
+#include "arith/residue/residue.hpp"
 
 #include <gtest/gtest.h>
 

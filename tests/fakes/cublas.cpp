@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/format_text.hpp"
+#include "base/text/format_text.hpp"
 #include "engines/cuda/cublas/library.hpp"
 #include "tests/fakes/fake_cuda.hpp"
 

@@ -1,4 +1,4 @@
-// libcuda.so.1 without a device: every function of base/cuda_driver.hpp, those of kernels in
+// libcuda.so.1 without a device: every function of base/cuda/cuda_driver.hpp, those of kernels in
 // cuda_kernels.cpp. What it promises stands in fake_cuda.hpp.
 #include <cstring>
 

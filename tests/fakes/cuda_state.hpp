@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/cuda_driver.hpp"
-#include "base/format_text.hpp"
+#include "base/cuda/cuda_driver.hpp"
+#include "base/text/format_text.hpp"
 
 namespace kintsugi::fake {
 

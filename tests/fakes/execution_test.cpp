@@ -375,7 +375,7 @@ TEST_F(Execution, OwnProductsHaveSmallerBlocksThanTheVendors) {
   EXPECT_EQ(events_with("cuLaunchKernel split_").size(), 2U) << "B is split once";
 }
 
-// Slices of a prepared batch lie behind each other: one launch splits them, and one multiplies all entries.
+// Slices of a prepared batch lie behind each other: one launch splits them, and one multiplies all items.
 TEST_F(Execution, PreparedBatchesAreOneLaunch) {
   const Stream stream;
   Call call(64, 96, 128, stream);

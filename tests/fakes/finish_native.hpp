@@ -25,7 +25,7 @@ void add_sums(const core::DeviceTile& tile, const core::DeviceMatrix& sums, std:
   const T alpha = fake_scalar<T>(tile.scalars.alpha, tile.scalars.device_alpha);
   const T beta = fake_scalar<T>(tile.scalars.beta, tile.scalars.device_beta);
   const T* sum = static_cast<const T*>(sums.data) + item * sums.batch_stride;
-  T* c = static_cast<T*>(const_cast<void*>(tile.c.data)) + (tile.entry + item) * tile.c.batch_stride;
+  T* c = static_cast<T*>(const_cast<void*>(tile.c.data)) + (tile.item + item) * tile.c.batch_stride;
   for (std::int64_t j = 0; j < tile.columns; ++j) {
     for (std::int64_t i = 0; i < tile.rows; ++i) {
       T& element =

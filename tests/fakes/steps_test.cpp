@@ -1,5 +1,5 @@
 // The steps of schemes that are not split, multiplied by the vendor and weighed alone, and of contracts whose
-// entries are checked: in which order they come.
+// elements are checked: in which order they come.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -177,7 +177,7 @@ TEST_F(Steps, CandidatesByNormsComeBeforeTheCheckedOne) {
 }
 
 // Where products cannot be skipped there is nothing but the checked candidate.
-TEST_F(Steps, OlderDevicesCheckAllEntries) {
+TEST_F(Steps, OlderDevicesCheckAllElements) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
   const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
   const Stream stream;
@@ -223,7 +223,7 @@ TEST_F(Steps, EveryTileIsMendedBeforeTheNextOne) {
   EXPECT_EQ(names, wanted);
 }
 
-TEST_F(Steps, SuperaccumulatorsAreOneLaunchAnEntryOfTheBatch) {
+TEST_F(Steps, SuperaccumulatorsAreOneLaunchAnItemOfTheBatch) {
   const Stream stream;
   Call call(8, 6, 4, stream);
   call.options.scheme = "superaccumulator";

@@ -33,20 +33,20 @@ using Parts = testing::Types<float, double>;
 TYPED_TEST_SUITE(NativeSpecials, Parts);
 
 TYPED_TEST(NativeSpecials, AnInfinitePartStaysInfinite) {
-  using Entry = std::complex<TypeParam>;
+  using Element = std::complex<TypeParam>;
   for (const std::string engine : {"reference", "cpu"}) {
     if (engine == "cpu" && !has_cpu_engine()) continue;
-    GemmDataOf<Entry> data(GemmCase{.engine = engine});
+    GemmDataOf<Element> data(GemmCase{.engine = engine});
     data.a()(0, 0) = {static_cast<TypeParam>(infinity), 1};
     data.b()(0, 0) = {2, 3};
     data.run_well();
-    EXPECT_EQ(data.c()(0, 0), Entry(static_cast<TypeParam>(infinity), static_cast<TypeParam>(infinity)))
+    EXPECT_EQ(data.c()(0, 0), Element(static_cast<TypeParam>(infinity), static_cast<TypeParam>(infinity)))
         << engine;
   }
 }
 
 TYPED_TEST(NativeSpecials, StandWhereSumsOfRealProductsHaveThem) {
-  using Entry = std::complex<TypeParam>;
+  using Element = std::complex<TypeParam>;
   std::mt19937 random(19);
   const double scalars[] = {1, 1, -1, 0, 0.5, -3};
   int seen = 0;
@@ -64,19 +64,19 @@ TYPED_TEST(NativeSpecials, StandWhereSumsOfRealProductsHaveThem) {
     if (test.alpha == 0 && test.alpha_im == 0) test.alpha = 1;
     test.beta = scalars[random() % 6];
     test.beta_im = random() % 2 == 0 ? 0 : scalars[random() % 6];
-    GemmDataOf<Entry> data(test);
-    const auto spoil = [&](MatrixView<Entry> view, int count) {
+    GemmDataOf<Element> data(test);
+    const auto spoil = [&](MatrixView<Element> view, int count) {
       const double specials[] = {infinity, -infinity, std::numeric_limits<double>::quiet_NaN(), 0};
       for (int s = 0; s < count; ++s) {
-        Entry& entry = view(static_cast<std::int64_t>(random()) % view.rows,
-                            static_cast<std::int64_t>(random()) % view.columns);
+        Element& element = view(static_cast<std::int64_t>(random()) % view.rows,
+                                static_cast<std::int64_t>(random()) % view.columns);
         const auto value = static_cast<TypeParam>(specials[random() % 4]);
-        entry = random() % 2 == 0 ? Entry(value, entry.imag()) : Entry(entry.real(), value);
+        element = random() % 2 == 0 ? Element(value, element.imag()) : Element(element.real(), value);
       }
     };
     spoil(data.a(), trial % 4);
     spoil(data.b(), trial % 3);
-    if (data.beta() != Entry()) spoil(data.c(), trial % 5 == 0 ? 2 : 0);
+    if (data.beta() != Element()) spoil(data.c(), trial % 5 == 0 ? 2 : 0);
     const auto before = data.result();
     auto real = embedded(data);
     data.run_well();
@@ -87,13 +87,13 @@ TYPED_TEST(NativeSpecials, StandWhereSumsOfRealProductsHaveThem) {
       auto expected =
           times_parts(std::complex<double>(data.alpha()),
                       {class_of_product(a, b, i, 2 * j, false), class_of_product(a, b, i, 2 * j + 1, false)});
-      if (data.beta() != Entry()) {
-        const Entry old = before[static_cast<std::size_t>(e)];
+      if (data.beta() != Element()) {
+        const Element old = before[static_cast<std::size_t>(e)];
         const auto more =
             times_parts(std::complex<double>(data.beta()), {class_of(old.real()), class_of(old.imag())});
         expected = {add(expected.first, more.first), add(expected.second, more.second)};
       }
-      const Entry c = data.c()(i, j);
+      const Element c = data.c()(i, j);
       ASSERT_TRUE((class_of(c.real()) & expected.first) != 0 && (class_of(c.imag()) & expected.second) != 0)
           << "trial " << trial << " " << test.engine << ": " << c << " alpha " << data.alpha() << " beta "
           << data.beta();

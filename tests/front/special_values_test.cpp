@@ -64,7 +64,7 @@ TEST_P(SpecialValues, StandWhereTheOracleWantsThem) {
     for (std::int64_t i = 0; i < test.m; ++i) {
       for (std::int64_t j = 0; j < test.n; ++j) {
         const Kind expected = oracle(data, 0, i, j, test.beta == 0 ? 0.0F : old(i, j));
-        ASSERT_EQ(kind_of(data.c()(i, j)), expected) << "trial " << trial << " entry " << i << ", " << j;
+        ASSERT_EQ(kind_of(data.c()(i, j)), expected) << "trial " << trial << " element " << i << ", " << j;
         placements += expected != Kind::finite;
       }
     }
@@ -127,7 +127,7 @@ TEST_P(SpecialValues, ScalarsFollowTheTable) {
   EXPECT_EQ(bits_of(no_inner.result()), c_before);
 }
 
-TEST_P(SpecialValues, OldEntriesAreNotReadWhenBetaIsZero) {
+TEST_P(SpecialValues, OldElementsAreNotReadWhenBetaIsZero) {
   GemmData data(base(3, 4, 10));  // C is poisoned with NaN
   data.run_well();
   for (const float x : data.result()) EXPECT_TRUE(std::isfinite(x));
@@ -197,9 +197,9 @@ TEST_P(WideRange, ScalesOfHundredsOfBinadesComeBack) {
   }
   data.run_well();
   for (std::int64_t i = 0; i < 5; ++i) {
-    for (const auto& entry : entry_errors(data)) {
+    for (const auto& element : element_errors(data)) {
       const double allowed = coefficient(GetParam().first, GetParam().second, test.k);
-      ASSERT_LE(std::abs(entry.error), allowed * entry.absolute + 0x1p-149);
+      ASSERT_LE(std::abs(element.error), allowed * element.absolute + 0x1p-149);
     }
   }
 }

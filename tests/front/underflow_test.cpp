@@ -35,15 +35,15 @@ std::vector<std::string> engines() {
   return {"reference"};
 }
 
-// A real or complex entry's exact parts, with the sums of magnitudes that bounds speak of: of alpha AB and of
-// beta C.
+// A real or complex element's exact parts, with the sums of magnitudes that bounds speak of: of alpha AB and
+// of beta C.
 struct Part {
   Mpfr value, products, old;
 };
 
 template <class T>
-std::vector<Part> exact_entry(GemmDataOf<T>& data, const T& old, std::int64_t i, std::int64_t j,
-                              std::int64_t t) {
+std::vector<Part> exact_element(GemmDataOf<T>& data, const T& old, std::int64_t i, std::int64_t j,
+                                std::int64_t t) {
   if constexpr (core::is_complex<T>) {
     const auto zero = std::complex<core::RealOf<T>>();
     const ExactParts whole = exact_parts(data, old, i, j, t);
@@ -107,7 +107,7 @@ void expect_kept(GemmDataOf<T>& data, const std::vector<T>& before, const std::s
   for (std::int64_t t = 0, e = 0; t < test.batch; ++t) {
     for (std::int64_t j = 0; j < test.n; ++j) {
       for (std::int64_t i = 0; i < test.m; ++i, ++e) {
-        const auto exact = exact_entry(data, before[static_cast<std::size_t>(e)], i, j, t);
+        const auto exact = exact_element(data, before[static_cast<std::size_t>(e)], i, j, t);
         const T c = data.c(t)(i, j);
         const std::string at = where + " element " + std::to_string(i) + ", " + std::to_string(j);
         if constexpr (core::is_complex<T>) {
@@ -232,8 +232,8 @@ void fill_extremes(std::mt19937_64& random, const MatrixView<T>& view, int reach
 
 template <class T>
 class UnderflowOf : public testing::Test {};
-using Entries = testing::Types<float, double, std::complex<float>, std::complex<double>, DoubleDouble>;
-TYPED_TEST_SUITE(UnderflowOf, Entries);
+using Elements = testing::Types<float, double, std::complex<float>, std::complex<double>, DoubleDouble>;
+TYPED_TEST_SUITE(UnderflowOf, Elements);
 
 TYPED_TEST(UnderflowOf, ContractsHoldForAnyExponents) {
   using T = TypeParam;

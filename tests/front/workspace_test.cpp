@@ -188,7 +188,7 @@ TEST(Prepared, MustFitThePlan) {
     return std::string(kintsugi_last_error());
   };
   EXPECT_THAT(refused({.m = 7, .n = 4, .k = 6, .scheme = "fp16x3", .engine = "reference"}),
-              HasSubstr("prepared with fp32 entries, 5 vectors of length 6"));
+              HasSubstr("prepared with fp32 elements, 5 vectors of length 6"));
   // Another n is no other operand A.
   GemmData wider(GemmCase{.m = 5, .n = 9, .k = 6, .scheme = "fp16x3", .engine = "reference"});
   GemmData check(GemmCase{.m = 5, .n = 9, .k = 6, .scheme = "fp16x3", .engine = "reference"});

@@ -147,7 +147,7 @@ class Int8Params : public testing::Test {
       const std::int64_t place = at % sums.group_stride();
       FAIL() << "tile " << tile << ", m " << products.a.slices.vectors << " n " << products.b.slices.vectors
              << " k " << products.a.slices.k << ", " << sums.groups << " groups, type "
-             << static_cast<int>(sums.type) << ": sum " << at / sums.group_stride() << " of entry "
+             << static_cast<int>(sums.type) << ": sum " << at / sums.group_stride() << " of item "
              << place % sums.rows << ", " << place / sums.rows << " differs";
     }
   }

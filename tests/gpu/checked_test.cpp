@@ -1,4 +1,4 @@
-// Contracts whose entries are checked on the device: FP64's under the policy emulate, tolerances.
+// Contracts whose elements are checked on the device: FP64's under the policy emulate, tolerances.
 #include <limits>
 
 #include "gpu/contract_bound.hpp"
@@ -18,12 +18,12 @@ GemmCase emulated(std::int64_t m, std::int64_t n, std::int64_t k, const std::str
           .accuracy = accuracy};
 }
 
-// Of the only candidate that took entries.
+// Of the only candidate that took elements.
 std::string scheme_of(const json& report) { return report.at("candidates").at(0).at("scheme"); }
 bool is_by_norms(const json& report) { return scheme_of(report).ends_with(":scale=norm"); }
 
 // What norms prove is not checked: the host's bits under the same scheme. Wider operands take more moduli,
-// and at last the candidate whose entries are checked.
+// and at last the candidate whose elements are checked.
 template <class T>
 void expect_candidates_of(GemmCase test) {
   std::size_t most = 0;
@@ -36,7 +36,7 @@ void expect_candidates_of(GemmCase test) {
     GemmDataOf<T> data(test);
     DeviceGemm<T>(data).run_well(handle);
     const json report = handle.report();
-    // What some entries of a batch just prove, others may not.
+    // What some batch items just prove, others may not.
     if (report.at("candidates").size() > 1) continue;
     ++alone;
     EXPECT_EQ(report.at("candidates").at(0).at("items"), test.batch) << report;
@@ -120,7 +120,7 @@ TEST(DeviceChecked, SmallTolerancesAreKept) {
 }
 
 // Where sums cancel, |AB| says nothing of |A||B|, and of rows of few elements norms do not: the product of
-// magnitudes proves the entries.
+// magnitudes proves the elements.
 TEST(DeviceChecked, SmallCancellationIsProvedFromMagnitudes) {
   GemmDataOf<double> data(emulated(150, 50, 64, "uniform", "fp64"));
   for (std::int64_t p = 0; p < 32; ++p) {
@@ -145,7 +145,7 @@ TEST(DeviceChecked, SmallComplexFp64KeepsItsContract) {
   }
 }
 
-// Which entries are proved depends on their row and column alone, whatever block, batch position or stream
+// Which elements are proved depends on their row and column alone, whatever block, batch position or stream
 // they are in.
 TEST(DeviceChecked, BitsDependOnNothingButTheOperands) {
   for (const char* accuracy : {"fp64", "1e-10"}) {

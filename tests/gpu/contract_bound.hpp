@@ -14,9 +14,9 @@ template <class T>
 void expect_errors_within(GemmDataOf<T>& data, double coefficient) {
   const double smallest = std::numeric_limits<T>::denorm_min();
   for (std::int64_t t = 0; t < data.test().batch; ++t) {
-    for (const lab::EntryError& entry : entry_errors(data, {}, t)) {
-      ASSERT_LE(std::abs(entry.error), coefficient * entry.absolute + smallest)
-          << "entry " << entry.i << ", " << entry.j << " of batch entry " << t;
+    for (const lab::ElementError& element : element_errors(data, {}, t)) {
+      ASSERT_LE(std::abs(element.error), coefficient * element.absolute + smallest)
+          << "element " << element.i << ", " << element.j << " of batch item " << t;
     }
   }
 }

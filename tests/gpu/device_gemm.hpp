@@ -85,18 +85,18 @@ class DeviceGemm {
     EXPECT_EQ(bits_of(b_.host()), bits_of(data_.raw_b())) << "B was modified";
     data_.raw_c() = c_.host();
     const kintsugi_problem p = data_.problem();
-    std::vector<bool> entry(before.size());
+    std::vector<bool> element(before.size());
     for (std::int64_t t = 0; t < p.batch_count; ++t) {
       const MatrixView<T> c = data_.c(t);
       for (std::int64_t j = 0; j < p.n; ++j) {
         for (std::int64_t i = 0; i < p.m; ++i)
-          entry[static_cast<std::size_t>(&c(i, j) - data_.raw_c().data())] = true;
+          element[static_cast<std::size_t>(&c(i, j) - data_.raw_c().data())] = true;
       }
     }
-    for (std::size_t i = 0; i < entry.size(); ++i) {
-      if (entry[i] || bits_of(std::vector<T>{before[i]}) == bits_of(std::vector<T>{data_.raw_c()[i]}))
+    for (std::size_t i = 0; i < element.size(); ++i) {
+      if (element[i] || bits_of(std::vector<T>{before[i]}) == bits_of(std::vector<T>{data_.raw_c()[i]}))
         continue;
-      ADD_FAILURE() << "element " << i << " beside C's entries was written to";
+      ADD_FAILURE() << "element " << i << " beside C's elements was written to";
       break;
     }
   }

@@ -64,8 +64,9 @@ class CapturedCall {
 template <class T>
 void expect_accurate(GemmDataOf<T>& data, double units) {
   const double unit = std::is_same_v<T, float> ? 0x1p-24 : 0x1p-53;
-  for (const lab::EntryError& entry : entry_errors(data)) {
-    ASSERT_LE(entry.error, units * unit * entry.absolute + 1e-300) << "entry " << entry.i << ", " << entry.j;
+  for (const lab::ElementError& element : element_errors(data)) {
+    ASSERT_LE(element.error, units * unit * element.absolute + 1e-300)
+        << "element " << element.i << ", " << element.j;
   }
 }
 

@@ -46,10 +46,10 @@ TEST_F(Devices, AHandleServesAll) {
       expect_accurate(data, 300 + 8);
       const OnDevice other(1 - device);
       const json report = handle.report();
-      std::int64_t entries = 0;
+      std::int64_t items = 0;
       for (const json& candidate : report.at("candidates"))
-        entries += candidate.at("items").get<std::int64_t>();
-      EXPECT_EQ(entries, 1) << report.dump();
+        items += candidate.at("items").get<std::int64_t>();
+      EXPECT_EQ(items, 1) << report.dump();
     }
   }
 }

@@ -27,9 +27,9 @@ std::vector<T> host_result(GemmCase test) {
   return data.result();
 }
 
-// Where entries differ, the first of them.
+// Where elements differ, the first of them.
 template <class T>
-void expect_same_entries(const std::vector<T>& got, const std::vector<T>& wanted, std::int64_t rows) {
+void expect_same_elements(const std::vector<T>& got, const std::vector<T>& wanted, std::int64_t rows) {
   ASSERT_EQ(got.size(), wanted.size());
   std::int64_t misses = 0;
   std::size_t first = 0;
@@ -39,7 +39,7 @@ void expect_same_entries(const std::vector<T>& got, const std::vector<T>& wanted
   }
   if (misses == 0) return;
   const auto place = static_cast<std::int64_t>(first);
-  ADD_FAILURE() << misses << " of " << got.size() << " entries differ; the first is row " << place % rows
+  ADD_FAILURE() << misses << " of " << got.size() << " elements differ; the first is row " << place % rows
                 << ", column " << place / rows << ": " << std::hexfloat << std::real(got[first]) << " "
                 << std::imag(got[first]) << " instead of " << std::real(wanted[first]) << " "
                 << std::imag(wanted[first]);
@@ -50,7 +50,7 @@ void expect_host_bits(const GemmCase& test, const DeviceRun& run = {}) {
   SCOPED_TRACE(describe(test));
   GemmDataOf<T> data(test);
   DeviceGemm<T>(data, run).run_well();
-  expect_same_entries(data.result(), host_result<T>(test), test.m);
+  expect_same_elements(data.result(), host_result<T>(test), test.m);
 }
 
 template <class T>
@@ -175,12 +175,12 @@ void expect_known_answers(const std::string& family, const RoundingProblem<T>& p
     operands.b = b.data();
     operands.c = c.data();
     ASSERT_EQ(kintsugi_gemm(nullptr, &call, &options, &operands), KINTSUGI_SUCCESS) << kintsugi_last_error();
-    expect_same_entries(c.host(), problem.expected, problem.m);
+    expect_same_elements(c.host(), problem.expected, problem.m);
   }
 }
 
 // Ties, subnormal ones too, the edge of overflow, parts up to 2^-1900 below a tie, sums that cancel, old
-// entries that do.
+// elements that do.
 template <class T>
 void expect_constructed_roundings(int rounds) {
   const std::uint64_t seed = std::random_device{}();
@@ -270,7 +270,7 @@ TYPED_TEST(DeviceExact, SmallSpecialValuesStandWhereTheHostHasThem) {
   }
 }
 
-// Scalars that are NaN, infinite or 0, with old entries that are.
+// Scalars that are NaN, infinite or 0, with old elements that are.
 TYPED_TEST(DeviceExact, SmallSpecialScalarsAreTheHosts) {
   using Real = core::RealOf<TypeParam>;
   constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -334,7 +334,7 @@ TEST(DeviceExactCalls, BitsAreThoseOfAnyWorkspaceLimit) {
   EXPECT_EQ(device_bits<double>(test), bits) << "another run";
 }
 
-// Of narrow integers no entry is open, of wide spans all are; the superaccumulator has none to recompute.
+// Of narrow integers no element is open, of wide spans all are; the superaccumulator has none to recompute.
 TEST(DeviceExactCalls, SmallReportsCountWhatWasMended) {
   struct Case {
     const char* distribution;
@@ -387,7 +387,7 @@ TEST(DeviceExactCalls, SmallHostMatricesAreStaged) {
     SCOPED_TRACE(describe(test));
     GemmDataOf<double> data(test);
     data.run_well();
-    expect_same_entries(data.result(), host_result<double>(test), test.m);
+    expect_same_elements(data.result(), host_result<double>(test), test.m);
   }
 }
 

@@ -174,9 +174,9 @@ TEST(DevicePrepared, SmallKeepTheBits) {
   }
 }
 
-// Entries whose operands span more than the first candidate holds, of A, of B, of neither, or more than any:
+// Items whose operands span more than the first candidate holds, of A, of B, of neither, or more than any:
 // each on its own candidate, native the last, prepared or not.
-TEST(DevicePrepared, SmallEntriesHaveCandidatesOfTheirOwn) {
+TEST(DevicePrepared, SmallItemsHaveCandidatesOfTheirOwn) {
   const GemmCase test{.m = 70, .n = 90, .k = 200, .batch = 4, .policy = "emulate"};
   SCOPED_TRACE(describe(test));
   GemmDataOf<float> data(test);
@@ -407,8 +407,8 @@ TEST(DeviceStaging, SmallHostMatrices) {
     const Handle handle;
     const std::vector<float> before = data.raw_c();
     data.run_well(handle);
-    for (const lab::EntryError& entry : entry_errors(data, before))
-      ASSERT_LE(entry.error, 0x1p-15 * (entry.absolute + 2));
+    for (const lab::ElementError& element : element_errors(data, before))
+      ASSERT_LE(element.error, 0x1p-15 * (element.absolute + 2));
     EXPECT_EQ(handle.report()["candidates"][0]["items"], 2) << handle.report();
   }
 }

@@ -54,8 +54,8 @@ TEST(DeviceFit, SmallIsThatOfTheHost) {
   }
 }
 
-// The entries of a batch ask for scales of their own.
-void scale_entries(GemmDataOf<float>& data, const GemmCase& test, const std::vector<int>& exponents) {
+// The batch items ask for scales of their own.
+void scale_items(GemmDataOf<float>& data, const GemmCase& test, const std::vector<int>& exponents) {
   for (std::int64_t t = 0; t < test.batch; ++t) {
     const float factor = std::ldexp(1.0F, exponents[static_cast<std::size_t>(t) % exponents.size()]);
     const MatrixView<float> a = data.a(t);
@@ -71,7 +71,7 @@ std::vector<std::uint32_t> bits_fitted_by_the_host(const GemmCase& test, const s
   GemmCase staged = test;
   staged.engine = "cuda";
   GemmDataOf<float> data(staged);
-  scale_entries(data, staged, exponents);
+  scale_items(data, staged, exponents);
   data.run_well();
   return bits_of(data.result());
 }
@@ -79,7 +79,7 @@ std::vector<std::uint32_t> bits_fitted_by_the_host(const GemmCase& test, const s
 void expect_bits_of_the_host(const GemmCase& test, const std::vector<int>& exponents, const DeviceRun& run) {
   SCOPED_TRACE(describe(test) + " first exponent " + std::to_string(exponents.front()));
   GemmDataOf<float> data(test);
-  scale_entries(data, test, exponents);
+  scale_items(data, test, exponents);
   const Handle handle;
   DeviceGemm<float>(data, run).run_well(handle);
   ASSERT_EQ(bits_of(data.result()), bits_fitted_by_the_host(test, exponents)) << handle.report();
@@ -106,7 +106,7 @@ TEST(DeviceFit, SmallIsReported) {
     GemmCase test{.m = 9, .n = 8, .k = 7, .scheme = "h2sgemm:sb=eq6"};
     const Handle handle;
     GemmDataOf<float> data(test);
-    scale_entries(data, test, {exponent});
+    scale_items(data, test, {exponent});
     DeviceGemm<float>(data).run_well(handle);
     const json adapted = handle.report()["adapted"];
     ASSERT_FALSE(adapted.is_null()) << handle.report();
@@ -127,7 +127,7 @@ TEST(DeviceFit, SmallPreparedOperandsFollowTheOther) {
     for (const int exponent : {-3, 8, 15}) {
       SCOPED_TRACE("exponent " + std::to_string(exponent) + (borrow ? ", borrowed" : ", copied"));
       GemmDataOf<float> data(test);
-      scale_entries(data, test, {exponent});
+      scale_items(data, test, {exponent});
       DeviceGemm<float> device(data);
       const auto problem = device.problem();
       const auto options = device.options();
@@ -164,7 +164,7 @@ TEST(DeviceFit, SmallReplaysFitAnew) {
   const CapturedCall call(stream, nullptr, plan, operands);
   for (const int exponent : {0, 15, -12}) {
     GemmDataOf<float> scaled(test);
-    scale_entries(scaled, test, {exponent});
+    scale_items(scaled, test, {exponent});
     device_engine().copy_to_device({}, device.a().data(), scaled.raw_a().data(),
                                    scaled.raw_a().size() * sizeof(float));
     call.replay();

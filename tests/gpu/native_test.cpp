@@ -160,7 +160,7 @@ TEST(NativeBesideEmulation, KeepsItsArithmetic) {
                                      "CUBLAS_FIXEDPOINT_EMULATION_MANTISSA_BIT_COUNT=23"};
   std::vector<char*> environment;
   for (std::string& variable : variables) environment.push_back(variable.data());
-  for (char** entry = environ; *entry != nullptr; ++entry) environment.push_back(*entry);
+  for (char** element = environ; *element != nullptr; ++element) environment.push_back(*element);
   environment.push_back(nullptr);
   std::string program = "/proc/self/exe",
               filter = "--gtest_filter=NativeBesideEmulation.DISABLED_InThisProcess",

@@ -1,5 +1,5 @@
 // Norms of the device against the same sums on the host, and the candidates that they prove.
-#include "arith/norm_proof.hpp"
+#include "arith/residue/norm_proof.hpp"
 
 #include <algorithm>
 #include <cmath>

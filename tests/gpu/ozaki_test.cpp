@@ -47,7 +47,7 @@ void expect_bits_of_the_reference(const GemmCase& test, const DeviceRun& run = {
   for (std::size_t e = 0; e < host.result.size(); ++e) {
     if (bits_of(std::vector<T>{device.result[e]}) == bits_of(std::vector<T>{host.result[e]})) continue;
     if (++different == 1)
-      ADD_FAILURE() << "entry " << e << ": " << device.result[e] << ", reference " << host.result[e];
+      ADD_FAILURE() << "element " << e << ": " << device.result[e] << ", reference " << host.result[e];
   }
   ASSERT_EQ(different, 0U) << "of " << host.result.size() << "\ndevice " << device.report["error_free"]
                            << "\nhost " << host.report["error_free"];
@@ -84,8 +84,8 @@ GemmCase random_case(std::mt19937_64& random, const std::string& scheme) {
 
 template <class T>
 class OzakiOf : public testing::Test {};
-using EveryEntry = testing::Types<float, double, std::complex<float>, std::complex<double>>;
-TYPED_TEST_SUITE(OzakiOf, EveryEntry);
+using EveryElement = testing::Types<float, double, std::complex<float>, std::complex<double>>;
+TYPED_TEST_SUITE(OzakiOf, EveryElement);
 
 template <class T>
 void sweep(int cases) {
@@ -172,7 +172,7 @@ TEST(Ozaki, ReportedSlicesCountRowsThatKeepARest) {
     EXPECT_EQ(each->report().at("adapted").at("split_a").at("slices"), 2) << each->report();
 }
 
-TEST(Ozaki, SmallZerosAndSingleEntries) {
+TEST(Ozaki, SmallZerosAndSingleElements) {
   for (const std::string& scheme : schemes) {
     for (const char* distribution : {"uniform", "integer:9"}) {
       for (const std::int64_t k : {1, 2, 65})
@@ -193,7 +193,7 @@ TEST(Ozaki, SmallZerosAndSingleEntries) {
   }
 }
 
-// What asks for more slices than there are is NaN, in its entry of the batch alone, and counted.
+// What asks for more slices than there are is NaN, in its batch item alone, and counted.
 TEST(Ozaki, SmallWhatIsTooWideIsMarked) {
   const struct {
     const char* scheme;
@@ -221,7 +221,8 @@ TEST(Ozaki, SmallWhatIsTooWideIsMarked) {
     for (std::int64_t t = 0; t < test.batch; ++t) {
       for (std::int64_t j = 0; j < test.n; ++j) {
         for (std::int64_t i = 0; i < test.m; ++i)
-          ASSERT_EQ(is_nan(data.c(t)(i, j)), too_wide && t == 1) << "entry " << i << ", " << j << " of " << t;
+          ASSERT_EQ(is_nan(data.c(t)(i, j)), too_wide && t == 1)
+              << "element " << i << ", " << j << " of " << t;
       }
     }
   }
@@ -265,8 +266,8 @@ void expect_special_values(const std::string& scheme) {
       data.run_well();
     }
     std::vector<T> result = data.result();
-    for (T& entry : result) {  // which NaN it is is the machine's affair
-      if (std::isnan(entry)) entry = std::numeric_limits<T>::quiet_NaN();
+    for (T& element : result) {  // which NaN it is is the machine's affair
+      if (std::isnan(element)) element = std::numeric_limits<T>::quiet_NaN();
     }
     return bits_of(result);
   };

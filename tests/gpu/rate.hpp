@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/cuda_driver.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "engines/device_engine.hpp"
 #include "engines/registry.hpp"
-#include "lab/device.hpp"
+#include "lab/machine/device.hpp"
 #include "lab/random.hpp"
 
 namespace kintsugi::core {

@@ -31,7 +31,7 @@ R draw_real(Random& random, int spread) {
 }
 
 template <class T>
-T draw_entry(Random& random, int spread) {
+T draw_element(Random& random, int spread) {
   if constexpr (core::is_complex<T>) {
     return {draw_real<core::RealOf<T>>(random, spread), draw_real<core::RealOf<T>>(random, spread)};
   } else {
@@ -75,16 +75,16 @@ std::string text_of(const T& x) {
 
 // The same bits, or both NaN: processors' NaNs differ.
 template <class T>
-bool same_entry(const T& x, const T& y) {
+bool same_element(const T& x, const T& y) {
   if constexpr (core::is_complex<T>) {
-    return same_entry(x.real(), y.real()) && same_entry(x.imag(), y.imag());
+    return same_element(x.real(), y.real()) && same_element(x.imag(), y.imag());
   } else {
     using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
     return std::bit_cast<Bits>(x) == std::bit_cast<Bits>(y) || (x != x && y != y);
   }
 }
 
-// A matrix of a batch on both sides: one of two entries, by a stride or by pointers.
+// A matrix of a batch on both sides: one of two items, by a stride or by pointers.
 template <class T>
 class TestMatrix {
  public:
@@ -93,16 +93,16 @@ class TestMatrix {
         ld_(aligned_ ? core::round_up(by_rows_ ? columns : rows, 4)
                      : (by_rows_ ? columns : rows) + draw_size(random, 0, 3)),
         size_(ld_ * std::max<std::int64_t>(by_rows_ ? rows : columns, 1)), pointers_(random() % 3 == 0),
-        entry_(static_cast<std::int64_t>(random() % 2)), values_(static_cast<std::size_t>(2 * size_)) {
-    for (T& value : values_) value = draw_entry<T>(random, spread);
+        item_(static_cast<std::int64_t>(random() % 2)), values_(static_cast<std::size_t>(2 * size_)) {
+    for (T& value : values_) value = draw_element<T>(random, spread);
   }
 
   core::MatrixView<T> view(std::vector<T>& values) const {
-    return {values.data() + entry_ * size_, rows_, columns_, by_rows_ ? ld_ : 1, by_rows_ ? 1 : ld_};
+    return {values.data() + item_ * size_, rows_, columns_, by_rows_ ? ld_ : 1, by_rows_ ? 1 : ld_};
   }
   core::MatrixView<T> view() { return view(values_); }
   std::vector<T>& values() { return values_; }
-  std::int64_t entry() const { return entry_; }
+  std::int64_t item() const { return item_; }
 
   core::DeviceMatrix on_device() {
     array_ = std::make_unique<DeviceArray<T>>(values_, aligned_ ? 0 : 1);
@@ -118,20 +118,20 @@ class TestMatrix {
   }
   const DeviceArray<T>& array() const { return *array_; }
 
-  // All of it, padding and the batch's other entry included. `tolerance`, one an element: how far it may be
+  // All of it, padding and the batch's other item included. `tolerance`, one an element: how far it may be
   // away; without one, or where that is no finite number: bits are the same.
   void expect(const std::vector<T>& expected, const std::string& what,
               const std::vector<double>& tolerance = {}) const {
     const std::vector<T> result = array_->host();
     int shown = 0;
     for (std::size_t e = 0; e < result.size() && shown < 5; ++e) {
-      if (same_entry(result[e], expected[e])) continue;
+      if (same_element(result[e], expected[e])) continue;
       if (!tolerance.empty() && std::isfinite(tolerance[e]) &&
           std::abs(result[e] - expected[e]) <= tolerance[e])
         continue;
       ++shown;
-      const std::int64_t inside = static_cast<std::int64_t>(e) - entry_ * size_;
-      ADD_FAILURE() << what << ": element " << inside << " of an entry with ld " << ld_
+      const std::int64_t inside = static_cast<std::int64_t>(e) - item_ * size_;
+      ADD_FAILURE() << what << ": element " << inside << " of an item with ld " << ld_
                     << (by_rows_ ? " by rows" : " by columns") << " (line " << inside / ld_ << ", place "
                     << inside % ld_ << ") is " << text_of(result[e]) << " instead of " << text_of(expected[e])
                     << ", before " << text_of(values_[e]);
@@ -144,7 +144,7 @@ class TestMatrix {
   bool aligned_;  // lines of C as wide accesses want them; else one element off
   std::int64_t ld_, size_;
   bool pointers_;
-  std::int64_t entry_;
+  std::int64_t item_;
   std::vector<T> values_;
   std::unique_ptr<DeviceArray<T>> array_;
   std::unique_ptr<DeviceArray<T*>> table_;
@@ -181,7 +181,7 @@ void scale_on_host(const core::MatrixView<T>& c, T beta) {
   if (beta == T(1)) return;
   for (std::int64_t j = 0; j < c.columns; ++j) {
     for (std::int64_t i = 0; i < c.rows; ++i)
-      c(i, j) = beta == T(0) ? T(0) : core::scaled_entry(beta, c(i, j));
+      c(i, j) = beta == T(0) ? T(0) : core::scaled_element(beta, c(i, j));
   }
 }
 
@@ -242,7 +242,7 @@ class TestSide {
     core::DeviceMatrix matrix = matrix_.on_device();
     matrix.right = right_;
     matrix.conjugated = conjugated_;
-    return {matrix, matrix_.entry(), array_->data()};
+    return {matrix, matrix_.item(), array_->data()};
   }
 
  private:
@@ -319,7 +319,7 @@ class TestTile {
 
   core::DeviceTile on_device() {
     const core::DeviceMatrix matrix = c.on_device();
-    return {a.on_device(), b.on_device(), matrix,  c.entry(),         first_row,
+    return {a.on_device(), b.on_device(), matrix,  c.item(),          first_row,
             first_column,  rows,          columns, scalars.scalars(), condition.condition()};
   }
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "arith/epilogue.hpp"
-#include "base/cuda_driver.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 #include "engines/device_engine.hpp"
 #include "engines/registry.hpp"
@@ -234,8 +234,8 @@ void time_plain(Table& table, std::int64_t n) {
   expect(square.c.host(3 + (n - 1) * n), sum, name);
 }
 
-// Of integers of 150 bits, random ones, so that no entry is open: `inexact` elements a vector, 0: nothing is
-// tested.
+// Of integers of 150 bits, random ones, so that no element is open: `inexact` elements a vector, 0: nothing
+// is tested.
 void time_checked(Table& table, std::int64_t n, int count, double inexact, double coefficient) {
   const Square<double> square(n);
   std::mt19937_64 random(7);
@@ -247,7 +247,7 @@ void time_checked(Table& table, std::int64_t n, int count, double inexact, doubl
   const Array<RoundingBound> bounds(
       std::vector<RoundingBound>(static_cast<std::size_t>(n), RoundingBound{inexact, 0x1p70}));
   const Array<std::uint32_t> list(n * n + 1);
-  const DeviceOpenEntries open{list.data(), list.data() + 1};
+  const DeviceOpenElements open{list.data(), list.data() + 1};
   const DeviceCheck check{.rows = bounds.data(),
                           .columns = bounds.data(),
                           .largest_a = 0x1p65,

@@ -3,7 +3,7 @@
 
 #include "arith/complex.hpp"
 #include "arith/epilogue.hpp"
-#include "arith/remainder.hpp"
+#include "arith/residue/remainder.hpp"
 #include "arith/underflow.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 #include "gpu/recombine_case.hpp"
@@ -120,7 +120,7 @@ class DrawnIntegers {
   std::vector<Integer> integers_;
 };
 
-// What the sums of slice s of a modulus may be for an entry with these parts.
+// What the sums of slice s of a modulus may be for an element with these parts.
 std::uint8_t stand_in(const core::ComplexBasis& basis, int t, int s, int re, int im) {
   const int m = basis.modulus(t);
   if (basis.has_root(t)) return static_cast<std::uint8_t>((re + (s == 0 ? im : m - im) * basis.root(t)) % m);
@@ -129,15 +129,15 @@ std::uint8_t stand_in(const core::ComplexBasis& basis, int t, int s, int re, int
   return static_cast<std::uint8_t>(s == 0 ? a : s == 1 ? b : (im + a + b) % m);
 }
 
-TYPED_TEST(Recombine, ResiduesOfComplexEntries) {
+TYPED_TEST(Recombine, ResiduesOfComplexElements) {
   using T = TypeParam;
   if constexpr (core::is_complex<T>) {
     for (int count = 2; core::remainder_limbs(count) <= 3; ++count) {
       const core::ComplexBasis basis = core::cheapest_basis(core::residue_bits(count));
       for (int draw = 0; draw < 4; ++draw) {
         TestTile<T> tile(this->random, draw == 0 ? 150 : 70, draw % 2 == 0);
-        const std::int64_t entries = tile.rows * tile.columns;
-        const DrawnIntegers integers(this->random, core::residue_bits(basis), 2 * entries);
+        const std::int64_t elements = tile.rows * tile.columns;
+        const DrawnIntegers integers(this->random, core::residue_bits(basis), 2 * elements);
         std::vector<int> modulus_of;
         for (int t = 0; t < basis.count(); ++t)
           modulus_of.insert(modulus_of.end(), basis.has_root(t) ? 2 : 3, t);
@@ -147,7 +147,7 @@ TYPED_TEST(Recombine, ResiduesOfComplexEntries) {
                                             return stand_in(
                                                 basis, t, slice - basis.first_slice(t),
                                                 integers.residue(element, basis.modulus(t)),
-                                                integers.residue(entries + element, basis.modulus(t)));
+                                                integers.residue(elements + element, basis.modulus(t)));
                                           });
         const core::ResidueSystem system{0, basis};
         const auto expected = tile.expected([&](auto rows, auto columns, T alpha, T beta, const auto& c) {
@@ -193,7 +193,7 @@ TYPED_TEST(Recombine, ScalingIsThatOfTheHost) {
     std::vector<T> expected = c.values();
     if (condition.holds()) scale_on_host(c.view(expected), scalars.beta);
     const core::DeviceMatrix matrix = c.on_device();
-    device_engine().scale({}, matrix, c.entry(), scalars.scalars(), condition.condition());
+    device_engine().scale({}, matrix, c.item(), scalars.scalars(), condition.condition());
     c.expect(expected, fmt::format("draw {}, {}", draw, scalars.text()));
   }
 }
@@ -207,8 +207,8 @@ R sequential_sum(const View& a, const View& b, std::int64_t i, std::int64_t v) {
 }
 
 template <class T>
-T sequential_entry(const core::OperandView<T>& a, const core::OperandView<T>& b, std::int64_t i,
-                   std::int64_t j) {
+T sequential_element(const core::OperandView<T>& a, const core::OperandView<T>& b, std::int64_t i,
+                     std::int64_t j) {
   using R = core::RealOf<T>;
   if constexpr (core::is_complex<T>) {
     return {sequential_sum<R>(a, b, i, 2 * j), sequential_sum<R>(a, b, i, 2 * j + 1)};
@@ -228,7 +228,7 @@ double wide_sum(const View& a, const View& b, std::int64_t i, std::int64_t v) {
 // The element as the kernel computes it again where FP32 arithmetic may have lost something to underflow or
 // overflow.
 template <class T>
-T wide_entry(TestTile<T>& tile, std::int64_t i, std::int64_t j, const T* old) {
+T wide_element(TestTile<T>& tile, std::int64_t i, std::int64_t j, const T* old) {
   const core::OperandView<T> a = tile.a.view();
   const core::OperandView<T> b = tile.b.view();
   const T alpha = tile.scalars.alpha;
@@ -315,10 +315,10 @@ bool check_plain(Random& random, std::int64_t rows, std::int64_t columns, std::i
         c(i, j) = tile.scalars.beta == T(0) ? T(0) : core::times(tile.scalars.beta, c(i, j));
         continue;
       }
-      const T sum = sequential_entry<T>(a, b, tile.first_row + i, tile.first_column + j);
+      const T sum = sequential_element<T>(a, b, tile.first_row + i, tile.first_column + j);
       if (is_again(tile, sum, tile.first_row + i, tile.first_column + j)) {
-        c(i, j) = wide_entry(tile, tile.first_row + i, tile.first_column + j,
-                             tile.scalars.beta == T(0) ? nullptr : &c(i, j));
+        c(i, j) = wide_element(tile, tile.first_row + i, tile.first_column + j,
+                               tile.scalars.beta == T(0) ? nullptr : &c(i, j));
         continue;
       }
       const T product = core::times(tile.scalars.alpha, sum);
@@ -330,7 +330,7 @@ bool check_plain(Random& random, std::int64_t rows, std::int64_t columns, std::i
   return tile.condition.holds();
 }
 
-TYPED_TEST(Recombine, PlainProductsAreSequentialSums) {
+TYPED_TEST(Recombine, UnsplitProductsAreSequentialSums) {
   for (int draw = 0; draw < 60 && !testing::Test::HasFailure(); ++draw) {
     const std::int64_t most = draw % 10 == 0 ? 300 : 140;
     check_plain<TypeParam>(this->random, draw_size(this->random, 1, most), draw_size(this->random, 1, most),
@@ -339,7 +339,7 @@ TYPED_TEST(Recombine, PlainProductsAreSequentialSums) {
 }
 
 // Elements of FP32 that underflow or overflow on the way are computed again, among others that are not.
-TYPED_TEST(Recombine, PlainProductsOfAnyExponents) {
+TYPED_TEST(Recombine, UnsplitProductsOfAnyExponents) {
   for (const int spread : {70, 100}) {
     for (int draw = 0; draw < 30 && !testing::Test::HasFailure(); ++draw) {
       check_plain<TypeParam>(this->random, draw_size(this->random, 1, 140), draw_size(this->random, 1, 140),
@@ -350,7 +350,7 @@ TYPED_TEST(Recombine, PlainProductsOfAnyExponents) {
 }
 
 // Of 64 and of 128 rows and columns on an H200, over several steps of k.
-TYPED_TEST(Recombine, PlainProductsOfLargerTiles) {
+TYPED_TEST(Recombine, UnsplitProductsOfLargerTiles) {
   for (const std::int64_t size : {750, 1450}) {
     bool computed = false;
     while (!computed && !testing::Test::HasFailure()) {

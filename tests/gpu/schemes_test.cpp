@@ -45,9 +45,9 @@ void expect_within_bound(const GemmCase& test, const DeviceRun& run) {
                                constant(data.b()));
   if (allowance.overflows()) return;
   DeviceGemm<T>(data, run).run_well();
-  for (const lab::EntryError& entry : entry_errors(data, before)) {
-    ASSERT_LE(entry.error, allowance(entry, test.alpha))
-        << "entry " << entry.i << ", " << entry.j << " of |A||B| " << entry.absolute;
+  for (const lab::ElementError& element : element_errors(data, before)) {
+    ASSERT_LE(element.error, allowance(element, test.alpha))
+        << "element " << element.i << ", " << element.j << " of |A||B| " << element.absolute;
   }
 }
 
@@ -83,7 +83,7 @@ bool is_integer_program(const std::string& scheme) {
   return !core::find_scheme(scheme)->program.format().floating;
 }
 
-// Of complex entries the sums are those of other residues; the integers, and so the bits, are the same.
+// Of complex elements the sums are those of other residues; the integers, and so the bits, are the same.
 template <class T>
 void expect_bits_of_the_reference(int cases) {
   const std::uint64_t seed = std::random_device{}();

@@ -113,13 +113,13 @@ TEST(Selection, IsThatOfTheSummaries) {
   EXPECT_EQ(got.dynamic_range_b, expected.dynamic_range_b);
 }
 
-// Entries have summaries of their own, or all that of the one operand that serves them.
-TEST(Selection, EntriesHaveTheirOwnSummaries) {
+// Items have summaries of their own, or all that of the one operand that serves them.
+TEST(Selection, ItemsHaveTheirOwnSummaries) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
-  constexpr std::size_t entries = 5;
+  constexpr std::size_t items = 5;
   constexpr std::size_t vectors = 70;
-  std::vector<VectorRange> own(entries * vectors);
+  std::vector<VectorRange> own(items * vectors);
   for (std::size_t v = 0; v < own.size(); ++v) own[v] = draw_range(random, 3 + 9 * (v / vectors));
   std::vector<VectorRange> shared(vectors);
   for (VectorRange& range : shared) range = draw_range(random, 20);
@@ -130,22 +130,22 @@ TEST(Selection, EntriesHaveTheirOwnSummaries) {
   const RangeSummary of_shared = summarize(shared);
   for (const bool own_known : {false, true}) {
     for (const bool shared_known : {false, true}) {
-      const DeviceArray<RangeSummary> summaries(entries + 1);
-      const DeviceArray<DeviceSelection> selections(entries);
-      DeviceSide with_own{matrix, 0, own_ranges.data(), entries};
+      const DeviceArray<RangeSummary> summaries(items + 1);
+      const DeviceArray<DeviceSelection> selections(items);
+      DeviceSide with_own{matrix, 0, own_ranges.data(), items};
       DeviceSide with_shared{matrix, 0, shared_ranges.data()};
       if (own_known) know(with_own, summaries.data());
-      if (shared_known) know(with_shared, summaries.data() + entries);
+      if (shared_known) know(with_shared, summaries.data() + items);
       for (const bool b_is_shared : {true, false}) {
         const DeviceSide& a = b_is_shared ? with_own : with_shared;
         const DeviceSide& b = b_is_shared ? with_shared : with_own;
         device_engine().select({}, a, b, {}, candidates, selections.data(), {});
         const std::vector<DeviceSelection> got = selections.host();
-        for (std::size_t entry = 0; entry < entries; ++entry) {
-          const RangeSummary of_own = summarize(std::span(own).subspan(entry * vectors, vectors));
-          EXPECT_TRUE(same(got[entry].a, b_is_shared ? of_own : of_shared) &&
-                      same(got[entry].b, b_is_shared ? of_shared : of_own))
-              << entry << ", " << own_known << shared_known << b_is_shared << ", seed " << seed;
+        for (std::size_t item = 0; item < items; ++item) {
+          const RangeSummary of_own = summarize(std::span(own).subspan(item * vectors, vectors));
+          EXPECT_TRUE(same(got[item].a, b_is_shared ? of_own : of_shared) &&
+                      same(got[item].b, b_is_shared ? of_shared : of_own))
+              << item << ", " << own_known << shared_known << b_is_shared << ", seed " << seed;
         }
       }
     }

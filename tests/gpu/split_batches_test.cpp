@@ -1,24 +1,24 @@
-// Ranges, selection and splits of several entries of a batch in one step, against the host's.
+// Ranges, selection and splits of several batch items in one step, against the host's.
 #include "gpu/split_cases.hpp"
 
 namespace kintsugi::test {
 namespace {
 
-// Entries of one shape, behind each other with a gap, one more at either end than a step takes; each also has
+// Items of one shape, behind each other with a gap, one more at either end than a step takes; each also has
 // a pointer.
 template <class T>
 struct Batch {
   Batch(std::int64_t number, std::int64_t rows, std::int64_t columns, Layout layout, bool by_pointers,
         const SplitRule& split_rule, std::uint64_t seed)
-      : rule(split_rule), entries(operands_of(number, rows, columns, layout, seed)),
-        values(values_of(entries), layout == Layout::free ? 1 : 0),
-        pointers(pointers_of(entries, values.data())), vectors(entries[0].matrix.vectors()),
-        length(entries[0].matrix.length()), ranges(static_cast<std::size_t>((number + 2) * vectors)),
+      : rule(split_rule), items(operands_of(number, rows, columns, layout, seed)),
+        values(values_of(items), layout == Layout::free ? 1 : 0), pointers(pointers_of(items, values.data())),
+        vectors(items[0].matrix.vectors()), length(items[0].matrix.length()),
+        ranges(static_cast<std::size_t>((number + 2) * vectors)),
         slices(static_cast<std::size_t>(number + 2) * slices_of(rule, vectors, length).bytes()) {
-    matrix = entries[0].matrix;
+    matrix = items[0].matrix;
     matrix.pointers = by_pointers;
     matrix.data = by_pointers ? static_cast<const void*>(pointers.data()) : values.data();
-    matrix.batch_stride = by_pointers ? 0 : stride_of(entries[0]);
+    matrix.batch_stride = by_pointers ? 0 : stride_of(items[0]);
   }
 
   static constexpr std::int64_t gap = 3;
@@ -48,9 +48,9 @@ struct Batch {
     return all;
   }
 
-  std::int64_t number() const { return static_cast<std::int64_t>(entries.size()) - 2; }
+  std::int64_t number() const { return static_cast<std::int64_t>(items.size()) - 2; }
   std::size_t slice_bytes() const { return slices_of(rule, vectors, length).bytes(); }
-  // Entries 1 ... number, whose ranges and slices stand behind those of entry 0.
+  // Items 1 ... number, whose ranges and slices stand behind those of item 0.
   DeviceSide side() const { return {matrix, 1, ranges.data() + vectors, number()}; }
   DeviceSplit split() const {
     Slices target = slices_of(rule, vectors, length);
@@ -58,28 +58,28 @@ struct Batch {
     return {side(), 0, &rule, target, false};
   }
 
-  // taken: whether an entry was split; the others, and those at the ends, are as they were.
+  // taken: whether an item was split; the others, and those at the ends, are as they were.
   template <class Taken>
   void expect_host(const std::string& text, const Taken& taken) const {
     const std::vector<VectorRange> found_ranges = ranges.host();
     const std::vector<std::byte> found_slices = slices.host();
-    for (std::size_t e = 0; e < entries.size() && !testing::Test::HasFailure(); ++e) {
-      const std::string here = fmt::format("{}, entry {} of {}", text, e, number());
+    for (std::size_t e = 0; e < items.size() && !testing::Test::HasFailure(); ++e) {
+      const std::string here = fmt::format("{}, item {} of {}", text, e, number());
       const auto first = found_slices.begin() + static_cast<std::ptrdiff_t>(e * slice_bytes());
-      const std::vector<std::byte> of_entry(first, first + static_cast<std::ptrdiff_t>(slice_bytes()));
+      const std::vector<std::byte> of_item(first, first + static_cast<std::ptrdiff_t>(slice_bytes()));
       const auto first_range = found_ranges.begin() + static_cast<std::ptrdiff_t>(e) * vectors;
-      const std::vector<VectorRange> ranges_of_entry(first_range, first_range + vectors);
-      const bool inside = e > 0 && e + 1 < entries.size();
+      const std::vector<VectorRange> ranges_of_item(first_range, first_range + vectors);
+      const bool inside = e > 0 && e + 1 < items.size();
       if (inside && taken(static_cast<std::int64_t>(e) - 1)) {
-        const HostSplit host = split_on_host(entries[e].view(), rule);
-        expect_same_ranges(ranges_of_entry, host.ranges, here);
-        expect_same_slices(of_entry, host, entries[e].view(), rule, here);
+        const HostSplit host = split_on_host(items[e].view(), rule);
+        expect_same_ranges(ranges_of_item, host.ranges, here);
+        expect_same_slices(of_item, host, items[e].view(), rule, here);
         continue;
       }
       constexpr std::byte poison{DeviceArray<std::byte>::poison};
-      EXPECT_TRUE(std::all_of(of_entry.begin(), of_entry.end(), [&](std::byte x) { return x == poison; }))
+      EXPECT_TRUE(std::all_of(of_item.begin(), of_item.end(), [&](std::byte x) { return x == poison; }))
           << here << " was written to";
-      EXPECT_TRUE(std::all_of(ranges_of_entry.begin(), ranges_of_entry.end(),
+      EXPECT_TRUE(std::all_of(ranges_of_item.begin(), ranges_of_item.end(),
                               [](const VectorRange& range) { return range.flags == 0xcdcdcdcdU; }))
           << here << ": its ranges were written to";
     }
@@ -88,11 +88,11 @@ struct Batch {
     expect_host(text, [](std::int64_t) { return true; });
   }
   std::string text(const char* name) const {
-    return fmt::format("{}, {}, {}", name, entries[0].text(), matrix.pointers ? "pointers" : "strides");
+    return fmt::format("{}, {}, {}", name, items[0].text(), matrix.pointers ? "pointers" : "strides");
   }
 
   SplitRule rule;
-  std::vector<Operand<T>> entries;
+  std::vector<Operand<T>> items;
   DeviceArray<T> values;
   DeviceArray<const void*> pointers;
   std::int64_t vectors;
@@ -128,7 +128,7 @@ void check_batches(const char* name, Random& random) {
   }
 }
 
-TEST(SplitBatches, EntriesInOneStepAreTheHosts) {
+TEST(SplitBatches, ItemsInOneStepAreTheHosts) {
   Random random(fresh_seed());
   for (const char* name : {"fp16x3", "fp16x3-wide", "legemm", "bf16x6", "tf32x3", "int8x6", "quantensor",
                            "ozaki2:moduli=8", "split-n:format=fp8_e4m3"})
@@ -176,8 +176,8 @@ TEST(SplitBatches, BothOperandsInOneStepAreTheHosts) {
   }
 }
 
-// Ranges first, then splits of blocks of all entries where the selection says so.
-TEST(SplitBatches, EachEntryHasItsChoice) {
+// Ranges first, then splits of blocks of all items where the selection says so.
+TEST(SplitBatches, EachItemHasItsChoice) {
   Random random(fresh_seed());
   for (const Layout layout : layouts) {
     for (const bool none_takes_it : {false, true}) {
@@ -201,7 +201,7 @@ TEST(SplitBatches, EachEntryHasItsChoice) {
   }
 }
 
-TEST(SplitBatches, BlocksAreThoseOfAllEntries) {
+TEST(SplitBatches, BlocksAreThoseOfAllItems) {
   const std::uint64_t seed = fresh_seed();
   for (const Layout layout : layouts) {
     const Batch<float> batch(3, 300, 200, layout, false, rule_of<float>("bf16x6", 200), seed);
@@ -235,7 +235,7 @@ TEST(SplitBatches, RangesAndChoicesAreTheHosts) {
     for (std::int64_t e = 0; e < number; ++e) {
       const auto summary = [&](const Batch<float>& batch) {
         const auto index = static_cast<std::size_t>(batch.number() == 1 ? 1 : e + 1);
-        return summarize(split_on_host(batch.entries[index].view(), rule).ranges);
+        return summarize(split_on_host(batch.items[index].view(), rule).ranges);
       };
       const RangeSummary of_a = summary(a);
       const RangeSummary of_b = summary(b);
@@ -244,9 +244,9 @@ TEST(SplitBatches, RangesAndChoicesAreTheHosts) {
       const std::int32_t candidate = span <= 20 ? 0 : second_fits ? 1 : DeviceSelection::none;
       const DeviceSelection& got = selections[static_cast<std::size_t>(e)];
       ASSERT_EQ(got.candidate, candidate)
-          << "entry " << e << " of " << number << ", seed " << seed << ", round " << round;
-      ASSERT_EQ(got.a.dynamic_range, of_a.dynamic_range) << "entry " << e << ", seed " << seed;
-      ASSERT_EQ(got.b.dynamic_range, of_b.dynamic_range) << "entry " << e << ", seed " << seed;
+          << "item " << e << " of " << number << ", seed " << seed << ", round " << round;
+      ASSERT_EQ(got.a.dynamic_range, of_a.dynamic_range) << "item " << e << ", seed " << seed;
+      ASSERT_EQ(got.b.dynamic_range, of_b.dynamic_range) << "item " << e << ", seed " << seed;
       ++counted[candidate < 0 ? 2 : candidate];
     }
     const DeviceReport sums = report.host()[0];
@@ -256,8 +256,8 @@ TEST(SplitBatches, RangesAndChoicesAreTheHosts) {
   }
 }
 
-// More than a grid takes: entries of one element, each of another value; slices of 32 KiB.
-TEST(SplitBatches, MoreEntriesThanAGridTakes) {
+// More than a grid takes: items of one element, each of another value; slices of 32 KiB.
+TEST(SplitBatches, MoreItemsThanAGridTakes) {
   constexpr std::int64_t number = 70001;
   const SplitRule rule = rule_of<float>("fp16x3", 1);
   std::vector<float> numbers(number);
@@ -279,14 +279,14 @@ TEST(SplitBatches, MoreEntriesThanAGridTakes) {
     const std::vector<VectorRange> found = ranges.host();
     for (const std::size_t e : {0, 1, 65534, 65535, 65536, 70000}) {
       operand.values = {numbers[e]};
-      const std::string text = fmt::format("{}, entry {}", operand.text(), e);
+      const std::string text = fmt::format("{}, item {}", operand.text(), e);
       const HostSplit host = split_on_host(operand.view(), rule);
-      std::vector<std::byte> of_entry(bytes);
-      device_engine().copy_to_host({}, of_entry.data(), memory.data() + e * bytes, bytes);
+      std::vector<std::byte> of_item(bytes);
+      device_engine().copy_to_host({}, of_item.data(), memory.data() + e * bytes, bytes);
       device_engine().synchronize(Queue{});
       expect_same_ranges({looked_at[e]}, host.ranges, text + ", find_ranges", false);
       expect_same_ranges({found[e]}, host.ranges, text);
-      expect_same_slices(of_entry, host, operand.view(), rule, text);
+      expect_same_slices(of_item, host, operand.view(), rule, text);
     }
   }
 }

@@ -113,7 +113,7 @@ struct Operand {
     matrix.right = random.flip();
     matrix.conjugated = is_complex<T> && random.flip();
     const std::int64_t last = (rows - 1) * matrix.row_stride + (columns - 1) * matrix.column_stride;
-    // What lies between the entries must not be read as one.
+    // What lies between the elements must not be read as one.
     values.assign(rows * columns == 0 ? 0 : static_cast<std::size_t>(last + 1),
                   T(std::numeric_limits<Real>::quiet_NaN()));
     draw_values(random);
@@ -131,12 +131,12 @@ struct Operand {
   }
 
   OperandView<T> view() const {
-    const MatrixView<const T> entries{values.data(), matrix.rows, matrix.columns, matrix.row_stride,
-                                      matrix.column_stride};
+    const MatrixView<const T> elements{values.data(), matrix.rows, matrix.columns, matrix.row_stride,
+                                       matrix.column_stride};
     if constexpr (is_complex<T>) {
-      return {entries, matrix.right, matrix.conjugated};
+      return {elements, matrix.right, matrix.conjugated};
     } else {
-      return entries;
+      return elements;
     }
   }
   std::string text() const {
@@ -238,7 +238,7 @@ inline Slices slices_of(const SplitRule& rule, std::int64_t vectors, std::int64_
   return make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors, k);
 }
 
-// Vectors that slices have: an operand's, or those of complex entries.
+// Vectors that slices have: an operand's, or those of complex elements.
 template <class View>
 std::int64_t slice_vectors(const View& view, const SplitRule& rule) {
   if constexpr (requires { view.right; }) {
@@ -326,7 +326,7 @@ void expect_same_slices(const std::vector<std::byte>& device, const HostSplit& h
                                pattern(host.slices),
                                padding ? "padding"
                                : !rule.complex_basis.empty()
-                                   ? "an entry"
+                                   ? "an element"
                                    : fmt::format("{:a}", static_cast<double>(view(v, p))),
                                v < view.rows ? host.ranges[static_cast<std::size_t>(v)].scale : 0, count,
                                device.size());
@@ -388,7 +388,7 @@ std::vector<NamedRule> rules_of() {
     Program program = fitted_program(scheme, wide ? OperandType::f64 : OperandType::f32, 200);
     if (!is_complex<T> || program.split_a.top_exponent + 1 > 93) continue;
     scheme.multiply_elements(program);
-    add_rule(rules, "entries", program.split_a);
+    add_rule(rules, "elements", program.split_a);
   }
   return rules;
 }

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "schemes/program.hpp"
-#include "split/norms.hpp"
+#include "split/residues/norms.hpp"
 #include "split/split.hpp"
 #include "tests/gpu/rate.hpp"
 

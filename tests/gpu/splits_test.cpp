@@ -294,7 +294,7 @@ TEST(Splits, BlocksAndKnownRangesAreTheHosts) {
   }
 }
 
-TEST(Splits, EntriesOfABatchAreTheHosts) {
+TEST(Splits, ItemsOfABatchAreTheHosts) {
   const std::uint64_t seed = fresh_seed();
   const SplitRule& rule = find_scheme("fp16x3")->program.split_a;
   for (const Layout layout : layouts) {
@@ -308,7 +308,7 @@ TEST(Splits, EntriesOfABatchAreTheHosts) {
     DeviceSplit split = device.split();
     split.side.matrix.data = pointers.data();
     split.side.matrix.pointers = true;
-    split.side.entry = 1;
+    split.side.item = 1;
     device_engine().split({}, {&split, 1}, {});
     expect_host(device, changed, fmt::format("pointers, {}, seed {}", changed.text(), seed));
     // The same by a stride from one to the other.

@@ -25,7 +25,7 @@ namespace {
 using cuda::MultiTermVariant;
 
 struct Size {
-  std::int64_t m, n, k, entries = 1;
+  std::int64_t m, n, k, items = 1;
 };
 
 struct Request {
@@ -35,15 +35,15 @@ struct Request {
   const char* file = nullptr;
 };
 
-// One operand's slices and ranges, of all entries.
+// One operand's slices and ranges, of all items.
 class Side {
  public:
   Side(const Pattern<float>& pattern, const SplitRule& rule, std::int64_t vectors, const Size& size)
-      : elements_(vectors * size.k * size.entries),
+      : elements_(vectors * size.k * size.items),
         operand_(static_cast<std::size_t>(elements_) * sizeof(float)),
-        ranges_(static_cast<std::size_t>(vectors * size.entries) * sizeof(VectorRange)),
+        ranges_(static_cast<std::size_t>(vectors * size.items) * sizeof(VectorRange)),
         slices_(make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors, size.k)),
-        memory_(slices_.bytes() * static_cast<std::size_t>(size.entries)) {
+        memory_(slices_.bytes() * static_cast<std::size_t>(size.items)) {
     pattern.fill(operand_, static_cast<std::size_t>(elements_));
     slices_.data = memory_.data();
     side_.matrix = {.data = operand_.data(),
@@ -53,7 +53,7 @@ class Side {
                     .row_stride = size.k,
                     .column_stride = 1};
     side_.ranges = reinterpret_cast<VectorRange*>(ranges_.data());
-    side_.entries = size.entries;
+    side_.items = size.items;
     const DeviceSplit split{side_, 0, &rule, slices_, false};
     engine().split({}, {&split, 1}, {});
   }
@@ -74,12 +74,12 @@ class Product {
  public:
   Product(const Pattern<float>& pattern, const Program& program, const Size& size)
       : a_(pattern, program.split_a, size.m, size), b_(pattern, program.split_b, size.n, size),
-        c_(static_cast<std::size_t>(size.m * size.n * size.entries) * sizeof(float)),
-        entries_(static_cast<std::size_t>(size.m * size.n * size.entries)) {
+        c_(static_cast<std::size_t>(size.m * size.n * size.items) * sizeof(float)),
+        elements_(static_cast<std::size_t>(size.m * size.n * size.items)) {
     product_.schedule = &program.schedule;
     product_.a = a_.slices();
     product_.b = b_.slices();
-    product_.entries = size.entries;
+    product_.items = size.items;
     product_.tile = {.a = a_.side(),
                      .b = b_.side(),
                      .c = {.data = c_.data(),
@@ -98,10 +98,11 @@ class Product {
   double bytes() const { return static_cast<double>(a_.slices().bytes() + b_.slices().bytes()); }
 
   std::vector<float> result(const MultiTermVariant& way, std::byte* scratch) const {
-    check(driver().set_bytes_async(c_.address(), 0xff, entries_ * sizeof(float), nullptr), "cuMemsetD8Async");
+    check(driver().set_bytes_async(c_.address(), 0xff, elements_ * sizeof(float), nullptr),
+          "cuMemsetD8Async");
     cuda::multi_term_gemm({}, product_, way, scratch);
-    std::vector<float> c(entries_);
-    engine().copy_to_host({}, c.data(), c_.data(), entries_ * sizeof(float));
+    std::vector<float> c(elements_);
+    engine().copy_to_host({}, c.data(), c_.data(), elements_ * sizeof(float));
     engine().synchronize(Queue{});
     return c;
   }
@@ -110,7 +111,7 @@ class Product {
   Side a_;
   Side b_;
   Memory c_;
-  std::size_t entries_;
+  std::size_t elements_;
   DeviceFusedProduct product_;
 };
 
@@ -153,9 +154,8 @@ bool measure(const char* scheme, const Pattern<float>& pattern, const Size& size
   for (double bytes = 0; bytes < enough || products.size() < 2; bytes += products.back()->bytes())
     products.push_back(std::make_unique<Product>(pattern, program, size));
   const Memory scratch(cuda::multi_term_scratch_bytes(
-      {schedule, program.format().id, ElementType::f32, size.m, size.n, size.k, size.entries, false, false}));
-  const double work =
-      2e-12 * static_cast<double>(size.m * size.n) * static_cast<double>(size.k * size.entries);
+      {schedule, program.format().id, ElementType::f32, size.m, size.n, size.k, size.items, false, false}));
+  const double work = 2e-12 * static_cast<double>(size.m * size.n) * static_cast<double>(size.k * size.items);
   const auto all_ways = cuda::multi_term_variants(**products.front());
   const auto ways = request.stages ? by_stages(all_ways) : all_ways;
   const std::vector<float> expected = products.front()->result(ways.front(), scratch.data());
@@ -174,14 +174,14 @@ bool measure(const char* scheme, const Pattern<float>& pattern, const Size& size
     fmt::print(
         "{:12} {:>2} {:>5} x {:>5} x {:>5} x {:>3}  {:48} {:>8.1f} us  expected {:>8.1f}  {:>6.1f} TFLOP/s  "
         "{:>6.0f} GB/s{}\n",
-        scheme, schedule.k_block, size.m, size.n, size.k, size.entries, what, time * 1e6, expected_time,
+        scheme, schedule.k_block, size.m, size.n, size.k, size.items, what, time * 1e6, expected_time,
         work / time, products.front()->bytes() / time * 1e-9, same ? "" : "  OTHER BITS");
     rows.push_back({{"scheme", scheme},
                     {"k_block", schedule.k_block},
                     {"m", size.m},
                     {"n", size.n},
                     {"k", size.k},
-                    {"entries", size.entries},
+                    {"items", size.items},
                     {"way", what},
                     {"seconds", time},
                     {"expected", expected_time * 1e-6},

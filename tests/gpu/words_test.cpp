@@ -16,8 +16,8 @@ void expect_bits_of_the_reference(GemmCase test, const DeviceRun& run = {}) {
 
 template <class T>
 class WordsOf : public testing::Test {};
-using EveryEntry = testing::Types<float, double, std::complex<float>, std::complex<double>>;
-TYPED_TEST_SUITE(WordsOf, EveryEntry);
+using EveryElement = testing::Types<float, double, std::complex<float>, std::complex<double>>;
+TYPED_TEST_SUITE(WordsOf, EveryElement);
 
 TYPED_TEST(WordsOf, SmallBitsAreTheReferences) {
   for (const char* scheme : {"int52", "int52:words=2", "int52:words=3", "int52:words=4"}) {

@@ -1,5 +1,5 @@
-// ExactSum and the entries of C against MPFR at a precision that holds them exactly.
-#include "lab/exact.hpp"
+// ExactSum and the elements of C against MPFR at a precision that holds them exactly.
+#include "lab/reference/exact.hpp"
 
 #include <gtest/gtest.h>
 
@@ -378,7 +378,7 @@ TEST(ExactSum, TheComparisonSeesAFault) {
 }
 
 template <class T>
-void expect_entry(const std::vector<T>& a, const std::vector<T>& b, double alpha, double beta, double c0) {
+void expect_element(const std::vector<T>& a, const std::vector<T>& b, double alpha, double beta, double c0) {
   const auto k = static_cast<std::int64_t>(a.size());
   Mpfr dot, absolute;
   for (std::size_t l = 0; l < a.size(); ++l) {
@@ -388,10 +388,10 @@ void expect_entry(const std::vector<T>& a, const std::vector<T>& b, double alpha
   const Mpfr exact = Mpfr(alpha) * dot + Mpfr(beta) * Mpfr(c0);
   const Mpfr bound = magnitude(Mpfr(alpha)) * absolute + magnitude(Mpfr(beta) * Mpfr(c0));
   ASSERT_TRUE(exact.exact() && bound.exact());
-  const EntryReference<T> reference(a.data(), b.data(), k, alpha, beta, c0);
-  EXPECT_EQ(reference.entry().value, exact.to_double());
+  const ElementReference<T> reference(a.data(), b.data(), k, alpha, beta, c0);
+  EXPECT_EQ(reference.element().value, exact.to_double());
   EXPECT_TRUE(same(reference.sum(), exact));
-  const double got = reference.entry().absolute;
+  const double got = reference.element().absolute;
   if (std::isfinite(got)) {
     EXPECT_GE((Mpfr(got) - bound).sign(), 0);
     Mpfr most = bound * Mpfr(1 + std::ldexp(static_cast<double>(k + 8), -52));
@@ -405,7 +405,7 @@ void expect_entry(const std::vector<T>& a, const std::vector<T>& b, double alpha
   }
 }
 
-TEST(ExactEntry, AgreesWithMpfr) {
+TEST(ExactElement, AgreesWithMpfr) {
   Random random(8);
   const double alphas[] = {1, -1, 0.7, 0, 0x1p-1000, 1e300};
   const double betas[] = {0, 1, -0.3, 1e-300};
@@ -423,12 +423,12 @@ TEST(ExactEntry, AgreesWithMpfr) {
     }
     const double alpha = alphas[trial % 6];
     const double beta = betas[trial / 6 % 4];
-    expect_entry(a32, b32, alpha, beta, random.symmetric());
-    expect_entry(a64, b64, alpha, beta, random.symmetric());
+    expect_element(a32, b32, alpha, beta, random.symmetric());
+    expect_element(a64, b64, alpha, beta, random.symmetric());
   }
 }
 
-TEST(ExactEntry, UnreadOperandsMayBeMissing) {
+TEST(ExactElement, UnreadOperandsMayBeMissing) {
   double c0 = 3;
   Product<double> product;
   product.a = {nullptr, 1, 5, 5, 1};
@@ -436,12 +436,12 @@ TEST(ExactEntry, UnreadOperandsMayBeMissing) {
   product.alpha = 0;
   product.beta = 2;
   product.c0 = {&c0, 1, 1, 1, 1};
-  EXPECT_EQ(exact_entry(product, 0, 0).value, 6);
-  EXPECT_EQ(exact_entry(product, 0, 0).absolute >= 6, true);
+  EXPECT_EQ(exact_element(product, 0, 0).value, 6);
+  EXPECT_EQ(exact_element(product, 0, 0).absolute >= 6, true);
   EXPECT_EQ(exact_error(product, 0, 0, 6.5), 0.5);
 }
 
-TEST(ExactEntry, StridesAndCorrectlyRoundedProduct) {
+TEST(ExactElement, StridesAndCorrectlyRoundedProduct) {
   // A is 2 x 3 stored by columns with padding, B 3 x 2 stored by rows.
   const float a[] = {1, 2, -9, 3, 4, -9, 5, 6, -9};
   const float b[] = {1, 0x1p-30F, 0, 1, 1, 1};
@@ -453,7 +453,7 @@ TEST(ExactEntry, StridesAndCorrectlyRoundedProduct) {
   EXPECT_EQ(c[2], 8);
   EXPECT_EQ(c[3], 10);
   EXPECT_EQ(exact_error(product, 0, 1, c[1]), -0x1p-30);
-  EXPECT_EQ(exact_entry(product, 0, 1).value, 8 + 0x1p-30);
+  EXPECT_EQ(exact_element(product, 0, 1).value, 8 + 0x1p-30);
 }
 
 }  // namespace

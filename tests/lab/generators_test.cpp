@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/status.hpp"
-#include "lab/exact.hpp"
+#include "lab/reference/exact.hpp"
 
 namespace kintsugi::lab {
 namespace {
@@ -324,17 +324,17 @@ TYPED_TEST(Generators, CancellationIsAsDeepAsAsked) {
     const Product<TypeParam> product{{left.data, 10, k, k, 1}, {right.data, k, 10, 10, 1}};
     double ratio = 0;
     for (std::int64_t e = 0; e < 100; ++e) {
-      const ExactEntry entry = exact_entry(product, e / 10, e % 10);
-      EXPECT_NE(entry.value, 0);
-      EXPECT_LE(std::fabs(entry.value), 0x1p-14 * entry.absolute);
-      ratio = std::max(ratio, std::fabs(entry.value) / entry.absolute);
+      const ExactElement element = exact_element(product, e / 10, e % 10);
+      EXPECT_NE(element.value, 0);
+      EXPECT_LE(std::fabs(element.value), 0x1p-14 * element.absolute);
+      ratio = std::max(ratio, std::fabs(element.value) / element.absolute);
     }
     EXPECT_GT(ratio, 0x1p-19);
   }
   Matrix<TypeParam> a("cancellation:100", Side::a, 5, 4, 32);
   Matrix<TypeParam> b("cancellation:100", Side::b, 5, 32, 4);
   const Product<TypeParam> product{{a.values.data(), 4, 32, 32, 1}, {b.values.data(), 32, 4, 4, 1}};
-  EXPECT_EQ(exact_entry(product, 2, 3).value, 0);
+  EXPECT_EQ(exact_element(product, 2, 3).value, 0);
 }
 
 TYPED_TEST(Generators, SubnormalsAndSpecials) {

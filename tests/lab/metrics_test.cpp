@@ -97,10 +97,10 @@ Slow slow_errors(const Case<T>& x) {
     const Mpfr unit = testing::power_of_two(exponent - std::numeric_limits<T>::digits + 1);
     slow.max_ulp = std::max(slow.max_ulp, ratio(error, unit));
   }
-  const double entries = static_cast<double>(x.m * x.n);
+  const double elements = static_cast<double>(x.m * x.n);
   slow.frobenius = std::sqrt(ratio(error_square, exact_square));
-  slow.mean_relative = relative_sum.to_double() / entries;
-  slow.correct /= entries;
+  slow.mean_relative = relative_sum.to_double() / elements;
+  slow.correct /= elements;
   return slow;
 }
 
@@ -123,7 +123,7 @@ void expect_agreement(const Case<T>& x) {
   EXPECT_TRUE(std::isnan(report.le_gemm_max_error));
   EXPECT_TRUE(std::isnan(report.le_gemm_mred));
   EXPECT_TRUE(report.all_checked());
-  EXPECT_EQ(report.entries_total, x.m * x.n);
+  EXPECT_EQ(report.elements_total, x.m * x.n);
 }
 
 template <class T>
@@ -277,10 +277,10 @@ TEST(MetricsRange, BelowDouble) {
   x.a = {0x1p-700};
   x.b = {0x1p-700};
   x.c = {0};
-  std::vector<EntryError> entries;
-  const ErrorReport report = x.check({.entries = &entries});
-  ASSERT_EQ(entries.size(), 1U);
-  EXPECT_EQ(entries[0].relative, 1);
+  std::vector<ElementError> elements;
+  const ErrorReport report = x.check({.elements = &elements});
+  ASSERT_EQ(elements.size(), 1U);
+  EXPECT_EQ(elements[0].relative, 1);
   EXPECT_EQ(report.max_relative, 1);
   EXPECT_EQ(report.frobenius_relative, 1);
   EXPECT_EQ(report.zero_references, 0);
@@ -298,7 +298,7 @@ TYPED_TEST(Metrics, NativeResult) {
   x.b = {1, 2, 0, 4};
   x.c = {1, 2, 0, 5};
   x.native = {1, 3, 0, 5};
-  // Eq. 19: |2 - 3| / (2 + 3). Eq. 20: |3 - 2| / 3 over the three entries with S not 0.
+  // Eq. 19: |2 - 3| / (2 + 3). Eq. 20: |3 - 2| / 3 over the three elements with S not 0.
   EXPECT_NEAR(x.check({}, true).le_gemm_max_error, 0.2, 1e-16);
   EXPECT_NEAR(x.check({}, true).le_gemm_mred, 1.0 / 9, 1e-16);
   x.native[0] = -1;
@@ -332,10 +332,10 @@ TYPED_TEST(Metrics, StridesAndTransposes) {
   EXPECT_EQ(turned.max_ulp, plain.max_ulp);
 }
 
-TYPED_TEST(Metrics, EntriesAndThreads) {
+TYPED_TEST(Metrics, ElementsAndThreads) {
   auto x = Case<TypeParam>::random(50, 41, 13, "phi:1", 2);
   x.compute();
-  std::vector<EntryError> one, three;
+  std::vector<ElementError> one, three;
   std::int64_t last = 0, calls = 0;
   const auto progress = [&](std::int64_t done, std::int64_t total) {
     EXPECT_GT(done, last);
@@ -343,8 +343,8 @@ TYPED_TEST(Metrics, EntriesAndThreads) {
     last = done;
     ++calls;
   };
-  const ErrorReport a = x.check({.threads = 1, .entries = &one});
-  const ErrorReport b = x.check({.threads = 3, .progress = progress, .entries = &three});
+  const ErrorReport a = x.check({.threads = 1, .elements = &one});
+  const ErrorReport b = x.check({.threads = 3, .progress = progress, .elements = &three});
   EXPECT_EQ(last, 50 * 41);
   EXPECT_GT(calls, 1);
   EXPECT_EQ(a.frobenius_relative, b.frobenius_relative);
@@ -366,27 +366,27 @@ TYPED_TEST(Metrics, Samples) {
   auto x = Case<TypeParam>::random(101, 67, 4, "uniform", 4);
   x.compute();
   x.c.back() += 1;  // a corner, always looked at
-  std::vector<EntryError> entries;
-  const CheckOptions options{.work_limit = 1000, .max_entries = 200, .seed = 5, .entries = &entries};
+  std::vector<ElementError> elements;
+  const CheckOptions options{.work_limit = 1000, .max_elements = 200, .seed = 5, .elements = &elements};
   const ErrorReport report = x.check(options);
-  EXPECT_GE(report.entries_checked, 200);
-  EXPECT_LE(report.entries_checked, 215);
-  EXPECT_EQ(report.entries_total, 101 * 67);
+  EXPECT_GE(report.elements_checked, 200);
+  EXPECT_LE(report.elements_checked, 215);
+  EXPECT_EQ(report.elements_total, 101 * 67);
   EXPECT_FALSE(report.all_checked());
   EXPECT_NEAR(report.largest_error, 1, 1e-5);
   std::set<std::pair<std::int64_t, std::int64_t>> places;
-  for (const EntryError& entry : entries) places.insert({entry.i, entry.j});
-  EXPECT_EQ(std::ssize(places), report.entries_checked);
+  for (const ElementError& element : elements) places.insert({element.i, element.j});
+  EXPECT_EQ(std::ssize(places), report.elements_checked);
   EXPECT_EQ(x.check(options).mean_relative, report.mean_relative);
   CheckOptions other = options;
   other.seed = 6;
   EXPECT_NE(x.check(other).mean_relative, report.mean_relative);
-  EXPECT_TRUE(x.check({.work_limit = 0, .max_entries = 101 * 67}).all_checked());
+  EXPECT_TRUE(x.check({.work_limit = 0, .max_elements = 101 * 67}).all_checked());
 }
 
 TEST(MetricsShapes, EmptyAndWrong) {
   const Case<double> empty(0, 5, 3);
-  EXPECT_EQ(empty.check().entries_checked, 0);
+  EXPECT_EQ(empty.check().elements_checked, 0);
   EXPECT_EQ(empty.check().correctly_rounded_fraction, 1);
   Case<double> no_inner(2, 2, 0);
   no_inner.beta = 3;
@@ -406,16 +406,16 @@ TEST(MetricsShapes, EmptyAndWrong) {
   EXPECT_NO_THROW(measure_errors<double>(product, x.view(x.c, 2, 3)));
 }
 
-// The same report and the same entries, for as many results as are measured.
+// The same report and the same elements, for as many results as are measured.
 TYPED_TEST(Metrics, ReferenceComputedOnce) {
-  for (const std::int64_t max_entries : {64, 10000}) {
+  for (const std::int64_t max_elements : {64, 10000}) {
     Case<TypeParam> x = Case<TypeParam>::random(33, 40, 21, "phi:2", 5);
     x.alpha = 0.75;
     x.beta = -2;
     x.native = x.c0;
-    std::vector<EntryError> direct;
-    std::vector<EntryError> kept;
-    const CheckOptions options{.work_limit = 0, .max_entries = max_entries, .seed = 3, .entries = &direct};
+    std::vector<ElementError> direct;
+    std::vector<ElementError> kept;
+    const CheckOptions options{.work_limit = 0, .max_elements = max_elements, .seed = 3, .elements = &direct};
     const ExactReference<TypeParam> reference(x.product(), x.m, x.n, options);
     for (int result = 0; result < 2; ++result) {
       const ErrorReport one = x.check(options, true);
@@ -428,8 +428,8 @@ TYPED_TEST(Metrics, ReferenceComputedOnce) {
       EXPECT_EQ(one.correctly_rounded_fraction, other.correctly_rounded_fraction);
       EXPECT_EQ(one.le_gemm_max_error, other.le_gemm_max_error);
       EXPECT_EQ(one.le_gemm_mred, other.le_gemm_mred);
-      EXPECT_EQ(one.entries_checked, other.entries_checked);
-      EXPECT_EQ(one.entries_total, other.entries_total);
+      EXPECT_EQ(one.elements_checked, other.elements_checked);
+      EXPECT_EQ(one.elements_total, other.elements_total);
       EXPECT_EQ(one.contract_bound, other.contract_bound);
       EXPECT_EQ(one.within_contract_bound, other.within_contract_bound);
       ASSERT_EQ(direct.size(), kept.size());

@@ -75,7 +75,7 @@ class Case {
     return quickest([&] { call(nullptr, name); });
   }
 
-  // Nanoseconds: of an element's range, an element's slice, a sum of an entry's way back; and products per
+  // Nanoseconds: of an element's range, an element's slice, a sum of an element's way back; and products per
   // native one.
   void print_steps(const char* name, double native_product) {
     const Scheme& scheme = *find_scheme(name);
@@ -89,7 +89,7 @@ class Case {
       find_ranges(a, program.split_a, std::span(rows), threads_);
       find_ranges(b, program.split_b, std::span(columns), threads_);
     });
-    Block memory_a, memory_b;  // aligned, as a workspace is
+    HostBuffer memory_a, memory_b;  // aligned, as a workspace is
     const Slices slices_a = take(program.split_a, engine, shape_.m, memory_a);
     const Slices slices_b = take(program.split_b, engine, shape_.n, memory_b);
     const double split = quickest([&] {
@@ -98,10 +98,10 @@ class Case {
     });
     Accumulators sums = make_accumulators(program.sum_type(engine.reduces_sums()), shape_.m, shape_.n,
                                           program.schedule.sums());
-    const Block sums_memory(Allocator{}, sums.bytes());
+    const HostBuffer sums_memory(Allocator{}, sums.bytes());
     sums.data = static_cast<std::byte*>(sums_memory.pointer());
-    const Block scratch(Allocator{},
-                        engine.scratch_bytes(program.schedule, program.format().id, shape_.k, threads_));
+    const HostBuffer scratch(Allocator{},
+                             engine.scratch_bytes(program.schedule, program.format().id, shape_.k, threads_));
     const Accumulator way = engine.accumulators(program.format().id).front();
     const double multiply = quickest([&] {
       engine.multiply({&program.schedule, slices_a, slices_b, sums, way,
@@ -110,15 +110,15 @@ class Case {
     const MatrixView<T> c{c_.data(), shape_.m, shape_.n, 1, shape_.m};
     const double recombine = quickest([&] { recombine_sums(program, sums, rows, columns, c); });
     const auto elements = static_cast<double>((shape_.m + shape_.n) * shape_.k);
-    const auto entries = static_cast<double>(shape_.m * shape_.n);
+    const auto elements = static_cast<double>(shape_.m * shape_.n);
     const auto terms = static_cast<double>(program.schedule.terms.size());
     fmt::print(
         "{:<16} {:>5}x{}x{}: range {:.2f} ns, split {:.2f} ns = {} slices x {:.2f}, recombination {:.2f} ns "
         "= {} x "
         "{:.2f}; product {:.3f} native\n",
         name, shape_.m, shape_.n, shape_.k, 1e9 * ranges / elements, 1e9 * split / elements,
-        program.split_a.slices, 1e9 * split / elements / program.split_a.slices, 1e9 * recombine / entries,
-        program.schedule.sums(), 1e9 * recombine / entries / program.schedule.sums(),
+        program.split_a.slices, 1e9 * split / elements / program.split_a.slices, 1e9 * recombine / elements,
+        program.schedule.sums(), 1e9 * recombine / elements / program.schedule.sums(),
         multiply / (terms * products()) / native_product);
   }
 
@@ -141,10 +141,10 @@ class Case {
  private:
   static constexpr OperandType type = std::is_same_v<T, float> ? OperandType::f32 : OperandType::f64;
 
-  Slices take(const SplitRule& rule, const Engine& engine, std::int64_t vectors, Block& memory) const {
+  Slices take(const SplitRule& rule, const Engine& engine, std::int64_t vectors, HostBuffer& memory) const {
     Slices slices =
         make_slices(*rule.format, engine.slice_storage(rule.format->id), rule.slices, vectors, shape_.k);
-    memory = Block(Allocator{}, slices.bytes());
+    memory = HostBuffer(Allocator{}, slices.bytes());
     slices.data = static_cast<std::byte*>(memory.pointer());
     return slices;
   }

@@ -127,8 +127,8 @@ def test_out_may_be_an_operand():
 def test_batches_of_any_strides(cut):
     a, b = random((4, 3, 5, 6))[cut], random((4, 3, 6, 2), seed=2)[cut]
     result = kintsugi.matmul(a, b, accuracy="exact")
-    for entry in np.ndindex(a.shape[:2]):
-        np.testing.assert_array_equal(result[entry], exact(a[entry], b[entry]))
+    for element in np.ndindex(a.shape[:2]):
+        np.testing.assert_array_equal(result[element], exact(a[element], b[element]))
 
 
 def test_operands_are_not_changed_and_lists_are_taken():

@@ -1,4 +1,4 @@
-// Every scheme stays within its own a-priori bound, entry by entry, on every distribution.
+// Every scheme stays within its own a-priori bound, element by element, on every distribution.
 #include "schemes/bound.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace kintsugi::core {
 namespace {
 
-using test::entry_errors;
+using test::element_errors;
 using test::GemmCase;
 using test::GemmData;
 
@@ -58,8 +58,8 @@ class SchemeBound : public testing::TestWithParam<BoundCase> {
     if (allowed.overflows()) return -1;
     EXPECT_EQ(data.run(), KINTSUGI_SUCCESS) << kintsugi_last_error();
     double worst = 0;
-    for (const auto& entry : entry_errors(data)) {
-      worst = std::max(worst, std::abs(entry.error) / allowed(entry));
+    for (const auto& element : element_errors(data)) {
+      worst = std::max(worst, std::abs(element.error) / allowed(element));
     }
     return worst;
   }
@@ -177,8 +177,9 @@ TEST(Contract, HasCounterexamplesBelowItsProof) {
       data.b()(p, 0) = ys[c][p];
     }
     data.run_well();
-    const auto entry = entry_errors(data).front();
-    EXPECT_GT(std::abs(entry.error) / (contract_of_type(OperandType::f32, k) * entry.absolute), expected[c])
+    const auto element = element_errors(data).front();
+    EXPECT_GT(std::abs(element.error) / (contract_of_type(OperandType::f32, k) * element.absolute),
+              expected[c])
         << "k = " << k;
   }
 }

@@ -39,7 +39,7 @@ void expect_correctly_rounded(GemmCase test, const std::string& scheme) {
   data.run_well();
   const std::vector<T> result = data.result();
   for (std::size_t e = 0; e < expected.size(); ++e)
-    ASSERT_EQ(result[e], expected[e]) << scheme << " " << test.distribution << ", entry " << e;
+    ASSERT_EQ(result[e], expected[e]) << scheme << " " << test.distribution << ", element " << e;
 }
 
 TEST(OzakiCr, IsCorrectlyRounded) {
@@ -258,8 +258,8 @@ TEST(Ozaki, ARowThatEndsMeetsAllOfB) {
     data.a()(3, p) = p == 0 ? 1 : p == 1 ? 0x1p-60 : 0;
   }
   data.run_well();
-  for (const auto& entry : entry_errors(data)) {
-    ASSERT_LE(std::fabs(entry.error), 0x1p-50 * entry.absolute) << entry.i;
+  for (const auto& element : element_errors(data)) {
+    ASSERT_LE(std::fabs(element.error), 0x1p-50 * element.absolute) << element.i;
   }
 }
 
@@ -306,8 +306,8 @@ TEST(Ozaki, KeepsItsBounds) {
         const Allowance<double> allowed(*core::find_scheme(scheme), *core::find_engine("reference"),
                                         constant(data.a()), constant(data.b()));
         data.run_well();
-        for (const auto& entry : entry_errors(data))
-          ASSERT_LE(std::abs(entry.error), allowed(entry)) << scheme << " " << distribution << " " << k;
+        for (const auto& element : element_errors(data))
+          ASSERT_LE(std::abs(element.error), allowed(element)) << scheme << " " << distribution << " " << k;
       }
     }
   }
@@ -324,7 +324,7 @@ void expect_reported_bound(GemmDataOf<double>& data) {
   const lab::VectorNorms a = norms_of(constant(data.a()), "split_a");
   const lab::VectorNorms b = norms_of(constant(data.b()).transposed(), "split_b");
   const lab::BoundCoefficients bound = fuzz::coefficients_of(adapted.at("bound_in_window"));
-  for (const auto& element : entry_errors(data)) {
+  for (const auto& element : element_errors(data)) {
     EXPECT_LE(std::abs(element.error), lab::allowed_error<double>(bound, element, a, b))
         << "element (" << element.i << ", " << element.j << "), bound " << adapted.at("bound_in_window");
   }
@@ -388,8 +388,8 @@ TEST(Ozaki, BoundIsNotFarAway) {
                                   constant(data.a()), constant(data.b()));
   data.run_well();
   double worst = 0;
-  for (const auto& entry : entry_errors(data))
-    worst = std::max(worst, std::abs(entry.error) / allowed(entry));
+  for (const auto& element : element_errors(data))
+    worst = std::max(worst, std::abs(element.error) / allowed(element));
   EXPECT_GT(worst, 0.02);
 }
 
@@ -405,8 +405,8 @@ TEST(Ozaki, ReachesTheAccuracyOfItsMode) {
                                        .scheme = scheme,
                                        .engine = "reference"});
       data.run_well();
-      for (const auto& entry : entry_errors(data))
-        ASSERT_LE(std::abs(entry.error), 2 * std::sqrt(1000.0) * u * entry.absolute)
+      for (const auto& element : element_errors(data))
+        ASSERT_LE(std::abs(element.error), 2 * std::sqrt(1000.0) * u * element.absolute)
             << scheme << distribution;
     }
   }
@@ -435,19 +435,19 @@ TEST(Ozaki, TooManySlicesAreAnErrorBeforeCIsTouched) {
 }
 
 // Complex products are real ones of twice the inner length; alpha and beta are complex.
-TEST(OzakiCr, RoundsEachPartOfComplexEntriesOnce) {
-  using Entry = std::complex<double>;
+TEST(OzakiCr, RoundsEachPartOfComplexElementsOnce) {
+  using Element = std::complex<double>;
   const std::int64_t n = thorough ? 70 : 5;
   GemmCase test{.m = 200, .n = n, .k = 30, .op_a = KINTSUGI_OP_C, .beta = -0.75, .distribution = "phi:2"};
   test.alpha_im = 3;
   test.beta_im = 1e-3;
   test.engine = "reference";
   test.scheme = "superaccumulator";
-  GemmDataOf<Entry> exact(test);
+  GemmDataOf<Element> exact(test);
   exact.run_well();
   for (const std::string scheme : {"ozaki-fp16:mode=cr", "ozaki-fp64:block=128"}) {
     test.scheme = scheme;
-    GemmDataOf<Entry> data(test);
+    GemmDataOf<Element> data(test);
     data.run_well();
     EXPECT_EQ(data.result(), exact.result()) << scheme;
   }

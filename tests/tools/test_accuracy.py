@@ -42,7 +42,7 @@ def test_rows_and_schema(program):
     for row in rows:
         native = row["scheme"] == "native"
         assert (row["bound"] is None) == native and (row["baseline"] is None) == native
-        assert row["errors"]["entries_checked"] == 6
+        assert row["errors"]["elements_checked"] == 6
         if not native:
             assert row["baseline"]["engine"] == row["engine"]
             assert row["accumulator"] == {"reference": "h200", "cpu": "fp32"}[row["engine"]]
@@ -50,7 +50,7 @@ def test_rows_and_schema(program):
 
 
 def test_all_accumulators_and_shapes(program):
-    flags = ["--schemes", "fp16,native", "--accumulators", "all", "--shapes", "1x2x3,4x4x4", "--max-entries", "3"]
+    flags = ["--schemes", "fp16,native", "--accumulators", "all", "--shapes", "1x2x3,4x4x4", "--max-elements", "3"]
     document = program.ok("accuracy", *flags, "--json").json()
     engines = program.ok("engines", "--json").json()["engines"]
     (reference,) = [engine for engine in engines if engine["name"] == "reference"]
@@ -286,8 +286,8 @@ def test_rows_of_another_sweep_are_refused(program, measured):
     measured(*TINY)
     message = program.bad("accuracy", *TINY, "--seeds", "2", "-o", "r.json")
     assert message.startswith("r.json: has a row that is not in this sweep")
-    message = program.bad("accuracy", *TINY, "--max-entries", "2", "-o", "r.json")
-    assert message.startswith("r.json: its max_entries is 4096 and ours is 2")
+    message = program.bad("accuracy", *TINY, "--max-elements", "2", "-o", "r.json")
+    assert message.startswith("r.json: its max_elements is 4096 and ours is 2")
 
 
 def test_a_broken_bound_is_a_failure(program, measured):
@@ -314,7 +314,7 @@ def test_a_broken_bound_is_a_failure(program, measured):
         (["--shapes", "3x4"], '--shapes: "3x4" is not of the form MxNxK, such as 128x128x64'),
         (["--shapes", "3x0x4"], '--shapes: "3x0x4" is not a number from 1 up'),
         (["--schemes", "native", "--shapes", "1000000000x1x1000000000"], "--shapes: "),
-        (["--shapes", "9223372036854775807x1x1"], "--shapes: 9223372036854775807 x 1 entries of float32 are "),
+        (["--shapes", "9223372036854775807x1x1"], "--shapes: 9223372036854775807 x 1 elements of float32 are "),
         (["--shapes", "3x99999999999999999999x4"], '--shapes: "3x99999999999999999999x4" is not a number from 1 up'),
         (["--k", "-1"], '--k: "-1" is not a number from 1 up'),
         (["--seeds", "-1"], '--seeds: "-1" is not an integer'),
@@ -323,11 +323,11 @@ def test_a_broken_bound_is_a_failure(program, measured):
         (["--types", "fp64", "--schemes", "fp16"], "--schemes: no engine of reference runs fp16 on fp64 with an accu"),
         (["--types", "fp64", "--schemes", "native", "--distributions", "span:2046"], "--distributions: "),
         (
-            ["--shapes", "100000x100000x1", "--max-entries", "10000000000"],
-            "--max-entries: the exact values of 1e+10 entries of 100000x100000x1 are ",
+            ["--shapes", "100000x100000x1", "--max-elements", "10000000000"],
+            "--max-elements: the exact values of 1e+10 elements of 100000x100000x1 are ",
         ),
-        (["--max-entries", "1,2"], "--max-entries: 1, 2 is not one value"),
-        (["--max-entries", "0"], '--max-entries: "0" is not a number from 1 up'),
+        (["--max-elements", "1,2"], "--max-elements: 1, 2 is not one value"),
+        (["--max-elements", "0"], '--max-elements: "0" is not a number from 1 up'),
         (["--engines", "cpu", "--schemes", "fp16", "--accumulators", "v100"], "--schemes: no engine of cpu runs fp16"),
         (["--plan", "none.json"], "none.json: "),
         (["--nonsense"], "--nonsense: is not known here"),
@@ -340,9 +340,9 @@ def test_bad_input(program, flags, message):
 
 @pytest.mark.skipif(os.environ.get("TESTED_SANITIZED") == "1", reason="the sanitizers map more than the limit")
 def test_too_little_memory(program):
-    """A million exact entries of 1.7 KB in an address space of 1.5 GiB."""
+    """A million exact elements of 1.7 KB in an address space of 1.5 GiB."""
     limit = 3 << 29
-    flags = ["--schemes", "fp16", "--shapes", "1000x1000x1", "--max-entries", "1000000", "--json"]
+    flags = ["--schemes", "fp16", "--shapes", "1000x1000x1", "--max-elements", "1000000", "--json"]
     message = program.bad(
         "accuracy", *flags, preexec=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     )

@@ -73,19 +73,19 @@ double coefficient_of(const Asked& asked, std::int64_t k) {
   return static_cast<double>(k + 8) * unit_roundoff<T>;
 }
 
-// Largest error of the checked entries in units of what is allowed.
+// Largest error of the checked elements in units of what is allowed.
 template <class T>
 double worst_ratio(GemmDataOf<T>& data, const std::vector<T>& before, double coefficient, bool natively) {
   constexpr double smallest = std::numeric_limits<T>::denorm_min();
   // Products and sums of native arithmetic may underflow, each by half of the smallest number at most.
   const double underflow = natively ? static_cast<double>(data.test().k + 2) * smallest : smallest;
   double worst = 0;
-  for (const lab::EntryError& entry : entry_errors(data, before)) {
+  for (const lab::ElementError& element : element_errors(data, before)) {
     // Where a sum may overflow on the way, no error is asked for; the class is special_placement_test.cpp's.
-    if (entry.absolute > static_cast<double>(std::numeric_limits<T>::max()) / 4) continue;
+    if (element.absolute > static_cast<double>(std::numeric_limits<T>::max()) / 4) continue;
     const double allowed =
-        coefficient * entry.absolute + unit_roundoff<T> * std::abs(entry.exact) + underflow;
-    worst = std::max(worst, std::abs(entry.error) / allowed);
+        coefficient * element.absolute + unit_roundoff<T> * std::abs(element.exact) + underflow;
+    worst = std::max(worst, std::abs(element.error) / allowed);
   }
   return worst;
 }
@@ -117,7 +117,7 @@ class Contracts : public testing::Test {
     }
   }
 
-  // Calls that ran, and batch entries by an emulation among them.
+  // Calls that ran, and batch items by an emulation among them.
   int ran_ = 0;
   int emulated_ = 0;
 

@@ -8,7 +8,7 @@
 
 #include "arith/split_rule.hpp"
 #include "engines/registry.hpp"
-#include "lab/exact.hpp"
+#include "lab/reference/exact.hpp"
 #include "planner/plan.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/gemm_case.hpp"

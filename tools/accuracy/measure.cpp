@@ -9,8 +9,8 @@
 #include "gemm/check.hpp"
 #include "lab/generators.hpp"
 #include "lab/histogram.hpp"
-#include "lab/long_double_reference.hpp"
 #include "lab/native_difference.hpp"
+#include "lab/reference/long_double_reference.hpp"
 
 namespace kintsugi::tools {
 
@@ -22,14 +22,14 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 // Zeros; fails where they do not fit the machine's memory.
 template <class T>
-std::vector<T> make_entries(std::int64_t rows, std::int64_t columns) {
+std::vector<T> make_elements(std::int64_t rows, std::int64_t columns) {
   return std::get<std::vector<T>>(
       make_matrix("--shapes", rows, columns, type_of<T>, Order::row_major).values);
 }
 
 template <class T>
 std::vector<T> generated(const CellKey& key, lab::Side side, std::int64_t rows, std::int64_t columns) {
-  std::vector<T> values = make_entries<T>(rows, columns);
+  std::vector<T> values = make_elements<T>(rows, columns);
   try {
     lab::fill(lab::parse_distribution(key.distribution), side, key.seed,
               core::MatrixView<T>{values.data(), rows, columns, columns, 1});
@@ -54,12 +54,12 @@ Json baseline_errors(const lab::ErrorReport& errors) {
   return some;
 }
 
-// The checked entries of a product and of the native one, which are the same.
-Json histogram_document(const std::vector<lab::EntryError>& entries,
-                        const std::vector<lab::EntryError>& native) {
+// The checked elements of a product and of the native one, which are the same.
+Json histogram_document(const std::vector<lab::ElementError>& elements,
+                        const std::vector<lab::ElementError>& native) {
   std::vector<double> differences;
-  for (std::size_t e = 0; e < entries.size(); ++e)
-    differences.push_back(lab::relative_difference(entries[e].computed, native[e].computed));
+  for (std::size_t e = 0; e < elements.size(); ++e)
+    differences.push_back(lab::relative_difference(elements[e].computed, native[e].computed));
   const std::vector<double>& edges = lab::signed_logarithmic_edges();
   return {{"edges", edges}, {"counts", lab::histogram(differences, edges)}};
 }
@@ -77,7 +77,7 @@ class TypedCell : public AccuracyCell {
     double plan_seconds = 0;
     double seconds = 0;
     lab::ErrorReport errors;
-    std::vector<lab::EntryError> entries;
+    std::vector<lab::ElementError> elements;
   };
 
   core::MatrixView<const T> view_a() const {
@@ -99,7 +99,7 @@ class TypedCell : public AccuracyCell {
   std::vector<T> a_;
   std::vector<T> b_;
   std::optional<lab::ExactReference<T>> exact_;
-  std::vector<long double> long_double_sums_;  // of the checked entries, at the first row's measuring
+  std::vector<long double> long_double_sums_;  // of the checked elements, at the first row's measuring
   std::map<std::string, std::optional<Result>> native_;  // by engine; nothing where it has none
 };
 
@@ -109,7 +109,7 @@ TypedCell<T>::TypedCell(const CellKey& key, const Sweep& sweep)
       b_(generated<T>(key, lab::Side::b, key.shape.k, key.shape.n)) {
   lab::CheckOptions options;
   options.work_limit = 0;
-  options.max_entries = sweep.max_entries;
+  options.max_elements = sweep.max_elements;
   options.seed = sample_seed;
   lab::Product<T> product;
   product.a = view_a();
@@ -120,7 +120,7 @@ TypedCell<T>::TypedCell(const CellKey& key, const Sweep& sweep)
 template <class T>
 void TypedCell<T>::execute(kintsugi_handle handle, const Method& method, const Plan& plan,
                            Result& result) const {
-  result.c = make_entries<T>(key_.shape.m, key_.shape.n);
+  result.c = make_elements<T>(key_.shape.m, key_.shape.n);
   const auto start = std::chrono::steady_clock::now();
   require(method.scheme, execute_product(handle, plan, a_.data(), b_.data(), result.c.data()));
   result.seconds = seconds_since(start);
@@ -145,7 +145,7 @@ const typename TypedCell<T>::Result* TypedCell<T>::native(const std::string& eng
   if (is_new) {
     try {
       Result result = run({key_.type, "native", engine, ""});
-      result.errors = exact_->measure(view_c(result.c), view_c(result.c), &result.entries);
+      result.errors = exact_->measure(view_c(result.c), view_c(result.c), &result.elements);
       found->second = std::move(result);
     } catch (const LibraryError& error) {
       if (error.is_surprise()) throw;
@@ -160,8 +160,8 @@ Json TypedCell<T>::errors_of(const Result& result) {
   Json& mean = errors["mean_relative_long_double"];
   if (!lab::has_80_bit_long_double) return errors;
   if (long_double_sums_.empty())
-    long_double_sums_ = lab::long_double_sums(view_a(), view_b(), result.entries);
-  mean = number(lab::mean_relative_error(result.entries, long_double_sums_));
+    long_double_sums_ = lab::long_double_sums(view_a(), view_b(), result.elements);
+  mean = number(lab::mean_relative_error(result.elements, long_double_sums_));
   return errors;
 }
 
@@ -175,12 +175,12 @@ Json TypedCell<T>::row(const Method& method) {
   if (!is_native) {
     own = run(method);
     const auto native_c = baseline != nullptr ? view_c(baseline->c) : core::MatrixView<const T>{};
-    own.errors = exact_->measure(view_c(own.c), native_c, &own.entries);
+    own.errors = exact_->measure(view_c(own.c), native_c, &own.elements);
   }
   const Result& result = is_native ? *baseline : own;
   Json row = row_key(key_, method);
   row["errors"] = errors_of(result);
-  row["bound"] = bound_of<T>(result.promise, view_a(), view_b(), result.entries);
+  row["bound"] = bound_of<T>(result.promise, view_a(), view_b(), result.elements);
   row["time"] = time_document(result.seconds, result.plan_seconds);
   row["baseline"] = nullptr;
   row["histogram"] = nullptr;
@@ -189,7 +189,7 @@ Json TypedCell<T>::row(const Method& method) {
                      {"engine", method.engine},
                      {"errors", baseline_errors(baseline->errors)},
                      {"time", time_document(baseline->seconds, baseline->plan_seconds)}};
-  if (histogram_) row["histogram"] = histogram_document(result.entries, baseline->entries);
+  if (histogram_) row["histogram"] = histogram_document(result.elements, baseline->elements);
   return row;
 }
 

@@ -110,17 +110,18 @@ void count_violations(SweepOutcome& outcome) {
   }
 }
 
-// A cell keeps its exact entries, and beside them a few results' errors, while its rows are measured.
-void require_entries(const Sweep& sweep, const Shape& shape) {
-  constexpr double bytes_per_entry =
-      lab::ExactReference<double>::bytes_per_entry + 2 * sizeof(lab::EntryError);
-  const double entries = std::min(static_cast<double>(sweep.max_entries),
-                                  static_cast<double>(shape.m) * static_cast<double>(shape.n));
-  const double bytes = entries * bytes_per_entry;
+// A cell keeps its exact elements, and beside them a few results' errors, while its rows are measured.
+void require_elements(const Sweep& sweep, const Shape& shape) {
+  constexpr double bytes_per_element =
+      lab::ExactReference<double>::bytes_per_element + 2 * sizeof(lab::ElementError);
+  const double elements = std::min(static_cast<double>(sweep.max_elements),
+                                   static_cast<double>(shape.m) * static_cast<double>(shape.n));
+  const double bytes = elements * bytes_per_element;
   if (bytes > physical_memory())
-    fail("--max-entries",
-         "the exact values of {:.4g} entries of {} are {:.4g} bytes; this machine has {:.4g} bytes of memory",
-         entries, shape_text(shape), bytes, physical_memory());
+    fail(
+        "--max-elements",
+        "the exact values of {:.4g} elements of {} are {:.4g} bytes; this machine has {:.4g} bytes of memory",
+        elements, shape_text(shape), bytes, physical_memory());
 }
 
 // Sizes that cannot be measured are found before anything is.
@@ -130,7 +131,7 @@ void require_sizes(const Sweep& sweep) {
       require_memory("--shapes", shape.m, shape.k, type);
       require_memory("--shapes", shape.k, shape.n, type);
     }
-    require_entries(sweep, shape);
+    require_elements(sweep, shape);
     for (const Type type : sweep.types) require_memory("--shapes", shape.m, shape.n, type);
   }
 }

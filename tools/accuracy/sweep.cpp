@@ -229,8 +229,8 @@ Sweep make_sweep(const SweepTexts& texts) {
     add_once(sweep.distributions, parse_distribution(text));
   sweep.shapes = distinct_shapes(texts);
   for (const auto& text : words_of(texts, "seeds", {"1"})) add_once(sweep.seeds, parse_seed("--seeds", text));
-  const std::string max_entries = single_word(texts, "max-entries", "4096");
-  sweep.max_entries = parse_size("--max-entries", max_entries, max_entries);
+  const std::string max_elements = single_word(texts, "max-elements", "4096");
+  sweep.max_elements = parse_size("--max-elements", max_elements, max_elements);
   sweep.histogram = parse_histogram(texts);
   return sweep;
 }
@@ -245,7 +245,7 @@ Json settings_of(const Sweep& sweep) {
           {"distributions", sweep.distributions},
           {"shapes", shapes},
           {"seeds", sweep.seeds},
-          {"max_entries", sweep.max_entries},
+          {"max_elements", sweep.max_elements},
           {"histogram", sweep.histogram}};
 }
 

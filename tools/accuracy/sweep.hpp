@@ -41,13 +41,13 @@ inline constexpr std::array<SweepList, 11> sweep_lists{{
     {"n", "Columns of C [64]"},
     {"k", "Inner lengths [1,4,16,64,256,1024]"},
     {"seeds", "Seeds of the matrices [1]"},
-    {"max-entries", "Entries of C that are checked: a sample where C has more [4096]"},
+    {"max-elements", "Elements of C that are checked: a sample where C has more [4096]"},
 }};
 
 // The lists by their names; and "histogram", true or false, which is a flag without a value.
 using SweepTexts = std::map<std::string, std::vector<std::string>>;
 
-// A file {"schemes": [...], "k": [1, 4], ...} with the members of sweep_lists ("max_entries"), "histogram",
+// A file {"schemes": [...], "k": [1, 4], ...} with the members of sweep_lists ("max_elements"), "histogram",
 // and "description", which is for its readers.
 SweepTexts read_sweep_plan(const std::string& file);
 
@@ -60,7 +60,7 @@ struct Sweep {
   std::vector<std::string> distributions;
   std::vector<Shape> shapes;
   std::vector<std::uint64_t> seeds;
-  std::int64_t max_entries = 0;
+  std::int64_t max_elements = 0;
   bool histogram = false;  // rows have the distribution of the differences to native
 };
 // Fails, naming the flag, for a name that is not known.

@@ -23,8 +23,8 @@ struct BenchMatrices {
   std::int64_t parts;
   std::vector<T> a, b, c;
 
-  // Of a product of the batch. Where entries are complex, a view of B is good until one of another product is
-  // asked for.
+  // Of a product of the batch. Where elements are complex, a view of B is good until one of another product
+  // is asked for.
   core::MatrixView<const T> view_a(std::int64_t product) const {
     const std::int64_t columns = parts * shape.k;
     return {a.data() + product * shape.m * columns, shape.m, columns, columns, 1};
@@ -52,7 +52,7 @@ class Contestant {
   virtual ~Contestant() = default;
 
   virtual const std::string& name() const = 0;
-  // The entries of every C that it computes: all, or a leading block.
+  // The elements of every C that it computes: all, or a leading block.
   virtual Shape shape() const = 0;
   // Computes them into the host's C.
   virtual void run() = 0;
@@ -62,7 +62,7 @@ class Contestant {
   virtual const char* timed_by() const = 0;
   // Of a product of the run before: whether it kept what is promised.
   virtual Verdict judge(std::int64_t product, const lab::ErrorReport& errors,
-                        const std::vector<lab::EntryError>& entries) const = 0;
+                        const std::vector<lab::ElementError>& elements) const = 0;
   // Of slices for each product of real matrices, four of which are a complex one; after a run.
   virtual double products_each() const { return 0; }
   // Its members of a row, from scheme to prepared (docs/schema/bench.schema.json), after a run.
@@ -77,7 +77,7 @@ template <class T>
 std::unique_ptr<Contestant> device_product(const Bench& bench, const std::string& candidate,
                                            BenchMatrices<T>& matrices, const DeviceOperands<T>& operands);
 template <class T>
-std::unique_ptr<Contestant> plain_loop(const Bench& bench, const std::string& arithmetic,
-                                       BenchMatrices<T>& matrices);
+std::unique_ptr<Contestant> reference_loop(const Bench& bench, const std::string& arithmetic,
+                                           BenchMatrices<T>& matrices);
 
 }  // namespace kintsugi::tools

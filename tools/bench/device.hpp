@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "lab/ceilings.hpp"
+#include "lab/machine/ceilings.hpp"
 #include "support.hpp"
 
 namespace kintsugi::tools {
@@ -47,12 +47,12 @@ class DeviceOperands {
 
   const BenchDevice& device() const { return device_; }
   int sets() const { return sets_; }
-  const T* a(int set) const { return entries(set, 0); }
-  const T* b(int set) const { return entries(set, bytes_a_); }
-  T* c(int set) const { return entries(set, bytes_a_ + bytes_b_); }
+  const T* a(int set) const { return elements(set, 0); }
+  const T* b(int set) const { return elements(set, bytes_a_); }
+  T* c(int set) const { return elements(set, bytes_a_ + bytes_b_); }
 
  private:
-  T* entries(int set, std::size_t offset) const {
+  T* elements(int set, std::size_t offset) const {
     return reinterpret_cast<T*>(memory_->data() + static_cast<std::size_t>(set) * set_bytes() + offset);
   }
   std::size_t set_bytes() const { return bytes_a_ + bytes_b_ + bytes_c_; }

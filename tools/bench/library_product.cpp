@@ -57,9 +57,9 @@ std::optional<kintsugi_side> prepared_side(const Bench& bench, const std::string
 }
 
 template <class T>
-Verdict contract_verdict(double coefficient, const std::vector<lab::EntryError>& entries) {
-  return verdict_of("contract", coefficient, entries, [coefficient](const lab::EntryError& entry) {
-    return coefficient * entry.absolute + static_cast<double>(std::numeric_limits<T>::denorm_min());
+Verdict contract_verdict(double coefficient, const std::vector<lab::ElementError>& elements) {
+  return verdict_of("contract", coefficient, elements, [coefficient](const lab::ElementError& element) {
+    return coefficient * element.absolute + static_cast<double>(std::numeric_limits<T>::denorm_min());
   });
 }
 
@@ -120,19 +120,19 @@ void LibraryProduct<T>::execute(const T* a, const T* b, T* c, std::byte* workspa
 
 template <class T>
 Verdict LibraryProduct<T>::judge(std::int64_t product, const lab::ErrorReport& errors,
-                                 const std::vector<lab::EntryError>& entries) const {
+                                 const std::vector<lab::ElementError>& elements) const {
   if (name_ == "exact") return {"exact", nullptr, nullptr, errors.correctly_rounded_fraction == 1};
   const Json plan = describe(plan_);
-  if (name_ == "native") return contract_verdict<T>(errors.contract_bound, entries);
+  if (name_ == "native") return contract_verdict<T>(errors.contract_bound, elements);
   if (is_contract(name_) || name_ == auto_candidate)
-    return contract_verdict<T>(plan.at("contract").at("coefficient"), entries);
+    return contract_verdict<T>(plan.at("contract").at("coefficient"), elements);
   const Json report = report_of(handle_.get());
   if (matrices_.batch > 1 && !report.value("adapted", Json()).is_null()) {
     fail("--batch", "{} is fitted to each of the {} products, and reports one fit alone: no bound is known",
          name_, matrices_.batch);
   }
   const Json bound =
-      bound_of<T>(promise_of(plan, report), matrices_.view_a(product), matrices_.view_b(product), entries);
+      bound_of<T>(promise_of(plan, report), matrices_.view_a(product), matrices_.view_b(product), elements);
   if (bound.at("held").is_null())
     fail(name_, "promises nothing for these operands: a slice of them may overflow, or they are not finite");
   return {"bound", bound.at("relative"), bound.at("largest_ratio"), bound.at("held").get<bool>()};

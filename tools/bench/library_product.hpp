@@ -19,7 +19,7 @@ class LibraryProduct : public Contestant {
   const std::string& name() const override { return name_; }
   Shape shape() const override { return matrices_.shape; }
   Verdict judge(std::int64_t product, const lab::ErrorReport& errors,
-                const std::vector<lab::EntryError>& entries) const override;
+                const std::vector<lab::ElementError>& elements) const override;
   double products_each() const override;
   Json facts() const override;
 

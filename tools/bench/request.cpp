@@ -7,7 +7,7 @@
 
 #include "lab/generators.hpp"
 #include "lab/nearest_name.hpp"
-#include "lab/plain_product.hpp"
+#include "lab/reference/reference_loop.hpp"
 
 namespace kintsugi::tools {
 
@@ -99,7 +99,7 @@ std::string parse_distribution(const std::string& text) {
 
 }  // namespace
 
-bool is_plain_loop(const std::string& name) {
+bool is_reference_loop(const std::string& name) {
   try {
     lab::parse_arithmetic(name);
     return true;
@@ -144,13 +144,13 @@ Bench make_bench(const BenchRequest& request) {
   bench.baseline_size = request.baseline_size;
   bench.no_ceilings = request.no_ceilings;
   for (const auto& name : bench.baselines) {
-    if (bench.complex && is_plain_loop(name))
-      fail("--baselines", "{} is a loop over real entries, and --type is {}", name, request.type);
+    if (bench.complex && is_reference_loop(name))
+      fail("--baselines", "{} is a loop over real elements, and --type is {}", name, request.type);
   }
   return bench;
 }
 
-std::string entry_text(const Bench& bench) {
+std::string element_text(const Bench& bench) {
   if (!bench.complex) return type_text(bench.type);
   return bench.type == Type::float32 ? "c32" : "c64";
 }
@@ -163,7 +163,7 @@ Json settings_of(const Bench& bench) {
           {"shapes", shapes},
           {"batch", bench.batch},
           {"prepare", bench.prepare},
-          {"type", entry_text(bench)},
+          {"type", element_text(bench)},
           {"distribution", bench.distribution},
           {"seed", bench.seed},
           {"memory", bench.on_device ? "device" : "host"},

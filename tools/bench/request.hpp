@@ -33,11 +33,11 @@ struct BenchRequest {
 // Names are those that are known, and none is there twice; the library judges schemes, engine and limit.
 struct Bench {
   std::vector<std::string> candidates;
-  std::vector<std::string> baselines;  // native, schemes, and arithmetics of lab/plain_product.hpp
+  std::vector<std::string> baselines;  // native, schemes, and arithmetics of lab/reference/reference_loop.hpp
   std::vector<Shape> shapes;
   std::int64_t batch = 1;        // products of a shape in one call, operands behind each other
   std::string prepare = "none";  // or a, b: the operand that is split before
-  Type type = Type::float32;     // of the parts of complex entries
+  Type type = Type::float32;     // of the parts of complex elements
   bool complex = false;
   std::string distribution;
   std::uint64_t seed = 0;
@@ -56,13 +56,13 @@ Bench make_bench(const BenchRequest& request);
 Json settings_of(const Bench& bench);
 
 // fp32, fp64, c32 or c64.
-std::string entry_text(const Bench& bench);
+std::string element_text(const Bench& bench);
 
 // The contract of the operands' type under the policy auto.
 inline constexpr const char* auto_candidate = "auto";
 // fp32, fp64, exact or a tolerance; else the word is auto or names a scheme.
 bool is_contract(const std::string& candidate);
-// An arithmetic of lab/plain_product.hpp.
-bool is_plain_loop(const std::string& name);
+// An arithmetic of lab/reference/reference_loop.hpp.
+bool is_reference_loop(const std::string& name);
 
 }  // namespace kintsugi::tools

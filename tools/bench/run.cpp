@@ -17,13 +17,13 @@ namespace kintsugi::tools {
 
 namespace {
 
-constexpr std::int64_t entries_to_check = 4096;
-// Of a batch, which share the entries to check.
+constexpr std::int64_t elements_to_check = 4096;
+// Of a batch, which share the elements to check.
 constexpr std::int64_t products_to_check = 4;
 
 // Zeros, of all products; fails where they do not fit the machine's memory.
 template <class T>
-std::vector<T> make_entries(const Bench& bench, std::int64_t rows, std::int64_t columns) {
+std::vector<T> make_elements(const Bench& bench, std::int64_t rows, std::int64_t columns) {
   return std::get<std::vector<T>>(make_matrix(bench.batch > 1 ? "--batch" : "--shapes", bench.batch * rows,
                                               columns, type_of<T>, Order::row_major)
                                       .values);
@@ -32,7 +32,7 @@ std::vector<T> make_entries(const Bench& bench, std::int64_t rows, std::int64_t 
 // Every product has a seed of its own.
 template <class T>
 std::vector<T> generated(const Bench& bench, lab::Side side, std::int64_t rows, std::int64_t columns) {
-  std::vector<T> values = make_entries<T>(bench, rows, columns);
+  std::vector<T> values = make_elements<T>(bench, rows, columns);
   try {
     for (std::int64_t product = 0; product < bench.batch; ++product) {
       lab::fill(lab::parse_distribution(bench.distribution), side,
@@ -118,18 +118,18 @@ struct Check {
   Verdict verdict;
   lab::ErrorReport errors;
 
-  // The worse verdict and errors of both, all their entries.
+  // The worse verdict and errors of both, all their elements.
   void add(const Check& other) {
     if (read_number(other.verdict.largest_ratio) > read_number(verdict.largest_ratio))
       verdict = other.verdict;
-    const double rounded = rounded_entries() + other.rounded_entries();
-    errors.entries_checked += other.errors.entries_checked;
-    errors.correctly_rounded_fraction = rounded / static_cast<double>(errors.entries_checked);
+    const double rounded = rounded_elements() + other.rounded_elements();
+    errors.elements_checked += other.errors.elements_checked;
+    errors.correctly_rounded_fraction = rounded / static_cast<double>(errors.elements_checked);
     errors.max_componentwise = std::max(errors.max_componentwise, other.errors.max_componentwise);
     errors.frobenius_relative = std::max(errors.frobenius_relative, other.errors.frobenius_relative);
   }
-  double rounded_entries() const {
-    return errors.correctly_rounded_fraction * static_cast<double>(errors.entries_checked);
+  double rounded_elements() const {
+    return errors.correctly_rounded_fraction * static_cast<double>(errors.elements_checked);
   }
 };
 
@@ -138,29 +138,29 @@ Json check_document(const Check& check, std::int64_t batch) {
   return {{"promise", verdict.promise},
           {"relative", verdict.relative},
           {"largest_ratio", verdict.largest_ratio},
-          {"entries_checked", errors.entries_checked},
-          {"entries_total", batch * errors.entries_total},
+          {"elements_checked", errors.elements_checked},
+          {"elements_total", batch * errors.elements_total},
           {"max_componentwise", number(errors.max_componentwise)},
           {"frobenius_relative", number(errors.frobenius_relative)},
           {"correctly_rounded_fraction", errors.correctly_rounded_fraction}};
 }
 
-// A Finding has the entry that is worst in units in the last place. `product`: in words.
+// A Finding has the element that is worst in units in the last place. `product`: in words.
 void require_held(const Contestant& contestant, const std::string& product, const Check& check,
-                  const std::vector<lab::EntryError>& entries) {
+                  const std::vector<lab::ElementError>& elements) {
   const auto& [verdict, errors] = check;
   if (verdict.held) return;
-  const auto worst = std::max_element(entries.begin(), entries.end(),
+  const auto worst = std::max_element(elements.begin(), elements.end(),
                                       [](const auto& one, const auto& other) { return one.ulp < other.ulp; });
   const std::string what =
       verdict.promise == "exact"
-          ? fmt::format("{:.6g} of {} checked entries are correctly rounded, not all",
-                        errors.correctly_rounded_fraction, errors.entries_checked)
-          : fmt::format("the largest error of {} checked entries is {:.4g} times what its {} allows",
-                        errors.entries_checked, read_number(verdict.largest_ratio), verdict.promise);
-  throw Finding(fmt::format("{}: {}: {}; entry ({}, {}) is {:.17g} and should be {:.17g}; nothing was timed",
-                            contestant.name(), product, what, worst->i, worst->j, worst->computed,
-                            worst->exact));
+          ? fmt::format("{:.6g} of {} checked elements are correctly rounded, not all",
+                        errors.correctly_rounded_fraction, errors.elements_checked)
+          : fmt::format("the largest error of {} checked elements is {:.4g} times what its {} allows",
+                        errors.elements_checked, read_number(verdict.largest_ratio), verdict.promise);
+  throw Finding(
+      fmt::format("{}: {}: {}; element ({}, {}) is {:.17g} and should be {:.17g}; nothing was timed",
+                  contestant.name(), product, what, worst->i, worst->j, worst->computed, worst->exact));
 }
 
 template <class T>
@@ -204,8 +204,8 @@ BenchShape<T>::BenchShape(const Bench& bench, const Shape& shape, const BenchDev
 
 template <class T>
 void BenchShape<T>::add(const std::string& name, bool baseline) {
-  if (is_plain_loop(name)) {
-    all_.push_back({plain_loop<T>(bench_, name, matrices_), bench_.batch, 1, baseline});
+  if (is_reference_loop(name)) {
+    all_.push_back({reference_loop<T>(bench_, name, matrices_), bench_.batch, 1, baseline});
   } else if (operands_ == nullptr) {
     all_.push_back({host_product<T>(bench_, name, matrices_), bench_.batch, bench_.parts(), baseline});
   } else {
@@ -230,7 +230,7 @@ const lab::ExactReference<T>& BenchShape<T>::reference(const Shape& computed, st
   if (reference == nullptr) {
     lab::CheckOptions options;
     options.work_limit = 0;
-    options.max_entries = entries_to_check / std::min(bench_.batch, products_to_check);
+    options.max_elements = elements_to_check / std::min(bench_.batch, products_to_check);
     options.seed = sample_seed;
     lab::Product<T> operands;
     const std::int64_t parts = bench_.parts();
@@ -245,14 +245,14 @@ template <class T>
 Check BenchShape<T>::check_product(const Contestant& contestant, std::int64_t product) {
   const Shape computed = contestant.shape();
   const auto c = matrices_.view_c(product).block(0, 0, computed.m, bench_.parts() * computed.n);
-  std::vector<lab::EntryError> entries;
+  std::vector<lab::ElementError> elements;
   const lab::ErrorReport errors =
       reference(computed, product)
-          .measure({c.data, c.rows, c.columns, c.row_stride, c.column_stride}, {}, &entries);
-  const Check check{contestant.judge(product, errors, entries), errors};
+          .measure({c.data, c.rows, c.columns, c.row_stride, c.column_stride}, {}, &elements);
+  const Check check{contestant.judge(product, errors, elements), errors};
   const std::string batch =
-      bench_.batch > 1 ? fmt::format(", entry {} of a batch of {}", product, bench_.batch) : "";
-  require_held(contestant, shape_text(computed) + batch, check, entries);
+      bench_.batch > 1 ? fmt::format(", element {} of a batch of {}", product, bench_.batch) : "";
+  require_held(contestant, shape_text(computed) + batch, check, elements);
   return check;
 }
 
@@ -265,7 +265,7 @@ std::string hash_of(const std::vector<T>& c) {
   return fmt::format("{:016x}", hash);
 }
 
-// NaN beforehand: an entry that is left out shows.
+// NaN beforehand: an element that is left out shows.
 template <class T>
 void BenchShape<T>::check(Timed& timed) {
   std::fill(matrices_.c.begin(), matrices_.c.end(), std::numeric_limits<T>::quiet_NaN());
@@ -291,10 +291,11 @@ Json BenchShape<T>::row_of(const Timed& timed) const {
   const Contestant& contestant = *timed.contestant;
   const auto [m, n, k] = matrices_.shape;
   const Shape computed = contestant.shape();
-  Json row{{"problem", {{"m", m}, {"n", n}, {"k", k}, {"type", entry_text(bench_)}, {"batch", bench_.batch}}},
-           {"distribution", bench_.distribution},
-           {"name", contestant.name()},
-           {"kind", timed.baseline ? "baseline" : "candidate"}};
+  Json row{
+      {"problem", {{"m", m}, {"n", n}, {"k", k}, {"type", element_text(bench_)}, {"batch", bench_.batch}}},
+      {"distribution", bench_.distribution},
+      {"name", contestant.name()},
+      {"kind", timed.baseline ? "baseline" : "candidate"}};
   row.update(contestant.facts());
   row["threads"] = bench_.threads;
   row["computed"] = {{"m", computed.m}, {"n", computed.n}};
@@ -311,9 +312,9 @@ Json BenchShape<T>::row_of(const Timed& timed) const {
 template <class T>
 void BenchShape<T>::add_use(Json& row, const Timed& timed) const {
   const Shape shape = timed.contestant->shape();
-  const auto entries = static_cast<double>(bench_.parts() * bench_.batch *
-                                           (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n));
-  row["bandwidth"] = entries * sizeof(T) / timed.seconds();
+  const auto elements = static_cast<double>(bench_.parts() * bench_.batch *
+                                            (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n));
+  row["bandwidth"] = elements * sizeof(T) / timed.seconds();
   const double ceiling =
       timed.on_device && row.at("format").is_string() ? device_->ceiling(row.at("format")) : 0;
   row["of_ceiling"] = ceiling > 0 ? Json(timed.contestant->products_each() * timed.rate() / ceiling) : Json();
@@ -361,7 +362,7 @@ BenchMatrices<T>::BenchMatrices(const Bench& bench, const Shape& size)
     : shape(size), batch(bench.batch), parts(bench.parts()),
       a(generated<T>(bench, lab::Side::a, size.m, parts * size.k)),
       b(generated<T>(bench, lab::Side::b, size.k, parts * size.n)),
-      c(make_entries<T>(bench, size.m, parts * size.n)) {}
+      c(make_elements<T>(bench, size.m, parts * size.n)) {}
 
 template <class T>
 core::MatrixView<const T> BenchMatrices<T>::view_b(std::int64_t product) const {

@@ -18,14 +18,14 @@ struct Verdict {
   bool held = false;
 };
 
-// `allowed` gives an entry's largest error. An error of 0 is that of right special values too.
+// `allowed` gives an element's largest error. An error of 0 is that of right special values too.
 template <class Allowed>
-Verdict verdict_of(const std::string& promise, double relative, const std::vector<lab::EntryError>& entries,
-                   const Allowed& allowed) {
+Verdict verdict_of(const std::string& promise, double relative,
+                   const std::vector<lab::ElementError>& elements, const Allowed& allowed) {
   double largest = 0;
-  for (const auto& entry : entries) {
-    if (entry.error == 0) continue;
-    const double ratio = std::fabs(entry.error) / allowed(entry);
+  for (const auto& element : elements) {
+    if (element.error == 0) continue;
+    const double ratio = std::fabs(element.error) / allowed(element);
     largest = std::isnan(ratio) ? HUGE_VAL : std::max(largest, ratio);
   }
   return {promise, relative, number(largest), largest <= 1};

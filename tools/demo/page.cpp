@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "report/charts/looks.hpp"
 #include "report/figures.hpp"
-#include "report/looks.hpp"
 #include "report/page.hpp"
 #include "report/rates.hpp"
 

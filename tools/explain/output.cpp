@@ -137,7 +137,7 @@ void print_text(const ExplainedProblem& problem, const Explanation& explanation)
       "that falls further below; keep all: elements that keep as many. Bounds and errors in units of |A||B|, "
       "frobenius of |C|: bound for any operands in "
       "the "
-      "window, bound here for the sampled entries; errors are those of {} x {} entries of this product.",
+      "window, bound here for the sampled elements; errors are those of {} x {} elements of this product.",
       explanation.sampled_rows.size(), explanation.sampled_columns.size());
   fmt::print("{}\n\n", wrapped_for_output(legend, 110, 0));
   print_choice(explanation.choices.by_default);

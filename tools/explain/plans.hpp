@@ -17,8 +17,8 @@ struct ChainCandidate {
   std::string scheme;
   std::optional<int> dynamic_range;  // nothing: any
   int products = 0;                  // of slices; 0: native
-  bool by_norms = false;             // taken where norms prove all entries, which depends on more than spans
-  bool checked = false;              // entry by entry
+  bool by_norms = false;             // taken where norms prove all elements, which depends on more than spans
+  bool checked = false;              // element by element
   bool fixed_order = true;           // additions; false: the vendor library's
 
   bool takes(int span) const { return !dynamic_range || *dynamic_range >= span; }

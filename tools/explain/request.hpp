@@ -37,7 +37,7 @@ struct ExplainedProblem {
   std::string prepared;  // the operand that is split before: a, b or none
 };
 
-// Reads or generates the operands. Fails, naming flag or file, where they are no problem with entries.
+// Reads or generates the operands. Fails, naming flag or file, where they are no problem with elements.
 ExplainedProblem read_problem(const ExplainRequest& request);
 
 }  // namespace kintsugi::tools

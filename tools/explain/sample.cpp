@@ -85,7 +85,7 @@ SchemeRun Sample<T>::run(const std::string& scheme, const std::string& engine) c
     return kintsugi_report(handle.get(), buffer, capacity, needed);
   });
   const auto columns = std::ssize(columns_);
-  run.errors = exact_->measure({c.data(), std::ssize(rows_), columns, columns, 1}, {}, &run.entries);
+  run.errors = exact_->measure({c.data(), std::ssize(rows_), columns, columns, 1}, {}, &run.elements);
   return run;
 }
 

@@ -1,5 +1,5 @@
-// Entries of the very product: an entry of C depends on its row and its column alone, so a few rows and
-// columns with all of k give some entries of the whole result.
+// Elements of the very product: an element of C depends on its row and its column alone, so a few rows and
+// columns with all of k give some elements of the whole result.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct SchemeRun {
   Json plan;            // kintsugi_plan_describe
   Json report;          // kintsugi_report
   lab::ErrorReport errors;
-  std::vector<lab::EntryError> entries;
+  std::vector<lab::ElementError> elements;
 };
 
 // At most 16 vectors, evenly spread; those with the largest exponent and the widest span are among them, so
@@ -29,7 +29,7 @@ std::vector<std::int64_t> sampled_vectors(const OperandFacts& facts);
 template <class T>
 class Sample {
  public:
-  // Of the rows of `a` (op(A)) and of `b` (op(B) transposed). Computes the exact entries.
+  // Of the rows of `a` (op(A)) and of `b` (op(B) transposed). Computes the exact elements.
   Sample(core::MatrixView<const T> a, core::MatrixView<const T> b, std::vector<std::int64_t> rows,
          std::vector<std::int64_t> columns);
 
@@ -38,7 +38,7 @@ class Sample {
   core::MatrixView<const T> a() const { return view(a_, rows_); }
   core::MatrixView<const T> b() const { return view(b_, columns_); }
 
-  // Computes the entries by a scheme, or "native". Throws LibraryError for what is not a scheme.
+  // Computes the elements by a scheme, or "native". Throws LibraryError for what is not a scheme.
   SchemeRun run(const std::string& scheme, const std::string& engine) const;
 
  private:

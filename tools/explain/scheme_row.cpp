@@ -45,11 +45,11 @@ lab::BoundCoefficients coefficients_of(const Json& bound) {
 
 template <class T>
 double largest_of_sample(const lab::BoundCoefficients& bound, const lab::VectorNorms& a,
-                         const lab::VectorNorms& b, const std::vector<lab::EntryError>& entries) {
+                         const lab::VectorNorms& b, const std::vector<lab::ElementError>& elements) {
   double largest = 0;
-  for (const auto& entry : entries) {
-    if (entry.absolute > 0)
-      largest = std::max(largest, lab::allowed_error<T>(bound, entry, a, b) / entry.absolute);
+  for (const auto& element : elements) {
+    if (element.absolute > 0)
+      largest = std::max(largest, lab::allowed_error<T>(bound, element, a, b) / element.absolute);
   }
   return largest;
 }
@@ -115,7 +115,7 @@ std::optional<int> SchemeRows<T>::proved_span(const Json& program,
 
 template <class T>
 Bound SchemeRows<T>::bound_of(const Json& program, const Json& coefficients, bool in_window,
-                              const std::vector<lab::EntryError>& entries) const {
+                              const std::vector<lab::ElementError>& elements) const {
   Bound bound{coefficients_of(coefficients), {}, {}};
   if (!in_window) return bound;
   const Json& split_a = program.at("split_a");
@@ -124,7 +124,7 @@ Bound SchemeRows<T>::bound_of(const Json& program, const Json& coefficients, boo
                                   least_element(split_b, facts_b_));
   const auto norms_a = lab::vector_norms(sample_.a(), lab::split_window(description_of(split_a)));
   const auto norms_b = lab::vector_norms(sample_.b(), lab::split_window(description_of(split_b)));
-  bound.of_sample = largest_of_sample<T>(bound.coefficients, norms_a, norms_b, entries);
+  bound.of_sample = largest_of_sample<T>(bound.coefficients, norms_a, norms_b, elements);
   return bound;
 }
 
@@ -156,7 +156,7 @@ SchemeRow SchemeRows<T>::row(const std::string& scheme) {
   row.window = lab::split_window(description_of(row.program.at("split_a")));
   row.in_window =
       is_in_window(row.program.at("split_a"), facts_a_) && is_in_window(row.program.at("split_b"), facts_b_);
-  row.bound = bound_of(row.program, coefficients, *row.in_window, run.entries);
+  row.bound = bound_of(row.program, coefficients, *row.in_window, run.elements);
   row.proved_span = proved_span(row.program, row.bound->coefficients);
   row.proved = row.bound->of_spans && *row.bound->of_spans <= contract_.coefficient;
   return row;

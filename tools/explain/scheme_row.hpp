@@ -17,8 +17,8 @@ namespace kintsugi::tools {
 // |C - AB| <= coefficient |A||B|, in three readings. Nothing where the operands are outside the window.
 struct Bound {
   lab::BoundCoefficients coefficients;  // inside the window, whatever the operands
-  std::optional<double> of_spans;       // of all entries of operands with these spans
-  std::optional<double> of_sample;      // the largest of the sampled entries' own
+  std::optional<double> of_spans;       // of all elements of operands with these spans
+  std::optional<double> of_sample;      // the largest of the sampled elements' own
 };
 
 struct SchemeRow {
@@ -33,8 +33,8 @@ struct SchemeRow {
   std::optional<bool> in_window;
   std::optional<Bound> bound;
   std::optional<lab::ErrorReport> errors;
-  bool met = false;     // the contract, by every entry of the sample
-  bool proved = false;  // the contract, for all entries
+  bool met = false;     // the contract, by every element of the sample
+  bool proved = false;  // the contract, for all elements
   // Binades of the widest vectors for which it is; nothing where it is for none, or vectors are not scaled.
   std::optional<int> proved_span;
 
@@ -63,7 +63,7 @@ class SchemeRows {
                         double least_b) const;
   std::optional<int> proved_span(const Json& program, const lab::BoundCoefficients& bound) const;
   Bound bound_of(const Json& program, const Json& coefficients, bool in_window,
-                 const std::vector<lab::EntryError>& entries) const;
+                 const std::vector<lab::ElementError>& elements) const;
 
   core::MatrixView<const T> a_;
   core::MatrixView<const T> b_;

@@ -34,7 +34,8 @@ std::string beside_the_taken(const ChainCandidate& candidate, const Choice& choi
   if (!candidate.takes(span))
     return fmt::format("window too narrow: vectors span up to {}, it takes {}", binades(span),
                        *candidate.dynamic_range);
-  if (choice.checked()) return "the fallback chain's last candidate: for entries that no checked one settles";
+  if (choice.checked())
+    return "the fallback chain's last candidate: for elements that no checked one settles";
   const ChainCandidate& taken = *choice.chosen();
   return fmt::format("not needed: {} takes vectors of up to {} and {}", taken.scheme, binades(span),
                      taken.products < candidate.products
@@ -42,14 +43,14 @@ std::string beside_the_taken(const ChainCandidate& candidate, const Choice& choi
                          : "goes before it");
 }
 
-// Inside the window: by an entry of the sample if that is enough, else by what the spans allow.
+// Inside the window: by an element of the sample if that is enough, else by what the spans allow.
 std::string not_proved_here(const SchemeRow& row, const Contract& contract) {
   const double of_sample = *row.bound->of_sample;
   if (of_sample > contract.coefficient)
     return fmt::format("not proved: {:.3g} |A||B| on these data is above the {:.3g} of accuracy {}",
                        of_sample, contract.coefficient, contract.accuracy);
   return fmt::format(
-      "not proved: spans like these allow {:.3g} |A||B|, though no sampled entry more than {:.3g}",
+      "not proved: spans like these allow {:.3g} |A||B|, though no sampled element more than {:.3g}",
       *row.bound->of_spans, of_sample);
 }
 

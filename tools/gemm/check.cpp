@@ -22,22 +22,22 @@ struct Parts {
   core::MatrixView<const T> view() const { return {values.data(), rows, columns, columns, 1}; }
 };
 
-// Entry (i, j) of op(matrix).
+// Element (i, j) of op(matrix).
 template <class T>
-std::complex<T> entry(const Matrix& matrix, const std::string& trans, std::int64_t i, std::int64_t j) {
+std::complex<T> element(const Matrix& matrix, const std::string& trans, std::int64_t i, std::int64_t j) {
   if (trans != "N") std::swap(i, j);
   const auto value = matrix.data<std::complex<T>>()[i * matrix.row_stride() + j * matrix.column_stride()];
   return trans == "C" ? std::conj(value) : value;
 }
 
-// Of an m x n matrix m x 2 n: the parts of entry (i, j) at (i, 2 j) and (i, 2 j + 1).
+// Of an m x n matrix m x 2 n: the parts of element (i, j) at (i, 2 j) and (i, 2 j + 1).
 template <class T>
 Parts<T> parts_of(const Matrix& matrix, const std::string& trans = "N") {
   const bool straight = trans == "N";
   Parts<T> parts{straight ? matrix.rows : matrix.columns, 2 * (straight ? matrix.columns : matrix.rows)};
   for (std::int64_t i = 0; i < parts.rows; ++i) {
     for (std::int64_t j = 0; j < parts.columns; j += 2) {
-      const std::complex<T> value = entry<T>(matrix, trans, i, j / 2);
+      const std::complex<T> value = element<T>(matrix, trans, i, j / 2);
       parts(i, j) = value.real();
       parts(i, j + 1) = value.imag();
     }
@@ -53,7 +53,7 @@ Parts<T> embedded_right(const Matrix& matrix, const std::string& trans) {
                  2 * (straight ? matrix.columns : matrix.rows)};
   for (std::int64_t p = 0; p < parts.rows; p += 2) {
     for (std::int64_t j = 0; j < parts.columns; j += 2) {
-      const std::complex<T> value = entry<T>(matrix, trans, p / 2, j / 2);
+      const std::complex<T> value = element<T>(matrix, trans, p / 2, j / 2);
       parts(p, j) = value.real();
       parts(p, j + 1) = value.imag();
       parts(p + 1, j) = -value.imag();
@@ -126,8 +126,8 @@ Json errors_document(const lab::ErrorReport& errors) {
           {"correctly_rounded_fraction", errors.correctly_rounded_fraction},
           {"le_gemm_max_error", number(errors.le_gemm_max_error)},
           {"le_gemm_mred", number(errors.le_gemm_mred)},
-          {"entries_checked", errors.entries_checked},
-          {"entries_total", errors.entries_total},
+          {"elements_checked", errors.elements_checked},
+          {"elements_total", errors.elements_total},
           {"zero_references", errors.zero_references},
           {"nonzero_at_zero_reference", errors.nonzero_at_zero_reference},
           {"overflowed_references", errors.overflowed_references},

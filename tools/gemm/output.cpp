@@ -72,21 +72,21 @@ void print_sentence(const std::string& text) {
   fmt::print("{}\n", wrapped_for_output(text, any_width, 2));
 }
 
-// Remarks on entries for which an error has no plain meaning.
+// Remarks on elements for which an error has no plain meaning.
 void print_remarks(const Row& row) {
   const lab::ErrorReport& errors = *row.errors;
   const auto remark = [&](std::int64_t count, const char* text) {
     if (count > 0) print_sentence(fmt::format("{}: {} {}", name_of(row), count, text));
   };
   remark(errors.zero_references,
-         "entries whose exact value is 0: their relative error is 0 if C is 0, else infinite");
+         "elements whose exact value is 0: their relative error is 0 if C is 0, else infinite");
   if (errors.special_mismatches == 0) {
-    remark(errors.special_references, "entries are NaN or infinite as they must be");
+    remark(errors.special_references, "elements are NaN or infinite as they must be");
   } else {
-    remark(errors.special_references, "entries must be NaN or infinite");
-    remark(errors.special_mismatches, "entries are NaN or infinite and must not be, or the reverse");
+    remark(errors.special_references, "elements must be NaN or infinite");
+    remark(errors.special_mismatches, "elements are NaN or infinite and must not be, or the reverse");
   }
-  remark(errors.overflowed_references, "entries that rightly round to infinity");
+  remark(errors.overflowed_references, "elements that rightly round to infinity");
 }
 
 const char* real_type_document(Type type) {
@@ -117,12 +117,12 @@ void print_contract(const Operands& operands, const Row& row) {
 
 void print_check(const Operands& operands, const Outcome& outcome) {
   const lab::ErrorReport& first = *outcome.rows.front().errors;
-  const char* entries = operands.complex() ? "real and imaginary parts" : "entries";
+  const char* elements = operands.complex() ? "real and imaginary parts" : "elements";
   if (first.all_checked()) {
-    fmt::print("errors against the exact result, all {} {} of C\n\n", first.entries_total, entries);
+    fmt::print("errors against the exact result, all {} {} of C\n\n", first.elements_total, elements);
   } else {
     fmt::print("errors against the exact result, a sample of {} of the {} {} of C (seed {})\n\n",
-               first.entries_checked, first.entries_total, entries, sample_seed);
+               first.elements_checked, first.elements_total, elements, sample_seed);
   }
   print_table(outcome);
   fmt::print("\n");

@@ -30,7 +30,7 @@ void note_conversion(Operands& operands, const std::string& file, const MatrixFi
   if (file.ends_with(".npy")) {
     note += fmt::format(", {} of {} {} changed", read.rounded.changed,
                         read.matrix.rows * read.matrix.columns * (complex ? 2 : 1),
-                        complex ? "parts" : "entries");
+                        complex ? "parts" : "elements");
   }
   if (read.rounded.overflowed > 0) note += fmt::format(", {} of them to infinity", read.rounded.overflowed);
   operands.notes.push_back(note);
@@ -43,7 +43,7 @@ Matrix read_operand(Operands& operands, const std::string& file, const std::stri
     fail(file, "holds {}, which --type {} would cut to its real parts", read.matrix.element_type_name(),
          type);
   if (read.matrix.complex && type == "dd")
-    fail(file, "holds complex entries; --type dd computes with real ones");
+    fail(file, "holds complex elements; --type dd computes with real ones");
   if (type.starts_with("c")) make_complex(read.matrix);
   return std::move(read.matrix);
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "io/matrix_file.hpp"
-#include "lab/exact.hpp"
+#include "lab/reference/exact.hpp"
 
 namespace kintsugi::tools {
 
@@ -37,9 +37,9 @@ struct Operands {
   std::string transb;
   Order order = Order::row_major;
   kintsugi_problem problem;
-  std::vector<std::string> notes;  // what was done to the files' entries, in words
+  std::vector<std::string> notes;  // what was done to the files' elements, in words
 
-  Type type() const { return a.type(); }  // of complex entries: their parts'
+  Type type() const { return a.type(); }  // of complex elements: their parts'
   bool complex() const { return a.complex; }
 
   // The product of real operands for the laboratory: views of op(A), op(B) and C0. T is the operands' type.

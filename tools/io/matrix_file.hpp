@@ -20,7 +20,7 @@ MatrixFile read_matrix(const std::string& path, std::optional<Type> type);
 // Fails unless `path` ends with a known suffix and a file of that name could be written.
 void check_output(const std::string& path);
 
-// Fails where a file of that suffix holds no such entries: of Matrix Market complex and double-double ones
+// Fails where a file of that suffix holds no such elements: of Matrix Market complex and double-double ones
 // are not written.
 void check_holds(const std::string& path, Type type, bool complex);
 

@@ -39,7 +39,7 @@ bool is_boolean_or_null(const Json& value) { return value.is_null() || value.is_
 // fp32 is what is meant where nothing is said.
 bool is_type(const Json& value) { return value.is_null() || value == "fp32" || value == "fp64"; }
 
-bool is_entry_type(const Json& value) { return is_type(value) || value == "c32" || value == "c64"; }
+bool is_element_type(const Json& value) { return is_type(value) || value == "c32" || value == "c64"; }
 
 bool is_distribution(const Json& value) {
   if (!is_text(value)) return false;
@@ -168,7 +168,7 @@ const std::vector<Member>& bench_members() {
       {"/problem/k", "a number from 1 up", is_size},
       {"/problem/batch", "a number from 1 up or null",
        [](const Json& value) { return value.is_null() || is_size(value); }},
-      {"/problem/type", "fp32, fp64, c32 or c64", is_entry_type},
+      {"/problem/type", "fp32, fp64, c32 or c64", is_element_type},
       {"/distribution", "one of `kintsugi generate --help`", is_distribution},
       {"/name", "a text", is_text},
       {"/scheme", "a text", is_text},

@@ -6,8 +6,8 @@
 #include <optional>
 #include <set>
 
+#include "report/charts/looks.hpp"
 #include "report/dimensions.hpp"
-#include "report/looks.hpp"
 #include "report/roofline.hpp"
 
 namespace kintsugi::tools {
@@ -129,7 +129,7 @@ std::string remark_of(const Chart& chart) {
   return fmt::format("Not drawn: {} points with an infinite error; the table has them.", infinite);
 }
 
-// A line of a histogram: the shares of entries whose error has a magnitude below each edge and not below the
+// A line of a histogram: the shares of elements whose error has a magnitude below each edge and not below the
 // one before; both signs together.
 Series histogram_line(const Json& histogram, Series series) {
   const Json& edges = histogram.at("edges");
@@ -145,7 +145,7 @@ Series histogram_line(const Json& histogram, Series series) {
   return series;
 }
 
-// Bins outside of which no line has an entry are left out.
+// Bins outside of which no line has an element are left out.
 void trim(Chart& chart) {
   std::size_t first = SIZE_MAX;
   std::size_t last = 0;
@@ -186,7 +186,8 @@ void add_histograms(const std::vector<Json>& rows, Looks& looks, std::vector<Fig
     auto figure = std::find_if(found.begin(), found.end(),
                                [&](const Figure& candidate) { return candidate.title == title; });
     if (figure == found.end()) {
-      Chart chart{title, "|C - S| / |S|, S native", "share of the entries", true, {}, {}, false, true, false};
+      Chart chart{title, "|C - S| / |S|, S native", "share of the elements", true, {}, {}, false, true,
+                  false};
       figure = found.insert(found.end(), {title, {{chart, "histogram", "", -1}}});
     }
     add_histogram(figure->pictures.front(),

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "report/svg.hpp"
+#include "report/charts/svg.hpp"
 #include "support.hpp"
 
 namespace kintsugi::tools {

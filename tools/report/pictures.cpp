@@ -6,7 +6,7 @@
 #include <set>
 
 #include "io/atomic_file.hpp"
-#include "report/png.hpp"
+#include "report/charts/png.hpp"
 
 namespace kintsugi::tools {
 

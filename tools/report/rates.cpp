@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "report/svg.hpp"
+#include "report/charts/svg.hpp"
 
 namespace kintsugi::tools {
 

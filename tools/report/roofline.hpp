@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "report/charts/looks.hpp"
 #include "report/figures.hpp"
-#include "report/looks.hpp"
 
 namespace kintsugi::tools {
 

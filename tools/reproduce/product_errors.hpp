@@ -20,7 +20,7 @@ struct ProductErrors {
   std::string native = "reference";  // the engine of the native product that Max_error and MRED compare with
   bool positive = false;             // operands are the distribution's absolute values
   bool half_output = false;          // results are rounded to FP16 before they are compared
-  std::int64_t max_entries = 4096;
+  std::int64_t max_elements = 4096;
 };
 
 // What rows of operands without signs have as their distribution.

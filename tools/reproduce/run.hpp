@@ -14,7 +14,7 @@ struct ReproduceOptions {
 };
 
 // Writes NAME.json (NAME-SWEEP.json), NAME.html and pictures into the folder, continuing the sweeps that are
-// there; with `recorded` the pages and pictures alone. The result is an entry of "figures" of
+// there; with `recorded` the pages and pictures alone. The result is an element of "figures" of
 // docs/schema/reproduction.schema.json.
 Json reproduce_figure(const PaperFigure& figure, const ReproduceOptions& options);
 

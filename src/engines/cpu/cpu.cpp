@@ -4,7 +4,7 @@
 //
 // Floating slices are widened to fp32, where products of formats of up to 12 significant bits are exact. All
 // calls of a schedule have one shape, tile x tile x (block of k), on a grid fixed to the operand's
-// origin, zeros included: whatever order OpenBLAS adds in, an entry's bits depend on nothing but its
+// origin, zeros included: whatever order OpenBLAS adds in, an element's bits depend on nothing but its
 // own row and column and its place in the tile, never on threads, blocking or batch position.
 #include <algorithm>
 #include <cmath>
@@ -27,7 +27,7 @@ namespace kintsugi::core {
 namespace {
 
 constexpr std::int64_t tile = Slices::vector_multiple;
-constexpr std::int64_t tile_entries = tile * tile;
+constexpr std::int64_t tile_elements = tile * tile;
 
 // Scratch of one worker: accumulators inside and outside for every group.
 std::size_t worker_bytes(int groups) {
@@ -57,7 +57,7 @@ class TileSchedule {
   TileSchedule(const Multiplication& task, std::int64_t row, std::int64_t column, std::byte* scratch)
       : task_(task), schedule_(*task.schedule), row_(row), column_(column),
         outside_(reinterpret_cast<double*>(scratch)),
-        inside_(reinterpret_cast<float*>(outside_ + schedule_.groups * tile_entries)) {}
+        inside_(reinterpret_cast<float*>(outside_ + schedule_.groups * tile_elements)) {}
 
   void run() {
     const std::int64_t k = task_.a.vector_stride();  // zeros up to there
@@ -73,15 +73,15 @@ class TileSchedule {
     }
   }
 
-  const double* sums(int group) const { return outside_ + group * tile_entries; }
+  const double* sums(int group) const { return outside_ + group * tile_elements; }
 
  private:
   void add_terms(std::int64_t begin, std::int64_t length) {
     for (const Term& term : schedule_.terms) {
-      float* sums = inside_ + term.group * tile_entries;
+      float* sums = inside_ + term.group * tile_elements;
       if (term.rescales && used_[term.group]) {
         const float factor = std::ldexp(1.0F, schedule_.rescale_exponent);
-        for (std::int64_t e = 0; e < tile_entries; ++e) sums[e] *= factor;
+        for (std::int64_t e = 0; e < tile_elements; ++e) sums[e] *= factor;
       }
       add_product(task_.a, term.a, row_, task_.b, term.b, column_, begin, length,
                   used_[term.group] ? 1.0F : 0.0F, sums);
@@ -90,17 +90,17 @@ class TileSchedule {
   }
 
   void leave_engine(bool first) {
-    const std::int64_t count = schedule_.groups * tile_entries;
+    const std::int64_t count = schedule_.groups * tile_elements;
     if (schedule_.joint) return leave_jointly(first);
     if (first) std::fill_n(outside_, count, 0.0);
     add_sums(inside_, 1, outside_, count);
   }
 
   void leave_jointly(bool first) {
-    if (first) std::fill_n(outside_, tile_entries, 0.0);
+    if (first) std::fill_n(outside_, tile_elements, 0.0);
     for (int g = 0; g < schedule_.groups; ++g) {
       const double weight = std::ldexp(1.0, schedule_.group_exponents[g]);
-      add_sums(inside_ + g * tile_entries, weight, outside_, tile_entries);
+      add_sums(inside_ + g * tile_elements, weight, outside_, tile_elements);
     }
   }
 
@@ -208,11 +208,11 @@ void native_product(const NativeProduct<T>& task) {
 // are rounded down; tiles of 128 cost OpenBLAS a fifth.
 constexpr double kernel_claim = 0.9;
 constexpr StepCosts floating_costs{
-    .product = 1.2, .element = 160, .slice = 1250, .entry = 30, .sum = 300, .tile = tile};
-constexpr StepCosts residue_costs{.element = 140, .slice = 90, .entry = 3000, .sum = 15};
-constexpr StepCosts digit_costs{.element = 900, .slice = 240, .entry = 60, .sum = 400};
-constexpr StepCosts rest_costs{.element = 160, .slice = 950, .entry = 30, .sum = 400};
-constexpr StepCosts word_costs{.element = 160, .slice = 190, .entry = 30, .sum = 900};
+    .product = 1.2, .element = 160, .slice = 1250, .result = 30, .sum = 300, .tile = tile};
+constexpr StepCosts residue_costs{.element = 140, .slice = 90, .result = 3000, .sum = 15};
+constexpr StepCosts digit_costs{.element = 900, .slice = 240, .result = 60, .sum = 400};
+constexpr StepCosts rest_costs{.element = 160, .slice = 950, .result = 30, .sum = 400};
+constexpr StepCosts word_costs{.element = 160, .slice = 190, .result = 30, .sum = 900};
 
 bool is_integer(FormatId format) { return format == FormatId::int8 || format == FormatId::int52; }
 

@@ -9,7 +9,7 @@
 #include <array>
 #include <vector>
 
-#include "arith/residue.hpp"
+#include "arith/residue/residue.hpp"
 #include "base/floating_environment.hpp"
 #include "base/fork.hpp"
 #include "base/vectorised.hpp"
@@ -19,7 +19,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// A tile of sums: those of `rows` x `columns` entries from (row, column) on, columns `stride` apart.
+// A tile of sums: those of `rows` x `columns` elements from (row, column) on, columns `stride` apart.
 struct Tile {
   std::int64_t row;
   std::int64_t column;

@@ -7,7 +7,7 @@
 #include "base/fork.hpp"
 #include "base/vectorised.hpp"
 #include "base/workers.hpp"
-#include "engines/pair_entry.hpp"
+#include "engines/pair_element.hpp"
 
 namespace kintsugi::core {
 
@@ -80,7 +80,7 @@ void multiply_tile(const NativeProduct<DoubleDouble>& task, const PairKernels& k
   for (std::int64_t j = 0; j < columns; ++j) {
     for (std::int64_t i = 0; i < rows; ++i) {
       const std::int64_t place = i + j * pair_rows;
-      finish_pair_entry(task, row + i, column + j, {tile.sum_hi[place], tile.sum_lo[place]});
+      finish_pair_element(task, row + i, column + j, {tile.sum_hi[place], tile.sum_lo[place]});
     }
   }
 }

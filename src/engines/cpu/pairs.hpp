@@ -12,7 +12,7 @@ namespace kintsugi::core {
 std::span<const PairKernels* const> pair_families();
 inline const PairKernels& quickest_pair_kernels() { return *pair_families().front(); }
 
-// C = alpha A B + beta C, every entry's sum along k in the order of k (arith/pair_sum.hpp).
+// C = alpha A B + beta C, every element's sum along k in the order of k (arith/pair_sum.hpp).
 void multiply_pairs(const NativeProduct<DoubleDouble>& task, const PairKernels& kernels);
 
 }  // namespace kintsugi::core

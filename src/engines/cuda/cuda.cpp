@@ -2,7 +2,7 @@
 // of its own, on Hopper those of some schemes too; other products of slices and native ones are the vendor's.
 #include <array>
 
-#include "base/cuda_driver.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "base/fork.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/arch/architecture.hpp"
@@ -238,7 +238,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
     cuda::recombine_weighted(queue, sums, exponents, tile);
   }
   bool takes_complex_elements(const SplitRule& rule) const override {
-    return cuda::splits_entries(rule) && cuda::recombines(rule.complex_basis);
+    return cuda::splits_complex(rule) && cuda::recombines(rule.complex_basis);
   }
   void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                           const DeviceTile& tile) const override {
@@ -251,10 +251,10 @@ class CudaEngine final : public Engine, public DeviceEngine {
   }
   void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                          const DeviceCheck& check, const DeviceTile& tile,
-                         const DeviceOpenEntries& open) const override {
+                         const DeviceOpenElements& open) const override {
     cuda::recombine_checked(queue, sums, system, check, tile, open);
   }
-  void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenEntries& open,
+  void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenElements& open,
                         DeviceReport* report) const override {
     cuda::multiply_exactly(queue, tile, open, report);
   }
@@ -264,9 +264,9 @@ class CudaEngine final : public Engine, public DeviceEngine {
   void multiply_unsplit(const Queue& queue, const DeviceTile& tile) const override {
     cuda::multiply_unsplit(queue, tile);
   }
-  void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t entry, const DeviceScalars& scalars,
+  void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item, const DeviceScalars& scalars,
              const DeviceCondition& condition) const override {
-    cuda::scale(queue, c, entry, scalars, condition);
+    cuda::scale(queue, c, item, scalars, condition);
   }
   bool native(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch) const override {
     return cuda::native(queue, product, scratch);

@@ -10,7 +10,7 @@
 #include "base/status.hpp"
 #include "base/workers.hpp"
 #include "engines/engine.hpp"
-#include "engines/pair_entry.hpp"
+#include "engines/pair_element.hpp"
 #include "engines/reference/models.hpp"
 #include "formats/formats.hpp"
 
@@ -18,7 +18,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// Entries of C are computed in square tiles, so that each vector is decoded once a tile.
+// Elements of C are computed in square tiles, so that each vector is decoded once a tile.
 constexpr std::int64_t tile = 32;
 
 // A decoded element of any model has at most this size.
@@ -60,14 +60,14 @@ class DecodedTile {
   std::int64_t length_;
 };
 
-// The schedule for one entry of C: reads like the definition in schedule/schedule.hpp.
+// The schedule for one element of C: reads like the definition in schedule/schedule.hpp.
 // Sums leave into Outside: float or double, or 64-bit integers where they are integers.
 template <class Model, class Outside>
-class EntrySchedule {
+class ElementSchedule {
  public:
   using Sum = typename Model::Sum;
 
-  EntrySchedule(const Schedule& schedule, std::int64_t k)
+  ElementSchedule(const Schedule& schedule, std::int64_t k)
       : schedule_(schedule), k_(k), rescale_(std::ldexp(1.0F, schedule.rescale_exponent)) {}
 
   void run(const DecodedTile<Model>& a, std::int64_t i, const DecodedTile<Model>& b, std::int64_t j,
@@ -143,11 +143,11 @@ void multiply_tile(const Multiplication& task, std::int64_t first_row, std::int6
   DecodedTile<Model> b(scratch + tile_bytes(task.a.count, task.a.k), task.b);
   a.load(task.a, first_row, first_row + rows);
   b.load(task.b, first_column, first_column + columns);
-  const EntrySchedule<Model, Outside> entry(*task.schedule, task.a.k);
+  const ElementSchedule<Model, Outside> element(*task.schedule, task.a.k);
   for (std::int64_t j = 0; j < columns; ++j) {
     for (std::int64_t i = 0; i < rows; ++i) {
       std::array<Outside, max_groups> outside{};
-      entry.run(a, i, b, j, outside);
+      element.run(a, i, b, j, outside);
       for (int g = 0; g < task.sums.groups; ++g) {
         task.sums.group<StoredSum<Outside>>(g)[first_row + i + (first_column + j) * task.sums.rows] =
             static_cast<StoredSum<Outside>>(outside[g]);
@@ -189,7 +189,7 @@ void add_product(const std::complex<T>& x, bool conjugate_x, const std::complex<
 
 // C = alpha * A * B + beta * C, each sum by fma over ascending k.
 template <class T>
-void plain_product(const NativeProduct<T>& task) {
+void sequential_product(const NativeProduct<T>& task) {
 #pragma omp parallel for num_threads(workers_for(task.c.columns, task.threads)) schedule(static)
   for (std::int64_t j = 0; j < task.c.columns; ++j) {
     const FloatingEnvironment environment;
@@ -197,9 +197,9 @@ void plain_product(const NativeProduct<T>& task) {
       T sum = 0;
       for (std::int64_t p = 0; p < task.a.columns; ++p)
         add_product(task.a(i, p), task.conjugate_a, task.b(p, j), task.conjugate_b, sum);
-      T& entry = task.c(i, j);
+      T& element = task.c(i, j);
       const T product = times(task.alpha, sum);
-      entry = task.beta == T(0) ? product : product + times(task.beta, entry);
+      element = task.beta == T(0) ? product : product + times(task.beta, element);
     }
   }
 }
@@ -271,11 +271,15 @@ class ReferenceEngine final : public Engine {
     }
   }
 
-  void native(const NativeProduct<float>& product) const override { plain_product(product); }
-  void native(const NativeProduct<double>& product) const override { plain_product(product); }
-  void native(const NativeProduct<std::complex<float>>& product) const override { plain_product(product); }
-  void native(const NativeProduct<std::complex<double>>& product) const override { plain_product(product); }
-  void native(const NativeProduct<DoubleDouble>& product) const override { plain_pair_product(product); }
+  void native(const NativeProduct<float>& product) const override { sequential_product(product); }
+  void native(const NativeProduct<double>& product) const override { sequential_product(product); }
+  void native(const NativeProduct<std::complex<float>>& product) const override {
+    sequential_product(product);
+  }
+  void native(const NativeProduct<std::complex<double>>& product) const override {
+    sequential_product(product);
+  }
+  void native(const NativeProduct<DoubleDouble>& product) const override { sequential_pair_product(product); }
 
  private:
   template <class Run>

@@ -5,11 +5,11 @@
 #include "engines/device_engine.hpp"
 #include "execute/allocate.hpp"
 #include "execute/device/caller.hpp"
-#include "execute/device/fused.hpp"
+#include "execute/device/candidates/fused.hpp"
+#include "execute/device/candidates/native.hpp"
 #include "execute/device/items.hpp"
 #include "execute/device/matrix.hpp"
 #include "execute/device/memory.hpp"
-#include "execute/device/native.hpp"
 #include "execute/device/operands.hpp"
 #include "planner/workspace/device.hpp"
 #include "planner/workspace/fused.hpp"
@@ -63,10 +63,10 @@ void multiply_natively(const Plan& plan, const DeviceOperands& operands, const Q
 
 void run(const Plan& plan, const Operands& operands, const Queue& queue, Report& report) {
   const bool own = operands.workspace == nullptr;
-  DeviceBlock memory;
+  DeviceBuffer memory;
   if (own) {
     memory = allocate_workspace(plan, report.blocking, "the device's allocator",
-                                [&](std::size_t bytes) { return DeviceBlock(plan, queue, bytes); });
+                                [&](std::size_t bytes) { return DeviceBuffer(plan, queue, bytes); });
   } else {
     check_workspace(plan, operands);
   }

@@ -8,8 +8,8 @@
 
 #include "engines/device_engine.hpp"
 #include "execute/blocks.hpp"
-#include "execute/device/checked.hpp"
-#include "execute/device/ozaki1.hpp"
+#include "execute/device/candidates/checked.hpp"
+#include "execute/device/candidates/ozaki1.hpp"
 #include "execute/device/selection.hpp"
 #include "planner/workspace/device.hpp"
 
@@ -20,8 +20,8 @@ namespace {
 // One side of a batch item.
 struct ItemSide {
   DeviceSide side;
-  VectorRange* ranges = nullptr;                    // the call's own, not a prepared operand's
-  const DevicePrepared::Entry* prepared = nullptr;  // its slices are those of the first candidate
+  VectorRange* ranges = nullptr;                   // the call's own, not a prepared operand's
+  const DevicePrepared::Item* prepared = nullptr;  // its slices are those of the first candidate
 };
 
 // One batch item, and the candidate at work on it.
@@ -36,13 +36,13 @@ struct Item {
   std::optional<DeviceChecked> checked;
 };
 
-const DevicePrepared::Entry* usable(const DevicePrepared* prepared, const SplitRule& rule,
-                                    std::int64_t index) {
-  if (prepared == nullptr || prepared->entries.empty() || !(prepared->rule == rule)) return nullptr;
-  return &prepared->entries[prepared->entries.size() == 1 ? 0 : static_cast<std::size_t>(index)];
+const DevicePrepared::Item* usable(const DevicePrepared* prepared, const SplitRule& rule,
+                                   std::int64_t index) {
+  if (prepared == nullptr || prepared->items.empty() || !(prepared->rule == rule)) return nullptr;
+  return &prepared->items[prepared->items.size() == 1 ? 0 : static_cast<std::size_t>(index)];
 }
 
-ItemSide item_side(const DeviceMatrix& matrix, std::int64_t index, const DevicePrepared::Entry* prepared,
+ItemSide item_side(const DeviceMatrix& matrix, std::int64_t index, const DevicePrepared::Item* prepared,
                    VectorRange* ranges, VectorNorm* norms) {
   if (prepared == nullptr) return {{matrix, index, ranges, 1, norms}, ranges, nullptr};
   return {{matrix, index, prepared->ranges, 1, prepared->norms, prepared->summary}, ranges, prepared};
@@ -158,7 +158,7 @@ class ItemSteps {
   // Beta C where alpha is 0, the native product, or NaN where no candidate accepts the item.
   void finish(const Item& item) const {
     if (scalars_.on_device())
-      engine_.scale(queue_, c_, item.a.side.entry, scalars_, {item.selection, DeviceSelection::scaled});
+      engine_.scale(queue_, c_, item.a.side.item, scalars_, {item.selection, DeviceSelection::scaled});
     const bool fails = is_limited_by_exponent() || is_ozaki1(plan_);
     const bool native_follows = plan_.candidates.back().scheme == nullptr;
     const auto last = static_cast<std::int32_t>(plan_.candidates.size()) - 1;
@@ -278,7 +278,7 @@ class ItemSteps {
 
   DeviceTile tile_of(const Item& item, const ResultBlock& block, std::int32_t candidate) const {
     return {item.a.side, item.b.side,
-            c_,          item.a.side.entry,
+            c_,          item.a.side.item,
             block.row,   block.column,
             block.rows,  block.columns,
             scalars_,    on_candidate(item, candidate)};

@@ -9,7 +9,7 @@
 
 namespace kintsugi::core {
 
-DeviceBlock::DeviceBlock(const Plan& plan, const Queue& queue, std::size_t bytes)
+DeviceBuffer::DeviceBuffer(const Plan& plan, const Queue& queue, std::size_t bytes)
     : allocator_(plan.allocator), engine_(plan.engine), queue_(queue), bytes_(bytes) {
   if (bytes == 0) return;
   context_ = engine_->contexts()->current();
@@ -17,11 +17,11 @@ DeviceBlock::DeviceBlock(const Plan& plan, const Queue& queue, std::size_t bytes
                                             : engine_->device()->allocate(queue, bytes);
 }
 
-DeviceBlock::DeviceBlock(DeviceBlock&& other) noexcept
+DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
     : allocator_(other.allocator_), engine_(other.engine_), context_(other.context_), queue_(other.queue_),
       pointer_(std::exchange(other.pointer_, nullptr)), bytes_(other.bytes_) {}
 
-DeviceBlock& DeviceBlock::operator=(DeviceBlock&& other) noexcept {
+DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
   std::swap(allocator_, other.allocator_);
   std::swap(engine_, other.engine_);
   std::swap(context_, other.context_);
@@ -31,7 +31,7 @@ DeviceBlock& DeviceBlock::operator=(DeviceBlock&& other) noexcept {
   return *this;
 }
 
-DeviceBlock::~DeviceBlock() {
+DeviceBuffer::~DeviceBuffer() {
   if (pointer_ == nullptr) return;
   const ContextScope scope(*engine_->contexts(), context_);
   if (allocator_.allocate != nullptr) {
@@ -41,10 +41,10 @@ DeviceBlock::~DeviceBlock() {
   }
 }
 
-void DeviceBlock::wait_before_freeing() { queue_ = {}; }
+void DeviceBuffer::wait_before_freeing() { queue_ = {}; }
 
-DeviceBlock allocate_on_device(const Plan& plan, std::size_t bytes, const char* what) {
-  DeviceBlock block(plan, plan.queue, bytes);
+DeviceBuffer allocate_on_device(const Plan& plan, std::size_t bytes, const char* what) {
+  DeviceBuffer block(plan, plan.queue, bytes);
   if (block.pointer() == nullptr && bytes > 0)
     fail(Status::out_of_memory, "the device's allocator has no {} bytes for {}", bytes, what);
   return block;

@@ -14,15 +14,15 @@ namespace kintsugi::core {
 
 // Device memory of the plan's allocator, or else the engine's own, in the context that was current; given
 // back there, in the order of the queue.
-class DeviceBlock {
+class DeviceBuffer {
  public:
-  DeviceBlock() = default;
-  DeviceBlock(const Plan& plan, const Queue& queue, std::size_t bytes);
-  DeviceBlock(DeviceBlock&& other) noexcept;
-  DeviceBlock& operator=(DeviceBlock&& other) noexcept;
-  DeviceBlock(const DeviceBlock&) = delete;
-  DeviceBlock& operator=(const DeviceBlock&) = delete;
-  ~DeviceBlock();
+  DeviceBuffer() = default;
+  DeviceBuffer(const Plan& plan, const Queue& queue, std::size_t bytes);
+  DeviceBuffer(DeviceBuffer&& other) noexcept;
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+  ~DeviceBuffer();
 
   void* pointer() const { return pointer_; }  // nullptr: there was nothing
   // Its owner waits for the device before it goes, whatever became of the queue.
@@ -39,7 +39,7 @@ class DeviceBlock {
 };
 
 // Fails with out_of_memory, saying for what.
-DeviceBlock allocate_on_device(const Plan& plan, std::size_t bytes, const char* what);
+DeviceBuffer allocate_on_device(const Plan& plan, std::size_t bytes, const char* what);
 
 // Waits for the device and adds what it found out. The context of that memory is the calling thread's.
 void read_device_report(const Engine& engine, const DeviceReport* device, Report& report);

@@ -15,7 +15,7 @@ namespace kintsugi::core {
 // the original or a copy of it, which native products and special values are read from. Of schemes whose
 // slices depend on the other operand ranges alone.
 struct DevicePrepared {
-  struct Entry {
+  struct Item {
     VectorRange* ranges = nullptr;
     VectorNorm* norms = nullptr;  // where the rule scales by them
     RangeSummary* summary = nullptr;
@@ -31,11 +31,11 @@ struct DevicePrepared {
   DeviceContext context;  // where its memory is
   DeviceMatrix matrix;
   OperandStorage storage;
-  std::int64_t count = 0;      // entries of the batch that it holds; one serves any batch
-  SplitRule rule{};            // of the slices, where there are any
-  std::vector<Entry> entries;  // of the batch, behind each other in memory; none for native products alone
-  DeviceBlock copy;            // empty where the original is borrowed
-  DeviceBlock memory;
+  std::int64_t count = 0;   // batch items that it holds; one serves any batch
+  SplitRule rule{};         // of the slices, where there are any
+  std::vector<Item> items;  // of the batch, behind each other in memory; none for native products alone
+  DeviceBuffer copy;        // empty where the original is borrowed
+  DeviceBuffer memory;
 };
 
 Prepared prepare_on_device(const Plan& plan, Side side, const void* data, bool borrow);

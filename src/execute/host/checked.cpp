@@ -2,23 +2,23 @@
 
 #include <algorithm>
 
-#include "arith/residue_scale.hpp"
+#include "arith/residue/residue_scale.hpp"
 #include "planner/candidates/expected_times.hpp"
+#include "recombine/check/proofs.hpp"
 #include "recombine/exact_sums.hpp"
-#include "recombine/proofs.hpp"
 #include "recombine/residues.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/ozaki2.hpp"
 #include "split/equilibrate.hpp"
-#include "split/norms.hpp"
+#include "split/residues/norms.hpp"
 #include "split/rounding_bounds.hpp"
 
 namespace kintsugi::core {
 
 namespace {
 
-// The share of all entries that may stay unproved for a candidate to be taken. Which candidate it is decides
-// bits, so no engine's speed may count. Of double-double entries, each product is four.
+// The share of all elements that may stay unproved for a candidate to be taken. Which candidate it is decides
+// bits, so no engine's speed may count. Of double-double elements, each product is four.
 template <class T>
 constexpr std::int64_t share = is_double_double<T> ? 64 : 16;
 
@@ -73,7 +73,7 @@ class CheckedRun {
   }
 
   // The plan's moduli hold sums of k products of maxima. Where norms show by Cauchy and Schwarz that sums are
-  // smaller, fewer moduli find the same integers (arith/residue_scale.hpp): no bit depends on it.
+  // smaller, fewer moduli find the same integers (arith/residue/residue_scale.hpp): no bit depends on it.
   void leave_out_moduli() {
     const int norm_bits = largest_norm(a_.view, a_.ranges, a_.inner, plan_.threads) +
                           largest_norm(b_.view, b_.ranges, b_.inner, plan_.threads);
@@ -88,7 +88,7 @@ class CheckedRun {
 
   const Candidate& candidate(std::size_t r) const { return plan_.candidates[r]; }
 
-  // The contract leaves room: a lower bound of |A||B| can prove entries.
+  // The contract leaves room: a lower bound of |A||B| can prove elements.
   bool proves() const { return plan_.contract.checked_coefficient > 0; }
 
   bool is_whole(const ResultBlock& block) const { return block.elements() == c_.rows * c_.columns; }
@@ -98,7 +98,7 @@ class CheckedRun {
     core::for_each_block(blocking_, c_.rows, c_.columns, visit);
   }
 
-  // The first candidate that most of all entries are proved for, else the last that is checked: all of C
+  // The first candidate that most of all elements are proved for, else the last that is checked: all of C
   // decides, so neither blocks nor the order of rows and columns do.
   std::size_t find_proved_candidate() {
     const std::size_t last = plan_.candidates.size() - 2;
@@ -114,14 +114,14 @@ class CheckedRun {
   // The quickest on a tile, by what it leaves open there; the last is the superaccumulator.
   std::size_t find_first_candidate() {
     const ResultBlock tile{0, 0, std::min(first_tile, c_.rows), std::min(first_tile, c_.columns)};
-    const auto entries = static_cast<double>(tile.elements());
+    const auto elements = static_cast<double>(tile.elements());
     std::size_t quickest = plan_.candidates.size() - 1;
-    double least = entries * exact_sum_;
-    for (std::size_t r = 0; r + 1 < plan_.candidates.size() && entries * products_time(r) < least; ++r) {
+    double least = elements * exact_sum_;
+    for (std::size_t r = 0; r + 1 < plan_.candidates.size() && elements * products_time(r) < least; ++r) {
       use_candidate(r);
-      std::fill_n(check_memory_.open, tile.elements(), EntryCheck::open);
+      std::fill_n(check_memory_.open, tile.elements(), ElementCheck::open);
       const auto open = static_cast<double>(multiply(r, tile, 0, false));
-      const double time = entries * products_time(r) + open * exact_sum_;
+      const double time = elements * products_time(r) + open * exact_sum_;
       if (time < least) {
         quickest = r;
         least = time;
@@ -130,13 +130,13 @@ class CheckedRun {
     return quickest;
   }
 
-  // Of an entry, by the candidate's residues.
+  // Of an element, by the candidate's residues.
   double products_time(std::size_t r) const {
     return static_cast<double>(programs_[r].schedule.terms.size()) *
            expected_term(*plan_.engine, programs_[r], plan_.problem);
   }
 
-  // Every candidate gives the same bits of an entry that it shows, so time alone decides: whether what is
+  // Every candidate gives the same bits of an element that it shows, so time alone decides: whether what is
   // open is worth all products of a wider candidate.
   bool is_worth(std::size_t r, std::int64_t open, const ResultBlock& block) const {
     return static_cast<double>(open) * exact_sum_ > static_cast<double>(block.elements()) * products_time(r);
@@ -159,10 +159,10 @@ class CheckedRun {
     split_columns_ = split_rows_ = -1;
   }
 
-  // Returns how many entries the first candidate left open.
+  // Returns how many elements the first candidate left open.
   std::int64_t run_block(const ResultBlock& block, std::size_t first) {
     if (first + 1 == plan_.candidates.size()) {
-      std::fill_n(check_memory_.open, block.elements(), EntryCheck::open);
+      std::fill_n(check_memory_.open, block.elements(), ElementCheck::open);
       recompute(block);
       return 0;
     }
@@ -170,7 +170,7 @@ class CheckedRun {
     const bool stands = proves() && is_whole(block) && current_ == first;
     use_candidate(first);
     if (!proves()) {
-      std::fill_n(check_memory_.open, block.elements(), EntryCheck::open);
+      std::fill_n(check_memory_.open, block.elements(), ElementCheck::open);
     } else if (!stands) {
       prove(first, block);
     }
@@ -193,7 +193,7 @@ class CheckedRun {
                      check_memory_.exact_scratch, plan_.threads);
   }
 
-  EntryCheck check_of(const Program& program, const ResultBlock& block, double coefficient) const {
+  ElementCheck check_of(const Program& program, const ResultBlock& block, double coefficient) const {
     return {check_memory_.rounding_bounds_a.subspan(block.row, block.rows),
             check_memory_.rounding_bounds_b.subspan(parts * block.column, parts * block.columns),
             power_of_two(program.split_a.top_exponent + 1),
@@ -201,10 +201,10 @@ class CheckedRun {
             {coefficient, unit_roundoff(plan_.problem.type)}};
   }
 
-  // A lower bound of |A||B| shows of most entries what the contract asks for, before the candidate's products
-  // are there. Returns how many stay open.
+  // A lower bound of |A||B| shows of most elements what the contract asks for, before the candidate's
+  // products are there. Returns how many stay open.
   std::int64_t prove(std::size_t r, const ResultBlock& block) {
-    std::fill_n(check_memory_.open, block.elements(), EntryCheck::open);
+    std::fill_n(check_memory_.open, block.elements(), ElementCheck::open);
     set_program(magnitude_program, a_, b_);
     Workspace fresh = *workspace_;
     const BlockMemory memory = take_block(plan_, magnitude_program, blocking_, a_, b_, fresh);
@@ -218,13 +218,13 @@ class CheckedRun {
     const Program& program = programs_[r];
     const int lost = magnitude_program.split_a.top_exponent + magnitude_program.split_b.top_exponent;
     const double unit = power_of_two(program.split_a.top_exponent + program.split_b.top_exponent - lost);
-    const EntryCheck check = check_of(program, block, plan_.contract.checked_coefficient);
-    prove_entries(sums, static_cast<int>(parts), check, unit, check_memory_.open, plan_.threads);
+    const ElementCheck check = check_of(program, block, plan_.contract.checked_coefficient);
+    prove_elements(sums, static_cast<int>(parts), check, unit, check_memory_.open, plan_.threads);
     use_memory(r);
-    return std::count(check_memory_.open, check_memory_.open + block.elements(), EntryCheck::open);
+    return std::count(check_memory_.open, check_memory_.open + block.elements(), ElementCheck::open);
   }
 
-  // The candidate's products of one block of C, and the check. Returns how many entries stay open.
+  // The candidate's products of one block of C, and the check. Returns how many elements stay open.
   std::int64_t multiply(std::size_t r, const ResultBlock& block, double coefficient, bool write) {
     const Program& program = programs_[r];
     if (split_columns_ != block.column)
@@ -237,7 +237,7 @@ class CheckedRun {
     sums.columns = slices_b_.vectors;
     plan_.engine->multiply({&program.schedule, slices_a_, slices_b_, sums, candidate(r).accumulator,
                             memory_.scratch, plan_.threads});
-    const EntryCheck check = check_of(program, block, coefficient);
+    const ElementCheck check = check_of(program, block, coefficient);
     return recombine_checked_residues(
         sums, program.residue_system(), a_.ranges.subspan(block.row, block.rows),
         b_.ranges.subspan(parts * block.column, parts * block.columns), check, alpha_, beta_,
@@ -256,7 +256,7 @@ class CheckedRun {
   T beta_;
   MatrixView<T> c_;
   CheckMemory check_memory_;
-  double exact_sum_;  // the expected time of an entry by the superaccumulator
+  double exact_sum_;  // the expected time of an element by the superaccumulator
   Workspace* workspace_ = nullptr;
   std::array<Program, Plan::most_candidates>
       programs_{};              // of the checked candidates, with the moduli that these operands need

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "execute/host/operand.hpp"
-#include "recombine/native_check.hpp"
+#include "recombine/check/native_check.hpp"
 
 namespace kintsugi::core {
 
@@ -103,7 +103,7 @@ template <class T>
 std::int64_t multiply_natively(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
                                const Operands& operands, std::int64_t item, Workspace& workspace) {
   if constexpr (is_double_double<
-                    T>) {  // of which the engines look at every sum themselves (engines/pair_entry.hpp)
+                    T>) {  // of which the engines look at every sum themselves (engines/pair_element.hpp)
     const Problem& problem = plan.problem;
     plan.engine->native(
         NativeProduct<T>{view_of_a<T>(problem, operands.a, operands.prepared_a, item),

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "arith/residue_scale.hpp"
+#include "arith/residue/residue_scale.hpp"
 #include "base/workers.hpp"
 #include "schemes/magnitudes.hpp"
-#include "split/norms.hpp"
+#include "split/residues/norms.hpp"
 
 namespace kintsugi::core {
 

@@ -6,8 +6,8 @@
 namespace kintsugi::core {
 
 // Sets the scales of both sides, which hold those of set_program(), as the program's ScaleRule says
-// (arith/residue_scale.hpp). The workspace is free again after it. The two vectors of a complex column get
-// one scale.
+// (arith/residue/residue_scale.hpp). The workspace is free again after it. The two vectors of a complex
+// column get one scale.
 template <class T>
 void set_residue_scales(const Plan& plan, const Program& program, const Blocking& blocking, SideOf<T>& a,
                         SideOf<T>& b, Workspace workspace);

@@ -12,12 +12,12 @@
 
 namespace kintsugi::core {
 
-// One operand of one batch entry on its way through the steps.
+// One operand of one batch item on its way through the steps.
 template <class T>
 struct SideOf {
   OperandView<T> view;  // vectors x k
   std::span<VectorRange> ranges;
-  const Prepared::Entry* prepared = nullptr;
+  const Prepared::Item* prepared = nullptr;
   const SplitRule* rule = nullptr;  // of the program that is run
   Slices slices{};                  // memory for one block
   std::span<const double> inner{};  // factors of the inner indices; empty: none
@@ -47,15 +47,15 @@ inline bool serves(const SplitRule& there, const SplitRule& wanted) {
 template <class T>
 Slices split_part(const SideOf<T>& side, const Part& part, int threads) {
   const auto [first, count] = part;
-  const std::int64_t per_entry = vectors_per_entry(side.view, *side.rule);
+  const std::int64_t each = slice_vectors_each(side.view, *side.rule);
   if (side.prepared != nullptr && side.prepared->slices.data != nullptr && side.inner.empty() &&
       serves(side.prepared->rule, *side.rule) && side.prepared->slices.storage == side.slices.storage) {
-    Slices slices = side.prepared->slices.block(per_entry * first, per_entry * count);
+    Slices slices = side.prepared->slices.block(each * first, each * count);
     slices.count = side.rule->slices;
     return slices;
   }
   Slices slices = side.slices;
-  slices.vectors = per_entry * count;
+  slices.vectors = each * count;
   const std::int64_t parts = side.view.rows / elements_of(side.view).rows;
   split_operand(side.view.vectors(parts * first, parts * count), *side.rule,
                 side.ranges.subspan(parts * first, parts * count), slices, threads, side.inner);

@@ -34,7 +34,7 @@ SchemeVariant with_window(const Scheme& scheme, OperandType type);
 // those of the embedding.
 Program fitted_program(const Plan& plan, const SchemeVariant& variant);
 
-// How the engine can add the program's products for entries of that type, its preferred way first. A device
+// How the engine can add the program's products for elements of that type, its preferred way first. A device
 // adds as a tensor core does where it has a kernel that lets its sums go when the schedule says so.
 std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& program, ElementType type);
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "arith/residue.hpp"
+#include "arith/residue/residue.hpp"
 #include "engines/device_engine.hpp"
 #include "planner/candidates/candidates.hpp"
 #include "planner/element_type.hpp"
@@ -24,10 +24,10 @@ int significant_bits(OperandType type, bool exact) {
 
 // Bits of the integers that a checked fallback chain's candidates keep of every vector: enough that a product
 // alone loses no more than the contract of its type (k = 1) or the tolerance allows, and ten and twenty-eight
-// more for rows and columns of wide ranges, where entries that no candidate shows are left for the
+// more for rows and columns of wide ranges, where elements that no candidate shows are left for the
 // superaccumulator. Exact results have a candidate of fifteen more too, a modulus beside that of ten: of 32
-// entries that the latter leaves open it leaves one. On devices nobody waits to hear how many are open, so
-// that there is one such candidate, which leaves few: entries summed one by one are dear.
+// elements that the latter leaves open it leaves one. On devices nobody waits to hear how many are open, so
+// that there is one such candidate, which leaves few: elements summed one by one are dear.
 std::vector<int> checked_bits(const Plan& plan) {
   const bool exact = plan.contract.coefficient == 0;
   int bits = significant_bits(plan.problem.type, exact) + 2;
@@ -76,7 +76,7 @@ bool asks_for_checks(const Plan& plan) {
          (plan.problem.type != OperandType::f32 || !windows_do);
 }
 
-// Moduli that norms prove, in a contract of the type most often: the first as many as entries of the type
+// Moduli that norms prove, in a contract of the type most often: the first as many as elements of the type
 // itself need, which are proved up to phi = 1, the next two more, for phi = 2 (docs/DEVICES.md has what was
 // found).
 //

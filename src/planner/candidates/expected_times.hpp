@@ -7,7 +7,7 @@
 
 namespace kintsugi::core {
 
-// Of one entry of the batch and one thread, in products of elements of the engine's native FP32 product of
+// Of one batch item and one thread, in products of elements of the engine's native FP32 product of
 // large matrices.
 struct ExpectedTimes {
   double emulated;
@@ -19,7 +19,7 @@ struct ExpectedTimes {
 // so are their products. Prepared operands have ranges and slices.
 ExpectedTimes expected_times(const Engine& engine, const Program& program, const Problem& problem);
 
-// In the same units, of one entry of C: one term of the program, with its part of the splits and of the
+// In the same units, of one element of C: one term of the program, with its part of the splits and of the
 // recombination; and an exact sum of products, ten to twelve nanoseconds a product on CPUs of some 70 GFLOP/s
 // in FP32.
 double expected_term(const Engine& engine, const Program& program, const Problem& problem);

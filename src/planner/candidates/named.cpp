@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/nearest_name.hpp"
 #include "base/status.hpp"
+#include "base/text/nearest_name.hpp"
 #include "planner/candidates/candidates.hpp"
 #include "planner/element_type.hpp"
 

@@ -2,8 +2,8 @@
 
 #include <charconv>
 
-#include "base/nearest_name.hpp"
 #include "base/status.hpp"
+#include "base/text/nearest_name.hpp"
 #include "planner/contract/contract.hpp"
 #include "planner/plan.hpp"
 #include "schemes/bound.hpp"

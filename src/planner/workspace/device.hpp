@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-#include "arith/norm_proof.hpp"
+#include "arith/residue/norm_proof.hpp"
 #include "base/memory.hpp"
 #include "engines/device_engine.hpp"
 #include "planner/plan.hpp"
@@ -21,13 +21,13 @@ inline constexpr std::int64_t sums_multiple = 16;
 bool sums_exactly(const Plan& plan);
 bool is_ozaki1(const Plan& plan);
 bool asks_for_norms(const Plan& plan);
-// Whether nothing is added to the report before its one selection, that of the call's one entry.
+// Whether nothing is added to the report before its one selection, that of the call's one item.
 bool begins_with_selection(const Plan& plan);
 
 // The fallback chain's emulations whose products are an engine's, one after the other.
 std::span<const Candidate> product_candidates(const Plan& plan);
 
-// Columns of slices that a column of C has: two for the parts of complex entries that are multiplied as real
+// Columns of slices that a column of C has: two for the parts of complex elements that are multiplied as real
 // ones.
 std::int64_t columns_each(const Plan& plan, const Candidate& candidate);
 

@@ -1,4 +1,4 @@
-// Memory of a checked plan on a device beside that of its products (execute/device/checked.hpp).
+// Memory of a checked plan on a device beside that of its products (execute/device/candidates/checked.hpp).
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Slices, tiles and memory of a product by Ozaki scheme I on a device (execute/device/ozaki1.hpp).
+// Slices, tiles and memory of a product by Ozaki scheme I on a device (execute/device/candidates/ozaki1.hpp).
 #pragma once
 
 #include <cstddef>

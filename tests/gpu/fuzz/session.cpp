@@ -8,7 +8,7 @@
 #include <fstream>
 #include <thread>
 
-#include "lab/device.hpp"
+#include "lab/machine/device.hpp"
 
 namespace kintsugi::test {
 namespace {

@@ -211,24 +211,24 @@ inline Integers shifted(__m512i x) {
 }
 
 // Eight sums in memory, whose halves stand side by side; those of the masks exist.
-struct Entries {
+struct Elements {
   Int52Sum* sums;
   __mmask8 first, second;
 };
 
-inline Integers load(Entries entries) {
-  const __m512i x = _mm512_maskz_loadu_epi64(entries.first, entries.sums);
-  const __m512i y = _mm512_maskz_loadu_epi64(entries.second, entries.sums + lanes / 2);
+inline Integers load(Elements elements) {
+  const __m512i x = _mm512_maskz_loadu_epi64(elements.first, elements.sums);
+  const __m512i y = _mm512_maskz_loadu_epi64(elements.second, elements.sums + lanes / 2);
   return {_mm512_permutex2var_epi64(x, _mm512_set_epi64(14, 12, 10, 8, 6, 4, 2, 0), y),
           _mm512_permutex2var_epi64(x, _mm512_set_epi64(15, 13, 11, 9, 7, 5, 3, 1), y)};
 }
 
-inline void store(Entries entries, Integers x) {
+inline void store(Elements elements, Integers x) {
   _mm512_mask_storeu_epi64(
-      entries.sums, entries.first,
+      elements.sums, elements.first,
       _mm512_permutex2var_epi64(x.low, _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0), x.high));
   _mm512_mask_storeu_epi64(
-      entries.sums + lanes / 2, entries.second,
+      elements.sums + lanes / 2, elements.second,
       _mm512_permutex2var_epi64(x.low, _mm512_set_epi64(15, 7, 14, 6, 13, 5, 12, 4), x.high));
 }
 
@@ -247,14 +247,14 @@ void leave(const Tile& tile, const Int52Block& block, const Int52Sums& sums, boo
     for (std::int64_t i = 0; i < block.rows; i += lanes) {
       const std::int64_t halves = 2 * (block.rows - i);
       const unsigned inside = halves >= 2 * lanes ? 0xffffU : (1U << halves) - 1U;
-      const Entries entries{sums.data + i + j * sums.stride, static_cast<__mmask8>(inside),
-                            static_cast<__mmask8>(inside >> lanes)};
+      const Elements elements{sums.data + i + j * sums.stride, static_cast<__mmask8>(inside),
+                              static_cast<__mmask8>(inside >> lanes)};
       const std::int64_t place = i + j * int52_tile;
       const Integers low{_mm512_loadu_si512(tile.low + place), _mm512_setzero_si512()};
       const Integers products = add(shifted<52>(_mm512_loadu_si512(tile.high + place)), low);
       const Integers row = negative(shifted<51>(_mm512_loadu_si512(tile.row_sums + i)));
       const Integers words = add(add(products, row), column);
-      store(entries, add_to_them ? add(load(entries), words) : words);
+      store(elements, add_to_them ? add(load(elements), words) : words);
     }
   }
 }

@@ -14,7 +14,7 @@ constexpr std::int64_t tile = 128;
 constexpr std::int64_t k_packed = 256;
 constexpr std::size_t operand_bytes = sizeof(std::int16_t[tile * k_packed]);
 
-// Entries that are summed at once, so that a vector once loaded serves several.
+// Elements that are summed at once, so that a vector once loaded serves several.
 constexpr std::int64_t block_rows = 2;
 constexpr std::int64_t block_columns = 4;
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/cuda_driver.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/common/kernel_images.hpp"
 
 namespace kintsugi::core::cuda {

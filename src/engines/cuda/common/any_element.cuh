@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"
-#include "engines/cuda/split/integer_elements.hpp"
+#include "engines/cuda/split/elements/integer_elements.hpp"
 #include "engines/cuda/split/split_task.hpp"
 
 namespace kintsugi::core::cuda {
@@ -91,9 +91,9 @@ __device__ inline SplitRule fitted_rule_of(const SplitTask& task, ElementKind ki
   return rule;
 }
 
-// Of the entry of the batch that the block works on.
+// Of the batch item that the block works on.
 __device__ inline std::byte* slices_of(const SplitTask& task) {
-  return task.slices + entry_of_block() * task.entry_bytes;
+  return task.slices + item_of_block() * task.item_bytes;
 }
 
 // By the functions of arith/split_rule.hpp. Not inlined: most elements never need it.

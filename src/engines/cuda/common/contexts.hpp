@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "base/cuda_driver.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "engines/device_context.hpp"
 
 namespace kintsugi::core::cuda {

@@ -1,7 +1,7 @@
 // The device code of the engine.
 #pragma once
 
-#include "base/kernel_image.hpp"
+#include "base/cuda/kernel_image.hpp"
 
 namespace kintsugi::core::cuda {
 

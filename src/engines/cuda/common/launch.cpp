@@ -1,7 +1,7 @@
 #include "engines/cuda/common/launch.hpp"
 
-#include "base/format_text.hpp"
 #include "base/status.hpp"
+#include "base/text/format_text.hpp"
 #include "engines/cuda/common/kernel_images.hpp"
 
 namespace kintsugi::core::cuda {

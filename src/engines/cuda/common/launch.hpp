@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "base/cuda_driver.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "base/queue.hpp"
 
 namespace kintsugi::core::cuda {

@@ -10,21 +10,21 @@
 
 namespace kintsugi::core::cuda {
 
-// What a block works on, counted from the first entry of its launch.
-__device__ inline std::int64_t entry_of_block() { return blockIdx.y; }
+// What a block works on, counted from the first item of its launch.
+__device__ inline std::int64_t item_of_block() { return blockIdx.y; }
 
-// What serves several entries is left out where none takes the candidate.
+// What serves several items is left out where none takes the candidate.
 __device__ inline bool is_left_out(const SplitTasks& tasks) {
   if (is_zero(tasks.alpha)) return true;
   const DeviceCondition& condition = tasks.condition;
   if (condition.selection == nullptr) return false;
-  const auto is_other = [&](std::int64_t entry) {
-    return __ldcg(&condition.selection[entry].candidate) != condition.candidate;  // as holds() reads it
+  const auto is_other = [&](std::int64_t item) {
+    return __ldcg(&condition.selection[item].candidate) != condition.candidate;  // as holds() reads it
   };
-  if (tasks.served_entries == 1) return is_other(entry_of_block());
+  if (tasks.served_items == 1) return is_other(item_of_block());
   bool taken = false;
-  for (std::int64_t entry = threadIdx.x; entry < tasks.served_entries; entry += blockDim.x)
-    taken = taken || !is_other(entry);
+  for (std::int64_t item = threadIdx.x; item < tasks.served_items; item += blockDim.x)
+    taken = taken || !is_other(item);
   return __syncthreads_or(taken ? 1 : 0) == 0;
 }
 
@@ -39,15 +39,15 @@ __device__ inline bool begins(const SplitTasks& tasks) {
   return tasks.condition.selected_earlier || !is_left_out(tasks);
 }
 
-// The entry of the batch. Where k is 0 there need not be any.
+// The batch item. Where k is 0 there need not be any.
 template <class T>
-__device__ const T* matrix_start(const DeviceMatrix& matrix, std::int64_t entry) {
+__device__ const T* matrix_start(const DeviceMatrix& matrix, std::int64_t item) {
   if (matrix.data == nullptr) return nullptr;
-  if (matrix.pointers) return static_cast<const T* const*>(matrix.data)[entry];
-  return static_cast<const T*>(matrix.data) + entry * matrix.batch_stride;
+  if (matrix.pointers) return static_cast<const T* const*>(matrix.data)[item];
+  return static_cast<const T*>(matrix.data) + item * matrix.batch_stride;
 }
 
-// Element p of vector v, of an embedding where entries are complex; its sign and part are those of
+// Element p of vector v, of an embedding where elements are complex; its sign and part are those of
 // EmbeddedView.
 template <class T>
 __device__ T real_element(const DeviceMatrix& matrix, const T* start, std::int64_t v, std::int64_t p) {
@@ -59,17 +59,17 @@ __device__ T real_element(const DeviceMatrix& matrix, const T* start, std::int64
   return imaginary && matrix.conjugated != even ? -part : part;
 }
 
-__device__ inline double any_element(const DeviceMatrix& matrix, std::int64_t entry, std::int64_t v,
+__device__ inline double any_element(const DeviceMatrix& matrix, std::int64_t item, std::int64_t v,
                                      std::int64_t p) {
   switch (matrix.type) {
-    case ElementType::f32: return real_element(matrix, matrix_start<float>(matrix, entry), v, p);
-    case ElementType::f64: return real_element(matrix, matrix_start<double>(matrix, entry), v, p);
+    case ElementType::f32: return real_element(matrix, matrix_start<float>(matrix, item), v, p);
+    case ElementType::f64: return real_element(matrix, matrix_start<double>(matrix, item), v, p);
     case ElementType::c32:
       return real_element(
-          matrix, reinterpret_cast<const float*>(matrix_start<std::complex<float>>(matrix, entry)), v, p);
+          matrix, reinterpret_cast<const float*>(matrix_start<std::complex<float>>(matrix, item)), v, p);
     default:
       return real_element(
-          matrix, reinterpret_cast<const double*>(matrix_start<std::complex<double>>(matrix, entry)), v, p);
+          matrix, reinterpret_cast<const double*>(matrix_start<std::complex<double>>(matrix, item)), v, p);
   }
 }
 
@@ -118,11 +118,11 @@ __device__ void add_over_lanes(Magnitudes<T>& magnitudes, unsigned lanes) {
 // The block's own.
 template <class T>
 __device__ const T* matrix_start(const SplitTask& task) {
-  return matrix_start<T>(task.matrix, task.entry + entry_of_block());
+  return matrix_start<T>(task.matrix, task.item + item_of_block());
 }
 
 __device__ inline VectorRange& range_of(const SplitTask& task, std::int64_t vector) {
-  return task.ranges[entry_of_block() * task.entry_ranges + vector];
+  return task.ranges[item_of_block() * task.item_ranges + vector];
 }
 
 // What a block splits that goes through its vectors tile by tile: all of them, or a part of their elements.

@@ -6,7 +6,7 @@
 #include <map>
 #include <mutex>
 
-#include "base/cuda_driver.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "base/status.hpp"
 #include "base/view.hpp"
 #include "engines/cuda/cublas/library.hpp"

@@ -13,7 +13,7 @@ std::int32_t sm_count();
 std::int32_t clusters_of(std::int32_t sm_count);
 std::int32_t clusters_of_device();
 
-// Boxes of `rows` vectors and 128 bytes of k of one slice, of some entries' slices.
-TensorMap tensor_map(const Slices& slices, std::int64_t entries, std::int64_t rows);
+// Boxes of `rows` vectors and 128 bytes of k of one slice, of some items' slices.
+TensorMap tensor_map(const Slices& slices, std::int64_t items, std::int64_t rows);
 
 }  // namespace kintsugi::core::cuda

@@ -95,7 +95,7 @@ struct EpilogueParams {
     if (thread == 0) {
       first_row = tile.first_row + tile_rows.first;
       first_column = tile.first_column + tile_columns.first;
-      first = &view_of<float>(tile.c, tile.entry + batch_item)(first_row, first_column);
+      first = &view_of<float>(tile.c, tile.item + batch_item)(first_row, first_column);
       rows = rows_there;
       columns = columns_there;
       item = batch_item;
@@ -172,36 +172,56 @@ __device__ StoreMode store_mode(const EpilogueParams<Rows, Columns, EpilogueWarp
   return pairs ? StoreMode::paired : StoreMode::whole;
 }
 
+// Where a thread's elements of one tile lie: pairs of columns, 8 columns apart, in two rows, 8 rows apart.
+template <StoreMode How>
+struct StorePositions {
+  int rows[2];                  // in the tile
+  int column;                   // of the first pair
+  int row_count, column_count;  // the part of the tile that lies inside C
+  std::int64_t row_step, column_step;
+
+  __device__ bool is_inside(int r, int j) const {
+    return How != StoreMode::bounds_checked || (rows[r] < row_count && j < column_count);
+  }
+  // visit(r, e) for row r and column e of a pair.
+  template <class Visit>
+  __device__ static void for_each(const Visit& visit) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) visit(i / 2, i % 2);
+  }
+};
+
+// Reads `Count` pairs of columns from column `column` of the tile on.
+template <StoreMode How, int Count>
+__device__ void read_pairs(const StorePositions<How>& at, const float* pair, int column,
+                           float (&old)[Count][2][2]) {
+#pragma unroll
+  for (int p = 0; p < Count; ++p, pair += 8 * at.column_step) {
+    at.for_each([&](int r, int e) {
+      if (at.is_inside(r, column + 8 * p + e)) old[p][r][e] = pair[r * at.row_step + e * at.column_step];
+    });
+  }
+}
+
 // Stores a thread's elements, several at once so that what is read of C is in flight together.
 template <StoreMode How, int Rows, int Columns, int EpilogueWarps, class Epilogue, int Count>
 __device__ void store_sums(const EpilogueParams<Rows, Columns, EpilogueWarps>& params, const DeviceMatrix& c,
                            const Epilogue& epilogue, const float (&sums)[Count], int row, int thread) {
   constexpr int at_once = Epilogue::reads ? 2 : 4;  // pairs of columns, in two rows each
-  const int column = sum_column(thread, 0);
-  const int rows[2] = {row + sum_row(thread, 0), row + sum_row(thread, 2)};
-  const std::int64_t row_step = 8 * c.row_stride;
-  const std::int64_t column_step = c.column_stride;
-  float* first = params.first + rows[0] * c.row_stride + column * column_step;
-  const auto is_inside = [&](int r, int j) {
-    return How != StoreMode::bounds_checked || (rows[r] < params.rows && j < params.columns);
-  };
-  const auto for_each_of_pair = [](const auto& visit) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) visit(i / 2, i % 2);
-  };
+  const StorePositions<How> at{{row + sum_row(thread, 0), row + sum_row(thread, 2)},
+                               sum_column(thread, 0),
+                               params.rows,
+                               params.columns,
+                               8 * c.row_stride,
+                               c.column_stride};
+  float* first = params.first + at.rows[0] * c.row_stride + at.column * at.column_step;
 #pragma unroll
   for (int begin = 0; begin < Count / 4; begin += at_once) {
     float old[at_once][2][2] = {};
-    float* pair = first;
+    if constexpr (Epilogue::reads) read_pairs(at, first, at.column + 8 * begin, old);
 #pragma unroll
-    for (int p = 0; Epilogue::reads && p < at_once; ++p, pair += 8 * column_step) {
-      for_each_of_pair([&](int r, int e) {
-        if (is_inside(r, column + 8 * (begin + p) + e)) old[p][r][e] = pair[r * row_step + e * column_step];
-      });
-    }
-#pragma unroll
-    for (int p = 0; p < at_once; ++p, first += 8 * column_step) {
-      const int j = column + 8 * (begin + p);
+    for (int p = 0; p < at_once; ++p, first += 8 * at.column_step) {
+      const int j = at.column + 8 * (begin + p);
       const int2 scales = *reinterpret_cast<const int2*>(&params.scales[Rows + j]);
       const auto value = [&](int r, int e) {
         return epilogue.value(sums[4 * (begin + p) + 2 * r + e], r, e == 0 ? scales.x : scales.y,
@@ -209,13 +229,13 @@ __device__ void store_sums(const EpilogueParams<Rows, Columns, EpilogueWarps>& p
       };
       if constexpr (How == StoreMode::paired) {
         store_pair(first, value(0, 0), value(0, 1));
-        store_pair(first + row_step, value(1, 0), value(1, 1));
+        store_pair(first + at.row_step, value(1, 0), value(1, 1));
         continue;
       }
-      for_each_of_pair([&](int r, int e) {
+      at.for_each([&](int r, int e) {
         const int scale = e == 0 ? scales.x : scales.y;
-        if (is_inside(r, j + e) && epilogue.stores(r, scale)) {
-          store_element(first + r * row_step + e * column_step, value(r, e));
+        if (at.is_inside(r, j + e) && epilogue.stores(r, scale)) {
+          store_element(first + r * at.row_step + e * at.column_step, value(r, e));
         }
       });
     }
@@ -228,17 +248,17 @@ __device__ void store_special_elements(const EpilogueParams<Rows, Columns, Epilo
                                        const DeviceTile& tile, int thread, int threads) {
   DeviceSide a = tile.a;
   DeviceSide b = tile.b;
-  a.entry += params.item;
-  b.entry += params.item;
+  a.item += params.item;
+  b.item += params.item;
 #pragma unroll 1
   for (int e = thread; e < params.rows * params.columns; e += threads) {
     const int i = e % params.rows;
     const int j = e / params.rows;
     if (params.scales[i] != special_scale && params.scales[Rows + j] != special_scale) continue;
     float& element = params.first[i * tile.c.row_stride + j * tile.c.column_stride];
-    element = special_entry<float>(operand_view<float>(a), operand_view<float>(b), params.first_row + i,
-                                   params.first_column + j, params.alpha, params.beta,
-                                   params.beta == 0.0F ? nullptr : &element);
+    element = special_element<float>(operand_view<float>(a), operand_view<float>(b), params.first_row + i,
+                                     params.first_column + j, params.alpha, params.beta,
+                                     params.beta == 0.0F ? nullptr : &element);
   }
 }
 

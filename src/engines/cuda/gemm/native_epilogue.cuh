@@ -34,7 +34,7 @@ __device__ bool is_harmless(const VectorRange& row, const VectorRange& column, s
 
 // Of the batch item that a thread block works on; nullptr where they are not known.
 __device__ inline const VectorRange* ranges_of(const DeviceSide& side, std::int64_t vectors) {
-  return side.ranges == nullptr ? nullptr : side.ranges + (side.entries == 1 ? 0 : blockIdx.y * vectors);
+  return side.ranges == nullptr ? nullptr : side.ranges + (side.items == 1 ? 0 : blockIdx.y * vectors);
 }
 
 template <class T>
@@ -84,8 +84,8 @@ __device__ void recompute_open_elements(const DeviceTile& tile, std::int64_t row
                                         const Place& place) {
   DeviceSide a = tile.a;
   DeviceSide b = tile.b;
-  a.entry += blockIdx.y;
-  b.entry += blockIdx.y;
+  a.item += blockIdx.y;
+  b.item += blockIdx.y;
   const OperandView<T> view_a = operand_view<T>(a);
   const OperandView<T> view_b = operand_view<T>(b);
   const VectorRange* rows = ranges_of(tile.a, view_a.rows);

@@ -1,6 +1,6 @@
 #include "engines/cuda/gemm/native_times.hpp"
 
-#include "base/cuda_driver.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/gemm/dmma/dmma_kernels.hpp"
 #include "engines/cuda/gemm/simt/simt_gemm.hpp"

@@ -30,7 +30,7 @@ inline SliceArray slice_array(const Slices& slices) {
 
 struct SuccessiveTask {
   DeviceMatrix matrix;
-  std::int64_t entry = 0;
+  std::int64_t item = 0;
   const VectorRange* ranges = nullptr;  // of vector `first`
   std::int64_t first = 0;
   std::int64_t vectors = 0;

@@ -93,7 +93,7 @@ class Row {
       if (count == 2) {
         whole = weigh(
             [&](std::int64_t p) {
-              return rest_of(any_element(task_.a.matrix, task_.a.entry, task_.first + row_, p));
+              return rest_of(any_element(task_.a.matrix, task_.a.item, task_.first + row_, p));
             },
             weights, k);
       }
@@ -152,7 +152,7 @@ extern "C" __global__ void __launch_bounds__(weighed_indices* weighing_parts)
   const auto for_each = [&](const auto& visit) {
     if (p >= matrix.length()) return;
     for (std::int64_t v = first + part; v < last; v += weighing_parts) {
-      if (task.b.ranges[v].finite()) visit(rest_of(any_element(matrix, task.b.entry, v, p)));
+      if (task.b.ranges[v].finite()) visit(rest_of(any_element(matrix, task.b.item, v, p)));
     }
   };
   constexpr Rest one{1, 0};

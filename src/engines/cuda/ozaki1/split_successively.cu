@@ -52,7 +52,7 @@ class VectorSplit {
 
  private:
   __device__ Rest rest(std::int64_t p) const {
-    return rest_of(any_element(task_.matrix, task_.entry, task_.first + vector_, p));
+    return rest_of(any_element(task_.matrix, task_.item, task_.first + vector_, p));
   }
 
   // Vectors with NaN or infinities count as zero.

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "arith/remainder.hpp"
+#include "arith/residue/remainder.hpp"
 #include "engines/device.hpp"
 #include "schedule/schedule.hpp"
 
@@ -25,23 +25,23 @@ struct ResidueSums {
   std::int64_t group_stride;
 };
 
-// Residues of sums, and what they count for: each part of an entry has a column of its own.
+// Residues of sums, and what they count for: each part of an element has a column of its own.
 template <int Limbs>
 struct ResiduesOfParts {
   ResidueSums sums;
   RemainderTable<Limbs> of;
 };
 
-// Both parts of a complex entry are found from the same residues.
+// Both parts of a complex element are found from the same residues.
 template <int Limbs>
-struct ResiduesOfEntries {
+struct ResiduesOfElements {
   ResidueSums sums;
-  std::array<RemainderTable<Limbs, most_entry_slices>, 2> of;
+  std::array<RemainderTable<Limbs, most_element_slices>, 2> of;
 };
 
-// Complex entries have kernels for residues of their own in so few limbs, and in more for those of their
+// Complex elements have kernels for residues of their own in so few limbs, and in more for those of their
 // parts.
-inline constexpr int most_entry_limbs = 3;
+inline constexpr int most_element_limbs = 3;
 
 // Checked integers are those of at most 2^40 products of 70 bits and a bit each (plan/candidates.cpp): 24
 // moduli.
@@ -51,7 +51,7 @@ static_assert(residue_bits(moduli_in_limbs(checked_limbs)) >= 2 * 70 + 41);
 // Columns of C lie along memory, or kernels get C transposed.
 struct ScaledMatrix {
   DeviceMatrix c;
-  std::int64_t entry;
+  std::int64_t item;
   DeviceScalars scalars;
   DeviceCondition condition;
 };
@@ -66,7 +66,7 @@ inline constexpr int warp_size = 32;
 inline constexpr int block_warps = 8;
 inline constexpr int block_threads = warp_size * block_warps;
 
-// Where every entry is taken alone: rows beside each other, a row of blocks for each column of the tile.
-inline constexpr int entries_threads = 256;
+// Where every element is taken alone: rows beside each other, a row of blocks for each column of the tile.
+inline constexpr int elements_threads = 256;
 
 }  // namespace kintsugi::core::cuda

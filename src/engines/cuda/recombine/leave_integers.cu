@@ -1,7 +1,7 @@
 // Sums of a block of k leave the engine.
 #include "engines/cuda/recombine/arguments.hpp"
 
-#include "arith/remainder.hpp"
+#include "arith/residue/remainder.hpp"
 
 namespace kintsugi::core::cuda {
 

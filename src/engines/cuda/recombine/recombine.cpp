@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "arith/remainder.hpp"
+#include "arith/residue/remainder.hpp"
 #include "arith/underflow.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/common/launch.hpp"
@@ -16,7 +16,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// One kernel of each type of entries.
+// One kernel of each type of elements.
 using KernelsOfTypes = std::array<KernelName, 4>;
 
 #define KINTSUGI_KERNELS(file, complex_file, stem, ending)                      \
@@ -44,7 +44,7 @@ void launch_residues(const KernelsOfTypes& kernels, const Queue& queue, const Re
   if (system.basis.empty()) {
     launch_with(ResiduesOfParts<Limbs>{sums, remainder_table<Limbs>(system.real_count)});
   } else {
-    launch_with(ResiduesOfEntries<Limbs>{sums, part_tables<Limbs>(system.basis)});
+    launch_with(ResiduesOfElements<Limbs>{sums, part_tables<Limbs>(system.basis)});
   }
 }
 
@@ -52,7 +52,7 @@ void recombine_words(const Queue& queue, const WeightedSums& sums, const DeviceT
   static const KernelsOfTypes in_2 KINTSUGI_KERNELS("words_in_2", "words_in_2", "words_in_2", "");
   static const KernelsOfTypes in_7 KINTSUGI_KERNELS("words_in_7", "complex_words_in_7", "words_in_7", "");
   launch(of_type(sums.groups == 1 ? in_2 : in_7, tile.c.type),
-         {divide_up(tile.rows, entries_threads), tile.columns}, entries_threads, 0, queue, tile, sums);
+         {divide_up(tile.rows, elements_threads), tile.columns}, elements_threads, 0, queue, tile, sums);
 }
 
 }  // namespace
@@ -103,11 +103,11 @@ void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatri
   const std::int64_t tiles =
       divide_up(tile.rows, native_tile_side) * divide_up(tile.columns, native_tile_side);
   const NativeLimits limits = native_limits(tile, sums.data == tile.c.data);
-  for_each_launch(tile.entries, [&](std::int64_t first, std::int64_t items) {
+  for_each_launch(tile.items, [&](std::int64_t first, std::int64_t items) {
     DeviceTile part = tile;
-    part.entry += first;
-    part.a.entry += first;
-    part.b.entry += first;
+    part.item += first;
+    part.a.item += first;
+    part.b.item += first;
     DeviceMatrix part_sums = sums;
     if (sums.data != tile.c.data)
       part_sums.data = static_cast<const std::byte*>(sums.data) +
@@ -117,7 +117,7 @@ void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatri
 }
 
 bool recombines(const ComplexBasis& basis) {
-  return remainder_limbs(basis) <= most_entry_limbs && basis.slices() <= most_entry_slices;
+  return remainder_limbs(basis) <= most_element_limbs && basis.slices() <= most_element_slices;
 }
 
 void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
@@ -131,17 +131,17 @@ void recombine_residues(const Queue& queue, const Accumulators& sums, const Resi
   const ResidueSums residues{reinterpret_cast<const std::uint8_t*>(sums.data), sums.rows,
                              sums.group_stride()};
   const int limbs = !system.basis.empty() ? remainder_limbs(system.basis)
-                    : tile.c.complex()    ? most_entry_limbs + 1
+                    : tile.c.complex()    ? most_element_limbs + 1
                                           : remainder_limbs(system.real_count);
   if (limbs <= 2) return launch_residues<2>(in_2, queue, residues, system, tile);
   if (limbs == 3) return launch_residues<3>(in_3, queue, residues, system, tile);
   launch_residues<6>(in_6, queue, residues, system, tile);
 }
 
-void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t entry, const DeviceScalars& scalars,
+void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item, const DeviceScalars& scalars,
            const DeviceCondition& condition) {
   static const KernelsOfTypes kernels KINTSUGI_KERNELS("scale", "scale", "scale", "");
-  ScaledMatrix matrix{c, entry, scalars, condition};
+  ScaledMatrix matrix{c, item, scalars, condition};
   if (c.column_stride < c.row_stride || c.rows == 1) {
     std::swap(matrix.c.rows, matrix.c.columns);
     std::swap(matrix.c.row_stride, matrix.c.column_stride);

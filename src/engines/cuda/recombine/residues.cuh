@@ -2,9 +2,9 @@
 // special values included. A file for each number of limbs: each takes its time to be compiled.
 #pragma once
 
-#include "arith/remainder.hpp"
+#include "arith/residue/remainder.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
-#include "engines/cuda/recombine/general_entry.cuh"
+#include "engines/cuda/recombine/general_element.cuh"
 #include "engines/cuda/recombine/tile.cuh"
 
 namespace kintsugi::core::cuda {
@@ -53,13 +53,13 @@ __device__ void add_up(const std::uint8_t* residues, std::int64_t group_stride,
   } while (Most > together && first < table.count);
 }
 
-// Columns of residues that an entry has, and of them a part.
+// Columns of residues that an element has, and of them a part.
 template <class T, int Limbs>
 __device__ std::int64_t residue_columns(const ResiduesOfParts<Limbs>&) {
   return parts_of<T>;
 }
 template <class T, int Limbs>
-__device__ std::int64_t residue_columns(const ResiduesOfEntries<Limbs>&) {
+__device__ std::int64_t residue_columns(const ResiduesOfElements<Limbs>&) {
   return 1;
 }
 
@@ -68,8 +68,8 @@ __device__ const RemainderTable<Limbs>& table_of(const ResiduesOfParts<Limbs>& s
   return source.of;
 }
 template <int Limbs>
-__device__ const RemainderTable<Limbs, most_entry_slices>& table_of(const ResiduesOfEntries<Limbs>& source,
-                                                                    int part) {
+__device__ const RemainderTable<Limbs, most_element_slices>& table_of(const ResiduesOfElements<Limbs>& source,
+                                                                      int part) {
   return source.of[part];
 }
 
@@ -78,7 +78,7 @@ __device__ const std::uint8_t* residues_at(const Source& source, std::int64_t i,
   return source.sums.data + i + residue_columns<T>(source) * j * source.sums.rows;
 }
 
-// The sums of one part of `count` rows of an entry's column from that entry on.
+// The sums of one part of `count` rows of an element's column from that element on.
 template <class T, class Word, class Source, int Limbs, int count>
 __device__ void add_up_part(const Source& source, const std::uint8_t* residues, int part,
                             RemainderSum<Limbs> (&sums)[count]) {
@@ -86,7 +86,7 @@ __device__ void add_up_part(const Source& source, const std::uint8_t* residues, 
   add_up<Word>(residues, source.sums.group_stride, table_of(source, part), sums);
 }
 
-// Calls visit(e, residues) for the thread's columns: where those of its rows' entries begin.
+// Calls visit(e, residues) for the thread's columns: where those of its rows' elements begin.
 template <class T, class Source, class Visit>
 __device__ void for_each_column(const Block<T>& block, const Source& source, const Visit& visit) {
   const std::uint8_t* residues = residues_at<T>(source, block.tile_row(), block.tile_column(0));
@@ -110,22 +110,22 @@ class Residues {
 
   __device__ void put_block(const Block<T>& block, const Scalars<T>&) const {
     for_each_column(block, source_, [&](int e, const std::uint8_t* residues) {
-      Together<T> entries;
+      Together<T> elements;
       if constexpr (is_complex<T>) {
         RealOf<T> part[parts][rows_each];
 #pragma unroll
         for (int p = 0; p < parts; ++p) round_part(block, residues, e, p, part[p]);
 #pragma unroll
-        for (int r = 0; r < rows_each; ++r) entries.of[r] = {part[0][r], part[1][r]};
+        for (int r = 0; r < rows_each; ++r) elements.of[r] = {part[0][r], part[1][r]};
       } else {
-        round_part(block, residues, e, 0, entries.of);
+        round_part(block, residues, e, 0, elements.of);
       }
-      block.write(e, entries);
+      block.write(e, elements);
     });
   }
 
   __device__ void put(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
-                      const Scalars<T>& scalars, T* entry) const {
+                      const Scalars<T>& scalars, T* element) const {
     ExactNumber<Limbs> exact[parts];
 #pragma unroll 1
     for (int p = 0; p < parts; ++p) {
@@ -133,7 +133,7 @@ class Residues {
       add_up_part<T, std::uint8_t>(source_, residues_at<T>(source_, i, j), p, sum);
       exact[p] = sum[0].number(table_of(source_, p), -(row_scale + column[p].scale));
     }
-    put_general_entry(exact, scalars.alpha, scalars.beta, entry);
+    put_general_element(exact, scalars.alpha, scalars.beta, element);
   }
 
  private:

@@ -6,19 +6,19 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// A thread takes `entries_each` entries of a line; lines are columns, or rows where those lie along memory.
+// A thread takes `elements_each` elements of a line; lines are columns, or rows where those lie along memory.
 template <class T>
 __device__ void scale(const ScaledMatrix& matrix) {
   if (!holds(matrix.condition)) return;
   const T beta = Scalars<T>(matrix.scalars).beta;
   if (beta == T(1)) return;
-  const MatrixView<T> c = view_of<T>(matrix.c, matrix.entry);
+  const MatrixView<T> c = view_of<T>(matrix.c, matrix.item);
   const std::int64_t blocks = divide_up(c.rows, scaled_at_once);
   const std::int64_t first = blockIdx.x % blocks * scaled_at_once + threadIdx.x;
   const std::int64_t last = std::min(c.rows, first - threadIdx.x + scaled_at_once);
   for (std::int64_t i = first; i < last; i += blockDim.x) {
-    T& entry = c(i, blockIdx.x / blocks);
-    entry = beta == T(0) ? T(0) : scaled_entry(beta, entry);
+    T& element = c(i, blockIdx.x / blocks);
+    element = beta == T(0) ? T(0) : scaled_element(beta, element);
   }
 }
 

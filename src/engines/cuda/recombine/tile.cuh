@@ -4,31 +4,31 @@
 #include <algorithm>
 
 #include "arith/complex.hpp"
-#include "arith/exact_rounding.hpp"
+#include "arith/exact/exact_rounding.hpp"
 #include "base/embedding.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
 #include "engines/device.hpp"
-#include "recombine/special_entry.hpp"
+#include "recombine/special_element.hpp"
 
 namespace kintsugi::core::cuda {
 
-// Of a step of several entries, for one of them. Not from the first cache, of whose lines only who waited for
+// Of a step of several items, for one of them. Not from the first cache, of whose lines only who waited for
 // what came before knows that they are not of an earlier call.
-__device__ inline bool holds(const DeviceCondition& condition, std::int64_t entry = 0) {
+__device__ inline bool holds(const DeviceCondition& condition, std::int64_t item = 0) {
   return condition.selection == nullptr ||
-         __ldcg(&condition.selection[entry].candidate) == condition.candidate;
+         __ldcg(&condition.selection[item].candidate) == condition.candidate;
 }
 
 template <class T>
-__device__ MatrixView<T> view_of(const DeviceMatrix& matrix, std::int64_t entry) {
-  T* data = matrix.pointers ? static_cast<T* const*>(const_cast<void*>(matrix.data))[entry]
-                            : static_cast<T*>(const_cast<void*>(matrix.data)) + entry * matrix.batch_stride;
+__device__ MatrixView<T> view_of(const DeviceMatrix& matrix, std::int64_t item) {
+  T* data = matrix.pointers ? static_cast<T* const*>(const_cast<void*>(matrix.data))[item]
+                            : static_cast<T*>(const_cast<void*>(matrix.data)) + item * matrix.batch_stride;
   return {data, matrix.rows, matrix.columns, matrix.row_stride, matrix.column_stride, MemorySpace::device};
 }
 
 template <class T>
 __device__ OperandView<T> operand_view(const DeviceSide& side) {
-  const MatrixView<const T> vectors = view_of<const T>(side.matrix, side.entry);
+  const MatrixView<const T> vectors = view_of<const T>(side.matrix, side.item);
   if constexpr (is_complex<T>) {
     return {vectors, side.matrix.right, side.matrix.conjugated};
   } else {
@@ -58,7 +58,7 @@ struct Scalars {
 
 template <class T>
 __device__ T scaled(const T& beta, const T& c) {
-  return beta == T(0) ? T(0) : scaled_entry(beta, c);
+  return beta == T(0) ? T(0) : scaled_element(beta, c);
 }
 
 // A thread takes a few rows of some columns, as they lie beside each other in the sums; a warp takes a
@@ -89,13 +89,13 @@ class Block {
     const auto blocks = static_cast<unsigned>(divide_up(tile.rows, block_rows));
     first_row_ = std::int64_t{blockIdx.x % blocks} * block_rows;
     first_column_ = std::int64_t{blockIdx.x / blocks} * columns;
-    c_ = view_of<T>(tile.c, tile.entry)
+    c_ = view_of<T>(tile.c, tile.item)
              .block(tile.first_row + first_row_, tile.first_column + first_column_,
                     std::min<std::int64_t>(block_rows, tile.rows - first_row_),
                     std::min<std::int64_t>(columns, tile.columns - first_column_));
-    constexpr std::int64_t entries = std::max<std::int64_t>(1, 16 / sizeof(T));
+    constexpr std::int64_t elements = std::max<std::int64_t>(1, 16 / sizeof(T));
     staged_ = c_.row_stride != 1 || c_.rows % rows_each != 0 ||
-              reinterpret_cast<std::uintptr_t>(c_.data) % 16 != 0 || c_.column_stride % entries != 0;
+              reinterpret_cast<std::uintptr_t>(c_.data) % 16 != 0 || c_.column_stride % elements != 0;
   }
 
   // The thread's first row and one of its columns, inside the block.
@@ -132,38 +132,38 @@ class Block {
     return -(scales()[row() + r] + scales()[block_rows + parts * column(e) + p]);
   }
 
-  // Where C cannot be accessed in the thread's way, its entries go through shared memory. All threads
-  // together, before the first entry is read and after the last one was written.
+  // Where C cannot be accessed in the thread's way, its elements go through shared memory. All threads
+  // together, before the first element is read and after the last one was written.
   __device__ void begin(bool reads_c) const {
     if (!staged_ || !reads_c) return;
-    for_each_staged([](T& staged, T& entry) { staged = entry; });
+    for_each_staged([](T& staged, T& element) { staged = element; });
     __syncthreads();
   }
   __device__ void end() const {
     if (!staged_) return;
     __syncthreads();
-    for_each_staged([](T& staged, T& entry) { entry = staged; });
+    for_each_staged([](T& staged, T& element) { element = staged; });
   }
   __device__ Together<T> read(int e) const {
     if (!staged_) return *reinterpret_cast<const Together<T>*>(&c_(row(), column(e)));
-    Together<T> entries;
+    Together<T> elements;
 #pragma unroll
-    for (int r = 0; r < rows_each; ++r) entries.of[r] = staging(row() + r, column(e));
-    return entries;
+    for (int r = 0; r < rows_each; ++r) elements.of[r] = staging(row() + r, column(e));
+    return elements;
   }
-  __device__ void write(int e, const Together<T>& entries) const {
+  __device__ void write(int e, const Together<T>& elements) const {
     if (!staged_) {
-      *reinterpret_cast<Together<T>*>(&c_(row(), column(e))) = entries;
+      *reinterpret_cast<Together<T>*>(&c_(row(), column(e))) = elements;
       return;
     }
 #pragma unroll
-    for (int r = 0; r < rows_each; ++r) staging(row() + r, column(e)) = entries.of[r];
+    for (int r = 0; r < rows_each; ++r) staging(row() + r, column(e)) = elements.of[r];
   }
 
-  // visit(i, j, entry) for all of the thread's entries, i and j in the tile: one row at a time, where time
+  // visit(i, j, element) for all of the thread's elements, i and j in the tile: one row at a time, where time
   // counts less.
   template <class Visit>
-  __device__ void for_each_entry(const Visit& visit) const {
+  __device__ void for_each_element(const Visit& visit) const {
 #pragma unroll 1
     for (int j = warp(); j < c_.columns; j += block_warps) {
 #pragma unroll 1
@@ -187,7 +187,7 @@ class Block {
     __shared__ int all[block_rows + parts * columns];
     return all;
   }
-  // As bytes: entries have constructors, shared memory has none. What a warp accesses together lies in
+  // As bytes: elements have constructors, shared memory has none. What a warp accesses together lies in
   // different banks, be it the same row of all lanes, rows one below the other or one row of all columns.
   __device__ static T& staging(int row, int column) {
     constexpr int group = warp_size + warp_size / rows_each;
@@ -214,37 +214,38 @@ class Block {
   bool staged_;
 };
 
-// The rare entries, out of the way of the others.
+// The rare elements, out of the way of the others.
 template <class T>
-__device__ __noinline__ void put_special_entry(const DeviceTile& tile, std::int64_t i, std::int64_t j,
-                                               T alpha, T beta, T* entry) {
-  *entry = special_entry<T>(operand_view<T>(tile.a), operand_view<T>(tile.b), i, j, alpha, beta,
-                            beta == T(0) ? nullptr : entry);
+__device__ __noinline__ void put_special_element(const DeviceTile& tile, std::int64_t i, std::int64_t j,
+                                                 T alpha, T beta, T* element) {
+  *element = special_element<T>(operand_view<T>(tile.a), operand_view<T>(tile.b), i, j, alpha, beta,
+                                beta == T(0) ? nullptr : element);
 }
 
-// One entry of beta C. A complex product of four terms is rounded once, which takes room that others do not
+// One element of beta C. A complex product of four terms is rounded once, which takes room that others do not
 // need.
 template <class T>
-__device__ __noinline__ void put_scaled_entry(T beta, T* entry) {
-  *entry = scaled(beta, *entry);
+__device__ __noinline__ void put_scaled_element(T beta, T* element) {
+  *element = scaled(beta, *element);
 }
 
-// Any entry: alpha may be 0, its row or column may have NaN or infinities, their scales may be any.
+// Any element: alpha may be 0, its row or column may have NaN or infinities, their scales may be any.
 template <class T, class Recombination>
-__device__ void put_any_entry(const DeviceTile& tile, const Recombination& recombination,
-                              const Scalars<T>& scalars, std::int64_t i, std::int64_t j, T* entry) {
+__device__ void put_any_element(const DeviceTile& tile, const Recombination& recombination,
+                                const Scalars<T>& scalars, std::int64_t i, std::int64_t j, T* element) {
   const VectorRange& row = tile.a.ranges[tile.first_row + i];
   const VectorRange* column = tile.b.ranges + parts_of<T> * (tile.first_column + j);
   if (scalars.alpha == T(0)) {
-    put_scaled_entry(scalars.beta, entry);
+    put_scaled_element(scalars.beta, element);
   } else if (!row.finite() || !column->finite()) {
-    put_special_entry(tile, tile.first_row + i, tile.first_column + j, scalars.alpha, scalars.beta, entry);
+    put_special_element(tile, tile.first_row + i, tile.first_column + j, scalars.alpha, scalars.beta,
+                        element);
   } else {
-    recombination.put(i, j, row.scale, column, scalars, entry);
+    recombination.put(i, j, row.scale, column, scalars, element);
   }
 }
 
-// Recombination::put_block makes the entries of a block of ordinary vectors and of scalars that it `takes`,
+// Recombination::put_block makes the elements of a block of ordinary vectors and of scalars that it `takes`,
 // `put` any one whose vectors are finite.
 template <class T, class Recombination>
 __device__ void recombine_tile(const DeviceTile& tile, const Recombination& recombination) {
@@ -257,8 +258,8 @@ __device__ void recombine_tile(const DeviceTile& tile, const Recombination& reco
     recombination.put_block(block, scalars);
     block.end();
   } else {
-    block.for_each_entry([&](std::int64_t i, std::int64_t j, T* entry) {
-      put_any_entry(tile, recombination, scalars, i, j, entry);
+    block.for_each_element([&](std::int64_t i, std::int64_t j, T* element) {
+      put_any_element(tile, recombination, scalars, i, j, element);
     });
   }
 }

@@ -1,7 +1,7 @@
 // Recombination with power-of-two weights: src/recombine/weighted.cpp for one tile, special values included.
 #include "arith/weighted_sum.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
-#include "recombine/special_entry.hpp"
+#include "recombine/special_element.hpp"
 
 #include "engines/cuda/recombine/tile.cuh"
 
@@ -33,7 +33,7 @@ class Weighted {
   }
 
   __device__ void put(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
-                      const Scalars<T>& scalars, T* entry) const {
+                      const Scalars<T>& scalars, T* element) const {
     double product[parts];
 #pragma unroll
     for (int p = 0; p < parts; ++p) {
@@ -42,7 +42,7 @@ class Weighted {
       for (int g = 0; g < sums_.groups; ++g) sum.add(exponent(g), part[g * sums_.group_stride]);
       product[p] = times_power_of_two(sum.value(), -(row_scale + column[p].scale));
     }
-    *entry = entry_of(product, scalars, scalars.beta == T(0) ? nullptr : entry);
+    *element = element_of(product, scalars, scalars.beta == T(0) ? nullptr : element);
   }
 
  private:
@@ -97,7 +97,7 @@ class Weighted {
 
   __device__ static void put_column(const Block<T>& block, int e, const Sum (&sums)[parts][rows_each],
                                     const Scalars<T>& scalars) {
-    Together<T> entries{};
+    Together<T> elements{};
     const auto set = [&](auto reads_c) {
 #pragma unroll
       for (int r = 0; r < rows_each; ++r) {
@@ -105,19 +105,19 @@ class Weighted {
 #pragma unroll
         for (int p = 0; p < parts; ++p)
           product[p] = sums[p][r].value() * power_of_two(block.exponent(r, e, p));
-        entries.of[r] = entry_of(product, scalars, reads_c ? &entries.of[r] : nullptr);
+        elements.of[r] = element_of(product, scalars, reads_c ? &elements.of[r] : nullptr);
       }
     };
     if (scalars.beta == T(0)) {
       set(std::false_type());
     } else {
-      entries = block.read(e);
+      elements = block.read(e);
       set(std::true_type());
     }
-    block.write(e, entries);
+    block.write(e, elements);
   }
 
-  __device__ static T entry_of(const double (&product)[parts], const Scalars<T>& scalars, const T* c) {
+  __device__ static T element_of(const double (&product)[parts], const Scalars<T>& scalars, const T* c) {
     if constexpr (is_complex<T>) {
       return epilogue(Complex<double>(product[0], product[1]), scalars.alpha, scalars.beta, c);
     } else {

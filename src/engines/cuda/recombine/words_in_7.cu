@@ -1,4 +1,4 @@
-// Up to four words a vector, real entries.
+// Up to four words a vector, real elements.
 #include "engines/cuda/recombine/words.cuh"
 
 namespace kintsugi::core::cuda {

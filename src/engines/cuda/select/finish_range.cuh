@@ -1,7 +1,7 @@
 // What a vector's range becomes once it is known: with its scale, where all kernels look for it.
 #pragma once
 
-#include "arith/norm_proof.hpp"
+#include "arith/residue/norm_proof.hpp"
 #include "engines/cuda/common/any_element.cuh"
 #include "engines/cuda/split/scaling.hpp"
 
@@ -12,7 +12,7 @@ __device__ inline void scale_range(const SplitTask& task, const SplitRule& rule,
                                    VectorRange& range) {
   set_scale(range, rule);
   if (rule.scales != ScaleRule::norm || (range.flags & VectorRange::all_zero) != 0) return;
-  range.scale = norm_scale(range, rule, task.norms[entry_of_block() * task.entry_ranges + vector].bits);
+  range.scale = norm_scale(range, rule, task.norms[item_of_block() * task.item_ranges + vector].bits);
 }
 
 // The range that a vector has with its scale, by one of those that find it `written`; `found` where it was
@@ -38,7 +38,7 @@ __device__ inline Scaling finish_norm(const SplitTask& task, std::int64_t vector
   if (!is_zero) range.scale = norm_scale(range, rule, norm.bits);
   if (written) {
     range_of(task, vector) = range;
-    task.norms[entry_of_block() * task.entry_ranges + vector] = norm;
+    task.norms[item_of_block() * task.item_ranges + vector] = norm;
   }
   Scaling scaling = scaling_of(ElementKind::residues_by_norms, range, rule, task.largest_bound);
   volatile std::uint32_t* ruled_out = task.found_norms.ruled_out;

@@ -4,7 +4,7 @@
 #include <bit>
 #include <limits>
 
-#include "arith/norm_proof.hpp"
+#include "arith/residue/norm_proof.hpp"
 #include "engines/cuda/common/operands.cuh"
 
 namespace kintsugi::core::cuda {

@@ -8,10 +8,10 @@
 
 namespace kintsugi::core::cuda {
 
-// The grid's second extent is entries; what has one is that of the launch's first.
+// The grid's second extent is items; what has one is that of the launch's first.
 struct RangesTask {
   DeviceMatrix matrix;
-  std::int64_t entry = 0;
+  std::int64_t item = 0;
   VectorRange* ranges = nullptr;
   VectorNorm* norms = nullptr;  // of ranges: nullptr where nobody asks for typical exponents
   std::int64_t blocks = 0;      // of threads
@@ -36,7 +36,7 @@ struct SelectionTask {
   const RangeSummary* summaries[2] = {};  // nullptr: they are not known
   std::int64_t vectors[2] = {};
   std::int64_t length = 0;  // of each vector
-  bool is_shared[2] = {};   // all entries have the same ranges
+  bool is_shared[2] = {};   // all items have the same ranges
   Alpha alpha;
   DeviceCandidates candidates;
   DeviceSelection* selection = nullptr;

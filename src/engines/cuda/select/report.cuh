@@ -1,4 +1,4 @@
-// What an entry's selection adds to the report.
+// What an item's selection adds to the report.
 #pragma once
 
 #include "engines/device.hpp"

@@ -1,5 +1,5 @@
 // Rounding-error bounds of all vectors: src/split/rounding_bounds.cpp.
-#include "arith/residue.hpp"
+#include "arith/residue/residue.hpp"
 #include "arith/rounding_bound.hpp"
 #include "engines/cuda/select/rounding_bounds_task.hpp"
 #include "engines/cuda/select/vector_sums.cuh"
@@ -64,9 +64,9 @@ extern "C" __global__ void __launch_bounds__(ranges_threads)
   const std::int64_t first = (blockIdx.x - (second ? tasks.task[0].blocks : 0)) * ranges_vectors;
   const bool wide = task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
   if (wide) {
-    sum_vectors<double>(task.matrix, task.entry, first, RoundingBoundOfVector{task});
+    sum_vectors<double>(task.matrix, task.item, first, RoundingBoundOfVector{task});
   } else {
-    sum_vectors<float>(task.matrix, task.entry, first, RoundingBoundOfVector{task});
+    sum_vectors<float>(task.matrix, task.item, first, RoundingBoundOfVector{task});
   }
 }
 

@@ -9,7 +9,7 @@ namespace kintsugi::core::cuda {
 
 struct RoundingBoundsTask {
   DeviceMatrix matrix;
-  std::int64_t entry = 0;
+  std::int64_t item = 0;
   const VectorRange* ranges = nullptr;
   int top_exponent = 0;
   RoundingBound* bounds = nullptr;

@@ -127,17 +127,17 @@ __device__ void store(RangeSummary* target, const RangeSummary& summary) {
 }
 
 // Whole in thread 0.
-__device__ void summarize_sides(const SelectionTask& task, std::int64_t entry, DeviceSelection& selection) {
-  const auto entry_of = [&](int side) { return task.is_shared[side] ? 0 : entry; };
+__device__ void summarize_sides(const SelectionTask& task, std::int64_t item, DeviceSelection& selection) {
+  const auto item_of = [&](int side) { return task.is_shared[side] ? 0 : item; };
   RangeSummary known[2];
 #pragma unroll
   for (int side = 0; side < 2; ++side) {
     if (threadIdx.x == 0 && task.summaries[side] != nullptr)
-      known[side] = load(task.summaries[side] + entry_of(side));
+      known[side] = load(task.summaries[side] + item_of(side));
   }
   const int own = static_cast<int>(threadIdx.x) / (selection_threads / 2);
   RangeSummary found[2];
-  summarize_by_block(task.ranges[own] + entry_of(own) * task.vectors[own],
+  summarize_by_block(task.ranges[own] + item_of(own) * task.vectors[own],
                      task.summaries[own] == nullptr ? task.vectors[own] : 0, found);
   selection.a = task.summaries[0] == nullptr ? found[0] : known[0];
   selection.b = task.summaries[1] == nullptr ? found[1] : known[1];
@@ -155,11 +155,11 @@ __device__ void add_over_warp(NormsOfSide& extremes) {
 }
 
 // Of one operand's vectors, under the scales of all candidates. Whole in thread 0.
-__device__ NormsOfSide extremes_by_block(const SelectionTask& task, int side, std::int64_t entry) {
+__device__ NormsOfSide extremes_by_block(const SelectionTask& task, int side, std::int64_t item) {
   constexpr int candidates = DeviceReport::most_candidates;
   __shared__ double of_warp[warps][candidates + 2];
   NormsOfSide extremes;
-  const std::int64_t first = task.is_shared[side] ? 0 : entry * task.vectors[side];
+  const std::int64_t first = task.is_shared[side] ? 0 : item * task.vectors[side];
   for (std::int64_t v = first + threadIdx.x; v < first + task.vectors[side]; v += selection_threads) {
     const VectorRange& range = task.ranges[side][v];
     if (!range.finite() || (range.flags & VectorRange::all_zero) != 0) continue;
@@ -199,9 +199,9 @@ __device__ std::int32_t first_candidate(const DeviceCandidates& candidates, cons
   return DeviceSelection::none;
 }
 
-__device__ unsigned proved_candidates(const SelectionTask& task, std::int64_t entry) {
-  const NormsOfSide a = extremes_by_block(task, 0, entry);
-  const NormsOfSide b = extremes_by_block(task, 1, entry);
+__device__ unsigned proved_candidates(const SelectionTask& task, std::int64_t item) {
+  const NormsOfSide a = extremes_by_block(task, 0, item);
+  const NormsOfSide b = extremes_by_block(task, 1, item);
   unsigned proved = 0;
 #pragma unroll
   for (int r = 0; r < DeviceReport::most_candidates; ++r)
@@ -235,10 +235,10 @@ __device__ void select(const SelectionTask& task) {
   if (is_zero(task.alpha)) {
     selection.candidate = DeviceSelection::scaled;
   } else {
-    const std::int64_t entry = blockIdx.x;
-    summarize_sides(task, entry, selection);
+    const std::int64_t item = blockIdx.x;
+    summarize_sides(task, item, selection);
     selection.candidate = first_candidate(task.candidates, selection.a, selection.b, task.length,
-                                          by_norms ? proved_candidates(task, entry) : 0);
+                                          by_norms ? proved_candidates(task, item) : 0);
   }
   if (threadIdx.x != 0) return;
   const bool fits = task.candidates.fits && selection.candidate >= 0;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"
-#include "engines/cuda/split/elements.cuh"
+#include "engines/cuda/split/elements/elements.cuh"
 
 namespace kintsugi::core::cuda {
 

@@ -5,7 +5,7 @@
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/select/norm_sums.cuh"
-#include "engines/cuda/split/elements.cuh"
+#include "engines/cuda/split/elements/elements.cuh"
 
 namespace kintsugi::core::cuda {
 

@@ -6,7 +6,7 @@
 
 #include "arith/host_device.hpp"
 #include "arith/range.hpp"
-#include "arith/residue.hpp"
+#include "arith/residue/residue.hpp"
 #include "engines/cuda/split/split_task.hpp"
 
 namespace kintsugi::core::cuda {

@@ -164,6 +164,23 @@ __device__ void find_scalings(const SplitTask& task, const PanelPart& of, const 
   });
 }
 
+// Sums the norms of the block's part of each vector, and sends them to the other blocks of the cluster.
+template <class Shape, class Source>
+__device__ void exchange_norms(const PanelPart& of, const Source* part, const NormScaling* scalings,
+                               const Exchange<NormSums, Shape::width>& exchange,
+                               const typename Exchange<NormSums, Shape::width>::Message* received) {
+  NormSums sums[Shape::chunk];
+  const NormScaling* const own = scalings + loaded_vector<Shape>();
+  visit_part<Shape>(of.length, part, [&](const auto& x) {
+#pragma unroll
+    for (int i = 0; i < Shape::chunk; ++i) sums[i].add(x[i], own[i]);
+  });
+  gather<Shape>(sums, exchange);
+  __syncthreads();
+  cluster_wait();
+  send(exchange, received);
+}
+
 // The same by norms that are found here, as soon as the typical exponents are.
 template <class Shape, class Source>
 __device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& of, const Source* part,
@@ -193,16 +210,7 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& o
   });
   __syncthreads();
   cluster_arrive();  // other messages may take these ones' place
-  NormSums norm_sums[Shape::chunk];
-  const NormScaling* const own = norm_scalings + loaded_vector<Shape>();
-  visit_part<Shape>(of.length, part, [&](const auto& x) {
-#pragma unroll
-    for (int i = 0; i < Shape::chunk; ++i) norm_sums[i].add(x[i], own[i]);
-  });
-  gather<Shape>(norm_sums, norm_exchange);
-  __syncthreads();
-  cluster_wait();
-  send(norm_exchange, received_norms);
+  exchange_norms<Shape>(of, part, norm_scalings, norm_exchange, received_norms);
   finish_sums(norm_exchange, received_norms, [&](int v, const NormSums& of_vector) {
     const int vector = of.first_vector + v;
     if (vector >= task.vectors) return;

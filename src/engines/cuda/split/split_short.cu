@@ -4,8 +4,8 @@
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/select/norm_sums.cuh"
-#include "engines/cuda/split/elements.cuh"
-#include "engines/cuda/split/row_elements.cuh"
+#include "engines/cuda/split/elements/elements.cuh"
+#include "engines/cuda/split/elements/row_elements.cuh"
 
 namespace kintsugi::core::cuda {
 

@@ -15,7 +15,7 @@ enum class ElementKind : std::uint8_t {
   any,
   fp16,             // rounded rests of f32
   fp16_with_depth,  // the same, of vectors whose depth is found with their range
-  fitted,           // by a rule that the entry's fit completes
+  fitted,           // by a rule that the item's fit completes
   bf16,
   tf32,
   quantised,          // rounded rests of f32 in int8
@@ -32,13 +32,13 @@ struct NormFindings {
   std::uint32_t* ruled_out = nullptr;
 };
 
-// A DeviceSplit without pointers to the host. What has an entry of the batch is that of the launch's first
+// A DeviceSplit without pointers to the host. What has a batch item is that of the launch's first
 // one.
 struct SplitTask {
   DeviceMatrix matrix;
-  std::int64_t entry = 0;
+  std::int64_t item = 0;
   VectorRange* ranges = nullptr;  // of vector `first`
-  std::int64_t entry_ranges = 0;  // from entry to entry
+  std::int64_t item_ranges = 0;   // from item to item
   VectorNorm* norms = nullptr;    // likewise, where the rule scales by them
   std::int64_t first = 0;
   std::int64_t vectors = 0;
@@ -47,8 +47,8 @@ struct SplitTask {
   std::int64_t vector_stride = 0;
   std::int64_t slice_stride = 0;
   std::byte* slices = nullptr;
-  std::int64_t entry_bytes = 0;  // of slices, from entry to entry
-  SplitRule rule{};              // its format lies below
+  std::int64_t item_bytes = 0;  // of slices, from item to item
+  SplitRule rule{};             // its format lies below
   Format format{};
   std::int32_t largest_bound = 0;  // of rounded rests that the hardware's arithmetic gives (scaling.hpp)
   NormFindings found_norms;
@@ -60,11 +60,11 @@ struct SplitTask {
   std::int64_t blocks = 0;  // of threads
 };
 
-// One or two of equally many entries, in one launch: the grid's second extent.
+// One or two of equally many items, in one launch: the grid's second extent.
 struct SplitTasks {
   SplitTask task[2];
-  DeviceCondition condition;  // its selections: one an entry, or of all entries that are served by one
-  std::int64_t served_entries = 1;
+  DeviceCondition condition;  // its selections: one an item, or of all items that are served by one
+  std::int64_t served_items = 1;
   Alpha alpha;  // of splits before the selection
 };
 

@@ -4,7 +4,7 @@
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/select/norm_sums.cuh"
-#include "engines/cuda/split/elements.cuh"
+#include "engines/cuda/split/elements/elements.cuh"
 
 namespace kintsugi::core::cuda {
 
@@ -21,7 +21,7 @@ struct Tile {
 template <class Source, ElementKind kind>
 __device__ Source read_element(const SplitTask& task, std::int64_t v, std::int64_t p) {
   if constexpr (kind == ElementKind::any) {
-    return any_element(task.matrix, task.entry + entry_of_block(), v, p);
+    return any_element(task.matrix, task.item + item_of_block(), v, p);
   } else {
     return matrix_start<Source>(task)[v * task.matrix.row_stride + p * task.matrix.column_stride];
   }

@@ -4,13 +4,13 @@
 #include <array>
 #include <vector>
 
-#include "base/cuda_driver.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/select/alpha.hpp"
 #include "engines/cuda/select/select.hpp"
-#include "engines/cuda/split/range_parts.hpp"
+#include "engines/cuda/split/parts/range_parts.hpp"
 #include "engines/cuda/split/scaling.hpp"
 #include "engines/cuda/split/ways.hpp"
 
@@ -21,8 +21,8 @@ namespace {
 // What is the same for all splits of a call.
 struct SplitCall {
   DeviceCondition condition{};
-  std::int64_t served_entries = 1;  // by each split
-  Alpha alpha{};                    // of splits before the selection
+  std::int64_t served_items = 1;  // by each split
+  Alpha alpha{};                  // of splits before the selection
   NormFindings norms{};
 
   bool finds_norms() const { return norms.ruled_out != nullptr; }
@@ -32,9 +32,9 @@ SplitTask task_of(const WaySplit& one, std::int64_t blocks, const SplitCall& cal
   const DeviceSplit& split = *one.split;
   const Slices& slices = split.slices;
   return {.matrix = split.side.matrix,
-          .entry = split.side.entry,
+          .item = split.side.item,
           .ranges = split.side.ranges + split.first,
-          .entry_ranges = split.side.matrix.vectors(),
+          .item_ranges = split.side.matrix.vectors(),
           .norms = split.side.norms == nullptr ? nullptr : split.side.norms + split.first,
           .first = split.first,
           .vectors = slices.vectors,
@@ -43,7 +43,7 @@ SplitTask task_of(const WaySplit& one, std::int64_t blocks, const SplitCall& cal
           .vector_stride = slices.vector_stride(),
           .slice_stride = slices.slice_stride(),
           .slices = slices.data,
-          .entry_bytes = static_cast<std::int64_t>(slices.bytes()),
+          .item_bytes = static_cast<std::int64_t>(slices.bytes()),
           .rule = *split.rule,
           .format = *split.rule->format,
           .largest_bound = largest_fitting_bound(*split.rule, *split.rule->format),
@@ -59,22 +59,22 @@ SplitTask task_of(const WaySplit& one, std::int64_t blocks, const SplitCall& cal
           .blocks = blocks};
 }
 
-void launch_entries(const Queue& queue, const KernelName& kernel, const Extent& grid, std::int64_t threads,
-                    std::int64_t shared, SplitTasks tasks) {
+void launch_items(const Queue& queue, const KernelName& kernel, const Extent& grid, std::int64_t threads,
+                  std::int64_t shared, SplitTasks tasks) {
   for (std::int64_t first = 0; first < grid.y; first += most_launched_items) {
     launch(kernel, {grid.x, std::min(grid.y - first, most_launched_items), 1, grid.cluster}, threads, shared,
            queue, tasks);
     for (SplitTask& task : tasks.task) {
-      task.entry += most_launched_items;
-      task.ranges += most_launched_items * task.entry_ranges;
-      if (task.norms != nullptr) task.norms += most_launched_items * task.entry_ranges;
-      task.slices += most_launched_items * task.entry_bytes;
+      task.item += most_launched_items;
+      task.ranges += most_launched_items * task.item_ranges;
+      if (task.norms != nullptr) task.norms += most_launched_items * task.item_ranges;
+      task.slices += most_launched_items * task.item_bytes;
     }
     tasks.condition.selection += tasks.condition.selection == nullptr ? 0 : most_launched_items;
   }
 }
 
-// In the order of their blocks; of equally many entries. All go the same way, or those by clusters come
+// In the order of their blocks; of equally many items. All go the same way, or those by clusters come
 // first.
 void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<const WaySplit> splits,
                    const SplitCall& call) {
@@ -82,7 +82,7 @@ void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<con
   for (const WaySplit& one : splits) threads = std::max(threads, one.least_threads(kernel));
   SplitTasks tasks;
   tasks.condition = call.condition;
-  tasks.served_entries = call.served_entries;
+  tasks.served_items = call.served_items;
   tasks.alpha = call.alpha;
   std::int64_t blocks = 0;
   std::int64_t shared = 0;
@@ -94,8 +94,8 @@ void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<con
   }
   const WaySplit& first = splits.front();
   blocks = std::min(blocks, first.most_launched(call.condition.selection != nullptr));
-  launch_entries(queue, kernel_name(kernel, first.way), {blocks, first.split->side.entries, 1, first.cluster},
-                 threads, shared, tasks);
+  launch_items(queue, kernel_name(kernel, first.way), {blocks, first.split->side.items, 1, first.cluster},
+               threads, shared, tasks);
 }
 
 void split_one(const Queue& queue, const DeviceSplit& split, const SplitCall& call) {
@@ -118,7 +118,7 @@ bool is_small(const DeviceSplit& split) {
 // Both operands in one launch: where one kernel does both, and else, if they are small, by tiles, as any
 // operand can.
 bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, const SplitCall& call) {
-  if (splits[0].side.entries != splits[1].side.entries) return false;
+  if (splits[0].side.items != splits[1].side.items) return false;
   const KernelOfKind* kernel = find_kernel(splits[0], call.finds_norms());
   if (kernel != find_kernel(splits[1], call.finds_norms())) kernel = nullptr;
   std::array both{way_of(kernel, splits[0]), way_of(kernel, splits[1])};
@@ -138,20 +138,20 @@ bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, con
   return true;
 }
 
-// Complex entries, whose ranges are those of their vectors: parts of them in the real operand's order.
-void split_entries(const Queue& queue, DeviceSplit split, const DeviceCondition& condition) {
-  static const std::array<KernelName, 4> of_entries{
-      KernelName{"split_entries", "split_entries_float_residues", waits_for_grid_dependency},
-      KernelName{"split_entries", "split_entries_float_wide_residues", waits_for_grid_dependency},
-      KernelName{"split_entries", "split_entries_double_residues", waits_for_grid_dependency},
-      KernelName{"split_entries", "split_entries_double_wide_residues", waits_for_grid_dependency}};
+// Complex elements, whose ranges are those of their vectors: parts of them in the real operand's order.
+void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition& condition) {
+  static const std::array<KernelName, 4> of_complex{
+      KernelName{"split_complex", "split_complex_float_residues", waits_for_grid_dependency},
+      KernelName{"split_complex", "split_complex_float_wide_residues", waits_for_grid_dependency},
+      KernelName{"split_complex", "split_complex_double_residues", waits_for_grid_dependency},
+      KernelName{"split_complex", "split_complex_double_wide_residues", waits_for_grid_dependency}};
   const DeviceSide& side = split.side;
-  if (!splits_entries(*split.rule))
-    fail(Status::internal, "engine cuda was handed complex entries to split into integers of {} bits",
+  if (!splits_complex(*split.rule))
+    fail(Status::internal, "engine cuda was handed complex elements to split into integers of {} bits",
          split.rule->top_exponent + 1);
   const std::size_t number = (side.matrix.type == ElementType::c32 ? 0U : 2U) +
                              (kind_of(*split.rule) == ElementKind::wide_residues ? 1U : 0U);
-  if (!split.ranges_known) find_ranges(queue, side, {{}, 0, nullptr, side.entries}, {});
+  if (!split.ranges_known) find_ranges(queue, side, {{}, 0, nullptr, side.items}, {});
   split.ranges_known = true;
   SplitTasks tasks;
   tasks.condition = condition;
@@ -160,7 +160,7 @@ void split_entries(const Queue& queue, DeviceSplit split, const DeviceCondition&
   tasks.task[0] = task_of(way, way.blocks(nullptr, tile_threads), {condition});
   tasks.task[0].ranges = side.ranges + first_vector;
   tasks.task[0].norms = side.norms == nullptr ? nullptr : side.norms + first_vector;
-  launch_entries(queue, of_entries[number], {tasks.task[0].blocks, side.entries}, tile_threads, 0, tasks);
+  launch_items(queue, of_complex[number], {tasks.task[0].blocks, side.items}, tile_threads, 0, tasks);
 }
 
 }  // namespace
@@ -169,11 +169,11 @@ namespace {
 
 void split_all(const Queue& queue, std::span<const DeviceSplit> splits, const SplitCall& call) {
   if (splits.size() == 2 && split_together(queue, splits, call)) return;
-  std::int64_t entries = 1;
-  for (const DeviceSplit& one : splits) entries = std::max(entries, one.side.entries);
+  std::int64_t items = 1;
+  for (const DeviceSplit& one : splits) items = std::max(items, one.side.items);
   for (const DeviceSplit& one : splits) {
     SplitCall own = call;
-    own.served_entries = one.side.entries == 1 ? entries : 1;
+    own.served_items = one.side.items == 1 ? items : 1;
     split_one(queue, one, own);
   }
 }
@@ -197,7 +197,7 @@ void find_long_ranges(const Queue& queue, std::span<DeviceSplit> splits) {
     one.ranges_known = true;
   }
   const std::vector<VectorsOfSide> sides = sides_of(divided);
-  if (sides.size() == 2 && sides[0].side.entries == sides[1].side.entries)
+  if (sides.size() == 2 && sides[0].side.items == sides[1].side.items)
     return find_ranges_by_parts(queue, sides, {});
   for (const VectorsOfSide& side : sides) find_ranges_by_parts(queue, {&side, 1}, {});
 }
@@ -206,7 +206,7 @@ void find_long_ranges(const Queue& queue, std::span<DeviceSplit> splits) {
 
 bool finds_norms(const DeviceSplit& split) {
   const KernelOfKind* kernel = find_kernel(split, true);
-  return kernel != nullptr && split.side.entries == 1 && split.rule->complex_basis.empty() &&
+  return kernel != nullptr && split.side.items == 1 && split.rule->complex_basis.empty() &&
          way_of(kernel, split).way != Way::tiles;
 }
 
@@ -228,14 +228,14 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
   split_all(queue, divided, call);
 }
 
-bool splits_entries(const SplitRule& rule) {
+bool splits_complex(const SplitRule& rule) {
   const ElementKind kind = kind_of(rule);
   return kind == ElementKind::residues || kind == ElementKind::wide_residues;
 }
 
 void split(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceCondition& condition) {
   if (!splits.empty() && !splits.front().rule->complex_basis.empty()) {
-    for (const DeviceSplit& one : splits) split_entries(queue, one, condition);
+    for (const DeviceSplit& one : splits) split_complex(queue, one, condition);
     return;
   }
   std::vector<DeviceSplit> all(splits.begin(), splits.end());

@@ -4,7 +4,7 @@
 #include <bit>
 #include <limits>
 
-#include "base/cuda_driver.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
 
@@ -35,7 +35,7 @@ std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split
   constexpr std::int64_t most_sms = 4;
   const std::int64_t stride = split.slices.vector_stride();
   const std::int64_t panels =
-      split.slices.padded_vectors() / (panel_bytes / element_bytes(kernel)) * split.side.entries;
+      split.slices.padded_vectors() / (panel_bytes / element_bytes(kernel)) * split.side.items;
   std::int64_t chosen = 0;
   bool has_room = false;
   for (std::int64_t blocks = 1; blocks <= largest_cluster && stride % (blocks * panel_group) == 0;

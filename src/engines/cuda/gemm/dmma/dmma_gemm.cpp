@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "base/cuda_driver.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/common/items.hpp"
 #include "engines/cuda/gemm/dmma/dmma_kernels.hpp"
 #include "engines/cuda/gemm/tile_time.hpp"
@@ -44,7 +44,7 @@ std::int64_t blocks_of(const DmmaTask& task, const DmmaTile& tile) {
   constexpr std::int64_t long_k = 2048;
   const std::int64_t at_once = device_attribute(sm_count_attribute, current_device()) * tile.at_once;
   const std::int64_t k = std::max<std::int64_t>(1, task.tile.a.matrix.columns);
-  const std::int64_t waves = std::max<std::int64_t>(1, tiles_of(task) * task.tile.entries / at_once);
+  const std::int64_t waves = std::max<std::int64_t>(1, tiles_of(task) * task.tile.items / at_once);
   return divide_up(tiles_of(task), std::min(waves, std::max<std::int64_t>(1, long_k / k)));
 }
 
@@ -57,12 +57,12 @@ double dmma_time(const DmmaKernels& kernels, const NativeShape& shape) {
 void multiply_by_dmma(const Queue& queue, const DmmaKernels& kernels, const DeviceTile& tile) {
   const bool swapped = swaps(tile);
   const DmmaTile& chosen = quickest(kernels.tiles, swapped ? tile.columns : tile.rows,
-                                    swapped ? tile.rows : tile.columns, tile.entries);
+                                    swapped ? tile.rows : tile.columns, tile.items);
   const auto number = static_cast<std::size_t>(&chosen - kernels.tiles.data());
   const DeviceMatrix& of_columns = swapped ? tile.a.matrix : tile.b.matrix;
   const bool along_k = of_columns.complex() || of_columns.column_stride < of_columns.row_stride;
   const KernelName& kernel = (along_k ? kernels.along_k : kernels.in_panels)[number];
-  for_each_launch(tile.entries, [&](std::int64_t first, std::int64_t items) {
+  for_each_launch(tile.items, [&](std::int64_t first, std::int64_t items) {
     const DmmaTask task = task_of(from_item(tile, first), chosen.config);
     launch(kernel, {blocks_of(task, chosen), items}, chosen.config.threads(), chosen.config.shared_bytes(),
            queue, task);

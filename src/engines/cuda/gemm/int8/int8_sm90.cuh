@@ -4,7 +4,7 @@
 // thread loads tiles, and two warpgroups multiply.
 #pragma once
 
-#include "arith/remainder.hpp"
+#include "arith/residue/remainder.hpp"
 #include "engines/cuda/gemm/int8/int8_tiles.hpp"
 #include "engines/cuda/gemm/warp_specialization.cuh"
 #include "engines/cuda/ptx/wgmma.cuh"

@@ -40,7 +40,7 @@ struct ProductSize {
   std::int64_t m;
   std::int64_t n;
   std::int64_t k;
-  std::int64_t entries;
+  std::int64_t items;
 };
 
 std::int32_t sums_of_block(const Schedule& schedule) {
@@ -60,13 +60,13 @@ bool divides_k(const Schedule& schedule, std::int64_t k) {
 std::int32_t segments_apart(const Schedule& schedule, const ProductSize& size) {
   if (!divides_k(schedule, size.k)) return 1;
   const std::int64_t segments = divide_up(size.k, schedule.segment_length(size.k));
-  return segment_sum_bytes(size.m, size.n, size.entries, segments) > 0 ? static_cast<std::int32_t>(segments)
-                                                                       : 1;
+  return segment_sum_bytes(size.m, size.n, size.items, segments) > 0 ? static_cast<std::int32_t>(segments)
+                                                                     : 1;
 }
 
 // Of 64 rows, by which segments are counted.
-std::int64_t tiles_of(const SmallTileChoice& choice, std::int64_t entries) {
-  return entries * choice.row_pairs * blocks_of_cluster * choice.columns;
+std::int64_t tiles_of(const SmallTileChoice& choice, std::int64_t items) {
+  return items * choice.row_pairs * blocks_of_cluster * choice.columns;
 }
 
 std::vector<MultiTermVariant> ways_of(const MultiTermKernels& kernels, const ProductSize& size,
@@ -77,21 +77,21 @@ std::vector<MultiTermVariant> ways_of(const MultiTermKernels& kernels, const Pro
   std::vector<MultiTermVariant> ways;
   for (std::size_t tile = 0; tile < kernels.tiles.size(); ++tile) {
     if (sums_of_block(schedule) == 4) continue;  // for small tiles alone
-    ways.emplace_back(choose_tile_schedule(kernels.tiles[tile], tile, size.m, size.n, size.entries, size.k,
+    ways.emplace_back(choose_tile_schedule(kernels.tiles[tile], tile, size.m, size.n, size.items, size.k,
                                            sums_of_block(schedule), clusters, costs));
   }
   const std::int32_t apart = segments_apart(schedule, size);
   for (const bool swapped : {false, true}) {
     for (std::size_t tile = 0; tile < kernels.small_tiles.size(); ++tile) {
       const auto choose = [&](std::int32_t segments) {
-        return choose_small_tile(kernels.small_tiles[tile], tile, swapped, size.m, size.n, size.entries,
-                                 size.k, schedule.slices_a, sums_of_block(schedule), blocks, costs, segments);
+        return choose_small_tile(kernels.small_tiles[tile], tile, swapped, size.m, size.n, size.items, size.k,
+                                 schedule.slices_a, sums_of_block(schedule), blocks, costs, segments);
       };
       if (!has_segments(schedule, size.k) || kernels.small_tiles[tile].adds_segments())
         ways.emplace_back(choose(1));
       if (apart == 1) continue;
       const SmallTileChoice choice = choose(apart);
-      if (tiles_of(choice, size.entries) <= most_segmented_tiles) ways.emplace_back(choice);
+      if (tiles_of(choice, size.items) <= most_segmented_tiles) ways.emplace_back(choice);
     }
   }
   return ways;
@@ -137,8 +137,8 @@ void multiply_in(const ClusterTileChoice& choice, const DeviceFusedProduct& prod
   launch(kernels.kernels[choice.tile],
          {blocks_of_cluster * std::int64_t{products.schedule.clusters}, 1, 1, blocks_of_cluster},
          term_threads, shape.shared_bytes(), queue,
-         tensor_map(product.a, product.shares_a ? 1 : product.entries, term_tile_rows / blocks_of_cluster),
-         tensor_map(product.b, product.shares_b ? 1 : product.entries, shape.columns / blocks_of_cluster),
+         tensor_map(product.a, product.shares_a ? 1 : product.items, term_tile_rows / blocks_of_cluster),
+         tensor_map(product.b, product.shares_b ? 1 : product.items, shape.columns / blocks_of_cluster),
          products);
 }
 
@@ -179,15 +179,15 @@ void multiply_in(const SmallTileChoice& choice, const DeviceFusedProduct& given,
   if (choice.segments > 1) {
     products.segments_done = reinterpret_cast<std::uint32_t*>(scratch + segment_offset);
     products.segment_sums = reinterpret_cast<float*>(scratch + segment_offset + segment_counter_bytes);
-    const auto tiles = static_cast<std::size_t>(tiles_of(choice, product.entries));
+    const auto tiles = static_cast<std::size_t>(tiles_of(choice, product.items));
     clear(queue, products.segments_done, tiles * sizeof(std::uint32_t));
   }
-  const std::int64_t clusters = product.entries * choice.row_pairs * choice.columns * choice.segments;
+  const std::int64_t clusters = product.items * choice.row_pairs * choice.columns * choice.segments;
   const auto& small_kernels = choice.segments > 1 ? kernels.segmented_kernels : kernels.small_kernels;
   launch(small_kernels[choice.tile], {clusters * blocks_of_cluster, 1, 1, blocks_of_cluster},
          small_tile_threads, tile.shared_bytes(product.a.count, choice.stages), queue,
-         tensor_map(product.a, product.shares_a ? 1 : product.entries, small_tile_rows),
-         tensor_map(product.b, product.shares_b ? 1 : product.entries, tile.columns / blocks_of_cluster),
+         tensor_map(product.a, product.shares_a ? 1 : product.items, small_tile_rows),
+         tensor_map(product.b, product.shares_b ? 1 : product.items, tile.columns / blocks_of_cluster),
          products);
 }
 
@@ -204,7 +204,7 @@ std::size_t segment_bytes_of(const DeviceShape& shape) {
   if (!divides_k(shape.schedule, shape.k)) return 0;
   if (find_kernels(shape.schedule, shape.format)->small_tiles.empty()) return 0;
   const std::int64_t segments = divide_up(shape.k, shape.schedule.segment_length(shape.k));
-  const std::int64_t bytes = segment_sum_bytes(shape.m, shape.n, shape.entries, segments);
+  const std::int64_t bytes = segment_sum_bytes(shape.m, shape.n, shape.items, segments);
   return segment_counter_bytes + static_cast<std::size_t>(bytes > 0 ? bytes : most_segment_bytes);
 }
 
@@ -217,14 +217,14 @@ std::size_t multi_term_scratch_bytes(const DeviceShape& shape) {
   if (sums_of_block(shape.schedule) == 4) return segment_offset + apart;
   const double rows = static_cast<double>(round_up(shape.m, term_tile_rows));
   const double columns = static_cast<double>(shape.n + most_tile_columns);
-  const double tiles = static_cast<double>(shape.entries) * rows * columns * sizeof(float);
+  const double tiles = static_cast<double>(shape.items) * rows * columns * sizeof(float);
   const auto bytes = static_cast<std::size_t>(std::min(static_cast<double>(partial_bytes), tiles));
   return segment_offset + std::max(aligned_size(2 * bytes), apart);
 }
 
 std::vector<MultiTermVariant> multi_term_variants(const DeviceFusedProduct& product) {
   return ways_of(kernels_of(product),
-                 {product.tile.rows, product.tile.columns, product.a.vector_stride(), product.entries},
+                 {product.tile.rows, product.tile.columns, product.a.vector_stride(), product.items},
                  *product.schedule);
 }
 
@@ -247,7 +247,7 @@ double split_time(const DeviceShape& shape, const CallCosts& costs) {
   if (shape.prepared_a && shape.prepared_b) return 0;
   const double elements = (shape.prepared_a ? 0 : product_of(shape.m, shape.k)) +
                           (shape.prepared_b ? 0 : product_of(shape.k, shape.n));
-  const double bytes = static_cast<double>(shape.entries) * elements * (4.0 + 2.0 * shape.schedule.slices_a);
+  const double bytes = static_cast<double>(shape.items) * elements * (4.0 + 2.0 * shape.schedule.slices_a);
   if (static_cast<double>(shape.k) > costs.long_vector)
     return costs.split_launch_long + bytes / (costs.split_rate_long * costs.copy_rate);
   const bool alone = shape.prepared_a || shape.prepared_b;
@@ -267,9 +267,9 @@ double native_time(const DeviceShape& shape, const CallCosts& costs) {
                                    : costs.copy_rate;
   const double result = product_of(shape.m, shape.n);
   const double numbers = product_of(shape.m, shape.k) + product_of(shape.k, shape.n) + result;
-  const auto entries = static_cast<double>(shape.entries);
-  return std::max(costs.native_ends + entries * 2 * result * static_cast<double>(shape.k) / multiplied,
-                  costs.native_launch + entries * 4 * numbers / read);
+  const auto items = static_cast<double>(shape.items);
+  return std::max(costs.native_ends + items * 2 * result * static_cast<double>(shape.k) / multiplied,
+                  costs.native_launch + items * 4 * numbers / read);
 }
 
 }  // namespace
@@ -279,11 +279,11 @@ double native_time(const DeviceShape& shape, const CallCosts& costs) {
 DeviceTimes expected_multi_term_times(const DeviceShape& shape) {
   const CallCosts& costs = current_architecture().costs->call;
   const MultiTermKernels& kernels = *find_kernels(shape.schedule, shape.format);
-  const auto entries = static_cast<double>(shape.entries);
-  // More entries take as much longer, and would have more tiles than are counted.
-  const std::int64_t counted = std::min<std::int64_t>(shape.entries, 1024);
+  const auto items = static_cast<double>(shape.items);
+  // More items take as much longer, and would have more tiles than are counted.
+  const std::int64_t counted = std::min<std::int64_t>(shape.items, 1024);
   const double products =
-      entries / static_cast<double>(counted) *
+      items / static_cast<double>(counted) *
       microseconds(quickest(ways_of(kernels, {shape.m, shape.n, shape.k, counted}, shape.schedule)));
   // Tiles were measured alone, with the chip below its power limit.
   const double slower = 1 + costs.throttling * std::min(1.0, products / costs.throttled_product);

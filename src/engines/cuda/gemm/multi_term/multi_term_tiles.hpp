@@ -25,19 +25,18 @@ constexpr double block_factor(const SmallTile& tile, std::int32_t sums_of_block,
   return alone ? costs.four_sums_factor_alone : costs.four_sums_factor;
 }
 
-// A tile, for rows, columns and inner indices of each of `entries` products; how many clusters the device
+// A tile, for rows, columns and inner indices of each of `items` products; how many clusters the device
 // holds.
 constexpr ClusterTileChoice choose_tile_schedule(const MultiTermTile& tile, std::size_t number,
-                                                 std::int64_t rows, std::int64_t columns,
-                                                 std::int64_t entries, std::int64_t k,
-                                                 std::int32_t sums_of_block, std::int32_t clusters,
-                                                 const MultiTermCosts& costs) {
+                                                 std::int64_t rows, std::int64_t columns, std::int64_t items,
+                                                 std::int64_t k, std::int32_t sums_of_block,
+                                                 std::int32_t clusters, const MultiTermCosts& costs) {
   const auto count = [](std::int64_t length, std::int64_t side) {
     return static_cast<std::int32_t>(divide_up(length, side));
   };
   const TileSchedule schedule =
       make_tile_schedule(count(rows, term_tile_rows), count(columns, tile.columns),
-                         static_cast<std::int32_t>(entries), count(k, term_block), clusters);
+                         static_cast<std::int32_t>(items), count(k, term_block), clusters);
   const int waves = schedule.waves + (schedule.split_tiles() > 0 ? 1 : 0);
   const double all = static_cast<double>(std::int64_t{schedule.waves} * schedule.k_blocks +
                                          k_blocks_of_split_tiles(schedule));
@@ -57,11 +56,11 @@ struct SmallTileChoice {
 
 // Bytes that hold the sums of all segments of k, whatever the tiles; 0: segments have no thread blocks of
 // their own, since the device is filled without.
-constexpr std::int64_t segment_sum_bytes(std::int64_t rows, std::int64_t columns, std::int64_t entries,
+constexpr std::int64_t segment_sum_bytes(std::int64_t rows, std::int64_t columns, std::int64_t items,
                                          std::int64_t segments) {
   constexpr std::int64_t widest = 128;
   const double elements = static_cast<double>(round_up(rows, widest)) *
-                          static_cast<double>(round_up(columns, widest)) * static_cast<double>(entries);
+                          static_cast<double>(round_up(columns, widest)) * static_cast<double>(items);
   const double bytes = elements * static_cast<double>(segments) * sizeof(float);
   if (segments == 1 || bytes > static_cast<double>(most_segment_bytes)) return 0;
   return static_cast<std::int64_t>(bytes);
@@ -70,7 +69,7 @@ constexpr std::int64_t segment_sum_bytes(std::int64_t rows, std::int64_t columns
 // That tile, for a product as choose_tile_schedule() has it, of so many slices each. `segments`: those of k,
 // where they have thread blocks of their own.
 constexpr SmallTileChoice choose_small_tile(const SmallTile& tile, std::size_t number, bool swapped,
-                                            std::int64_t rows, std::int64_t columns, std::int64_t entries,
+                                            std::int64_t rows, std::int64_t columns, std::int64_t items,
                                             std::int64_t k, int slices, std::int32_t sums_of_block,
                                             std::int32_t sm_count, const MultiTermCosts& costs,
                                             std::int32_t segments = 1) {
@@ -78,13 +77,13 @@ constexpr SmallTileChoice choose_small_tile(const SmallTile& tile, std::size_t n
   const double cache = tile.columns > 32 ? costs.cache_rate : costs.narrow_cache_rate;
   const std::int64_t blocks = divide_up(k, term_block);
   const std::int64_t side = slices * term_block * 2;  // bytes of a vector's block
-  const double operands = static_cast<double>(entries * (rows + columns) * blocks * side);
+  const double operands = static_cast<double>(items * (rows + columns) * blocks * side);
   if (swapped) std::swap(rows, columns);
   SmallTileChoice choice{number, swapped};
   choice.row_pairs = static_cast<std::int32_t>(divide_up(rows, small_tile_rows * blocks_of_cluster));
   choice.columns = static_cast<std::int32_t>(divide_up(columns, tile.columns));
   choice.segments = segments;
-  const std::int64_t tiles = entries * choice.row_pairs * blocks_of_cluster * choice.columns * segments;
+  const std::int64_t tiles = items * choice.row_pairs * blocks_of_cluster * choice.columns * segments;
   const auto stages_in = [&](std::int64_t bytes) {
     return static_cast<std::int32_t>(
         std::min<std::int64_t>(most_stages, (bytes - 2048) / tile.stage_bytes(slices)));

@@ -4,7 +4,7 @@
 #include <array>
 #include <span>
 
-#include "base/cuda_driver.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/common/items.hpp"
 #include "engines/cuda/common/launch.hpp"
@@ -52,10 +52,10 @@ void multiply_unsplit(const Queue& queue, const DeviceTile& tile) {
   if (const DmmaKernels* dmma = current_architecture().available_dmma(tile.c.type); dmma != nullptr)
     return multiply_by_dmma(queue, *dmma, tile);
   const std::span<const SimtTile> tiles = current_architecture().simt_tiles[type];
-  const SimtTile& chosen = quickest(tiles, tile.rows, tile.columns, tile.entries);
+  const SimtTile& chosen = quickest(tiles, tile.rows, tile.columns, tile.items);
   const KernelName& kernel = of_types[type][static_cast<std::size_t>(&chosen - tiles.data())];
-  for_each_launch(tile.entries, [&](std::int64_t first, std::int64_t entries) {
-    launch(kernel, {blocks_of(tile.rows, tile.columns, chosen), entries}, simt_threads, 0, queue,
+  for_each_launch(tile.items, [&](std::int64_t first, std::int64_t items) {
+    launch(kernel, {blocks_of(tile.rows, tile.columns, chosen), items}, simt_threads, 0, queue,
            from_item(tile, first));
   });
 }

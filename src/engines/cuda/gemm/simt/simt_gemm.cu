@@ -1,4 +1,4 @@
-// Native products by SIMT: every sum in ascending k by fused multiply-add in the entries' own arithmetic.
+// Native products by SIMT: every sum in ascending k by fused multiply-add in the elements' own arithmetic.
 #include <type_traits>
 
 #include "engines/cuda/gemm/native_epilogue.cuh"
@@ -29,7 +29,7 @@ struct Step {
   static constexpr int tile = Tile;
   static constexpr int depth = simt_depth<T>(Tile);
   static constexpr int together =
-      std::min(16 / static_cast<int>(sizeof(T)), Tile / simt_side);  // entries of a vector access
+      std::min(16 / static_cast<int>(sizeof(T)), Tile / simt_side);  // elements of a vector access
 
   alignas(16) unsigned char bytes[depth * (tile + together) * sizeof(T)];
 
@@ -46,7 +46,7 @@ class Loader {
 
   __device__ Loader(const DeviceSide& side, std::int64_t first, std::int64_t vectors)
       : left_(side.matrix.columns), conjugated_(side.matrix.conjugated) {
-    const MatrixView<const T> view = view_of<const T>(side.matrix, side.entry + blockIdx.y);
+    const MatrixView<const T> view = view_of<const T>(side.matrix, side.item + blockIdx.y);
     const auto thread = static_cast<int>(threadIdx.x);
     const bool along_k = view.column_stride < view.row_stride;
     vector_ = along_k ? thread / depth : thread % tile;
@@ -96,7 +96,7 @@ class Sums {
   static constexpr int each = Tile / simt_side;
   static constexpr int together = Step<T, Tile>::together;
 
-  // The entry of the tile that is number r of the thread's rows or columns.
+  // The element of the tile that is number r of the thread's rows or columns.
   __device__ static int place(int thread, int r) {
     return (r / together * simt_side + thread) * together + r % together;
   }
@@ -131,8 +131,8 @@ class Sums {
           if (scalars.beta != T(0)) continue;
         }
         const T product = times(scalars.alpha, sum_[s][r]);
-        T& entry = c(i, j);
-        entry = scalars.beta == T(0) ? product : product + times(scalars.beta, entry);
+        T& element = c(i, j);
+        element = scalars.beta == T(0) ? product : product + times(scalars.beta, element);
       }
     }
     return left;
@@ -191,7 +191,7 @@ __device__ void multiply_tile(const DeviceTile& tile) {
   const std::int64_t blocks = divide_up(tile.rows, side);
   const std::int64_t first_row = blockIdx.x % blocks * side;
   const std::int64_t first_column = blockIdx.x / blocks * side;
-  const MatrixView<T> c = view_of<T>(tile.c, tile.entry + blockIdx.y)
+  const MatrixView<T> c = view_of<T>(tile.c, tile.item + blockIdx.y)
                               .block(tile.first_row + first_row, tile.first_column + first_column,
                                      std::min<std::int64_t>(side, tile.rows - first_row),
                                      std::min<std::int64_t>(side, tile.columns - first_column));

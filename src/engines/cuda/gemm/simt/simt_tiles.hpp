@@ -17,7 +17,7 @@ struct SimtTile {
   float time;   // of as many tiles as a device has at once, in units of the narrowest
 };
 
-// Of real entries as measured on an H200; complex ones, which need twice the registers each, as FP64's of
+// Of real elements as measured on an H200; complex ones, which need twice the registers each, as FP64's of
 // twice the side.
 inline constexpr std::array simt_tiles_f32{SimtTile{128, 2, 5.4F}, SimtTile{64, 2, 1.85F},
                                            SimtTile{32, 2, 1}};

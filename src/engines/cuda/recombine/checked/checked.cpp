@@ -1,8 +1,8 @@
-// Recombination with a check of every entry, and the entries that it leaves open.
+// Recombination with a check of every element, and the elements that it leaves open.
 #include <algorithm>
 #include <array>
 
-#include "arith/remainder.hpp"
+#include "arith/residue/remainder.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
@@ -12,7 +12,7 @@
 namespace kintsugi::core::cuda {
 
 void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
-                       const DeviceCheck& check, const DeviceTile& tile, const DeviceOpenEntries& open) {
+                       const DeviceCheck& check, const DeviceTile& tile, const DeviceOpenElements& open) {
   static const std::array<KernelName, 4> kernels{
       KernelName{"checked_residues", "checked_f32"}, KernelName{"checked_residues", "checked_f64"},
       KernelName{"checked_residues_c32", "checked_c32"}, KernelName{"checked_residues_c64", "checked_c64"}};
@@ -29,13 +29,13 @@ void recombine_checked(const Queue& queue, const Accumulators& sums, const Resid
            block_threads, 0, queue, tile, source, check, open);
   };
   if (complex) {
-    launch_with(ResiduesOfEntries<checked_limbs>{residues, part_tables<checked_limbs>(system.basis)});
+    launch_with(ResiduesOfElements<checked_limbs>{residues, part_tables<checked_limbs>(system.basis)});
   } else {
     launch_with(ResiduesOfParts<checked_limbs>{residues, remainder_table<checked_limbs>(system.real_count)});
   }
 }
 
-void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenEntries& open,
+void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenElements& open,
                       DeviceReport* report) {
   struct ExactKernel {
     KernelName name;

@@ -1,33 +1,33 @@
-// Recombination of residues, of the entries that show what is asked for: recombine_checked_residues() of
+// Recombination of residues, of the elements that show what is asked for: recombine_checked_residues() of
 // src/recombine/residues.cpp for one tile, special values included. The others go to a list.
 #pragma once
 
 #include "engines/cuda/recombine/arguments.hpp"
 #include "engines/cuda/recombine/residues.cuh"
 #include "engines/cuda/recombine/tile.cuh"
-#include "recombine/entry_check.hpp"
+#include "recombine/check/element_check.hpp"
 
 namespace kintsugi::core::cuda {
 
-__device__ inline void append(const DeviceOpenEntries& open, std::uint32_t place) {
+__device__ inline void append(const DeviceOpenElements& open, std::uint32_t place) {
   open.places[atomicAdd(open.count, 1U)] = place;
 }
 
-// An entry with its alpha and beta: in a function of its own, on the stack, as put_general_entry.
+// An element with its alpha and beta: in a function of its own, on the stack, as put_general_element.
 template <class T>
-__device__ __noinline__ bool put_checked_entry(const EntryDemand& demand,
-                                               const ExactNumber<checked_limbs>* exact,
-                                               const double* deviations, T alpha, T beta, T* entry) {
-  EntryNumbers<T, checked_limbs> numbers;
-  EntryDeviations<T> allowed;
+__device__ __noinline__ bool put_checked_element(const ElementDemand& demand,
+                                                 const ExactNumber<checked_limbs>* exact,
+                                                 const double* deviations, T alpha, T beta, T* element) {
+  ElementNumbers<T, checked_limbs> numbers;
+  ElementDeviations<T> allowed;
   for (int p = 0; p < static_cast<int>(parts_of<T>); ++p) {
     numbers[p] = exact[p];
     allowed[p] = deviations[p];
   }
   T result;
-  const T* old = beta == T(0) ? nullptr : entry;
+  const T* old = beta == T(0) ? nullptr : element;
   if (!shows<T, checked_limbs>(demand, numbers, allowed, alpha, beta, old, result)) return false;
-  *entry = result;
+  *element = result;
   return true;
 }
 
@@ -39,28 +39,28 @@ class CheckedResidues {
   using Number = ExactNumber<checked_limbs>;
 
   __device__ CheckedResidues(const DeviceTile& tile, const Source& source, const DeviceCheck& check,
-                             const DeviceOpenEntries& open)
+                             const DeviceOpenElements& open)
       : tile_(tile), source_(source), check_(check), open_(open) {}
 
   __device__ static bool takes(const Scalars<T>& scalars) {
     return scalars.alpha == T(1) && scalars.beta == T(0);
   }
 
-  // Parts are results of their own. With beta = 0 an entry that is left open may be written to.
+  // Parts are results of their own. With beta = 0 an element that is left open may be written to.
   __device__ void put_block(const Block<T>& block, const Scalars<T>&) const {
     for_each_column(block, source_, [&](int e, const std::uint8_t* residues) {
-      Together<T> entries;
+      Together<T> elements;
       unsigned open_rows = 0;
       if constexpr (is_complex<T>) {
         Real part[parts][rows_each];
 #pragma unroll
         for (int p = 0; p < parts; ++p) open_rows |= round_parts(block, residues, e, p, part[p]);
 #pragma unroll
-        for (int r = 0; r < rows_each; ++r) entries.of[r] = {part[0][r], part[1][r]};
+        for (int r = 0; r < rows_each; ++r) elements.of[r] = {part[0][r], part[1][r]};
       } else {
-        open_rows = round_parts(block, residues, e, 0, entries.of);
+        open_rows = round_parts(block, residues, e, 0, elements.of);
       }
-      block.write(e, entries);
+      block.write(e, elements);
 #pragma unroll 1
       for (int r = 0; open_rows >> r != 0; ++r) {
         const std::int64_t i = block.tile_row() + r;
@@ -70,7 +70,7 @@ class CheckedResidues {
   }
 
   __device__ void put(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
-                      const Scalars<T>& scalars, T* entry) const {
+                      const Scalars<T>& scalars, T* element) const {
     Number exact[parts];
     double deviations[parts];
     bool proved = check_.magnitudes != nullptr;
@@ -83,7 +83,7 @@ class CheckedResidues {
       proved = proved && is_proved(i, j, p, deviations[p]);
     }
     for (int p = 0; p < parts; ++p) deviations[p] = proved ? 0 : deviations[p];
-    if (!put_checked_entry(check_.demand, exact, deviations, scalars.alpha, scalars.beta, entry))
+    if (!put_checked_element(check_.demand, exact, deviations, scalars.alpha, scalars.beta, element))
       leave_open(i, j);
   }
 
@@ -135,14 +135,14 @@ class CheckedResidues {
   const DeviceTile& tile_;
   const Source& source_;
   const DeviceCheck& check_;
-  const DeviceOpenEntries& open_;
+  const DeviceOpenElements& open_;
 };
 
 // `blocks` on an SM at least: as many as there are registers for.
 #define KINTSUGI_CHECKED_RESIDUES(name, T, blocks, Source)                                                \
   extern "C" __global__ void __launch_bounds__(block_threads, blocks)                                     \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ Source<checked_limbs> source, \
-           const __grid_constant__ DeviceCheck check, const __grid_constant__ DeviceOpenEntries open) {   \
+           const __grid_constant__ DeviceCheck check, const __grid_constant__ DeviceOpenElements open) {  \
     recombine_tile<T>(tile, CheckedResidues<T, Source<checked_limbs>>(tile, source, check, open));        \
   }
 

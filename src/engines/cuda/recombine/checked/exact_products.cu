@@ -1,6 +1,6 @@
-// Every entry summed exactly and rounded once: src/recombine/exact_sums.cpp for one tile, or for a list of
-// its entries. A warp takes an entry; its lanes sum shares of the products in digits of their own, which are
-// added up at the end. Of a list entries may be summed plainly, in the same order.
+// Every element summed exactly and rounded once: src/recombine/exact_sums.cpp for one tile, or for a list of
+// its elements. A warp takes an element; its lanes sum shares of the products in digits of their own, which
+// are added up at the end. Of a list elements may be summed plainly, in the same order.
 #include "engines/cuda/recombine/checked/exact_lanes.hpp"
 #include "engines/cuda/recombine/tile.cuh"
 
@@ -47,27 +47,27 @@ __device__ bool is_tame(const VectorRange& row, const VectorRange& column, std::
 }
 
 template <class T>
-class ExactEntry {
+class ExactElement {
  public:
   using Real = RealOf<T>;
   using Widths = ExactWidths<Real>;
   static constexpr int parts = static_cast<int>(parts_of<T>);
 
-  __device__ ExactEntry(const DeviceTile& tile, bool plainly, ExactLanes<T>& memory)
+  __device__ ExactElement(const DeviceTile& tile, bool plainly, ExactLanes<T>& memory)
       : tile_(tile), a_(operand_view<T>(tile.a)), b_(operand_view<T>(tile.b)), scalars_(tile.scalars),
         memory_(memory), lane_(static_cast<int>(threadIdx.x) % exact_lanes), plainly_(plainly) {}
 
   // All lanes together. i and j are of the whole matrix.
-  __device__ void put(std::int64_t i, std::int64_t j, T& entry) const {
+  __device__ void put(std::int64_t i, std::int64_t j, T& element) const {
     if (plainly_ && is_tame<Real>(tile_.a.ranges[i], tile_.b.ranges[parts * j], a_.columns)) {
-      put_plainly(i, j, entry);
+      put_plainly(i, j, element);
     } else {
-      put_exactly(i, j, entry);
+      put_exactly(i, j, element);
     }
   }
 
  private:
-  __device__ void put_plainly(std::int64_t i, std::int64_t j, T& entry) const {
+  __device__ void put_plainly(std::int64_t i, std::int64_t j, T& element) const {
     Real sum[parts] = {};
 #pragma unroll
     for (int p = 0; p < parts; ++p) {
@@ -75,17 +75,17 @@ class ExactEntry {
                              [&](Real x, Real y) { sum[p] = fma(x, y, sum[p]); });
       sum[p] = sum_over_lanes(sum[p]);
     }
-    if (lane_ == 0) entry = scaled_sum(sum, scalars_.beta == T(0) ? nullptr : &entry);
+    if (lane_ == 0) element = scaled_sum(sum, scalars_.beta == T(0) ? nullptr : &element);
   }
 
-  __device__ void put_exactly(std::int64_t i, std::int64_t j, T& entry) const {
+  __device__ void put_exactly(std::int64_t i, std::int64_t j, T& element) const {
     Real special[parts];
     int first[parts];
     int last[parts];
 #pragma unroll
     for (int p = 0; p < parts; ++p)
       special[p] = sum_part(i, parts * j + p, memory_.part[p], first[p], last[p]);
-    if (lane_ == 0) round_once(special, first, last, entry);
+    if (lane_ == 0) round_once(special, first, last, element);
     __syncwarp();
   }
 
@@ -120,20 +120,20 @@ class ExactEntry {
     return sum_over_lanes(special);
   }
 
-  // One lane: the result of special_entry() where there were NaN or infinities, else the one rounding.
+  // One lane: the result of special_element() where there were NaN or infinities, else the one rounding.
   __device__ void round_once(const Real (&special)[parts], const int (&first)[parts],
-                             const int (&last)[parts], T& entry) const {
-    const T* old = scalars_.beta == T(0) ? nullptr : &entry;
+                             const int (&last)[parts], T& element) const {
+    const T* old = scalars_.beta == T(0) ? nullptr : &element;
     if (special[0] != Real(0)) {
-      entry = scaled_sum(special, old);
+      element = scaled_sum(special, old);
       return;
     }
     ExactPart re = part(0, first[0], last[0]);
     if constexpr (is_complex<T>) {
       ExactPart im = part(1, first[1], last[1]);
-      entry = exact_epilogue(re, im, scalars_.alpha, scalars_.beta, old, memory_.result);
+      element = exact_epilogue(re, im, scalars_.alpha, scalars_.beta, old, memory_.result);
     } else {
-      entry = exact_epilogue(re, scalars_.alpha, scalars_.beta, old, memory_.result);
+      element = exact_epilogue(re, scalars_.alpha, scalars_.beta, old, memory_.result);
     }
   }
 
@@ -166,37 +166,37 @@ class ExactEntry {
 };
 
 template <class T>
-__device__ void put_entries(const DeviceTile& tile, const DeviceOpenEntries& open, DeviceReport* report) {
+__device__ void put_elements(const DeviceTile& tile, const DeviceOpenElements& open, DeviceReport* report) {
   if (!holds(tile.condition)) return;
-  const std::int64_t entries = open.count == nullptr ? tile.rows * tile.columns : *open.count;
+  const std::int64_t elements = open.count == nullptr ? tile.rows * tile.columns : *open.count;
   if (open.count != nullptr && report != nullptr && blockIdx.x == 0 && threadIdx.x == 0)
     atomicAdd(reinterpret_cast<unsigned long long*>(&report->recomputed),
-              static_cast<unsigned long long>(entries));
+              static_cast<unsigned long long>(elements));
   const int warp = static_cast<int>(threadIdx.x) / exact_lanes;
   std::int64_t number = std::int64_t{blockIdx.x} * exact_warps + warp;
-  if (number >= entries) return;
+  if (number >= elements) return;
   extern __shared__ std::int64_t shared[];
   constexpr int size = sizeof(ExactLanes<T>) / sizeof(std::int64_t);
   std::int64_t* own = shared + warp * size;
   for (int d = static_cast<int>(threadIdx.x) % exact_lanes; d < size; d += exact_lanes) own[d] = 0;
   __syncwarp();
-  const ExactEntry<T> entry(tile, open.plainly, *reinterpret_cast<ExactLanes<T>*>(own));
-  const MatrixView<T> c = view_of<T>(tile.c, tile.entry);
-  for (; number < entries; number += std::int64_t{gridDim.x} * exact_warps) {
+  const ExactElement<T> element(tile, open.plainly, *reinterpret_cast<ExactLanes<T>*>(own));
+  const MatrixView<T> c = view_of<T>(tile.c, tile.item);
+  for (; number < elements; number += std::int64_t{gridDim.x} * exact_warps) {
     const std::int64_t place = open.count == nullptr ? number : open.places[number];
     const std::int64_t i = tile.first_row + place % tile.rows;
     const std::int64_t j = tile.first_column + place / tile.rows;
-    entry.put(i, j, c(i, j));
+    element.put(i, j, c(i, j));
   }
 }
 
 }  // namespace
 
-#define KINTSUGI_EXACT(name, T)                                                                     \
-  extern "C" __global__ void __launch_bounds__(exact_warps* exact_lanes)                            \
-      name(const __grid_constant__ DeviceTile tile, const __grid_constant__ DeviceOpenEntries open, \
-           DeviceReport* report) {                                                                  \
-    put_entries<T>(tile, open, report);                                                             \
+#define KINTSUGI_EXACT(name, T)                                                                      \
+  extern "C" __global__ void __launch_bounds__(exact_warps* exact_lanes)                             \
+      name(const __grid_constant__ DeviceTile tile, const __grid_constant__ DeviceOpenElements open, \
+           DeviceReport* report) {                                                                   \
+    put_elements<T>(tile, open, report);                                                             \
   }
 KINTSUGI_EXACT(exact_f32, float)
 KINTSUGI_EXACT(exact_f64, double)

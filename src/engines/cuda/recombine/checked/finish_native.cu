@@ -1,5 +1,5 @@
 // The last step of products that the vendor's library computed: elements that underflow, overflow or special
-// values may have spoiled are computed again (what recombine/native_check.hpp does on the host).
+// values may have spoiled are computed again (what recombine/check/native_check.hpp does on the host).
 #include <cstring>
 
 #include "arith/underflow.hpp"
@@ -78,11 +78,11 @@ class NativeTile {
     first_column_ = std::int64_t{blockIdx.x / limits.tiles_of_rows} * side;
     const std::int64_t rows = std::min<std::int64_t>(side, tile.rows - first_row_);
     const std::int64_t columns = std::min<std::int64_t>(side, tile.columns - first_column_);
-    sums_ = view_of<T>(sums, (in_place_ ? tile.entry : 0) + blockIdx.y)
+    sums_ = view_of<T>(sums, (in_place_ ? tile.item : 0) + blockIdx.y)
                 .block(first_row_, first_column_, rows, columns);
     first_row_ += tile.first_row;
     first_column_ += tile.first_column;
-    c_ = view_of<T>(tile.c, tile.entry + blockIdx.y).block(first_row_, first_column_, rows, columns);
+    c_ = view_of<T>(tile.c, tile.item + blockIdx.y).block(first_row_, first_column_, rows, columns);
     least_sum_ = static_cast<Real>(limits.least_sum);
   }
 
@@ -121,7 +121,7 @@ class NativeTile {
   __device__ void scale() const {
 #pragma unroll 1
     for (int e = 0; e < elements_each; ++e) {
-      if (exists(e)) put_scaled_entry(scalars_.beta, &c_(row(e), column(e)));
+      if (exists(e)) put_scaled_element(scalars_.beta, &c_(row(e), column(e)));
     }
   }
 
@@ -203,7 +203,7 @@ class NativeTile {
   // Vectors first ... first + count - 1 of an operand; lanes lie along what lies beside each other in memory.
   __device__ void look_at(const DeviceSide& operand, std::int64_t first, std::int64_t count,
                           int number) const {
-    const MatrixView<const T> vectors = view_of<const T>(operand.matrix, operand.entry + blockIdx.y);
+    const MatrixView<const T> vectors = view_of<const T>(operand.matrix, operand.item + blockIdx.y);
     const int lane = static_cast<int>(threadIdx.x) % warp_size;
     const int warp = static_cast<int>(threadIdx.x) / warp_size;
     constexpr int warps = native_threads / warp_size;
@@ -261,8 +261,8 @@ class NativeTile {
   __device__ void recompute(unsigned int left) const {
     DeviceSide a = tile_.a;
     DeviceSide b = tile_.b;
-    a.entry += blockIdx.y;
-    b.entry += blockIdx.y;
+    a.item += blockIdx.y;
+    b.item += blockIdx.y;
     const OperandView<T> view_a = operand_view<T>(a);
     const OperandView<T> view_b = operand_view<T>(b);
     const int lane = static_cast<int>(threadIdx.x) % warp_size;

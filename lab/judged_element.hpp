@@ -1,0 +1,31 @@
+// One computed element of C beside the exact one, by the rules of ErrorReport.
+#pragma once
+
+#include "lab/metrics.hpp"
+
+namespace kintsugi::lab {
+
+struct Judged {
+  ElementError element;
+  bool correctly_rounded = false;
+  bool zero_reference = false;
+  bool overflowed = false;
+  bool special_reference = false;
+  bool special_mismatch = false;
+  bool within_bound = true;
+  long double error_square = 0;  // long double holds the squares of double's whole range
+  long double exact_square = 0;
+};
+
+// `bound` is the contract's coefficient.
+template <class T>
+Judged judge(const ElementReference<T>& reference, T computed, double bound);
+
+// |C - R| / (|alpha| |A||B| + |beta C0|).
+double componentwise(const Judged& judged);
+
+extern template Judged judge(const ElementReference<float>&, float, double);
+extern template Judged judge(const ElementReference<double>&, double, double);
+extern template Judged judge(const ElementReference<core::DoubleDouble>&, core::DoubleDouble, double);
+
+}  // namespace kintsugi::lab

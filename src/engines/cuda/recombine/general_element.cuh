@@ -1,0 +1,22 @@
+// One element of an exact sum, whatever alpha and beta are.
+#pragma once
+
+#include "arith/complex.hpp"
+#include "base/embedding.hpp"
+
+namespace kintsugi::core::cuda {
+
+// alpha and beta need wider numbers than AB alone: in a function of its own, on the stack, they cost the
+// others no registers.
+template <class T, int Limbs>
+__device__ __noinline__ void put_general_element(const ExactNumber<Limbs>* exact, T alpha, T beta,
+                                                 T* element) {
+  const T* old = beta == T(0) ? nullptr : element;
+  if constexpr (is_complex<T>) {
+    *element = exact_epilogue(exact[0], exact[1], alpha, beta, old);
+  } else {
+    *element = exact_epilogue(exact[0], alpha, beta, old);
+  }
+}
+
+}  // namespace kintsugi::core::cuda

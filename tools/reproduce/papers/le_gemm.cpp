@@ -1,0 +1,401 @@
+// le-gemm Figs. 10 to 13 and 16.
+#include <cmath>
+
+#include "reproduce/product_errors.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+constexpr const char* max_error = "le_gemm_max_error";
+constexpr const char* mred = "le_gemm_mred";
+// Ootomo's split and products, all of k summed in the unit.
+const std::string ootomo_inside = "split-n:a=2:b=2:terms=3:scale=11:block=0";
+const std::vector<std::string> schemes{"fp16", "markidis", "ootomo", ootomo_inside, "legemm", "native"};
+
+// The A800's tensor cores are the A100's. Of the MI210's matrix cores there is no model.
+constexpr const char* a800 = "a100";
+constexpr const char* sequential = "fp32";
+
+// Section 5: the range of all comparisons; section 5.5: of language models' data. Our other one is for
+// comparison.
+const std::string tested = "uniform";
+const std::string positive = "uniform01";
+const std::string language = "language-model";
+
+Way on(const char* accumulator, const std::string& scheme) { return {scheme, "reference", accumulator}; }
+
+// The sums of the CPU's FP32 product, which the paper does not give: sweeps have sequential ones.
+struct CpuSums {
+  std::string name;
+  std::string engine;
+  Filter rows;
+};
+const std::vector<CpuSums> cpu_sums{{"sequential CPU sums", "reference", of_sweeps()},
+                                    {"OpenBLAS's CPU sums", "cpu", against_native("cpu")}};
+constexpr double largest_whole = 1024;  // k of the largest C whose elements are all compared
+
+// Max_error is of all elements, so that it is not read of a part of C.
+double largest_k_of(const char* measure) { return measure == max_error ? largest_whole : HUGE_VAL; }
+
+// Errors of a scheme over those of le-gemm, on the average over seeds, by size.
+Measured reductions(const Evidence& evidence, const char* accumulator, const std::string& scheme,
+                    const char* measure, const std::string& after, const Filter& rows, double most_k) {
+  const Filter where = both(in_distribution(tested), rows);
+  Measured measured;
+  const Filter measured_there =
+      both(where, [=](const Json& row) { return cell(row, "accumulator") == accumulator; });
+  for (const double k : evidence.lengths(measured_there)) {
+    if (k > most_k) continue;
+    const auto pairs = evidence.pairs(on(accumulator, scheme), on(accumulator, "legemm"), measure,
+                                      both(where, of_length(k)));
+    measured.push_back({fmt::format("n = {}{}", k, after), {mean(ratios(pairs))}});
+  }
+  return measured;
+}
+
+const std::string outside = "sums outside";
+const std::string inside = "sums inside";
+
+// On the A800, for both kinds of the CPU's sums.
+Measured reductions_on_a800(const Evidence& evidence, const std::string& scheme, const char* measure,
+                            const std::string& place) {
+  Measured measured;
+  for (const CpuSums& sums : cpu_sums) {
+    const auto part = reductions(evidence, a800, scheme, measure, place + ", " + sums.name, sums.rows,
+                                 largest_k_of(measure));
+    measured.insert(measured.end(), part.begin(), part.end());
+  }
+  return measured;
+}
+
+// Whether Ootomo's sums leave the unit the paper does not say.
+Measured reductions_of_ootomo(const Evidence& evidence, const char* measure) {
+  Measured measured = reductions_on_a800(evidence, "ootomo", measure, ", " + outside);
+  const Measured others = reductions_on_a800(evidence, ootomo_inside, measure, ", " + inside);
+  measured.insert(measured.end(), others.begin(), others.end());
+  return measured;
+}
+
+struct Baseline {
+  const char* id;
+  const char* scheme;
+  const char* explanation;
+};
+
+constexpr const char* escapes_truncation =
+    "Sums that leave the unit are added in fp32 to nearest and escape the truncation that le-gemm's "
+    "accumulators over all of k suffer. Where Ootomo's sums stay inside the two differ less, but le-gemm's "
+    "slices, cut instead of rounded, hold 21 bits for 23 (h2sgemm-table1).";
+
+constexpr Baseline baselines[] = {{"wmma", "fp16",
+                                   "The ratio falls as the size grows: Eq. 19 cannot exceed 1, which fp16 "
+                                   "reaches where its sign is wrong. A mean "
+                                   "over sizes is that of the smallest ones."},
+                                  {"mark", "markidis",
+                                   "At the smallest sizes rounding beats cutting; as k grows, truncation "
+                                   "weighs more in Markidis's one accumulator."},
+                                  {"ooto", "ootomo", escapes_truncation}};
+
+void add_reduction_claims(std::vector<Claim>& claims, const Baseline& baseline, const char* name,
+                          const char* measure) {
+  const std::string id = fmt::format("le-gemm-{}-{}", name, baseline.id);
+  const bool ootomo = std::string(baseline.id) == "ooto";
+  const auto values = [=](const Evidence& evidence) {
+    return ootomo ? reductions_of_ootomo(evidence, measure)
+                  : reductions_on_a800(evidence, baseline.scheme, measure, "");
+  };
+  claims.push_back({id, values, baseline.explanation});
+  claims.push_back({id + "-smaller", values, baseline.explanation});
+  claims.push_back({id + "-mi210", [=](const Evidence& evidence) {
+                      return reductions(evidence, sequential, baseline.scheme, measure, "", of_sweeps(),
+                                        largest_whole);
+                    }});
+}
+
+// le-gemm's mean error of every k, the least k first.
+std::vector<double> errors_by_k(const Evidence& evidence, const char* measure,
+                                const std::string& distribution, double least_k, double most_k,
+                                const Filter& rows = everywhere()) {
+  const Filter where = both(in_distribution(distribution), rows);
+  std::vector<double> means;
+  for (const double k : evidence.lengths(where)) {
+    if (k < least_k || k > most_k) continue;
+    means.push_back(mean(evidence.errors(on(a800, "legemm"), measure, both(where, of_length(k)))));
+  }
+  return means;
+}
+
+Measured growth_by_cpu_sums(const Evidence& evidence, const char* measure) {
+  Measured measured;
+  for (const CpuSums& sums : cpu_sums)
+    measured.push_back(
+        {sums.name, errors_by_k(evidence, measure, tested, 64, largest_k_of(measure), sums.rows)});
+  return measured;
+}
+
+std::vector<Claim> square_claims() {
+  std::vector<Claim> claims;
+  for (const auto& [name, measure] : {std::pair{"max", max_error}, std::pair{"mred", mred}}) {
+    for (const Baseline& baseline : baselines) add_reduction_claims(claims, baseline, name, measure);
+    claims.push_back({fmt::format("le-gemm-{}-grows", name), [measure = measure](const Evidence& evidence) {
+                        return growth_by_cpu_sums(evidence, measure);
+                      }});
+  }
+  return claims;
+}
+
+PaperSweep squares_sweep() {
+  return {"",
+          {{"schemes", schemes},
+           {"accumulators", {a800, sequential}},
+           {"distributions", {tested, positive}},
+           {"shapes", {"64x64x64", "128x128x128", "256x256x256", "512x512x512"}},
+           {"seeds", {"1", "2", "3"}},
+           {"max-elements", {"262144"}}}};
+}
+
+PaperSweep largest_square_sweep() {
+  return {"1024",
+          {{"schemes", schemes},
+           {"accumulators", {a800, sequential}},
+           {"distributions", {tested}},
+           {"shapes", {"1024x1024x1024"}},
+           {"max-elements", {"1048576"}}}};
+}
+
+PaperSweep long_sweep() {
+  return {"long",
+          {{"schemes", schemes},
+           {"accumulators", {a800}},
+           {"distributions", {tested}},
+           {"shapes", {"64x64x2048", "64x64x4096", "64x64x8192"}},
+           {"seeds", {"1", "2", "3"}}}};
+}
+
+ProductErrors on_the_a800(const std::vector<Shape>& shapes, const std::vector<std::uint64_t>& seeds,
+                          const std::string& engine) {
+  ProductErrors study;
+  study.schemes = {"fp16", "markidis", "ootomo", ootomo_inside, "legemm"};
+  study.ways = {on(a800, "")};
+  study.distributions = {tested};
+  study.shapes = shapes;
+  study.seeds = seeds;
+  study.native = engine;
+  study.max_elements = 262144;
+  return study;
+}
+
+Analysis against_openblas() {
+  const std::vector<Shape> shapes{{64, 64, 64},   {128, 128, 128}, {256, 256, 256}, {512, 512, 512},
+                                  {64, 64, 2048}, {64, 64, 4096},  {64, 64, 8192}};
+  const ProductErrors study = on_the_a800(shapes, {1, 2, 3}, "cpu");
+  return {"product-errors", [=](bool quick) { return product_errors({study}, quick); }, {}, "openblas"};
+}
+
+PaperFigure fig10() {
+  PaperFigure figure{"le-gemm-fig10-11",
+                     "le-gemm",
+                     "Figs. 10 and 11, section 5.3",
+                     "Max_error and MRED against native fp32, square matrices",
+                     "uniform on [-1, 1], the paper's range, and on [0, 1] for comparison; the A100's model "
+                     "stands for the A800; "
+                     "the native product is sequential fp32 or OpenBLAS's for the paper's CPU; every element "
+                     "is compared up to "
+                     "n = 1024, 64 x 64 of them above; ratios are means over three seeds (the paper: ten "
+                     "experiments), one seed "
+                     "and [-1, 1] alone at 1024",
+                     {squares_sweep(), largest_square_sweep(), long_sweep()},
+                     {{"m = n = k"}, {max_error, mred}},
+                     square_claims()};
+  figure.analysis = against_openblas();
+  return figure;
+}
+
+// Share of the elements whose difference to native is below the limit, an edge of the histogram.
+double share_below(const Json& row, double limit) {
+  const Json& edges = row.at("histogram").at("edges");
+  const Json& counts = row.at("histogram").at("counts");
+  double below = 0;
+  double total = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const double from = i == 0 ? -HUGE_VAL : edges.at(i - 1).get<double>();
+    const double to = i == edges.size() ? HUGE_VAL : edges.at(i).get<double>();
+    const auto count = counts.at(i).get<double>();
+    total += count;
+    if (from >= -limit * (1 + 1e-9) && to <= limit * (1 + 1e-9)) below += count;
+  }
+  return below / total;
+}
+
+double share_of(const Evidence& evidence, const char* accumulator, const std::string& scheme, double limit) {
+  return share_below(evidence.of(on(accumulator, scheme), of_sweeps()).front(), limit);
+}
+
+// le-gemm's share of elements over that of a scheme.
+double share_ratio(const Evidence& evidence, const char* accumulator, const std::string& scheme,
+                   double limit) {
+  return share_of(evidence, accumulator, "legemm", limit) / share_of(evidence, accumulator, scheme, limit);
+}
+
+// Histograms' widths: shares within a limit, which the paper does not name.
+struct Limit {
+  std::string name;
+  double value;
+};
+const std::vector<Limit> limits{{"1e-7", 1e-7}, {"1e-6", 1e-6}, {"1e-5", 1e-5}, {"1e-4", 1e-4}};
+
+double share_within(const Evidence& evidence, const std::string& scheme, double limit, const CpuSums& sums) {
+  const auto rows = evidence.of(on(a800, scheme), against_native(sums.engine));
+  for (const Json& share : rows.front().at("shares")) {
+    if (share.at("limit").get<double>() == limit) return share.at("share").get<double>();
+  }
+  throw NoSuchRow(fmt::format("no share within {} of {}", limit, scheme));
+}
+
+using ShareValues = std::function<std::vector<double>(double limit, const CpuSums& sums)>;
+
+Measured by_limit(const ShareValues& values, const std::string& before = "") {
+  Measured measured;
+  for (const CpuSums& sums : cpu_sums) {
+    for (const Limit& limit : limits)
+      measured.push_back(
+          {fmt::format("{}within {}, {}", before, limit.name, sums.name), values(limit.value, sums)});
+  }
+  return measured;
+}
+
+Measured of_fp16(const Evidence& evidence) {
+  return by_limit([&](double limit, const CpuSums& sums) {
+    std::vector<double> values;
+    for (const auto& other :
+         {std::string("markidis"), std::string("ootomo"), ootomo_inside, std::string("legemm")})
+      values.push_back(share_within(evidence, "fp16", limit, sums) /
+                       share_within(evidence, other, limit, sums));
+    return values;
+  });
+}
+
+Measured over_scheme(const Evidence& evidence, const std::string& scheme, const std::string& before) {
+  return by_limit(
+      [&](double limit, const CpuSums& sums) {
+        return std::vector<double>{share_within(evidence, "legemm", limit, sums) /
+                                   share_within(evidence, scheme, limit, sums)};
+      },
+      before);
+}
+
+// The text speaks of the error range and of the maximum error.
+Measured over_markidis(const Evidence& evidence) {
+  Measured measured = over_scheme(evidence, "markidis", "");
+  for (const CpuSums& sums : cpu_sums) {
+    measured.push_back(
+        {"Max_error, " + sums.name, ratios(evidence.pairs(on(a800, "markidis"), on(a800, "legemm"), max_error,
+                                                          against_native(sums.engine)))});
+  }
+  return measured;
+}
+
+Measured over_markidis_on_mi210(const Evidence& evidence) {
+  return {{"Markidis's scheme", {share_ratio(evidence, sequential, "markidis", 1e-6)}}};
+}
+
+Measured over_ootomo(const Evidence& evidence) {
+  Measured measured = over_scheme(evidence, "ootomo", outside + ", ");
+  const auto others = over_scheme(evidence, ootomo_inside, inside + ", ");
+  measured.insert(measured.end(), others.begin(), others.end());
+  return measured;
+}
+
+PaperFigure fig12() {
+  PaperFigure figure{"le-gemm-fig12-13",
+                     "le-gemm",
+                     "Figs. 12 and 13, section 5.3",
+                     "histograms of the relative difference to native fp32",
+                     "uniform on [-1, 1], the paper's range; 512 x 512 elements at the paper's k = 1024; the "
+                     "A100's model for the "
+                     "A800, sequential fp32 beside it; the native product is sequential fp32 or OpenBLAS's "
+                     "for the paper's CPU",
+                     {{"",
+                       {{"schemes", schemes},
+                        {"accumulators", {a800, sequential}},
+                        {"distributions", {tested}},
+                        {"shapes", {"512x512x1024"}},
+                        {"histogram", {"true"}},
+                        {"max-elements", {"262144"}}}}},
+                     {{"none"}, {}},
+                     {{"le-gemm-hist-wmma", of_fp16},
+                      {"le-gemm-hist-mark", over_markidis},
+                      {"le-gemm-hist-mark-mi210", over_markidis_on_mi210},
+                      {"le-gemm-hist-similar", over_ootomo, escapes_truncation},
+                      {"le-gemm-hist-ooto", over_ootomo, escapes_truncation}}};
+  figure.analysis = {"product-errors",
+                     [](bool quick) {
+                       return product_errors({on_the_a800({{512, 512, 1024}}, {1}, "reference"),
+                                              on_the_a800({{512, 512, 1024}}, {1}, "cpu")},
+                                             quick);
+                     },
+                     {},
+                     "shares"};
+  return figure;
+}
+
+PaperSweep application_sweep(const std::string& name, const std::string& distribution,
+                             const std::vector<std::string>& lengths) {
+  return {name,
+          {{"schemes", {"ootomo", "legemm", "native"}},
+           {"accumulators", {a800, sequential}},
+           {"distributions", {distribution}},
+           {"m", {"64"}},
+           {"n", {"64"}},
+           {"k", lengths},
+           {"seeds", {"1", "2", "3", "4", "5", "6", "7", "8", "9", "10"}}}};
+}
+
+struct Application {
+  const char* id;
+  const char* name;
+  std::string distribution;
+  double least_k;
+  double most_k;
+};
+
+const Application applications[] = {{"k-means", "k-means", tested, 16, 128},
+                                    {"feed-forward", "feed-forward", tested, 768, 3072},
+                                    {"language-models", "language models", language, 1024, 8192}};
+
+std::vector<Claim> application_claims() {
+  std::vector<Claim> claims;
+  for (const auto& [name, measure] : {std::pair{"max", max_error}, std::pair{"mred", mred}}) {
+    for (const Application& application : applications)
+      claims.push_back(
+          {fmt::format("le-gemm-fig16-{}-{}", name, application.id),
+           [application, measure = measure](const Evidence& evidence) {
+             return Measured{{application.name, errors_by_k(evidence, measure, application.distribution,
+                                                            application.least_k, application.most_k)}};
+           },
+           "Of so few terms the elements nearest to 0 decide, and they differ from seed to seed."});
+  }
+  return claims;
+}
+
+PaperFigure fig16() {
+  return {"le-gemm-fig16",
+          "le-gemm",
+          "Fig. 16, section 5.5",
+          "error against k for applications",
+          "64 x 64 elements, ten seeds as in the paper; k-means (16, 64, 128 features) and BERT's "
+          "feed-forward layers (k = 768, 3072) on [-1, 1], the range of the paper's comparisons; linear "
+          "transformations of language models (k = 1024 to 8192) on [0.5, 2.5], their data's range; the "
+          "paper does not give these lengths",
+          {application_sweep("", tested, {"16", "64", "128", "768", "3072"}),
+           application_sweep("language-models", language, {"1024", "2048", "4096", "8192"})},
+          {{"k"}, {max_error, mred}},
+          application_claims()};
+}
+
+}  // namespace
+
+std::vector<PaperFigure> le_gemm_figures() { return {fig10(), fig12(), fig16()}; }
+
+}  // namespace kintsugi::tools
