@@ -69,13 +69,13 @@ void recombine_words(const Accumulators& sums, int weight, std::span<const Vecto
                      std::span<const VectorRange> columns, const MatrixView<T>& c, int threads) {
   const ElementWords<2> exactly(sums, {&weight, 1});
   for_each_finite_element(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& element) {
-    const std::int64_t element = i + j * c.rows;
+    const std::int64_t position = i + j * c.rows;
     const int unscale = -(rows[i].scale + columns[j].scale);
     if (stays_normal<T>(weight + unscale)) {
-      element =
-          static_cast<T>(static_cast<T>(sums.group<Integer128>(0)[element]) * power_of_two(weight + unscale));
+      element = static_cast<T>(static_cast<T>(sums.group<Integer128>(0)[position]) *
+                               power_of_two(weight + unscale));
     } else {
-      auto exact = exactly(element);
+      auto exact = exactly(position);
       exact.exponent += unscale;
       element = rounded<T>(exact);
     }

@@ -110,15 +110,15 @@ class Case {
     const MatrixView<T> c{c_.data(), shape_.m, shape_.n, 1, shape_.m};
     const double recombine = quickest([&] { recombine_sums(program, sums, rows, columns, c); });
     const auto elements = static_cast<double>((shape_.m + shape_.n) * shape_.k);
-    const auto elements = static_cast<double>(shape_.m * shape_.n);
+    const auto results = static_cast<double>(shape_.m * shape_.n);
     const auto terms = static_cast<double>(program.schedule.terms.size());
     fmt::print(
         "{:<16} {:>5}x{}x{}: range {:.2f} ns, split {:.2f} ns = {} slices x {:.2f}, recombination {:.2f} ns "
         "= {} x "
         "{:.2f}; product {:.3f} native\n",
         name, shape_.m, shape_.n, shape_.k, 1e9 * ranges / elements, 1e9 * split / elements,
-        program.split_a.slices, 1e9 * split / elements / program.split_a.slices, 1e9 * recombine / elements,
-        program.schedule.sums(), 1e9 * recombine / elements / program.schedule.sums(),
+        program.split_a.slices, 1e9 * split / elements / program.split_a.slices, 1e9 * recombine / results,
+        program.schedule.sums(), 1e9 * recombine / results / program.schedule.sums(),
         multiply / (terms * products()) / native_product);
   }
 

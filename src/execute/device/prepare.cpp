@@ -16,10 +16,6 @@ std::int64_t extent(const DeviceMatrix& matrix) {
   return (matrix.rows - 1) * matrix.row_stride + (matrix.columns - 1) * matrix.column_stride + 1;
 }
 
-std::size_t element_bytes(ElementType type) {
-  return (type == ElementType::f32 ? 4U : type == ElementType::c64 ? 16U : 8U);
-}
-
 // A copy of every item, strided as the original is.
 void copy_original(const Plan& plan, std::int64_t count, DevicePrepared& prepared) {
   DeviceMatrix& matrix = prepared.matrix;

@@ -196,7 +196,7 @@ std::string lines_of(const Chart& chart, const Places& places) {
   return svg;
 }
 
-std::string legend_line(const Series& series, double y, bool markers) {
+std::string legend_row(const Series& series, double y, bool markers) {
   const double x = legend_left;
   return fmt::format("<g class=\"{}\">{}{}</g>\n", class_of(series),
                      stroke(series, fmt::format("M{:.1f} {:.1f}h30", x, y)),
@@ -208,11 +208,11 @@ std::string legend(const Chart& chart) {
   std::string result;
   double y = top + 6;
   for (const Series& series : chart.series) {
-    result += legend_line(series, y, !chart.steps);
+    result += legend_row(series, y, !chart.steps);
     y += legend_line;
   }
   for (const Series& limit : chart.limits) {
-    result += legend_line(limit, y, false);
+    result += legend_row(limit, y, false);
     y += legend_line;
   }
   return result;

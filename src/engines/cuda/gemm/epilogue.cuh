@@ -172,33 +172,21 @@ __device__ StoreMode store_mode(const EpilogueParams<Rows, Columns, EpilogueWarp
   return pairs ? StoreMode::paired : StoreMode::whole;
 }
 
-// Where a thread's elements of one tile lie: pairs of columns, 8 columns apart, in two rows, 8 rows apart.
-template <StoreMode How>
-struct StorePositions {
-  int rows[2];                  // in the tile
-  int column;                   // of the first pair
-  int row_count, column_count;  // the part of the tile that lies inside C
-  std::int64_t row_step, column_step;
-
-  __device__ bool is_inside(int r, int j) const {
-    return How != StoreMode::bounds_checked || (rows[r] < row_count && j < column_count);
-  }
-  // visit(r, e) for row r and column e of a pair.
-  template <class Visit>
-  __device__ static void for_each(const Visit& visit) {
+// visit(r, e) for rows r = 0, 1 and columns e = 0, 1 of a pair.
+template <class Visit>
+__device__ void for_each_of_pair(const Visit& visit) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) visit(i / 2, i % 2);
-  }
-};
+  for (int i = 0; i < 4; ++i) visit(i / 2, i % 2);
+}
 
-// Reads `Count` pairs of columns from column `column` of the tile on.
-template <StoreMode How, int Count>
-__device__ void read_pairs(const StorePositions<How>& at, const float* pair, int column,
-                           float (&old)[Count][2][2]) {
+// Reads pairs of columns, 8 columns apart from column `column` of the tile on, where they lie inside C.
+template <class IsInside, int Count>
+__device__ void read_pairs(const float* pair, int column, std::int64_t row_step, std::int64_t column_step,
+                           const IsInside& is_inside, float (&pairs)[Count][2][2]) {
 #pragma unroll
-  for (int p = 0; p < Count; ++p, pair += 8 * at.column_step) {
-    at.for_each([&](int r, int e) {
-      if (at.is_inside(r, column + 8 * p + e)) old[p][r][e] = pair[r * at.row_step + e * at.column_step];
+  for (int p = 0; p < Count; ++p, pair += 8 * column_step) {
+    for_each_of_pair([&](int r, int e) {
+      if (is_inside(r, column + 8 * p + e)) pairs[p][r][e] = pair[r * row_step + e * column_step];
     });
   }
 }
@@ -208,35 +196,36 @@ template <StoreMode How, int Rows, int Columns, int EpilogueWarps, class Epilogu
 __device__ void store_sums(const EpilogueParams<Rows, Columns, EpilogueWarps>& params, const DeviceMatrix& c,
                            const Epilogue& epilogue, const float (&sums)[Count], int row, int thread) {
   constexpr int at_once = Epilogue::reads ? 2 : 4;  // pairs of columns, in two rows each
-  const StorePositions<How> at{{row + sum_row(thread, 0), row + sum_row(thread, 2)},
-                               sum_column(thread, 0),
-                               params.rows,
-                               params.columns,
-                               8 * c.row_stride,
-                               c.column_stride};
-  float* first = params.first + at.rows[0] * c.row_stride + at.column * at.column_step;
+  const int column = sum_column(thread, 0);
+  const int rows[2] = {row + sum_row(thread, 0), row + sum_row(thread, 2)};
+  const std::int64_t row_step = 8 * c.row_stride;
+  const std::int64_t column_step = c.column_stride;
+  float* first = params.first + rows[0] * c.row_stride + column * column_step;
+  const auto is_inside = [&](int r, int j) {
+    return How != StoreMode::bounds_checked || (rows[r] < params.rows && j < params.columns);
+  };
 #pragma unroll
   for (int begin = 0; begin < Count / 4; begin += at_once) {
     float old[at_once][2][2] = {};
-    if constexpr (Epilogue::reads) read_pairs(at, first, at.column + 8 * begin, old);
+    if constexpr (Epilogue::reads)
+      read_pairs(first, column + 8 * begin, row_step, column_step, is_inside, old);
 #pragma unroll
-    for (int p = 0; p < at_once; ++p, first += 8 * at.column_step) {
-      const int j = at.column + 8 * (begin + p);
+    for (int p = 0; p < at_once; ++p, first += 8 * column_step) {
+      const int j = column + 8 * (begin + p);
       const int2 scales = *reinterpret_cast<const int2*>(&params.scales[Rows + j]);
       const auto value = [&](int r, int e) {
-        return epilogue.value(sums[4 * (begin + p) + 2 * r + e], r, e == 0 ? scales.x : scales.y,
-                              old[p][r][e]);
+        const int scale = e == 0 ? scales.x : scales.y;
+        return epilogue.value(sums[4 * (begin + p) + 2 * r + e], r, scale, old[p][r][e]);
       };
       if constexpr (How == StoreMode::paired) {
         store_pair(first, value(0, 0), value(0, 1));
-        store_pair(first + at.row_step, value(1, 0), value(1, 1));
+        store_pair(first + row_step, value(1, 0), value(1, 1));
         continue;
       }
-      at.for_each([&](int r, int e) {
+      for_each_of_pair([&](int r, int e) {
         const int scale = e == 0 ? scales.x : scales.y;
-        if (at.is_inside(r, j + e) && epilogue.stores(r, scale)) {
-          store_element(first + r * at.row_step + e * at.column_step, value(r, e));
-        }
+        if (is_inside(r, j + e) && epilogue.stores(r, scale))
+          store_element(first + r * row_step + e * column_step, value(r, e));
       });
     }
   }

@@ -164,11 +164,10 @@ __device__ void find_scalings(const SplitTask& task, const PanelPart& of, const 
   });
 }
 
-// Sums the norms of the block's part of each vector, and sends them to the other blocks of the cluster.
+// Sums the norms of the block's part of each vector.
 template <class Shape, class Source>
-__device__ void exchange_norms(const PanelPart& of, const Source* part, const NormScaling* scalings,
-                               const Exchange<NormSums, Shape::width>& exchange,
-                               const typename Exchange<NormSums, Shape::width>::Message* received) {
+__device__ void gather_norms(const PanelPart& of, const Source* part, const NormScaling (&scalings)[Shape::width],
+                             const Exchange<NormSums, Shape::width>& exchange) {
   NormSums sums[Shape::chunk];
   const NormScaling* const own = scalings + loaded_vector<Shape>();
   visit_part<Shape>(of.length, part, [&](const auto& x) {
@@ -176,9 +175,6 @@ __device__ void exchange_norms(const PanelPart& of, const Source* part, const No
     for (int i = 0; i < Shape::chunk; ++i) sums[i].add(x[i], own[i]);
   });
   gather<Shape>(sums, exchange);
-  __syncthreads();
-  cluster_wait();
-  send(exchange, received);
 }
 
 // The same by norms that are found here, as soon as the typical exponents are.
@@ -210,7 +206,10 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& o
   });
   __syncthreads();
   cluster_arrive();  // other messages may take these ones' place
-  exchange_norms<Shape>(of, part, norm_scalings, norm_exchange, received_norms);
+  gather_norms<Shape>(of, part, norm_scalings, norm_exchange);
+  __syncthreads();
+  cluster_wait();
+  send(norm_exchange, received_norms);
   finish_sums(norm_exchange, received_norms, [&](int v, const NormSums& of_vector) {
     const int vector = of.first_vector + v;
     if (vector >= task.vectors) return;

@@ -197,37 +197,6 @@ class DmmaBlock {
     recompute(row, column, c, scalars, open);
   }
 
-  // The four elements of fragment (i, j); as put().
-  template <bool Adds>
-  __device__ static std::uint64_t put_fragment(const Tile& sums, const MatrixView<T>& c,
-                                               T* const (&elements)[4], const Scalars<T>& scalars,
-                                               double least, int i, int j) {
-    T old[4];
-    if constexpr (Adds) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        if (exists(c, i, j, e)) old[e] = *elements[e];
-      }
-    }
-    std::uint64_t open = 0;
-#pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      if (!exists(c, i, j, e)) continue;
-      const T sum = sums.sum(i, j, e);
-      if (!stands(sum, least)) {
-        open |= std::uint64_t{1} << number_of(i, j, e);
-        if constexpr (Adds) continue;
-      }
-      const T product = times(scalars.alpha, sum);
-      if constexpr (Adds) {
-        *elements[e] = product + times(scalars.beta, old[e]);
-      } else {
-        *elements[e] = product;
-      }
-    }
-    return open;
-  }
-
   // Returns a bit for each element whose sum does not stand; where Adds these are left as they are.
   template <bool Adds>
   __device__ static std::uint64_t put(const Tile& sums, const MatrixView<T>& c, const Scalars<T>& scalars,
@@ -244,7 +213,25 @@ class DmmaBlock {
         asm volatile("" : "+l"(element));  // no address is computed ahead, which would take registers
         T* const elements[4] = {element, element + next_column, element + next_row,
                                 element + next_row + next_column};
-        open |= put_fragment<Adds>(sums, c, elements, scalars, least, i, j);
+        T old[4];
+        if constexpr (Adds) {
+#pragma unroll
+          for (int e = 0; e < 4; ++e) {
+            if (exists(c, i, j, e)) old[e] = *elements[e];
+          }
+        }
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          if (!exists(c, i, j, e)) continue;
+          const T sum = sums.sum(i, j, e);
+          if (!stands(sum, least)) {
+            open |= std::uint64_t{1} << number_of(i, j, e);
+            if constexpr (Adds) continue;
+          }
+          const T product = times(scalars.alpha, sum);
+          if constexpr (!Adds) *elements[e] = product;
+          if constexpr (Adds) *elements[e] = product + times(scalars.beta, old[e]);
+        }
       }
     }
     return open;
