@@ -277,9 +277,8 @@ void check_prepared(const Plan& plan, const Prepared* prepared, Side side) {
       prepared->vectors != vectors || prepared->k != problem.k ||
       (count != 1 && count != problem.batch_count)) {
     fail(Status::invalid_argument,
-         "{} was prepared with {} items, {} vectors of length {} in a batch of {}; this problem has {} "
-         "items, {} "
-         "of length {} in a batch of {}",
+         "{} was prepared with {} elements, {} vectors of length {} in a batch of {}; this problem has {} "
+         "elements, {} of length {} in a batch of {}",
          name, element_type_name(prepared->type, prepared->complex), prepared->vectors, prepared->k, count,
          element_type_name(problem.type, problem.complex), vectors, problem.k, problem.batch_count);
   }

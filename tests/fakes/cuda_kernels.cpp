@@ -54,8 +54,8 @@ Result library_load(Library* library, const void* image, int*, void**, unsigned,
   return 0;
 }
 // "Used 78 registers, used 1 barriers, 1072 bytes smem", of the entry function that begins there.
-unsigned static_shared_bytes(const std::string& log, std::size_t element) {
-  const std::size_t used = log.find(": Used ", element);
+unsigned static_shared_bytes(const std::string& log, std::size_t entry) {
+  const std::size_t used = log.find(": Used ", entry);
   const std::string line = log.substr(used, log.find('\n', used) - used);
   const std::size_t unit = line.find(" bytes smem");
   if (unit == std::string::npos) return 0;
@@ -65,11 +65,11 @@ unsigned static_shared_bytes(const std::string& log, std::size_t element) {
 // Names of kernels are not to be read in the machine code, which is compressed.
 Result library_kernel(Kernel* kernel, Library library, const char* name) {
   const std::string& log = *reinterpret_cast<std::string*>(library);
-  const std::size_t element = log.find(fmt::format("element function '{}'", name));
-  if (element == std::string::npos) return not_found;
+  const std::size_t entry = log.find(fmt::format("entry function '{}'", name));
+  if (entry == std::string::npos) return not_found;
   const std::lock_guard lock(state().mutex);
-  const bool sm90a = log.compare(log.find(" for '", element), 12, " for 'sm_90a") == 0;
-  state().kernels.push_back(std::make_unique<FakeKernel>(name, sm90a, static_shared_bytes(log, element)));
+  const bool sm90a = log.compare(log.find(" for '", entry), 12, " for 'sm_90a") == 0;
+  state().kernels.push_back(std::make_unique<FakeKernel>(name, sm90a, static_shared_bytes(log, entry)));
   *kernel = reinterpret_cast<Kernel>(state().kernels.back().get());
   return 0;
 }

@@ -166,7 +166,8 @@ __device__ void find_scalings(const SplitTask& task, const PanelPart& of, const 
 
 // Sums the norms of the block's part of each vector.
 template <class Shape, class Source>
-__device__ void gather_norms(const PanelPart& of, const Source* part, const NormScaling (&scalings)[Shape::width],
+__device__ void gather_norms(const PanelPart& of, const Source* part,
+                             const NormScaling (&scalings)[Shape::width],
                              const Exchange<NormSums, Shape::width>& exchange) {
   NormSums sums[Shape::chunk];
   const NormScaling* const own = scalings + loaded_vector<Shape>();
