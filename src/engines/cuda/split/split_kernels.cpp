@@ -8,7 +8,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// `written`: the kind whose parts are written alike.
+// `written`: the kind whose kernel for parts writes the same slices.
 #define KINTSUGI_KERNELS_LIKE(type, Source, kind, written)                                     \
   {                                                                                            \
     ElementType::type, ElementKind::kind,                                                      \
@@ -34,7 +34,8 @@ const std::array<KernelOfKind, 10> kernels{{
     KINTSUGI_KERNELS_OF_KIND(f64, double, wide_residues),
 }};
 
-// Norms are of whole vectors, before the first of them is scaled: no tiles.
+// Kernels that find norms. Norms need whole vectors before the first one is scaled, so there is no kernel by
+// tiles.
 const KernelOfKind norms_and_residues{
     ElementType::f64,
     ElementKind::residues_by_norms,
@@ -44,7 +45,7 @@ const KernelOfKind norms_and_residues{
     {"", ""},
     {"", ""}};
 
-// Small beside its products, and so by tiles alone.
+// Kernel of fitted splits: by tiles alone, since such splits are small beside their products.
 const KernelOfKind fitted_kernel{ElementType::f32,
                                  ElementKind::fitted,
                                  {"", ""},
@@ -55,7 +56,7 @@ const KernelOfKind fitted_kernel{ElementType::f32,
 
 const KernelName any_kernel{"split_tiles", "split_tiles_double_any", waits_for_grid_dependency};
 
-// Integers that no element of a scaled vector can overflow.
+// Kind of a split into integers; `any` if an element of a scaled vector could overflow them.
 ElementKind integer_kind(const SplitRule& rule) {
   if (!rule.scale_vectors) return ElementKind::any;
   switch (rule.kind) {
