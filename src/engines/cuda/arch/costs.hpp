@@ -8,8 +8,8 @@ namespace kintsugi::core::cuda {
 // Costs of the multi-term GEMM kernels that do not depend on the tile; tiles are chosen by them.
 struct MultiTermCosts {
   double launch;  // time until the first slices have arrived and after the last elements
-  // Time of a k-block of 64 whose products are added outside the matrix unit as 2 or 4 sums, relative to one
-  // whose products are added as one sum. `alone`: for a small tile that has an SM of its own.
+  // Time of a k-block of 64 whose partial sums are added outside the matrix unit 2 or 4 times, relative to
+  // one whose sum is added once. `alone`: for a small tile that has an SM of its own.
   double two_sums_factor;
   double four_sums_factor;
   double four_sums_factor_alone;

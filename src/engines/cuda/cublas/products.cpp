@@ -112,6 +112,7 @@ class TermProducts {
     const void* alpha = weight.pointer();
     const void* beta = keep.pointer();
     if (call.fit != nullptr) {
+      // The device chose the residual's scale: cuBLAS reads alpha and beta from device memory.
       alpha = &call.fit->weight;
       beta = call.keep ? &call.fit->one : &call.fit->zero;
     }
@@ -138,8 +139,8 @@ bool is_fitted(const Schedule& schedule, const Term& term) {
   return schedule.joint && schedule.group_exponents[term.group] == fitted_exponent;
 }
 
-// Weight of term t's products at the end of their block: later terms of the group rescale them, and where
-// groups are joint the group's weight is applied at once.
+// Factor alpha of term t: all later rescalings of its group and, where groups are joint, the group's weight.
+// So cuBLAS adds each term with its final weight.
 double weight_of_term(const Schedule& schedule, std::size_t t) {
   const Term& term = schedule.terms[t];
   int exponent = schedule.joint && !is_fitted(schedule, term) ? schedule.group_exponents[term.group] : 0;
@@ -149,8 +150,7 @@ double weight_of_term(const Schedule& schedule, std::size_t t) {
   return power_of_two(exponent);
 }
 
-// Inner indices whose sum is added outside at once, padding included: cuBLAS multiplies int8 only for
-// multiples of four.
+// Inner indices of one cuBLAS call, padding included: cuBLAS multiplies int8 only for multiples of four.
 std::int64_t block_of(const Schedule& schedule, const Slices& slices) {
   return schedule.block_length(slices.vector_stride());
 }
@@ -159,8 +159,8 @@ std::byte* vectors_from(const Slices& slices, int slice, std::int64_t p) {
   return slices.data + static_cast<std::size_t>(slice * slices.slice_stride() + p) * slices.element_bytes();
 }
 
-// Adds every term of every block to the FP32 sum outside, even where the schedule adds it inside: no sum
-// stays in a tensor core for longer than one term of one block.
+// Adds every term of every block to the FP32 sum in memory, even where the schedule adds terms inside the
+// matrix unit: an accumulator there sums no more than one term of one block.
 void multiply_floating(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                        const Accumulators& sums, std::byte* scratch, const DeviceFit* fit) {
   const TermProducts products(queue, a, b, sums.rows, scratch);
@@ -178,7 +178,8 @@ void multiply_floating(const Queue& queue, const Schedule& schedule, const Slice
   }
 }
 
-// Sums the terms of one group and block in 32-bit integers, then adds those sums outside.
+// Sums the terms of each group and block in int32, then adds that to the group's 64-bit sums or, reduced by
+// the group's modulus, to its residues.
 void multiply_integers(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                        const Accumulators& sums, std::byte* scratch) {
   auto* inside = reinterpret_cast<std::int32_t*>(scratch + aligned_size(vendor_workspace_bytes));
@@ -204,7 +205,8 @@ void multiply_integers(const Queue& queue, const Schedule& schedule, const Slice
   }
 }
 
-// Multiplies every term of every block alone, exactly inside, then adds it outside as an integer.
+// Multiplies every term of every block alone, which is exact in the matrix unit, and adds it to 64-bit
+// integers.
 void multiply_without_error(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                             const Accumulators& sums, std::byte* scratch) {
   std::byte* inside = scratch + aligned_size(vendor_workspace_bytes);

@@ -1,4 +1,4 @@
-// Scaling of one vector's elements, and whether the hardware's arithmetic gives their slices.
+// Scale factors of one vector, and whether the hardware's arithmetic gives its slices.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,13 @@ KINTSUGI_HOST_DEVICE constexpr bool is_floating(ElementKind kind) {
          kind == ElementKind::bf16 || kind == ElementKind::tf32;
 }
 
-// True if no residual of a vector whose magnitudes are at most 2^bound overflows the format or FP32.
+// True if all residuals of a vector fit in the format and in FP32, where its elements are at most 2^bound in
+// magnitude.
 KINTSUGI_HOST_DEVICE constexpr bool rests_fit(const SplitRule& rule, const Format& format, int bound) {
   for (int s = 0; s < rule.slices; ++s) {
     if (bound > format.max_exponent) return false;
     const Rounding rounding = s == 0 ? rule.first_rounding : rule.residual_rounding;
-    // Half a last place of numbers below 2^bound; a whole one if bits are cut off.
+    // Exponent of the rounding error: 1/2 ulp of numbers below 2^bound, 1 ulp where bits are cut off.
     int error = bound - 1 - format.significand_bits;
     if (error < format.min_quantum() - 1) error = format.min_quantum() - 1;
     if (rounding != Rounding::nearest_even) ++error;
@@ -39,7 +40,8 @@ KINTSUGI_HOST_DEVICE constexpr bool rests_fit(const SplitRule& rule, const Forma
   return true;
 }
 
-// Largest bound for which residuals fit, as for all smaller bounds; found once instead of for every vector.
+// Largest bound for which rests_fit() is true, as it is for all smaller bounds. The host computes it once, so
+// that kernels compare instead of searching.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t largest_fitting_bound(const SplitRule& rule,
                                                                   const Format& format) {
   for (int bound = format.max_exponent; bound >= format.min_quantum(); --bound) {
@@ -58,7 +60,7 @@ KINTSUGI_HOST_DEVICE constexpr bool is_plain_floating(const VectorRange& range, 
   return range.largest + range.scale + 1 <= largest_bound;
 }
 
-// Scaling of a vector by its range. largest_bound: the largest bound for which rounded residuals fit.
+// Scaling of a vector by its range. largest_bound: largest_fitting_bound() of the rule and its format.
 KINTSUGI_HOST_DEVICE constexpr Scaling scaling_of(ElementKind kind, const VectorRange& range,
                                                   const SplitRule& rule, std::int32_t largest_bound) {
   const bool floating = is_floating(kind);

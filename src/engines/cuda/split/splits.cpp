@@ -106,7 +106,8 @@ void split_one(const Queue& queue, const DeviceSplit& split, const SplitCall& ca
 
 // Elements (2^18 FP32 numbers into two slices of fp16: 2 MiB) whose split takes about as long as a launch.
 constexpr std::int64_t small_elements = std::int64_t{1} << 18;
-// Largest number of tiles of a small vector: tiles of a vector are read one after the other, twice.
+// Tiles of a small vector at most. The tile kernel reads a vector tile by tile, twice (range, then split), so
+// that for longer vectors a launch per operand takes less time.
 constexpr std::int64_t few_tiles = 4;
 
 bool is_small(const DeviceSplit& split) {
@@ -114,16 +115,17 @@ bool is_small(const DeviceSplit& split) {
   return split.slices.padded_vectors() * stride <= small_elements && stride <= few_tiles * tile_length;
 }
 
-// Splits both operands in one launch if one kernel splits both, or, if they are small, by tiles, which suit
-// any operand. Returns false if neither is the case.
+// Splits both operands in one launch, if one kernel splits both, or if both are small, by the tile kernel,
+// which splits any operand. Returns false, and launches nothing, if two launches are needed.
 bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, const SplitCall& call) {
   if (splits[0].side.items != splits[1].side.items) return false;
   const KernelOfKind* kernel = find_kernel(splits[0], call.finds_norms());
   if (kernel != find_kernel(splits[1], call.finds_norms())) kernel = nullptr;
   std::array both{way_of(kernel, splits[0]), way_of(kernel, splits[1])};
-  // Vectors of both operands have the same length.
+  // Vectors of both operands have the same length: if they are short for one, they are short for the other.
   if (kernel != nullptr && (both[0].way == Way::short_vectors || both[1].way == Way::short_vectors))
     both[0].way = both[1].way = Way::short_vectors;
+  // The kernel that splits one operand by columns and the other by rows expects the first by columns.
   if (both[1].way == Way::columns) std::swap(both[0], both[1]);
   if (both[1].way == Way::columns)
     both[0].cluster = both[1].cluster = std::max(both[0].cluster, both[1].cluster);
@@ -137,7 +139,8 @@ bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, con
   return true;
 }
 
-// Splits complex elements by the ranges of their vectors; parts are in the order of the real operand.
+// Splits complex elements into residues, with the ranges of the real vectors that they belong to. Thread
+// blocks have the parts that they would have of a real operand.
 void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition& condition) {
   static const std::array<KernelName, 4> of_complex{
       KernelName{"split_complex", "split_complex_float_residues", waits_for_grid_dependency},
@@ -186,7 +189,7 @@ std::vector<VectorsOfSide> sides_of(std::span<const DeviceSplit> splits) {
   return sides;
 }
 
-// Finds the ranges of vectors that are split in parts, unless they are known.
+// Finds the ranges of operands whose vectors are divided among thread blocks, unless the ranges are known.
 void find_long_ranges(const Queue& queue, std::span<DeviceSplit> splits) {
   std::vector<DeviceSplit> divided;
   for (DeviceSplit& one : splits) {
