@@ -186,7 +186,7 @@ void multiply_integers(const Queue& queue, const Schedule& schedule, const Slice
   const std::int64_t block = block_of(schedule, a);
   for (std::int64_t p = 0; p < a.k; p += block) {
     for (int g = 0; g < schedule.groups; ++g) {
-      {
+      {  // releases the cuBLAS handle before the kernel below is launched
         const TermProducts products(queue, a, b, sums.rows, scratch);
         bool begun = false;
         for (const Term& term : schedule.terms) {

@@ -21,11 +21,11 @@ std::optional<NativeTimes> native_times(const NativeShape& shape) {
                             elements * static_cast<double>(shape.k);
   const double way = elements * static_cast<double>(element_bytes(shape.type)) /  // of C, read or written
                      architecture.costs->call.copy_rate;
-  constexpr double launch = 3.5;  // of a kernel of ours, until its first operands are there
+  constexpr double launch = 3.5;  // of a kernel of ours, until its first operands have arrived
   constexpr double vendor_launch = 6;
   constexpr double look = 5;
-  constexpr double look_way = 2.5;  // a look reads C at less than half of what copies reach
-  constexpr double begin = 32;      // inner indices in whose time a tile begins and ends
+  constexpr double look_way = 2.5;  // the test of sums reads C at less than half of the copy's rate
+  constexpr double begin = 32;      // beginning and end of a tile, as inner indices
   const double own = launch + costs.inner_index * (static_cast<double>(shape.k) + begin) * tiles + way;
   const double vendor = vendor_launch + operations / costs.vendor_rate;
   return NativeTimes{.own = own,
