@@ -93,7 +93,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
   std::string unavailable_reason() const override {
     static constinit MadeOnce common_reason(find_common_reason);
     if (const std::string& found = common_reason.get(); !found.empty()) return found;
-    if (!driver().reason.empty()) return driver().reason;  // lost in a fork
+    if (!driver().reason.empty()) return driver().reason;  // the driver was lost in a fork
     return device_reason(device_in_use());
   }
   std::vector<Requirement> requirements() const override { return find_requirements(); }

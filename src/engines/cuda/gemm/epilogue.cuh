@@ -44,7 +44,7 @@ template <int Rows, int Columns, int EpilogueWarps>
 struct EpilogueParams {
   static constexpr int epilogue_warps = EpilogueWarps;  // warps that load the parameters
 
-  alignas(sizeof(int2)) int scales[Rows + Columns];  // of rows, then of columns
+  alignas(sizeof(int2)) int scales[Rows + Columns];  // of the rows, then of the columns
   float* first;                                      // the tile's first element
   std::int64_t first_row;                            // row in C
   std::int64_t first_column;
@@ -173,7 +173,7 @@ __device__ StoreMode store_mode(const EpilogueParams<Rows, Columns, EpilogueWarp
 // Positions of a thread's elements of a tile: pairs of columns, 8 columns apart, in two rows, 8 rows apart.
 template <StoreMode How>
 struct StorePositions {
-  int rows[2];                  // in the tile
+  int rows[2];                  // rows of the tile
   int column;                   // first column of the first pair
   int row_count, column_count;  // part of the tile inside C
   std::int64_t row_step, column_step;

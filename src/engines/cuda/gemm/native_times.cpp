@@ -19,7 +19,7 @@ std::optional<NativeTimes> native_times(const NativeShape& shape) {
       static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.items);
   const double operations = (shape.type == ElementType::c32 || shape.type == ElementType::c64 ? 8 : 2) *
                             elements * static_cast<double>(shape.k);
-  const double way = elements * static_cast<double>(element_bytes(shape.type)) /  // of C, read or written
+  const double way = elements * static_cast<double>(element_bytes(shape.type)) /  // to read or write C
                      architecture.costs->call.copy_rate;
   constexpr double launch = 3.5;  // of a kernel of ours, until its first operands have arrived
   constexpr double vendor_launch = 6;

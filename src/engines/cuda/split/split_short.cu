@@ -17,7 +17,7 @@ constexpr int threads = short_threads;
 struct VectorGroup {
   const SplitTask& task;
   std::int64_t first_vector;
-  int lanes_log;  // of the threads of a vector
+  int lanes_log;  // log2 of the threads per vector
 
   __device__ VectorGroup(const SplitTasks& tasks, std::int64_t group)
       : task(task_of_block(tasks, group)), lanes_log(31 - __clz(task.vector_threads)) {

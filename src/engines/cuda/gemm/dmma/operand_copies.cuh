@@ -139,7 +139,7 @@ class OperandCopies<double, Vectors, AlongK> {
   const char* source_;
   Way way_;
   int rows_;        // existing vectors of the tile
-  int vector_, p_;  // of the thread's first element
+  int vector_, p_;  // vector and inner index of the thread's first element
   std::uint32_t place_;
   std::int64_t row_bytes_, column_bytes_;
 };

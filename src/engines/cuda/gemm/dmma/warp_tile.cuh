@@ -61,7 +61,7 @@ class WarpTile<double, Rows, Columns, AlongK> : public WarpShape<Rows, Columns> 
     if constexpr (AlongK) {
       b_offset_[0] = chunk_in_line(spread(g()), t());
       b_offset_[1] = chunk_in_line(spread(g()), 4 + t());
-    } else {  // of the two inner indices, in the panel's first eight vectors
+    } else {  // offsets of the two inner indices, in the panel's first eight vectors
       b_offset_[0] = chunk_in_line(2 * t(), g() >> 1) + (g() & 1) * 8;
       b_offset_[1] = chunk_in_line(2 * t() + 1, g() >> 1) + (g() & 1) * 8 + dmma_line_bytes;
     }

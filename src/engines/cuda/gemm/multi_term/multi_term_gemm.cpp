@@ -277,8 +277,8 @@ double native_time(const DeviceShape& shape, const CallCosts& costs) {
 
 }  // namespace
 
-// Of 70 shapes that were measured, alone, prepared and in a batch, 65 have expected times of 0.94 to 1.2
-// times the measured ones, and the others of up to 1.4 (docs/results/log).
+// Expected times of 70 measured shapes, alone, prepared and in a batch: 65 are 0.94 to 1.2 times the measured
+// time, the others up to 1.4 times (docs/results/log).
 DeviceTimes expected_multi_term_times(const DeviceShape& shape) {
   const CallCosts& costs = current_architecture().costs->call;
   const MultiTermKernels& kernels = *find_kernels(shape.schedule, shape.format);

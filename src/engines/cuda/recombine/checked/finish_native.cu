@@ -22,8 +22,8 @@ struct TileRanges {
   static constexpr unsigned int an_infinity = 1;
   static constexpr unsigned int a_nan = 2;
 
-  unsigned long long least[2 * side];    // of elements other than zero; infinity if there are none
-  unsigned long long largest[2 * side];  // of finite elements
+  unsigned long long least[2 * side];    // least magnitudes other than zero; infinity if there are none
+  unsigned long long largest[2 * side];  // largest finite magnitudes
   unsigned int special[2 * side];        // bits: an element is infinite, an element is NaN
   unsigned int wanted[2 * side];         // 1 if an open element of C needs the vector
 
@@ -290,7 +290,7 @@ class NativeTile {
   TileRanges& ranges_;
   bool in_place_;
   Scalars<T> scalars_;
-  std::int64_t first_row_;  // of C
+  std::int64_t first_row_;  // row and column of C where the tile begins
   std::int64_t first_column_;
   MatrixView<T> c_;
   MatrixView<T> sums_;

@@ -101,7 +101,7 @@ struct FloatingSplit {
   Rounding first_rounding = Rounding::nearest_even;
   Rounding residual_rounding = Rounding::nearest_even;
   std::int64_t slice_bytes = 0;
-  std::byte* target = nullptr;  // of the vector's first element
+  std::byte* target = nullptr;  // slice 0 of the vector's first element
 
   FloatingSplit() = default;
   __device__ FloatingSplit(const SplitTask& task, const SplitRule& rule, const Scaling& scaling,

@@ -23,7 +23,7 @@ struct PartsTask {
   std::int64_t vector_blocks = 0;  // thread blocks with a thread for each vector
   bool sums_exponents = false;     // for depths or typical exponents
   bool finds_depth = false;
-  std::int32_t top_exponent = 0;  // of the rule whose proof norms may rule out
+  std::int32_t top_exponent = 0;  // top exponent of the rule whose proof norms may rule out
   std::int32_t sum_bits = 0;
 };
 
