@@ -102,7 +102,8 @@ __device__ void read_chunk(const Source* shared, Source (&x)[sizeof(uint4) / siz
   memcpy(x, &bits, sizeof bits);
 }
 
-// Adds over the threads whose numbers differ only in the bits of `lanes`.
+// Adds up magnitudes over the threads whose numbers differ only in the bits of `lanes`; all of them get the
+// result.
 template <class T>
 __device__ void add_over_lanes(Magnitudes<T>& magnitudes, unsigned lanes) {
   for (unsigned lane = 1; lane < 32; lane <<= 1) {

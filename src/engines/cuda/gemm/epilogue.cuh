@@ -32,7 +32,7 @@ struct TileRange {
   }
 };
 
-// Stands for the scale of a vector with NaN or infinities, whose elements of C are computed one by one.
+// Scale that marks a vector with NaN or infinities, whose elements of C are computed one by one.
 inline constexpr int special_scale = std::numeric_limits<int>::min();
 
 __device__ inline int scale_of(const VectorRange& range) {

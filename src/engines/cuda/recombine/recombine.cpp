@@ -80,8 +80,8 @@ void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<
 
 namespace {
 
-// Limits of native sums. If sums are in place alpha has been applied, which may have scaled up what had
-// underflowed; else alpha has not been applied.
+// Limits of native sums. Sums in C's own memory (`in_place`) have been multiplied by alpha, which may have
+// scaled up what had underflowed; others have not.
 NativeLimits native_limits(const DeviceTile& tile, bool in_place) {
   const bool single = tile.c.type == ElementType::f32 || tile.c.type == ElementType::c32;
   const std::int64_t products = (tile.c.complex() ? 2 : 1) * tile.a.matrix.columns;

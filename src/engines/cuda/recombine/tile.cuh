@@ -12,8 +12,8 @@
 
 namespace kintsugi::core::cuda {
 
-// True if batch item `item` of the step selected the condition's candidate. Bypasses L1, whose lines may be
-// of an earlier call unless the thread waited for the kernels before this one.
+// True if the condition has no selection, or batch item `item` of the step selected its candidate. Bypasses
+// L1, whose lines may be of an earlier call unless the thread waited for the kernels before this one.
 __device__ inline bool holds(const DeviceCondition& condition, std::int64_t item = 0) {
   return condition.selection == nullptr ||
          __ldcg(&condition.selection[item].candidate) == condition.candidate;

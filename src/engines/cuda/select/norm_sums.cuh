@@ -84,7 +84,7 @@ template <ElementKind kind, class T>
 using RangeSum =
     std::conditional_t<kind == ElementKind::fp16_with_depth, MagnitudesAndExponents<T>, Magnitudes<T>>;
 
-// Adds over the threads whose numbers differ only in the bits of `lanes`.
+// Adds up sums over the threads whose numbers differ only in the bits of `lanes`; all of them get the result.
 template <class T>
 __device__ void add_over_lanes(MagnitudesAndExponents<T>& sum, unsigned lanes) {
   add_over_lanes(static_cast<Magnitudes<T>&>(sum), lanes);

@@ -98,7 +98,7 @@ class NativeTile {
  private:
   static_assert(elements_each <= 32);
 
-  // alpha|, or for complex numbers an upper bound of it: the sum of its parts' magnitudes.
+  // Magnitude of alpha, or for complex numbers an upper bound of it: the sum of its parts' magnitudes.
   __device__ double alpha_magnitude() const {
     if constexpr (is_complex<T>) {
       return fabs(double{scalars_.alpha.real()}) + fabs(double{scalars_.alpha.imag()});

@@ -55,8 +55,8 @@ struct ByteModulus {
   std::uint64_t shift = 0;
 };
 
-// Least residue of small_residue(): 128 - modulus, or for small moduli the least remainder beside the nearest
-// multiple.
+// Least value of small_residue(): 128 - modulus, or for small moduli, whose remainders of magnitude up to
+// modulus / 2 it adds the modulus to once, modulus - modulus / 2.
 constexpr std::int32_t least_residue(int modulus) {
   return 128 - modulus <= modulus / 2 ? 128 - modulus : modulus - modulus / 2;
 }
@@ -93,8 +93,8 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t add_byte_products(std::uint32_t a, s
 }
 
 // Residue, counted from the least residue on, of a sum of digit products and the modulus's offset. Sums are
-// below 2^19, also less the least residue, and so the quotient is exact: 2^19 (inverse modulus - 2^32) <
-// 2^32.
+// below 2^19, also after the least residue is subtracted, and so the quotient is exact: 2^19 (inverse modulus
+// - 2^32) < 2^32.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t residue_of_bytes(std::int32_t sum, const ByteModulus& modulus) {
   const auto quotient = static_cast<std::int32_t>(
       (static_cast<std::uint64_t>(static_cast<std::uint32_t>(sum)) * modulus.inverse + modulus.shift) >> 32);

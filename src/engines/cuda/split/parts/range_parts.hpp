@@ -19,8 +19,8 @@ struct VectorsOfSide {
   const SplitRule* rule = nullptr;  // rule whose proof norms may rule out
 };
 
-// True if ranges and norms of these operands are found by parts: vectors are long, and so few that thread
-// blocks with whole vectors would not fill the device.
+// True if ranges and norms of these operands are found by parts: vectors have more than 2^16 elements, or
+// more than 4096 and are so few that thread blocks with whole vectors would not fill the device.
 bool has_long_vectors(const DeviceSide& a, const DeviceSide& b);
 
 // Finds ranges of one or two sides of equally many batch items, and typical exponents for a side that has
