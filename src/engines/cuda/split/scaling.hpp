@@ -40,8 +40,8 @@ KINTSUGI_HOST_DEVICE constexpr bool rests_fit(const SplitRule& rule, const Forma
   return true;
 }
 
-// Largest bound for which rests_fit() is true, as it is for all smaller bounds. The host computes it once, so
-// that kernels compare instead of searching.
+// Largest bound for which rests_fit() is true, as it is for all smaller bounds. The host computes it once,
+// except for fitted rules, so that kernels compare instead of searching.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t largest_fitting_bound(const SplitRule& rule,
                                                                   const Format& format) {
   for (int bound = format.max_exponent; bound >= format.min_quantum(); --bound) {
