@@ -24,7 +24,7 @@ std::span<const Architecture* const> architectures() {
 
 }  // namespace
 
-// A library without any device code is judged as if it had all: it then says what is missing.
+// A library without any device code counts as having all of it; its missing code is reported elsewhere.
 bool Architecture::has_gemm_kernels() const {
   return !gemm_image.empty() && (engine_images().empty() || has_image(engine_images(), gemm_image));
 }

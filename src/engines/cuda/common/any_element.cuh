@@ -1,4 +1,4 @@
-// Slices of any element by any rule, one by one.
+// Splits of single elements by any rule.
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"
@@ -7,7 +7,7 @@
 
 namespace kintsugi::core::cuda {
 
-// The host's tables, where kernels reach them.
+// The host's tables of moduli, for constant memory.
 struct ModulusTable {
   ByteModulus of_bytes[most_moduli];
   std::int32_t modulus[most_moduli];
@@ -26,7 +26,7 @@ static __constant__ constexpr ModulusTable modulus_table = [] {
   return table;
 }();
 
-// split_into_residues(), whose tables are the host's.
+// As split_into_residues(), with tables in constant memory instead of the host's.
 template <class Store>
 __device__ void split_into_any_residues(const SplitRule& rule, double x, int scale, Store&& store) {
   const int limb_count = limbs_of(rule.top_exponent + 1);
@@ -46,7 +46,7 @@ __device__ void split_into_any_residues(const SplitRule& rule, double x, int sca
   }
 }
 
-// split_element(); of a kernel's kind, no more than its rules need.
+// As split_element(), compiled only for the rules that a kernel of this kind has.
 template <ElementKind kind, class Store>
 __device__ void split_any(const SplitRule& rule, double x, int scale, Store&& store) {
   if constexpr (kind == ElementKind::digits) return split_into_digits(rule, x, scale, store);
@@ -80,7 +80,8 @@ __device__ inline SplitRule rule_of(const SplitTask& task) {
   return rule;
 }
 
-// Kernels of kinds that know no fit do not look for one.
+// Rule of the task, with the fitted residual where there is a fit. Kernels of kinds without a fit do not load
+// one.
 __device__ inline SplitRule fitted_rule_of(const SplitTask& task, ElementKind kind) {
   SplitRule rule = rule_of(task);
   if ((kind == ElementKind::fitted || kind == ElementKind::any) && task.fit != nullptr) {
@@ -91,12 +92,13 @@ __device__ inline SplitRule fitted_rule_of(const SplitTask& task, ElementKind ki
   return rule;
 }
 
-// Of the batch item that the block works on.
+// Slices of the batch item that the thread block works on.
 __device__ inline std::byte* slices_of(const SplitTask& task) {
   return task.slices + item_of_block() * task.item_bytes;
 }
 
-// By the functions of arith/split_rule.hpp. Not inlined: most elements never need it.
+// Writes an element's slices by the functions of arith/split_rule.hpp. Not inlined: most elements never need
+// it.
 template <ElementKind kind>
 __device__ __noinline__ void write_any(const SplitTask& task, int scale, double x, std::int64_t place) {
   const SplitRule rule = fitted_rule_of(task, kind);

@@ -1,4 +1,4 @@
-// CUDA's contexts and devices, as the library's objects and messages name them.
+// CUDA's contexts and devices, as the library's objects and messages refer to them.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Exact sums into C, rounded once.
+// Exact sums into elements of C, rounded once.
 #pragma once
 
 #include "engines/cuda/ozaki1/sums.cuh"

@@ -1,4 +1,4 @@
-// Sums in FP64 into C.
+// FP64 sums into elements of C.
 #include "arith/epilogue.hpp"
 #include "engines/cuda/ozaki1/sums.cuh"
 

@@ -1,4 +1,4 @@
-// Products of slices into the sums of a tile: step 3 of dgemm-tc, src/recombine/error_free.cpp.
+// Products of slices, added to the sums of a tile: step 3 of dgemm-tc, src/recombine/error_free.cpp.
 #include "arith/product_sum.hpp"
 #include "engines/cuda/ozaki1/sums.cuh"
 
@@ -6,7 +6,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// The products of `groups` that belong to element (i, v): visit(integer, slice of A).
+// Calls visit(integer, slice of A) for those products of `groups` that belong to element (i, v).
 template <class Visit>
 __device__ void for_each_product(const DeviceProductSums& sums, const ProductGroups& groups, std::int64_t i,
                                  std::int64_t v, const Visit& visit) {
@@ -20,7 +20,7 @@ __device__ void for_each_product(const DeviceProductSums& sums, const ProductGro
 
 __device__ bool begins(const ProductGroups& groups) { return groups.b == 0 && groups.first_a == 0; }
 
-// visit(i, v) of the thread's element of the tile, where there is something to add.
+// Calls visit(i, v) for the thread's element of the tile if there is something to add.
 template <class Visit>
 __device__ void at_element(const DeviceProductSums& sums, const ProductGroups& groups, const Visit& visit) {
   if (!holds(sums.tile.condition)) return;

@@ -1,4 +1,4 @@
-// The sums of a tile in memory, and what they become.
+// Sums of a tile in memory, and the kernels that write them to C.
 #pragma once
 
 #include "arith/product_sum.hpp"
@@ -13,7 +13,7 @@ __device__ inline std::int32_t exponent_at(const DeviceSliceExponents& slices, i
   return slices.exponents[s * slices.stride + v];
 }
 
-// Slices that element (i, v) of the tile is made of.
+// Slices that make up element (i, v) of the tile.
 __device__ inline SliceDepth depth_at(const DeviceProductSums& sums, std::int64_t i, std::int64_t v) {
   const DeviceBlockSliceCounts& slice_counts = sums.slice_counts;
   if (slice_counts.slice_counts == nullptr) return {sums.slices, sums.slices, sums.fast};
@@ -27,7 +27,7 @@ __device__ inline double& running_sum(const DeviceProductSums& sums, std::int64_
   return reinterpret_cast<double*>(sums.sums)[i + v * sums.stride];
 }
 
-// Limb by limb, so that neighbouring threads access neighbouring words.
+// Limb of an exact sum; limbs are stored apart, so that neighboring threads access neighboring words.
 __device__ inline std::uint64_t& limb_of_sum(const DeviceProductSums& sums, std::int64_t i, std::int64_t v,
                                              int limb) {
   return reinterpret_cast<std::uint64_t*>(sums.sums)[i + (v + limb * sums.columns) * sums.stride];

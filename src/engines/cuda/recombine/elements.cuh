@@ -6,7 +6,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Recombination::put makes an element whose vectors are finite.
+// Recombines one element per thread. Recombination::put writes an element whose vectors are finite.
 template <class T, class Recombination>
 __device__ void recombine_elements(const DeviceTile& tile, const Recombination& recombination) {
   if (!holds(tile.condition)) return;
@@ -17,7 +17,7 @@ __device__ void recombine_elements(const DeviceTile& tile, const Recombination& 
   put_any_element(tile, recombination, Scalars<T>(tile.scalars), i, j, element);
 }
 
-// The parts of an element, summed exactly, rounded once.
+// Writes an element whose parts are exact sums, rounded once.
 template <class T, int Limbs>
 __device__ void put_exact_element(const ExactNumber<Limbs> (&exact)[parts_of<T>], const Scalars<T>& scalars,
                                   T* element) {

@@ -1,4 +1,4 @@
-// One element of an exact sum, whatever alpha and beta are.
+// An element from its exact sum, for any alpha and beta.
 #pragma once
 
 #include "arith/complex.hpp"
@@ -6,8 +6,8 @@
 
 namespace kintsugi::core::cuda {
 
-// alpha and beta need wider numbers than AB alone: in a function of its own, on the stack, they cost the
-// others no registers.
+// Writes an element for general alpha and beta, which need wider numbers than AB alone. As a function of its
+// own, with these numbers on the stack, it costs other elements no registers.
 template <class T, int Limbs>
 __device__ __noinline__ void put_general_element(const ExactNumber<Limbs>* exact, T alpha, T beta,
                                                  T* element) {

@@ -1,4 +1,4 @@
-// Sums of a block of k leave the engine.
+// Addition of a block's sums to the sums outside the matrix unit.
 #include "engines/cuda/recombine/arguments.hpp"
 
 #include "arith/residue/remainder.hpp"
@@ -7,7 +7,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Store: one element into what is outside.
+// Calls store(e, sums) for the thread's four elements, together if all four exist, else one by one.
 template <class Store>
 __device__ void for_each_sum(const std::int32_t* inside, std::int64_t elements, const Store& store) {
   const std::int64_t first = 4 * (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x);
@@ -19,13 +19,13 @@ __device__ void for_each_sum(const std::int32_t* inside, std::int64_t elements, 
   }
 }
 
-// `count` elements of one access.
+// `count` elements that one access reads or writes.
 template <class T, std::size_t count>
 struct alignas(count * sizeof(T)) Together {
   T element[count];
 };
 
-// outside[e] = what(outside[e], inside[e]), or of 0 at first.
+// Sets outside[e] = sum(outside[e], inside[e]); for a first block the old value is 0.
 template <class T, class Sum>
 __device__ void leave(const std::int32_t* inside, std::int64_t elements, bool first, T* outside,
                       const Sum& sum) {
@@ -39,7 +39,7 @@ __device__ void leave(const std::int32_t* inside, std::int64_t elements, bool fi
   });
 }
 
-// Integers that a floating format holds.
+// Adds sums of a floating format that are integers.
 template <class T>
 __device__ void leave_floating(const T* inside, std::int64_t elements, bool first, std::int64_t* outside) {
   const std::int64_t begin = 4 * std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;

@@ -16,7 +16,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// One kernel of each type of elements.
+// A kernel for each element type.
 using KernelsOfTypes = std::array<KernelName, 4>;
 
 #define KINTSUGI_KERNELS(file, complex_file, stem, ending)                      \
@@ -80,7 +80,8 @@ void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<
 
 namespace {
 
-// In place alpha has been applied already, to what may have underflowed before; else it has not.
+// Limits of native sums. Sums in C's own memory (`in_place`) have been multiplied by alpha, which may have
+// scaled up what had underflowed; others have not.
 NativeLimits native_limits(const DeviceTile& tile, bool in_place) {
   const bool single = tile.c.type == ElementType::f32 || tile.c.type == ElementType::c32;
   const std::int64_t products = (tile.c.complex() ? 2 : 1) * tile.a.matrix.columns;

@@ -1,4 +1,4 @@
-// beta C alone.
+// Kernels for beta C alone.
 #include "engines/cuda/recombine/arguments.hpp"
 #include "engines/cuda/recombine/tile.cuh"
 
@@ -6,7 +6,8 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// A thread takes `elements_each` elements of a line; lines are columns, or rows where those lie along memory.
+// Scales C; a thread block takes `scaled_at_once` rows of a column. Columns are rows of C if those are
+// contiguous.
 template <class T>
 __device__ void scale(const ScaledMatrix& matrix) {
   if (!holds(matrix.condition)) return;

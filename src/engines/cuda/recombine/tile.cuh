@@ -1,4 +1,4 @@
-// What the kernels of this folder share: matrices, scalars and the loop over a tile of C.
+// Matrices, scalars and the loop over a tile of C, which the recombination kernels share.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Of a step of several items, for one of them. Not from the first cache, of whose lines only who waited for
-// what came before knows that they are not of an earlier call.
+// True if the condition has no selection, or batch item `item` of the step selected its candidate. Bypasses
+// L1, whose lines may be of an earlier call unless the thread waited for the kernels before this one.
 __device__ inline bool holds(const DeviceCondition& condition, std::int64_t item = 0) {
   return condition.selection == nullptr ||
          __ldcg(&condition.selection[item].candidate) == condition.candidate;
@@ -61,11 +61,10 @@ __device__ T scaled(const T& beta, const T& c) {
   return beta == T(0) ? T(0) : scaled_element(beta, c);
 }
 
-// A thread takes a few rows of some columns, as they lie beside each other in the sums; a warp takes a
-// column.
+// Rows per thread, adjacent in the sums. A thread has these rows of some columns; a warp takes a column.
 inline constexpr int rows_each = block_rows / warp_size;
 
-// What a thread has of a column, in as wide accesses as there are.
+// A thread's elements of one column, aligned for the widest accesses.
 template <class Element>
 struct alignas(std::min<std::size_t>(16, rows_each * sizeof(Element))) Together {
   Element of[rows_each];
@@ -77,7 +76,7 @@ constexpr ElementType element_type() {
   return sizeof(T) == 4 ? ElementType::f32 : ElementType::f64;
 }
 
-// The part of C that a thread block recombines.
+// Part of C that a thread block recombines.
 template <class T>
 class Block {
  public:
@@ -98,13 +97,13 @@ class Block {
               reinterpret_cast<std::uintptr_t>(c_.data) % 16 != 0 || c_.column_stride % elements != 0;
   }
 
-  // The thread's first row and one of its columns, inside the block.
+  // The thread's first row and its e-th column within the block.
   __device__ static int row() { return rows_each * lane(); }
   __device__ static int column(int e) { return warp() + block_warps * e; }
   __device__ bool has(int e) const {
     return row() < static_cast<int>(c_.rows) && column(e) < static_cast<int>(c_.columns);
   }
-  // The same in the tile; the first one where the thread has none.
+  // Row and column within the tile; those of the block's first element if the thread has none.
   __device__ std::int64_t tile_row() const {
     return first_row_ + (row() < static_cast<int>(c_.rows) ? row() : 0);
   }
@@ -112,8 +111,8 @@ class Block {
     return first_column_ + (column(e) < static_cast<int>(c_.columns) ? column(e) : 0);
   }
 
-  // All threads together: whether all vectors are finite and have scales that are powers of two in double,
-  // products of two included; exponent() is then known, and that of an ordinary number.
+  // True if all vectors are finite and every exponent(), which is then known, is at most
+  // most_ordinary_exponent in magnitude. All threads call it together.
   __device__ bool is_ordinary(const DeviceTile& tile) const {
     static_assert(block_rows + parts * columns <= block_threads);
     const auto thread = static_cast<int>(threadIdx.x);
@@ -127,13 +126,13 @@ class Block {
     }
     return __syncthreads_and(ordinary ? 1 : 0) != 0;
   }
-  // That undoes the scales of the thread's row r and part p of column e.
+  // Exponent that undoes the scales of the thread's row r and part p of column e.
   __device__ int exponent(int r, int e, int p) const {
     return -(scales()[row() + r] + scales()[block_rows + parts * column(e) + p]);
   }
 
-  // Where C cannot be accessed in the thread's way, its elements go through shared memory. All threads
-  // together, before the first element is read and after the last one was written.
+  // Moves elements through shared memory if the threads' accesses do not suit C's layout. All threads call
+  // begin() before the first element is read, and end() after the last one was written.
   __device__ void begin(bool reads_c) const {
     if (!staged_ || !reads_c) return;
     for_each_staged([](T& staged, T& element) { staged = element; });
@@ -160,8 +159,8 @@ class Block {
     for (int r = 0; r < rows_each; ++r) staging(row() + r, column(e)) = elements.of[r];
   }
 
-  // visit(i, j, element) for all of the thread's elements, i and j in the tile: one row at a time, where time
-  // counts less.
+  // Calls visit(i, j, element) for all of the thread's elements, i and j in the tile, row by row: for blocks
+  // that are rare enough not to need speed.
   template <class Visit>
   __device__ void for_each_element(const Visit& visit) const {
 #pragma unroll 1
@@ -175,20 +174,22 @@ class Block {
   __device__ static int lane() { return static_cast<int>(threadIdx.x % warp_size); }
   __device__ static int warp() { return static_cast<int>(threadIdx.x / warp_size); }
 
-  // Rows, then vectors of columns; the last one again where there are no more.
+  // Range of a vector of the block: its rows, then the vectors of its columns; the last one again beyond the
+  // edge.
   __device__ const VectorRange& range_of(const DeviceTile& tile, int number) const {
     if (number < block_rows)
       return tile.a.ranges[tile.first_row + first_row_ + std::min<std::int64_t>(number, c_.rows - 1)];
     const std::int64_t vector = std::min<std::int64_t>(number - block_rows, parts * c_.columns - 1);
     return tile.b.ranges[parts * (tile.first_column + first_column_) + vector];
   }
-  // Of the same.
+  // Scales of those vectors.
   __device__ static int* scales() {
     __shared__ int all[block_rows + parts * columns];
     return all;
   }
-  // As bytes: elements have constructors, shared memory has none. What a warp accesses together lies in
-  // different banks, be it the same row of all lanes, rows one below the other or one row of all columns.
+  // Element in shared memory, which is an array of bytes, since elements have constructors and shared memory
+  // has none. Elements that a warp accesses together are in different banks, be they the same row of all
+  // lanes, consecutive rows or one row of all columns.
   __device__ static T& staging(int row, int column) {
     constexpr int group = warp_size + warp_size / rows_each;
     constexpr int size = rows_each * group + 1;
@@ -196,7 +197,7 @@ class Block {
     return reinterpret_cast<T*>(bytes)[column * size + row % rows_each * group + row / rows_each];
   }
 
-  // Lanes lie along C's lines.
+  // Calls visit(staged element, element of C); lanes follow C's contiguous lines.
   template <class Visit>
   __device__ void for_each_staged(const Visit& visit) const {
     const bool by_rows = c_.column_stride < c_.row_stride;
@@ -214,7 +215,7 @@ class Block {
   bool staged_;
 };
 
-// The rare elements, out of the way of the others.
+// Writes an element with NaN or infinities in its vectors. Not inlined, since such elements are rare.
 template <class T>
 __device__ __noinline__ void put_special_element(const DeviceTile& tile, std::int64_t i, std::int64_t j,
                                                  T alpha, T beta, T* element) {
@@ -222,14 +223,14 @@ __device__ __noinline__ void put_special_element(const DeviceTile& tile, std::in
                                 beta == T(0) ? nullptr : element);
 }
 
-// One element of beta C. A complex product of four terms is rounded once, which takes room that others do not
-// need.
+// Writes one element of beta C. Not inlined: a complex product of four terms is rounded once, which needs
+// registers that other elements do not.
 template <class T>
 __device__ __noinline__ void put_scaled_element(T beta, T* element) {
   *element = scaled(beta, *element);
 }
 
-// Any element: alpha may be 0, its row or column may have NaN or infinities, their scales may be any.
+// Writes any element: alpha may be 0, its row or column may have NaN or infinities, their scales may be any.
 template <class T, class Recombination>
 __device__ void put_any_element(const DeviceTile& tile, const Recombination& recombination,
                                 const Scalars<T>& scalars, std::int64_t i, std::int64_t j, T* element) {
@@ -245,8 +246,8 @@ __device__ void put_any_element(const DeviceTile& tile, const Recombination& rec
   }
 }
 
-// Recombination::put_block makes the elements of a block of ordinary vectors and of scalars that it `takes`,
-// `put` any one whose vectors are finite.
+// Recombines a tile. Recombination::put_block writes the elements of a block of ordinary vectors, for scalars
+// that it `takes`; `put` writes any element whose vectors are finite.
 template <class T, class Recombination>
 __device__ void recombine_tile(const DeviceTile& tile, const Recombination& recombination) {
   if (!holds(tile.condition)) return;

@@ -1,4 +1,5 @@
-// Recombination with power-of-two weights: src/recombine/weighted.cpp for one tile, special values included.
+// Recombination of one tile with power-of-two weights, special values included: the device's version of
+// src/recombine/weighted.cpp.
 #include "arith/weighted_sum.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
 #include "recombine/special_element.hpp"
@@ -9,7 +10,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Part: of a group's sums, float or std::int64_t.
+// Recombination of sums of type Part, which is float or std::int64_t.
 template <class T, class Part>
 class Weighted {
  public:
@@ -50,7 +51,7 @@ class Weighted {
     __device__ explicit Sum(int smallest_exponent = 0) : WeightedSumOf<Part>::type(smallest_exponent) {}
   };
 
-  // Columns of a thread that are read together: as many as there are registers for.
+  // Columns of a thread that are read together, as many as registers allow.
   static constexpr int at_once =
       std::max<int>(1, (sizeof(Part) == 4 ? 4 : 2) / parts / (sizeof(T) == 16 ? 2 : 1));
   static_assert(Block<T>::columns_each % at_once == 0);
@@ -63,7 +64,7 @@ class Weighted {
     return static_cast<const Part*>(sums_.data) + i + parts * j * sums_.rows;
   }
 
-  // Of columns first, first + 1, ... of the thread.
+  // Adds up the groups of the thread's columns first, first + 1, ...
   __device__ void add_up(const Block<T>& block, int first, Sum (&sums)[at_once][parts][rows_each]) const {
     const Part* column[at_once];
 #pragma unroll
@@ -131,7 +132,7 @@ class Weighted {
 
 }  // namespace
 
-// `blocks` on an SM at least: as many as there are registers for.
+// `blocks`: thread blocks per SM at least, as many as registers allow.
 #define KINTSUGI_WEIGHTED(name, T, Part, blocks)                                                 \
   extern "C" __global__ void __launch_bounds__(block_threads, blocks)                            \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ WeightedSums sums) { \

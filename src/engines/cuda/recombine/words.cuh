@@ -1,4 +1,5 @@
-// Recombination of sums of 52-bit words: src/recombine/weighted.cpp's exact way, special values included.
+// Recombination of sums of 52-bit words, special values included: the exact way of
+// src/recombine/weighted.cpp.
 #pragma once
 
 #include "arith/word_sum.hpp"

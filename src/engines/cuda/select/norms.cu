@@ -1,4 +1,4 @@
-// Norms of all vectors, and what proves the products of integers that they scale
+// Norms of all vectors, and the figures that prove products of the integers that norms scale
 // (arith/residue/norm_proof.hpp).
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/alpha.cuh"

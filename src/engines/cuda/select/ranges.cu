@@ -10,7 +10,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// What `sum_vectors` makes of a range.
+// Task of sum_vectors() that finds ranges.
 template <class T>
 struct RangeOfVector {
   const RangesTask& task;
@@ -24,7 +24,7 @@ struct RangeOfVector {
   }
 };
 
-// The same with typical exponents.
+// Task of sum_vectors() that finds ranges and typical exponents.
 template <class T>
 struct RangeAndExponentOfVector {
   const RangesTask& task;

@@ -26,7 +26,7 @@ RoundingBoundsTask rounding_bounds_task(const DeviceRoundingBounds& of) {
           of.top_exponent, of.bounds, divide_up(side.matrix.vectors(), ranges_vectors)};
 }
 
-// find_ranges or find_norms of sides with equally many items.
+// Launches find_ranges or find_norms for sides with equally many items.
 void launch_ranges(const KernelName& kernel, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                    const Alpha& alpha) {
   for (std::int64_t first = 0; first < a.items; first += most_launched_items) {
@@ -59,7 +59,7 @@ void find_of_sides(const KernelName& kernel, const Queue& queue, const DeviceSid
 
 }  // namespace
 
-// Where ranges of one side are there already, that side is empty.
+// A side whose ranges are known already is empty.
 Alpha alpha_of(const DeviceScalars& scalars, const DeviceSide& a, const DeviceSide& b) {
   const DeviceSide& side = a.ranges != nullptr ? a : b;
   return {scalars.device_alpha, scalars.alpha == 0.0, side.matrix.type};

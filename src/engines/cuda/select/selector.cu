@@ -1,4 +1,4 @@
-// The selection of a candidate, where the ranges are.
+// Selection of a candidate on the device, where the ranges are.
 #include <climits>
 
 #include "engines/cuda/ptx/griddepcontrol.cuh"
@@ -14,7 +14,7 @@ constexpr int warps = selection_threads / 32;
 constexpr int words = sizeof(VectorRange) / sizeof(int);
 static_assert(sizeof(VectorRange) % sizeof(int) == 0);
 
-// summarize(), before it knows whether there was a vector that is not zero.
+// State of summarize() before it is known whether any vector is not zero.
 struct Extremes {
   std::int32_t span = 0;
   std::int32_t largest = INT_MIN;
@@ -42,13 +42,13 @@ struct Extremes {
   }
 };
 
-constexpr int beside = 64;  // ranges that a warp reads together
-constexpr int at_once = 4;  // times, on their way at the same time
+constexpr int beside = 64;  // ranges that a warp loads together
+constexpr int at_once = 4;  // such loads in flight at the same time
 using RangeWords = int[beside * words / 32];
 
-// Of that many ranges or fewer, words beside each other by lanes beside each other: a range has more bytes
-// than one access, and each by a lane of its own would fetch every sector once for each word. Not from the
-// first cache, whose lines may be of an earlier call where nobody waited for this one.
+// Loads up to `beside` ranges so that neighboring lanes load neighboring words: a range is longer than one
+// access, and with a lane for each range every sector would be fetched once per word. Bypasses L1, which may
+// hold lines of an earlier call where this kernel did not wait for that one.
 __device__ void load_ranges(const VectorRange* ranges, std::int64_t count, RangeWords& loaded) {
   const int* source = reinterpret_cast<const int*>(ranges);
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -58,7 +58,7 @@ __device__ void load_ranges(const VectorRange* ranges, std::int64_t count, Range
   }
 }
 
-// The same, by way of the warp's own place in shared memory.
+// Adds those ranges to `extremes`, by way of the warp's own shared memory.
 __device__ void add_ranges(const RangeWords& loaded, std::int64_t count, int (&place)[beside * words],
                            Extremes& extremes) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -73,7 +73,8 @@ __device__ void add_ranges(const RangeWords& loaded, std::int64_t count, int (&p
   }
 }
 
-// Of one operand or two: as many warps look at each, and have its ranges. Whole in thread 0.
+// Summarizes the ranges of one operand or two. With two, half of the warps have the ranges of each. The
+// result is complete in thread 0.
 template <int sides>
 __device__ void summarize_by_block(const VectorRange* ranges, std::int64_t vectors,
                                    RangeSummary (&summaries)[sides]) {
@@ -110,7 +111,7 @@ __device__ void summarize_by_block(const VectorRange* ranges, std::int64_t vecto
 constexpr int summary_words = sizeof(RangeSummary) / sizeof(int);
 static_assert(sizeof(RangeSummary) % sizeof(int) == 0);
 
-// As load_ranges() does.
+// Loads a summary, bypassing L1 as load_ranges() does.
 __device__ RangeSummary load(const RangeSummary* source) {
   int loaded[summary_words];
   for (int i = 0; i < summary_words; ++i) loaded[i] = __ldcg(reinterpret_cast<const int*>(source) + i);
@@ -119,14 +120,14 @@ __device__ RangeSummary load(const RangeSummary* source) {
   return summary;
 }
 
-// All its words, with what is between its parts.
+// Stores all words of a summary, padding included.
 __device__ void store(RangeSummary* target, const RangeSummary& summary) {
   int stored[summary_words];
   memcpy(stored, &summary, sizeof summary);
   for (int i = 0; i < summary_words; ++i) reinterpret_cast<int*>(target)[i] = stored[i];
 }
 
-// Whole in thread 0.
+// Sets selection.a and selection.b, which are complete in thread 0.
 __device__ void summarize_sides(const SelectionTask& task, std::int64_t item, DeviceSelection& selection) {
   const auto item_of = [&](int side) { return task.is_shared[side] ? 0 : item; };
   RangeSummary known[2];
@@ -154,7 +155,7 @@ __device__ void add_over_warp(NormsOfSide& extremes) {
   largest(extremes.spread);
 }
 
-// Of one operand's vectors, under the scales of all candidates. Whole in thread 0.
+// Extremes of one operand's norms under the scales of all candidates, complete in thread 0.
 __device__ NormsOfSide extremes_by_block(const SelectionTask& task, int side, std::int64_t item) {
   constexpr int candidates = DeviceReport::most_candidates;
   __shared__ double of_warp[warps][candidates + 2];
@@ -171,7 +172,7 @@ __device__ NormsOfSide extremes_by_block(const SelectionTask& task, int side, st
     extremes.add(norm, tops, task.candidates.coefficient);
   }
   add_over_warp(extremes);
-  __syncthreads();  // of_warp is read no more
+  __syncthreads();  // of_warp is no longer read
   if (threadIdx.x % 32 == 0) {
     double* target = of_warp[threadIdx.x / 32];
     for (int r = 0; r < candidates; ++r) target[r] = extremes.grid[r];
@@ -189,7 +190,7 @@ __device__ NormsOfSide extremes_by_block(const SelectionTask& task, int side, st
   return extremes;
 }
 
-// `proved`: the candidates, a bit each, for which norms prove all elements of C.
+// `proved`: bit i is set if norms prove all elements of C for candidate i.
 __device__ std::int32_t first_candidate(const DeviceCandidates& candidates, const RangeSummary& a,
                                         const RangeSummary& b, std::int64_t k, unsigned proved) {
   for (int candidate = 0; candidate < candidates.count; ++candidate) {
@@ -246,7 +247,7 @@ __device__ void select(const SelectionTask& task) {
   task.selection[blockIdx.x] = selection;
   if (reporting.report != nullptr) report(reporting, selection, fits);
   if (reporting.overlaps_products)
-    grid_dependency_wait();  // as whatever comes next does by way of this kernel
+    grid_dependency_wait();  // kernels that wait for this one then wait for the products too
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// One number, or a few, of every vector of an operand, whichever way it lies in memory.
+// Sums over each vector of an operand, in either memory layout.
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"
@@ -6,13 +6,13 @@
 
 namespace kintsugi::core::cuda {
 
-// A vector in any order: parts of its elements as they lie, those of the embedding but for their order.
+// A vector read in memory order: its parts are those of the embedding, in another order.
 template <class T>
 struct Line {
   const T* start;
-  std::int64_t stride;  // from element to element, in parts
+  std::int64_t stride;  // between elements, in parts
   bool complex;
-  bool negated;  // imaginary parts
+  bool negated;  // imaginary parts change sign
 
   __device__ T element(std::int64_t p) const {
     if (!complex) return __ldg(start + p * stride);
@@ -36,7 +36,7 @@ namespace vector_detail {
 inline constexpr int warps = ranges_threads / 32;
 inline constexpr int unrolled = 4;
 
-// Elements first, first + step, ... of a vector.
+// Adds elements first, first + step, ... of a vector to `sum`.
 template <class T, class Sum>
 __device__ void add_elements(const Line<T>& line, std::int64_t first, std::int64_t step, std::int64_t length,
                              Sum& sum) {
@@ -51,7 +51,7 @@ __device__ void add_elements(const Line<T>& line, std::int64_t first, std::int64
   }
 }
 
-// A warp for each vector.
+// Sums with one warp per vector.
 template <class T, class Task>
 __device__ void sum_along_k(const DeviceMatrix& matrix, std::int64_t item, std::int64_t first,
                             const Task& task) {
@@ -63,7 +63,7 @@ __device__ void sum_along_k(const DeviceMatrix& matrix, std::int64_t item, std::
   }
 }
 
-// Neighbouring threads have neighbouring vectors.
+// Sums with neighboring threads on neighboring vectors.
 template <class T, class Task>
 __device__ void sum_across(const DeviceMatrix& matrix, std::int64_t item, std::int64_t first,
                            const Task& task) {
@@ -86,8 +86,9 @@ __device__ void sum_across(const DeviceMatrix& matrix, std::int64_t item, std::i
 
 }  // namespace vector_detail
 
-// task.begin(v) is a sum of which each thread adds up a share of the elements of vectors first ... first +
-// ranges_vectors - 1, task.end(v, sum) takes the whole. The order of additions depends on k alone.
+// Sums vectors first ... first + ranges_vectors - 1: each thread adds its share of a vector's elements to a
+// sum that begins as task.begin(v), and task.end(v, sum) takes the total. The order of additions depends on k
+// and the operand's layout alone.
 template <class T, class Task>
 __device__ void sum_vectors(const DeviceMatrix& matrix, std::int64_t item, std::int64_t first,
                             const Task& task) {

@@ -1,5 +1,5 @@
-// Splits of complex operands into residues of elements: a block reads its vectors, whose ranges are known,
-// tile by tile.
+// Splits of complex operands into residues of elements: a thread block reads its vectors, whose ranges are
+// known, tile by tile.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/split/elements/complex_elements.hpp"
@@ -24,7 +24,7 @@ __constant__ constexpr ComplexModulusTable complex_modulus_table = [] {
   return table;
 }();
 
-constexpr int each = 4;  // elements of a thread
+constexpr int each = 4;  // elements per thread
 constexpr int lanes_of_vector = tile_length / each;
 static_assert(lanes_of_vector * tile_vectors == tile_threads);
 
@@ -34,8 +34,8 @@ struct Tile {
   Source im[tile_vectors][tile_length + 1];
 };
 
-// Neighbouring threads read along the smaller stride. Zeros past the operand, and in the place of what is not
-// finite.
+// Loads a tile; neighboring threads read along the smaller stride. Elements beyond the operand, and NaN and
+// infinities, become zero.
 template <class Source>
 __device__ void load_tile(const SplitTask& task, std::int64_t first_vector, std::int64_t first_element,
                           Tile<Source>& tile) {
@@ -62,7 +62,8 @@ __device__ void load_tile(const SplitTask& task, std::int64_t first_vector, std:
   }
 }
 
-// The scale of a row or column of elements, written to the ranges of all of its vectors.
+// Scaling of a row or column of complex elements; its scale is written to the ranges of all of its real
+// vectors.
 __device__ Scaling finish_ranges(const SplitTask& task, ElementKind kind, std::int64_t vector) {
   const std::int64_t vectors = task.matrix.right ? 2 : 1;
   for (std::int64_t other = 1; other < vectors; ++other)

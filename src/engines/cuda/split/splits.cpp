@@ -18,11 +18,11 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// What is the same for all splits of a call.
+// Parameters that all splits of a call share.
 struct SplitCall {
   DeviceCondition condition{};
-  std::int64_t served_items = 1;  // by each split
-  Alpha alpha{};                  // of splits before the selection
+  std::int64_t served_items = 1;  // batch items that each split serves
+  Alpha alpha{};                  // for splits before the selection
   NormFindings norms{};
 
   bool finds_norms() const { return norms.ruled_out != nullptr; }
@@ -74,8 +74,8 @@ void launch_items(const Queue& queue, const KernelName& kernel, const Extent& gr
   }
 }
 
-// In the order of their blocks; of equally many items. All go the same way, or those by clusters come
-// first.
+// Launches splits of equally many batch items, with thread blocks in the order of `splits`. All splits go the
+// same way, or those by clusters come first.
 void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<const WaySplit> splits,
                    const SplitCall& call) {
   std::int64_t threads = 0;
@@ -104,10 +104,10 @@ void split_one(const Queue& queue, const DeviceSplit& split, const SplitCall& ca
   launch_splits(queue, kernel, {&one, 1}, call);
 }
 
-// A launch costs about as much as splitting this many elements (2^18 FP32 numbers into two slices of fp16: 2
-// MiB).
+// Elements (2^18 FP32 numbers into two slices of fp16: 2 MiB) whose split takes about as long as a launch.
 constexpr std::int64_t small_elements = std::int64_t{1} << 18;
-// Tiles of a vector are read one after the other, twice.
+// Tiles of a small vector at most. The tile kernel reads a vector tile by tile, twice (range, then split), so
+// that for longer vectors a launch per operand takes less time.
 constexpr std::int64_t few_tiles = 4;
 
 bool is_small(const DeviceSplit& split) {
@@ -115,16 +115,17 @@ bool is_small(const DeviceSplit& split) {
   return split.slices.padded_vectors() * stride <= small_elements && stride <= few_tiles * tile_length;
 }
 
-// Both operands in one launch: where one kernel does both, and else, if they are small, by tiles, as any
-// operand can.
+// Splits both operands in one launch, if one kernel splits both, or if both are small, by the tile kernel,
+// which splits any operand. Returns false, and launches nothing, if two launches are needed.
 bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, const SplitCall& call) {
   if (splits[0].side.items != splits[1].side.items) return false;
   const KernelOfKind* kernel = find_kernel(splits[0], call.finds_norms());
   if (kernel != find_kernel(splits[1], call.finds_norms())) kernel = nullptr;
   std::array both{way_of(kernel, splits[0]), way_of(kernel, splits[1])};
-  // Vectors of both are equally long.
+  // Vectors of both operands have the same length: if they are short for one, they are short for the other.
   if (kernel != nullptr && (both[0].way == Way::short_vectors || both[1].way == Way::short_vectors))
     both[0].way = both[1].way = Way::short_vectors;
+  // The kernel that splits one operand by columns and the other by rows expects the first by columns.
   if (both[1].way == Way::columns) std::swap(both[0], both[1]);
   if (both[1].way == Way::columns)
     both[0].cluster = both[1].cluster = std::max(both[0].cluster, both[1].cluster);
@@ -138,7 +139,8 @@ bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, con
   return true;
 }
 
-// Complex elements, whose ranges are those of their vectors: parts of them in the real operand's order.
+// Splits complex elements into residues, with the ranges of the real vectors that they belong to. Thread
+// blocks have the parts that they would have of a real operand.
 void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition& condition) {
   static const std::array<KernelName, 4> of_complex{
       KernelName{"split_complex", "split_complex_float_residues", waits_for_grid_dependency},
@@ -187,7 +189,7 @@ std::vector<VectorsOfSide> sides_of(std::span<const DeviceSplit> splits) {
   return sides;
 }
 
-// Ranges of vectors that are split in parts, where they are not known.
+// Finds the ranges of operands whose vectors are divided among thread blocks, unless the ranges are known.
 void find_long_ranges(const Queue& queue, std::span<DeviceSplit> splits) {
   std::vector<DeviceSplit> divided;
   for (DeviceSplit& one : splits) {

@@ -1,4 +1,4 @@
-// Splits on a device. What the functions do stands in engines/device_engine.hpp.
+// Splits on a device. engines/device_engine.hpp documents the functions.
 #pragma once
 
 #include <span>

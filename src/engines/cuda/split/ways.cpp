@@ -14,22 +14,22 @@ namespace {
 
 std::int64_t element_bytes(const KernelOfKind& kernel) { return kernel.type == ElementType::f32 ? 4 : 8; }
 
-// Of a block of a cluster of so many.
+// Shared memory of a thread block in a cluster of that many blocks.
 std::int64_t columns_bytes(const KernelOfKind& kernel, std::int64_t stride, std::int64_t cluster) {
   return panel_part_bytes(element_bytes(kernel), stride, cluster, kernel.kind);
 }
 
-// SMs that a cluster takes, whose blocks are as many on one as its shared memory and the kernels' launch
+// SMs that a cluster takes; an SM holds as many of its thread blocks as shared memory and the kernels' launch
 // bounds allow.
 std::int64_t sms_of_cluster(std::int64_t blocks, std::int64_t bytes, std::int64_t most_bytes) {
   constexpr std::int64_t most_blocks_of_sm = 3;
   return divide_up(blocks, std::min(most_blocks_of_sm, most_bytes / bytes));
 }
 
-// How many blocks hold a panel: as few as leave room for two others on an SM and fill the device. 0: no
-// cluster can. The device places a cluster only in SMs of one GPC that are free at the same time. A launch
-// that asks for more of them than a green context, a MIG slice or other kernels leave waits for ever, so
-// clusters are small.
+// Number of thread blocks that hold a panel: as few as leave room for two others on an SM and fill the
+// device. 0: no cluster can hold it. The device places a cluster only in SMs of one GPC that are free at the
+// same time. A launch that needs more of them than a green context, a MIG slice or other kernels leave never
+// starts, so clusters are small.
 std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split, std::int64_t most_bytes) {
   constexpr std::int64_t enough_blocks = 512;
   constexpr std::int64_t most_sms = 4;
@@ -51,7 +51,7 @@ std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split
 
 }  // namespace
 
-// Rows: 16 to 32 elements a thread where there are enough; with twice or half as many, it is slower (n =
+// Rows: 16 to 32 elements per thread where there are enough; twice or half as many threads are slower (n =
 // 4096: 40.5 and 39.7 us instead of 38.3).
 std::int64_t threads_of_vector(std::int64_t stride) {
   const auto wanted = static_cast<std::uint64_t>(divide_up(stride, 32));
@@ -105,10 +105,10 @@ std::int64_t WaySplit::blocks(const KernelOfKind* kernel, std::int64_t threads) 
   return 0;
 }
 
-// Blocks that exit early take time to begin. Of candidates after the first, which few calls select, there are
-// as many as the device holds.
+// Thread blocks that exit early take time to begin. So for candidates after the first, which few calls
+// select, there are as many as the device holds.
 std::int64_t WaySplit::most_launched(bool conditional) const {
-  constexpr std::int64_t tiles_blocks = 2;  // on an SM, as the kernels' registers let it
+  constexpr std::int64_t tiles_blocks = 2;  // per SM, as the kernels' registers allow
   constexpr std::int64_t parts_blocks = 3;
   if (way == Way::short_vectors) return short_blocks * sm_count();
   const bool loops = way == Way::tiles || way == Way::parts;
@@ -131,12 +131,13 @@ std::int64_t WaySplit::part_length() const {
 WaySplit way_of(const KernelOfKind* kernel, const DeviceSplit& split) {
   const DeviceMatrix& matrix = split.side.matrix;
   if (kernel == nullptr || kernel->kind == ElementKind::fitted) return {&split, Way::tiles};
-  // By far the fewest thread blocks, and no clusters: a thousand of those take 3 us to begin and exit.
+  // Tiles need by far the fewest thread blocks, and no clusters: a thousand of those take 3 us to begin and
+  // exit.
   if (split.unlikely) return {&split, Way::tiles};
   const bool by_norms = kernel->kind == ElementKind::residues_by_norms;
   if (!by_norms && split.slices.vector_stride() <= short_stride && split.slices.vectors >= many_vectors)
     return {&split, Way::short_vectors};
-  // Less than this beside it is static.
+  // Largest dynamic shared memory: the kernels' static shared memory is smaller than the difference.
   const std::int64_t most = device_attribute(shared_bytes_of_block, current_device()) - 6 * 1024;
   const WaySplit rows{&split, Way::rows};
   const bool is_long = rows.stride() > long_stride;

@@ -9,7 +9,8 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Where A lies along k and B along its columns, B^T's panels and A's lines are what memory has.
+// True if the transpose of C is computed: where A is contiguous along k and B along its columns, B has the
+// panels that the unit's rows need and A the lines that its columns need, as they are in memory.
 bool swaps(const DeviceTile& tile) {
   return !tile.a.matrix.complex() && tile.a.matrix.column_stride < tile.a.matrix.row_stride &&
          tile.b.matrix.row_stride < tile.b.matrix.column_stride;
@@ -38,8 +39,8 @@ const DmmaTile& quickest(std::span<const DmmaTile> tiles, std::int64_t rows, std
                                    [&](const DmmaTile& of) { return time_by(of, rows, columns, items); });
 }
 
-// Thread blocks of a batch item. Short tiles go several to a block, which then copies operands while it
-// writes sums; long ones have a block each, which begins as an SM becomes free.
+// Thread blocks per batch item. A block computes several short tiles, and then copies operands while it
+// writes sums; a long tile has a block of its own, which begins as an SM becomes free.
 std::int64_t blocks_of(const DmmaTask& task, const DmmaTile& tile) {
   constexpr std::int64_t long_k = 2048;
   const std::int64_t at_once = device_attribute(sm_count_attribute, current_device()) * tile.at_once;

@@ -8,7 +8,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// The terms of group after group.
+// Sets the terms and moduli, group after group.
 void set_terms(const Schedule& schedule, Int8Params& products) {
   std::uint16_t count = 0;
   for (int g = 0; g < schedule.groups; ++g) {

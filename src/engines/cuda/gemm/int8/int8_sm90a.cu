@@ -1,4 +1,4 @@
-// The kernels of ozaki2, int8x6, ozaki-int8 and products of magnitudes.
+// Kernels of ozaki2, int8x6, ozaki-int8 and products of magnitudes.
 #include "engines/cuda/gemm/int8/int8_sm90.cuh"
 
 namespace kintsugi::core::cuda {

@@ -15,13 +15,14 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Scratch memory: partial sums; how many parts have been added to each, and how many clusters have begun;
-// sums of earlier segments, of every cluster's tile and of as many tiles with parts.
+// Scratch memory: partial sums; the number of parts added to each, and of clusters that have begun; sums of
+// earlier segments, for every cluster's tile and for as many split tiles.
 constexpr std::size_t partial_bytes =
     std::size_t{most_clusters} * term_tile_rows * most_tile_columns * sizeof(float);
 constexpr std::size_t part_counters = std::size_t{most_clusters} * counters_of_tile;
 constexpr std::size_t counter_bytes = (part_counters + 1) * sizeof(std::uint32_t);
-// Of segments that have thread blocks of their own: how many of each tile's are there, then their sums.
+// Scratch memory of segments that have thread blocks of their own: the number of stored segments per tile,
+// then their sums.
 constexpr std::size_t segment_counter_bytes = most_segmented_tiles * sizeof(std::uint32_t);
 constexpr std::size_t segment_offset = aligned_size(partial_bytes) + aligned_size(counter_bytes);
 
@@ -49,14 +50,14 @@ std::int32_t sums_of_block(const Schedule& schedule) {
 
 bool has_segments(const Schedule& schedule, std::int64_t k) { return schedule.segment_length(k) < k; }
 
-// Whether segments of k may have thread blocks of their own. A shorter k takes no longer than to add their
-// sums.
+// True if segments of k may have thread blocks of their own. For a shorter k adding their sums would take at
+// least as long as the product.
 bool divides_k(const Schedule& schedule, std::int64_t k) {
   constexpr std::int64_t least_k = 4096;
   return k >= least_k && has_segments(schedule, k);
 }
 
-// How many have; 1: none.
+// Number of segments of k with thread blocks of their own; 1: none.
 std::int32_t segments_apart(const Schedule& schedule, const ProductSize& size) {
   if (!divides_k(schedule, size.k)) return 1;
   const std::int64_t segments = divide_up(size.k, schedule.segment_length(size.k));
@@ -64,7 +65,7 @@ std::int32_t segments_apart(const Schedule& schedule, const ProductSize& size) {
                                                                      : 1;
 }
 
-// Of 64 rows, by which segments are counted.
+// Number of tiles of 64 rows, for each of which segments are counted.
 std::int64_t tiles_of(const SmallTileChoice& choice, std::int64_t items) {
   return items * choice.row_pairs * blocks_of_cluster * choice.columns;
 }
@@ -76,7 +77,7 @@ std::vector<MultiTermVariant> ways_of(const MultiTermKernels& kernels, const Pro
   const MultiTermCosts& costs = current_architecture().costs->multi_term;
   std::vector<MultiTermVariant> ways;
   for (std::size_t tile = 0; tile < kernels.tiles.size(); ++tile) {
-    if (sums_of_block(schedule) == 4) continue;  // for small tiles alone
+    if (sums_of_block(schedule) == 4) continue;  // small tiles only
     ways.emplace_back(choose_tile_schedule(kernels.tiles[tile], tile, size.m, size.n, size.items, size.k,
                                            sums_of_block(schedule), clusters, costs));
   }
@@ -133,6 +134,7 @@ void multiply_in(const ClusterTileChoice& choice, const DeviceFusedProduct& prod
   products.clusters_begun = products.parts_added + part_counters;
   products.segment_sums = reinterpret_cast<float*>(scratch + segment_offset);
   products.rescale = rescale_of(product);
+  // Clears clusters_begun too, which follows parts_added.
   if (products.schedule.parts > 1) clear(queue, products.parts_added, counter_bytes);
   launch(kernels.kernels[choice.tile],
          {blocks_of_cluster * std::int64_t{products.schedule.clusters}, 1, 1, blocks_of_cluster},
@@ -142,7 +144,7 @@ void multiply_in(const ClusterTileChoice& choice, const DeviceFusedProduct& prod
          products);
 }
 
-// C transposed is B transposed times A transposed.
+// The product that computes C transposed: B transposed times A transposed.
 DeviceFusedProduct transposed(DeviceFusedProduct product) {
   std::swap(product.a, product.b);
   std::swap(product.shares_a, product.shares_b);
@@ -167,6 +169,7 @@ void multiply_in(const SmallTileChoice& choice, const DeviceFusedProduct& given,
   products.tile = product.tile;
   products.row_pairs = choice.row_pairs;
   products.columns = choice.columns;
+  // The vectors' stride is k, padded to whole k-blocks.
   products.blocks = static_cast<std::int32_t>(product.a.vector_stride() / term_block);
   products.segment_blocks = segment_blocks_of(*product.schedule, product.a.vector_stride());
   products.segments = choice.segments;
@@ -199,7 +202,7 @@ bool has_multi_term_gemm(const Schedule& schedule, FormatId format, ElementType 
 
 namespace {
 
-// What sums of segments that have thread blocks of their own take, of the shape and any that is smaller.
+// Scratch bytes for sums of segments that have thread blocks of their own, for the shape and any smaller one.
 std::size_t segment_bytes_of(const DeviceShape& shape) {
   if (!divides_k(shape.schedule, shape.k)) return 0;
   if (find_kernels(shape.schedule, shape.format)->small_tiles.empty()) return 0;
@@ -210,7 +213,7 @@ std::size_t segment_bytes_of(const DeviceShape& shape) {
 
 }  // namespace
 
-// A schedule has at most as many clusters as tiles, whatever their width.
+// A schedule has at most as many clusters as tiles, for tiles of any width.
 std::size_t multi_term_scratch_bytes(const DeviceShape& shape) {
   if (!has_segments(shape.schedule, shape.k)) return segment_offset;
   const std::size_t apart = segment_bytes_of(shape);
@@ -239,10 +242,10 @@ void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, std:
 
 namespace {
 
-// Of numbers that are counted in 64 bits, whose products need not be.
+// Product of 64-bit numbers as a double, since it may exceed 64 bits.
 double product_of(std::int64_t x, std::int64_t y) { return static_cast<double>(x) * static_cast<double>(y); }
 
-// What is not prepared of both operands.
+// Expected time to split the operands that are not prepared.
 double split_time(const DeviceShape& shape, const CallCosts& costs) {
   if (shape.prepared_a && shape.prepared_b) return 0;
   const double elements = (shape.prepared_a ? 0 : product_of(shape.m, shape.k)) +
@@ -255,8 +258,8 @@ double split_time(const DeviceShape& shape, const CallCosts& costs) {
          bytes / (costs.split_rate * costs.copy_rate);
 }
 
-// The vendor's product at best: between sizes that suit it, it takes up to twice as long. Beside short sides
-// it reads far less than memory gives.
+// Expected time of the vendor library's product at its best: between sizes that suit it, it takes up to twice
+// as long. Beside short sides it reads at far less than memory bandwidth.
 double native_time(const DeviceShape& shape, const CallCosts& costs) {
   const std::int64_t side = std::min(shape.m, shape.n);
   const bool is_short = 16 <= side && side <= 128;
@@ -274,18 +277,18 @@ double native_time(const DeviceShape& shape, const CallCosts& costs) {
 
 }  // namespace
 
-// Of 70 shapes that were measured, alone, prepared and in a batch, 65 are expected to take 0.94 to 1.2 times
-// as long as they do, and the others up to 1.4 (docs/results/log).
+// Expected times of 70 measured shapes, alone, prepared and in a batch: 65 are 0.94 to 1.2 times the measured
+// time, the others up to 1.4 times (docs/results/log).
 DeviceTimes expected_multi_term_times(const DeviceShape& shape) {
   const CallCosts& costs = current_architecture().costs->call;
   const MultiTermKernels& kernels = *find_kernels(shape.schedule, shape.format);
   const auto items = static_cast<double>(shape.items);
-  // More items take as much longer, and would have more tiles than are counted.
+  // The time of more items grows in proportion; their tiles would exceed the counters.
   const std::int64_t counted = std::min<std::int64_t>(shape.items, 1024);
   const double products =
       items / static_cast<double>(counted) *
       microseconds(quickest(ways_of(kernels, {shape.m, shape.n, shape.k, counted}, shape.schedule)));
-  // Tiles were measured alone, with the chip below its power limit.
+  // Times of tiles were measured with tiles alone, when the chip was below its power limit.
   const double slower = 1 + costs.throttling * std::min(1.0, products / costs.throttled_product);
   return {split_time(shape, costs) + slower * products + costs.selection, native_time(shape, costs)};
 }

@@ -15,7 +15,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-using SimtKernels = std::array<KernelName, 3>;  // of the tiles that the architecture's table has
+using SimtKernels = std::array<KernelName, 3>;  // in the order of the architecture's tiles
 
 #define KINTSUGI_SIMT(name) \
   KernelName { "simt_gemm", name, waits_for_grid_dependency }

@@ -1,4 +1,5 @@
-// Recombination with a check of every element, and the elements that it leaves open.
+// Recombination that checks every element, and the exact computation of the elements that the check leaves
+// open.
 #include <algorithm>
 #include <array>
 

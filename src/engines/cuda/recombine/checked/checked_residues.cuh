@@ -1,5 +1,6 @@
-// Recombination of residues, of the elements that show what is asked for: recombine_checked_residues() of
-// src/recombine/residues.cpp for one tile, special values included. The others go to a list.
+// Recombination of the residues of one tile, special values included, for elements that the check proves; the
+// others are added to a list. The device's version of recombine_checked_residues() in
+// src/recombine/residues.cpp.
 #pragma once
 
 #include "engines/cuda/recombine/arguments.hpp"
@@ -13,7 +14,8 @@ __device__ inline void append(const DeviceOpenElements& open, std::uint32_t plac
   open.places[atomicAdd(open.count, 1U)] = place;
 }
 
-// An element with its alpha and beta: in a function of its own, on the stack, as put_general_element.
+// Writes an element for general alpha and beta if the check proves it, and returns whether it does. A
+// function of its own, with its numbers on the stack, as put_general_element().
 template <class T>
 __device__ __noinline__ bool put_checked_element(const ElementDemand& demand,
                                                  const ExactNumber<checked_limbs>* exact,
@@ -46,7 +48,7 @@ class CheckedResidues {
     return scalars.alpha == T(1) && scalars.beta == T(0);
   }
 
-  // Parts are results of their own. With beta = 0 an element that is left open may be written to.
+  // Rounds and checks each part by itself. Since beta is 0, an element that is left open may be written to.
   __device__ void put_block(const Block<T>& block, const Scalars<T>&) const {
     for_each_column(block, source_, [&](int e, const std::uint8_t* residues) {
       Together<T> elements;
@@ -99,7 +101,7 @@ class CheckedResidues {
     return keeps(check_.demand, magnitudes * check_.magnitude_unit, deviation);
   }
 
-  // Part p of the thread's rows of column e; says which of them do not show what is asked for.
+  // Rounds part p of the thread's rows of column e; returns a bit for each row that the check leaves open.
   __device__ unsigned round_parts(const Block<T>& block, const std::uint8_t* residues, int e, int p,
                                   Real (&result)[rows_each]) const {
     const std::int64_t j = block.tile_column(e);
@@ -115,7 +117,8 @@ class CheckedResidues {
     return open_rows;
   }
 
-  // A result is rounded from the middle; where the ends of what AB may be round alike, so does the middle.
+  // Rounds the computed integer and returns true if the check proves the result. If both ends of the interval
+  // in which AB lies round alike, so does the computed integer between them.
   __device__ bool shows_part(const Number& exact, std::int64_t i, std::int64_t j, int p, Real& result) const {
     result = rounded_ordinary<Real>(exact);
     const double deviation = this->deviation(i, j, p);
@@ -138,7 +141,7 @@ class CheckedResidues {
   const DeviceOpenElements& open_;
 };
 
-// `blocks` on an SM at least: as many as there are registers for.
+// `blocks`: thread blocks per SM at least, as many as registers allow.
 #define KINTSUGI_CHECKED_RESIDUES(name, T, blocks, Source)                                                \
   extern "C" __global__ void __launch_bounds__(block_threads, blocks)                                     \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ Source<checked_limbs> source, \

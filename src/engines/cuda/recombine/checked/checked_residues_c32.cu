@@ -1,4 +1,4 @@
-// Complex elements of FP32.
+// Kernel for complex FP32 elements.
 #include "engines/cuda/recombine/checked/checked_residues.cuh"
 
 namespace kintsugi::core::cuda {

@@ -1,4 +1,4 @@
-// Complex elements of FP64.
+// Kernel for complex FP64 elements.
 #include "engines/cuda/recombine/checked/checked_residues.cuh"
 
 namespace kintsugi::core::cuda {

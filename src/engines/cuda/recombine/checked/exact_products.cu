@@ -1,6 +1,7 @@
-// Every element summed exactly and rounded once: src/recombine/exact_sums.cpp for one tile, or for a list of
-// its elements. A warp takes an element; its lanes sum shares of the products in digits of their own, which
-// are added up at the end. Of a list elements may be summed plainly, in the same order.
+// Elements that are summed exactly and rounded once: src/recombine/exact_sums.cpp for one tile, or for a list
+// of its elements. A warp takes an element; its lanes sum shares of the products in digits of their own,
+// which are added up at the end. Elements of a list may instead be summed in their own arithmetic, with the
+// same shares.
 #include "engines/cuda/recombine/checked/exact_lanes.hpp"
 #include "engines/cuda/recombine/tile.cuh"
 
@@ -17,7 +18,7 @@ __device__ Real sum_over_lanes(Real x) {
   return x;
 }
 
-// visit(x, y) for a lane's share of the products of vectors i of A and v of B.
+// Calls visit(x, y) for a lane's share of the products of vector i of A and vector v of B.
 template <class Real, class View, class Visit>
 __device__ void for_each_product(const View& a, const View& b, std::int64_t i, std::int64_t v, int lane,
                                  const Visit& visit) {
@@ -35,8 +36,8 @@ __device__ void for_each_product(const View& a, const View& b, std::int64_t i, s
   }
 }
 
-// Whether no product of such vectors, and no sum of k of them, overflows or loses a bit below the last one of
-// all.
+// True if no product of elements of these vectors, and no sum of k products, overflows or loses a bit to
+// underflow.
 template <class Real>
 __device__ bool is_tame(const VectorRange& row, const VectorRange& column, std::int64_t k) {
   using Limits = std::numeric_limits<Real>;
@@ -57,7 +58,7 @@ class ExactElement {
       : tile_(tile), a_(operand_view<T>(tile.a)), b_(operand_view<T>(tile.b)), scalars_(tile.scalars),
         memory_(memory), lane_(static_cast<int>(threadIdx.x) % exact_lanes), plainly_(plainly) {}
 
-  // All lanes together. i and j are of the whole matrix.
+  // Writes element (i, j) of the whole matrix. All lanes call it together.
   __device__ void put(std::int64_t i, std::int64_t j, T& element) const {
     if (plainly_ && is_tame<Real>(tile_.a.ranges[i], tile_.b.ranges[parts * j], a_.columns)) {
       put_plainly(i, j, element);
@@ -89,11 +90,12 @@ class ExactElement {
     __syncwarp();
   }
 
-  // The lanes' digits, added up into `target`; digits first ... last may be other than zero.
+  // Adds up the lanes' digits into `target`; digits first ... last may differ from zero. Returns the sum of
+  // the products with a factor that is NaN or infinite.
   __device__ Real sum_part(std::int64_t i, std::int64_t v, std::int64_t* target, int& first,
                            int& last) const {
     ExactDigits<exact_lanes> sum(&memory_.lanes[0][lane_], Widths::sum_bottom);
-    Real special = 0;  // of what has a factor that is NaN or infinite: nothing else counts then
+    Real special = 0;  // if it is not 0, nothing else matters
     for_each_product<Real>(a_, b_, i, v, lane_, [&](Real x, Real y) {
       if (x - x == Real(0) && y - y == Real(0)) {
         sum.add_product(x, y);
@@ -105,7 +107,7 @@ class ExactElement {
     first = __reduce_min_sync(all, sum.first());
     last = __reduce_max_sync(all, sum.last());
     __syncwarp();
-    const int after = min(last + 2, Widths::sum_digits - 1);  // carries go there
+    const int after = min(last + 2, Widths::sum_digits - 1);  // carries go up to there
     for (int d = first + lane_; d <= after; d += exact_lanes) {
       std::int64_t total = 0;
 #pragma unroll 8
@@ -120,7 +122,8 @@ class ExactElement {
     return sum_over_lanes(special);
   }
 
-  // One lane: the result of special_element() where there were NaN or infinities, else the one rounding.
+  // Writes the element, in one lane: the result of special_element() if there were NaN or infinities, else
+  // the exact result rounded once.
   __device__ void round_once(const Real (&special)[parts], const int (&first)[parts],
                              const int (&last)[parts], T& element) const {
     const T* old = scalars_.beta == T(0) ? nullptr : &element;
@@ -144,7 +147,7 @@ class ExactElement {
     return result;
   }
 
-  // alpha sum + beta C.
+  // Returns alpha sum + beta C.
   __device__ T scaled_sum(const Real (&parts_of_sum)[parts], const T* old) const {
     T sum;
     if constexpr (is_complex<T>) {

@@ -1,5 +1,5 @@
-// The last step of products that the vendor's library computed: elements that underflow, overflow or special
-// values may have spoiled are computed again (what recombine/check/native_check.hpp does on the host).
+// Last step of products that the vendor library computed: elements that underflow, overflow or special values
+// may have spoiled are recomputed (recombine/check/native_check.hpp does the same on the host).
 #include <cstring>
 
 #include "arith/underflow.hpp"
@@ -14,18 +14,18 @@ namespace {
 constexpr int side = native_tile_side;
 constexpr int elements_each = side * side / native_threads;
 
-// Magnitudes of a tile's rows of A and columns of B, as the bits of FP64 numbers, whose order is that of
-// integers.
+// Magnitudes of a tile's rows of A and columns of B, as the bits of FP64 numbers, which are ordered as
+// integers are.
 struct TileRanges {
   static constexpr unsigned long long infinity = 0x7ff0000000000000ULL;
 
   static constexpr unsigned int an_infinity = 1;
   static constexpr unsigned int a_nan = 2;
 
-  unsigned long long least[2 * side];    // of all but zeros; infinity where there is nothing else
-  unsigned long long largest[2 * side];  // of finite elements
-  unsigned int special[2 * side];        // bits: one is infinite, one is NaN
-  unsigned int wanted[2 * side];         // whether an element of C asks for the vector
+  unsigned long long least[2 * side];    // least magnitudes other than zero; infinity if there are none
+  unsigned long long largest[2 * side];  // largest finite magnitudes
+  unsigned int special[2 * side];        // bits: an element is infinite, an element is NaN
+  unsigned int wanted[2 * side];         // 1 if an open element of C needs the vector
 
   __device__ void clear() {
     for (int v = static_cast<int>(threadIdx.x); v < 2 * side; v += native_threads) {
@@ -36,7 +36,7 @@ struct TileRanges {
   }
 };
 
-// Smallest and largest magnitude of what a thread has seen of a vector.
+// Smallest and largest magnitude that a thread has seen of a vector.
 struct Seen {
   unsigned long long least = TileRanges::infinity;
   unsigned long long largest = 0;
@@ -98,7 +98,7 @@ class NativeTile {
  private:
   static_assert(elements_each <= 32);
 
-  // |alpha|, or an upper bound of it for complex numbers: the sum of its parts' magnitudes.
+  // Magnitude of alpha, or for complex numbers an upper bound of it: the sum of its parts' magnitudes.
   __device__ double alpha_magnitude() const {
     if constexpr (is_complex<T>) {
       return fabs(double{scalars_.alpha.real()}) + fabs(double{scalars_.alpha.imag()});
@@ -107,7 +107,7 @@ class NativeTile {
     }
   }
 
-  // Lanes lie along what lies beside each other in C.
+  // Row and column of the thread's element e; lanes follow C's contiguous lines.
   __device__ int row(int e) const {
     const int number = static_cast<int>(threadIdx.x) + native_threads * e;
     return c_.column_stride < c_.row_stride ? number / side : number % side;
@@ -130,7 +130,7 @@ class NativeTile {
   }
   __device__ bool is_large(const Complex<Real>& x) const { return is_large(x.real()) && is_large(x.imag()); }
 
-  // alpha times a sum plus beta C.
+  // Returns alpha times a sum plus beta C.
   __device__ T total(const T& sum, const T* old) const {
     const T product = times(scalars_.alpha, sum);
     return old == nullptr ? product : product + times(scalars_.beta, *old);
@@ -141,8 +141,8 @@ class NativeTile {
     c = total(sum, scalars_.beta == T(0) ? nullptr : &c);
   }
 
-  // Writes the elements that stand by their size, and returns a bit for each of the others. All loads of a
-  // group come before its stores, which the compiler may not move them across.
+  // Writes the elements whose sums are large enough to be right, and returns a bit for each of the others.
+  // All loads of a group come before its stores, across which the compiler may not move loads.
   __device__ unsigned int open_elements() const {
     unsigned int open = 0;
     if (in_place_) {
@@ -178,7 +178,7 @@ class NativeTile {
     }
   }
 
-  // alpha is NaN, and so is every element.
+  // Writes all elements for alpha = NaN, which makes each of them NaN.
   __device__ void write_all(unsigned int open) const {
     for (; open != 0; open &= open - 1) {
       const int e = __ffs(static_cast<int>(open)) - 1;
@@ -186,7 +186,7 @@ class NativeTile {
     }
   }
 
-  // All threads together. Only vectors that an open element asks for.
+  // Finds the ranges of the vectors that open elements need. All threads call it together.
   __device__ void look_at_operands(unsigned int open) const {
     ranges_.clear();
     __syncthreads();
@@ -200,7 +200,8 @@ class NativeTile {
     __syncthreads();
   }
 
-  // Vectors first ... first + count - 1 of an operand; lanes lie along what lies beside each other in memory.
+  // Finds the ranges of vectors first ... first + count - 1 of an operand; lanes follow what is contiguous in
+  // memory.
   __device__ void look_at(const DeviceSide& operand, std::int64_t first, std::int64_t count,
                           int number) const {
     const MatrixView<const T> vectors = view_of<const T>(operand.matrix, operand.item + blockIdx.y);
@@ -231,8 +232,8 @@ class NativeTile {
     return is_finite(x.real()) && is_finite(x.imag());
   }
 
-  // Whether the operands show that nothing underflowed in a finite sum, or that NaN is right. cuBLAS makes
-  // NaN of some infinities too.
+  // True if the operands show that in a finite sum nothing underflowed, or that NaN is right. (cuBLAS returns
+  // NaN for some infinities too.)
   __device__ bool stands(const T& sum, int i, int j, double least_product) const {
     const int v = side + j;
     const unsigned int special = ranges_.special[i] | ranges_.special[v];
@@ -257,7 +258,7 @@ class NativeTile {
     return left;
   }
 
-  // A warp computes its threads' elements one after the other, all lanes together.
+  // Recomputes the elements of a warp's threads one after the other, with all lanes together.
   __device__ void recompute(unsigned int left) const {
     DeviceSide a = tile_.a;
     DeviceSide b = tile_.b;
@@ -289,7 +290,7 @@ class NativeTile {
   TileRanges& ranges_;
   bool in_place_;
   Scalars<T> scalars_;
-  std::int64_t first_row_;  // of C
+  std::int64_t first_row_;  // row and column of C where the tile begins
   std::int64_t first_column_;
   MatrixView<T> c_;
   MatrixView<T> sums_;

@@ -1,4 +1,4 @@
-// Slices of one byte each of a few elements of one vector: quantised, digits, residues.
+// One-byte slices of a few elements of one vector: quantised, digits, residues.
 #pragma once
 
 #include "engines/cuda/common/any_element.cuh"
@@ -6,7 +6,7 @@
 
 namespace kintsugi::core::cuda {
 
-// The last bytes of four integers a word.
+// Stores the low bytes of the integers, four per word.
 template <int count>
 __device__ void store_bytes(std::byte* target, const std::uint32_t (&integers)[count]) {
   std::uint32_t words[count / 4];
@@ -19,8 +19,8 @@ __device__ void store_bytes(std::byte* target, const std::uint32_t (&integers)[c
   store_words(target, words);
 }
 
-// |x 2^scale| < 127, so that nothing saturates; rests are at most a half, times 2^7 or so. What FP32 cannot
-// hold is far below the last slice.
+// Writes slices of rounded residuals. |x 2^scale| < 127, so that nothing saturates; residuals are at most a
+// half, times 2^7 or so. Bits that FP32 cannot hold are far below the last slice.
 template <int count>
 __device__ void write_quantised(const SplitTask& task, const Scaling& scaling, const float (&x)[count],
                                 std::int64_t place) {
@@ -32,7 +32,7 @@ __device__ void write_quantised(const SplitTask& task, const Scaling& scaling, c
   for (int i = 0; i < count; ++i) rest[i] = x[i] * first * second;
   std::byte* target = slices_of(task) + place;
   for (int s = 0; s < task.rule.slices; ++s) {
-    constexpr float units = 0x1.8p23F;  // FP32 numbers beside it have integers as their last bits
+    constexpr float units = 0x1.8p23F;  // adding it leaves an integer in the low bits of an FP32 number
     std::uint32_t integers[count];
 #pragma unroll
     for (int i = 0; i < count; ++i) {

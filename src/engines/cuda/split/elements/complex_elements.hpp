@@ -6,7 +6,8 @@
 
 namespace kintsugi::core::cuda {
 
-// One modulus: the balanced residues of 256^i, and times the root of -1; without one, the same again.
+// One modulus: the balanced residues of 256^i (`of`), and those of 256^i times the root of -1; without a
+// root, those of 256^i again.
 struct ComplexByteModulus {
   ByteModulus of;
   std::uint32_t low = 0;
@@ -23,7 +24,7 @@ constexpr ComplexByteModulus complex_byte_modulus(int modulus, int root) {
     *words[i / 4] |= weight << (8 * (i % 4));
     power = 256 * power % modulus;
   }
-  constexpr int most = 2 * 12 * 128 * 128;  // of two sums of twelve products
+  constexpr int most = 2 * 12 * 128 * 128;  // bound of two sums of twelve products
   result.of.offset = residue_offset(modulus, most);
   return result;
 }
@@ -37,8 +38,8 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t plain_sum(const WideByteDigits& digi
   return add_byte_products(digits.top, top, plain_sum(digits.low, low, high, top));
 }
 
-// What stands for an integer modulo m: a + w b and a - w b with a root w, else a, b and a + b. Sums are below
-// 2^21, and so quotients are exact: 2^21 (inverse modulus - 2^32) < 2^32.
+// Residues that stand for a complex integer a + i b modulo m: a + w b and a - w b with a root w, else a, b
+// and a + b. Sums are below 2^21, and so quotients are exact: 2^21 (inverse modulus - 2^32) < 2^32.
 template <class Digits>
 KINTSUGI_HOST_DEVICE constexpr void complex_residues(const Digits& re, const Digits& im,
                                                      const ComplexByteModulus& modulus, bool has_root,

@@ -1,4 +1,4 @@
-// Slices of a few elements of one vector, of any kind.
+// Slices of a few elements of one vector, for all kinds of element.
 #pragma once
 
 #include <type_traits>
@@ -21,7 +21,8 @@ class VectorWriter {
     if constexpr (floating) split_ = FloatingSplit(task, fitted_rule_of(task, kind), scaling, vector);
   }
 
-  // Elements `first` ... first + count - 1, in shared memory, `step` apart; aligned: the first to 16 bytes.
+  // Writes elements `first` ... first + count - 1, which are in shared memory, `step` apart. `aligned`: the
+  // first one is aligned to 16 bytes.
   template <int count, int step, bool aligned = false, class Source>
   __device__ void write(const Source* elements, std::int64_t first) const {
     if (!is_plain()) {
@@ -36,14 +37,14 @@ class VectorWriter {
     }
   }
 
-  // Whether elements are written several at once; otherwise they go through write_element().
+  // True if several elements are written at once; otherwise they go through write_element().
   __device__ bool is_plain() const { return kind != ElementKind::any && scaling_.plain; }
 
   __device__ void write_element(double x, std::int64_t element) const {
     write_any<kind>(task_, scaling_.scale, x, place(element));
   }
 
-  // Elements `first` ... first + count - 1 of a vector that is_plain().
+  // Writes elements `first` ... first + count - 1 of a vector that is_plain().
   template <int count, class Source>
   __device__ void write_plain(const Source (&x)[count], std::int64_t first) const {
     if constexpr (floating) {
@@ -79,11 +80,11 @@ class VectorWriter {
 
   const SplitTask& task_;
   Scaling scaling_;
-  std::int32_t vector_;  // slices of more are larger than any memory
+  std::int32_t vector_;  // 32 bits: slices of more vectors exceed any memory
   FloatingSplit split_;
 };
 
-// Zeros in all slices, as stand in the padding.
+// Writes zeros to all slices, as padding has them.
 template <int count>
 __device__ void write_zeros(const SplitTask& task, std::int64_t place) {
   const int bytes = task.format.storage_bytes;

@@ -1,4 +1,4 @@
-// Floating-point slices of a few elements of one vector, beside each other along k.
+// Floating-point slices of a few elements of one vector, contiguous along k.
 #pragma once
 
 #include "engines/cuda/common/any_element.cuh"
@@ -6,7 +6,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Patterns of two numbers in one word, and the numbers that they are.
+// Packs the patterns of two numbers into one word; unpack_pair() returns the numbers.
 template <ElementKind kind, bool nearest>
 __device__ std::uint32_t pack_pair(float low, float high) {
   std::uint32_t word = 0;
@@ -34,7 +34,7 @@ __device__ void unpack_pair(std::uint32_t word, float& low, float& high) {
   }
 }
 
-// FP32 whose last 13 bits are rounded away: tf32 has its exponents.
+// TF32 pattern: FP32, whose exponents TF32 has, with the last 13 bits rounded away.
 template <bool nearest>
 __device__ std::uint32_t tf32_pattern(float x) {
   std::uint32_t bits = __float_as_uint(x);
@@ -42,7 +42,8 @@ __device__ std::uint32_t tf32_pattern(float x) {
   return bits & ~0x1fffU;
 }
 
-// One slice of the rests, which become what it leaves; of the last one nobody asks for that.
+// Writes one slice of `rest`, which becomes the residual, except after the last slice, where the residual is
+// not used.
 template <ElementKind kind, bool nearest, int count>
 __device__ void take_rounded_slice(float (&rest)[count], bool last, std::byte* target) {
   if constexpr (kind == ElementKind::tf32) {
@@ -70,8 +71,8 @@ __device__ void take_rounded_slice(float (&rest)[count], bool last, std::byte* t
   }
 }
 
-// Cut bits know no gradual underflow: below the normal numbers they are a zero with its sign, and all is
-// rest.
+// Writes a slice of cut bits, which has no gradual underflow: an element below the normal numbers gives a
+// zero of its sign, and the whole element remains as residual.
 template <ElementKind kind, int count>
 __device__ void take_cut_slice(float (&rest)[count], std::byte* target) {
   constexpr float smallest_normal = kind == ElementKind::fp16 ? 0x1p-14F : 0x1p-126F;
@@ -86,21 +87,21 @@ __device__ void take_cut_slice(float (&rest)[count], std::byte* target) {
   take_rounded_slice<kind, false>(kept, false, target);
 #pragma unroll
   for (int i = 0; i < count; ++i) {
-    // A zero's rest is +0, as -0 - -0 is.
+    // The residual of a zero is +0, as is -0 - -0.
     rest[i] = kept[i] + below[i];
   }
 }
 
-// What slices of a vector's rounded rests take, in registers.
+// Parameters of a vector's floating-point slices, in registers.
 struct FloatingSplit {
-  float first = 1;  // 2^scale in two factors, or in one where FP32 has it: what is plain is exact either way
+  float first = 1;  // 2^scale in two factors, or in one if FP32 holds it; both are exact for plain vectors
   float second = 1;
   float residual = 1;
   int slices = 0;
   Rounding first_rounding = Rounding::nearest_even;
   Rounding residual_rounding = Rounding::nearest_even;
   std::int64_t slice_bytes = 0;
-  std::byte* target = nullptr;  // of the vector's first element
+  std::byte* target = nullptr;  // slice 0 of the vector's first element
 
   FloatingSplit() = default;
   __device__ FloatingSplit(const SplitTask& task, const SplitRule& rule, const Scaling& scaling,

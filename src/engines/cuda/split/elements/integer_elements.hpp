@@ -1,4 +1,4 @@
-// Digits and residues of integers at four bytes an instruction.
+// Digits and residues of integers, four bytes per instruction.
 #pragma once
 
 #include <cstdint>
@@ -8,28 +8,28 @@
 
 namespace kintsugi::core::cuda {
 
-// An integer of magnitude up to 2^62 as eight digits of 8 bits, -128...127, the last one first; the first has
-// the sign.
+// An integer of magnitude up to 2^62 as eight digits of 8 bits in -128 ... 127, least significant first; the
+// last has the sign.
 struct ByteDigits {
   std::uint32_t low;
   std::uint32_t high;
 };
 
-// Adding half of the base to every digit carries as balanced digits do; the other half of each comes off
-// without one.
+// Balanced digits of an integer. Adding half of the base to every digit carries as balanced digits do; the
+// exclusive or takes the halves off without a carry.
 KINTSUGI_HOST_DEVICE constexpr ByteDigits balanced_digits(std::int64_t integer) {
   constexpr std::uint64_t halves = 0x0080808080808080;
   const std::uint64_t digits = (static_cast<std::uint64_t>(integer) + halves) ^ halves;
   return {static_cast<std::uint32_t>(digits), static_cast<std::uint32_t>(digits >> 32)};
 }
 
-// The same of integers of at most 94 bits, in twelve digits.
+// As ByteDigits, for integers of at most 94 bits in twelve digits.
 struct WideByteDigits {
   ByteDigits low;
   std::uint32_t top;
 };
 
-// `integer` is one, of magnitude below 2^94: its two parts are integers that double holds.
+// Digits of `integer`, an integer of magnitude below 2^94: its two parts are integers that a double holds.
 KINTSUGI_HOST_DEVICE constexpr WideByteDigits wide_balanced_digits(double integer) {
   __extension__ using Wide = unsigned __int128;
   constexpr int part = 48;
@@ -43,24 +43,25 @@ KINTSUGI_HOST_DEVICE constexpr WideByteDigits wide_balanced_digits(double intege
           static_cast<std::uint32_t>(digits >> 64)};
 }
 
-// One modulus: 256^i modulo it in balanced form, and what finds the residue of their sum.
+// One modulus: the balanced residues of 256^i, and constants that reduce a sum of digit products.
 struct ByteModulus {
   std::uint32_t low = 0;
   std::uint32_t high = 0;
   std::uint32_t top = 0;
   std::int32_t modulus = 0;
   std::uint32_t inverse = 0;  // 2^32 / modulus, rounded up
-  std::int32_t offset = 0;    // a multiple of the modulus, makes sums positive
-  // Of products of sums and the inverse, to quotients that leave small_residue()'s residues.
+  std::int32_t offset = 0;    // a multiple of the modulus that makes sums positive
+  // Added to the product of a sum and the inverse, so that remainders are small_residue()'s residues.
   std::uint64_t shift = 0;
 };
 
-// Of small_residue(): 128 - modulus, or of small moduli the least that is left of an integer next to zero.
+// Least value of small_residue(): 128 - modulus, or for small moduli, whose remainders of magnitude up to
+// modulus / 2 it adds the modulus to once, modulus - modulus / 2.
 constexpr std::int32_t least_residue(int modulus) {
   return 128 - modulus <= modulus / 2 ? 128 - modulus : modulus - modulus / 2;
 }
 
-// What makes sums of magnitude up to `most` positive, and no less than the least residue.
+// Offset that makes sums of magnitude up to `most` positive, and no less than the least residue.
 constexpr std::int32_t residue_offset(int modulus, int most) { return (most / modulus + 2) * modulus; }
 
 constexpr ByteModulus byte_modulus(int modulus) {
@@ -72,7 +73,7 @@ constexpr ByteModulus byte_modulus(int modulus) {
     *words[i / 4] |= weight << (8 * (i % 4));
     power = 256 * power % modulus;
   }
-  constexpr int most = 12 * 128 * 128;  // of a sum of twelve products
+  constexpr int most = 12 * 128 * 128;  // bound of a sum of twelve products
   result.modulus = modulus;
   result.inverse = static_cast<std::uint32_t>(((std::uint64_t{1} << 32) + modulus - 1) / modulus);
   result.shift = static_cast<std::uint64_t>(-std::int64_t{least_residue(modulus)}) * result.inverse;
@@ -80,7 +81,7 @@ constexpr ByteModulus byte_modulus(int modulus) {
   return result;
 }
 
-// sum + the products of four signed bytes each.
+// Adds the products of four pairs of signed bytes to `sum`.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t add_byte_products(std::uint32_t a, std::uint32_t b,
                                                               std::int32_t sum) {
 #ifdef __CUDA_ARCH__
@@ -91,8 +92,9 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t add_byte_products(std::uint32_t a, s
 #endif
 }
 
-// The residue from the least one on of digits' products and the modulus' offset. Sums are below 2^19, less
-// the least residue too, and so the quotient is exact: 2^19 (inverse modulus - 2^32) < 2^32.
+// Residue, counted from the least residue on, of a sum of digit products and the modulus's offset. Sums are
+// below 2^19, also after the least residue is subtracted, and so the quotient is exact: 2^19 (inverse modulus
+// - 2^32) < 2^32.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t residue_of_bytes(std::int32_t sum, const ByteModulus& modulus) {
   const auto quotient = static_cast<std::int32_t>(
       (static_cast<std::uint64_t>(static_cast<std::uint32_t>(sum)) * modulus.inverse + modulus.shift) >> 32);

@@ -1,4 +1,4 @@
-// Elements of a vector that a thread reads at once, in registers.
+// Elements of a contiguous vector that a thread reads at once, in registers.
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"
@@ -7,8 +7,8 @@ namespace kintsugi::core::cuda {
 
 inline constexpr int elements_at_once = 8;
 
-// Elements from p on of a vector of `length` whose elements lie beside each other, zeros behind it.
-// `aligned`: source + p is, to sixteen bytes.
+// Loads elements p, p + 1, ... of a vector of `length` contiguous elements, with zeros after its end.
+// `aligned`: source + p is aligned to sixteen bytes.
 template <class Source>
 __device__ void load_elements(const Source* source, std::int64_t p, std::int64_t length, bool aligned,
                               Source (&x)[elements_at_once]) {

@@ -1,8 +1,8 @@
-// Sums over parts of vectors, whichever way the operand lies in memory.
+// Sums over parts of vectors, in either memory layout.
 //
-// A task has a type Sum; begin(v) is the sum to which a thread adds its elements of vector v, add(sum, x) and
-// add_each(sums, x) add elements of one vector or one of each of several, and end(v, sum) takes the sum over
-// a part of the vector. A thread has at most `most_beside` vectors that lie beside each other.
+// A task has a type Sum. begin(v) is the sum to which a thread adds its elements of vector v; add(sum, x)
+// adds elements of one vector, add_each(sums, x) one element of each of several; end(v, sum) takes the sum
+// over a part of the vector. A thread has at most `most_beside` adjacent vectors.
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"
@@ -11,7 +11,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Elements of a part, from `begin` up to `end`.
+// Elements of a part, from `begin` up to, not including, `end`.
 struct Part {
   std::int64_t begin;
   std::int64_t end;
@@ -32,7 +32,7 @@ __device__ void load_aligned(const T* source, T (&x)[count]) {
   memcpy(x, &bits, sizeof bits);
 }
 
-// Elements that lie beside each other, sixteen bytes at a time. `start` is aligned.
+// Adds contiguous elements, sixteen bytes at a time. `start` is aligned.
 template <class T, class Task>
 __device__ void add_aligned(const T* start, const Part& part, const Task& task, typename Task::Sum& sum) {
   constexpr int chunk = sizeof(uint4) / sizeof(T);
@@ -67,7 +67,7 @@ __device__ void add_line(const Line<T>& line, const Part& part, const Task& task
   }
 }
 
-// A warp for a part of a vector.
+// Sums a part of a vector per warp.
 template <class T, class Task>
 __device__ void add_along_k(const PartsTask& parts, std::int64_t block, const Task& task) {
   const std::int64_t unit = block * (parts_threads / 32) + threadIdx.x / 32;
@@ -85,12 +85,12 @@ __device__ void add_along_k(const PartsTask& parts, std::int64_t block, const Ta
   if (threadIdx.x % 32 == 0) task.end(vector, sum);
 }
 
-// Shared memory of a thread block that reads parts of a panel: a sum of each of its warps and vectors.
+// Shared memory of a thread block that reads parts of a panel: one sum per warp and vector.
 inline constexpr int part_sum_bytes = 64;
 inline constexpr int part_memory_bytes =
     parts_threads / 32 * (parts_panel_bytes / sizeof(float)) * part_sum_bytes;
 
-// Elements p of `chunk` vectors from `vector` on, which lie beside each other where there are several.
+// Elements p of `chunk` vectors from `vector` on, which are adjacent if there are several.
 template <class T, int chunk>
 struct LinesBeside {
   const PartsTask& parts;
@@ -113,7 +113,7 @@ struct LinesBeside {
   }
 };
 
-// A thread block for a part of a panel of vectors; neighbouring threads have neighbouring vectors.
+// Sums a part of a panel of vectors per thread block; neighboring threads have neighboring vectors.
 template <class T, int chunk, class Task>
 __device__ void add_across(const PartsTask& parts, std::int64_t block, const Task& task, std::byte* memory) {
   constexpr int width = parts_panel_bytes / sizeof(T);
@@ -155,7 +155,7 @@ __device__ void add_across(const PartsTask& parts, std::int64_t block, const Tas
   task.end(panel + thread, sum);
 }
 
-// As sum_vectors() reads operands. `memory` has part_memory_bytes.
+// Reads the operand as sum_vectors() does. `memory` has part_memory_bytes.
 template <class T, class Task>
 __device__ void add_part(const PartsTask& parts, std::int64_t block, const Task& task, std::byte* memory) {
   const DeviceMatrix& matrix = parts.matrix;

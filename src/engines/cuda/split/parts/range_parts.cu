@@ -1,5 +1,5 @@
-// Ranges and norms of long vectors, part by part. Between the first and the last of three kernels a vector's
-// range or norm holds sums: numbers that atomic operations on integers add up from all parts.
+// Ranges and norms of long vectors, part by part. Between the first and the last of three kernels, memory of
+// a vector's range or norm holds sums, to which atomic operations on integers add all parts.
 #include <bit>
 
 #include "engines/cuda/common/operands.cuh"
@@ -21,15 +21,15 @@ __device__ VectorNorm& norm_of(const PartsTask& task, std::int64_t vector) {
   return task.norms[item_of_block() * task.item_vectors + vector];
 }
 
-// The sum of exponents has the place of the depth, which 32 bits hold wherever depths are known, or, where
-// typical exponents are asked for, that of the norm's mean.
+// Sum of exponents, stored in the range's `depth`, whose 32 bits suffice wherever depths are known, or, where
+// typical exponents are wanted, in the norm's `mean`.
 __device__ Counter* exponents_of(const PartsTask& task, std::int64_t vector) {
   return reinterpret_cast<Counter*>(&norm_of(task, vector).mean);
 }
 __device__ unsigned* exponents_of(VectorRange& range) { return reinterpret_cast<unsigned*>(&range.depth); }
 
-// Sums of norms have the place of the norm; its typical exponent, that of the range's scale. Where both kinds
-// of contents meet in one kernel the norm is read and written as the sums are, in words of 64 bits.
+// Sums of a norm, stored in the norm's memory; its typical exponent is kept in the range's `scale` meanwhile.
+// Kernels that use both contents read and write the norm as 64-bit words, as the sums are.
 static_assert(sizeof(VectorNorm) == sizeof(NormSums) && alignof(VectorNorm) == alignof(NormSums));
 __device__ NormSums& norm_sums_of(const PartsTask& task, std::int64_t vector) {
   return reinterpret_cast<NormSums&>(norm_of(task, vector));
@@ -48,7 +48,7 @@ __device__ void add_atomically(std::uint64_t& target, std::uint64_t number) {
   atomicAdd(reinterpret_cast<Counter*>(&target), static_cast<Counter>(number));
 }
 
-// What is found of one part of a vector, and where it goes.
+// Task of add_part() that finds ranges and adds them to those of the vectors.
 template <class T, bool with_exponents>
 struct RangeOfPart {
   const PartsTask& task;
@@ -61,7 +61,7 @@ struct RangeOfPart {
   __device__ static void add(Sum& sum, const T (&x)[count]) {
     sum.add(x);
   }
-  // Element i of `x` to sums[i], of vectors beside each other.
+  // Adds x[i] to sums[i], for elements of adjacent vectors.
   template <int count>
   __device__ static void add_each(Sum (&sums)[count], const T (&x)[count]) {
     Sum::add_each(sums, x);
@@ -132,14 +132,14 @@ __device__ bool is_wide(const PartsTask& task) {
   return task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
 }
 
-// The task of a block of a kernel that reads parts, and the block's number there.
+// Task of a thread block of a kernel that reads parts; `block` becomes its number within that task.
 __device__ const PartsTask& task_of_part(const PartsTasks& tasks, std::int64_t& block) {
   if (block < tasks.task[0].part_blocks) return tasks.task[0];
   block -= tasks.task[0].part_blocks;
   return tasks.task[1];
 }
 
-// visit(task, vector) of this thread's vector.
+// Calls visit(task, vector) for this thread's vector.
 template <class Visit>
 __device__ void visit_vector(const PartsTasks& tasks, const Visit& visit) {
   std::int64_t block = blockIdx.x;
@@ -150,7 +150,8 @@ __device__ void visit_vector(const PartsTasks& tasks, const Visit& visit) {
   if (vector < task.vectors) visit(task, vector);
 }
 
-// From sums of exponents, counted from the least one there is: MagnitudesAndExponents::range() and typical().
+// Completes a range from the sum of exponents, counted from the least exponent, as
+// MagnitudesAndExponents::range() and typical() do.
 template <class T>
 __device__ void end_range(const PartsTask& task, std::int64_t vector) {
   using Limits = std::numeric_limits<T>;

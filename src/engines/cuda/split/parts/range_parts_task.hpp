@@ -1,4 +1,4 @@
-// What the kernels of long vectors' ranges and norms are told.
+// Parameters of the kernels of long vectors' ranges and norms.
 #pragma once
 
 #include <cstdint>
@@ -7,23 +7,23 @@
 
 namespace kintsugi::core::cuda {
 
-// Vectors of one operand. The grid's second extent is batch items; what has an item is that of the launch's
-// first one.
+// Vectors of one operand. The grid's second extent counts batch items; pointers to their data are those of
+// the launch's first item.
 struct PartsTask {
   DeviceMatrix matrix;
   std::int64_t item = 0;
-  VectorRange* ranges = nullptr;  // of vector `first`
-  VectorNorm* norms = nullptr;    // likewise; nullptr: no step asks for typical exponents
+  VectorRange* ranges = nullptr;  // starts with vector `first`
+  VectorNorm* norms = nullptr;    // starts with vector `first`; nullptr: no step needs typical exponents
   std::int64_t item_vectors = 0;  // ranges and norms from item to item
   std::int64_t first = 0;
   std::int64_t vectors = 0;
-  std::int64_t parts = 0;          // of a vector
-  std::int64_t part_length = 0;    // a multiple of 512
+  std::int64_t parts = 0;          // parts per vector
+  std::int64_t part_length = 0;    // elements; a multiple of 512
   std::int64_t part_blocks = 0;    // thread blocks that read parts
   std::int64_t vector_blocks = 0;  // thread blocks with a thread for each vector
   bool sums_exponents = false;     // for depths or typical exponents
   bool finds_depth = false;
-  std::int32_t top_exponent = 0;  // of the rule whose proof norms may rule out
+  std::int32_t top_exponent = 0;  // top exponent of the rule whose proof norms may rule out
   std::int32_t sum_bits = 0;
 };
 
@@ -34,7 +34,7 @@ struct PartsTasks {
 };
 
 inline constexpr std::int64_t parts_threads = 256;
-// Elements of a part: along k a warp has one, across k a thread block has one of a panel of 128 bytes.
+// Elements of a part: along k a warp has a part, across k a thread block has a part of a panel of 128 bytes.
 inline constexpr std::int64_t part_along_k = 4096;
 inline constexpr std::int64_t part_across = 1024;
 inline constexpr std::int64_t parts_panel_bytes = 128;

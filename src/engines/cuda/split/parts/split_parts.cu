@@ -1,6 +1,6 @@
-// Splits of vectors that no block or cluster holds, part by part, once their ranges are known. Blocks begin
-// at the end of the operand, which was read last when ranges were found, or, where norms were found from
-// there on, at its beginning.
+// Splits of vectors that no thread block or cluster holds, part by part, once their ranges are known. Thread
+// blocks begin at the end of the operand, which was read last when ranges were found; if norms were then
+// found from the end on, at its beginning.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/split/elements/row_elements.cuh"
@@ -10,7 +10,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// The scaling of a vector whose range is known; one of those that find it writes the scale.
+// Scaling of a vector whose range is known; of the threads that compute it one `writes` the scale.
 __device__ Scaling known_scaling(const SplitTask& task, ElementKind kind, std::int64_t vector, bool writes) {
   VectorRange& known = range_of(task, vector);
   VectorRange range = known;
@@ -22,7 +22,7 @@ __device__ Scaling known_scaling(const SplitTask& task, ElementKind kind, std::i
   return scaling;
 }
 
-// Elements that are written one by one are read again, so that registers need not hold them meanwhile.
+// Writes elements. Those that are written one by one are read again, so that registers need not hold them.
 template <ElementKind kind, class Source>
 __device__ void write_elements(const VectorWriter<kind>& writer, const Source* source, std::int64_t p,
                                std::int64_t length, const Source (&x)[elements_at_once]) {
@@ -32,7 +32,7 @@ __device__ void write_elements(const VectorWriter<kind>& writer, const Source* s
     writer.write_element(p + i < length ? source[p + i] : Source(0), p + i);
 }
 
-// A vector whose elements lie beside each other.
+// Splits a part of a contiguous vector.
 template <class Source, ElementKind kind>
 __device__ void split_part_of_row(const SplitTask& task, std::int64_t block) {
   __shared__ Scaling scaling;
@@ -65,7 +65,7 @@ __device__ void split_part_of_row(const SplitTask& task, std::int64_t block) {
   }
 }
 
-// A panel of vectors that lie beside each other; neighbouring blocks have neighbouring panels.
+// Splits a part of a panel of adjacent vectors; neighboring thread blocks have neighboring panels.
 template <class Source, ElementKind kind>
 __device__ void split_part_of_panel(const SplitTask& task, std::int64_t block) {
   using Shape = Panel<Source>;
@@ -85,7 +85,8 @@ __device__ void split_part_of_panel(const SplitTask& task, std::int64_t block) {
   write_part<Shape, kind>(task, of, part, scalings);
 }
 
-// Where few calls are expected to select the candidate there are fewer blocks than parts.
+// Splits all parts in a loop: if few calls are expected to select the candidate, there are fewer thread
+// blocks than parts.
 template <class Source, ElementKind kind>
 __device__ void split_parts(const SplitTasks& tasks) {
   if (!begins(tasks)) return;
