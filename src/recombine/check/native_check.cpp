@@ -191,8 +191,7 @@ template <class Sum, class T, class Visit>
 Sum sum_of_runs(const MatrixView<T>& matrix, int threads, const Visit& visit) {
   const auto lines = lines_of(matrix);
   const std::int64_t runs = divide_up(lines.length, run);
-  const std::int64_t together =
-      std::max(run / lines.length, std::int64_t{1});  // number of short lines per piece
+  const std::int64_t together = std::max(run / lines.length, std::int64_t{1});  // short lines per piece
   return sum_of_pieces<Sum>(runs * divide_up(lines.count, together), threads, [&](std::int64_t piece) {
     Sum sum{};
     const std::int64_t first = piece % runs * run;
