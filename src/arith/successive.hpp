@@ -39,8 +39,8 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t top_of(const Rest& rest) {
   return rest.exponent + 64 - leading_zeros(magnitude_of(rest.significand) - 1);
 }
 
-// log2 of the grid of the slice whose vector's rests have that top: no finer than double's last bit,
-// below which a slice would hold only zeros.
+// log2 of the grid of the slice whose vector's rests have that top: no finer than double's last bit, below
+// which a slice would hold only zeros.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t grid_of(std::int32_t top, int bits) {
   constexpr std::int32_t smallest = -1074;
   return top - bits > smallest ? top - bits : smallest;

@@ -39,10 +39,10 @@ class ChineseRemainder {
 
   explicit ChineseRemainder(const ResidueSystem& system);
 
-  // Sums of `lanes` elements; residues[t] has `lanes` numbers below modulus t.
+  // Computes the sums of `lanes` elements; residues[t] points to their residues modulo m_t.
   void sum_up(const Residues& residues, Sums& sums) const;
 
-  // The integer of magnitude below M / 4 that has the residues of one lane.
+  // The integer N, |N| < M / 4, whose residues are those of `lane`.
   ExactNumber<residue_limbs> number(const Sums& sums, int lane) const;
 
  private:
@@ -58,8 +58,9 @@ class ChineseRemainder {
   std::array<int, most_moduli> inverses_{};
 };
 
-// Weights, 0 ... modulus - 1, of the sums of a complex basis in each part of an element: two sums per modulus
-// with a root, three per other modulus.
+// Weights w, 0 <= w < m_t, with which the product sums modulo m_t give the residue of the real (part 0) or
+// imaginary part (1): two sums where -1 has a root modulo m_t, else three
+// (arith/residue/complex_residue.hpp).
 class PartWeights {
  public:
   explicit PartWeights(const ComplexBasis& basis);
@@ -70,22 +71,23 @@ class PartWeights {
   std::array<std::array<std::array<std::uint32_t, 3>, most_moduli>, 2> weights_{};
 };
 
-// Residues of the parts of `lanes` elements.
+// Gathers the residues of `lanes` consecutive rows for ChineseRemainder::sum_up().
 class ResidueLanes {
  public:
   ResidueLanes(const Accumulators& sums, const ResidueSystem& system, const PartWeights& weights)
       : sums_(sums), system_(system), weights_(weights) {}
 
-  // Residues of rows i, i + 1, ... of a column of the sums; lanes beyond the last row are undefined.
+  // Residues of rows i, i + 1, ... of a column of the sums; lanes past the last row are unspecified.
   const ChineseRemainder::Residues& at(std::int64_t i, std::int64_t column);
 
-  // Residues of one part of elements (i, j), (i + 1, j), ... from the sums of a basis of complex residues.
+  // Residues of one part (0: real, 1: imaginary) of elements (i, j), (i + 1, j), ..., for a complex basis.
   const ChineseRemainder::Residues& of_part(std::int64_t part, std::int64_t i, std::int64_t j);
 
  private:
   using Lanes = std::array<std::uint8_t, ChineseRemainder::lanes>;
 
-  // Residues of a group's sums; copied unless they are `lanes` bytes in memory already.
+  // Residues of a group's sums: a pointer into the sums if these are bytes and all lanes exist, else to
+  // `copy`.
   const std::uint8_t* group_at(int group, int modulus, std::int64_t i, std::int64_t column,
                                Lanes& copy) const;
 

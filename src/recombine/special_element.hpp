@@ -22,7 +22,7 @@ KINTSUGI_HOST_DEVICE T special_sum(const View& a, const View& b, std::int64_t i,
   return sum;
 }
 
-// alpha * s + beta * C(i, j) with s of special_sum(); c is null when beta = 0.
+// alpha * special_sum() + beta * C(i, j); c is null when beta = 0.
 template <class T>
 KINTSUGI_HOST_DEVICE T special_element(const OperandView<T>& a, const OperandView<T>& b, std::int64_t i,
                                        std::int64_t j, T alpha, T beta, const T* c) {

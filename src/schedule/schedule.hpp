@@ -128,7 +128,7 @@ constexpr Schedule make_schedule(const Structure<TermCount>& structure, int resc
           .group_exponents = group_exponents};
 }
 
-// The product hi * hi alone: baselines, and the native product.
+// The single product hi * hi, for baselines and the native product.
 inline constexpr Structure<1> single_product{{Term{0, 0, 0, false}}, 1, 1, 1, 0, 0};
 
 }  // namespace kintsugi::core

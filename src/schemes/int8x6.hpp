@@ -6,8 +6,8 @@
 //   C  = 2^-(s_i + t_j) (S0 + 2^-8 S1 + 2^-16 S2)          exact, then rounded
 //
 // The error is that of the grid, relative to the largest magnitude of each row and column, and that of the
-// three products left out: suitable for narrow dynamic ranges. An int32 holds 131,071 products of -128;
-// blocks of 2^15 with the three terms of S2 together stay below that.
+// three products left out: suitable for narrow dynamic ranges. An int32 holds 131,071 products
+// (-128)(-128); the three terms of S2 add 3 * 2^15 = 98,304 of them per block.
 #pragma once
 
 #include "schemes/program.hpp"

@@ -99,7 +99,7 @@ struct ErrorFree {
   Mode mode = Mode::of_type;
   int slices = 0;             // of each operand; 0: decided by the operands
   bool fast = true;           // only products p + q <= d + 1, counted from 1
-  std::int64_t block = 1024;  // rows and columns of a block of C that has its own number of slices
+  std::int64_t block = 1024;  // largest rows and columns of a block of C with its own number of slices
   // For the bound: smallest number of slices unless no rest is left before, largest number of products added.
   int least_slices = 2;
   int most_products = most_slices * most_slices;

@@ -106,7 +106,7 @@ class ExactDigits {
       add({static_cast<std::uint64_t>(x[d]), x.bottom() + digit_bits * d, negative, true}, factor);
   }
 
-  // Propagates carries, so that more additions fit: leaves digits below 2^53, none but the last negative.
+  // Propagates carries, so that more additions fit: digits are then in [0, 2^53), but the last has the sign.
   KINTSUGI_HOST_DEVICE void carry() {
     constexpr std::int64_t base = std::int64_t{1} << digit_bits;
     KINTSUGI_ROLLED
@@ -133,13 +133,13 @@ class ExactDigits {
     return true;
   }
 
-  // The magnitude with the given sign, rounded once, ties to even. make_magnitude() must come first.
+  // The magnitude with the given sign, rounded once to T, ties to even; only after make_magnitude().
   template <class T>
   KINTSUGI_HOST_DEVICE T rounded_magnitude(bool negative) const {
     if (first_ > last_) return 0;
     const auto high = static_cast<std::uint64_t>(digit(last_));
     const auto low = first_ < last_ ? static_cast<std::uint64_t>(digit(last_ - 1)) : std::uint64_t{0};
-    const int room = leading_zeros(high);  // bits to take from the digit below: at least eleven
+    const int room = leading_zeros(high);  // high bits that the digit below fills; at least 64 - 53
     const int drop = room < digit_bits ? digit_bits - room : 0;
     bool more = (low & ((std::uint64_t{1} << drop) - 1)) != 0;
     KINTSUGI_ROLLED
@@ -179,7 +179,7 @@ class ExactDigits {
     return negative ? -static_cast<std::int64_t>(digit) : static_cast<std::int64_t>(digit);
   }
 
-  // Adds a magnitude below 2^53.
+  // Adds magnitude * 2^exponent, magnitude below 2^53.
   KINTSUGI_HOST_DEVICE void add_short(std::uint64_t magnitude, int exponent, bool negative) {
     const auto position = static_cast<unsigned>(exponent - bottom_);
     const auto d = static_cast<int>(position / digit_bits);
@@ -188,9 +188,8 @@ class ExactDigits {
     digit(d) += signed_digit(magnitude << shift & mask, negative);
     digit(d + 1) += signed_digit(magnitude >> (digit_bits - shift), negative);
   }
-  // Adds a magnitude below 2^106. It is shifted as two halves, because nvcc 13.0 does not shift 128-bit
-  // integers by a variable count as expected.
-  // them.
+  // Adds magnitude * 2^exponent, magnitude below 2^106, in two halves of 53 bits: nvcc 13.0 compiles a
+  // 128-bit shift by a variable count to shifts and selects for counts on both sides of 64. them.
   KINTSUGI_HOST_DEVICE void add_long(Double magnitude, int exponent, bool negative) {
     const auto position = static_cast<unsigned>(exponent - bottom_);
     const auto d = static_cast<int>(position / digit_bits);
