@@ -74,7 +74,7 @@ struct Schedule {
   bool integer_sums = false;
   int rescale_exponent = 0;
   std::array<int, max_groups> group_exponents{};
-  // Residues: index of the modulus of each group's sums.
+  // Residues: the modulus of each group's sums.
   std::array<std::int16_t, max_groups> group_moduli{};
 
   // Number of sums outside the engine, and the exponent of the weight that each is still to be multiplied by.

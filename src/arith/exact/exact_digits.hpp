@@ -106,7 +106,7 @@ class ExactDigits {
       add({static_cast<std::uint64_t>(x[d]), x.bottom() + digit_bits * d, negative, true}, factor);
   }
 
-  // Propagates carries, so that more additions fit: digits are then in [0, 2^53), but the last has the sign.
+  // Propagates carries, so that more additions fit: digits are then in [0, 2^53), only the last signed.
   KINTSUGI_HOST_DEVICE void carry() {
     constexpr std::int64_t base = std::int64_t{1} << digit_bits;
     KINTSUGI_ROLLED
@@ -189,7 +189,7 @@ class ExactDigits {
     digit(d + 1) += signed_digit(magnitude >> (digit_bits - shift), negative);
   }
   // Adds magnitude * 2^exponent, magnitude below 2^106, in two halves of 53 bits: nvcc 13.0 compiles a
-  // 128-bit shift by a variable count to shifts and selects for counts on both sides of 64. them.
+  // 128-bit shift by a variable count to shifts and selects for counts on both sides of 64.
   KINTSUGI_HOST_DEVICE void add_long(Double magnitude, int exponent, bool negative) {
     const auto position = static_cast<unsigned>(exponent - bottom_);
     const auto d = static_cast<int>(position / digit_bits);

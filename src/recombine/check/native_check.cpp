@@ -280,7 +280,7 @@ std::int64_t finish_totals_of_tile(const NativeCheck<T>& check, const UnderflowL
       if (elements.stands(c, i, j)) continue;
       // If the products are that large, underflow lost nothing that counts, and an overflow of the products
       // or of the original times beta stays or cancels. Otherwise the original is zero: its product with beta
-      // is below 7 limits, and can_add_natively() excluded other originals below 8.
+      // is below 7 limits, and can_add_natively() requires zero or at least 8 limits.
       if (elements.is_finite(i, j) && (!std::isfinite(c) || magnitudes(check, i, j) >= limits.sum)) continue;
       c = elements.again(i, j, nullptr);
       ++again;
