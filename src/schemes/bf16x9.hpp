@@ -12,7 +12,7 @@
 //   C = 2^-(s_i + t_j) sum
 //
 // Scaling keeps FLT_MAX from rounding up to infinity and keeps subnormal elements; 2^40 leaves room above for
-// sums of 2^40 products and below for rows that span about 100 binades before fp32 underflows.
+// sums of 2^40 products and below for rows of about 100 binades before fp32 underflows.
 #pragma once
 
 #include "schemes/bf16x6.hpp"
