@@ -1,5 +1,5 @@
-// The last steps of complex elements: what epilogue.hpp and exact_rounding.hpp do for real ones, part by
-// part. Elements are std::complex, or a kernel's (base/complex.hpp).
+// Epilogue and exact rounding of complex elements, part by part, as epilogue.hpp and exact_rounding.hpp do
+// for real ones. Elements are std::complex on the host, Complex of base/complex.hpp in kernels.
 #pragma once
 
 #include <complex>
@@ -13,8 +13,8 @@
 
 namespace kintsugi::core {
 
-// factor * z as products and sums of parts. A factor without an imaginary part scales both parts, as a real
-// one does: what overflows in one then does not reach the other.
+// factor * z as products and sums of parts. A factor without an imaginary part scales both parts as a real
+// factor does, so that an overflow of one part does not reach the other.
 template <ComplexElement Z>
 KINTSUGI_HOST_DEVICE Z times(const Z& factor, const Z& z) {
   if (factor.imag() == 0) return {factor.real() * z.real(), factor.real() * z.imag()};
@@ -44,8 +44,8 @@ T rounded(const ExactSum& sum) {
 
 namespace exact_detail {
 
-// One part of alpha (x + i y) + beta c: `same` is its own part of the product, `other` times sign the one
-// that comes in by the imaginary parts of alpha and beta.
+// One part of alpha (x + i y) + beta c: `same` is the product's part of the same kind, `other` times `sign`
+// the part that enters through the imaginary parts of alpha and beta.
 template <class T>
 T rounded_part(const ExactSum& same, const ExactSum& other, int sign, const std::complex<T>& alpha,
                const std::complex<T>& beta, T c_same, T c_other) {
@@ -62,7 +62,7 @@ T rounded_part(const ExactSum& same, const ExactSum& other, int sign, const std:
   return rounded<T>(sum);
 }
 
-// factor x where the factor is finite, in so many limbs; else zero.
+// factor * x in `Limbs` limbs where the factor (and x) is finite; else zero.
 template <int Limbs, int Others>
 KINTSUGI_HOST_DEVICE ExactNumber<Limbs> finite_product(const ExactNumber<Others>& x, double factor) {
   if (!std::isfinite(factor)) return {};
@@ -74,7 +74,7 @@ KINTSUGI_HOST_DEVICE ExactNumber<Limbs> finite_product(double x, double factor) 
   return std::isfinite(x) ? finite_product<Limbs>(exact(x), factor) : ExactNumber<Limbs>{};
 }
 
-// What finite_product leaves out, by IEEE 754; else 0.
+// factor * x by IEEE 754 where the factor (or x) is not finite; else 0.
 template <int Limbs>
 KINTSUGI_HOST_DEVICE double special_product(const ExactNumber<Limbs>& x, double factor) {
   if (std::isfinite(factor)) return 0;
@@ -84,7 +84,7 @@ KINTSUGI_HOST_DEVICE inline double special_product(double x, double factor) {
   return std::isfinite(x) && std::isfinite(factor) ? 0 : x * factor;
 }
 
-// The same of integers, alpha and beta with the sign that the part takes them with.
+// As rounded_part() above, for integers; the imaginary parts of alpha and beta already carry the part's sign.
 template <class T, int Limbs>
 KINTSUGI_HOST_DEVICE T rounded_part(const ExactNumber<Limbs>& same, const ExactNumber<Limbs>& other,
                                     const Complex<double>& alpha, const Complex<double>& beta, double c_same,
@@ -99,8 +99,8 @@ KINTSUGI_HOST_DEVICE T rounded_part(const ExactNumber<Limbs>& same, const ExactN
                  finite_product<width>(c_same, beta.real()), finite_product<width>(c_other, beta.imag())});
 }
 
-// One part of alpha (x + i y) + beta c, rounded once: part 0 is the real one. Without imaginary parts in
-// alpha and beta it is a real result of its own; c is null when beta = 0.
+// One part of alpha (x + i y) + beta c, rounded once; part 0 is the real one. If alpha and beta have no
+// imaginary parts, the part is rounded as a real result is. c is null when beta = 0.
 template <ComplexElement Z, int Limbs>
 KINTSUGI_HOST_DEVICE RealOf<Z> rounded_part(const ExactNumber<Limbs>& same, const ExactNumber<Limbs>& other,
                                             int part, const Z& alpha, const Z& beta, const Z* c) {
@@ -126,7 +126,8 @@ std::complex<T> exact_epilogue(const ExactSum& x, const ExactSum& y, const std::
           exact_detail::rounded_part(y, x, 1, alpha, beta, old.imag(), old.real())};
 }
 
-// The same of integers. Both parts go through one copy of the code, which is large with many limbs.
+// As exact_epilogue() above, for integers. Both parts share one copy of the code, which is long for many
+// limbs.
 template <ComplexElement Z, int Limbs>
 KINTSUGI_HOST_DEVICE Z exact_epilogue(const ExactNumber<Limbs>& x, const ExactNumber<Limbs>& y,
                                       const Z& alpha, const Z& beta, const Z* c) {
@@ -137,7 +138,7 @@ KINTSUGI_HOST_DEVICE Z exact_epilogue(const ExactNumber<Limbs>& x, const ExactNu
   return {result[0], result[1]};
 }
 
-// beta * c: rounded once a part.
+// beta * c, each part rounded once.
 template <ComplexElement Z>
 KINTSUGI_HOST_DEVICE Z scaled_element(const Z& beta, const Z& c) {
   if (beta.imag() == 0) return times(beta, c);

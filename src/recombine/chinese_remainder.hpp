@@ -19,7 +19,7 @@ namespace kintsugi::core {
 // The product of all moduli has 342 bits.
 inline constexpr int residue_limbs = 6;
 
-// The constants of a set of moduli. With M their product and q_t the inverse of M / m_t mod m_t,
+// Recombination by a set of moduli. With M their product and q_t the inverse of M / m_t modulo m_t,
 //   N = sum over t of ((r_t q_t) mod m_t) (M / m_t)   mod M.
 class ChineseRemainder {
  public:
@@ -31,18 +31,18 @@ class ChineseRemainder {
   static constexpr int most_parts = 9;
 
   struct Sums {
-    alignas(64) double quotient[lanes];          // of the sum by the moduli's product
-    alignas(64) double limb[most_parts][lanes];  // of the sum; not carried
+    alignas(64) double quotient[lanes];          // the sum divided by the moduli's product
+    alignas(64) double limb[most_parts][lanes];  // limbs of the sum; not carried
   };
 
   using Residues = std::array<const std::uint8_t*, most_moduli>;
 
   explicit ChineseRemainder(const ResidueSystem& system);
 
-  // residues[t]: `lanes` numbers below the modulus t.
+  // Computes the sums of `lanes` elements; residues[t] points to their residues modulo m_t.
   void sum_up(const Residues& residues, Sums& sums) const;
 
-  // The integer of magnitude below M / 4 with the residues of one lane.
+  // The integer N, |N| < M / 4, whose residues are those of `lane`.
   ExactNumber<residue_limbs> number(const Sums& sums, int lane) const;
 
  private:
@@ -58,8 +58,9 @@ class ChineseRemainder {
   std::array<int, most_moduli> inverses_{};
 };
 
-// What the sums of a complex basis' moduli count for in each part of an element, 0 ... modulus - 1: of a
-// modulus with a root two sums, else three.
+// Weights w, 0 <= w < m_t, with which the product sums modulo m_t give the residue of the real (part 0) or
+// imaginary part (1): two sums where -1 has a root modulo m_t, else three
+// (arith/residue/complex_residue.hpp).
 class PartWeights {
  public:
   explicit PartWeights(const ComplexBasis& basis);
@@ -70,22 +71,23 @@ class PartWeights {
   std::array<std::array<std::array<std::uint32_t, 3>, most_moduli>, 2> weights_{};
 };
 
-// Residues of `lanes` elements' parts.
+// Gathers the residues of `lanes` consecutive rows for ChineseRemainder::sum_up().
 class ResidueLanes {
  public:
   ResidueLanes(const Accumulators& sums, const ResidueSystem& system, const PartWeights& weights)
       : sums_(sums), system_(system), weights_(weights) {}
 
-  // Of rows i, i + 1, ... of a column of the sums; those below the last row are anything.
+  // Residues of rows i, i + 1, ... of a column of the sums; lanes past the last row are unspecified.
   const ChineseRemainder::Residues& at(std::int64_t i, std::int64_t column);
 
-  // Of a part of elements (i, j), (i + 1, j), ... whose sums are those of a basis of complex residues.
+  // Residues of one part (0: real, 1: imaginary) of elements (i, j), (i + 1, j), ..., for a complex basis.
   const ChineseRemainder::Residues& of_part(std::int64_t part, std::int64_t i, std::int64_t j);
 
  private:
   using Lanes = std::array<std::uint8_t, ChineseRemainder::lanes>;
 
-  // Residues of a group's sums, which are copied where they are not `lanes` bytes in memory.
+  // Residues of a group's sums: a pointer into the sums if these are bytes and all lanes exist, else to
+  // `copy`.
   const std::uint8_t* group_at(int group, int modulus, std::int64_t i, std::int64_t column,
                                Lanes& copy) const;
 
@@ -100,9 +102,9 @@ class ResidueLanes {
 template <std::int64_t Parts>
 using ElementIntegers = std::array<ExactNumber<residue_limbs>, static_cast<std::size_t>(Parts)>;
 
-// visit(i, j, integers) for every element whose row of A and column of B are finite. The sums have `Parts`
-// columns for each of the elements', one where they are those of complex residues; `columns` has `Parts`
-// ranges always.
+// Calls visit(i, j, integers) for every element whose row of A and column of B are finite. The sums have
+// `Parts` columns for each column of elements, or one if they are those of complex residues; `columns` always
+// has `Parts` ranges.
 template <std::int64_t Parts, class Visit>
 void for_each_integer(const Accumulators& sums, const ResidueSystem& system,
                       std::span<const VectorRange> rows, std::span<const VectorRange> columns, int threads,

@@ -16,17 +16,17 @@ namespace {
 
 constexpr int digit_bits = 32;
 
-// A product of 64 bits, shifted, reaches into two digits beyond its first.
+// Number of digits for a depth in bits: a shifted 64-bit product reaches into two digits beyond its first.
 int digits_for(int depth) { return depth / digit_bits + 3; }
 
-// The largest difference between a vector's first and last exponents.
+// Largest difference between a vector's first and last exponents, over the vectors.
 int largest_depth(const MatrixView<const std::int32_t>& exponents, std::int64_t vectors, int last) {
   int depth = 0;
   for (std::int64_t v = 0; v < vectors; ++v) depth = std::max(depth, exponents(0, v) - exponents(last, v));
   return depth;
 }
 
-// += integer 2^position. 1024 products leave the digits far below 63 bits.
+// Adds integer * 2^position. After 1024 products the digits are still far below 63 bits.
 void add_to_digits(std::int64_t* digits, std::int64_t integer, int position) {
   const bool negative = integer < 0;
   const auto magnitude = static_cast<std::uint64_t>(negative ? -integer : integer);

@@ -1,7 +1,7 @@
-// Sums of products of slices that were computed without an error (dgemm-tc, step 3), element by element.
+// Sums of exact products of slices (Ozaki scheme I; dgemm-tc, step 3), element by element.
 //
-// Slice s of row i stands for 2^exponents(s, i) times its integers, exponents descending with s; likewise B's
-// vectors, of which a complex column has two.
+// Slice s of row i represents 2^exponents(s, i) times its integers, with exponents that descend with s; so do
+// slices of B's vectors, of which a complex column has two.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,13 @@ struct SliceExponents {
   MatrixView<const std::int32_t> columns;  // (slice of B, vector)
 };
 
-// Sums in FP64, in the order of the calls (arith/product_sum.hpp).
+// Sums in FP64, added in the order of the calls (arith/product_sum.hpp).
 class RunningSums {
  public:
   static std::size_t bytes(std::int64_t rows, std::int64_t columns);
   RunningSums(std::byte* memory, std::int64_t rows, std::int64_t columns);
 
-  // Group p of `products` is slice p of A times slice q of B; p ascends.
+  // Adds products of slice q of B: group p of `products` is slice p of A times slice q of B; p ascends.
   void add(const Accumulators& products, const SliceExponents& exponents, int q, int threads) const;
 
   // C = alpha sum + beta C in FP64, rounded to T.
@@ -41,12 +41,12 @@ class RunningSums {
   std::int64_t columns_;
 };
 
-// Exact sums: integers in digits of 32 bits, in units of the product of the last slices' exponents.
+// Exact sums: integers in 32-bit digits, in units of the product of the last slices' exponents.
 class DigitSums {
  public:
-  // For slices of any exponents that elements between 2^smallest, their last bit, and 2^largest can have.
+  // Bytes for any exponents that slices of elements from 2^smallest, their last bit, to 2^largest can have.
   static std::size_t bytes(std::int64_t rows, std::int64_t columns, int smallest, int largest);
-  // For the exponents that there are, of count_a and count_b slices.
+  // Sums for the given exponents of count_a and count_b slices.
   DigitSums(std::byte* memory, std::int64_t rows, std::int64_t columns, const SliceExponents& exponents,
             int count_a, int count_b);
 
@@ -64,9 +64,9 @@ class DigitSums {
   std::int64_t* digits_;
   std::int64_t rows_;
   std::int64_t columns_;
-  int last_a_;  // the last slices
+  int last_a_;  // indices of the last slices
   int last_b_;
-  int count_;  // digits of an element
+  int count_;  // digits per element
 };
 
 }  // namespace kintsugi::core

@@ -12,7 +12,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// A row of A and the vectors of a column of B of one worker, contiguous.
+// Bytes of one worker: a row of A and the vectors of a column of B, contiguous.
 template <class T>
 std::size_t worker_bytes(std::int64_t length) {
   return array_bytes(1 + parts_of<T>, length, sizeof(RealOf<T>));

@@ -1,4 +1,4 @@
-// The loop over the elements of C that a recombination writes.
+// Loop over the elements of C that a recombination writes.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,8 @@
 
 namespace kintsugi::core {
 
-// visit(i, j, element) for every element whose row of A and column of B are finite; the others are left
-// alone, for put_special_values. `columns` has parts_of<T> vectors a column, both with the same elements of
-// B.
+// Calls visit(i, j, element) for every element whose row of A and column of B are finite; put_special_values
+// writes the others. `columns` has parts_of<T> vectors per column, all with the same elements of B.
 template <class T, class Visit>
 void for_each_finite_element(std::span<const VectorRange> rows, std::span<const VectorRange> columns,
                              const MatrixView<T>& c, int threads, const Visit& visit) {

@@ -1,4 +1,4 @@
-// Double-double elements beyond what sums of pairs say.
+// Double-double elements that sums of pairs do not give: special values, underflow, overflow.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@
 
 namespace kintsugi::core {
 
-// An operand's elements rounded to double, which have their special values and their signs.
+// An operand's elements rounded to double, which keeps their special values and signs.
 struct LeadingParts {
   const MatrixView<const DoubleDouble>& pairs;  // vectors x k
   std::int64_t columns = pairs.columns;
@@ -20,7 +20,7 @@ struct LeadingParts {
   double operator()(std::int64_t v, std::int64_t p) const { return leading_part(pairs(v, p)); }
 };
 
-// special_element of double-double operands.
+// As special_element(), for double-double operands.
 inline DoubleDouble special_pair_element(const MatrixView<const DoubleDouble>& a,
                                          const MatrixView<const DoubleDouble>& b, std::int64_t i,
                                          std::int64_t j, const DoubleDouble& alpha, const DoubleDouble& beta,
@@ -29,12 +29,12 @@ inline DoubleDouble special_pair_element(const MatrixView<const DoubleDouble>& a
   return c == nullptr ? product : product + beta.hi * leading_part(*c);
 }
 
-// Whether a product of two of these may underflow in double-double arithmetic (arith/underflow.hpp).
+// True if the product of x and y may underflow in double-double arithmetic (arith/underflow.hpp).
 inline bool may_underflow(double x, double y) {
   return x != 0 && y != 0 && !(std::abs(x * y) >= underflow_limits<DoubleDouble>(1).product);
 }
 
-// Whether underflow may have spoiled element (i, j) of alpha A B + beta C: its sum in double-double
+// True if underflow may have spoiled element (i, j) of alpha A B + beta C: its sum in double-double
 // arithmetic, or the products with alpha and beta. a is m x k, b is n x k; c is null when beta = 0.
 inline bool may_underflow(const MatrixView<const DoubleDouble>& a, const MatrixView<const DoubleDouble>& b,
                           std::int64_t i, std::int64_t j, const DoubleDouble& sum, const DoubleDouble& alpha,
@@ -54,9 +54,9 @@ inline bool may_underflow(const MatrixView<const DoubleDouble>& a, const MatrixV
   return least_a * least_b < limits.product;
 }
 
-// Element (i, j) of alpha A B + beta C that double-double arithmetic does not give: by IEEE rules where row i
-// of A or column j of B has special values, else the exact result rounded once. a is m x k, b is n x k; c is
-// null when beta = 0.
+// Element (i, j) of alpha A B + beta C where double-double arithmetic fails: by IEEE rules if row i of A or
+// column j of B has special values, else the exact result rounded once. a is m x k, b is n x k; c is null
+// when beta = 0.
 inline DoubleDouble pair_element_beyond_range(const MatrixView<const DoubleDouble>& a,
                                               const MatrixView<const DoubleDouble>& b, std::int64_t i,
                                               std::int64_t j, const DoubleDouble& alpha,

@@ -37,7 +37,7 @@ class ElementSum {
   int smallest_;
 };
 
-// Sums of 52-bit words of one element.
+// Weighted sum of one element's 52-bit words.
 template <int Limbs>
 class ElementWords {
  public:
@@ -56,14 +56,15 @@ class ElementWords {
   int smallest_;
 };
 
-// sum 2^exponent rounded once, where the result is a normal number whatever the sum: the conversion rounds.
+// True if sum * 2^exponent is a normal number for every non-zero sum, so that only the conversion to T
+// rounds.
 template <class T>
 bool stays_normal(int exponent) {
   return exponent >= std::numeric_limits<T>::min_exponent &&
          exponent <= std::numeric_limits<T>::max_exponent - 128;
 }
 
-// AB alone of one group, most calls: ten times as fast as the general way.
+// Recombines AB alone, of one group, as in most calls: ten times as fast as the general function.
 template <class T>
 void recombine_words(const Accumulators& sums, int weight, std::span<const VectorRange> rows,
                      std::span<const VectorRange> columns, const MatrixView<T>& c, int threads) {

@@ -1,4 +1,5 @@
-// The parameter block of schemes whose sums leave the engine after any number of inner indices.
+// The parameter `block`, k_block, of schemes whose partial sums may be added outside after any number of
+// inner indices.
 #pragma once
 
 #include <span>
@@ -23,7 +24,7 @@ inline const Parameter* configure_block(Program& program, std::span<const Parame
 
 inline bool takes_block(const Scheme& scheme) { return scheme.configure == &configure_block; }
 
-// The scheme's program with blocks of that many inner indices, in all problems.
+// The scheme's program with a k_block of `block` for all problems.
 inline Program program_in_blocks(const Scheme& scheme, int block) {
   Program program = scheme.program;
   program.schedule.k_block = block;

@@ -1,4 +1,4 @@
-// ozaki2: integers below 2^b, one int8 product modulo each of N numbers, Chinese remainder.
+// ozaki2: integers below 2^b, one int8 product modulo each of N moduli, Chinese remainder theorem.
 //
 //   a' = RN(2^s_i a)  with max_p |a'_ip| <= 2^b            likewise the columns of B
 //   a_t = a' mod m_t, between -128 and 127                 m = 256, 255, 253, 251, 247, ...
@@ -6,9 +6,9 @@
 //   S   = the integer of magnitude below M / 4 with S = S_t mod m_t for all t, M the product of the moduli
 //   C   = RN(alpha 2^-(s_i + t_j) S + beta C)              exact but for this rounding
 //
-// b is the largest with k 2^(2b) <= M / 4: N and k decide it, not the data. Where every element's last bit
-// survives the rounding to integers, C is correctly rounded. scale=norm and scale=product take larger
-// integers where norms, or an int8 product of magnitudes, show that their sums stay below M / 4
+// b is the largest with k 2^(2b) <= M / 4: N and k decide it, not the data. Where the rounding to integers
+// keeps every element's last bit, C is correctly rounded. scale=norm and scale=product take larger integers
+// where norms, or an int8 product of magnitudes, prove that their sums stay below M / 4
 // (arith/residue/residue_scale.hpp).
 #pragma once
 
@@ -24,8 +24,8 @@
 
 namespace kintsugi::core::schemes {
 
-// Moduli where nobody said how many: of FP64 operands for 55 bits of every row and column at k = 4096, of
-// FP32 ones for 28 there, of double-double ones for 106 at k = 1024.
+// Number of moduli unless the caller gives one: for FP64 operands 55 bits of every row and column at k =
+// 4096, for FP32 operands 28 bits there, for double-double operands 106 bits at k = 1024.
 inline constexpr int ozaki2_default = 16;
 inline constexpr int ozaki2_default_of_singles = 9;
 inline constexpr int ozaki2_default_of_pairs = 30;
@@ -116,7 +116,7 @@ inline constexpr auto ozaki2_complex_terms = [] {
   return terms;
 }();
 
-// The same integers modulo a basis of complex residues, which holds as many bits.
+// Changes the program to the same integers modulo a basis of complex residues that holds as many bits.
 inline void multiply_elements_by_ozaki2(Program& program) {
   const ComplexBasis basis = cheapest_basis(residue_bits(program.split_a.slices));
   if (basis.empty()) return;
@@ -131,7 +131,7 @@ inline void multiply_elements_by_ozaki2(Program& program) {
   }
 }
 
-// The fewest moduli that find sums of magnitude up to 2^bits; never more than the program has.
+// Reduces the moduli to the fewest that determine sums of magnitude up to 2^bits; never adds moduli.
 inline void leave_out_moduli(Program& program, int bits) {
   const bool elements = program.multiplies_elements();
   int count = 2;

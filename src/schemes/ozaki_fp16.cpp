@@ -36,7 +36,7 @@ bool take(const Parameter& parameter, Program& program) {
   return parameter.key == "fast" && (rules.fast || parameter.value == "off");
 }
 
-// Largest b with products 4^b <= 2^limit.
+// Largest b with products * 4^b <= 2^limit.
 int bits_for(std::int64_t products, int limit) {
   const int length = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(products - 1)));
   return (limit - length) / 2;
@@ -65,7 +65,7 @@ void fit_ozaki(Program& program, OperandType type, std::int64_t k) {
   if (rules.mode == Mode::of_type) rules.mode = type == OperandType::f32 ? Mode::sp : Mode::dp;
   if (program.schedule.k_block == 0) program.schedule.k_block = 65536;
   const bool wide = program.format().id == FormatId::fp64;
-  const int significand = wide ? 53 : 24;  // of the sums inside
+  const int significand = wide ? 53 : 24;  // bits of the sums inside the engine
   const int exact = bits_for(program.schedule.block_length(k), significand);
   // Outside, sums of all k stay below 2^62.
   const int bits = std::min({exact, bits_for(k, 62), program.format().significand_bits});

@@ -1,5 +1,5 @@
-// superaccumulator: every element summed exactly, one after the other, and rounded once. No engine, no
-// window: the last candidate of the contract `exact`.
+// superaccumulator: sums every element exactly, one element after the other, and rounds it once. It needs no
+// engine and has no window: the last candidate of the contract `exact`.
 #pragma once
 
 #include "formats/fp64.hpp"

@@ -13,7 +13,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// Elements of one vector that are looked at together.
+// Elements of one vector that are processed together.
 constexpr int lanes = 64;
 
 KINTSUGI_VECTORISED void add_rounding_bounds(const double* x, TwoFactors factors, double* inexact,
@@ -21,14 +21,14 @@ KINTSUGI_VECTORISED void add_rounding_bounds(const double* x, TwoFactors factors
   for (int e = 0; e < lanes; ++e) {
     const double scaled = x[e] * factors.first * factors.second;
     const double integer = any_rounded_to_integer(scaled);
-    // Far below 1/2 the scaled element itself may have become zero.
+    // A non-zero element far below 1/2 may underflow to zero when it is scaled.
     const int differs = (integer != scaled) | ((integer == 0) & (x[e] != 0));
     inexact[e] += differs;
     magnitudes[e] += integer < 0 ? -integer : integer;
   }
 }
 
-// Of double-double numbers, as split/residues/residues.cpp rounds them.
+// As add_rounding_bounds(), for double-double numbers, rounded as in split/residues/residues.cpp.
 KINTSUGI_VECTORISED void add_pair_rounding_bounds(const double* high, const double* low, TwoFactors factors,
                                                   double* inexact, double* magnitudes) {
   for (int e = 0; e < lanes; ++e) {
@@ -36,8 +36,8 @@ KINTSUGI_VECTORISED void add_pair_rounding_bounds(const double* high, const doub
     const double upper = any_rounded_to_integer(scaled);
     const double rest = (scaled - upper) + low[e] * factors.first * factors.second;
     const double lower = any_rounded_to_integer(rest);
-    // rest is no integer, whatever its own rounding, where high is none: low is less than half of high's last
-    // place.
+    // If high is no integer, rest is none either, whatever its own rounding: low is less than half of high's
+    // last place.
     const int differs = (lower != rest) | ((lower == 0) & (low[e] != 0)) | ((upper == 0) & (high[e] != 0));
     const double integer = upper + lower;
     inexact[e] += differs;

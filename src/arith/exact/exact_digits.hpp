@@ -1,8 +1,8 @@
-// Exact sums of products in digits that lie wherever there is room for them: for kernels, whose threads have
-// none of their own. The host's is arith/exact/exact_sum.hpp.
+// Exact sums of products in digits that the caller stores: for kernels, whose threads have no room for them.
+// The host's sums are in arith/exact/exact_sum.hpp.
 //
-// Digits of 53 bits in 64-bit integers, so that a product of two doubles meets three of them, one of two
-// floats two, and carries wait for a thousand products.
+// Digits of 53 bits are kept in 64-bit integers: a product of two doubles changes three digits, one of two
+// floats two, and carries are propagated once in a thousand products.
 #pragma once
 
 #include <bit>
@@ -41,32 +41,33 @@ KINTSUGI_HOST_DEVICE constexpr ExactFactor exact_factor(float x) {
           bits >> 31 != 0, field != 0xff};
 }
 
-// Where sums of up to 2^40 products of two finite T lie, and those sums times a third one.
+// Bit positions and digit counts of sums of up to 2^40 products of two finite T, and of those sums times a
+// third.
 template <class T>
 struct ExactWidths {
   static constexpr int digit_bits = 53;
   static constexpr int lowest = std::numeric_limits<T>::min_exponent - std::numeric_limits<T>::digits;
   static constexpr int factor_bits = std::numeric_limits<T>::max_exponent - lowest;
 
-  // A carry's digit above, and one that holds the sign.
+  // Digits that hold `bits` bits, plus one for carries and one for the sign.
   static constexpr int digits_for(int bits) { return (bits + digit_bits - 1) / digit_bits + 2; }
 
   static constexpr int sum_bottom = 2 * lowest;
   static constexpr int sum_digits = digits_for(2 * factor_bits + 40);
-  // alpha x of two parts, beta c of two.
+  // For alpha * x of two parts plus beta * c of two parts.
   static constexpr int result_bottom = 3 * lowest;
   static constexpr int result_digits = digits_for(3 * factor_bits + 42);
 };
 
-// The sum of digit d times 2^(53 d + bottom), digits Stride integers apart. All of them are zero where
-// nothing was added.
+// Sum over d of digit d times 2^(53 d + bottom); digits are Stride integers apart. Digits are zero until
+// something is added to them.
 template <int Stride>
 class ExactDigits {
  public:
   using Double = WideInteger<2>::Double;
   static constexpr int digit_bits = 53;
   static constexpr std::uint64_t mask = (std::uint64_t{1} << digit_bits) - 1;
-  // An addition changes a digit by less than 2^53, and a carry leaves no more than that.
+  // Additions between two carries: each changes a digit by less than 2^53, and carry() leaves at most 2^53.
   static constexpr int most_pending = 1020;
 
   KINTSUGI_HOST_DEVICE ExactDigits(std::int64_t* digits, int bottom) : digits_(digits), bottom_(bottom) {}
@@ -95,7 +96,7 @@ class ExactDigits {
     if (product != 0) add_long(product, a.exponent + b.exponent, a.negative != b.negative);
   }
 
-  // += (-1)^negative x factor, of a number that make_magnitude() made positive.
+  // Adds (-1)^negative * x * factor; x is a magnitude that make_magnitude() left.
   template <int Others>
   KINTSUGI_HOST_DEVICE void add_multiple(const ExactDigits<Others>& x, bool negative,
                                          const ExactFactor& factor) {
@@ -105,7 +106,7 @@ class ExactDigits {
       add({static_cast<std::uint64_t>(x[d]), x.bottom() + digit_bits * d, negative, true}, factor);
   }
 
-  // Makes room for more additions: digits below 2^53, none but the last one negative.
+  // Propagates carries, so that more additions fit: digits are then in [0, 2^53), only the last signed.
   KINTSUGI_HOST_DEVICE void carry() {
     constexpr std::int64_t base = std::int64_t{1} << digit_bits;
     KINTSUGI_ROLLED
@@ -118,8 +119,8 @@ class ExactDigits {
     pending_ = 0;
   }
 
-  // The sum becomes its magnitude, in digits of 53 bits of which the last is not zero; says whether it was
-  // negative. Of zero first() is above last().
+  // Replaces the sum by its magnitude, in digits of 53 bits of which the last is not zero; returns true if
+  // the sum was negative. If the sum is zero, first() is above last().
   KINTSUGI_HOST_DEVICE bool make_magnitude() {
     carry();
     drop_zeros();
@@ -132,13 +133,13 @@ class ExactDigits {
     return true;
   }
 
-  // Of a magnitude: rounded once, ties to even.
+  // The magnitude with the given sign, rounded once to T, ties to even; only after make_magnitude().
   template <class T>
   KINTSUGI_HOST_DEVICE T rounded_magnitude(bool negative) const {
     if (first_ > last_) return 0;
     const auto high = static_cast<std::uint64_t>(digit(last_));
     const auto low = first_ < last_ ? static_cast<std::uint64_t>(digit(last_ - 1)) : std::uint64_t{0};
-    const int room = leading_zeros(high);  // for bits of the digit below: at least eleven
+    const int room = leading_zeros(high);  // high bits that the digit below fills; at least 64 - 53
     const int drop = room < digit_bits ? digit_bits - room : 0;
     bool more = (low & ((std::uint64_t{1} << drop) - 1)) != 0;
     KINTSUGI_ROLLED
@@ -178,7 +179,7 @@ class ExactDigits {
     return negative ? -static_cast<std::int64_t>(digit) : static_cast<std::int64_t>(digit);
   }
 
-  // Below 2^53.
+  // Adds magnitude * 2^exponent, magnitude below 2^53.
   KINTSUGI_HOST_DEVICE void add_short(std::uint64_t magnitude, int exponent, bool negative) {
     const auto position = static_cast<unsigned>(exponent - bottom_);
     const auto d = static_cast<int>(position / digit_bits);
@@ -187,9 +188,8 @@ class ExactDigits {
     digit(d) += signed_digit(magnitude << shift & mask, negative);
     digit(d + 1) += signed_digit(magnitude >> (digit_bits - shift), negative);
   }
-
-  // Below 2^106, as two halves: shifts of 128 bits by more than a constant are not what nvcc 13.0 makes of
-  // them.
+  // Adds magnitude * 2^exponent, magnitude below 2^106, in two halves of 53 bits: nvcc 13.0 compiles a
+  // 128-bit shift by a variable count to shifts and selects for counts on both sides of 64.
   KINTSUGI_HOST_DEVICE void add_long(Double magnitude, int exponent, bool negative) {
     const auto position = static_cast<unsigned>(exponent - bottom_);
     const auto d = static_cast<int>(position / digit_bits);
@@ -209,7 +209,7 @@ class ExactDigits {
   int pending_ = 0;
 };
 
-// One exact sum of products on its way into an element.
+// Sign and magnitude of one exact sum of products, before scalars and rounding.
 struct ExactPart {
   ExactDigits<1> magnitude;
   bool negative;
@@ -221,7 +221,7 @@ struct ExactPart {
 
 namespace exact_detail {
 
-// x factor into a sum, or what IEEE 754 makes of it where it is not finite.
+// Adds x * factor to the sum and returns 0; if x or factor is not finite, returns IEEE 754's product instead.
 template <class T>
 KINTSUGI_HOST_DEVICE T add_part(ExactDigits<1>& sum, const ExactPart& x, T factor) {
   const ExactFactor exact = exact_factor(factor);
@@ -238,7 +238,7 @@ KINTSUGI_HOST_DEVICE T add_part(ExactDigits<1>& sum, T x, T factor) {
   return 0;
 }
 
-// Part of alpha (x + i y) + beta c as in arith/complex.hpp, in `room`.
+// One part of alpha (x + i y) + beta c, as in arith/complex.hpp, computed in the digits `room`.
 template <class T>
 KINTSUGI_HOST_DEVICE T rounded_part(const ExactPart& same, const ExactPart& other, const Complex<T>& alpha,
                                     const Complex<T>& beta, T c_same, T c_other, std::int64_t* room) {
@@ -254,8 +254,8 @@ KINTSUGI_HOST_DEVICE T rounded_part(const ExactPart& same, const ExactPart& othe
 
 }  // namespace exact_detail
 
-// alpha x + beta c rounded once, as exact_rounding.hpp and complex.hpp have it; c is null when beta = 0.
-// `room`: the result_digits of ExactWidths, zero before and after.
+// alpha * x + beta * c rounded once, as in exact_rounding.hpp and complex.hpp; c is null when beta = 0.
+// `room`: ExactWidths<T>::result_digits digits, zero before and after.
 template <class T>
 KINTSUGI_HOST_DEVICE T exact_epilogue(const ExactPart& x, T alpha, T beta, const T* c, std::int64_t* room) {
   if (c == nullptr && alpha == T(1)) return x.magnitude.template rounded_magnitude<T>(x.negative);

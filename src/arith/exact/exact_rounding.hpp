@@ -1,4 +1,4 @@
-// The one rounding of exact results.
+// Rounding of exact results: each result is rounded once.
 #pragma once
 
 #include <algorithm>
@@ -38,12 +38,13 @@ KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> signed_number(const WideIntege
   return number;
 }
 
-// x rounded once to T, ties to even; subnormals with the bits that they have, overflow to infinity, zero to
-// +0. `more`: the magnitude is larger than it says by a part of its last unit.
+// (-1)^negative * magnitude * 2^exponent rounded once to T, ties to even: subnormals to the bits that they
+// have, overflow to infinity, zero to +0. `more`: the true magnitude is larger by a fraction of its last
+// unit.
 template <class T>
 KINTSUGI_HOST_DEVICE T rounded(std::uint64_t magnitude, int exponent, bool negative, bool more) {
   using limits = std::numeric_limits<T>;
-  constexpr int smallest = limits::min_exponent - limits::digits;  // exponent of the last bit of all
+  constexpr int smallest = limits::min_exponent - limits::digits;  // exponent of the smallest subnormal
   const int length = 64 - leading_zeros(magnitude);
   if (length == 0) return 0;
   // Bits below the exponent of the result's last place are dropped.
@@ -59,7 +60,7 @@ KINTSUGI_HOST_DEVICE T rounded(std::uint64_t magnitude, int exponent, bool negat
   return static_cast<T>(negative ? -value : value);
 }
 
-// What lies below the leading 64 bits only says whether there is more.
+// x rounded once to T. Bits below the leading 64 only set `more`.
 template <class T, int Limbs>
 KINTSUGI_HOST_DEVICE T rounded(const ExactNumber<Limbs>& x, bool more = false) {
   const int position = std::max(x.magnitude.length() - 64, 0);
@@ -67,15 +68,15 @@ KINTSUGI_HOST_DEVICE T rounded(const ExactNumber<Limbs>& x, bool more = false) {
                     more || x.magnitude.any_below(position));
 }
 
-// The same without a branch, where |exponent| is at most this: no result is a subnormal double, and no power
-// of two that scales the leading 64 bits.
+// Largest |x.exponent| for rounded_ordinary(), which rounds without branches: no result is a subnormal
+// double, nor is a power of two that scales the leading 64 bits.
 inline constexpr int most_ordinary_exponent = 958;
 
-// The leading 96 bits of a magnitude, in words of 32 that begin with its leading non-zero one.
+// The leading 96 bits of a magnitude, in 32-bit words of which the first is the leading non-zero one.
 struct LeadingWords {
   std::uint32_t words[3];
-  std::uint32_t rest;  // not zero if any bit below is set
-  int exponent;        // of the first word's last bit, less 32
+  std::uint32_t rest;  // not zero if any bit below the three words is set
+  int exponent;        // exponent of the first word's last bit, less 32
 };
 
 constexpr std::uint32_t high_word(std::uint64_t limb) { return static_cast<std::uint32_t>(limb >> 32); }
@@ -89,9 +90,9 @@ KINTSUGI_HOST_DEVICE LeadingWords leading_words(const ExactNumber<Limbs>& x) {
   const auto& limb = x.magnitude.limb;
   std::uint64_t first = limb[0];  // the leading limb and the one below it
   std::uint64_t second = 0;
-  std::uint32_t rest = 0;  // bits of the others
+  std::uint32_t rest = 0;  // or of the limbs below `second`
   std::uint32_t below = 0;
-  int exponent = x.exponent;  // of the first limb's last bit
+  int exponent = x.exponent;  // exponent of the last bit of `first`
   for (int l = 1; l < Limbs; ++l) {
     const bool leads = limb[l] != 0;
     first = leads ? limb[l] : first;
@@ -100,7 +101,7 @@ KINTSUGI_HOST_DEVICE LeadingWords leading_words(const ExactNumber<Limbs>& x) {
     exponent = leads ? x.exponent + 64 * l : exponent;
     below |= high_word(limb[l - 1]) | low_word(limb[l - 1]);
   }
-  // The same choice between the words of the two limbs.
+  // The same selection between the words of the two limbs.
   const bool leads = high_word(first) != 0;
   return {{leads ? high_word(first) : low_word(first), leads ? low_word(first) : high_word(second),
            leads ? high_word(second) : low_word(second)},
@@ -108,9 +109,9 @@ KINTSUGI_HOST_DEVICE LeadingWords leading_words(const ExactNumber<Limbs>& x) {
           exponent - (leads ? 0 : 32)};
 }
 
-// Leading bits, the last of them set if any below is, round like the integer while they are two more than the
-// result's: a double's where 64 of them are converted; a float's, which may be subnormal, at the end, from 32
-// that a double holds.
+// x rounded once to T. Leading bits, the last one set if any bit below is, round as the whole integer does if
+// they are at least two more than the result's. A double is rounded where 64 bits are converted; a float,
+// which may be subnormal, by the last cast, from 32 bits that a double holds exactly.
 template <class T, int Limbs>
 KINTSUGI_HOST_DEVICE T rounded_ordinary(const ExactNumber<Limbs>& x) {
   const LeadingWords leading = leading_words(x);
@@ -127,7 +128,7 @@ KINTSUGI_HOST_DEVICE T rounded_ordinary(const ExactNumber<Limbs>& x) {
   } else {
     integer = static_cast<double>(both_words(upper, high_word(lower) | (rest != 0 ? 1U : 0U)));
   }
-  // 2^1024 has the pattern of infinity, which what is so large becomes.
+  // 2^1024 has the pattern of infinity, so that results too large for a double become infinite.
   const std::uint32_t unit = static_cast<std::uint32_t>(std::min(exponent, 1024) + 1023) << 20;
   const std::uint32_t sign = std::uint32_t{x.negative} << 31;
   return static_cast<T>(
@@ -142,7 +143,7 @@ constexpr ExactNumber<1> exact(double x) {
   return {{{parts.significand}}, parts.exponent - 52, parts.negative};
 }
 
-// x y, wide enough for both.
+// x * y, exact in one limb more.
 template <int Limbs>
 constexpr ExactNumber<Limbs + 1> times(const ExactNumber<Limbs>& x, const ExactNumber<1>& y) {
   ExactNumber<Limbs + 1> product;
@@ -152,9 +153,9 @@ constexpr ExactNumber<Limbs + 1> times(const ExactNumber<Limbs>& x, const ExactN
   return product;
 }
 
-// x + y rounded once. Where they lie so far apart that the smaller one leaves the window, its lost part only
-// says on which side of a tie the sum lies: the window holds all of the larger one and 126 zeros below it, so
-// that a number that leaves it cannot cancel the other.
+// x + y rounded once, in a window of two limbs more than x. Bits of the smaller number below the window only
+// decide on which side of a tie the sum lies: the window holds all bits of the larger number and 126 zeros
+// below, so a number that extends below the window cannot cancel the other.
 template <class T, int Limbs, int Others>
 KINTSUGI_HOST_DEVICE T rounded_sum(const ExactNumber<Limbs>& x, const ExactNumber<Others>& y) {
   constexpr int width = Limbs + 2;
@@ -184,8 +185,8 @@ KINTSUGI_HOST_DEVICE T rounded_sum(const ExactNumber<Limbs>& x, const ExactNumbe
 
 }  // namespace exact_detail
 
-// alpha x + beta c rounded once; c is null when beta = 0. Where alpha, beta or c is NaN or infinite, it is
-// that of IEEE arithmetic on the sign of x.
+// alpha * x + beta * c rounded once; c is null when beta = 0. Where alpha, beta or c is NaN or infinite, the
+// result is that of IEEE arithmetic with the sign of x in place of x.
 template <class T, int Limbs>
 KINTSUGI_HOST_DEVICE T exact_epilogue(const ExactNumber<Limbs>& x, T alpha, T beta, const T* c) {
   using namespace exact_detail;

@@ -12,7 +12,7 @@ __extension__ typedef unsigned __int128 uint128;
 constexpr std::uint64_t fraction_mask = (std::uint64_t{1} << 52) - 1;
 constexpr unsigned special_field = 0x7ff;
 
-// |x| = significand * 2^exponent, a finite double as an integer.
+// A finite double as an integer: |x| = significand * 2^exponent.
 struct Integer {
   std::uint64_t significand;
   int exponent;
@@ -103,9 +103,9 @@ void ExactSum::add_product(double a, double b) {
   touch(position / digit_bits, position / digit_bits + 4);
 }
 
-// A product of floats has 48 significant bits. They are added as 32 bits and a signed rest of at most
-// 48 to the next digit, which then takes 2^14 products (2^15 times the usual share) without a carry.
-// The digits that products of floats can reach are known, so the loop keeps no account of them.
+// A product of floats has 48 significant bits. It is added as 32 bits and a signed rest of at most 48 bits to
+// the next digit, which then takes 2^14 products (each counts as 2^15 additions) without a carry. The range
+// of digits that products of floats reach is a constant, so the loop does not update first_ and last_.
 void ExactSum::add_products(const float* a, const float* b, std::int64_t count) {
   constexpr int weight = 15;
   constexpr std::int64_t block = most_pending >> weight;
@@ -142,7 +142,7 @@ void ExactSum::add_products(const double* a, const double* b, std::int64_t count
   for (std::int64_t l = 0; l < count; ++l) add_product(a[l], b[l]);
 }
 
-// Leaves every digit but the top one in [0, 2^32), so that 2^29 further additions fit.
+// Brings every digit but the last into [0, 2^32), so that 2^29 further additions fit.
 void ExactSum::carry() {
   constexpr std::int64_t base = std::int64_t{1} << digit_bits;
   for (int i = first_; i < last_ || (i == last_ && (digit_[i] >= base || digit_[i] < -base)); ++i) {
@@ -234,7 +234,7 @@ int ExactSum::leading_position(const Magnitude& magnitude) {
 
 std::int64_t ExactSum::exponent() const { return leading_position(magnitude()) - one_position; }
 
-// The bits from `position` up to the leading one; fewer than 64.
+// The bits from `position` up to the leading one, which are fewer than 64.
 std::uint64_t ExactSum::bits_above(const Magnitude& magnitude, int position) {
   std::uint64_t bits = 0;
   for (int i = magnitude.last; i >= magnitude.first && (i + 1) * digit_bits > position; --i) {
@@ -253,7 +253,8 @@ bool ExactSum::any_below(const Magnitude& magnitude, int position) {
   return false;
 }
 
-// Nearest, ties to even, to the given number of bits but no bit below 2^smallest_exponent.
+// The magnitude rounded to nearest, ties to even, to `significand_bits` bits, with no bit below
+// 2^smallest_exponent.
 ExactSum::Rounded ExactSum::round(const Magnitude& magnitude, int significand_bits, int smallest_exponent) {
   if (magnitude.last < magnitude.first) return {0, 0};
   const int leading = leading_position(magnitude) - one_position;

@@ -1,4 +1,4 @@
-// Sums of a few numbers of any exponents, rounded once, without an accumulator for all exponents.
+// Sums of a few numbers of any exponents, rounded once, without an accumulator as wide as the exponent range.
 #pragma once
 
 #include <array>
@@ -11,11 +11,11 @@ namespace kintsugi::core {
 
 namespace exact_detail {
 
-// Terms that lie this much below all others together are less than a unit 64 bits below those, whatever they
-// cancel to.
+// Bits between clusters of terms: all terms that lie further below a cluster add up to less than one unit 64
+// bits below its last bit, whatever the cluster cancels to.
 inline constexpr int cluster_gap = 72;
 
-// Exponent of the first bit above all of x; of zero the least.
+// Exponent of the first bit above all bits of x; the least int if x is zero.
 template <int Limbs>
 KINTSUGI_HOST_DEVICE constexpr int top_of(const ExactNumber<Limbs>& x) {
   const int length = x.magnitude.length();
@@ -32,7 +32,7 @@ KINTSUGI_HOST_DEVICE constexpr void sort_by_top(std::array<ExactNumber<Limbs>, C
   }
 }
 
-// += or -= x 2^shift in two's complement; shift >= 0.
+// Adds x * 2^shift to a sum in two's complement, or subtracts it; shift >= 0.
 template <int Limbs, int Others>
 KINTSUGI_HOST_DEVICE constexpr void add_shifted(WideInteger<Limbs>& sum, const WideInteger<Others>& x,
                                                 int shift, bool negative) {
@@ -48,13 +48,13 @@ KINTSUGI_HOST_DEVICE constexpr void add_shifted(WideInteger<Limbs>& sum, const W
   }
 }
 
-// A cluster's bits, the gaps inside it, a carry, and 64 zeros below.
+// Limbs for a cluster's bits, the gaps inside it, a carry and 64 zeros below.
 template <int Limbs, std::size_t Count>
 inline constexpr int cluster_limbs = static_cast<int>(Count) * Limbs + 1 +
                                      ((static_cast<int>(Count) - 1) * cluster_gap + 2 + 63) / 64;
 
-// The exact sum of the terms from `next` on that lie close together, with 64 zeros below its last bit; `next`
-// becomes the first term behind them. The terms are sorted.
+// The exact sum of the cluster that begins at term `next`, with 64 zeros below its last bit; moves `next` to
+// the first term after the cluster. The terms must be sorted.
 template <int Limbs, std::size_t Count>
 KINTSUGI_HOST_DEVICE constexpr auto take_cluster(const std::array<ExactNumber<Limbs>, Count>& terms,
                                                  std::size_t& next) {
@@ -79,8 +79,8 @@ KINTSUGI_HOST_DEVICE constexpr auto take_cluster(const std::array<ExactNumber<Li
 
 }  // namespace exact_detail
 
-// The sum of the terms, rounded once. What lies far below the first sum that does not vanish only says on
-// which side of a tie it is.
+// The sum of the terms, rounded once. Terms below the first cluster that does not cancel to zero only decide
+// on which side of a tie the sum lies.
 template <class T, int Limbs, std::size_t Count>
 KINTSUGI_HOST_DEVICE T rounded_sum(std::array<ExactNumber<Limbs>, Count> terms) {
   using namespace exact_detail;

@@ -16,7 +16,7 @@ struct WideInteger {
 
   std::array<std::uint64_t, Limbs> limb{};  // the least significant first
 
-  // += factor * x, on the first `used` limbs; the sum must fit them.
+  // Adds factor * x to the first `used` limbs; the sum must fit them.
   KINTSUGI_HOST_DEVICE constexpr void add_multiple(const WideInteger& x, std::uint64_t factor,
                                                    int used = Limbs) {
     std::uint64_t carry = 0;
@@ -27,7 +27,7 @@ struct WideInteger {
     }
   }
 
-  // -= x; x must not be larger.
+  // Subtracts x, which must not be larger.
   KINTSUGI_HOST_DEVICE constexpr void subtract(const WideInteger& x) {
     std::uint64_t borrow = 0;
     for (int l = 0; l < Limbs; ++l) {
@@ -52,20 +52,20 @@ struct WideInteger {
     return 0;
   }
 
-  // The 64 bits from `position` up; bits outside are zero.
+  // The 64 bits from `position` up; bits outside the integer are zero.
   KINTSUGI_HOST_DEVICE constexpr std::uint64_t bits_from(int position) const {
     const int first = position >> 6;
     const int offset = position & 63;
     std::uint64_t low = 0;
     std::uint64_t high = 0;
-    for (int l = 0; l < Limbs; ++l) {  // no limb at a computed place: a kernel's limbs are registers
+    for (int l = 0; l < Limbs; ++l) {  // no computed index of a limb: a kernel keeps limbs in registers
       low = l == first ? limb[l] : low;
       high = l == first + 1 ? limb[l] : high;
     }
     return offset == 0 ? low : low >> offset | high << (64 - offset);
   }
 
-  // Whether a bit below `position` is set.
+  // True if a bit below `position` is set.
   KINTSUGI_HOST_DEVICE constexpr bool any_below(int position) const {
     std::uint64_t found = 0;
     for (int l = 0; l < Limbs; ++l) {
@@ -79,7 +79,7 @@ struct WideInteger {
     return found != 0;
   }
 
-  // floor(x 2^shift) of a number of another width; what does not fit must be zero.
+  // floor(x * 2^shift) of an integer of another width; bits of it beyond this width must be zero.
   template <int Others>
   KINTSUGI_HOST_DEVICE static constexpr WideInteger shifted(const WideInteger<Others>& x, int shift) {
     WideInteger result;

@@ -1,8 +1,10 @@
-// Residues of complex integers: their products modulo m by fewer than four products of residues.
+// Residues of complex integers: products modulo m by fewer than four real products of residues.
 //
-// Where -1 is a square modulo m, w w = -1, a + i b stands for the two numbers a + w b and a - w b, and those
-// of a product are the products of those of its factors: two products. Elsewhere, three: with A = a a', B = b
-// b' and S = (a + b)(a' + b') the product is (A - B) + i (S - A - B). Sums over k commute with both.
+// Where -1 is a square modulo m, w w = -1, a + i b is represented by the two numbers a + w b and a - w b,
+// whose products with those of another factor represent the complex product: two products. For other m three
+// products are needed: with A = a a', B = b b' and S = (a + b)(a' + b') the product is (A - B) + i (S - A -
+// B). Sums over k commute with both. b' and S = (a + b)(a' + b') the product is (A - B) + i (S - A - B). Sums
+// over k commute with both.
 #pragma once
 
 #include <array>
@@ -15,7 +17,7 @@ namespace kintsugi::core {
 
 namespace residue_detail {
 
-// The least w with w w = -1 modulo m; 0: there is none.
+// The least w with w w = -1 modulo m; 0 if there is none.
 constexpr int root_of_minus_one(int m) {
   for (int w = 1; w < m; ++w) {
     if ((w * w + 1) % m == 0) return w;
@@ -23,8 +25,8 @@ constexpr int root_of_minus_one(int m) {
   return 0;
 }
 
-// Numbers up to 256 that are coprime to those before them, taken greedily; with roots alone the odd ones that
-// have one (a half is needed too).
+// Appends numbers up to 256 that are coprime to those before them, taken greedily, and returns the new count.
+// With `with_roots` only odd numbers that have a root of -1 are taken (their parts are found by halving).
 constexpr int take_moduli(std::array<int, most_moduli>& found, int count, bool with_roots) {
   for (int candidate = 256; candidate > 2 && count < most_moduli; --candidate) {
     if (with_roots && (candidate % 2 == 0 || root_of_minus_one(candidate) == 0)) continue;
@@ -41,7 +43,8 @@ struct ComplexModuli {
   int count = 0;
 };
 
-// 241, 233, 229, ..., 29: 22 moduli of 152.1 bits; then 256, 253, 251, ..., 19: 27 of 189.8.
+// First 241, 233, 229, ..., 29: 22 moduli of 152.1 bits; then 256, 253, 251, ..., 19: 27 moduli of 189.8
+// bits.
 inline constexpr ComplexModuli complex_moduli = [] {
   ComplexModuli moduli;
   moduli.with_root = take_moduli(moduli.all, 0, true);
@@ -49,7 +52,7 @@ inline constexpr ComplexModuli complex_moduli = [] {
   return moduli;
 }();
 
-// Of each of them: the root of -1, or 0, and 2^(42 l).
+// Constants of each modulus: its root of -1, or 0, and 2^(42 l) modulo it.
 struct ComplexConstants {
   std::array<int, most_moduli> roots{};
   std::array<std::array<double, most_limbs>, most_moduli> limb_residues{};
@@ -64,7 +67,7 @@ inline constexpr ComplexConstants complex_constants = [] {
   return constants;
 }();
 
-// Of a number coprime to the modulus, 0 ... modulus - 1; of all numbers modulo 1 it is 1.
+// Inverse, 0 ... modulus - 1, of a number coprime to the modulus; modulo 1 it is 1 for every number.
 constexpr int inverse_modulo(int x, int modulus) {
   int inverse = 1;
   while (inverse < modulus && x * inverse % modulus != 1) ++inverse;
@@ -73,8 +76,8 @@ constexpr int inverse_modulo(int x, int modulus) {
 
 }  // namespace residue_detail
 
-// The moduli of a complex product: the first `with_root` of those with a root of -1, the first `without` of
-// the others.
+// Moduli of a complex product: the first `with_root` of the moduli with a root of -1 and the first `without`
+// of the others.
 struct ComplexBasis {
   int with_root = 0;
   int without = 0;
@@ -83,13 +86,14 @@ struct ComplexBasis {
 
   constexpr bool empty() const { return count() == 0; }
   constexpr int count() const { return with_root + without; }
-  // Slices of an operand, and products: two or three of each modulus, those with a root first.
+  // Number of slices of an operand, and of products: two per modulus with a root, first, then three per other
+  // modulus.
   constexpr int slices() const { return 2 * with_root + 3 * without; }
   constexpr bool has_root(int t) const { return t < with_root; }
   constexpr int first_slice(int t) const { return has_root(t) ? 2 * t : 2 * with_root + 3 * (t - with_root); }
   constexpr int modulus(int t) const { return residue_detail::complex_moduli.all[place(t)]; }
   constexpr int root(int t) const { return residue_detail::complex_constants.roots[place(t)]; }
-  // What the sums of its slices count for in part 0 or 1 of an element, 0 ... modulus - 1.
+  // Weights, 0 ... modulus - 1, of the sums of modulus t's slices in part 0 or 1 of an element.
   constexpr std::array<std::uint32_t, 3> part_weights(std::int64_t part, int t) const {
     using residue_detail::inverse_modulo;
     const int m = modulus(t);
@@ -104,13 +108,13 @@ struct ComplexBasis {
     return residue_detail::complex_constants.limb_residues[place(t)];
   }
 
-  // In residue_detail::complex_moduli.
+  // Index of modulus t in residue_detail::complex_moduli.
   constexpr int place(int t) const {
     return has_root(t) ? t : residue_detail::complex_moduli.with_root + t - with_root;
   }
 };
 
-// As residue_bits of real ones.
+// As residue_bits() of real moduli, for a basis.
 constexpr int residue_bits(const ComplexBasis& basis) {
   WideInteger<6> product{{1}};
   for (int t = 0; t < basis.count(); ++t) {
@@ -121,7 +125,7 @@ constexpr int residue_bits(const ComplexBasis& basis) {
   return product.length() - 3;
 }
 
-// The basis with the fewest products that holds integers of so many bits; empty: none does.
+// The basis with the fewest products that holds integers of `bits` bits; empty if there is none.
 constexpr ComplexBasis cheapest_basis(int bits) {
   constexpr auto& known = residue_detail::complex_moduli;
   ComplexBasis best;
@@ -133,7 +137,7 @@ constexpr ComplexBasis cheapest_basis(int bits) {
   return best;
 }
 
-// The moduli of a product's sums: the first `count` of real ones, or a basis of complex ones.
+// Moduli of a product's sums: the first `count` real ones, or a complex basis.
 struct ResidueSystem {
   int real_count = 0;
   ComplexBasis basis{};

@@ -1,17 +1,18 @@
-// Whether residues that are scaled by norms keep a contract in every element of a product, from a few sums
-// over each vector.
+// Decides from a few sums over each vector if residues scaled by norms keep a contract in every element of a
+// product.
 //
-// Elements of a vector in units of 2^(e - norm_digits), e its largest exponent: |a_p| <= D_p, the digits of
-// its norm, and
-// |a_p| >= d_p, which is |a_p| clipped and rounded down. With M and m the means of D and d, g the grid that
-// the scaled vector's integers are on, and r_i^2 the mean of d_i^2 by m_i^2, less one:
+// Elements of a vector are in units of 2^(e - norm_digits), e the vector's largest exponent: |a_p| <= D_p,
+// the digits of its norm, and |a_p| >= d_p, which is |a_p| clipped and rounded down. With M and m the means
+// of D and d, g the grid of the scaled vector's integers, and r_i^2 the mean of d_i^2 divided by m_i^2, less
+// one:
 //
-//   |AB - S|_ij  <=  sum over p of g_i |b_p| / 2 + g_j |a_p| / 2 + g_i g_j / 4  <=  k (g_i M_j / 2 + g_j M_i
-//   / 2 + g_i g_j / 4) |A||B|_ij    >=  sum over p of d_ip d_pj  >=  k m_i m_j (1 - r_i r_j)  >=  k m_i m_j
-//   (1 - (r_i^2 + r_j^2) / 2)
+//   |AB - S|_ij  <=  sum over p of g_i |b_p| / 2 + g_j |a_p| / 2 + g_i g_j / 4
+//                <=  k (g_i M_j / 2 + g_j M_i / 2 + g_i g_j / 4)
+//   |A||B|_ij    >=  sum over p of d_ip d_pj  >=  k m_i m_j (1 - r_i r_j)
+//                >=  k m_i m_j (1 - (r_i^2 + r_j^2) / 2)
 //
-// the latter by Cauchy and Schwarz for d_i - m_i and d_j - m_j. Vectors are clipped where that leaves them
-// even, not far above their typical element: what is large there makes r larger than m.
+// where 1 - r_i r_j is Cauchy and Schwarz's bound for d_i - m_i and d_j - m_j. Vectors are clipped a little
+// above their typical element, because larger elements would increase r more than m.
 #pragma once
 
 #include <algorithm>
@@ -34,13 +35,13 @@ struct VectorNorm {
   double spread = 0;         // r^2
 };
 
-// Scales of a vector's D and d. Two binades above the typical exponent products of uniform numbers, of normal
-// deviates and of those with exp(phi randn) up to phi = 2 show most; a binade lower or higher costs a factor
-// of two.
+// Scale factors of a vector's D and d. Clipping two binades above the typical exponent proves most for
+// uniform numbers, normal deviates and such deviates times exp(phi randn) up to phi = 2; a binade lower or
+// higher costs a factor of two.
 struct NormScaling {
   TwoFactors digits{1, 1};
-  std::int32_t below_largest = 0;  // where |a_p| is clipped: so many binades below 2^largest
-  double clipped = 1;              // from D's units to d's, which are as many digits below the clip
+  std::int32_t below_largest = 0;  // binades below 2^largest at which |a_p| is clipped
+  double clipped = 1;              // factor from D's units to d's, which are norm_digits below the clip
 };
 
 KINTSUGI_HOST_DEVICE inline NormScaling norm_scaling(const VectorRange& range, std::int32_t typical) {
@@ -51,8 +52,8 @@ KINTSUGI_HOST_DEVICE inline NormScaling norm_scaling(const VectorRange& range, s
 
 namespace norm_detail {
 
-// Of numbers from 0 to 2^31. On a device a sum beside 2^52, whose last bits are integers, is several times as
-// quick as a conversion.
+// Rounds numbers from 0 to 2^31 up. On a device an addition to 2^52, whose last bits are integers, is several
+// times faster than a conversion.
 KINTSUGI_HOST_DEVICE inline std::uint32_t ceiling(double x) {
 #ifdef __CUDA_ARCH__
   return static_cast<std::uint32_t>(__double2loint(__dadd_ru(x, 0x1p52)));
@@ -70,18 +71,18 @@ KINTSUGI_HOST_DEVICE inline std::uint32_t floor(double x) {
 
 }  // namespace norm_detail
 
-// Of integers, so that no order counts.
+// Sums of integers, which do not depend on the order of additions.
 struct NormSums {
-  std::uint64_t squares = 0;     // of D
-  std::uint64_t magnitudes = 0;  // D
-  std::uint64_t clipped = 0;     // d
+  std::uint64_t squares = 0;     // sum of D^2
+  std::uint64_t magnitudes = 0;  // sum of D
+  std::uint64_t clipped = 0;     // sum of d
   std::uint64_t clipped_squares = 0;
 
-  // NaN and infinities count as zeros.
+  // Adds an element; NaN and infinities count as zeros.
   KINTSUGI_HOST_DEVICE void add(double x, const NormScaling& scaling) {
     const double magnitude = x - x == 0 ? std::fabs(x) : 0;
     const double scaled = magnitude * scaling.digits.first * scaling.digits.second;
-    // Far below 1 the scaled element itself may have become zero.
+    // A non-zero element far below 1 may underflow to zero when it is scaled.
     const std::uint32_t above = std::max(norm_detail::ceiling(scaled), magnitude != 0 ? 1U : 0U);
     const std::uint32_t below =
         norm_detail::floor(std::min(scaled * scaling.clipped, power_of_two(norm_digits)));
@@ -110,8 +111,8 @@ struct NormSums {
 
 namespace norm_detail {
 
-// Whether deviations of so many k m_i m_j are below so much of |A||B|, with some room for what was rounded on
-// the way.
+// True if `deviation`, in units of k m_i m_j, is at most `coefficient` times the lower bound of |A||B|, with
+// room for the roundings of both.
 KINTSUGI_HOST_DEVICE inline bool is_proved(double deviation, double spread, double coefficient) {
   constexpr double carelessness = 1 + 0x1p-20;
   return deviation * carelessness <= coefficient * (1 - carelessness * spread);
@@ -119,10 +120,10 @@ KINTSUGI_HOST_DEVICE inline bool is_proved(double deviation, double spread, doub
 
 }  // namespace norm_detail
 
-// Whether a vector whose largest magnitude is scaled to the exponent `top` is not even proved beside one that
-// is like it. No product with it is taken for proved: most are not, and a split need not write what nobody
-// will multiply. Split and choice must say the same, bit for bit: no multiplication and addition become one
-// (-fmad=false).
+// True if a vector whose largest magnitude is scaled to the exponent `top` fails the proof even with a vector
+// like itself. Its products all count as not proved: most of them are not, and the split can leave out slices
+// that will not be multiplied. Split and selector kernel must decide alike, bit for bit: no multiplication
+// and addition are fused (-fmad=false).
 KINTSUGI_HOST_DEVICE inline bool rules_proof_out(const VectorNorm& norm, std::int32_t top,
                                                  double coefficient) {
   const double grid = power_of_two(norm_digits - top) / norm.least;
@@ -130,15 +131,16 @@ KINTSUGI_HOST_DEVICE inline bool rules_proof_out(const VectorNorm& norm, std::in
   return !norm_detail::is_proved(deviation, norm.spread, coefficient);
 }
 
-// The worst of an operand's vectors under some scales: maxima, so that no order counts. Of vectors of zeros,
-// whose products are exact, and of those with special values, whose elements are none of these, nothing.
+// The worst values of an operand's vectors for each candidate's scales: maxima, which do not depend on the
+// order. Vectors of zeros, whose products are exact, and vectors with special values, whose elements of C are
+// computed apart, add nothing.
 template <int Candidates>
 struct NormExtremes {
   double grid[Candidates] = {};  // g / m, infinite where a vector rules the proof out
   double mean = 1;               // M / m
   double spread = 0;
 
-  // tops[r]: the exponent that candidate r scales the vector's largest magnitude to.
+  // tops[r]: exponent to which candidate r scales the vector's largest magnitude.
   KINTSUGI_HOST_DEVICE void add(const VectorNorm& norm, const std::int32_t (&tops)[Candidates],
                                 double coefficient) {
     for (int r = 0; r < Candidates; ++r) {
@@ -157,7 +159,7 @@ struct NormExtremes {
   }
 };
 
-// Whether |AB - S| <= coefficient |A||B| for all pairs of vectors.
+// True if |AB - S| <= coefficient |A||B| for all pairs of vectors.
 template <int Candidates>
 KINTSUGI_HOST_DEVICE bool proves(const NormExtremes<Candidates>& a, const NormExtremes<Candidates>& b,
                                  int candidate, double coefficient) {

@@ -1,5 +1,5 @@
-// The Chinese remainder theorem for one element, in words of 32 bits: what recombine/chinese_remainder.hpp
-// does for many elements in doubles.
+// The Chinese remainder theorem for one element, in 32-bit words; recombine/chinese_remainder.hpp does the
+// same for many elements in doubles.
 #pragma once
 
 #include <array>
@@ -15,25 +15,26 @@
 
 namespace kintsugi::core {
 
-// 64-bit limbs that hold the product of the first `count` moduli.
+// Number of 64-bit limbs that hold the product of the first `count` moduli.
 constexpr int remainder_limbs(int count) { return (residue_bits(count) + 3 + 63) / 64; }
 
-// The most moduli whose product so many limbs hold.
+// Largest number of moduli whose product fits into `limbs` limbs.
 constexpr int moduli_in_limbs(int limbs) {
   int count = most_moduli;
   while (remainder_limbs(count) > limbs) --count;
   return count;
 }
 
-// Residues of one modulus or of two, and what they count for: coefficient r + coefficient' r' times M divided
-// by their moduli, M being the product of all.
+// Constants of residues r and r' of one or two moduli: they add (coefficient r + coefficient' r') M / (their
+// moduli) to the integer, M being the product of all moduli.
 template <int Limbs>
 struct RemainderPair {
-  std::uint32_t coefficients;                   // in 16 bits each, the first residue's below
-  std::uint32_t quotient;                       // of the factor by M, in units of 2^-32, to nearest
+  std::uint32_t coefficients;                   // of 16 bits each, the first residue's in the low half
+  std::uint32_t quotient;                       // factor / M in units of 2^-32, rounded to nearest
   std::array<std::uint32_t, 2 * Limbs> factor;  // M / m or M / (m m')
 
-  // Of the residues in the lower (0) or upper (1) half of a word.
+  // coefficient r + coefficient' r' of the residues in the lower (half 0) or upper (half 1) 16 bits of a
+  // word.
   KINTSUGI_HOST_DEVICE std::uint32_t multiple(std::uint32_t residues, int half) const {
 #ifdef __CUDA_ARCH__
     return half == 0 ? __dp2a_lo(coefficients, residues, 0U) : __dp2a_hi(coefficients, residues, 0U);
@@ -44,20 +45,21 @@ struct RemainderPair {
   }
 };
 
-// The constants of up to `Most` residues.
+// Constants of up to `Most` residues.
 template <int Limbs, int Most = moduli_in_limbs(Limbs)>
 struct RemainderTable {
   static constexpr int words = 2 * Limbs;
 
-  // Residues that kernels take without a look at the count: zeros follow the last one.
+  // Number of residues that kernels read at a time without comparing with the count: zeros follow the last
+  // one.
   static constexpr int step = 4;
 
   std::array<RemainderPair<Limbs>, (Most + step - 1) / step * step / 2> of{};
   std::array<std::uint32_t, words> minus_product{};  // -M in two's complement
-  int count = 0;                                     // of residues
+  int count = 0;                                     // number of residues
 };
 
-// A residue of the modulus with a number, that counts for `weight` residues.
+// A residue of the modulus with index `modulus`, with its weight in the sum.
 struct WeightedResidue {
   int modulus = 0;
   std::uint32_t weight = 0;
@@ -65,7 +67,7 @@ struct WeightedResidue {
 
 namespace residue_detail {
 
-// Product of all moduli without two of them, which may be the same.
+// Product of all moduli but two, which may be the same.
 template <int Limbs>
 constexpr WideInteger<Limbs> product_of_moduli(const ResidueSystem& system, int left_out, int also) {
   WideInteger<Limbs> product{{1}};
@@ -94,8 +96,8 @@ constexpr std::array<std::uint32_t, 2 * Limbs> words_of(const WideInteger<Limbs>
   return words;
 }
 
-// M / m by (weight / (M / m) modulo m) is what is `weight` modulo m and 0 modulo the others; M / (m m') is a
-// divisor.
+// M / m times (weight / (M / m) modulo m) is `weight` modulo m and 0 modulo the other moduli; M / (m m')
+// divides M / m.
 template <int Limbs>
 constexpr RemainderPair<Limbs> remainder_pair(const ResidueSystem& system, const WeightedResidue& x,
                                               const WeightedResidue& y) {
@@ -114,7 +116,7 @@ constexpr RemainderPair<Limbs> remainder_pair(const ResidueSystem& system, const
 
 }  // namespace residue_detail
 
-// Of residues in their order, which the kernels take in pairs.
+// Table of the given residues in their order, in which the kernels take them in pairs.
 template <int Limbs, int Most>
 constexpr RemainderTable<Limbs, Most> remainder_table(const ResidueSystem& system,
                                                       std::span<const WeightedResidue> residues) {
@@ -132,7 +134,7 @@ constexpr RemainderTable<Limbs, Most> remainder_table(const ResidueSystem& syste
   return table;
 }
 
-// Of the first `count` real moduli.
+// Table of the first `count` real moduli.
 template <int Limbs>
 constexpr RemainderTable<Limbs> remainder_table(int count) {
   std::array<WeightedResidue, most_moduli> residues;
@@ -141,11 +143,11 @@ constexpr RemainderTable<Limbs> remainder_table(int count) {
                                                         std::span(residues).first(count));
 }
 
-// Slices of a complex operand whose moduli's product three limbs hold: at most so many.
+// Largest number of slices of a complex operand whose moduli's product fits into three limbs.
 inline constexpr int most_element_slices = 64;
 constexpr int remainder_limbs(const ComplexBasis& basis) { return (residue_bits(basis) + 3 + 63) / 64; }
 
-// Of an element's parts 0 and 1, from the sums of all slices of the basis.
+// Tables of an element's parts 0 and 1, from the sums of all slices of the basis.
 template <int Limbs>
 constexpr std::array<RemainderTable<Limbs, most_element_slices>, 2> part_tables(const ComplexBasis& basis) {
   std::array<std::array<WeightedResidue, most_element_slices>, 2> residues;
@@ -163,7 +165,7 @@ constexpr std::array<RemainderTable<Limbs, most_element_slices>, 2> part_tables(
   return {table(0), table(1)};
 }
 
-// The integer of magnitude below M / 4 with given residues.
+// The integer of magnitude below M / 4 that has given residues.
 template <int Limbs>
 class RemainderSum {
  public:
@@ -175,7 +177,8 @@ class RemainderSum {
     top_ += multiple * of.factor[words - 1];
   }
 
-  // Words were not carried; the top one needs no more than its own bits, as the number fits.
+  // The integer times 2^exponent. Words are carried only here; the top word needs only its own bits, since
+  // the integer fits.
   template <int Most>
   KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> number(const RemainderTable<Limbs, Most>& table,
                                                            int exponent) const {
@@ -196,9 +199,9 @@ class RemainderSum {
   }
 
  private:
-  // A pair's multiple is below 510 m m': below 2^25, and that of M below 510. So many pairs' products with
-  // words stay below 2^63, and the quotient, each pair's with an error of half a unit, is less than a quarter
-  // off.
+  // A pair's multiple is below 510 m m', hence below 2^25, and M's multiple is below 510. Products of
+  // most_pairs pairs with words therefore stay below 2^63, and the quotient, to which each pair adds an error
+  // of half a unit, is wrong by less than a quarter.
   static constexpr std::uint64_t most_pairs = 32;
   static constexpr std::uint64_t most_multiple = std::uint64_t{510} * 256 * 255;
   static_assert(most_multiple < 1 << 25 && most_pairs * most_multiple / 2 < 1 << 30);
@@ -208,8 +211,8 @@ class RemainderSum {
   std::uint64_t quotient_ = 0;
 };
 
-// An int32 sum modulo a number below 2^16, in 0 ... modulus - 1. reciprocal: 2^32 / modulus rounded down, so
-// that the quotient is right or one too small.
+// An int32 sum modulo a number below 2^16, in 0 ... modulus - 1. reciprocal: floor(2^32 / modulus), with
+// which the quotient is right or one too small.
 KINTSUGI_HOST_DEVICE constexpr std::uint32_t residue_of_sum(std::int32_t sum, std::uint32_t modulus,
                                                             std::uint32_t reciprocal) {
   const std::uint32_t magnitude =
@@ -220,8 +223,8 @@ KINTSUGI_HOST_DEVICE constexpr std::uint32_t residue_of_sum(std::int32_t sum, st
   return sum < 0 && rest != 0 ? modulus - rest : rest;
 }
 
-// The same of sums of at most 131,071 products of int8, in fewer instructions: a multiple of the modulus
-// makes them positive.
+// As residue_of_sum(), in fewer instructions, for sums of at most 131,071 products of int8: a multiple of the
+// modulus is added that makes them positive.
 class SumReduction {
  public:
   KINTSUGI_HOST_DEVICE constexpr explicit SumReduction(std::uint32_t modulus)
@@ -231,7 +234,7 @@ class SumReduction {
   KINTSUGI_HOST_DEVICE constexpr std::uint32_t operator()(std::int32_t sum) const {
     const std::uint32_t positive = static_cast<std::uint32_t>(sum) + multiple_;
     const std::uint32_t quotient =
-        static_cast<std::uint32_t>(std::uint64_t{positive} * reciprocal_ >> 32);  // or one too small
+        static_cast<std::uint32_t>(std::uint64_t{positive} * reciprocal_ >> 32);  // right or one too small
     const std::uint32_t rest = positive - quotient * modulus_;
     const std::uint32_t less = rest - modulus_;
     return rest < less ? rest : less;

@@ -43,22 +43,22 @@ inline constexpr auto bits_of_residues = [] {
 
 }  // namespace residue_detail
 
-// Bits b such that integers of magnitude up to 2^b, at most a quarter of the moduli's product, are found
-// again from the first `count` residues. The spare bit beside the sign's makes the choice of the product's
-// multiple safe.
+// Largest b such that integers of magnitude up to 2^b, at most a quarter of the moduli's product, are
+// determined by the first `count` residues. One bit is for the sign; the other makes it safe to round the
+// quotient by the product.
 KINTSUGI_HOST_DEVICE constexpr int residue_bits(int count) { return residue_detail::bits_of_residues[count]; }
 
-// Integers of magnitude up to 2^171 as sums of limb_l 2^(42 l), |limb_l| <= 2^41, each exact in a double: a
-// residue is then a few exact products and sums, eight elements at once where the CPU can.
+// Integers of magnitude up to 2^171 are sums of limb_l 2^(42 l), |limb_l| <= 2^41, each exact in a double: a
+// residue takes a few exact products and sums, for eight elements at once where the CPU has such vectors.
 inline constexpr int limb_bits = 42;
 inline constexpr int most_limbs = 5;
 
-// Limbs of integers of magnitude up to 2^bits.
+// Number of limbs of integers of magnitude up to 2^bits.
 KINTSUGI_HOST_DEVICE constexpr int limbs_of(int bits) { return bits / limb_bits + 1; }
 
 namespace residue_detail {
 
-// 2^(42 l) modulo a number up to 256, between -128 and 127.
+// 2^(42 l) modulo a number up to 256, for each limb l, between -128 and 127.
 constexpr std::array<double, most_limbs> powers_of_limbs(int modulus) {
   std::array<double, most_limbs> result{};
   int power = 1;
@@ -77,20 +77,20 @@ inline constexpr auto limb_residues = [] {
 
 }  // namespace residue_detail
 
-// To the nearest integer, ties to even, for |x| <= 2^51 and rounding to nearest.
+// x rounded to the nearest integer, ties to even, for |x| <= 2^51, in rounding mode to nearest.
 KINTSUGI_HOST_DEVICE constexpr double rounded_to_integer(double x) {
   constexpr double shift = 0x1.8p52;
   return (x + shift) - shift;
 }
 
-// The same of any magnitude.
+// As rounded_to_integer(), for any magnitude.
 KINTSUGI_HOST_DEVICE constexpr double any_rounded_to_integer(double x) {
   const double magnitude = x < 0 ? -x : x;
   const double rounded = magnitude < 0x1p52 ? (magnitude + 0x1p52) - 0x1p52 : magnitude;
   return x < 0 ? -rounded : rounded;
 }
 
-// A power of two in two factors, so that x first * second is exact wherever it is not below 2^-1000.
+// A power of two as two factors: x * first * second is exact unless it is below 2^-1000.
 struct TwoFactors {
   double first;
   double second;
@@ -100,15 +100,16 @@ KINTSUGI_HOST_DEVICE constexpr TwoFactors two_factors(int exponent) {
   return {power_of_two(exponent / 2), power_of_two(exponent - exponent / 2)};
 }
 
-// Limb l of an integer whose limbs above l are taken off; takes it off too.
+// Limb l of an integer whose higher limbs were subtracted; subtracts limb l, too.
 KINTSUGI_HOST_DEVICE constexpr double take_limb(double& integer, int l) {
   const double limb = l == 0 ? integer : rounded_to_integer(integer * power_of_two(-limb_bits * l));
   integer -= limb * power_of_two(limb_bits * l);
   return limb;
 }
 
-// An int8 congruent to an integer up to 2^52: the quotient is right or one off. Of one number five limbs give
-// less than 2^51, of double-double numbers, whose words' limbs are added, less than 2^52.
+// An int8 value congruent to an integer of magnitude up to 2^52: the rounded quotient is right or one off.
+// Five limbs of one number give integers below 2^51; double-double numbers, whose words' limbs are added,
+// below 2^52.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t small_residue(double integer, std::int32_t modulus,
                                                           double inverse) {
   auto rest = static_cast<std::int32_t>(integer - rounded_to_integer(integer * inverse) * modulus);
@@ -116,9 +117,8 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t small_residue(double integer, std::i
   return rest + (rest < 128 - modulus ? modulus : 0);
 }
 
-// Calls store(t, pattern) with the int8 residue of the integer nearest to x 2^scale for the first `count`
-// moduli;
-// |x 2^scale| <= 2^bits.
+// Calls store(t, pattern) with the int8 residue modulo moduli[t] of the integer nearest to x 2^scale, for the
+// first `count` moduli; |x 2^scale| <= 2^bits.
 template <class Store>
 KINTSUGI_HOST_DEVICE constexpr void split_into_residues(int count, int bits, double x, int scale,
                                                         Store&& store) {

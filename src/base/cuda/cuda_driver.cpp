@@ -18,7 +18,7 @@ constexpr std::string_view fork_advice =
     "\"spawn\"), or "
     "multiply on the CPU";
 
-// The first function that the library lacks, or nullptr.
+// Finds all functions; returns the name of the first that the library lacks, or nullptr.
 const char* find_functions(void* library, Driver& driver) {
 #define KINTSUGI_CUDA_FIND(name, symbol, arguments)                              \
   driver.name = reinterpret_cast<Result(*) arguments>(::dlsym(library, symbol)); \
@@ -34,7 +34,8 @@ const char* find_functions(void* library, Driver& driver) {
 
 std::string text_of_version(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
-// Why no device can be used. The version is asked before anything that an old driver may not have.
+// Opens the driver; returns the reason if no device can be used, else "". The version is queried before any
+// function that an old driver may lack.
 std::string open_driver(Driver& driver) {
   void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
@@ -74,7 +75,7 @@ Result refuse(Arguments...) {
   return not_initialized;
 }
 
-// Stands for the driver in a child of the process that opened it: none of its functions is called there.
+// Table for a child of the process that opened the driver: none of the driver's functions is called there.
 Driver lost_driver() {
   Driver lost;
 #define KINTSUGI_CUDA_REFUSE(name, symbol, arguments) lost.name = refuse;
@@ -152,8 +153,8 @@ Device device_in_use() {
 }
 
 int device_attribute(int attribute, Device device) {
-  constexpr int most_attributes = 128;                                                     // by their numbers
-  static std::array<std::array<std::atomic<int>, most_attributes>, most_devices> known{};  // the value + 1
+  constexpr int most_attributes = 128;                                                     // bound of numbers
+  static std::array<std::array<std::atomic<int>, most_attributes>, most_devices> known{};  // value + 1, or 0
   if (device >= most_devices || attribute >= most_attributes)
     fail(Status::internal, "attribute {} of device {} is beyond {}", attribute, device, most_devices);
   std::atomic<int>& element = known[device][attribute];

@@ -1,6 +1,6 @@
-// The functions of the CUDA driver, found by name when they are first wanted: nothing needs a driver to be
-// loaded, a toolkit to be built, or NVIDIA's headers. Types and numbers are those of the driver API's
-// reference; where a toolkit is there, a test compares them with its headers.
+// Functions of the CUDA driver, found by name at their first use: the library loads without a driver, and
+// builds without a toolkit or NVIDIA's headers. Types and numbers are those of the driver API's reference;
+// where a toolkit is installed, a test compares them with its headers.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@ using Device = int;             // CUdevice
 using Address = std::uint64_t;  // CUdeviceptr
 using Context = struct ContextTag*;
 using GreenContext = struct GreenContextTag*;
-using Stream = void*;  // CUstream, which cudaStream_t is too
+using Stream = void*;  // CUstream, and also cudaStream_t
 using Event = struct EventTag*;
 using Library = struct LibraryTag*;
-using Kernel = struct KernelTag*;  // CUkernel; cuLaunchKernelEx takes it for a CUfunction
+using Kernel = struct KernelTag*;  // CUkernel; cuLaunchKernelEx takes it in place of a CUfunction
 using Graph = struct GraphTag*;
 using GraphExec = struct GraphExecTag*;
 
@@ -27,7 +27,7 @@ inline constexpr int pci_bus = 33;
 inline constexpr int pci_device = 34;
 inline constexpr int l2_cache_bytes = 38;
 inline constexpr int pci_domain = 50;
-inline constexpr int shared_bytes_of_block = 97;  // that it may ask for
+inline constexpr int shared_bytes_of_block = 97;  // most that a thread block can request
 inline constexpr int compute_capability_major = 75;
 inline constexpr int compute_capability_minor = 76;
 inline constexpr int function_ptx_version = 5;  // __CUDA_ARCH__ / 10 when the kernel was compiled
@@ -39,13 +39,14 @@ inline constexpr Result error_capture_implicit = 906;
 // CUlaunchConfig and CUlaunchAttribute.
 struct LaunchAttribute {
   int id = 0;
-  std::int32_t value[17] = {};  // behind four bytes of nothing
+  std::int32_t value[17] = {};  // follows four bytes of padding
 
   // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
   static constexpr LaunchAttribute overlapping() { return {6, {0, 1}}; }
-  // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: blocks beside each other in a grid's first extent.
+  // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: thread blocks of a cluster, adjacent in the grid's first
+  // dimension.
   static constexpr LaunchAttribute cluster(std::int32_t blocks) { return {4, {0, blocks, 1, 1}}; }
-  // CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: blocks of a cluster may share an SM.
+  // CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: thread blocks of a cluster may share an SM.
   static constexpr LaunchAttribute cluster_on_few_sms() { return {5, {0, 2}}; }
 };
 struct LaunchConfig {
@@ -57,18 +58,18 @@ struct LaunchConfig {
   unsigned attribute_count = 0;
 };
 
-// Of CUtensorMapDataType, CUtensorMapSwizzle and CUtensorMapL2promotion.
+// Values of CUtensorMapDataType, CUtensorMapSwizzle and CUtensorMapL2promotion.
 inline constexpr int tensor_map_bytes = 0;
 inline constexpr int tensor_map_fp16 = 6;
 inline constexpr int tensor_map_bf16 = 9;
 inline constexpr int tensor_map_swizzle_128 = 3;
 inline constexpr int tensor_map_promotion_256 = 3;
 
-// From 12.0 on: libraries of kernels that belong to no context; from 12.1 on: more than 4096 bytes of
-// arguments, which checked complex residues have.
+// 12.0 has libraries of kernels that belong to no context; 12.1 takes more than 4096 bytes of kernel
+// arguments, which the kernels of checked complex residues need.
 inline constexpr int least_driver_version = 12010;
 
-// name of the member, symbol, arguments
+// Functions: name of the member, symbol, arguments.
 #define KINTSUGI_CUDA_DRIVER(FUNCTION)                                                                \
   FUNCTION(init, "cuInit", (unsigned))                                                                \
   FUNCTION(driver_version, "cuDriverGetVersion", (int*))                                              \
@@ -120,7 +121,7 @@ inline constexpr int least_driver_version = 12010;
   FUNCTION(error_name, "cuGetErrorName", (Result, const char**))                                      \
   FUNCTION(error_string, "cuGetErrorString", (Result, const char**))
 
-// Functions that an older driver lacks (nullptr then): from 12.5 on.
+// Functions from CUDA 12.5 on; nullptr with older drivers.
 #define KINTSUGI_CUDA_LATER_DRIVER(FUNCTION) \
   FUNCTION(stream_contexts, "cuStreamGetCtx_v2", (Stream, Context*, GreenContext*))
 
@@ -131,42 +132,42 @@ struct Driver {
 #undef KINTSUGI_CUDA_MEMBER
 
   std::string reason;     // why no device can be used; empty: one can
-  bool complete = false;  // the driver is there with all functions; what is missing then is a device
-  int version = 0;        // 13000 is 13.0; 0: not known
+  bool complete = false;  // the driver has all functions; only a device may be missing
+  int version = 0;        // 13000 is 13.0; 0: unknown
   int devices = 0;
-  int fork_depth = 0;  // of the process that opened it (base/fork.hpp)
+  int fork_depth = 0;  // fork_depth() of the process that opened it (base/fork.hpp)
 
   std::string version_text() const;  // "13.0"
   // "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"
   std::string text_of(Result result) const;
 };
 
-// Opened and asked once; stays open, since a driver does not stand being unloaded. In a child of the process
-// that opened it, a table whose reason says so and whose functions only refuse.
+// The driver, opened and queried once; it stays open, since a driver must not be unloaded. In a child of the
+// process that opened it, a table whose reason says so and whose functions only return an error.
 const Driver& driver();
 
-// Fails with device_error (out_of_memory for that one) and what was tried.
+// Fails with device_error, or out_of_memory, naming `what` was tried, unless the result is success.
 void check(Result result, const char* what);
 
-// A thread that never spoke to a device works on the first one from then on.
+// Makes the first device's primary context current if the thread has no context.
 void ensure_context();
 
-// The device of the context that is current, and the context's id, which no other context ever gets.
+// The device of the current context, and the context's id, which no other context ever has.
 Device current_device();
 std::uint64_t current_context_id();
 
-// The device number `index`, of which the first is 0, and the number of a device.
+// The device with number `index`, counted from 0, and the number of a device.
 Device device_at(int index);
 int number_of(Device device);
 
-// The device that calls of this thread work on: the current context's, without one the first. There is at
-// least one.
+// The device on which calls of this thread work: that of the current context, without a context the first
+// one. The driver must have a device.
 Device device_in_use();
 
-// Devices have smaller numbers.
+// Bound of the devices' numbers.
 inline constexpr int most_devices = 128;
 
-// The driver is asked for each of a device once.
+// The value of a device's attribute; queried from the driver once per device.
 int device_attribute(int attribute, Device device);
 
 }  // namespace kintsugi::core::cuda

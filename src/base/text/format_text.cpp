@@ -1,4 +1,5 @@
-// The functions of {fmt} that its headers only declare, for every file of the library and the program.
+// Explicit instantiations of {fmt}'s functions that its headers only declare, for all files of library and
+// program.
 #include "base/text/format_text.hpp"
 
 #ifndef FMT_HEADER_ONLY

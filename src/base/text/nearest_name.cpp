@@ -16,7 +16,7 @@ std::string lower(std::string_view text) {
 }
 
 // Optimal string alignment: row i of the table holds the distances of the first i characters of x to every
-// beginning of y. An exchange of neighbours looks two rows back.
+// prefix of y. An exchange of neighbors takes its distance from two rows above.
 std::size_t edit_distance(const std::string& x, const std::string& y) {
   const std::size_t columns = y.size() + 1;
   std::vector<std::size_t> table((x.size() + 1) * columns);
@@ -47,7 +47,7 @@ std::vector<std::string> split(std::string_view names) {
 }  // namespace
 
 std::optional<std::string> nearest_name(std::string_view word, const std::vector<std::string>& names) {
-  constexpr std::size_t longest = 64;  // no name of ours is longer, and the table is quadratic
+  constexpr std::size_t longest = 64;  // no name is longer, and the table is quadratic
   if (word.size() > longest) return std::nullopt;
   std::size_t best = word.size() / 3 + 1;
   std::optional<std::string> nearest;

@@ -1,4 +1,4 @@
-// What an element must show whose product is known but for a deviation.
+// Checks of one element whose product is known up to a deviation.
 #pragma once
 
 #include <array>
@@ -16,14 +16,14 @@
 
 namespace kintsugi::core {
 
-// Above 0: the deviation and one rounding are at most coefficient |AB|, which is no more than coefficient
-// |A||B|. 0: all numbers that AB may be give the same result, so that it is the correctly rounded one. Of a
-// complex element both parts must show it.
+// Condition that an element must meet. coefficient > 0: the deviation and one rounding are at most
+// coefficient |AB|, which is at most coefficient |A||B|. 0: all values that AB can have give the same result,
+// which is then correctly rounded. Both parts of a complex element must meet the condition.
 struct ElementDemand {
   double coefficient = 0;
   double unit_roundoff = 0;
 
-  // What the deviation may be of |A||B|: a rounding comes on top.
+  // Largest deviation, relative to |A||B|, that leaves room for one rounding.
   KINTSUGI_HOST_DEVICE double careful() const {
     return (coefficient - unit_roundoff) / (1 + 2 * unit_roundoff);
   }
@@ -31,8 +31,8 @@ struct ElementDemand {
 
 namespace check_detail {
 
-// x + offset or x - offset, the offset a non-negative integer in units of x's last place. The sum fits: x is
-// below a quarter of what the limbs hold, and deviations are far below x's bound.
+// x + offset or x - offset; the offset is a non-negative integer in units of x's last place. The sum fits: x
+// is below a quarter of what the limbs hold, and deviations are far below x's bound.
 template <int Limbs>
 KINTSUGI_HOST_DEVICE ExactNumber<Limbs> moved(const ExactNumber<Limbs>& x, const WideInteger<Limbs>& offset,
                                               bool down) {
@@ -49,7 +49,7 @@ KINTSUGI_HOST_DEVICE ExactNumber<Limbs> moved(const ExactNumber<Limbs>& x, const
   return result;
 }
 
-// The least integer that is no less than x, which is below what the limbs hold.
+// The least integer that is at least x; x is below what the limbs hold.
 template <int Limbs>
 KINTSUGI_HOST_DEVICE WideInteger<Limbs> integer_above(double x) {
   const double above = std::ceil(x);
@@ -58,7 +58,7 @@ KINTSUGI_HOST_DEVICE WideInteger<Limbs> integer_above(double x) {
   return WideInteger<Limbs>::shifted(WideInteger<1>{{parts.significand}}, parts.exponent - 52);
 }
 
-// No more than the magnitude.
+// The magnitude rounded down to a double.
 template <int Limbs>
 KINTSUGI_HOST_DEVICE double magnitude_below(const WideInteger<Limbs>& x) {
   const int length = x.length();
@@ -66,12 +66,12 @@ KINTSUGI_HOST_DEVICE double magnitude_below(const WideInteger<Limbs>& x) {
   return times_power_of_two(static_cast<double>(x.bits_from(drop)), drop);
 }
 
-// Part by part: nvcc 13.0 makes nothing at all of std::array's operator==, which calls memcmp, and takes what
-// follows for unreachable.
+// Compares words one by one: nvcc 13.0 generates no code for std::array's operator==, which calls memcmp, and
+// treats what follows as unreachable.
 template <class T>
 KINTSUGI_HOST_DEVICE bool same_bits(const T& x, const T& y) {
   using Bits = std::conditional_t<sizeof(RealOf<T>) == 4, std::uint32_t, std::uint64_t>;
-  using Patterns = std::array<Bits, sizeof(T) / sizeof(Bits)>;  // of all words of all parts
+  using Patterns = std::array<Bits, sizeof(T) / sizeof(Bits)>;  // words of all parts
   const auto of_x = std::bit_cast<Patterns>(x);
   const auto of_y = std::bit_cast<Patterns>(y);
   bool same = true;
@@ -81,7 +81,7 @@ KINTSUGI_HOST_DEVICE bool same_bits(const T& x, const T& y) {
 
 }  // namespace check_detail
 
-// |x - AB| and a rounding are at most coefficient |AB|.
+// True if |x - AB| and one rounding are at most coefficient |AB|.
 template <int Limbs>
 KINTSUGI_HOST_DEVICE bool keeps(const ElementDemand& demand, const ExactNumber<Limbs>& exact,
                                 double deviation) {
@@ -89,13 +89,13 @@ KINTSUGI_HOST_DEVICE bool keeps(const ElementDemand& demand, const ExactNumber<L
   return deviation * (1 + 2 * demand.unit_roundoff) <= (demand.coefficient - demand.unit_roundoff) * least;
 }
 
-// The deviation and a rounding are at most coefficient |A||B|, of which `magnitudes` are no more than all, in
-// the integers' units.
+// True if the deviation and one rounding are at most coefficient |A||B|; `magnitudes` is a lower bound of
+// |A||B| in the integers' units.
 KINTSUGI_HOST_DEVICE inline bool keeps(const ElementDemand& demand, double magnitudes, double deviation) {
   return deviation == 0 || deviation * (1 + 0x1p-50) <= demand.careful() * magnitudes;
 }
 
-// The integers of an element's parts, and how far AB's parts may be from them.
+// The integers of an element's parts, and bounds of how far AB's parts are from them.
 template <class T, int Limbs>
 using ElementNumbers = std::array<ExactNumber<Limbs>, static_cast<std::size_t>(parts_of<T>)>;
 template <class T>
@@ -111,14 +111,14 @@ KINTSUGI_HOST_DEVICE KINTSUGI_OUTLINED T rounded_element(const ElementNumbers<T,
   }
 }
 
-// Whether the element shows what is asked for, and then the result. All that AB may be gives one result where
-// the corners of its parts' ranges do: it is linear in the parts, and rounding is monotone.
+// True if the element meets the condition; `result` is then the element. All values that AB can have give one
+// result if the corners of its parts' ranges do: the result is linear in the parts, and rounding is monotone.
 template <class T, int Limbs>
 KINTSUGI_HOST_DEVICE bool shows(const ElementDemand& demand, const ElementNumbers<T, Limbs>& exact,
                                 const ElementDeviations<T>& deviations, T alpha, T beta, const T* c,
                                 T& result) {
   using namespace check_detail;
-  bool settled = true;  // without a look at the corners
+  bool settled = true;  // decided without computing corners
   for (std::size_t part = 0; part < exact.size(); ++part) {
     const bool kept = demand.coefficient > 0 && keeps(demand, exact[part], deviations[part]);
     settled = settled && (kept || deviations[part] == 0);

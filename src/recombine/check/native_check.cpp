@@ -20,7 +20,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// Rows and columns of C that are looked at together, and numbers of a run that a thread takes.
+// Rows and columns of C that are checked together, and the length of the runs of numbers that a thread takes.
 constexpr std::int64_t tile = 128;
 constexpr std::int64_t run = 1 << 14;
 
@@ -39,8 +39,7 @@ UnderflowLimits limits_of(const NativeCheck<T>& check) {
   return underflow_limits<RealOf<T>>(check.a.columns + old);
 }
 
-// One sum of products that neither underflows nor overflows. Products of FP32 numbers are normal FP64
-// numbers.
+// Sum of products that neither underflows nor overflows: products of FP32 numbers are normal FP64 numbers.
 struct WideSum {
   double value = 0;
 
@@ -61,7 +60,7 @@ double finished(ExactSum& sum, double alpha, double beta, const double* c) {
   return rounded_result(sum, alpha, beta, c);
 }
 
-// Element (i, j) of finite operands; c is null when beta = 0.
+// Element (i, j) of finite operands, recomputed; c is null when beta = 0.
 template <class T>
 T computed_again(const NativeCheck<T>& check, std::int64_t i, std::int64_t j, const T* c) {
   using Real = RealOf<T>;
@@ -79,7 +78,7 @@ T computed_again(const NativeCheck<T>& check, std::int64_t i, std::int64_t j, co
   }
 }
 
-// (|A||B|)_ij in double: what underflows or overflows there is far below or above every limit.
+// (|A||B|)_ij in double; terms that underflow or overflow there are far below or above every limit.
 template <class T>
 double magnitudes(const NativeCheck<T>& check, std::int64_t i, std::int64_t j) {
   double sum = 0;
@@ -97,14 +96,15 @@ T scaled_sum(const T& sum, const T& factor, const T& beta, const T* c) {
   }
 }
 
-// What is known of a tile of C: ranges of its rows of A and columns of B, once an element asks for them.
+// Checks elements of a tile of C. The ranges of the tile's rows of A and columns of B are computed when an
+// element first needs them.
 template <class T>
 class TileCheck {
  public:
   TileCheck(const NativeCheck<T>& check, const UnderflowLimits& limits)
       : check_(check), limits_(limits), least_(static_cast<Real>(limits.sum)) {}
 
-  // Whether all these native results stand by the operands of all.
+  // True if all these native results are valid by the ranges of the tile's operands together.
   bool stand(const MatrixView<T>& results) {
     const auto lines = lines_of(results);
     bool finite = true;
@@ -113,7 +113,7 @@ class TileCheck {
     return finite && are_harmless(range_of_all(rows_), range_of_all(columns_));
   }
 
-  // Whether one does, by its size or by its own row and column.
+  // True if one result is valid, by its size or by the ranges of its own row and column.
   bool stands(const T& x, std::int64_t i, std::int64_t j) {
     bool is_large = true;
     bool all_finite = true;
@@ -132,7 +132,7 @@ class TileCheck {
     return rows_[i].finite() && columns_[j].finite();
   }
 
-  // An element that does not stand.
+  // The recomputed element, for one that is not valid.
   T again(std::int64_t i, std::int64_t j, const T* c) {
     if (is_finite(i, j)) return computed_again(check_, i, j, c);
     return special_element<T>(check_.a, check_.b, i, j, check_.alpha, check_.beta, c);
@@ -167,7 +167,7 @@ class TileCheck {
   std::array<ValueRange, tile> columns_;
 };
 
-// Adds up what visit(p) returns for p = 0 ... pieces - 1 in parallel, each of which is worth a thread.
+// Sum of visit(p) for p = 0 ... pieces - 1, in parallel; each piece is work enough for a thread.
 template <class Sum, class Visit>
 Sum sum_of_pieces(std::int64_t pieces, int threads, const Visit& visit) {
   Sum sum{};
@@ -186,12 +186,12 @@ Sum sum_of_pieces(std::int64_t pieces, int threads, const Visit& visit) {
   return sum;
 }
 
-// The sum of visit(x, count) over runs of numbers that make up a matrix.
+// Sum of visit(x, count) over the runs of numbers that a matrix consists of.
 template <class Sum, class T, class Visit>
 Sum sum_of_runs(const MatrixView<T>& matrix, int threads, const Visit& visit) {
   const auto lines = lines_of(matrix);
   const std::int64_t runs = divide_up(lines.length, run);
-  const std::int64_t together = std::max(run / lines.length, std::int64_t{1});  // short lines
+  const std::int64_t together = std::max(run / lines.length, std::int64_t{1});  // short lines per piece
   return sum_of_pieces<Sum>(runs * divide_up(lines.count, together), threads, [&](std::int64_t piece) {
     Sum sum{};
     const std::int64_t first = piece % runs * run;
@@ -202,7 +202,7 @@ Sum sum_of_runs(const MatrixView<T>& matrix, int threads, const Visit& visit) {
   });
 }
 
-// The sum of visit(i, j, rows, columns) over all tiles.
+// Sum of visit(i, j, rows, columns) over all tiles.
 template <class Visit>
 std::int64_t sum_of_tiles(std::int64_t rows, std::int64_t columns, int threads, const Visit& visit) {
   const std::int64_t tile_rows = divide_up(rows, tile);
@@ -219,7 +219,7 @@ ValueRange range_of_matrix(const MatrixView<T>& matrix, int threads) {
                                  [](const auto* x, std::int64_t count) { return range_of(x, count); });
 }
 
-// Whether all elements are as large as they have to be.
+// True if all elements are finite and at least as large as the limit for sums.
 template <class T>
 bool are_large(const MatrixView<T>& results, const UnderflowLimits& limits, int threads) {
   const auto least = static_cast<RealOf<T>>(limits.sum);
@@ -228,7 +228,7 @@ bool are_large(const MatrixView<T>& results, const UnderflowLimits& limits, int 
          }) == 0;
 }
 
-// Every element times a real factor, rounded once.
+// Multiplies every element by a real factor, rounded once.
 template <class T>
 void scale(const MatrixView<T>& c, RealOf<T> factor, int threads) {
   if (factor == 1) return;
@@ -278,8 +278,9 @@ std::int64_t finish_totals_of_tile(const NativeCheck<T>& check, const UnderflowL
     for (std::int64_t i = 0; i < check.c.rows; ++i) {
       T& c = check.c(i, j);
       if (elements.stands(c, i, j)) continue;
-      // Products as large as that lose nothing that counts, and what they, or the original times beta,
-      // overflow to stays or cancels. Else the original is zero: its product with beta were below 7 limits.
+      // If the products are that large, underflow lost nothing that counts, and an overflow of the products
+      // or of the original times beta stays or cancels. Otherwise the original is zero: its product with beta
+      // is below 7 limits, and can_add_natively() requires zero or at least 8 limits.
       if (elements.is_finite(i, j) && (!std::isfinite(c) || magnitudes(check, i, j) >= limits.sum)) continue;
       c = elements.again(i, j, nullptr);
       ++again;
@@ -346,12 +347,12 @@ bool is_harmless_natively(const NativeCheck<T>& check) {
   const double most = static_cast<double>(std::numeric_limits<Real>::max()) / 8;
   const auto products = static_cast<double>(check.a.columns);
   if (a.largest * b.largest * products > most) return false;
-  if (check.alpha != T(1) && check.alpha != T(-1)) {  // which some libraries multiply A or B by before
+  if (check.alpha != T(1) && check.alpha != T(-1)) {  // some libraries multiply A or B by alpha first
     const double least = std::min({a.least, b.least, a.least * b.least});
     const double largest = std::max({a.largest, b.largest, a.largest * b.largest * products});
     if (alpha.least * least < limits.product || alpha.largest * largest > most) return false;
   }
-  if constexpr (is_complex<T>) {  // beta times an infinite part makes NaN of the other one in some libraries
+  if constexpr (is_complex<T>) {  // in some libraries beta times an infinite part makes the other part NaN
     if (check.beta != T(0) && check.beta != T(1)) return range_of_matrix(check.c, check.threads).finite();
   }
   return true;

@@ -1,5 +1,5 @@
-// Elements of C that native arithmetic computed: which underflow, overflow or special values may have
-// spoiled, and these elements again.
+// Checks of elements of C computed in native arithmetic: finds those that underflow, overflow or special
+// values may have spoiled, and recomputes them.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace kintsugi::core {
 
-// C = alpha A B + beta C; a is m x k, b is n x k (op(B) transposed). T: real or complex, not double-double,
-// whose engines see every sum before it is rounded (recombine/pair_element.hpp).
+// The product C = alpha A B + beta C; a is m x k, b is n x k (op(B) transposed). T is real or complex, not
+// double-double, whose engines check every sum before it is rounded (recombine/pair_element.hpp).
 template <class T>
 struct NativeCheck {
   OperandView<T> a;
@@ -30,31 +30,29 @@ struct NativeCheck {
   }
 };
 
-// The last step of native sums: `sums` has factor^-1 alpha A B, in a memory of its own or, with beta = 0, in
-// that of C.
+// Finishes native sums: `sums` holds factor^-1 alpha A B, in memory of its own or, with beta = 0, in C's.
 //
-// A sum that is as large as underflow_limits() (arith/underflow.hpp) asks for stands. Of the others those
-// stand whose row of A and column of B have no products that underflow. The rest, and sums that are not
-// finite, are computed again: by IEEE 754 rules where the row or column has NaN or infinities
-// (recombine/special_values.hpp), else so that nothing underflows or overflows, FP32's sums in FP64 and
-// FP64's exactly. Returns how many these were.
+// A sum at least as large as the limit of underflow_limits() (arith/underflow.hpp) is valid; so is a smaller
+// sum whose row of A and column of B have no products that underflow. All others, and sums that are not
+// finite, are recomputed: by IEEE 754 rules where the row or column has NaN or infinities
+// (recombine/special_values.hpp), else without underflow or overflow, FP32's sums in FP64 and FP64's exactly.
+// Returns the number of recomputed elements.
 template <class T>
 std::int64_t finish_native_sums(const NativeCheck<T>& check, const MatrixView<T>& sums, T factor);
 
-// Whether the original elements of real C allow that native sums are added to them before they are looked at,
-// with alpha = 1 or -1: finish_native_totals() then knows what it needs of them.
+// True if the original elements of a real C allow native sums, with alpha = 1 or -1, to be added to them
+// before the sums are checked by finish_native_totals().
 template <class T>
 bool can_add_natively(const NativeCheck<T>& check);
 
-// The same as finish_native_sums() of totals alpha A B + beta C. What underflow may do to a product is
-// harmless beside an original that is not small, and can_add_natively() has seen that every other original is
-// zero.
+// As finish_native_sums(), for totals alpha A B + beta C already in C. Underflow of a product is harmless
+// beside an original that is not small, and can_add_natively() made sure that every other original is zero.
 template <class T>
 std::int64_t finish_native_totals(const NativeCheck<T>& check);
 
-// Whether no order and no place of alpha in native arithmetic lets anything underflow or overflow, by the
-// smallest and the largest elements of A and B; with NaN or infinities it is false. For complex numbers C is
-// looked at too.
+// True if nothing can underflow or overflow in native arithmetic, in whatever order it adds and wherever it
+// multiplies by alpha, by the smallest and largest elements of A and B; false with NaN or infinities. For
+// complex numbers the elements of C are checked, too.
 template <class T>
 bool is_harmless_natively(const NativeCheck<T>& check);
 

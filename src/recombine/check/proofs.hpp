@@ -1,4 +1,4 @@
-// Which elements are proved before their products are there.
+// Proofs of elements before their products are computed.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,10 @@
 
 namespace kintsugi::core {
 
-// sums_0 holds products of magnitudes rounded down, `unit` each in the integers' products: sum * unit is a
-// lower bound of (|A||B|)_ij. Open elements whose deviation and one rounding are at most coefficient times it
-// are marked as proved; of an element of two parts, both must be. open(i, j) is element i + j rows.
+// Marks as proved the open elements whose deviation and one rounding are at most coefficient times a lower
+// bound of (|A||B|)_ij: sums_0 * unit, where sums_0 holds products of magnitudes rounded down and `unit` is
+// their unit in the integers' products. Both parts of a complex element must be proved. open(i, j) is element
+// i + j rows.
 void prove_elements(const Accumulators& sums, int parts, const ElementCheck& check, double unit,
                     std::uint8_t* open, int threads);
 

@@ -10,7 +10,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// Magnitudes have the order of their patterns as signed integers, which all instruction sets compare.
+// Magnitudes are ordered as their bit patterns as signed integers, which all instruction sets can compare.
 template <class T>
 using Pattern = std::conditional_t<std::is_same_v<T, float>, std::int32_t, std::int64_t>;
 template <class T>
@@ -20,7 +20,7 @@ constexpr Pattern<T> pattern_of(T x) {
   return std::bit_cast<Pattern<T>>(x);
 }
 
-// `below`: the least magnitude that is not zero, less one.
+// Range from patterns; `below` is the pattern of the smallest non-zero magnitude, less one.
 template <class T>
 [[gnu::always_inline]] inline ValueRange as_range(Pattern<T> below, Pattern<T> largest) {
   if (largest == 0) return {};
@@ -34,18 +34,18 @@ template <class T>
   Pattern<T> largest = 0;
   for (std::int64_t l = 0; l < count; ++l) {
     const Pattern<T> magnitude = pattern_of(x[l]) & all_but_sign<T>;
-    const Pattern<T> below = (magnitude - 1) & all_but_sign<T>;  // of zero the largest pattern
+    const Pattern<T> below = (magnitude - 1) & all_but_sign<T>;  // zero: the largest pattern
     least = below < least ? below : least;
     largest = magnitude > largest ? magnitude : largest;
   }
   return as_range<T>(least, largest);
 }
 
-// Ranges of numbers that stand beside each other, each of a vector of its own.
+// Ranges of contiguous numbers that belong to one vector each.
 constexpr std::int64_t lanes = 128;
 template <class T>
 struct Lanes {
-  Pattern<T> below[lanes];  // the least magnitude that is not zero, less one
+  Pattern<T> below[lanes];  // pattern of the smallest non-zero magnitude, less one
   Pattern<T> largest[lanes];
 
   Lanes() {
@@ -95,7 +95,7 @@ void extend_lanes(const double* x, std::int64_t count, Lanes<double>& ranges) {
   extend_f64(x, count, ranges);
 }
 
-// Rows beside each other: of so many as there are lanes, element by element.
+// Ranges of contiguous rows: of as many rows together as there are lanes, element by element.
 template <class T>
 void find_ranges_across(const MatrixView<const T>& matrix, ValueRange* ranges) {
   using Real = RealOf<T>;

@@ -1,4 +1,4 @@
-// Magnitudes of many numbers at once, by their bits.
+// Ranges of the magnitudes of many numbers, from their bit patterns.
 #pragma once
 
 #include <cstdint>
@@ -9,37 +9,36 @@
 
 namespace kintsugi::core {
 
-// The least magnitude that is not zero and the largest of some numbers; infinite or NaN where one of them is.
+// Smallest non-zero and largest magnitude of some numbers; `largest` is infinite or NaN if one of them is.
 struct ValueRange {
   double least = std::numeric_limits<double>::infinity();
   double largest = 0;
 
   bool finite() const { return largest <= std::numeric_limits<double>::max(); }
-  // That of both; what is not finite stays so.
+  // Extends the range by another; a range that is not finite stays so.
   ValueRange& operator+=(const ValueRange& other) {
     if (other.least < least) least = other.least;
     if (finite() && !(other.largest <= largest)) largest = other.largest;
     return *this;
   }
 
-  // Every number is zero or finite with a magnitude of at least that.
+  // True if every number is zero or finite with at least that magnitude.
   bool zero_or_from(double magnitude) const { return finite() && least >= magnitude; }
 };
 
-// Of `count` numbers beside each other.
+// Range of `count` contiguous numbers.
 ValueRange range_of(const float* x, std::int64_t count);
 ValueRange range_of(const double* x, std::int64_t count);
 
-// Of every row of a matrix, of complex elements over both parts; one of its strides is 1.
+// Ranges of every row of a matrix, for complex elements over both parts; one of the matrix's strides is 1.
 template <class T>
 void find_ranges_of_rows(const MatrixView<const T>& matrix, ValueRange* ranges);
 
-// Whether all magnitudes are finite and at least `least`, which is above 0.
+// True if all magnitudes are finite and at least `least`, which is above 0.
 bool all_from(const float* x, std::int64_t count, float least);
 bool all_from(const double* x, std::int64_t count, double least);
 
-// A matrix as lines of numbers beside each other, of complex elements their parts; one line where there are
-// no gaps.
+// A matrix as lines of contiguous numbers (for complex elements their parts); one line if there are no gaps.
 template <class Real>
 struct Lines {
   Real* data;
@@ -50,7 +49,7 @@ struct Lines {
   Real* line(std::int64_t l) const { return data + l * stride; }
 };
 
-// One of the matrix's strides is 1.
+// Lines of a matrix of which one stride is 1.
 template <class T>
 auto lines_of(const MatrixView<T>& matrix) {
   using Real = std::conditional_t<std::is_const_v<T>, const RealOf<std::remove_const_t<T>>, RealOf<T>>;

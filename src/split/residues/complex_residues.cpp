@@ -11,7 +11,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// One modulus: residues of the parts, or what stands for them.
+// Residues modulo one modulus of the real and imaginary parts.
 struct Residues {
   alignas(64) double re[residue_lanes];
   alignas(64) double im[residue_lanes];
@@ -28,7 +28,7 @@ KINTSUGI_VECTORISED void reduce_limbs(const ResidueLimbs& limbs, int count, cons
   for (int e = 0; e < residue_lanes; ++e) residues[e] = small_residue(sums[e], modulus, inverse);
 }
 
-// re + factor im modulo m.
+// Stores re + factor * im modulo the modulus.
 KINTSUGI_VECTORISED void store_combination(const Residues& residues, double factor, std::int32_t modulus,
                                            std::int8_t* target) {
   const double inverse = 1.0 / modulus;

@@ -13,10 +13,11 @@ namespace kintsugi::core {
 
 namespace {
 
-// Elements of one vector that are looked at together.
+// Elements of one vector that are processed together.
 constexpr int lanes = 64;
 
-// magnitude_above() of 64 elements, squared; the factors' product is below 2^1089, so that it takes two.
+// Adds the squares of magnitude_above() of 64 elements. The scale may exceed 2^1023 (it is below 2^1089),
+// hence two factors.
 KINTSUGI_VECTORISED void add_squares(const double* x, TwoFactors factors, std::uint64_t* squares) {
   for (int e = 0; e < lanes; ++e) {
     const double magnitude = x[e] < 0 ? -x[e] : x[e];
@@ -50,7 +51,7 @@ void load_bounds(const MatrixView<const DoubleDouble>& operand, std::span<const 
     elements[p - begin] = finite_above(operand(v, p)) * (inner.empty() ? 1 : inner[p]);
 }
 
-// Calls visit(v, L) for vectors first ... last - 1 that are not zero.
+// Calls visit(v, L), L of residue_scale.hpp, for vectors first ... last - 1 that are not zero.
 template <class View, class Visit>
 void visit_norms(const View& operand, std::span<const VectorRange> ranges, std::span<const double> inner,
                  std::int64_t first, std::int64_t last, const Visit& visit) {

@@ -23,8 +23,8 @@ KINTSUGI_VECTORISED void take_limbs(const double* x, TwoFactors factors, int cou
 
 namespace {
 
-// Of double-double numbers: high's integer, and that of what is left together with low. It is within 1/2 and
-// a rounding of that sum of the number.
+// Limbs of double-double numbers: of high's nearest integer plus the integer nearest to the rest of high and
+// low together. The sum is within 1/2 and one rounding of the number.
 KINTSUGI_VECTORISED void take_pair_limbs(const double* high, const double* low, TwoFactors factors, int count,
                                          ResidueLimbs& limbs) {
   alignas(64) double upper[lanes];
@@ -71,7 +71,8 @@ KINTSUGI_VECTORISED void store_residues(const ResidueLimbs& limbs, int count, in
 
 }  // namespace
 
-// Slices are padded to a multiple of `lanes` with zeros, whose residues are zeros.
+// Writes whole groups of `lanes` elements: slices are padded to a multiple of `lanes` with zeros, whose
+// residues are zeros.
 template <class View>
 void split_block_into_residues(const View& operand, const SplitRule& rule,
                                std::span<const VectorRange> ranges, const Slices& slices,

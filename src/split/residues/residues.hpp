@@ -10,7 +10,7 @@
 
 namespace kintsugi::core {
 
-// Elements of one vector that are split together, and the limbs of their integers
+// Elements of one vector that are split together; ResidueLimbs has the limbs of their integers
 // (arith/residue/residue.hpp).
 inline constexpr int residue_lanes = 64;
 
@@ -18,7 +18,7 @@ struct ResidueLimbs {
   alignas(64) double limb[most_limbs][residue_lanes];
 };
 
-// Of the integers nearest to x first second.
+// Limbs of the integers nearest to x * first * second.
 void take_limbs(const double* x, TwoFactors factors, int count, ResidueLimbs& limbs);
 
 // Writes vectors first ... last - 1 of the slices: split_into_residues() of every element, NaN and infinities
