@@ -53,7 +53,7 @@ bool covers_all(const Plan& plan, const Blocking& blocking) {
   return blocking.m >= plan.problem.m && blocking.n >= plan.problem.n;
 }
 
-// More batch items than these would not make a launch fill the device any better.
+// A launch with more batch items at once would not fill the device any better.
 std::int64_t items_at_once(const Plan& plan, const Blocking& blocking) {
   constexpr std::int64_t enough = std::int64_t{256} << 20;  // bytes of slices
   if (!covers_all(plan, blocking)) return 1;
