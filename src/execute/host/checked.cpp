@@ -224,11 +224,12 @@ class CheckedRun {
     const double unit = power_of_two(program.split_a.top_exponent + program.split_b.top_exponent - lost);
     const ElementCheck check = check_of(program, block, plan_.contract.checked_coefficient);
     prove_elements(sums, static_cast<int>(parts), check, unit, check_memory_.open, plan_.threads);
-    use_memory(r);
+    use_memory(r);  // restores the candidate's program and memory
     return std::count(check_memory_.open, check_memory_.open + block.elements(), ElementCheck::open);
   }
 
-  // Computes the candidate's products of one block of C and checks them. Returns how many elements stay open.
+  // Multiplies one block of C by candidate r, recombines it and checks every element; writes the proved
+  // elements if `write`, else only counts. Returns how many elements stay open.
   std::int64_t multiply(std::size_t r, const ResultBlock& block, double coefficient, bool write) {
     const Program& program = programs_[r];
     if (split_columns_ != block.column)
@@ -268,7 +269,7 @@ class CheckedRun {
   BlockMemory memory_{};
   Slices slices_a_{};
   Slices slices_b_{};
-  std::int64_t split_rows_ = -1;  // first row and column of the current slices
+  std::int64_t split_rows_ = -1;  // first row and column of the current slices; -1: none
   std::int64_t split_columns_ = -1;
 };
 
