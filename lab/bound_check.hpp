@@ -22,7 +22,7 @@ struct SplitDescription {
   int top_exponent = 0;
   // Kind of split. "fixed": rounded once, to nearest, to the grid of the last slice; "residues": to integers;
   // "successive": integers of residual_exponent bits, each slice on a grid of its vector's own. 0 slices:
-  // nothing is split, and the element counts as a whole.
+  // nothing is split, and each element counts as a whole.
   std::string_view kind = "hi_lo";
 };
 

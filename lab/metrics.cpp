@@ -28,7 +28,7 @@ struct Partial {
   long double relative_sum = 0;
   std::int64_t relative_count = 0;
   std::int64_t correctly_rounded = 0;
-  long double native_sum = 0;  // of Eq. 20
+  long double native_sum = 0;  // sum of the terms of Eq. 20
   std::int64_t native_count = 0;
   std::vector<ElementError> elements;
 };

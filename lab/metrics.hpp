@@ -32,8 +32,9 @@ struct ErrorReport {
   // max |C - R| / (|alpha| |A||B| + |beta C0|). If that denominator is 0, R is 0 too, and an element with C
   // not 0 counts as infinite. An error below 2^-1075, which double cannot hold, counts as 0 here.
   double max_componentwise = 0;
-  // Largest error in units in the last place of C's type at R: 2^(max(exponent of R, smallest normal's) - p +
-  // 1). For double-double p is 107, and the unit is at least 2^-1074.
+  // Largest error in units in the last place of C's type at R. The unit is
+  // 2^(max(exponent of R, smallest normal's) - p + 1). For double-double p is 107 and the unit at least
+  // 2^-1074.
   double max_ulp = 0;
   double correctly_rounded_fraction = 1;  // share of elements where C is R rounded to C's type (-0 = +0)
   // le-gemm Eq. 19: max |C - S| / (|C| + |S|) over the checked elements, S the native result; NaN

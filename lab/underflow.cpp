@@ -13,7 +13,7 @@ namespace {
 constexpr int significand_bits = 23;                                    // l_M
 constexpr int high_bits = 10;                                           // l_M_high
 constexpr int residual_bits = significand_bits - high_bits;             // 13, including the rounding bit
-constexpr int most_zeros = residual_bits - 1;                           // r = 0
+constexpr int most_zeros = residual_bits - 1;                           // N at r = 0
 constexpr int smallest_normal = core::fp16.min_exponent;                // -14
 constexpr int smallest_subnormal = smallest_normal - high_bits;         // -24
 constexpr int leading_exponent(int exponent) { return exponent - 12; }  // exponent of |r| at N = 0

@@ -2,9 +2,8 @@
 //
 // An fp32 number of exponent E is split into its fp16 rounding and the residual r. With a uniform significand
 // r is a multiple of 2^(E - 23) and at most 2^(E - 11). N counts the leading zeros of the twelve bits below
-// that: |r| is in [2^(E - 12 - N), 2^(E - 11 - N)). N = -1 is the tie, |r| = 2^(E - 11); r = 0 counts as N =
-// 12. The high part is either truncated (T) or rounded up (R). All this is exact if the high part is a normal
-// number: E from -14 on.
+// that: |r| is in [2^(E - 12 - N), 2^(E - 11 - N)). N = -1 is the tie, |r| = 2^(E - 11); r = 0 counts as
+// N = 12. The high part is either truncated (T) or rounded up (R). All this is exact if the high part is a
 // normal number: E from -14 on.
 #pragma once
 

@@ -96,7 +96,7 @@ Json number_or_null(const std::optional<double>& value);
 // Returns the value that number() wrote.
 double read_number(const Json& number);
 
-// ----------------------------------------------------------------- people
+// ------------------------------------------------------------------- text
 
 // Returns the text of a JSON value for a table: "" for null or a missing member, yes and no for booleans.
 std::string cell(const Json& object, const std::string& key);

@@ -19,7 +19,7 @@ namespace {
 struct Unit {
   const char* format;
   int element_bytes;
-  int limit;  // of probe_element()
+  int limit;  // the limit of probe_element()
   bool integer;
 };
 constexpr std::array<Unit, 4> units{{{"fp16", 2, probe_limit_11_bits, false},

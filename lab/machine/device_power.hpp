@@ -9,7 +9,7 @@ namespace kintsugi::lab {
 // Current power and clock; empty if the library or the device does not report them.
 struct DeviceState {
   std::optional<double> power_watts;
-  std::optional<double> clock_mhz;  // of the SMs
+  std::optional<double> clock_mhz;  // clock of the SMs
 };
 
 // Largest power and clocks.

@@ -58,7 +58,7 @@ class ElementReference {
   ElementReference& operator+=(const ElementReference& other);
 
   ExactElement element() const { return {sum_.to_double(), absolute_}; }
-  // The exact R.
+  // Returns the exact R.
   const ExactSum& sum() const { return sum_; }
   // Returns c - R, formed exactly; special values as in IEEE 754.
   ExactSum error_of(T computed) const;

@@ -37,7 +37,7 @@ struct DeviceMatrix {
   const void* data = nullptr;  // strided: matrix of item 0; else an array of pointers, in device memory
   bool pointers = false;
   ElementType type = ElementType::f32;
-  std::int64_t batch_stride = 0;  // in elements
+  std::int64_t batch_stride = 0;  // elements from an item to the next
   std::int64_t rows = 0;          // operand: vectors, which are rows of op(A) or columns of op(B); C: m
   std::int64_t columns = 0;       // operand: k; C: n
   std::int64_t row_stride = 0;
@@ -191,9 +191,9 @@ struct DeviceTile {
   DeviceMatrix c;
   std::int64_t item = 0;
   std::int64_t first_row = 0;
-  std::int64_t first_column = 0;  // of C
+  std::int64_t first_column = 0;  // first column of C
   std::int64_t rows = 0;
-  std::int64_t columns = 0;  // of C
+  std::int64_t columns = 0;  // columns of C
   DeviceScalars scalars;
   DeviceCondition condition;
   std::int64_t items = 1;  // multiply_unsplit() also takes the items after it, each with its own selection

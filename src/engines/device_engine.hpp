@@ -130,8 +130,8 @@ class DeviceProducts {
                                   std::span<const int> exponents, const DeviceTile& tile) const = 0;
   virtual void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                                   const DeviceTile& tile) const = 0;
-  // As recombine_residues(), for the elements that pass the check; the others keep their values (with beta =
-  // 0: undefined) and are added to `open`.
+  // As recombine_residues(), for the elements that pass the check; the others keep their values (undefined
+  // with beta = 0) and are added to `open`.
   virtual void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                                  const DeviceCheck& check, const DeviceTile& tile,
                                  const DeviceOpenElements& open) const = 0;

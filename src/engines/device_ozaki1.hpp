@@ -21,8 +21,8 @@ struct DeviceSliceExponents {
   DeviceSliceExponents from(std::int64_t first) const { return {exponents + first, stride, lengths + first}; }
 };
 
-// Slice counts of all blocks of C, each of `rows` rows and `vectors` vectors of B; block (i, j) is element i
-// + j blocks_m.
+// Slice counts of all blocks of C, each of `rows` rows and `vectors` vectors of B; the counts of block (i, j)
+// are element i + j blocks_m.
 struct DeviceBlockSliceCounts {
   SliceCounts* slice_counts = nullptr;  // null: the number of slices was given, or is as many as vectors need
   std::int64_t rows = 1;
@@ -62,7 +62,7 @@ struct DeviceRowSliceCounts {
 // Sums of a tile of C: rows of A and vectors of B are laid out as in the `products` of multiply().
 struct DeviceProductSums {
   DeviceTile tile;
-  DeviceSliceExponents rows;  // of the tile's first row and vector
+  DeviceSliceExponents rows;  // exponents from the tile's first row and vector on
   DeviceSliceExponents vectors;
   int slices = 0;  // slices of each operand
   bool fast = false;

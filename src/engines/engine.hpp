@@ -27,7 +27,7 @@ struct Multiplication {
   Slices b;
   Accumulators sums;
   Accumulator accumulator = Accumulator::fp32;
-  std::byte* scratch = nullptr;  // scratch_bytes() of the engine
+  std::byte* scratch = nullptr;  // Engine::scratch_bytes() bytes
   int threads = 1;
 };
 

@@ -1,4 +1,4 @@
-// All engines of this build.
+// Registry of the engines of this build.
 #pragma once
 
 #include <span>

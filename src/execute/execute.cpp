@@ -68,7 +68,7 @@ void recombine(const Program& program, const Accumulators& sums, std::span<const
                std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c, int threads) {
   if (program.recombination == Recombination::residues)
     return recombine_residues(sums, program.residue_system(), rows, columns, alpha, beta, c, threads);
-  if constexpr (!is_double_double<T>) {  // which no scheme with weighted sums takes
+  if constexpr (!is_double_double<T>) {  // no scheme with weighted sums takes it
     std::array<int, max_groups> exponents{};
     for (int g = 0; g < program.schedule.sums(); ++g) exponents[g] = program.schedule.sum_exponent(g);
     recombine_weighted(sums, exponents, rows, columns, alpha, beta, c, threads);
@@ -206,7 +206,7 @@ void multiply_item(const Plan& plan, const Operands& operands, std::int64_t item
                      scalar<T>(operands.alpha), scalar<T>(operands.beta), c, nullptr,
                      lay_out_exact_sums(plan, workspace), plan.threads);
   } else if (selection.program.recombination == Recombination::error_free) {
-    if constexpr (!is_double_double<T>)  // which no such scheme takes
+    if constexpr (!is_double_double<T>)  // no such scheme takes double-double
       multiply_by_ozaki1(ozaki1_task(plan, report.blocking, selection, operands, c), workspace,
                          report.error_free);
   } else {

@@ -16,7 +16,7 @@ struct Ozaki1Counts {
   std::int64_t fast_blocks = 0;
   int least_slices = ErrorFree::most_slices;  // of A and B, without vectors whose remainder became 0 earlier
   int most_products = 0;
-  double split_a_seconds = 0;  // Algorithm 3 included
+  double split_a_seconds = 0;  // includes Algorithm 3
   double split_b_seconds = 0;
   double product_seconds = 0;
   double summation_seconds = 0;

@@ -27,7 +27,7 @@ struct Report {
   // Batch items whose operands the named program does not take, found only on the device; their C is NaN.
   std::int64_t items_unreachable = 0;
   bool ranges_known = false;  // false for a native plan, which finds no ranges
-  int dynamic_range_a = 0;    // over all items whose ranges were found
+  int dynamic_range_a = 0;    // largest over all items whose ranges were found
   int dynamic_range_b = 0;
 
   // The last item whose operands changed the planned program; scheme is nullptr if there is none.

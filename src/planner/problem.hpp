@@ -10,7 +10,7 @@
 
 namespace kintsugi::core {
 
-enum class Side : std::uint8_t { a, b };  // operand of a product
+enum class Side : std::uint8_t { a, b };  // which operand of a product
 enum class Op : std::int32_t { none = 0, transpose = 1, conjugate_transpose = 2 };
 enum class Layout : std::int32_t { column_major = 0, row_major = 1 };
 enum class BatchKind : std::int32_t { strided = 0, pointers = 1 };
@@ -26,7 +26,7 @@ struct Problem {
   bool complex = false;
   Layout layout = Layout::column_major;
   BatchKind batch_kind = BatchKind::strided;
-  MemorySpace memory = MemorySpace::host;  // of A, B and C
+  MemorySpace memory = MemorySpace::host;  // memory of A, B and C
   bool device_scalars = false;             // alpha and beta are in device memory
   bool prepared_a = false;                 // A will be a prepared operand; the policy auto alone uses this
   bool prepared_b = false;

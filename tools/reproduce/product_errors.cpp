@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t quick_edge = 32;
 constexpr std::int64_t quick_length = 256;
-constexpr double limits[] = {1e-7, 1e-6, 1e-5, 1e-4};  // of the shares
+constexpr double limits[] = {1e-7, 1e-6, 1e-5, 1e-4};  // limits of the shares
 
 using View = core::MatrixView<const float>;
 

@@ -20,7 +20,7 @@ std::string command_of(const PaperFigure& figure, const ReproduceOptions& option
                      options.quick ? " --quick" : "");
 }
 
-constexpr double quick_rows = 32;  // and columns
+constexpr double quick_rows = 32;  // most rows, and columns
 constexpr double quick_length = 256;
 
 std::string scaled_down(double size, double by) {
@@ -64,8 +64,8 @@ SweepTexts quick_lists(SweepTexts lists) {
 // Results of a figure's sweeps.
 struct Results {
   std::vector<Source> sources;
-  std::vector<Json> rows;      // of sweeps
-  std::size_t other_rows = 0;  // of an analysis
+  std::vector<Json> rows;      // rows of sweeps
+  std::size_t other_rows = 0;  // number of rows of an analysis
   std::vector<Figure> figures;
   int refused = 0;
   int bound_violations = 0;

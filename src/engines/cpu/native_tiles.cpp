@@ -32,13 +32,13 @@ namespace kintsugi::core {
 namespace {
 
 constexpr std::int64_t tile = 128;     // rows of C, and columns of its embedding
-constexpr std::int64_t k_block = 256;  // products
+constexpr std::int64_t k_block = 256;  // inner indices of the embedding
 constexpr std::int64_t tile_elements = tile * tile;
 
 // Elements from a vector to the next. With a power of two many vectors would share few cache sets.
 constexpr std::int64_t stride_of(std::int64_t length) { return length + 16; }
 
-// Scratch of one worker.
+// Scratch memory of one worker.
 template <class Real>
 struct TileMemory {
   static constexpr bool has_errors = std::is_same_v<Real, double>;

@@ -61,7 +61,7 @@ void split_item(const Plan& plan, Side side, const View& copy, Prepared::Item& i
   });
   if (candidate == plan.candidates.end() || candidate->scheme == nullptr) return;
   const SplitRule& rule = item.rule = rule_of(*candidate);
-  if (rule.kind == SplitKind::successive) return;  // the number of slices depends on both operands
+  if (rule.kind == SplitKind::successive) return;  // both operands and the block decide the slice count
   if (rule.scales == ScaleRule::product) return;   // scales depend on both operands
   for (VectorRange& range : item.ranges) set_scale(range, rule);
   if (rule.scales == ScaleRule::norm) scale_by_norms(copy, rule, item.ranges, plan.threads);

@@ -19,7 +19,7 @@ struct SideOf {
   std::span<VectorRange> ranges;
   const Prepared::Item* prepared = nullptr;
   const SplitRule* rule = nullptr;  // of the program being run
-  Slices slices{};                  // memory for one block
+  Slices slices{};                  // memory for slices of one block
   std::span<const double> inner{};  // factors of the inner indices; empty: none
 };
 

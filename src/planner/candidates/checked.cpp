@@ -83,9 +83,12 @@ bool asks_for_checks(const Plan& plan) {
 //
 // The contract's coefficient k + 8 would allow a coarse split in a long sum, whose error a native product
 // never has: with random signs that typically deviates by 0.15 u |a_i| |b_j|, however long the sum is. Grids
-// of g <= 2^1.5 |a_i| 2^(-R / 2) with independent roundings give E |AB - S|^2 <= k (g_i^2 |b_j|^2 + g_j^2
-// |a_i|^2) / 12 = 4/3 |a_i|^2 |b_j|^2 / 2^R, for any operands: below u / 16 |a_i| |b_j| for R = 2 (digits +
-// 4) + 1. A tolerance is taken as it is, since the caller chose it.
+// of g <= 2^1.5 |a_i| 2^(-R / 2) with independent roundings give, for any operands,
+//
+//   E |AB - S|^2 <= k (g_i^2 |b_j|^2 + g_j^2 |a_i|^2) / 12 = 4/3 |a_i|^2 |b_j|^2 / 2^R,
+//
+// below u / 16 |a_i| |b_j| for R = 2 (digits + 4) + 1. A tolerance is taken as it is, since the caller chose
+// it.
 std::vector<Candidate> norm_emulations(const Plan& plan, int widest) {
   const DeviceEngine* device = plan.engine->device();
   const Contract& contract = plan.contract;

@@ -106,7 +106,7 @@ Emulations emulations_of(const Plan& plan) {
   if (fused.empty()) {
     if (others.empty()) return {};
     Candidate only = in_larger_blocks(plan, others.front());
-    only.acceptance.mean_depth = 0;  // its splits do not find mean depths
+    only.acceptance.mean_depth = 0;  // since its splits do not find mean depths
     return {std::nullopt, {only}};
   }
   Emulations chain{std::nullopt, std::move(fused)};

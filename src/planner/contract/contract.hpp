@@ -1,4 +1,4 @@
-// The contract of a plan: how far C may be from the exact product.
+// The contract of a plan: the allowed difference between C and the exact product.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace kintsugi::core {
 
-// |C - AB| <= coefficient * (|A||B|)_ij before alpha and beta.
+// The contract |C - AB| <= coefficient * (|A||B|)_ij, before alpha and beta.
 struct Contract {
   Accuracy accuracy;  // named by the caller, or that of the operands' type
-  // For the problem's number of products. 0 if a scheme was named without an accuracy: then only the scheme's
-  // own bound holds.
+  // Coefficient for the problem's number of products. 0 if a scheme was named without an accuracy: then only
+  // the scheme's own bound holds.
   double coefficient = 0;
   // Coefficient that an element check proves. For an accuracy of a type it is the contract at k = 1, since
   // the growth with k would allow a coarse split whose error the native product never has.

@@ -11,7 +11,7 @@ namespace kintsugi::tools {
 struct Axis {
   double from = 0;  // in the axis's own measure: log10 or plain
   double to = 1;
-  double start = 0;  // pixels
+  double start = 0;  // pixel of `from`
   double end = 0;
   bool logarithmic = true;
 

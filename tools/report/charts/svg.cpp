@@ -38,7 +38,7 @@ constexpr double zero_row = 22;
 struct Places {
   Axis x;
   Axis y;
-  double bottom = 0;       // of the plot
+  double bottom = 0;       // lower edge of the plot
   bool has_zeros = false;  // y = 0 is drawn at the bottom, below the axis
 
   double y_of(double value) const { return value == 0 && y.logarithmic ? bottom : y.place(value); }

@@ -1,4 +1,4 @@
-// h2sgemm Fig. 8.
+// h2sgemm Fig. 8: errors against the offset exponent.
 #include "reproduce/papers/h2sgemm.hpp"
 #include "reproduce/product_errors.hpp"
 

@@ -1,4 +1,4 @@
-// The figures of fp16-emulation-study.
+// Figures of fp16-emulation-study.
 #include <cmath>
 
 #include "reproduce/product_errors.hpp"

@@ -40,7 +40,7 @@ struct Tile {
   std::uint64_t b[int52_tile * k_packed];
   std::uint64_t low[int52_tile * int52_tile];  // column-major
   std::uint64_t high[int52_tile * int52_tile];
-  std::uint64_t row_sums[int52_tile];  // of shifted words
+  std::uint64_t row_sums[int52_tile];  // sums of shifted words
   std::uint64_t column_sums[int52_tile];
   std::int64_t products;  // number of products in each sum
 };

@@ -17,7 +17,7 @@ struct Fp32Nearest {
   using Sum = float;
 
   static constexpr int block = 1;
-  static constexpr double unit_roundoff = 0x1p-24;  // of each product's addition
+  static constexpr double unit_roundoff = 0x1p-24;  // error of the addition of each product
 
   static constexpr bool supports(FormatId format) { return core::supports(Accumulator::fp32, format); }
 

@@ -15,11 +15,11 @@ namespace kintsugi::core {
 template <FormatId Id>
 inline constexpr const Format& format_of = *formats[static_cast<std::size_t>(Id)];
 
-// An operand, decoded so that a product takes one multiplication and one addition: significand * 2^(exponent
-// - fraction bits of the format). A subnormal has the exponent of the smallest normal number and a
-// significand below 2^fraction_bits. Zeros, infinities and NaNs have exponents far outside of any format's,
-// so that the block's largest exponent identifies them without a test per product: zero can never set the
-// grid, and infinity or NaN always does.
+// An operand, decoded so that a product takes one multiplication and one addition:
+// significand * 2^(exponent - fraction bits of the format). A subnormal has the exponent of the smallest
+// normal number and a significand below 2^fraction_bits. Zeros, infinities and NaNs have exponents far
+// outside of any format's, so that the block's largest exponent identifies them without a test per product:
+// zero can never set the grid, and infinity or NaN always does.
 struct TensorCoreElement {
   static constexpr int zero_exponent = -4096;
   static constexpr int special_exponent = 8192;
@@ -201,7 +201,8 @@ float TensorCore<Id, Block, ExtraBits>::to_float(std::int64_t value, int exponen
   if (value == 0) return 0.0F;
   const std::uint32_t sign = value < 0 ? 0x80000000U : 0;
   const auto magnitude = static_cast<std::uint64_t>(value < 0 ? -value : value);
-  const int leading = 63 - std::countl_zero(magnitude);  // of the integer; of the value: + exponent
+  const int leading =
+      63 - std::countl_zero(magnitude);  // exponent of the integer; that of the value: + exponent
   // Position of the result's last bit in `magnitude`: 23 below the leading one, but at least 2^-149.
   const int drop = std::max(leading - 23, -149 - exponent);
   const std::uint64_t kept = drop >= 0 ? magnitude >> std::min(drop, 63) : magnitude << -drop;

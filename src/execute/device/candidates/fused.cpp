@@ -77,8 +77,8 @@ class FusedCall {
   }
 
  private:
-  // Whether kernels of a candidate exit early unless it was selected, and whether ranges were found before
-  // the split.
+  // Conditions of a candidate's kernels: they exit early unless it was selected; ranges were found before the
+  // split.
   struct Conditions {
     bool conditional;
     bool ranges_known;
