@@ -201,8 +201,7 @@ float TensorCore<Id, Block, ExtraBits>::to_float(std::int64_t value, int exponen
   if (value == 0) return 0.0F;
   const std::uint32_t sign = value < 0 ? 0x80000000U : 0;
   const auto magnitude = static_cast<std::uint64_t>(value < 0 ? -value : value);
-  const int leading =
-      63 - std::countl_zero(magnitude);  // exponent of the integer; that of the value: + exponent
+  const int leading = 63 - std::countl_zero(magnitude);  // of the integer; of the value: + exponent
   // Position of the result's last bit in `magnitude`: 23 below the leading one, but at least 2^-149.
   const int drop = std::max(leading - 23, -149 - exponent);
   const std::uint64_t kept = drop >= 0 ? magnitude >> std::min(drop, 63) : magnitude << -drop;
