@@ -68,7 +68,7 @@ void recombine(const Program& program, const Accumulators& sums, std::span<const
                std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c, int threads) {
   if (program.recombination == Recombination::residues)
     return recombine_residues(sums, program.residue_system(), rows, columns, alpha, beta, c, threads);
-  if constexpr (!is_double_double<T>) {  // no scheme with weighted sums takes it
+  if constexpr (!is_double_double<T>) {  // no scheme with weighted sums takes double-double
     std::array<int, max_groups> exponents{};
     for (int g = 0; g < program.schedule.sums(); ++g) exponents[g] = program.schedule.sum_exponent(g);
     recombine_weighted(sums, exponents, rows, columns, alpha, beta, c, threads);
