@@ -210,7 +210,7 @@ class CheckedRun {
   std::int64_t prove(std::size_t r, const ResultBlock& block) {
     std::fill_n(check_memory_.open, block.elements(), ElementCheck::open);
     set_program(magnitude_program, a_, b_);
-    Workspace fresh = *workspace_;
+    Workspace fresh = *workspace_;  // a copy: magnitudes overwrite the candidate's block memory
     const BlockMemory memory = take_block(plan_, magnitude_program, blocking_, a_, b_, fresh);
     const Slices slices_a = split_part(a_, {block.row, block.rows}, plan_.threads);
     const Slices slices_b = split_part(b_, {block.column, block.columns}, plan_.threads);
