@@ -11,23 +11,23 @@ namespace {
 
 bool is_nearest(std::string_view rounding) { return rounding == "nearest-even"; }
 
-// log2 of the rest after so many slices, relative to the element's leading power of two: a slice to nearest
-// gains p + 1 bits, a truncated one p, the first of them p - 1.
+// Returns log2 of the remainder after `slices` slices, relative to the element's leading power of two: a
+// slice rounded to nearest gains p + 1 bits, a truncated one p, the first of them p - 1.
 int relative_rest(const SplitDescription& split, const core::Format& format, int slices) {
   const bool nearest = is_nearest(split.first_rounding) && is_nearest(split.residual_rounding);
   return 1 - slices * (format.significand_bits + (nearest ? 1 : 0));
 }
 
-// log2 of what the last slice's quantum leaves of an element.
+// Returns log2 of the largest remainder of an element due to the last slice's quantum.
 int absolute_rest(const SplitDescription& split, const core::Format& format) {
   const std::string_view rounding = split.slices == 1 ? split.first_rounding : split.residual_rounding;
   const int quantum = rounding == "bit-cut" ? format.min_exponent : format.min_quantum();
   return quantum - (is_nearest(rounding) ? 1 : 0) - split.residual_exponent * (split.slices - 1);
 }
 
-// Exponent of the largest elements of which no slice overflows. Rounding may raise the first slice by a
-// binade; further ones are at most the rest before them, multiplied by the residual exponent's power of two
-// each time.
+// Returns the exponent of the largest elements of which no slice overflows. Rounding may raise the first
+// slice by a binade; each further slice is at most the remainder before it, multiplied by 2^residual_exponent
+// once per slice.
 int largest_exponent(const SplitDescription& split, const core::Format& format) {
   int largest = format.max_exponent - 1;
   for (int s = 1; s < split.slices; ++s)
@@ -44,7 +44,7 @@ bool is_in_window(double largest, double smallest, const SplitWindow& window) {
   return bottom >= window.smallest && top <= window.largest;
 }
 
-// Of a vector: the sum of its magnitudes, the largest, and the smallest that is not 0.
+// Magnitudes of a vector: their sum, the largest, and the smallest that is not 0.
 struct Magnitudes {
   bool finite = true;
   double one = 0;
@@ -93,7 +93,7 @@ SplitWindow split_window(const SplitDescription& split) {
 
 int scaled_exponent(double largest, bool makes_room) {
   int exponent = 0;
-  const double fraction = std::frexp(largest, &exponent);  // on [0.5, 1)
+  const double fraction = std::frexp(largest, &exponent);  // in [0.5, 1)
   return exponent - 1 + (makes_room && fraction >= 127.0 / 128 ? 1 : 0);
 }
 

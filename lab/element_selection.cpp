@@ -8,12 +8,12 @@
 namespace kintsugi::lab {
 namespace {
 
-// Positions 0 and 1 hold the first and the last index, the others follow in random order.
+// Returns indices with the first and the last at positions 0 and 1 and the others in random order.
 std::vector<std::int64_t> shuffled(std::int64_t count, std::mt19937_64& random) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(count));
   std::iota(order.begin(), order.end(), std::int64_t{0});
   if (count > 2) std::swap(order[1], order[count - 1]);
-  // Not std::shuffle: its order is the library's choice.
+  // std::shuffle is not used, since its order depends on the C++ library.
   for (std::int64_t i = 2; i < count; ++i) {
     const auto left = static_cast<std::uint64_t>(count - i);
     std::swap(order[i], order[i + static_cast<std::int64_t>(random() % left)]);
@@ -35,7 +35,7 @@ Selection select_all(std::int64_t m, std::int64_t n) {
   return all;
 }
 
-// Tiles of 4 x 4 until the wanted number of elements is reached; tile 0 holds the corners.
+// Selects tiles of 4 x 4 until the wanted number of elements is reached; tile 0 contains the corners.
 Selection select_sample(std::int64_t m, std::int64_t n, std::int64_t wanted, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   Selection sample;

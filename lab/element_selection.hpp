@@ -1,4 +1,4 @@
-// Which elements of C a check visits: all of them, or a reproducible sample.
+// Selection of the elements of C that a check visits: all of them, or a reproducible sample.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace kintsugi::lab {
 
-// Elements are visited in tiles of tile_size x tile_size positions, so that a gathered row serves
-// several columns. Position p stands for row rows[p]; the last tiles may be cut off.
+// Elements are visited in tiles of tile_size x tile_size positions, so that a gathered row is used for
+// several columns. Position p is row rows[p]; the last tiles may be cut off.
 struct Selection {
   std::vector<std::int64_t> rows;
   std::vector<std::int64_t> columns;
@@ -31,8 +31,8 @@ struct Selection {
   std::int64_t element_count(std::int64_t tile) const { return row_count(tile) * column_count(tile); }
 };
 
-// All m n elements when m n k <= work_limit or m n <= max_elements; else about max_elements of them, at
-// most 15 more, none twice, the four corners among them. m, n > 0.
+// Selects all m n elements if m n k <= work_limit or m n <= max_elements; else about max_elements of them, at
+// most 15 more, without repetition, including the four corners. Precondition: m, n > 0.
 Selection select_elements(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t work_limit,
                           std::int64_t max_elements, std::uint64_t seed);
 

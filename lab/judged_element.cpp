@@ -16,7 +16,7 @@ struct TypeTraits {
   static constexpr int smallest_normal_exponent = std::numeric_limits<T>::min_exponent - 1;
   static constexpr double smallest = static_cast<double>(std::numeric_limits<T>::denorm_min());
 };
-// lo is at most half of hi's last place, and has 53 bits there.
+// lo is at most half of hi's last place, and has 53 bits below that.
 template <>
 struct TypeTraits<core::DoubleDouble> : TypeTraits<double> {
   static constexpr int precision = 107;
@@ -43,7 +43,7 @@ bool is_same_number(const T& x, const T& y) {
   }
 }
 
-// R or C is NaN or infinite, or R overflows C's type.
+// Judges an element if R or C is NaN or infinite, or R overflows C's type.
 template <class T>
 void judge_special(const ElementReference<T>& reference, Judged& judged) {
   ElementError& element = judged.element;
@@ -111,7 +111,7 @@ double componentwise(const Judged& judged) {
   if (judged.special_mismatch) return infinity;
   const double error = std::fabs(judged.element.error);
   if (error == 0 || judged.special_reference) return 0;
-  return error / judged.element.absolute;  // infinite where absolute is 0; 0 where it is infinite
+  return error / judged.element.absolute;  // infinite if absolute is 0; 0 if it is infinite
 }
 
 template Judged judge(const ElementReference<float>&, float, double);

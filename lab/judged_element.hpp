@@ -1,4 +1,4 @@
-// One computed element of C beside the exact one, by the rules of ErrorReport.
+// Comparison of one computed element of C with the exact one, by the rules of ErrorReport.
 #pragma once
 
 #include "lab/metrics.hpp"
@@ -13,15 +13,15 @@ struct Judged {
   bool special_reference = false;
   bool special_mismatch = false;
   bool within_bound = true;
-  long double error_square = 0;  // long double holds the squares of double's whole range
+  long double error_square = 0;  // long double holds the squares of all doubles
   long double exact_square = 0;
 };
 
-// `bound` is the contract's coefficient.
+// Judges an element. `bound`: the contract's coefficient.
 template <class T>
 Judged judge(const ElementReference<T>& reference, T computed, double bound);
 
-// |C - R| / (|alpha| |A||B| + |beta C0|).
+// Returns |C - R| / (|alpha| |A||B| + |beta C0|).
 double componentwise(const Judged& judged);
 
 extern template Judged judge(const ElementReference<float>&, float, double);

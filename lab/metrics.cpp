@@ -20,7 +20,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // ---- sums over elements ----
 
-// A tile's share. Tiles are merged in their order, so threads cannot change a bit.
+// Sums over one tile. Tiles are merged in their order, so threads cannot change a bit.
 struct Partial {
   ErrorReport report;
   long double error_square = 0;
@@ -28,7 +28,7 @@ struct Partial {
   long double relative_sum = 0;
   std::int64_t relative_count = 0;
   std::int64_t correctly_rounded = 0;
-  long double native_sum = 0;  // of Eq. 20
+  long double native_sum = 0;  // sum of the terms of Eq. 20
   std::int64_t native_count = 0;
   std::vector<ElementError> elements;
 };
@@ -131,7 +131,7 @@ template <class T>
 struct Buffers {
   std::vector<T> rows;
   std::vector<T> columns;
-  std::vector<T> crossed;  // columns j ^ 1, where the product crosses
+  std::vector<T> crossed;  // columns j ^ 1, if the product crosses
   std::vector<ElementReference<T>> references;
 };
 
@@ -149,7 +149,7 @@ void gather(const Inputs<T>& in, const Selection& selection, std::int64_t tile, 
   }
 }
 
-// The references of a tile's elements, row by row, into a vector that has room for them.
+// Appends the references of a tile's elements, row by row, to a vector with enough capacity.
 template <class T>
 void add_references(const Inputs<T>& in, const Selection& selection, std::int64_t tile, Buffers<T>& buffers,
                     std::vector<ElementReference<T>>& references) {
@@ -220,11 +220,11 @@ void report_progress(const CheckOptions& options, std::int64_t& done, std::int64
   }
 }
 
-// Judging an element takes about as long as so many exact products.
+// Exact products that take about as long as judging one element.
 constexpr std::int64_t judging_products = 256;
 
-// Calls work(t, buffers), which must not allocate (an exception cannot leave a parallel region), for tile t
-// of the selection, on as many threads as the work is worth. Buffers are for vectors of length k.
+// Calls work(t, buffers) for tile t of the selection, on several threads if the work is large enough. work()
+// must not allocate, since an exception cannot leave a parallel region. Buffers are for vectors of length k.
 template <class T, class Work>
 void for_each_tile(const Selection& selection, std::int64_t k, bool crosses, const CheckOptions& options,
                    Work&& work) {
@@ -247,7 +247,7 @@ void for_each_tile(const Selection& selection, std::int64_t k, bool crosses, con
   }
 }
 
-// One of each tile, with room for its elements where they are kept.
+// Returns one partial sum for each tile, with capacity for its elements if they are kept.
 std::vector<Partial> make_partials(const Selection& selection, bool keep_elements) {
   std::vector<Partial> partials(selection.tiles.size());
   for (std::size_t t = 0; keep_elements && t < partials.size(); ++t)

@@ -12,15 +12,15 @@ namespace {
 
 constexpr int significand_bits = 23;                                    // l_M
 constexpr int high_bits = 10;                                           // l_M_high
-constexpr int residual_bits = significand_bits - high_bits;             // 13, the one that decides included
-constexpr int most_zeros = residual_bits - 1;                           // r = 0
+constexpr int residual_bits = significand_bits - high_bits;             // 13, including the rounding bit
+constexpr int most_zeros = residual_bits - 1;                           // N at r = 0
 constexpr int smallest_normal = core::fp16.min_exponent;                // -14
 constexpr int smallest_subnormal = smallest_normal - high_bits;         // -24
-constexpr int leading_exponent(int exponent) { return exponent - 12; }  // of |r| at N = 0
+constexpr int leading_exponent(int exponent) { return exponent - 12; }  // exponent of |r| at N = 0
 
 double power_of_half(int n) { return std::ldexp(1.0, -n); }
 
-// P(|r| 2^residual_exponent < 2^limit), Eq. 4 turned into its smallest N.
+// Returns P(|r| 2^residual_exponent < 2^limit), by the smallest N that satisfies Eq. 4.
 double probability_below(int limit, int exponent, int residual_exponent) {
   double sum = 0;
   for (int n = std::max(-1, leading_exponent(exponent) + residual_exponent - limit + 1); n <= most_zeros; ++n)

@@ -1,4 +1,4 @@
-// kintsugi generate: a matrix of a named distribution of the laboratory, as a file.
+// kintsugi generate: writes a random matrix of a named distribution to a file.
 #include <charconv>
 #include <memory>
 
@@ -40,7 +40,7 @@ Shape parse_shape(const std::string& text) {
   return shape;
 }
 
-// T: the type of elements or of complex ones' parts; imaginary parts have a seed of their own.
+// Fills the matrix. T: type of the elements' parts; real and imaginary parts have different seeds.
 template <class T>
 void fill_matrix(const lab::Distribution& distribution, lab::Side side, std::uint64_t seed, Matrix& matrix) {
   const std::int64_t parts = matrix.complex ? 2 : 1;
@@ -68,7 +68,7 @@ void fill_matrix(const GenerateRequest& request, const lab::Distribution& distri
       case Type::float64: return fill_matrix<double>(distribution, side, seed, matrix);
       case Type::double_double: return fill_matrix<DoubleDouble>(distribution, side, seed, matrix);
     }
-  } catch (const std::runtime_error& error) {  // the type cannot hold what was asked for
+  } catch (const std::runtime_error& error) {  // the type cannot hold the distribution's values
     fail("DISTRIBUTION", "{}", error.what());
   }
 }

@@ -19,7 +19,7 @@ namespace {
 struct Unit {
   const char* format;
   int element_bytes;
-  int limit;  // of probe_element()
+  int limit;  // the limit of probe_element()
   bool integer;
 };
 constexpr std::array<Unit, 4> units{{{"fp16", 2, probe_limit_11_bits, false},
@@ -27,10 +27,10 @@ constexpr std::array<Unit, 4> units{{{"fp16", 2, probe_limit_11_bits, false},
                                      {"tf32", 4, probe_limit_11_bits, false},
                                      {"int8", 1, probe_limit_int8, true}}};
 
-// A kernel multiplies m x n sums of row_bytes of k in a pass, `tiles` times a block.
+// One kind of kernel: it multiplies m x n sums of row_bytes of k in a pass, in `tiles` tiles per block.
 struct Way {
   const char* file;
-  const char* kernel;  // before the format
+  const char* kernel;  // name without the format
   const char* text;
   int m;
   int n;
@@ -54,12 +54,12 @@ constexpr Way mma{
     "probe_mma",    "mma", "mma.sync, operands in registers", mma_m, mma_n, mma_row_bytes, mma_warps, 2,
     32 * mma_warps, 0};
 
-// Code of sm_90a runs on compute capability 9.0 alone.
+// Returns the kernel kind for the device; code of sm_90a runs on compute capability 9.0 only.
 const Way& way_of(const DeviceFacts& facts) {
   return facts.major == 9 && facts.minor == 0 && has_probes("probe_wgmma_sm90a") ? wgmma : mma;
 }
 
-// The rate of `work`, which is so many operations.
+// Returns the rate of `work`, which makes `operations` operations.
 Ceiling timed(const DeviceStream& stream, const DeviceMonitor& monitor, double operations,
               const std::function<void()>& work) {
   constexpr int warm_up = 2;
@@ -77,7 +77,7 @@ Ceiling timed(const DeviceStream& stream, const DeviceMonitor& monitor, double o
   return ceiling;
 }
 
-// How often something of so many seconds has to be done for a run.
+// Returns how often work of `seconds` seconds is repeated in a run.
 std::int64_t enough_of(double seconds) {
   constexpr double run_seconds = 0.1;
   return std::max<std::int64_t>(1, std::llround(std::ceil(run_seconds / seconds)));
@@ -90,8 +90,8 @@ struct ExpectedSum {
   double allowed = 0;
 };
 
-// Of a period. Whatever the order, each of a floating unit's additions loses at most 2^-22 of the sum of
-// magnitudes.
+// Returns the sum of one period. In any order, each addition of a floating-point unit loses at most 2^-22 of
+// the sum of magnitudes.
 ExpectedSum expected_sum(const Unit& unit, const Way& way, int row, int column) {
   const int length = way.row_bytes / unit.element_bytes;
   std::int64_t sum = 0;
@@ -141,7 +141,7 @@ Ceiling measure_unit(const DeviceStream& stream, const DeviceFacts& facts, const
   stream.fill(result.data(), 0xff, result.bytes());
   const auto launch = [&](int periods) { launch_probe(stream, kernel, grid, result.data(), periods); };
   constexpr int first_periods = 256;
-  launch(1);  // its code is loaded now
+  launch(1);  // loads its code
   const double first = stream.seconds_of([&] { launch(first_periods); });
   const int periods = static_cast<int>(enough_of(first / first_periods));
   const double products_a_period =
@@ -157,9 +157,9 @@ Ceiling measure_unit(const DeviceStream& stream, const DeviceFacts& facts, const
 
 // ------------------------------------------------------------------ memory
 
-constexpr std::size_t copied_bytes = std::size_t{1} << 30;  // several times any L2
+constexpr std::size_t copied_bytes = std::size_t{1} << 30;  // several times the size of any L2 cache
 
-// The first and the last of what was copied.
+// Checks the first and the last 1 MiB of the copy.
 void check_copy(const DeviceStream& stream, const DeviceMemory& target, const char* way) {
   std::vector<std::uint32_t> words(std::size_t{1} << 18);
   const std::size_t bytes = words.size() * sizeof(std::uint32_t);

@@ -1,5 +1,5 @@
-// What a device can do at most: rates of its matrix units and of its memory, measured by kernels that do
-// nothing else.
+// Ceilings of a device: rates of its matrix units and of its memory, measured by kernels that do nothing
+// else.
 #pragma once
 
 #include <string>
@@ -11,17 +11,17 @@
 namespace kintsugi::lab {
 
 struct Ceiling {
-  std::string name;  // a format: operations a second, two a product; "copy": bytes a second, read and written
-  std::string way;   // the instruction or call that does it
-  double rate = 0;   // the median of the runs
+  std::string name;  // a format: operations per second, two a product; "copy": bytes per second, both ways
+  std::string way;   // instruction or call that was measured
+  double rate = 0;   // median of the runs
   double lowest = 0;
   double highest = 0;
-  DeviceState state;  // while it ran
+  DeviceState state;  // during the runs
 };
 
-// fp16, bf16, tf32, int8 and copy. Operands of the units are random and never leave the SMs; runs
-// are long enough for the device to settle at its power limit. What comes out is compared with the host's
-// sums; fails with device_error where it differs.
+// Measures fp16, bf16, tf32, int8 and copy. Operands of the matrix units are random and stay in the SMs; runs
+// are long enough for the device to reach its power limit. Results are compared with the host's sums; fails
+// with device_error if they differ.
 std::vector<Ceiling> measure_ceilings(const DeviceStream& stream, const DeviceFacts& facts,
                                       const DeviceMonitor& monitor);
 

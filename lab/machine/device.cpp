@@ -111,7 +111,7 @@ DeviceGraph::DeviceGraph(const DeviceStream& stream, const std::function<void()>
   check(driver().stream_begin_capture(stream.native(), of_this_thread), "cuStreamBeginCapture");
   try {
     enqueue();
-  } catch (...) {  // a stream that is left in capture takes nothing else
+  } catch (...) {  // a stream left in capture accepts no other work
     driver().stream_end_capture(stream.native(), &captured);
     if (captured != nullptr) driver().graph_destroy(captured);
     throw;

@@ -1,4 +1,4 @@
-// A CUDA device to measure on: memory, a stream, events and graphs, through the driver's functions alone.
+// A CUDA device for measurements: memory, a stream, events and graphs, through the driver's functions alone.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@ struct DeviceFacts {
   std::string name;
   int major = 0;  // compute capability
   int minor = 0;
-  int driver_version = 0;  // 13000: for CUDA 13.0
+  int driver_version = 0;  // CUDA 13.0: 13000
   int sms = 0;
   std::int64_t l2_bytes = 0;
-  std::string pci_address;  // as the management library has it
+  std::string pci_address;  // in the form of the management library
 };
 
-// Why no device can be used; "": one can.
+// Returns why no device can be used; empty if one can.
 std::string device_missing_reason();
 
-// The device of the thread's context; a thread that has none works on the first device from then on, as the
-// engine does.
+// Returns the facts of the device of the thread's context; a thread without a context works on the first
+// device from then on, as in the engine.
 DeviceFacts device_facts();
 
-// Uninitialised; freed when all work on the device is done.
+// Uninitialized device memory; freed when all work on the device is done.
 class DeviceMemory {
  public:
   explicit DeviceMemory(std::size_t bytes);
@@ -42,7 +42,7 @@ class DeviceMemory {
   std::size_t bytes_;
 };
 
-// Steps are done in their order; those that touch host memory when synchronize() comes back.
+// A stream, which runs its steps in order; those that touch host memory are complete after synchronize().
 class DeviceStream {
  public:
   DeviceStream();
@@ -57,15 +57,15 @@ class DeviceStream {
   void fill(std::byte* target, unsigned char value, std::size_t bytes) const;
   void synchronize() const;
 
-  // Seconds on the device from before the first to after the last step of `enqueue`. `meanwhile` is called
-  // when all are in the stream, before they are waited for.
+  // Returns the seconds on the device from the start of the first step of `enqueue` to the end of the last
+  // one. `meanwhile` is called after all are in the stream, before waiting for them.
   double seconds_of(const std::function<void()>& enqueue, const std::function<void()>& meanwhile = {}) const;
 
  private:
   core::cuda::Stream stream_ = nullptr;
 };
 
-// What `enqueue` put into the stream, to be put there again in one go.
+// A graph of the steps that `enqueue` put into the stream, which one call launches again.
 class DeviceGraph {
  public:
   DeviceGraph(const DeviceStream& stream, const std::function<void()>& enqueue);

@@ -6,7 +6,7 @@ namespace kintsugi::lab {
 
 namespace {
 
-// Of NVML's reference: 0 is success; numbers of nvmlClockType_t.
+// Values of NVML's reference: 0 is success; the numbers are of nvmlClockType_t.
 constexpr int sm_clock = 1;
 constexpr int memory_clock = 2;
 
@@ -26,7 +26,7 @@ bool find(void* library, Function& function, const char* name) {
   return function != nullptr;
 }
 
-// Stays open and initialised as long as the program runs.
+// Opens the library, which stays open and initialized until the program ends.
 ManagementLibrary open_library() {
   ManagementLibrary found;
   void* library = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -44,7 +44,7 @@ const ManagementLibrary& management_library() {
   return library;
 }
 
-// What `ask` writes, times `unit`.
+// Returns the value that `ask` writes, times `unit`.
 template <class Ask>
 std::optional<double> answer(const void* device, double unit, const Ask& ask) {
   unsigned value = 0;

@@ -1,4 +1,4 @@
-// Power and clocks of a device, as its management library (NVML) says them.
+// Power and clocks of a device, read from its management library (NVML).
 #pragma once
 
 #include <optional>
@@ -6,13 +6,13 @@
 
 namespace kintsugi::lab {
 
-// Nothing where the library or the device does not say it.
+// Current power and clock; empty if the library or the device does not report them.
 struct DeviceState {
   std::optional<double> power_watts;
-  std::optional<double> clock_mhz;  // of the SMs
+  std::optional<double> clock_mhz;  // clock of the SMs
 };
 
-// At most.
+// Largest power and clocks.
 struct DeviceLimits {
   std::optional<double> power_watts;
   std::optional<double> clock_mhz;
@@ -21,7 +21,7 @@ struct DeviceLimits {
 
 class DeviceMonitor {
  public:
-  // `pci_address` as DeviceFacts has it.
+  // `pci_address`: as in DeviceFacts.
   explicit DeviceMonitor(const std::string& pci_address);
 
   DeviceLimits limits() const;

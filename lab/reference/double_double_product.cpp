@@ -7,8 +7,8 @@
 namespace kintsugi::lab {
 namespace {
 
-// x times a row of B onto the sums: the product and its error, two-sum, the low parts, and the pair made
-// normal again.
+// Adds x times a row of B to the sums: the product and its error, two-sum, the low parts, and renormalization
+// of the pair.
 [[gnu::always_inline]] inline void add_multiple(double x, const double* __restrict b, std::int64_t n,
                                                 double* __restrict high, double* __restrict low) {
   for (std::int64_t j = 0; j < n; ++j) {

@@ -1,4 +1,4 @@
-// Elements of C = alpha A B + beta C0 on top of ExactSum.
+// Elements of C = alpha A B + beta C0, computed with ExactSum.
 #include <omp.h>
 
 #include <array>
@@ -13,7 +13,7 @@
 namespace kintsugi::lab {
 namespace {
 
-// Threads are woken only for work that pays for it.
+// Returns the number of threads: several only if the work is large enough.
 int thread_count(int threads, std::int64_t products) {
   if (threads > 0) return threads;
   return products > (1 << 16) ? omp_get_max_threads() : 1;
@@ -22,7 +22,7 @@ int thread_count(int threads, std::int64_t products) {
 using core::DoubleDouble;
 using core::leading_part;
 
-// A factor or a term as the doubles that it is the sum of.
+// Returns the doubles whose sum is the number.
 std::array<double, 1> words(double x) { return {x}; }
 std::array<double, 2> words(const DoubleDouble& x) {
   const DoubleDouble number = core::normalised(x);
@@ -46,7 +46,7 @@ void add_dot(ExactSum& sum, const T* a, const T* b, std::int64_t count) {
   }
 }
 
-// sum x, and sum + x y; of what is not finite as of its leading parts.
+// Multiplies the sum by x; add_term() adds x y. Numbers that are not finite count by their leading parts.
 template <class Scalar>
 void multiply(ExactSum& sum, const Scalar& x) {
   const ExactSum whole = sum;
@@ -73,7 +73,7 @@ void add_term(ExactSum& sum, const Scalar& x, const Scalar& y) {
   }
 }
 
-// sum |a||b|, products and additions rounded; eight lanes, so that the compiler may use vectors.
+// Returns sum |a||b|, products and additions rounded; in eight lanes, so that the compiler can vectorize.
 template <class T>
 double absolute_dot(const T* a, const T* b, std::int64_t count) {
   constexpr int lanes = 8;
@@ -99,12 +99,12 @@ double exact_absolute(const T* a, const T* b, std::int64_t count, double alpha, 
   return std::nextafter(sum.to_double(), std::numeric_limits<double>::infinity());
 }
 
-// ExactElement::absolute. The quick sum has an error of at most (k / 8 + 8) 2^-53 of itself as long as
-// nothing underflows or overflows; it is raised by (k + 8) 2^-53. Double-double numbers are at most 2^-53 of
-// their leading parts larger than those, which a third of the eight covers.
+// Returns ExactElement::absolute. The fast sum has an error of at most (k / 8 + 8) 2^-53 of itself if nothing
+// underflows or overflows, so it is raised by (k + 8) 2^-53. Double-double numbers exceed their leading parts
+// by at most 2^-53 of them, which a third of the eight covers.
 template <class T>
 double absolute_bound(const T* a, const T* b, std::int64_t count, double alpha, double beta, double c0) {
-  // Above it the loss of underflowing products, at most 2^-1075 each, is below 2^-53 of the sum.
+  // Above this limit underflowing products, which lose at most 2^-1075 each, lose less than 2^-53 of the sum.
   const double safe = std::ldexp(static_cast<double>(count + 4), -1020);
   const double dot = absolute_dot(a, b, count);
   const double sum = std::fabs(alpha) * dot + std::fabs(beta * c0);

@@ -7,7 +7,7 @@
 namespace kintsugi::lab {
 namespace {
 
-// The vectors of a matrix, rows of `vectors`, one after the other in memory.
+// Returns the vectors of a matrix, rows of `vectors`, contiguous in memory.
 template <class T>
 std::vector<T> packed(core::MatrixView<const T> vectors) {
   std::vector<T> result(static_cast<std::size_t>(vectors.rows * vectors.columns));

@@ -25,7 +25,7 @@ constexpr int most_mpfr_bits = 10000;
 
 // ---- types of the language ----
 
-// Vectors along k, one after the other in memory.
+// Returns the vectors along k, contiguous in memory.
 template <class Wide, class T>
 std::vector<Wide> widened(MatrixView<const T> vectors) {
   std::vector<Wide> result;
@@ -52,8 +52,8 @@ void product_in(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, i
 }
 
 double rounded(double high, double, double) { return high; }
-// First to the double with an odd last bit on the sum's side, so that the second rounding is as if it were
-// the only one.
+// Rounds to the double with an odd last bit on the sum's side first, so that the second rounding gives the
+// result of a single one.
 float rounded(double high, double low, float) {
   const bool even = (std::bit_cast<std::uint64_t>(high) & 1) == 0;
   if (low != 0 && even) high = std::nextafter(high, low > 0 ? HUGE_VAL : -HUGE_VAL);
@@ -95,8 +95,9 @@ class MpfrVector {
   std::vector<__mpfr_struct> values_;
 };
 
-// MPFR multiplies numbers of one or two words quickest where all have the same bits, longer ones where the
-// operands keep their own (Zen 4, mpfr_mul and mpfr_add: 17 and 22 ns at 113 bits, 74 and 49 at 2048).
+// Returns the precision of operands. MPFR multiplies numbers of one or two words fastest if all have the same
+// precision, longer ones if operands keep their own (Zen 4, mpfr_mul and mpfr_add: 17 and 22 ns at 113 bits,
+// 74 and 49 at 2048).
 int operand_bits(int bits) {
   return bits <= 2 * mp_bits_per_limb ? bits : std::numeric_limits<double>::digits;
 }

@@ -1,4 +1,4 @@
-// Products by plain loops in an arithmetic wider than double: what a time is compared with.
+// Reference loops in an arithmetic wider than double, as baselines of timings.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,12 @@ namespace kintsugi::lab {
 
 enum class ArithmeticKind : std::uint8_t { long_double, double_double, float128, mpfr };
 
-// Text          Arithmetic
-// long-double   the compiler's long double: 64 significant bits on x86
-// double-double pairs of doubles, 103 bits in the worst case, in vectors
-// (lab/reference/double_double_product.hpp) float128      __float128: 113 bits, in software mpfr:P MPFR
-// numbers of P bits, P from 53 up to 10000
+// Text           Arithmetic
+// long-double    the compiler's long double: 64 significant bits on x86
+// double-double  pairs of doubles, 103 bits in the worst case, vectorized
+//                (lab/reference/double_double_product.hpp)
+// float128       __float128: 113 bits, in software
+// mpfr:P         MPFR numbers of P bits, P from 53 up to 10000
 struct Arithmetic {
   ArithmeticKind kind = ArithmeticKind::long_double;
   int significand_bits = 0;
@@ -23,20 +24,20 @@ struct Arithmetic {
   bool operator==(const Arithmetic&) const = default;
 };
 
-// Throws core::Error (bad_setting) with the accepted forms for anything else.
+// Parses one of these texts. Throws core::Error (bad_setting) with the accepted forms for any other.
 Arithmetic parse_arithmetic(std::string_view text);
-// The text that parse_arithmetic reads back.
+// Returns the text from which parse_arithmetic() makes this arithmetic.
 std::string to_text(const Arithmetic& arithmetic);
 
-// C = A B, a (m,k), b (k,n), c (m,n): every element is summed along k in the arithmetic, one product after
-// the other, and rounded once to T. Threads share the rows of C.
+// Computes C = A B, a (m,k), b (k,n), c (m,n): every element is summed in the order of k in the arithmetic
+// and rounded once to T. Threads share the rows of C.
 template <class T>
 void reference_loop(const Arithmetic& arithmetic, core::MatrixView<const T> a, core::MatrixView<const T> b,
                     core::MatrixView<T> c, int threads);
 
-// |sum - (AB)_ij| <= reference_loop_bound (|A||B|)_ij before the last rounding: k roundings of products and k
-// of sums, of which an element goes through at most k (Higham, Accuracy and Stability of Numerical
-// Algorithms, section 3.1). Where products underflow, double-double loses k 2^-1074 besides.
+// Returns the coefficient of |sum - (AB)_ij| <= reference_loop_bound (|A||B|)_ij before the last rounding: k
+// roundings of products and k of sums, at most k of which affect an element (Higham, Accuracy and Stability
+// of Numerical Algorithms, section 3.1). If products underflow, double-double loses k 2^-1074 more.
 double reference_loop_bound(const Arithmetic& arithmetic, std::int64_t k);
 
 extern template void reference_loop(const Arithmetic&, core::MatrixView<const float>,

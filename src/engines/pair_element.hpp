@@ -1,4 +1,4 @@
-// Native double-double products: their loop, and what engines do with a sum once it is there.
+// Native double-double products: their loop, and the last step of an element.
 #pragma once
 
 #include "arith/pair_sum.hpp"
@@ -9,8 +9,8 @@
 
 namespace kintsugi::core {
 
-// C(i, j) = alpha sum + beta C(i, j). What is not finite is looked at again, since error-free transformations
-// make NaN of infinities, and so is what underflow may have spoiled.
+// Computes C(i, j) = alpha sum + beta C(i, j). Results that are not finite are computed again, since
+// error-free transformations make NaN of infinities, and so are those that underflow may have spoiled.
 inline void finish_pair_element(const NativeProduct<DoubleDouble>& task, std::int64_t i, std::int64_t j,
                                 const DoubleDouble& sum) {
   DoubleDouble& element = task.c(i, j);
@@ -22,7 +22,7 @@ inline void finish_pair_element(const NativeProduct<DoubleDouble>& task, std::in
   element = result;
 }
 
-// C = alpha A B + beta C, element by element.
+// Computes C = alpha A B + beta C, element by element.
 inline void sequential_pair_product(const NativeProduct<DoubleDouble>& task) {
 #pragma omp parallel for num_threads(workers_for(task.c.columns, task.threads)) schedule(static)
   for (std::int64_t j = 0; j < task.c.columns; ++j) {

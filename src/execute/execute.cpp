@@ -22,7 +22,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// beta * C alone: alpha = 0 or k = 0. A and B are not read; beta = 1 leaves C bitwise as it is.
+// Computes beta * C, for alpha = 0 or k = 0. A and B are not read; beta = 1 leaves C bitwise unchanged.
 template <class T>
 void scale_result(const MatrixView<T>& c, T beta) {
   if (beta == T(1)) return;
@@ -31,7 +31,7 @@ void scale_result(const MatrixView<T>& c, T beta) {
   }
 }
 
-// Ranges of a side; the exponents do not depend on the candidate, the scales are set with it.
+// Finds the ranges of a side. Exponents do not depend on the candidate; set_program() sets its scales.
 template <class T>
 void find_side_ranges(SideOf<T>& side, const SplitRule& rule, int threads) {
   if (side.prepared != nullptr && !side.prepared->ranges.empty()) {
@@ -41,8 +41,8 @@ void find_side_ranges(SideOf<T>& side, const SplitRule& rule, int threads) {
   }
 }
 
-// Besides acceptance: a result on a grid must not round to infinity on its way, unless the caller named the
-// scheme.
+// True if the candidate's acceptance test passes and, unless the caller named the scheme, no result on a grid
+// can round to infinity before its final rounding.
 bool accepts(const Plan& plan, const Candidate& candidate, const RangeSummary& a, const RangeSummary& b) {
   const std::int64_t k = plan.problem.products();
   if (!accepts(candidate.acceptance, a, b, k)) return false;
@@ -50,7 +50,7 @@ bool accepts(const Plan& plan, const Candidate& candidate, const RangeSummary& a
          !grid_can_overflow(candidate.program, plan.problem.type, a, b, k);
 }
 
-// Index of the first candidate whose window holds both sides.
+// Returns the index of the first candidate that accepts both sides.
 std::size_t select_candidate(const Plan& plan, const RangeSummary& a, const RangeSummary& b) {
   for (std::size_t r = 0; r < plan.candidates.size(); ++r) {
     if (accepts(plan, plan.candidates[r], a, b)) return r;
@@ -68,14 +68,14 @@ void recombine(const Program& program, const Accumulators& sums, std::span<const
                std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c, int threads) {
   if (program.recombination == Recombination::residues)
     return recombine_residues(sums, program.residue_system(), rows, columns, alpha, beta, c, threads);
-  if constexpr (!is_double_double<T>) {  // which no scheme of weighted sums takes
+  if constexpr (!is_double_double<T>) {  // no scheme with weighted sums takes double-double
     std::array<int, max_groups> exponents{};
     for (int g = 0; g < program.schedule.sums(); ++g) exponents[g] = program.schedule.sum_exponent(g);
     recombine_weighted(sums, exponents, rows, columns, alpha, beta, c, threads);
   }
 }
 
-// split -> multiply -> recombine, block of C by block of C.
+// Runs split, multiply and recombine for one block of C after the other.
 template <class T>
 void run_program(const Plan& plan, const Blocking& blocking, const Program& program, Accumulator accumulator,
                  SideOf<T>& a, SideOf<T>& b, const Operands& operands, const MatrixView<T>& c,
@@ -102,7 +102,7 @@ void run_program(const Plan& plan, const Blocking& blocking, const Program& prog
   });
 }
 
-// Both sides of a batch item with their ranges, and the candidate that these select.
+// Both sides of a batch item with their ranges, and the candidate that the ranges select.
 template <class T>
 struct ItemSelection {
   SideOf<T> a;
@@ -110,7 +110,7 @@ struct ItemSelection {
   RangeSummary summary_a;
   RangeSummary summary_b;
   std::size_t candidate = 0;
-  Program program{};  // of the candidate, fitted to the ranges; none for the native product
+  Program program{};  // of the candidate, fitted to the ranges; empty for the native product
 };
 
 template <class T>
@@ -168,7 +168,7 @@ Ozaki1Task<T> ozaki1_task(const Plan& plan, const Blocking& blocking, const Item
           c};
 }
 
-// The program with the slices that it took: what the bound needs to know.
+// Reports the program with the number of slices that was used, from which the bound is computed.
 template <class T>
 void report_slices(Report& report, const Plan& plan, const ItemSelection<T>& selection) {
   const Candidate& candidate = plan.candidates[selection.candidate];
@@ -179,7 +179,7 @@ void report_slices(Report& report, const Plan& plan, const ItemSelection<T>& sel
   report.set_adapted(candidate, program, plan.problem.products());
 }
 
-// One batch item; a plan without an emulation in its fallback chain looks at no ranges.
+// Multiplies one batch item; a plan without an emulation in its fallback chain finds no ranges.
 template <class T>
 void multiply_item(const Plan& plan, const Operands& operands, std::int64_t item, Workspace workspace,
                    Report& report) {
@@ -206,7 +206,7 @@ void multiply_item(const Plan& plan, const Operands& operands, std::int64_t item
                      scalar<T>(operands.alpha), scalar<T>(operands.beta), c, nullptr,
                      lay_out_exact_sums(plan, workspace), plan.threads);
   } else if (selection.program.recombination == Recombination::error_free) {
-    if constexpr (!is_double_double<T>)  // which no such scheme takes
+    if constexpr (!is_double_double<T>)  // no such scheme takes double-double
       multiply_by_ozaki1(ozaki1_task(plan, report.blocking, selection, operands, c), workspace,
                          report.error_free);
   } else {
@@ -221,7 +221,7 @@ void multiply_item(const Plan& plan, const Operands& operands, std::int64_t item
   }
 }
 
-// Where ranges can make an item fail, those of all items are found before C is written.
+// If ranges can make an item fail, finds the ranges of all items before C is written.
 template <class T>
 void check_ranges(const Plan& plan, const Blocking& blocking, const Operands& operands,
                   const Workspace& workspace) {

@@ -1,4 +1,5 @@
-// kintsugi accuracy: errors of schemes, engines and accumulators over distributions, shapes and seeds.
+// kintsugi accuracy: measures errors of schemes, engines and accumulators over distributions, shapes and
+// seeds.
 #include <cstdio>
 #include <memory>
 
@@ -19,7 +20,7 @@ struct AccuracyRequest {
   bool json = false;
 };
 
-// Of all rows of a method the worst.
+// The worst figures over all rows of a method.
 struct Worst {
   Method method;
   int rows = 0;
@@ -76,7 +77,7 @@ SweepTexts sweep_texts(const AccuracyRequest& request) {
   return texts;
 }
 
-// A bound that did not hold is a fault of ours, in the bound or in the product.
+// Fails if a bound did not hold: that is a fault of this project, in the bound or in the product.
 void require_bounds(const SweepOutcome& outcome) {
   if (outcome.bound_violations == 0) return;
   throw Finding(fmt::format("accuracy: {} of {} rows are beyond their scheme's a-priori bound, the first: {}",
@@ -84,7 +85,8 @@ void require_bounds(const SweepOutcome& outcome) {
                             outcome.first_violation));
 }
 
-// Standard output takes the document that --json prints; there is no file to continue.
+// Returns the request for standard output: that gets the document of --json, and there is no file to
+// continue.
 AccuracyRequest with_standard_output(AccuracyRequest request) {
   if (!is_standard_output(request.output)) return request;
   request.output.clear();

@@ -20,7 +20,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Zeros; fails where they do not fit the machine's memory.
+// Returns zeros; fails if they do not fit in the machine's memory.
 template <class T>
 std::vector<T> make_elements(std::int64_t rows, std::int64_t columns) {
   return std::get<std::vector<T>>(
@@ -33,7 +33,7 @@ std::vector<T> generated(const CellKey& key, lab::Side side, std::int64_t rows, 
   try {
     lab::fill(lab::parse_distribution(key.distribution), side, key.seed,
               core::MatrixView<T>{values.data(), rows, columns, columns, 1});
-  } catch (const std::runtime_error& error) {  // the type cannot hold what was asked for
+  } catch (const std::runtime_error& error) {  // the type cannot hold the distribution's values
     fail("--distributions", "{}", error.what());
   }
   return values;
@@ -43,7 +43,7 @@ Json time_document(double seconds, double plan_seconds) {
   return {{"seconds", seconds}, {"runs", 1}, {"plan_seconds", plan_seconds}};
 }
 
-// The native errors that rows are compared with; its own row has all of them.
+// Returns the native errors with which rows are compared; the native row has all of its errors.
 Json baseline_errors(const lab::ErrorReport& errors) {
   const Json all = errors_document(errors);
   Json some;
@@ -54,7 +54,8 @@ Json baseline_errors(const lab::ErrorReport& errors) {
   return some;
 }
 
-// The checked elements of a product and of the native one, which are the same.
+// Returns the histogram of differences between the checked elements of a product and the same ones of the
+// native product.
 Json histogram_document(const std::vector<lab::ElementError>& elements,
                         const std::vector<lab::ElementError>& native) {
   std::vector<double> differences;
@@ -73,7 +74,7 @@ class TypedCell : public AccuracyCell {
  private:
   struct Result {
     std::vector<T> c;  // row-major (m,n)
-    Json promise;      // of promise_of
+    Json promise;      // result of promise_of()
     double plan_seconds = 0;
     double seconds = 0;
     lab::ErrorReport errors;
@@ -99,8 +100,8 @@ class TypedCell : public AccuracyCell {
   std::vector<T> a_;
   std::vector<T> b_;
   std::optional<lab::ExactReference<T>> exact_;
-  std::vector<long double> long_double_sums_;  // of the checked elements, at the first row's measuring
-  std::map<std::string, std::optional<Result>> native_;  // by engine; nothing where it has none
+  std::vector<long double> long_double_sums_;  // of the checked elements, computed for the first row
+  std::map<std::string, std::optional<Result>> native_;  // by engine; nothing if it has none
 };
 
 template <class T>
@@ -138,7 +139,7 @@ typename TypedCell<T>::Result TypedCell<T>::run(const Method& method) const {
   return result;
 }
 
-// The engine's native product, which the rows are compared with; null where it has none.
+// Returns the engine's native product, with which rows are compared; nullptr if it has none.
 template <class T>
 const typename TypedCell<T>::Result* TypedCell<T>::native(const std::string& engine) {
   const auto [found, is_new] = native_.try_emplace(engine);

@@ -11,7 +11,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// A member that both documents have to share.
+// Fails unless both documents have the same value of a member.
 void require_same(const std::string& file, const Json& old, const Json& now, const char* what) {
   if (old == now) return;
   fail(file, "its {} is {} and ours is {}; choose another -o, or remove the file to start again", what,

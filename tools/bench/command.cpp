@@ -1,4 +1,4 @@
-// kintsugi bench: candidates and baselines, checked, then timed in one run.
+// kintsugi bench: checks candidates and baselines, then times them in one run.
 #include <algorithm>
 #include <memory>
 
@@ -26,7 +26,7 @@ std::string check_text(const Json& check) {
   return fmt::format("{:.2g} of its {}", read_number(check.at("largest_ratio")), cell(check, "promise"));
 }
 
-// "fp64 (ozaki2)" where the data decided what ran.
+// Returns "fp64 (ozaki2)" if the data decided which scheme ran.
 std::string name_text(const Json& row) {
   const std::string name = cell(row, "name");
   return name == cell(row, "scheme") ? name : name + " (" + cell(row, "scheme") + ")";
@@ -37,7 +37,7 @@ std::string shape_cell(const Json& row) {
   return cell(problem, "m") + " x " + cell(problem, "n") + " x " + cell(problem, "k");
 }
 
-// Of a clock that did not tick there is none.
+// Returns the ratio to the baseline, "-" if a clock did not tick.
 std::string ratio_text(const Json& ratios, const std::string& baseline) {
   const auto found = ratios.find(baseline);
   return found == ratios.end() ? "-" : fmt::format("{:.3g}", found->get<double>());
@@ -75,7 +75,7 @@ std::string percent_text(const Json& fraction) {
   return fraction.is_null() ? "-" : fmt::format("{:.1f} %", 100 * fraction.get<double>());
 }
 
-// Half of what lies between the quickest and the slowest round, of the median.
+// Returns half the difference between the slowest and the fastest round, relative to the median.
 std::string spread_text(const Json& time) {
   const double width = time.at("maximum").get<double>() - time.at("minimum").get<double>();
   return fmt::format("{:.1f} %", 50 * width / time.at("median").get<double>());

@@ -13,7 +13,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The name is what runs, whatever the environment prefers.
+// Returns the plan of a contestant; variables of the environment are hidden, so that the named method runs.
 Plan plan_for(kintsugi_handle handle, const Bench& bench, const std::string& name, const Shape& shape,
               const kintsugi_queue& queue, std::optional<kintsugi_side> prepared) {
   const HiddenVariables environment(
@@ -50,7 +50,7 @@ Plan plan_for(kintsugi_handle handle, const Bench& bench, const std::string& nam
   return Plan(plan);
 }
 
-// The native product has nothing to split.
+// Returns the operand that is prepared; none for the native product, which splits nothing.
 std::optional<kintsugi_side> prepared_side(const Bench& bench, const std::string& name) {
   if (bench.prepare == "none" || name == "native") return std::nullopt;
   return bench.prepare == "a" ? KINTSUGI_A : KINTSUGI_B;
@@ -63,7 +63,7 @@ Verdict contract_verdict(double coefficient, const std::vector<lab::ElementError
   });
 }
 
-// What `kintsugi engines` says of it: its native product's kernels, among others.
+// Returns the details of an engine in `kintsugi engines`, among them the kernels of its native product.
 Json details_of(const Json& engine) {
   const Json engines = describe_engines();
   for (const Json& candidate : engines.at("engines")) {
@@ -72,7 +72,7 @@ Json details_of(const Json& engine) {
   return nullptr;
 }
 
-// The candidate that ran; of several the first.
+// Returns the candidate that ran; the first of several.
 Json candidate_that_ran(const Json& report) {
   for (const Json& candidate : report.at("candidates")) {
     if (candidate.at("items") != 0) return candidate;
@@ -104,7 +104,7 @@ Prepared LibraryProduct<T>::prepare(const T* a, const T* b) const {
 template <class T>
 void LibraryProduct<T>::execute(const T* a, const T* b, T* c, std::byte* workspace,
                                 const Prepared& prepared) const {
-  constexpr T one[2] = {1, 0};  // complex ones have two parts
+  constexpr T one[2] = {1, 0};  // two parts, for complex scalars
   constexpr T zero[2] = {0, 0};
   kintsugi_operands data = KINTSUGI_OPERANDS_INIT;
   data.alpha = one;

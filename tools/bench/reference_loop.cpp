@@ -1,4 +1,4 @@
-// A baseline: a plain loop in an arithmetic wider than double, for the leading blocks of C alone.
+// A baseline: a reference loop in an arithmetic wider than double, for the leading blocks of C only.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -46,7 +46,7 @@ void ReferenceLoop<T>::run() {
   }
 }
 
-// The arithmetic's bound, its products' underflow included, then one rounding to T.
+// Judges by the arithmetic's bound, including underflow of its products, and one rounding to T.
 template <class T>
 Verdict ReferenceLoop<T>::judge(std::int64_t, const lab::ErrorReport&,
                                 const std::vector<lab::ElementError>& elements) const {

@@ -69,7 +69,7 @@ std::vector<std::string> parse_baselines(const std::vector<std::string>& words) 
   return baselines;
 }
 
-// N stands for NxNxN.
+// Parses a shape; N means NxNxN.
 Shape parse_size(const std::string& text) {
   if (text.find('x') != std::string::npos) return parse_shape(text);
   if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos)
@@ -113,7 +113,7 @@ bool is_contract(const std::string& candidate) {
          candidate.find_first_of("0123456789.") == 0;
 }
 
-// The flag's number, else the setting's of the environment or the file, else what OpenMP offers:
+// Returns the flag's number of threads, else that of the setting in environment or file, else OpenMP's:
 // OMP_NUM_THREADS or all.
 int threads_of(const BenchRequest& request) {
   if (request.threads > 0) return request.threads;

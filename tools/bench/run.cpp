@@ -18,10 +18,10 @@ namespace kintsugi::tools {
 namespace {
 
 constexpr std::int64_t elements_to_check = 4096;
-// Of a batch, which share the elements to check.
+// Products of a batch that are checked; they share the elements to check.
 constexpr std::int64_t products_to_check = 4;
 
-// Zeros, of all products; fails where they do not fit the machine's memory.
+// Returns zeros for all products; fails if they do not fit in the machine's memory.
 template <class T>
 std::vector<T> make_elements(const Bench& bench, std::int64_t rows, std::int64_t columns) {
   return std::get<std::vector<T>>(make_matrix(bench.batch > 1 ? "--batch" : "--shapes", bench.batch * rows,
@@ -29,7 +29,7 @@ std::vector<T> make_elements(const Bench& bench, std::int64_t rows, std::int64_t
                                       .values);
 }
 
-// Every product has a seed of its own.
+// Returns generated operands; every product has its own seed.
 template <class T>
 std::vector<T> generated(const Bench& bench, lab::Side side, std::int64_t rows, std::int64_t columns) {
   std::vector<T> values = make_elements<T>(bench, rows, columns);
@@ -39,13 +39,13 @@ std::vector<T> generated(const Bench& bench, lab::Side side, std::int64_t rows, 
                 bench.seed + static_cast<std::uint64_t>(product),
                 core::MatrixView<T>{values.data() + product * rows * columns, rows, columns, columns, 1});
     }
-  } catch (const std::runtime_error& error) {  // the type cannot hold what was asked for
+  } catch (const std::runtime_error& error) {  // the type cannot hold the distribution's values
     fail("--distribution", "{}", error.what());
   }
   return values;
 }
 
-// Bars count runs, the checked ones too.
+// Progress bar, which counts runs including the checked ones.
 struct BenchProgress {
   Progress bar{"bench"};
   std::int64_t done = 0;
@@ -58,7 +58,7 @@ struct BenchProgress {
     bar.show(++done, total);
     if (watch.signal() != 0) stop();
   }
-  // Times of one shape are of one run: a part of them is of no use.
+  // Ends the program. Times of one shape must come from one run, so a part of them is dropped.
   [[noreturn]] void stop() const {
     if (file.empty() || finished_shapes == 0)
       throw Interrupted("interrupted before the first shape was finished; nothing is kept", watch.signal());
@@ -79,9 +79,9 @@ struct Timed {
   std::int64_t batch = 1;
   std::int64_t parts = 1;
   bool baseline = false;
-  bool on_device = false;  // events count, not the host's clock
+  bool on_device = false;  // timed by events, not by the host's clock
   Json check = nullptr;
-  std::string bits = {};  // hash of C, when it was checked
+  std::string bits = {};  // hash of C from the check
   std::vector<Round> rounds = {};
 
   std::vector<double> times() const {
@@ -93,18 +93,19 @@ struct Timed {
     const std::vector<double> all = times();
     return (all[(all.size() - 1) / 2] + all[all.size() / 2]) / 2;
   }
-  // What rates are taken over: other programs only slow a host down, a device's clocks go up and down.
+  // Returns the time for rates: the fastest on a host, which other programs only slow down; the median on a
+  // device, whose clocks vary both ways.
   double seconds() const { return on_device ? median() : times().front(); }
-  // The least of the host's; nothing where a device worked.
+  // Returns the least processor time on the host; nothing for a device.
   std::optional<double> processor() const {
     if (on_device) return std::nullopt;
     std::vector<double> all;
     for (const Round& round : rounds) all.push_back(round.processor_seconds.value());
     const double least = sorted(all).front();
     return std::isfinite(least) ? std::optional(least)
-                                : std::nullopt;  // a clock of coarse ticks says nothing of short runs
+                                : std::nullopt;  // infinite if the clock is too coarse for short runs
   }
-  // Two for each product of elements, eight of complex ones.
+  // Number of operations: two per product of elements, eight if complex.
   double operations() const {
     const auto [m, n, k] = contestant->shape();
     return 2 * static_cast<double>(parts * parts * batch) * static_cast<double>(m) * static_cast<double>(n) *
@@ -113,12 +114,12 @@ struct Timed {
   double rate() const { return operations() / seconds(); }
 };
 
-// What was found of some products of a batch.
+// Results of the check of some products of a batch.
 struct Check {
   Verdict verdict;
   lab::ErrorReport errors;
 
-  // The worse verdict and errors of both, all their elements.
+  // Adds another check: takes the worse verdict and errors of both, and counts the elements of both.
   void add(const Check& other) {
     if (read_number(other.verdict.largest_ratio) > read_number(verdict.largest_ratio))
       verdict = other.verdict;
@@ -145,7 +146,7 @@ Json check_document(const Check& check, std::int64_t batch) {
           {"correctly_rounded_fraction", errors.correctly_rounded_fraction}};
 }
 
-// A Finding has the element that is worst in units in the last place. `product`: in words.
+// Throws a Finding with the element that is worst in units in the last place. `product`: in words.
 void require_held(const Contestant& contestant, const std::string& product, const Check& check,
                   const std::vector<lab::ElementError>& elements) {
   const auto& [verdict, errors] = check;
@@ -166,9 +167,9 @@ void require_held(const Contestant& contestant, const std::string& product, cons
 template <class T>
 class BenchShape {
  public:
-  // `device` is nullptr where operands are in host memory.
+  // `device`: nullptr if operands are in host memory.
   BenchShape(const Bench& bench, const Shape& shape, const BenchDevice* device, BenchProgress& progress);
-  // A row for each contestant, in the order of the command line.
+  // Returns a row for each contestant, in the order of the command line.
   std::vector<Json> rows();
 
  private:
@@ -186,13 +187,13 @@ class BenchShape {
   const BenchDevice* device_;
   BenchMatrices<T> matrices_;
   std::unique_ptr<DeviceOperands<T>> operands_;
-  // Of products of the batch: of all of C, and of the block that plain loops compute.
+  // References for products of the batch: of all of C, and of the block that reference loops compute.
   std::map<std::int64_t, std::unique_ptr<lab::ExactReference<T>>> whole_;
   std::map<std::int64_t, std::unique_ptr<lab::ExactReference<T>>> leading_;
   std::vector<Timed> all_;
 };
 
-// All plans are made before anything is computed.
+// Makes all plans before anything is computed.
 template <class T>
 BenchShape<T>::BenchShape(const Bench& bench, const Shape& shape, const BenchDevice* device,
                           BenchProgress& progress)
@@ -214,7 +215,7 @@ void BenchShape<T>::add(const std::string& name, bool baseline) {
   }
 }
 
-// The first, the last, and others as far apart.
+// Returns the first product, the last, and evenly spaced ones between.
 template <class T>
 std::vector<std::int64_t> BenchShape<T>::checked_products() const {
   const std::int64_t count = std::min(bench_.batch, products_to_check);
@@ -256,7 +257,7 @@ Check BenchShape<T>::check_product(const Contestant& contestant, std::int64_t pr
   return check;
 }
 
-// FNV-1a of the bytes of C, in hexadecimal digits.
+// Returns FNV-1a of the bytes of C, in hexadecimal digits.
 template <class T>
 std::string hash_of(const std::vector<T>& c) {
   std::uint64_t hash = 0xcbf29ce484222325;
@@ -265,7 +266,7 @@ std::string hash_of(const std::vector<T>& c) {
   return fmt::format("{:016x}", hash);
 }
 
-// NaN beforehand: an element that is left out shows.
+// Checks a contestant. C is filled with NaN first, so that missing elements are detected.
 template <class T>
 void BenchShape<T>::check(Timed& timed) {
   std::fill(matrices_.c.begin(), matrices_.c.end(), std::numeric_limits<T>::quiet_NaN());
@@ -308,7 +309,7 @@ Json BenchShape<T>::row_of(const Timed& timed) const {
   return row;
 }
 
-// How much of what the device can do at most.
+// Adds the fractions of the device's ceilings that were reached.
 template <class T>
 void BenchShape<T>::add_use(Json& row, const Timed& timed) const {
   const Shape shape = timed.contestant->shape();

@@ -1,4 +1,4 @@
-// What a contestant's result was held against.
+// Verdict about a contestant's result.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +13,13 @@ namespace kintsugi::tools {
 
 struct Verdict {
   std::string promise;  // "exact", "contract" or "bound"
-  Json relative;        // coefficient of |A||B| that is allowed; null: C has to be correctly rounded
-  Json largest_ratio;   // largest |error| of what is allowed; null likewise
+  Json relative;        // allowed coefficient of |A||B|; null: C must be correctly rounded
+  Json largest_ratio;   // largest |error| relative to the allowed one; null likewise
   bool held = false;
 };
 
-// `allowed` gives an element's largest error. An error of 0 is that of right special values too.
+// Returns the verdict. `allowed` returns an element's largest error. An error of 0 includes right special
+// values.
 template <class Allowed>
 Verdict verdict_of(const std::string& promise, double relative,
                    const std::vector<lab::ElementError>& elements, const Allowed& allowed) {

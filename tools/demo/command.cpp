@@ -1,4 +1,4 @@
-// kintsugi demo: what Kintsugi gives beside the vendor library on this machine.
+// kintsugi demo: compares Kintsugi with the vendor library on this machine.
 #include <memory>
 
 #include "commands.hpp"

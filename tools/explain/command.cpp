@@ -1,4 +1,4 @@
-// kintsugi explain: what each scheme would make of a problem, what would be chosen, and why.
+// kintsugi explain: shows the result of each scheme on a problem, the selected candidate, and the reasons.
 #include <algorithm>
 #include <memory>
 
@@ -56,8 +56,8 @@ Explanation explain(const ExplainedProblem& problem, const ExplainRequest& reque
   return result;
 }
 
-// What the fallback chain proves, and bounds of |A||B| do not: the native product, which has none, and
-// correct rounding.
+// Sets `proved` where the fallback chain proves what bounds of |A||B| do not: the native product, which has
+// no bound, and correct rounding.
 void mark_proved(Explanation& explanation) {
   const bool finite = explanation.choices.specials == 0;
   const bool exact = explanation.contract.accuracy == "exact";

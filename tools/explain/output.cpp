@@ -50,7 +50,8 @@ std::string kept_share(const SchemeRow& row) {
                               : fmt::format("{:.4g} %", std::min(almost_all, 100 * promised / elements));
 }
 
-// Of the operand that falls furthest below its own promise: the two may have different slices.
+// Returns the text for the operand that falls furthest below its promise, since the two may have different
+// slices.
 std::string bits_text(const SchemeRow& row) {
   if (!row.retained_a) return "-";
   const auto rank = [](const lab::RetainedCounts& counts) {
@@ -61,7 +62,8 @@ std::string bits_text(const SchemeRow& row) {
   return fmt::format("{} of {}", worse.fewest, worse.promised_bits);
 }
 
-// Digits of a grid have no window: the bound's floors say what small elements lose.
+// Returns the text about the window; digits of a grid have none, since the bound's floors cover small
+// elements.
 std::string window_text(const SchemeRow& row) {
   if (!row.in_window) return "-";
   if (!*row.in_window) return "no";

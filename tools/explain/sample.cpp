@@ -17,7 +17,7 @@ std::vector<T> gathered(core::MatrixView<const T> vectors, const std::vector<std
   return values;
 }
 
-// What a scheme may say of operands or engine that it is not made for.
+// True for a status by which a scheme refuses operands or an engine for which it is not made.
 bool is_refusal(kintsugi_status status) {
   return status == KINTSUGI_CONTRACT_UNREACHABLE || status == KINTSUGI_NOT_SUPPORTED;
 }

@@ -10,7 +10,8 @@ namespace kintsugi::tools {
 
 namespace {
 
-// The error of an integer format is in the floors: every finite operand is inside.
+// True if the operand is inside the split's window. The error of an integer format is in the floors: every
+// finite operand is inside.
 bool is_in_window(const Json& split, const OperandFacts& facts) {
   if (!facts.finite()) return false;
   const lab::SplitWindow window = lab::split_window(description_of(split));
@@ -19,22 +20,22 @@ bool is_in_window(const Json& split, const OperandFacts& facts) {
   return *facts.smallest >= window.smallest && *facts.largest <= window.largest;
 }
 
-// The smallest magnitude of an element so many binades below its vector's largest, in units of the split. An
-// integer format's maxima may be scaled one binade lower, to leave room for rounding.
+// Returns the smallest magnitude of an element `span` binades below its vector's largest, in units of the
+// split. Maxima of an integer format may be scaled one binade lower, to leave room for rounding.
 double least_of_span(const Json& split, int span) {
   const lab::SplitDescription description = description_of(split);
   const bool makes_room = lab::split_window(description).makes_room;
   return std::ldexp(1.0, description.top_exponent - (makes_room ? 1 : 0) - span);
 }
 
-// Of the operand's elements.
+// Returns the smallest magnitude of the operand's elements, in units of the split.
 double least_element(const Json& split, const OperandFacts& facts) {
   if (!facts.largest) return 1;
   if (!description_of(split).scale_vectors) return std::ldexp(1.0, *facts.smallest);
   return least_of_span(split, facts.widest_span);
 }
 
-// One sum of an engine's is of the result's type already.
+// True if the recombination rounds last; a single sum of an engine has the result's type already.
 bool rounds_last(const Json& schedule) {
   return !schedule.at("joint").get<bool>() && schedule.at("groups").get<int>() != 1;
 }
@@ -54,7 +55,7 @@ double largest_of_sample(const lab::BoundCoefficients& bound, const lab::VectorN
   return largest;
 }
 
-// The contract's own check allows for results below the normal numbers.
+// True if the errors meet the contract; its own check allows for results below the normal numbers.
 bool meets(const lab::ErrorReport& errors, const Contract& contract) {
   if (contract.accuracy == "exact") return errors.correctly_rounded_fraction == 1;
   return contract.coefficient == errors.contract_bound ? errors.within_contract_bound
@@ -80,8 +81,9 @@ lab::RetainedCounts SchemeRows<T>::retained(lab::Side side, const Json& split) {
   return found->second;
 }
 
-// The floors are multiples of u_i and v_j; no element is smaller than the least one, and zeros cost nothing.
-// What an integer format's products lose together is k times what one of them does.
+// Returns the bound for given dynamic ranges. The floors are multiples of u_i and v_j; no element is smaller
+// than the least one, and zeros cost nothing. The products of an integer format together lose k times what
+// one of them loses.
 template <class T>
 double SchemeRows<T>::bound_of_spans(const Json& program, const lab::BoundCoefficients& bound, double least_a,
                                      double least_b) const {
@@ -144,7 +146,7 @@ SchemeRow SchemeRows<T>::row(const std::string& scheme) {
   row.k = a_.columns;
   row.accumulator = cell(candidate, "accumulator");
   Json coefficients = candidate.at("bound_in_window");
-  // What a scheme that fits itself to the operands made of its program.
+  // Program as changed by a scheme that fits itself to the operands.
   const Json adapted = run.report.is_null() ? Json() : run.report.at("adapted");
   if (!adapted.is_null()) {
     row.program["split_a"] = adapted.at("split_a");

@@ -1,4 +1,4 @@
-// kintsugi gemm: C = alpha op(A) op(B) + beta C of matrices in files.
+// kintsugi gemm: computes C = alpha op(A) op(B) + beta C of matrices in files.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -16,7 +16,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// A flag of the library's table of settings.
+// A flag from the library's table of settings.
 struct SettingFlag {
   FlagValue setting;
   CLI::Option* option = nullptr;
@@ -63,7 +63,7 @@ void check_request(const GemmRequest& request) {
   }
 }
 
-// The native product, which errors and times are compared with; nothing where this version has none.
+// Returns the native product, with which errors and times are compared; nullptr if this version has none.
 std::unique_ptr<Candidate> native_candidate(const Operands& operands, const std::vector<FlagValue>& flags) {
   try {
     return std::make_unique<Candidate>(operands, flags, "native");
@@ -73,7 +73,8 @@ std::unique_ptr<Candidate> native_candidate(const Operands& operands, const std:
   }
 }
 
-// All plans are made before the first product is computed, so that an unknown name costs nothing.
+// Rows and native product. All plans are made before the first product, so that an unknown name costs no
+// time.
 struct Candidates {
   std::vector<Candidate> rows;
   std::unique_ptr<Candidate> native;
@@ -90,7 +91,7 @@ Candidates plan_all(const Operands& operands, const GemmRequest& request) {
   return candidates;
 }
 
-// An accuracy that was named is kept or the program fails, whatever ran.
+// Fails if a named accuracy was not kept, by any scheme.
 void require_accuracy(const std::vector<Row>& rows) {
   for (const auto& row : rows) {
     const ContractVerdict verdict = judge(row);
@@ -153,7 +154,7 @@ void add_operand_options(CLI::App& command, GemmRequest& request) {
       ->capture_default_str();
 }
 
-// One flag for every setting of the library; a new setting needs no change here.
+// Adds a flag for every setting of the library; a new setting needs no change here.
 void add_setting_options(CLI::App& command, GemmRequest& request) {
   for (const auto& setting : settings_table().settings) {
     auto& target = request.settings.emplace_back(std::make_unique<SettingFlag>());

@@ -9,9 +9,9 @@ namespace kintsugi::tools {
 
 namespace {
 
-// What ran: a plan may leave the choice of the scheme to the data, so the report has the last word.
+// Identity of what ran, from the report, since a plan may leave the selection of the scheme to the data.
 struct Identity {
-  std::string scheme;  // "none" where C was only scaled: alpha = 0, or an empty product
+  std::string scheme;  // "none" if C was only scaled: alpha = 0, or an empty product
   std::string engine;
   std::string accumulator;
 };
@@ -23,8 +23,8 @@ Identity identity(const Row& row) {
           cell(candidates.front(), "accumulator")};
 }
 
-// The a-priori bound of what ran: where the operands changed the program, the report has it, else its
-// candidate of the plan; null for the native product.
+// Returns the a-priori bound of what ran: from the report if the operands changed the program, else of its
+// candidate in the plan; null for the native product.
 Json bound_document(const Row& row) {
   const Json adapted = row.report.value("adapted", Json());
   if (!adapted.is_null()) return adapted.at("bound_in_window");
@@ -66,13 +66,13 @@ void print_table(const Outcome& outcome) {
   fmt::print("{}", table.text());
 }
 
-// One line, broken where the output is narrower.
+// Prints one line, broken if the output is narrower.
 void print_sentence(const std::string& text) {
   constexpr std::size_t any_width = 100000;
   fmt::print("{}\n", wrapped_for_output(text, any_width, 2));
 }
 
-// Remarks on elements for which an error has no plain meaning.
+// Prints remarks on elements whose error needs explanation.
 void print_remarks(const Row& row) {
   const lab::ErrorReport& errors = *row.errors;
   const auto remark = [&](std::int64_t count, const char* text) {
@@ -130,7 +130,7 @@ void print_check(const Operands& operands, const Outcome& outcome) {
   for (const auto& row : outcome.rows) print_remarks(row);
 }
 
-// What the data decided.
+// Returns the selection that the data made, in words.
 std::string report_words(const Row& row) {
   const Json& report = row.report;
   const Identity who = identity(row);
@@ -160,7 +160,7 @@ const char* type_document(const Operands& operands) {
   return real_type_document(operands.type());
 }
 
-// A number; of complex operands [real, imaginary], of double-double ones [hi, lo].
+// Returns a number; for complex operands [real, imaginary], for double-double ones [hi, lo].
 Json scalar_document(const Operands& operands, const std::complex<double>& value) {
   if (!operands.complex() && operands.type() != Type::double_double) return number(value.real());
   return Json::array({number(value.real()), number(value.imag())});
@@ -222,7 +222,7 @@ Json row_document(const Operands& operands, const Outcome& outcome, const Row& r
   return result;
 }
 
-// {"scheme": {"value": "fp16", "source": "handle"}, ...}: the settings in force for the first row.
+// Returns {"scheme": {"value": "fp16", "source": "handle"}, ...}: the settings in force for the first row.
 Json settings_document(const Row& row) {
   Json result = Json::object();
   for (const auto& setting : row.settings.at("settings")) {

@@ -9,7 +9,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// "fp32", "fp64", "c32", "c64", "dd"; empty: the files' own.
+// Parses "fp32", "fp64", "c32", "c64", "dd"; nothing if empty: the files' own type.
 std::optional<Type> requested_type(const std::string& type) {
   if (type.empty()) return std::nullopt;
   if (type == "dd") return Type::double_double;
@@ -72,7 +72,7 @@ double round_scalar(const std::string& flag, const std::string& text, Type type)
   return static_cast<double>(rounded);
 }
 
-// "RE", "RE,IM" or "HI,LO".
+// Parses and rounds "RE", "RE,IM" or "HI,LO".
 std::complex<double> round_scalar(const std::string& flag, const std::string& text,
                                   const Operands& operands) {
   const auto comma = text.find(',');
@@ -83,7 +83,7 @@ std::complex<double> round_scalar(const std::string& flag, const std::string& te
           round_scalar(flag, text.substr(comma + 1), operands.type())};
 }
 
-// A name of an operand in a message: A, or op(A) where its shape is that of a transpose.
+// Returns the name of an operand in a message: A, or op(A) if its shape is that of a transpose.
 std::string operand_name(char name, const std::string& trans) {
   return trans == "N" ? std::string(1, name) : fmt::format("op({})", name);
 }
@@ -97,8 +97,8 @@ Shape shape_of(const Matrix& matrix, const std::string& trans) {
   return trans == "N" ? Shape{matrix.rows, matrix.columns} : Shape{matrix.columns, matrix.rows};
 }
 
-// How an operand that lies in `matrix.order` is named to the library when all lie in `order`. A conjugate
-// lies in it: the library has no conjugate without a transpose.
+// Returns the op of an operand stored in `matrix.order` if all matrices are passed as stored in `order`. A
+// conjugate must be stored in `order`, since the library has no conjugate without a transpose.
 kintsugi_op stored_op(const Matrix& matrix, const std::string& trans, Order order) {
   if (matrix.order == order)
     return trans == "N" ? KINTSUGI_OP_N : trans == "T" ? KINTSUGI_OP_T : KINTSUGI_OP_C;

@@ -15,8 +15,8 @@ namespace {
 double wide(double x) { return x; }
 DoubleDouble wide(const DoubleDouble& x) { return core::normalised(x); }
 
-// x rounded once to nearest. A double-double number goes to float by its leading part, which can only lie on
-// a tie where lo says on which side of it the number is.
+// Returns x rounded once to nearest. A double-double number is rounded to float by its leading part; if that
+// is at a tie, lo decides the side.
 float narrowed(double x, float) { return static_cast<float>(x); }
 double narrowed(const DoubleDouble& x, double) { return wide(x).hi; }
 float narrowed(const DoubleDouble& x, float) {
@@ -30,7 +30,7 @@ float narrowed(const DoubleDouble& x, float) {
   return is_tie && up == (rest > 0) ? other : nearest;
 }
 
-// NaNs count as unchanged: their payload is cut, what they are is not.
+// Counts changed elements. NaN counts as unchanged, though its payload is truncated.
 template <class From, class To>
 void count(Rounded& rounded, const From& before, To after) {
   if (std::isnan(core::leading_part(before)) || wide(before) == wide(after)) return;
@@ -55,7 +55,7 @@ Rounded convert_elements(Matrix& matrix) {
   return rounded;
 }
 
-// Tiles of 32 x 32 keep both sides of a transposition in the first cache.
+// Copies in tiles of 32 x 32, which keep both sides of a transposition in the L1 cache.
 template <class T>
 void copy_elements(const Matrix& from, Matrix& to) {
   constexpr std::int64_t tile = 32;

@@ -1,4 +1,4 @@
-// kintsugi report: files of kintsugi accuracy and kintsugi bench as one page with figures.
+// kintsugi report: draws files of kintsugi accuracy and kintsugi bench as one page with figures.
 #include <algorithm>
 #include <memory>
 
@@ -31,14 +31,14 @@ std::string joined_items(const Json& list) {
   return text;
 }
 
-// The command that makes a file's rows.
+// Returns the command that makes a file's rows.
 std::string command_of(const std::string& command_name, const Json& document, const std::string& name) {
   std::string command = "kintsugi " + command_name;
   for (const auto& [setting, value] : document.at("settings").items()) {
     std::string flag = " --" + setting;
     std::replace(flag.begin(), flag.end(), '_', '-');
     if (value == Json(false)) continue;
-    if (setting != "candidates") command += flag;  // these stand by themselves
+    if (setting != "candidates") command += flag;  // candidates need no flag
     if (!value.is_boolean()) command += " " + quoted(joined_items(value));
   }
   return command + " -o " + quoted(name);
@@ -64,7 +64,7 @@ Source read_results(const std::string& name) {
   return file;
 }
 
-// Rows as figures take them.
+// Appends the rows in the form that figures take.
 void add_rows(const Source& file, std::vector<Json>& rows) {
   for (const Json& row : file.document.at("rows"))
     rows.push_back(file.document.at("format") == "kintsugi.bench" ? rate_row(file.document, row) : row);

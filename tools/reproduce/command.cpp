@@ -1,4 +1,4 @@
-// kintsugi reproduce: the figures of the papers, their claims beside ours.
+// kintsugi reproduce: reproduces figures of the papers and compares their claims with measurements.
 #include <algorithm>
 #include <memory>
 
@@ -80,7 +80,7 @@ void print_figure(const Json& figure) {
              figure.at("pictures").size(), time_text(figure.at("seconds").get<double>()));
 }
 
-// A bound that did not hold is a fault of ours, in the bound or in the product.
+// Fails if a bound did not hold: that is a fault of this project, in the bound or in the product.
 void require_bounds(const Json& result) {
   for (const Json& figure : result.at("figures")) {
     if (figure.at("bound_violations") == 0) continue;

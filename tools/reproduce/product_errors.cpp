@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t quick_edge = 32;
 constexpr std::int64_t quick_length = 256;
-constexpr double limits[] = {1e-7, 1e-6, 1e-5, 1e-4};  // of the shares
+constexpr double limits[] = {1e-7, 1e-6, 1e-5, 1e-4};  // limits of the shares
 
 using View = core::MatrixView<const float>;
 
@@ -35,7 +35,7 @@ std::vector<float> operand(const ProductErrors& study, const std::string& distri
   return values;
 }
 
-// To nearest, ties to even, with FP16's subnormal numbers.
+// Returns the value rounded to FP16: to nearest, ties to even, with subnormal numbers.
 float rounded_to_half(float value) {
   constexpr int fraction_bits = 10;
   constexpr int least_quantum = -24;
@@ -139,7 +139,7 @@ Shape cut_down(const Shape& shape) {
 void add_rows(Json& rows, const ProductErrors& study, const std::string& distribution, const Shape& shape,
               std::uint64_t seed) {
   const Cell cell(study, distribution, shape, seed);
-  std::set<std::string> measured;  // native rows have no accumulator, and several ways share them
+  std::set<std::string> measured;  // native rows have no accumulator, so several methods share them
   for (const auto& scheme : study.schemes) {
     for (const Way& way : study.ways) {
       const std::string accumulator = scheme == "native" ? "" : way.accumulator;
@@ -160,7 +160,7 @@ Json product_errors(const std::vector<ProductErrors>& studies, bool quick) {
   result["rows"] = Json::array();
   for (const ProductErrors& study : studies) {
     for (const auto& distribution : study.distributions) {
-      std::set<std::string> done;  // shapes that --quick makes alike
+      std::set<std::string> done;  // distinct shapes, some of which --quick makes equal
       for (const Shape& full : study.shapes) {
         const Shape shape = quick ? cut_down(full) : full;
         if (!done.insert(fmt::format("{}x{}x{}", shape.m, shape.n, shape.k)).second) continue;

@@ -19,7 +19,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// A tile of sums: those of `rows` x `columns` elements from (row, column) on, columns `stride` apart.
+// A tile of sums: those of `rows` x `columns` elements from (row, column) on; columns are `stride` apart.
 struct Tile {
   std::int64_t row;
   std::int64_t column;
@@ -30,8 +30,8 @@ struct Tile {
 };
 
 #if defined(__x86_64__) && defined(__linux__)
-// Linux lets a process have AMX's registers when it asks for them; it refuses where a signal's stack is too
-// small.
+// True if AMX can be used. Linux grants its registers to a process on request, and refuses if a signal stack
+// is too small.
 bool may_use_tiles() {
   constexpr long request_permission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr long tile_data = 18;               // XFEATURE_XTILEDATA
@@ -56,7 +56,7 @@ std::vector<const Int8Kernels*> find_families() {
   return families;
 }
 
-// A group's int32 accumulators over inner indices begin ... end - 1.
+// Adds a group's products over inner indices begin ... end - 1 to its int32 accumulators.
 void add_terms(const Multiplication& task, const Int8Kernels& kernels, int group, const Tile& tile,
                std::int64_t begin, std::int64_t end, std::byte* packed) {
   for (const Term& term : task.schedule->terms) {
@@ -71,7 +71,7 @@ void add_terms(const Multiplication& task, const Int8Kernels& kernels, int group
   }
 }
 
-// residues = (sums, and residues unless this is the first block) modulo the modulus.
+// Computes residues = (sums, plus residues unless this is the first block) modulo the modulus.
 KINTSUGI_VECTORISED void reduce_sums(const std::uint32_t* sums, std::int64_t count, std::int32_t modulus,
                                      bool first, std::uint8_t* residues) {
   const double inverse = 1.0 / modulus;
@@ -84,7 +84,7 @@ KINTSUGI_VECTORISED void reduce_sums(const std::uint32_t* sums, std::int64_t cou
   }
 }
 
-// The tile leaves into the sums, as residues or as integers.
+// Reduces the tile's sums and adds them to the residues outside.
 void leave_reduced(const Accumulators& sums, int group, std::int32_t modulus, const Tile& tile, bool first) {
   for (std::int64_t j = 0; j < tile.columns; ++j) {
     reduce_sums(tile.sums + j * tile.stride, tile.rows, modulus, first,
@@ -103,10 +103,10 @@ void leave_engine(const Accumulators& sums, int group, const Tile& tile, bool fi
   }
 }
 
-// The schedule for one tile of C, as in schedule/schedule.hpp.
+// Runs the schedule for one tile of C, as in schedule/schedule.hpp.
 void multiply_tile(const Multiplication& task, const Int8Kernels& kernels, const Tile& tile,
                    std::byte* packed) {
-  const std::int64_t k = task.a.vector_stride();  // zeros up to there
+  const std::int64_t k = task.a.vector_stride();  // padded with zeros
   const std::int64_t block = task.schedule->block_length(k);
   for (int g = 0; g < task.schedule->groups; ++g) {
     for (std::int64_t begin = 0; begin < k; begin += block) {
@@ -121,7 +121,7 @@ void multiply_tile(const Multiplication& task, const Int8Kernels& kernels, const
   }
 }
 
-// Large tiles are read seldom, but every thread must have some.
+// Returns the edge of tiles: large tiles read operands less often, but every thread must get some tiles.
 std::int64_t tile_edge(const Int8Kernels& kernels, const Accumulators& sums, int threads) {
   std::int64_t edge = kernels.tile;
   while (edge > Slices::vector_multiple && threads > 1 &&

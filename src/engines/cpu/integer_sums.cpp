@@ -26,7 +26,7 @@ void call_gemm(int k, const double* a, int lda, const double* b, int ldb, double
   openblas().dgemm("T", "N", &edge, &edge, &k, &one, a, &lda, b, &ldb, &zero, sums, &edge);
 }
 
-// What of the tile lies inside the sums.
+// Adds the part of the tile inside the sums to them.
 template <class Element>
 void leave_engine(const Accumulators& sums, int group, std::int64_t row, std::int64_t column,
                   const Element* source, bool first) {
@@ -43,7 +43,7 @@ void leave_engine(const Accumulators& sums, int group, std::int64_t row, std::in
 
 template <class Element>
 void multiply_tile(const Multiplication& task, std::int64_t row, std::int64_t column, Element* inside) {
-  const std::int64_t k = task.a.vector_stride();  // zeros up to there
+  const std::int64_t k = task.a.vector_stride();  // padded with zeros
   const std::int64_t block = task.schedule->block_length(k);
   const int ld = static_cast<int>(k);
   std::array<bool, max_groups> used{};

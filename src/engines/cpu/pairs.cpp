@@ -24,7 +24,7 @@ std::vector<const PairKernels*> find_families() {
   return families;
 }
 
-// normalised() of many pairs, without a branch: what is not finite has no low word.
+// As normalised(), for many pairs and without a branch: a number that is not finite gets a zero low word.
 KINTSUGI_VECTORISED void normalise(double* high, double* low, std::int64_t count) {
   for (std::int64_t e = 0; e < count; ++e) {
     const double sum = high[e] + low[e];
@@ -35,7 +35,8 @@ KINTSUGI_VECTORISED void normalise(double* high, double* low, std::int64_t count
   }
 }
 
-// Elements (v, p) of `vectors`, v < width, p < length, words apart; what is not there is zero.
+// Packs elements (v, p) of `vectors`, v < width, p < length, with high and low words apart; missing elements
+// are zero.
 void pack(const MatrixView<const DoubleDouble>& vectors, std::int64_t width, std::int64_t length,
           double* high, double* low) {
   alignas(64) double line_high[std::max(pair_rows, pair_length)] = {};
@@ -63,7 +64,7 @@ void pack(const MatrixView<const DoubleDouble>& vectors, std::int64_t width, std
   }
 }
 
-// The tile of C that begins at (row, column).
+// Computes the tile of C that begins at (row, column).
 void multiply_tile(const NativeProduct<DoubleDouble>& task, const PairKernels& kernels, std::int64_t row,
                    std::int64_t column) {
   PairTile tile;

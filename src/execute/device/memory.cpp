@@ -36,7 +36,7 @@ DeviceBuffer::~DeviceBuffer() {
   const ContextScope scope(*engine_->contexts(), context_);
   if (allocator_.allocate != nullptr) {
     allocator_.deallocate(allocator_.user, pointer_, bytes_);
-  } else if (scope.entered()) {  // else it went with its context
+  } else if (scope.entered()) {  // else the memory was freed with its context
     engine_->device()->deallocate(queue_, pointer_);
   }
 }
@@ -52,7 +52,7 @@ DeviceBuffer allocate_on_device(const Plan& plan, std::size_t bytes, const char*
 
 namespace {
 
-// As the host's report has it: a program that is not the planned one.
+// Reports the adapted program, if residuals were fitted to another one than planned; as the host does.
 void report_fit(const ResidualFit& fit, Report& report) {
   const Candidate& candidate = report.candidates.front();
   if (candidate.scheme == nullptr || !candidate.scheme->fits_residuals()) return;
@@ -62,7 +62,8 @@ void report_fit(const ResidualFit& fit, Report& report) {
   report.set_adapted(candidate, program, report.adapted.k);
 }
 
-// Blocks and their slices, and the program with so many: what the bound needs to know.
+// Reports blocks and their slices, and the program with that number of slices, from which the bound is
+// computed.
 void report_slices(const DeviceSliceCounts& found, Report& report) {
   Ozaki1Counts& counts = report.error_free;
   counts.blocks += found.blocks;
@@ -105,16 +106,16 @@ void read_device_report(const Engine& engine, const DeviceReport* device, Report
 
 namespace {
 
-// Reports that no handle has any more.
+// Memory of reports whose handles are destroyed, for reuse.
 class SpareReports {
  public:
   void keep(const DeviceContext& context, DeviceReport* memory) noexcept try {
     const std::lock_guard lock(mutex_);
     spare_.emplace_back(context, memory);
-  } catch (...) {  // no memory for the list: a few bytes of the device's are lost
+  } catch (...) {  // no host memory for the list: the report's device memory, a few bytes, is lost
   }
 
-  // nullptr: there is none. Those of contexts that are gone are forgotten.
+  // Returns memory of the context, or nullptr if there is none. Entries of destroyed contexts are removed.
   DeviceReport* take(const DeviceContexts& contexts, const DeviceContext& context) {
     const std::lock_guard lock(mutex_);
     std::erase_if(spare_, [&](const Spare& spare) { return !ContextScope(contexts, spare.first).entered(); });
@@ -132,7 +133,7 @@ class SpareReports {
   std::vector<Spare> spare_;
 };
 
-// Never destroyed: a handle may be one of the program's last objects.
+// Never destroyed, since a handle may be destroyed after static objects.
 SpareReports& spare_reports() {
   static auto* instance = new SpareReports;
   return *instance;
@@ -148,7 +149,7 @@ DeviceReport* allocate_report(const DeviceEngine& device) {
 
 }  // namespace
 
-// Whoever had the memory before may have left work that writes to it.
+// Waits first, since queued work of the memory's previous handle may still write to it.
 DeviceReportMemory::DeviceReportMemory(const Engine& engine)
     : engine_(&engine), context_(engine.contexts()->current()),
       memory_(spare_reports().take(*engine.contexts(), context_)) {

@@ -11,12 +11,12 @@ namespace kintsugi::core {
 
 namespace {
 
-// Elements from the first to the last of one batch item, with what lies between.
+// Elements from the first to the last of one batch item, including gaps between them.
 std::int64_t extent(const DeviceMatrix& matrix) {
   return (matrix.rows - 1) * matrix.row_stride + (matrix.columns - 1) * matrix.column_stride + 1;
 }
 
-// A copy of every item, strided as the original is.
+// Copies every item, with the strides of the original.
 void copy_original(const Plan& plan, std::int64_t count, DevicePrepared& prepared) {
   DeviceMatrix& matrix = prepared.matrix;
   if (matrix.pointers) {
@@ -41,14 +41,14 @@ void copy_original(const Plan& plan, std::int64_t count, DevicePrepared& prepare
   matrix.batch_stride = elements;
 }
 
-// Whether slices do not depend on the other operand.
+// True if slices do not depend on the other operand.
 bool can_split(const Plan& plan) {
   const Candidate& candidate = plan.prepared_candidate();
   return !candidate.scheme->fits_residuals() && candidate.program.recombination != Recombination::error_free;
 }
 
-// Memory of ranges, norms, summaries and slices of all items, contiguous of each kind; that of the first
-// item.
+// Lays out ranges, norms, summaries and slices of all items, each kind contiguously; returns those of the
+// first item.
 DevicePrepared::Item lay_out_items(const Plan& plan, std::int64_t count, DevicePrepared& prepared) {
   const DeviceMatrix& matrix = prepared.matrix;
   const bool elements = plan.prepared_candidate().program.multiplies_elements();
@@ -70,13 +70,13 @@ DevicePrepared::Item lay_out_items(const Plan& plan, std::int64_t count, DeviceP
   return first;
 }
 
-// Finds ranges and norms of all items, and splits them where no other operand decides how.
+// Finds ranges and norms of all items, and splits them if the slices do not depend on the other operand.
 void split_items(const Plan& plan, std::int64_t count, const DevicePrepared::Item& first,
                  const DevicePrepared& prepared) {
   const DeviceEngine& engine = *plan.engine->device();
   const DeviceSide operand{prepared.matrix, 0, first.ranges, count, first.norms};
   const bool by_norms = prepared.rule.scales == ScaleRule::norm;
-  // With depths, which a call without the prepared operand may find.
+  // Includes mean depths, which a call without a prepared operand may find too.
   const bool by_ranges = by_norms || prepared.matrix.type == ElementType::f32;
   if (by_ranges || !can_split(plan)) engine.find_ranges(plan.queue, operand, {}, {});
   if (by_norms) engine.find_norms(plan.queue, operand, {}, {});
@@ -87,7 +87,8 @@ void split_items(const Plan& plan, std::int64_t count, const DevicePrepared::Ite
   engine.summarize(plan.queue, operand, first.summary);
 }
 
-// Ranges of every item by the plan's candidate for it, and slices where they are those of any call.
+// Finds the ranges of every item for the plan's prepared candidate, and its slices if every call can use
+// them.
 void split_batch(const Plan& plan, Side side, std::int64_t count, DevicePrepared& prepared) {
   const Program& program = plan.prepared_candidate().program;
   prepared.rule = side == Side::a ? program.split_a : program.split_b;
@@ -125,7 +126,7 @@ Prepared prepare_on_device(const Plan& plan, Side side, const void* data, bool b
       one_for_all ? std::min<std::int64_t>(problem.batch_count, 1) : problem.batch_count;
   part->count = count;
   if (!borrow) copy_original(plan, count, *part);
-  if (count == 1) part->matrix.batch_stride = 0;  // whatever the stride of the one item's own batch was
+  if (count == 1) part->matrix.batch_stride = 0;  // overrides the stride of the original batch
   const Candidate& candidate = plan.prepared_candidate();
   const bool has_slices = candidate.scheme != nullptr && candidate.program.split_a.slices > 0;
   if (has_slices && problem.k > 0) split_batch(plan, side, count, *part);

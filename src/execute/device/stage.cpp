@@ -15,7 +15,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// The plan of one item that lies in device memory: op(A) with its rows, op(B) with its columns contiguous, C
+// Returns the plan of one item in device memory: op(A) with contiguous rows, op(B) with contiguous columns, C
 // column-major.
 Plan plan_of_item(const Plan& plan) {
   Plan item = plan;
@@ -28,7 +28,7 @@ Plan plan_of_item(const Plan& plan) {
   problem.ldc = std::max<std::int64_t>(problem.m, 1);
   problem.batch_kind = BatchKind::strided;
   problem.batch_count = 1;
-  item.allocator = {};  // of the host's memory
+  item.allocator = {};  // the caller's allocates host memory
   item.queue = {};
   return item;
 }
@@ -42,7 +42,7 @@ T conjugated_if(bool conjugate, T x) {
   }
 }
 
-// Vectors along k, one after the other.
+// Returns the vectors along k, contiguous.
 template <class View>
 auto packed(const View& view) {
   const auto& matrix = elements_of(view);
@@ -66,7 +66,7 @@ DeviceBuffer copy_to_device(const Plan& plan, const std::vector<T>& values) {
   return block;
 }
 
-// The scheme's program fitted to the operands, which the host can look at here.
+// Fits the scheme's program to the operands, whose ranges the host can find here.
 template <class T>
 void fit_to_ranges(Plan& item, const OperandView<T>& a, const OperandView<T>& b) {
   Candidate& candidate = item.candidates.front();
@@ -82,7 +82,7 @@ void fit_to_ranges(Plan& item, const OperandView<T>& a, const OperandView<T>& b)
   candidate.acceptance.exponent = largest_exponent(candidate, item.problem.products());
 }
 
-// What one item's execution did, as one of the whole call's.
+// Adds the report of one item's execution to the call's.
 void add_to_report(const Plan& plan, const Plan& item, const Report& part, Report& report) {
   for (std::size_t r = 0; r < report.items.size(); ++r) report.items[r] += part.items[r];
   report.items_with_special_values += part.items_with_special_values;
@@ -100,7 +100,7 @@ void add_to_report(const Plan& plan, const Plan& item, const Report& part, Repor
     report.set_adapted(candidate, candidate.program, plan.problem.products());
 }
 
-// Fails where a scheme cannot be fitted to some item of the batch: before any item's C is written.
+// Fails if a scheme cannot be fitted to some item of the batch, before C of any item is written.
 template <class T>
 void check_fits(const Plan& plan, const Operands& operands) {
   const Scheme* scheme = plan.candidates.front().scheme;

@@ -1,4 +1,4 @@
-// Where one batch item's operands lie.
+// Views of one batch item's operands.
 #pragma once
 
 #include "base/embedding.hpp"
@@ -18,7 +18,7 @@ inline const Prepared::Item* prepared_item(const Prepared* prepared, std::int64_
   return &prepared->items[prepared->items.size() == 1 ? 0 : static_cast<std::size_t>(item)];
 }
 
-// A real or complex vectors x k matrix as the stages read it.
+// Returns a real or complex vectors x k matrix as the steps read it.
 template <class T>
 OperandView<T> operand_view(const MatrixView<const T>& vectors, Side side, bool conjugated) {
   if constexpr (is_complex<T>) {
@@ -28,7 +28,7 @@ OperandView<T> operand_view(const MatrixView<const T>& vectors, Side side, bool 
   }
 }
 
-// The dense copy of a prepared operand, vectors x k.
+// Returns the dense copy of a prepared operand, vectors x k.
 template <class T>
 OperandView<T> view_of_copy(const Prepared& prepared, std::int64_t item) {
   const Prepared::Item& part = *prepared_item(&prepared, item);
@@ -37,7 +37,7 @@ OperandView<T> view_of_copy(const Prepared& prepared, std::int64_t item) {
                          prepared.side, prepared.conjugated);
 }
 
-// op(A) as m x k, of a prepared copy where there is one.
+// Returns op(A) as m x k, from the prepared copy if there is one.
 template <class T>
 OperandView<T> view_of_a(const Problem& problem, const void* data, const Prepared* prepared,
                          std::int64_t item) {
@@ -47,7 +47,8 @@ OperandView<T> view_of_a(const Problem& problem, const void* data, const Prepare
                          Side::a, problem.op_a == Op::conjugate_transpose);
 }
 
-// op(B) transposed, n x k: its rows are the columns of op(B).
+// Returns op(B) transposed, n x k, whose rows are the columns of op(B); from the prepared copy if there is
+// one.
 template <class T>
 OperandView<T> view_of_b(const Problem& problem, const void* data, const Prepared* prepared,
                          std::int64_t item) {
@@ -58,7 +59,7 @@ OperandView<T> view_of_b(const Problem& problem, const void* data, const Prepare
                          Side::b, problem.op_b == Op::conjugate_transpose);
 }
 
-// The elements themselves, for native products.
+// Returns the elements as they are stored, for native products.
 template <class T>
 const MatrixView<const T>& elements_of(const MatrixView<const T>& view) {
   return view;
@@ -76,7 +77,7 @@ bool is_conjugated(const EmbeddedView<T>& view) {
   return view.conjugated;
 }
 
-// A scalar of the call in the type of the problem's elements.
+// Returns a scalar of the call in the type of the problem's elements.
 template <class T>
 T scalar(const CallScalar& value) {
   return value.as<T>();

@@ -17,7 +17,7 @@ namespace {
 
 using Mode = ErrorFree::Mode;
 
-// Adds the time until its end to a total.
+// Adds the time from its construction to its destruction to a total, in seconds.
 class Stopwatch {
  public:
   explicit Stopwatch(double& total) : total_(total) {}
@@ -32,7 +32,7 @@ class Stopwatch {
 
 template <class T>
 class Ozaki1Product {
-  static constexpr std::int64_t parts = parts_of<T>;  // vectors of B in a column
+  static constexpr std::int64_t parts = parts_of<T>;  // vectors of B in a column of C
 
  public:
   Ozaki1Product(const Ozaki1Task<T>& task, Workspace& workspace, Ozaki1Counts& counts)
@@ -43,7 +43,7 @@ class Ozaki1Product {
     for_each_block([&](const Part& rows, const Part& columns) { multiply_block(rows, columns); });
   }
 
-  // Every split that run() makes, without products.
+  // Makes every split that run() makes, without products.
   void check() {
     for_each_block([&](const Part& rows, const Part& columns) {
       const SliceDepth depth = find_depth(rows, columns);
@@ -78,7 +78,7 @@ class Ozaki1Product {
         part.first, part.first + part.count - 1, operand, ErrorFree::most_slices, memory_.a.bits);
   }
 
-  // Algorithm 1, at most so many slices.
+  // Algorithm 1, with at most `most` slices.
   int split(SuccessiveSplit& side, const OperandView<T>& operand, std::span<const VectorRange> ranges,
             int most) const {
     side.slices.vectors = operand.rows;
@@ -100,7 +100,7 @@ class Ozaki1Product {
     if (rules_.mode == Mode::cr && any_rest(memory_.b)) fail_slices('B', part);
   }
 
-  // Algorithms 1 and 3 together: slices of A's rows until each row has enough or nothing is left of it.
+  // Algorithms 1 and 3 together: makes slices of A's rows until each row has enough or its remainder is 0.
   void measure_rows(const Part& part) {
     const Stopwatch watch(counts_.split_a_seconds);
     SuccessiveSplit& side = memory_.a;
@@ -129,7 +129,7 @@ class Ozaki1Product {
     }
   }
 
-  // d of a block of C.
+  // Returns d, the number of slices, of a block of C.
   SliceDepth find_depth(const Part& rows, const Part& columns) {
     if (rules_.mode == Mode::cr) return {ErrorFree::most_slices, ErrorFree::most_slices, false};
     if (rules_.slices != 0) return {rules_.slices, rules_.slices, rules_.fast};
@@ -151,7 +151,7 @@ class Ozaki1Product {
 
   void multiply_block(const Part& rows, const Part& columns) {
     const SliceDepth depth = find_depth(rows, columns);
-    // Algorithm 3 has split A already where the workspace holds all of its rows.
+    // Algorithm 3 has already split A if the workspace holds all of its rows.
     const bool whole = rows.count <= task_.blocking.m;
     bool split_already = whole && rules_.mode != Mode::cr && rules_.slices == 0;
     int most_a = 0;
@@ -206,7 +206,7 @@ class Ozaki1Product {
     return {view.data, view.rows, view.columns, view.row_stride, view.column_stride};
   }
 
-  // Algorithm 2 for one chunk of columns: q outside, p inside.
+  // Algorithm 2 for one chunk of columns: q is the outer loop, p the inner one.
   template <class Sums>
   void sum_products(const Sums& sums, const Part& rows, const Part& columns, const Slices& slices_b,
                     const SliceExponents& exponents, const SliceDepth& depth) {
@@ -223,7 +223,7 @@ class Ozaki1Product {
                 threads_);
   }
 
-  // Slices 0...count - 1 of A by slice q of B.
+  // Multiplies slices 0...count - 1 of A by slice q of B.
   Accumulators multiply_slice(std::int64_t rows, std::int64_t columns, const Slices& slices_b, int q,
                               int count) {
     const Stopwatch watch(counts_.product_seconds);
@@ -247,14 +247,14 @@ class Ozaki1Product {
   int threads_;
   Ozaki1Counts& counts_;
   Ozaki1Memory memory_;
-  int count_a_ = 0;  // slices that the present parts have
+  int count_a_ = 0;  // slices of the current parts of A and B
   int count_b_ = 0;
 };
 
-// Whether no vector can ask for more slices than there are: after s of them the rest is at most 2^(top - s
+// True if no vector can need more than the allowed slices: after s slices the remainder is at most 2^(top - s
 // gain).
 bool fits(std::span<const VectorRange> ranges, const SplitRule& rule) {
-  const int longest = summarize(ranges).dynamic_range + 55;  // from the top down to the last bit of a double
+  const int longest = summarize(ranges).dynamic_range + 55;  // from the top to the last bit of a double
   return divide_up(longest, rule.successive_gain()) <= ErrorFree::most_slices;
 }
 

@@ -19,8 +19,8 @@ HostBuffer allocate(const Plan& plan, std::size_t bytes) {
   return block;
 }
 
-// Strides of a dense copy that are 1 where the original's are, and nowhere else: an engine that goes by them
-// multiplies the copy as it does the original.
+// Returns strides of a dense copy that are 1 exactly where the original's are: an engine that selects its way
+// by strides multiplies the copy as it does the original.
 template <class T>
 MatrixView<T> like(const MatrixView<const T>& source) {
   const auto other = [](std::int64_t stride, std::int64_t length) {
@@ -55,14 +55,14 @@ void split_item(const Plan& plan, Side side, const View& copy, Prepared::Item& i
   };
   item.ranges.resize(static_cast<std::size_t>(copy.rows));
   find_ranges(copy, rule_of(*plan.widest_emulation()), item.ranges, plan.threads);
-  const RangeSummary summary = summarize(item.ranges);  // as if the other operand were like this one
+  const RangeSummary summary = summarize(item.ranges);  // assumes that the other operand is like this one
   const auto candidate = std::ranges::find_if(plan.candidates, [&](const Candidate& of) {
     return accepts(of.acceptance, summary, summary, plan.problem.products());
   });
   if (candidate == plan.candidates.end() || candidate->scheme == nullptr) return;
   const SplitRule& rule = item.rule = rule_of(*candidate);
-  if (rule.kind == SplitKind::successive) return;  // how many slices, the other operand and the block decide
-  if (rule.scales == ScaleRule::product) return;   // the other operand decides them
+  if (rule.kind == SplitKind::successive) return;  // both operands and the block decide the slice count
+  if (rule.scales == ScaleRule::product) return;   // scales depend on both operands
   for (VectorRange& range : item.ranges) set_scale(range, rule);
   if (rule.scales == ScaleRule::norm) scale_by_norms(copy, rule, item.ranges, plan.threads);
   item.slices =

@@ -10,7 +10,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// Rows and columns of a tile's sums, `each` for a column of C.
+// Rows and columns of the sums of one tile; `each`: columns of sums for a column of C.
 DeviceTileSize tile_size(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
                          std::int64_t each) {
   return {round_up(std::min(blocking.m, plan.engine->device()->tile()), sums_multiple),

@@ -53,9 +53,9 @@ bool covers_all(const Plan& plan, const Blocking& blocking) {
   return blocking.m >= plan.problem.m && blocking.n >= plan.problem.n;
 }
 
-// More batch items than these would not make a launch fill the device any better.
+// A launch with more batch items at once would not fill the device any better.
 std::int64_t items_at_once(const Plan& plan, const Blocking& blocking) {
-  constexpr std::int64_t enough = std::int64_t{256} << 20;  // bytes of slices
+  constexpr std::int64_t enough = std::int64_t{256} << 20;  // bytes of slices that are enough
   if (!covers_all(plan, blocking)) return 1;
   const auto bytes = static_cast<std::int64_t>(largest_slices(plan, blocking));
   return std::clamp<std::int64_t>(enough / std::max<std::int64_t>(bytes, 1), 1, plan.problem.batch_count);

@@ -10,9 +10,10 @@ namespace kintsugi::tools {
 
 namespace {
 
-constexpr double tolerance = 1e-9;  // of a decade or a step: 10^log10(x) need not be x
+constexpr double tolerance = 1e-9;  // of a decade or a step, since 10^log10(x) need not be x
 
-// 1, 2 or 5 times a power of ten that is at most `value`, or at least.
+// Return 1, 2 or 5 times a power of ten: the largest that is at most `value`, and the smallest that is at
+// least.
 double round_below(double value) {
   const double decade = std::pow(10.0, std::floor(std::log10(value) + tolerance));
   double best = decade;
@@ -44,7 +45,7 @@ void set_logarithmic_ends(Axis& axis, double least, double most) {
   }
   double low = round_below(least);
   double high = round_above(most);
-  if (high <= low * (1 + tolerance)) {  // one value, which is a tick: its neighbours
+  if (high <= low * (1 + tolerance)) {  // one value, which is a tick: ends at its neighbors
     low = round_below(low * 0.6);
     high = round_above(high * 1.5);
   }
@@ -69,7 +70,7 @@ bool collide(const std::vector<Tick>& ticks, const Axis& axis, const LabelExtent
   return false;
 }
 
-// Every n-th decade, with some factors each.
+// Returns ticks at every n-th decade, with some factors each.
 std::vector<Tick> decades(const Axis& axis, int every, const std::vector<double>& factors) {
   std::vector<Tick> ticks;
   const int first = static_cast<int>(std::floor(axis.from));

@@ -1,4 +1,4 @@
-// Colours, dashes and names of lines, in every figure alike.
+// Colors, dashes and names of lines, the same in every figure.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace kintsugi::tools {
 
-// Colours stand for schemes, dashes and markers for engine and accumulator; names are of all three.
+// Colors distinguish schemes, dashes and markers engine and accumulator; names have all three.
 class Looks {
  public:
   explicit Looks(const std::vector<Json>& rows);
 
-  // `scheme` stands for the row's own where a part of that runs along x.
+  // Returns the line of a row. `scheme` replaces the row's own if a part of that is on the x axis.
   Series series_of(const Json& row, const std::string& scheme);
 
  private:
@@ -22,9 +22,9 @@ class Looks {
   std::vector<std::string> engines_;
 };
 
-// The chart's line of that name, made if there is none.
+// Returns the chart's line of that name, made if there is none.
 Series& series_in(Chart& chart, const Series& wanted);
-// Of points that follow each other with one x the largest y is kept: that of the worst seed.
+// Adds a point. Of consecutive points with the same x only the largest y is kept: that of the worst seed.
 void add_point(Series& series, double x, double y);
 
 }  // namespace kintsugi::tools

@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* converter = "rsvg-convert";
 
-// What the program does with its output: its messages are ours, and one line of a command's.
+// Redirects the converter's output to /dev/null: messages about it are this program's, one line each.
 class Silence {
  public:
   Silence() {
@@ -37,7 +37,8 @@ class Silence {
   posix_spawn_file_actions_t actions_;
 };
 
-// Exit status of a program found on PATH, started without a shell; 128 and the signal where one ended it.
+// Returns the exit status of a program found on PATH, started without a shell; 128 plus the signal that ended
+// it.
 int run_converter(const std::string& flag, std::vector<std::string> words) {
   words.insert(words.begin(), converter);
   std::vector<char*> arguments;

@@ -12,7 +12,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Light and dark of each colour, with a contrast of 3 and more against the page.
+// Light and dark version of each color, with a contrast of 3 or more against the page.
 constexpr std::array<std::pair<const char*, const char*>, 10> colours{{{"#2a6fdb", "#6ea8ff"},
                                                                        {"#c65d00", "#ff9d4d"},
                                                                        {"#1b7f3b", "#4fc978"},
@@ -31,15 +31,15 @@ constexpr double plot_width = 460;
 constexpr double legend_left = left + plot_width + 22;
 constexpr double legend_line = 17;
 
-// A row below a logarithmic y axis for points with the value 0, which it has no place for.
+// Height of the row below a logarithmic y axis for points with the value 0, which the axis cannot show.
 constexpr double zero_row = 22;
 
-// Where values lie in pixels, zeros included.
+// Positions of values in pixels, including zeros.
 struct Places {
   Axis x;
   Axis y;
-  double bottom = 0;       // of the plot
-  bool has_zeros = false;  // y = 0 lies on the bottom, beside the axis
+  double bottom = 0;       // lower edge of the plot
+  bool has_zeros = false;  // y = 0 is drawn at the bottom, below the axis
 
   double y_of(double value) const { return value == 0 && y.logarithmic ? bottom : y.place(value); }
 };
@@ -117,7 +117,7 @@ std::string y_ticks(const Chart& chart, const Places& places) {
   return result + text_at(4, top - 12, "start", chart.y_label);
 }
 
-// `s` is the marker's size, 1 the usual one.
+// Returns a marker; `s`: its size relative to the usual one.
 std::string marker(int style, double x, double y, double s = 1) {
   const auto rectangle = [&](double width, double height) {
     return fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:g}\" height=\"{:g}\"/>", x - width / 2,
@@ -152,7 +152,7 @@ std::string stroke(const Series& series, const std::string& path, double width =
                      wider);
 }
 
-// Whether two lines lie on each other wherever both have a point: the later one would hide the earlier.
+// True if two lines coincide wherever both have a point, so that the later one would hide the earlier.
 bool coincide(const Series& one, const Series& other, const Chart& chart, const Places& places) {
   constexpr double pixels = 1.5;
   int shared = 0;
@@ -166,7 +166,8 @@ bool coincide(const Series& one, const Series& other, const Chart& chart, const 
   return shared > 0;
 }
 
-// `covering` later lines lie on this one: it is drawn as much wider, so that it shows on both sides of them.
+// Returns the path of a line. `covering` later lines coincide with it: it is drawn wider accordingly, so that
+// it shows on both sides of them.
 std::string line_of(const Chart& chart, const Series& series, const Places& places, int covering,
                     bool markers) {
   std::string path;
@@ -242,7 +243,7 @@ struct Palette {
   const char* soft;
 };
 
-// Colours stand in the rules themselves: not every program that shows a picture knows CSS variables.
+// Returns the rules with colors in them, since some programs that show a picture lack CSS variables.
 std::string coloured_rules(const Palette& palette, bool dark) {
   std::string rules = fmt::format(
       "body{{color:{0};background:{1}}}td,th{{border-color:{2}}}.no{{color:{3}}}.ink{{stroke:{0};fill:{0}}}"

@@ -1,4 +1,4 @@
-// How tensor cores add, and the claims of this project that rest on it.
+// Accumulation in tensor cores, and the claims of this project that depend on it.
 #include "reproduce/figures.hpp"
 
 namespace kintsugi::tools {
@@ -17,7 +17,7 @@ struct Core {
 };
 constexpr Core tensor_cores[] = {{"V100", "v100"}, {"A100", "a100"}, {"H200", "h200"}};
 
-// ootomo's three products.
+// Returns a scheme with ootomo's three products.
 std::string fp16_block(const std::string& block) { return "split-n:a=2:b=2:terms=3:scale=11:block=" + block; }
 std::string bf16_block(const std::string& block) {
   return "split-n:format=bf16:a=3:b=3:terms=6:scale=8:block=" + block;
@@ -30,7 +30,7 @@ std::vector<std::string> schemes_of(std::string (*scheme)(const std::string&)) {
   return schemes;
 }
 
-// Errors at the largest k over those at k = 64.
+// Returns the errors at the largest k over those at k = 64.
 Measured growth(const Evidence& evidence, const std::string& block) {
   Measured measured;
   for (const Core& core : tensor_cores) {
@@ -101,7 +101,8 @@ Measured over_native(const Evidence& evidence, const std::vector<NamedWay>& ways
   return measured;
 }
 
-// In its window bf16x9 keeps the contract, and the row says whether it is inside.
+// Returns the share of rows inside bf16x9's window that keep the contract, and the share of rows of span:200
+// that are outside it.
 Measured bf16x9_in_window(const Evidence& evidence) {
   double inside_window = 0;
   double kept = 0;

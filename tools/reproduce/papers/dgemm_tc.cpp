@@ -11,8 +11,8 @@ namespace {
 
 constexpr const char* measure = "max_relative";
 const Way native{"native", "cpu", ""};
-// Algorithm 1 as the paper writes it.
-const Way found_depth{"ozaki-fp16:grid=sigma", "cpu", "fp32"};  // DP mode of FP64 operands, SP of FP32
+// Algorithm 1 as in the paper.
+const Way found_depth{"ozaki-fp16:grid=sigma", "cpu", "fp32"};  // DP mode for FP64 operands, SP for FP32
 const Way cr{"ozaki-fp16:grid=sigma:mode=cr", "cpu", "fp32"};
 const Way cr_fp64{"ozaki-fp64:grid=sigma", "cpu", "fp64"};
 
@@ -29,14 +29,14 @@ PaperSweep sweep_of(const std::string& name, const char* type, const std::vector
 }
 
 const std::vector<std::string> squares{"128x128x128", "256x256x256", "512x512x512"};
-// The paper's inner lengths, of a part of C.
+// The paper's inner lengths, with a part of C.
 const std::vector<std::string> paper_lengths{"64x64x1024", "64x64x2048", "64x64x4096", "64x64x7168",
                                              "64x64x10240"};
 const std::vector<std::string> two_seeds{"1", "2"};
 const std::vector<std::string> five_seeds{"1", "2", "3", "4", "5"};
 constexpr double least_of_paper = 1024;
 
-// The paper's native product is cuBLAS's, whose order of sums is not known.
+// Kinds of native sums. The paper's native product is cuBLAS's, whose order of additions is unknown.
 struct NativeSums {
   std::string name;
   Way way;
@@ -50,7 +50,7 @@ double geometric_mean(const std::vector<double>& values) {
   return std::exp(sum / static_cast<double>(values.size()));
 }
 
-// A series for each range, of what the filter of its rows gives.
+// Returns a series for each range, with the values for the filter of its rows.
 Measured by_range(const std::string& after, const std::function<std::vector<double>(const Filter&)>& values) {
   Measured measured;
   for (const auto& distribution : dgemm_tc_distributions())
@@ -58,8 +58,8 @@ Measured by_range(const std::string& after, const std::function<std::vector<doub
   return measured;
 }
 
-// A series for each size, native product and range. The maximum of a relative error is that of the element
-// that cancels most, so that single seeds differ by much.
+// Returns a series for each size, native product and range. The maximum relative error is that of the element
+// that cancels most, so single seeds differ much.
 Measured errors_over_native(const Evidence& evidence) {
   Measured measured;
   for (const double k : evidence.lengths(with_k(least_of_paper))) {

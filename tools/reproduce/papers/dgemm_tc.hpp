@@ -1,4 +1,4 @@
-// The parts of dgemm-tc's figures.
+// Parts of dgemm-tc's figures.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace kintsugi::tools {
 
-// The paper's ranges.
+// Returns the paper's ranges.
 std::vector<std::string> dgemm_tc_distributions();
-// As the registry names their series: "phi = 0.1".
+// Returns the range's name in the registry's series: "phi = 0.1".
 std::string dgemm_tc_range(const std::string& distribution);
 
-// Figs. 5 and 7: in dgemm_tc_counts.cpp.
+// Figs. 5 and 7, in dgemm_tc_counts.cpp.
 PaperFigure dgemm_tc_dp_counts();
 PaperFigure dgemm_tc_cr_counts();
 

@@ -10,7 +10,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Algorithms 1 and 3 as the paper writes them.
+// Algorithms 1 and 3 as in the paper.
 const std::string dp = "ozaki-fp16:grid=sigma:mode=dp";
 const std::string sp = "ozaki-fp16:grid=sigma:mode=sp";
 const std::string cr = "ozaki-fp16:grid=sigma:mode=cr";
@@ -18,7 +18,7 @@ const std::string cr = "ozaki-fp16:grid=sigma:mode=cr";
 constexpr std::int64_t seed = 1;
 constexpr std::int64_t counted_edge = 64;  // rows and columns of C
 constexpr std::int64_t quick_edge = 16;
-constexpr std::int64_t block_rows[] = {1024, 3584};  // beside the square blocks of C
+constexpr std::int64_t block_rows[] = {1024, 3584};  // in addition to the square blocks of C
 
 template <class T>
 std::vector<T> operand(const std::string& distribution, lab::Side side, std::int64_t rows,
@@ -53,7 +53,7 @@ Json product_row(const std::string& scheme, const std::string& distribution, con
           {"error_free", report.at("error_free")}};
 }
 
-// Slices by k on a part of C; SP mode with the FP32 operands that it is for.
+// Returns slice counts by k on a part of C; SP mode with FP32 operands, for which it is made.
 Json counts_document(const std::vector<std::string>& schemes, bool quick) {
   Json result = document("slice-counts");
   result["samples"] = quick ? quick_edge : counted_edge;
@@ -69,7 +69,7 @@ Json counts_document(const std::vector<std::string>& schemes, bool quick) {
                                               : product_row<double>(scheme, distribution, {edge, edge, k}));
     }
   }
-  // More rows of C make Algorithm 3 take the largest d of more; the paper's blocks have 3584.
+  // With more rows of C, Algorithm 3 takes the largest d of more rows; the paper's blocks have 3584.
   if (schemes.front() == dp && !quick) {
     for (const std::int64_t rows : block_rows)
       result["rows"].push_back(product_row<double>(dp, "phi:0.1", {rows, edge, 7168}));
@@ -109,7 +109,7 @@ Filter of_scheme(const std::string& scheme) {
   return [scheme](const Json& row) { return cell(row, "scheme") == scheme; };
 }
 
-// Rows of square blocks that pass the filter, by k and range as they were made.
+// Returns the rows of square blocks that pass the filter, ordered by k and range as they were made.
 std::vector<Json> rows_of(const Evidence& evidence, const Filter& filter) {
   std::vector<Json> rows;
   for (const Json& row : evidence.rows()) {
@@ -133,7 +133,7 @@ Measured products_at_7168(const Evidence& evidence) {
   return measured;
 }
 
-// Slices at the paper's ranges, the narrowest first, for each k.
+// Returns slice counts at the paper's ranges, the narrowest first, for each k.
 std::function<Measured(const Evidence&)> slices_by_range(const std::string& scheme) {
   return [scheme](const Evidence& evidence) {
     Measured measured;
@@ -147,7 +147,7 @@ std::function<Measured(const Evidence&)> slices_by_range(const std::string& sche
   };
 }
 
-// A member of the rows of one scheme over that of another's.
+// Returns a member of one scheme's rows over that of another's.
 std::vector<double> count_ratios(const Evidence& evidence, const char* member, const std::string& one,
                                  const std::string& other, const Filter& filter) {
   const auto rows = rows_of(evidence, both(of_scheme(one), filter));
@@ -171,7 +171,7 @@ Measured cr_over_dp(const Evidence& evidence) {
           {"products", count_ratios(evidence, "products", cr, dp, everywhere())}};
 }
 
-// Products over what the mode's formula makes of the slices.
+// Returns the number of products over the mode's formula for the number of slices.
 std::function<Measured(const Evidence&)> products_over(const std::string& scheme,
                                                        double (*formula)(const Json& row)) {
   return [=](const Evidence& evidence) {

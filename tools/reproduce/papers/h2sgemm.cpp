@@ -1,4 +1,4 @@
-// h2sgemm Fig. 8.
+// h2sgemm Fig. 8: errors against the offset exponent.
 #include "reproduce/papers/h2sgemm.hpp"
 #include "reproduce/product_errors.hpp"
 
@@ -8,7 +8,7 @@ using namespace h2sgemm;
 
 namespace {
 
-// Errors of schemes over those of the schemes beside them.
+// Pairs of schemes: errors of the first are divided by errors of the second.
 using SchemePairs = std::vector<std::pair<std::string, std::string>>;
 using PairsAt = SchemePairs (*)(const Place& place);
 
@@ -27,7 +27,7 @@ Filter at_offsets(const Inputs& inputs, double least, double most) {
   return with_parameter(inputs.distribution, least, most);
 }
 
-// A series for each kind of sums, place and inputs, of all offset exponents in the range.
+// Returns a series for each kind of sums, place and inputs, over all offset exponents in the range.
 std::function<Measured(const Evidence&)> by_place(PairsAt schemes, const std::vector<Sums>& kinds,
                                                   double least, double most) {
   return [=](const Evidence& evidence) {
@@ -44,7 +44,8 @@ std::function<Measured(const Evidence&)> by_place(PairsAt schemes, const std::ve
   };
 }
 
-// A series for each kind of sums, offset exponent and inputs; element by element FP32 sums outside every 16.
+// Returns a series for each kind of sums, offset exponent and inputs; the element-wise order adds FP32 sums
+// outside every 16.
 std::function<Measured(const Evidence&)> by_offset(PairsAt schemes, const std::vector<Sums>& kinds,
                                                    const std::vector<int>& offsets) {
   return [=](const Evidence& evidence) {
@@ -84,7 +85,7 @@ Filter with_half_output() {
   return [](const Json& row) { return cell(row, "output") == "fp16"; };
 }
 
-// HGEMM's errors, by the axis' least offset exponent; FP16 results have sequential sums alone.
+// Returns HGEMM's errors, by the axis's least offset exponent; FP16 results have sequential sums only.
 Measured half_precision(const Evidence& evidence) {
   Measured measured;
   const auto add = [&](const Sums& sums, const std::string& output, const Filter& rows) {
@@ -139,7 +140,7 @@ PaperSweep fig8_sweep() {
            {"shapes", {"64x64x2816"}}}};
 }
 
-// What today's program adds outside, in FP64.
+// Sweep of the current program, which adds partial sums outside in FP64.
 PaperSweep fig8_places() {
   return {"places",
           {{"schemes",

@@ -1,4 +1,5 @@
-// What h2sgemm's Figs. 8 and 9 share: schemes, kinds of sums, places where sums leave the unit, inputs.
+// Definitions for h2sgemm's Figs. 8 and 9: schemes, kinds of sums, places where partial sums are added
+// outside the unit, inputs.
 #pragma once
 
 #include <string>
@@ -16,12 +17,12 @@ inline const std::string term_12 = "h2sgemm:sb=12";
 inline const std::string native = "native";
 inline const std::string half = "fp16";
 
-// All round to nearest, as the paper's NPU does, of which there is no model. The paper's SGEMM is OpenBLAS's
-// on another processor: its sums need not be those of the NPU.
+// Kinds of sums. All round to nearest, as the paper's NPU, of which there is no model. The paper's SGEMM is
+// OpenBLAS's on another processor, so its sums may differ from those of the NPU.
 struct Sums {
   std::string name;
   std::string engine;
-  std::string sgemm;  // the engine of the SGEMM that errors are compared with
+  std::string sgemm;  // engine of the SGEMM with which errors are compared
 };
 inline const std::vector<Sums> kinds_of_sums{{"sequential sums", "reference", "reference"},
                                              {"OpenBLAS's sums", "cpu", "cpu"}};
@@ -32,11 +33,12 @@ inline Way way_of(const Sums& sums, const std::string& scheme) {
   return scheme == native ? Way{native, sums.sgemm, ""} : Way{scheme, sums.engine, "fp32"};
 }
 
-// The accumulator fp32 added partial sums outside of the unit in FP32, as Algorithm 1 does, up to this
-// commit, and adds them in FP64 since (CHANGELOG, Bits).
+// Last commit in which the accumulator fp32 added partial sums outside the unit in FP32, as Algorithm 1 does;
+// since then it adds them in FP64 (CHANGELOG, Bits).
 inline constexpr const char* last_with_fp32_outside = "663a57e2e5d6";
 
-// Where the element-wise order's sums leave the unit, which the paper does not say.
+// Places where the element-wise order's partial sums are added outside the unit, which the paper does not
+// give.
 struct Place {
   std::string name;
   std::string (*scheme)(int sb);
@@ -60,7 +62,7 @@ inline const Place fp64_every_16{"FP64 sums outside every 16", element_wise, of_
 inline const Place fp64_every_64{"FP64 sums outside every 64", leaving_every_64, of_element_rows(false)};
 inline const std::vector<Place> places{fp32_every_16, fp64_every_16, fp64_every_64};
 
-// Fig. 8 (a) and (b).
+// Inputs of Fig. 8 (a) and (b).
 struct Inputs {
   std::string name;
   std::string distribution;
@@ -81,7 +83,7 @@ inline constexpr const char* order_of_sums =
 
 namespace kintsugi::tools {
 
-// Fig. 9: in h2sgemm_sizes.cpp.
+// Fig. 9, in h2sgemm_sizes.cpp.
 PaperFigure h2sgemm_sizes_figure();
 
 }  // namespace kintsugi::tools

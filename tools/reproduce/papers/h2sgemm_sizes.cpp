@@ -24,7 +24,7 @@ Filter by_k_to(double most) {
   };
 }
 
-// Fig. 9 (b) and (c), whose largest sizes are not in the paper's text.
+// Sizes of Fig. 9 (b) and (c); the paper's text does not give the largest ones.
 const std::vector<Sizes> growing_sizes{{"k to 2816", by_k_to(2816)},
                                        {"k to 11264", by_k_to(11264)},
                                        {"all sizes to 512", [](const Json& row) {
@@ -60,7 +60,7 @@ double growth(const Evidence& evidence, const Way& way, const Filter& filter) {
 
 using SizeValue = double (*)(const Evidence& evidence, const Sums& sums, const Filter& filter);
 
-// A series for each figure and largest size, inputs and kind of sums.
+// Returns a series for each figure and largest size, inputs and kind of sums.
 std::function<Measured(const Evidence&)> by_growing_sizes(SizeValue value) {
   return [=](const Evidence& evidence) {
     Measured measured;

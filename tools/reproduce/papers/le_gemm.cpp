@@ -9,23 +9,23 @@ namespace {
 
 constexpr const char* max_error = "le_gemm_max_error";
 constexpr const char* mred = "le_gemm_mred";
-// Ootomo's split and products, all of k summed in the unit.
+// Ootomo's split and products, with all of k summed in the unit.
 const std::string ootomo_inside = "split-n:a=2:b=2:terms=3:scale=11:block=0";
 const std::vector<std::string> schemes{"fp16", "markidis", "ootomo", ootomo_inside, "legemm", "native"};
 
-// The A800's tensor cores are the A100's. Of the MI210's matrix cores there is no model.
+// The A800's tensor cores are the A100's. There is no model of the MI210's matrix cores.
 constexpr const char* a800 = "a100";
 constexpr const char* sequential = "fp32";
 
-// Section 5: the range of all comparisons; section 5.5: of language models' data. Our other one is for
-// comparison.
+// Distributions: the range of all comparisons (section 5), our own for comparison, and language models' data
+// (section 5.5).
 const std::string tested = "uniform";
 const std::string positive = "uniform01";
 const std::string language = "language-model";
 
 Way on(const char* accumulator, const std::string& scheme) { return {scheme, "reference", accumulator}; }
 
-// The sums of the CPU's FP32 product, which the paper does not give: sweeps have sequential ones.
+// Kinds of sums of the CPU's FP32 product, which the paper does not give: sweeps have sequential ones.
 struct CpuSums {
   std::string name;
   std::string engine;
@@ -35,10 +35,10 @@ const std::vector<CpuSums> cpu_sums{{"sequential CPU sums", "reference", of_swee
                                     {"OpenBLAS's CPU sums", "cpu", against_native("cpu")}};
 constexpr double largest_whole = 1024;  // k of the largest C whose elements are all compared
 
-// Max_error is of all elements, so that it is not read of a part of C.
+// Returns the largest k for a measure: Max_error needs all elements, so it is not taken from a part of C.
 double largest_k_of(const char* measure) { return measure == max_error ? largest_whole : HUGE_VAL; }
 
-// Errors of a scheme over those of le-gemm, on the average over seeds, by size.
+// Returns the errors of a scheme over those of le-gemm, averaged over seeds, by size.
 Measured reductions(const Evidence& evidence, const char* accumulator, const std::string& scheme,
                     const char* measure, const std::string& after, const Filter& rows, double most_k) {
   const Filter where = both(in_distribution(tested), rows);
@@ -57,7 +57,7 @@ Measured reductions(const Evidence& evidence, const char* accumulator, const std
 const std::string outside = "sums outside";
 const std::string inside = "sums inside";
 
-// On the A800, for both kinds of the CPU's sums.
+// Returns the reductions on the A800, for both kinds of the CPU's sums.
 Measured reductions_on_a800(const Evidence& evidence, const std::string& scheme, const char* measure,
                             const std::string& place) {
   Measured measured;
@@ -69,7 +69,7 @@ Measured reductions_on_a800(const Evidence& evidence, const std::string& scheme,
   return measured;
 }
 
-// Whether Ootomo's sums leave the unit the paper does not say.
+// Returns Ootomo's reductions both ways, since the paper does not say whether partial sums are added outside.
 Measured reductions_of_ootomo(const Evidence& evidence, const char* measure) {
   Measured measured = reductions_on_a800(evidence, "ootomo", measure, ", " + outside);
   const Measured others = reductions_on_a800(evidence, ootomo_inside, measure, ", " + inside);
@@ -113,7 +113,7 @@ void add_reduction_claims(std::vector<Claim>& claims, const Baseline& baseline, 
                     }});
 }
 
-// le-gemm's mean error of every k, the least k first.
+// Returns le-gemm's mean errors for every k, the smallest k first.
 std::vector<double> errors_by_k(const Evidence& evidence, const char* measure,
                                 const std::string& distribution, double least_k, double most_k,
                                 const Filter& rows = everywhere()) {
@@ -212,7 +212,7 @@ PaperFigure fig10() {
   return figure;
 }
 
-// Share of the elements whose difference to native is below the limit, an edge of the histogram.
+// Returns the share of elements whose difference to native is below the limit, an edge of the histogram.
 double share_below(const Json& row, double limit) {
   const Json& edges = row.at("histogram").at("edges");
   const Json& counts = row.at("histogram").at("counts");
@@ -232,13 +232,13 @@ double share_of(const Evidence& evidence, const char* accumulator, const std::st
   return share_below(evidence.of(on(accumulator, scheme), of_sweeps()).front(), limit);
 }
 
-// le-gemm's share of elements over that of a scheme.
+// Returns le-gemm's share of elements over that of a scheme.
 double share_ratio(const Evidence& evidence, const char* accumulator, const std::string& scheme,
                    double limit) {
   return share_of(evidence, accumulator, "legemm", limit) / share_of(evidence, accumulator, scheme, limit);
 }
 
-// Histograms' widths: shares within a limit, which the paper does not name.
+// Limits of shares in histograms, which the paper does not give.
 struct Limit {
   std::string name;
   double value;
@@ -285,7 +285,7 @@ Measured over_scheme(const Evidence& evidence, const std::string& scheme, const 
       before);
 }
 
-// The text speaks of the error range and of the maximum error.
+// Returns both readings, since the text mentions the error range and the maximum error.
 Measured over_markidis(const Evidence& evidence) {
   Measured measured = over_scheme(evidence, "markidis", "");
   for (const CpuSums& sums : cpu_sums) {

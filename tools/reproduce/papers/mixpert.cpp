@@ -17,7 +17,7 @@ const std::vector<Operands> all_operands{{"[-1, 1]", "uniform"}, {"[0, 1]", "uni
 Way on_a100(const std::string& scheme) { return {scheme, "reference", "a100"}; }
 Way on_int32(const std::string& scheme) { return {scheme, "reference", "int32"}; }
 
-// All of k summed in the unit; and partial sums added outside.
+// Two schemes: all of k summed in the unit, and partial sums added outside.
 struct Places {
   std::string outside;
   std::string inside;
@@ -44,7 +44,7 @@ Measured errors_of_ape(const Evidence& evidence) {
   });
 }
 
-// A series for each size.
+// Returns a series for each size.
 Measured errors_by_size(const Evidence& evidence) {
   const std::set<double> lengths = evidence.lengths(everywhere());
   Measured measured;
@@ -62,7 +62,7 @@ Measured cutlass_over_native(const Evidence& evidence) {
   });
 }
 
-// At our largest size.
+// Returns the errors at our largest size.
 Measured last_errors(const Evidence& evidence, const Places& places) {
   return by_operands_and_places(places, [&](const std::string& scheme, const Filter& filter) {
     return std::vector<double>{evidence.errors(on_a100(scheme), frobenius, filter).back()};

@@ -1,4 +1,4 @@
-// The figures of fp16-emulation-study.
+// Figures of fp16-emulation-study.
 #include <cmath>
 
 #include "reproduce/product_errors.hpp"
@@ -12,17 +12,17 @@ constexpr const char* exact_error = "mean_relative";
 
 const Way native{"native", "reference", ""};
 const std::vector<std::string> types{"type1", "type2", "type3", "type4"};
-// Of type 4 nothing is left in fp16 (all of A is below 2^-34), with or without a scale on the residual.
-// The study's conclusion is of "elements not smaller than type 3".
+// Types for which the study's conclusion holds, "elements not smaller than type 3". fp16 keeps nothing of
+// type 4 (all of A is below 2^-34), with or without a scale on the residual.
 const std::vector<std::string> within_reach{"type1", "type2", "type3"};
 
 Way on_a100(const std::string& scheme) { return {scheme, "reference", "a100"}; }
 
-// Two fp16 slices an operand, all four products.
+// Returns the scheme of two fp16 slices per operand with all four products.
 std::string two_slices(int scale, int block) {
   return fmt::format("split-n:a=2:b=2:terms=4:scale={}:block={}", scale, block);
 }
-constexpr int unit_length = 16;  // of the A100's tensor cores: every instruction's sum leaves
+constexpr int unit_length = 16;  // of the A100's tensor cores: every instruction's sum is added outside
 const std::string best = two_slices(11, unit_length);
 
 std::string with_terms(int terms) {
@@ -32,7 +32,7 @@ std::string with_slices(int slices, const char* format, int scale, int block) {
   return fmt::format("split-n:format={0}:a={1}:b={1}:scale={2}:block={3}", format, slices, scale, block);
 }
 
-// What the study leaves open: signs and lengths.
+// Variants of what the study does not give: signs and lengths.
 struct Variant {
   std::string name;
   bool positive;
@@ -47,7 +47,7 @@ Filter cells_of(const Variant& variant, const std::string& type) {
   return both(in_distribution(variant.positive ? positive_text(type) : type), of_length(variant.k));
 }
 
-// On the average over seeds.
+// Returns the error averaged over seeds.
 double error_in(const Evidence& evidence, const Way& way, const std::string& type,
                 const Variant& variant = variants.front(), const char* measure = study_error) {
   return mean(evidence.errors(way, measure, cells_of(variant, type)));
@@ -55,7 +55,7 @@ double error_in(const Evidence& evidence, const Way& way, const std::string& typ
 
 using TypeValues = std::function<std::vector<double>(const std::string& type, const Variant& variant)>;
 
-// A series for each variant and type.
+// Returns a series for each variant and type.
 Measured by_variant(const TypeValues& values, const std::string& after = "") {
   Measured measured;
   for (const Variant& variant : variants) {
@@ -65,7 +65,7 @@ Measured by_variant(const TypeValues& values, const std::string& after = "") {
   return measured;
 }
 
-// The errors of `one` over those of the others.
+// Returns the errors of `one` over those of the others.
 Measured over_others(const Evidence& evidence, const std::string& one, const std::vector<std::string>& others,
                      const std::string& after = "") {
   return by_variant(
@@ -111,7 +111,7 @@ PaperSweep study_sweep(const std::vector<std::string>& schemes) {
            {"seeds", seeds}}};
 }
 
-// The same schemes on elements without signs.
+// Returns the analysis of these schemes on nonnegative elements.
 Analysis positive_rows(const std::vector<std::string>& schemes) {
   ProductErrors study;
   study.schemes = schemes;
@@ -148,7 +148,7 @@ PaperFigure types_figure() {
   return figure;
 }
 
-// What the error is divided by as the second, third and fourth product joins.
+// Returns the factors by which the error decreases when the second, third and fourth product are added.
 Measured gains_of_terms(const Evidence& evidence) {
   return by_variant([&](const std::string& type, const Variant& variant) {
     std::vector<double> gains;
@@ -159,7 +159,7 @@ Measured gains_of_terms(const Evidence& evidence) {
   });
 }
 
-// Errors over native FP32's.
+// Returns the errors over native FP32's.
 Measured over_native(const Evidence& evidence, int terms, const std::string& after = "") {
   return by_variant(
       [&](const std::string& type, const Variant& variant) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int lowest_exponent = -14;
 constexpr int highest_exponent = 15;
-// Inside the window of every split below: no residual is subnormal, no slice infinite.
+// Exponents inside the window of every split below: no residual is subnormal, no slice infinite.
 constexpr int window_lowest = -1;
 constexpr int window_highest = 14;
 constexpr int fp32_bits = 24;
@@ -28,7 +28,7 @@ const NamedSplit splits[] = {
     {"nearest, 2^12", {"fp16", 2, "nearest-even", "nearest-even", 12}},
     {"bit-cut and towards zero, 2^10", {"fp16", 2, "bit-cut", "towards-zero", 10}},
 };
-enum Work : std::uint8_t { markidis, egemm, ootomo, h2sgemm, legemm };  // of the splits, in their order
+enum Work : std::uint8_t { markidis, egemm, ootomo, h2sgemm, legemm };  // works of the splits, in their order
 
 Json split_row(const NamedSplit& named, int exponent, std::int64_t samples) {
   const auto bits = lab::retained_at_exponent(named.split, exponent, samples, seed);
@@ -67,7 +67,7 @@ std::vector<Figure> draw_document(const Json& document) {
   return {{"Bits of the splits of Table 1", {{chart, "bits", "", -1}}}};
 }
 
-// Over the numbers inside the window.
+// Retained bits over the numbers inside the window.
 struct Kept {
   int fewest = fp32_bits;
   int fewest_places = fp32_bits;
@@ -91,12 +91,12 @@ std::vector<double> lost_bits(const Evidence& evidence, Work work) {
   return {static_cast<double>(fp32_bits - kept_by(evidence, work).fewest)};
 }
 
-// One series: the bits that a split loses.
+// Returns one series: the bits that a split loses.
 std::function<Measured(const Evidence&)> loss_of(const std::string& series, Work work) {
   return [=](const Evidence& evidence) { return Measured{{series, lost_bits(evidence, work)}}; };
 }
 
-// Bits that cutting both slices loses, counted in both ways: h2sgemm does not say how it counts.
+// Returns the bits lost by cutting both slices, counted in two ways, since h2sgemm does not give its own.
 Measured losses_of_cutting(const Evidence& evidence, const std::string& series) {
   const double places = fp32_bits - kept_by(evidence, markidis).fewest_places;
   return {{series + ", by error", lost_bits(evidence, markidis)}, {series + ", by places", {places}}};
@@ -125,7 +125,7 @@ Measured gain_of_cutting(const Evidence& evidence) {
           {"on the average", {cut.mean - rounded.mean}}};
 }
 
-// mixpert's text rounds the high slice, and its figure cuts.
+// Returns both readings: mixpert's text rounds the high slice, and its figure cuts it.
 Measured bits_of_halves(const Evidence& evidence) {
   Measured measured;
   for (const auto& [name, work] : {std::pair{"to nearest", egemm}, std::pair{"both slices cut", markidis}}) {

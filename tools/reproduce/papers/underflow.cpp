@@ -121,7 +121,7 @@ std::vector<double> fewest_over(const Evidence& evidence, int least, int most, i
   return values;
 }
 
-// The largest difference between an equation and the simulation.
+// Returns the largest difference between an equation and the simulation.
 double difference(const Evidence& evidence, const std::string& name) {
   double largest = 0;
   for (int exponent = -14; exponent < last_of_equations; ++exponent)
@@ -130,7 +130,7 @@ double difference(const Evidence& evidence, const std::string& name) {
   return largest;
 }
 
-// The least of the exponents around 0 whose numbers all keep 23 of 24 bits.
+// Returns the smallest of the consecutive exponents below 0 whose numbers all keep 23 of 24 bits.
 int lower_end(const Evidence& evidence, int sb) {
   int first = 0;
   while (first > lowest_exponent && fewest_bits(evidence, first - 1, sb) >= 23) --first;
@@ -146,7 +146,7 @@ Measured gradual_at_0(const Evidence& evidence) {
   return {{"offset 0", shares(evidence, 0, 0, "simulated_underflow_or_gradual")}};
 }
 
-// "Only below -10": whether -10 itself has to be free of it is open.
+// Returns both readings of "only below -10", which leaves open whether -10 itself must be free of underflow.
 Measured significant_underflow(const Evidence& evidence) {
   Measured measured;
   for (const int least : {-9, -10}) {

@@ -1,10 +1,10 @@
-// What a checked plan does on a device beside the steps of any other (execute/host/checked.hpp has the host's
-// way):
+// Steps of a checked plan on a device in addition to those of any plan (on the host:
+// execute/host/checked.hpp):
 //
-//   bounds      of rounding errors of all vectors, once their ranges are there
-//   magnitudes  split, and multiplied tile by tile, where the contract leaves room: a lower bound of |A||B|
-//   recombine   the elements that show what is asked for; the others go to a list
-//   recompute   the list's elements, summed exactly and rounded once
+//   bounds      of the rounding errors of all vectors, once their ranges are known
+//   magnitudes  split, and multiplied tile by tile, if the contract allows errors: a lower bound of |A||B|
+//   recombine   writes the elements that are proved to meet the contract; lists the others
+//   recompute   sums the listed elements exactly and rounds them once
 #pragma once
 
 #include <cstddef>
@@ -25,10 +25,12 @@ class DeviceChecked {
                 Workspace& workspace);
 
   void find_rounding_bounds() const;
-  // Of a block's rows of op(A), or of its columns of op(B): real vectors, as in a DeviceSplit.
+  // Split magnitudes of a block's rows of op(A), or of its columns of op(B): real vectors, as in a
+  // DeviceSplit.
   void split_rows(std::int64_t first, std::int64_t vectors) const;
   void split_columns(std::int64_t first, std::int64_t vectors) const;
-  // Of the tile whose vectors begin so far behind the block's.
+  // Multiplies magnitudes of the tile whose vectors begin `row` and `column` vectors after the block's first
+  // ones.
   void multiply_magnitudes(std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns,
                            std::byte* scratch);
   void recombine(const Accumulators& sums, const DeviceTile& tile, DeviceReport* report) const;

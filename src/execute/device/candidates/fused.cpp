@@ -14,7 +14,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// Whether all batch items have the same operand.
+// True if all batch items have the same operand.
 bool is_shared(const DeviceMatrix& matrix) { return !matrix.pointers && matrix.batch_stride == 0; }
 
 // Consecutive batch items.
@@ -28,7 +28,7 @@ struct FusedSide {
   DeviceMatrix matrix;
   const DevicePrepared* prepared;
   bool shared;          // all items have the same slices
-  VectorRange* ranges;  // the call's own
+  VectorRange* ranges;  // of this call, not of the prepared operand
 
   FusedSide(const DeviceMatrix& of, const DevicePrepared* given, VectorRange* memory)
       : matrix(of), prepared(given), shared(given != nullptr ? given->items.size() == 1 : is_shared(of)),
@@ -38,14 +38,15 @@ struct FusedSide {
     return prepared->items[shared ? 0 : static_cast<std::size_t>(item)];
   }
   bool has(const SplitRule& rule) const { return prepared != nullptr && prepared->rule == rule; }
-  // With exponents and flags, whatever rule the scales beside them are of.
+  // Returns the side with exponents and flags; its scales may be of any rule.
   DeviceSide at(const Items& items) const {
     if (prepared == nullptr) return with(ranges, items);
     DeviceSide side = with(prepared_item(items.first).ranges, items);
     side.summaries = prepared_item(items.first).summary;
     return side;
   }
-  // With the scales of that rule. What was prepared by another keeps its own for later calls.
+  // Returns the side with the scales of that rule. An operand prepared by another rule keeps its own scales
+  // for later calls.
   DeviceSide at(const Items& items, const SplitRule& rule) const {
     return with(has(rule) ? prepared_item(items.first).ranges : ranges, items);
   }
@@ -76,13 +77,15 @@ class FusedCall {
   }
 
  private:
-  // Whether kernels of a candidate exit early unless it was selected, and whether ranges are found before.
+  // Conditions of a candidate's kernels: they exit early unless it was selected; ranges were found before the
+  // split.
   struct Conditions {
     bool conditional;
     bool ranges_known;
   };
 
-  // How many items a step may have. Where both operands serve all of them, no step would know their number.
+  // Largest number of items in a step: 1 if both operands are shared by all items, since no argument of a
+  // step would then have the number of items.
   std::int64_t items_of(const DeviceOperands& operands) const {
     const auto serves_all = [](const DeviceMatrix& matrix, const DevicePrepared* given) {
       const DevicePrepared* prepared = with_slices(given);
@@ -111,8 +114,8 @@ class FusedCall {
     multiply_otherwise(items);
   }
 
-  // With one emulation, which accepts most operands, products need not wait for the selection if every other
-  // selection writes all of C anew.
+  // True if products need not wait for the selection: the only emulation accepts most operands, and after any
+  // other selection all of C is written anew.
   bool multiplies_before_selection() const {
     return emulations(plan_).size() == 1 && finds_ranges_while_splitting() && operands_.scalars.beta == 0.0;
   }
@@ -121,8 +124,8 @@ class FusedCall {
     return covers_all(plan_, blocking_) && !operands_.scalars.on_device();
   }
 
-  // Finds ranges and selects; also multiplies by the first candidate where its split found the ranges.
-  // Returns the first candidate that is left.
+  // Finds ranges and selects; also multiplies by the first candidate if its split found the ranges. Returns
+  // the first candidate that is still to be multiplied.
   int select_first(const Items& items) const {
     if (finds_ranges_while_splitting()) {
       const bool before = multiplies_before_selection();
@@ -148,13 +151,15 @@ class FusedCall {
     });
   }
 
-  // Kernels behind the first candidate's products read the selection early if it was made before these.
+  // Condition of a candidate's kernels. Kernels after the first candidate's products read the selection early
+  // if it was made before these products.
   DeviceCondition on_candidate(bool conditional, std::int32_t candidate) const {
     return {conditional ? memory_.selections : nullptr, candidate,
             conditional && candidate > 0 && !multiplies_before_selection()};
   }
 
-  // A batch of small items, beside which a split of many thread blocks takes long to exit early.
+  // True for a batch of small items, compared to which the early exits of a split of many thread blocks take
+  // long.
   bool has_small_items() const {
     const Problem& problem = plan_.problem;
     return problem.batch_count > 1 &&
@@ -162,7 +167,7 @@ class FusedCall {
                engine_.thresholds().small_item_products;
   }
 
-  // A prepared operand's slices, or those that are to be made.
+  // Returns a prepared operand's slices, or the slices that the split added to `splits` will make.
   Slices plan_split(const FusedSide& side, const SplitRule& rule, const Slices& memory, const Items& items,
                     const Part& vectors, bool ranges_known, std::vector<DeviceSplit>& splits) const {
     if (side.has(rule)) return side.prepared_item(items.first).slices.block(vectors.first, vectors.count);
@@ -221,7 +226,7 @@ class FusedCall {
         memory_.scratch);
   }
 
-  // Beta C where alpha is 0, and the native product where no emulation was selected.
+  // Writes beta C where alpha is 0, and the native product where no emulation was selected.
   void multiply_otherwise(const Items& items) const {
     for (std::int64_t e = 0; e < items.count; ++e) {
       if (operands_.scalars.on_device()) {
@@ -240,7 +245,7 @@ class FusedCall {
   Queue queue_;
   const DeviceOperands& operands_;
   Blocking blocking_;
-  std::int64_t most_;  // items at once
+  std::int64_t most_;  // largest number of items multiplied at once
   FusedMemory memory_;
   FusedSide a_;
   FusedSide b_;

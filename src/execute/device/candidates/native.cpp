@@ -14,7 +14,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// Batch items first_item ... and columns first_column ... of C.
+// Batch items first_item, first_item + 1, ... and columns first_column, first_column + 1, ... of C.
 struct Panel {
   std::int64_t first_item;
   std::int64_t items;
@@ -22,14 +22,15 @@ struct Panel {
   std::int64_t columns;
 };
 
-// Number of the op of an operand of the product that lies in memory as it is, or transposed.
+// Returns BLAS's number of the op of an operand that is stored as it is used, or transposed; nothing if BLAS
+// has none.
 std::optional<int> blas_op(const DeviceMatrix& matrix, bool transposed) {
   const bool conjugated = matrix.complex() && matrix.conjugated;
   if (conjugated && !transposed) return std::nullopt;
   return conjugated ? 2 : transposed ? 1 : 0;
 }
 
-// The matrix from an item and a vector on.
+// Returns the matrix from batch item `item` and vector `vector` on.
 DeviceMatrix moved(DeviceMatrix matrix, std::int64_t item, std::int64_t vector) {
   const std::int64_t elements = item * matrix.batch_stride + vector * matrix.row_stride;
   if (elements != 0) {
@@ -51,7 +52,7 @@ class NativeProducts {
     const bool has_contract = call_.plan.contract.coefficient != 0;
     const bool adds = scalars.on_device() || scalars.beta != 0.0;
     const bool is_tiny = !scalars.on_device() && has_contract && is_subnormal(scalars.alpha);
-    const bool has_sums = adds || is_tiny;  // that are not C's
+    const bool has_sums = adds || is_tiny;  // in memory other than C
     if (has_contract && native_way(call_.plan, has_sums) == NativeWay::own_kernel) {
       multiply_by_own_kernel(whole());
     } else if (has_contract && has_sums) {
@@ -64,7 +65,7 @@ class NativeProducts {
   }
 
  private:
-  // Kernels of cuBLAS may take a subnormal alpha for zero.
+  // True if a part of alpha is subnormal: kernels of cuBLAS may flush it to zero.
   bool is_subnormal(const std::complex<double>& alpha) const {
     const bool single = call_.c.type == ElementType::f32 || call_.c.type == ElementType::c32;
     const double least =
@@ -75,7 +76,7 @@ class NativeProducts {
   Panel whole() const { return {0, call_.plan.problem.batch_count, 0, call_.c.columns}; }
   bool swaps() const { return call_.plan.problem.layout == Layout::row_major; }
 
-  // As many whole items as there is room for sums of, else as many columns of one.
+  // Multiplies as many whole items at once as the workspace holds sums of, else as many columns of one item.
   void multiply_in_panels() const {
     const auto room =
         static_cast<std::int64_t>(call_.blocking.native_sum_bytes / element_bytes(call_.c.type));
@@ -98,7 +99,7 @@ class NativeProducts {
     }
   }
 
-  // Sums of a panel in the workspace, in C's layout without padding.
+  // Returns the matrix of a panel's sums in the workspace, in C's layout without padding.
   DeviceMatrix sums_of(const Panel& panel) const {
     DeviceMatrix sums = call_.c;
     sums.data = sums_;
@@ -126,10 +127,10 @@ class NativeProducts {
             .items = panel.items};
   }
 
-  // Into a matrix of the panel's size, or into C where the panel is whole. A row-major C is the column-major
-  // C^T = B^T A^T. False, with nothing done: cuBLAS has no such product, since an operand was prepared for
-  // other calls (none of a conjugate that is not transposed as well, and none of pointers beside strides), or
-  // cannot do with so little scratch.
+  // Multiplies into a matrix of the panel's size, or into C if the panel is all of it. A row-major C is the
+  // column-major C^T = B^T A^T. Returns false, with nothing done, if cuBLAS has no such product, since an
+  // operand was prepared for other calls (a conjugate that is not also transposed, or pointers combined with
+  // strides), or needs more scratch.
   bool multiply_by_vendor(const Panel& panel, const DeviceMatrix& result,
                           const DeviceScalars& scalars) const {
     const DeviceMatrix a = moved(call_.a, panel.first_item, 0);

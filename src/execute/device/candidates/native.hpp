@@ -1,4 +1,4 @@
-// Native products of a plan on a device: the vendor library's, whose sums are looked at before they count as
+// Native products of a plan on a device: the vendor library's, whose sums are tested before they count as
 // results.
 #pragma once
 
@@ -17,7 +17,7 @@ struct DeviceNativeCall {
   DeviceScalars scalars;
 };
 
-// All items of the batch. Takes native_scratch_bytes and native_sum_bytes of the workspace.
+// Multiplies all items of the batch. Takes native_scratch_bytes and native_sum_bytes of the workspace.
 void multiply_natively(const DeviceNativeCall& call, Workspace workspace);
 
 }  // namespace kintsugi::core

@@ -65,7 +65,7 @@ class DeviceOzaki1Product {
           slice_counts_.slice_counts != nullptr ? Complete::where_needed : Complete::need_not_be);
   }
 
-  // Algorithm 3 for all blocks of C.
+  // Algorithm 3, for all blocks of C.
   void find_slice_counts() {
     engine_.clear(
         task_.queue, slice_counts_.slice_counts,
@@ -103,7 +103,8 @@ class DeviceOzaki1Product {
     });
   }
 
-  // Algorithm 2: q outside, p inside. The tile begins at that row and vector of the slices.
+  // Algorithm 2: q is the outer loop, p the inner one. The tile begins at row `row` and vector `vector` of
+  // the slices.
   void multiply_tile(const DeviceTile& tile, std::int64_t row, std::int64_t vector) const {
     const std::int64_t vectors = plan_.problem.parts() * tile.columns;
     Accumulators products = ozaki1_products(plan_, tile.rows, tile.columns);
@@ -130,7 +131,8 @@ class DeviceOzaki1Product {
     kernels_.finish_sums(task_.queue, sums);
   }
 
-  // Slices first ... end - 1 of A by slice q of B, a few at once: multiply(p) those from p on.
+  // Adds the products of slices first ... end - 1 of A by slice q of B, a few at once; multiply(p) computes
+  // those from slice p on.
   template <class Multiply>
   void add_slices(const DeviceProductSums& sums, int first, int end, int q, Accumulators& products,
                   const Multiply& multiply) const {
@@ -148,7 +150,7 @@ class DeviceOzaki1Product {
     return part;
   }
 
-  // Slices p ... of A by slice q of B, a group each.
+  // Multiplies slices p, p + 1, ... of A by slice q of B, each into a group of its own.
   void multiply(const Slices& a, int p, const Slices& b, int q, const Accumulators& products) const {
     Schedule schedule = program_.schedule;
     schedule.terms = schedule.terms.first(static_cast<std::size_t>(products.groups));
@@ -165,7 +167,7 @@ class DeviceOzaki1Product {
   DeviceOzaki1Memory memory_;
   DeviceBlockSliceCounts slice_counts_;
   DeviceCondition condition_;
-  bool a_is_split_ = false;  // all of it
+  bool a_is_split_ = false;  // true: all of A
 };
 
 }  // namespace

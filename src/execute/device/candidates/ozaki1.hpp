@@ -7,7 +7,8 @@
 
 namespace kintsugi::core {
 
-// A batch item whose ranges are known and whose candidate is selected; the report does not count it yet.
+// A batch item whose ranges are known and whose candidate is selected, but which the report does not count
+// yet.
 struct DeviceOzaki1Task {
   const Plan& plan;
   const Blocking& blocking;
@@ -20,8 +21,8 @@ struct DeviceOzaki1Task {
   DeviceReport* report;
 };
 
-// Computes C where the first candidate is selected. Where the data ask for more slices than there are, the
-// selection becomes DeviceSelection::none.
+// Computes C if the first candidate is selected. If the data need more slices than there are, the selection
+// becomes DeviceSelection::none.
 void multiply_by_ozaki1(const DeviceOzaki1Task& task, Workspace workspace);
 
 }  // namespace kintsugi::core
