@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
+#include <type_traits>
+#include <vector>
 
 #include "tests/support/c_objects.hpp"
 #include "tests/support/complex_reference.hpp"
@@ -46,10 +49,40 @@ TYPED_TEST(ComplexValues, ExactRoundsEachPartOnce) {
   }
 }
 
+// A case whose scalars are other than one and zero in every fourth trial.
+GemmCase contract_case(std::mt19937& random, int trial) {
+  GemmCase test{.m = 3, .n = 4, .k = trial == 0 ? 1 : draw(random, 200)};
+  test.distribution = trial % 3 == 0 ? "phi:2" : trial % 3 == 1 ? "uniform" : "graded:40";
+  test.op_a = ops[trial % 3];
+  test.op_b = ops[trial / 3 % 3];
+  test.layout = layouts[trial % 2];
+  test.seed = random();
+  if (trial % 4 == 3) test.alpha = -0.7, test.alpha_im = 0.3, test.beta = 0.2, test.beta_im = -5;
+  return test;
+}
+
+// Errors of both parts of every element are at most `allowed` of their magnitudes, a few last places of
+// underflow apart.
+template <class T>
+void expect_parts_within(const GemmCase& test, double allowed) {
+  constexpr double smallest = std::is_same_v<T, float> ? 0x1p-149 : 0x1p-1074;
+  GemmDataOf<std::complex<T>> data(test);
+  const std::vector<std::complex<T>> before = data.result();
+  data.run_well();
+  for (std::int64_t e = 0; e < test.m * test.n; ++e) {
+    const std::int64_t i = e % test.m, j = e / test.m;
+    const ExactParts exact = exact_parts(data, before[static_cast<std::size_t>(e)], i, j);
+    const std::complex<T> c = data.c()(i, j);
+    ASSERT_LE(magnitude(exact.re - Mpfr(c.real())).to_double(),
+              allowed * exact.re_magnitude.to_double() + 8 * smallest);
+    ASSERT_LE(magnitude(exact.im - Mpfr(c.imag())).to_double(),
+              allowed * exact.im_magnitude.to_double() + 8 * smallest);
+  }
+}
+
 // The contract of a part: coefficient (|Re A||Re B| + |Im A||Im B|), and its like; then the scalars'
 // roundings.
 TYPED_TEST(ComplexValues, ContractsHoldForEachPart) {
-  using Element = std::complex<TypeParam>;
   constexpr bool is_single = std::is_same_v<TypeParam, float>;
   constexpr double unit = is_single ? 0x1p-24 : 0x1p-53;
   std::mt19937 random(12);
@@ -58,36 +91,15 @@ TYPED_TEST(ComplexValues, ContractsHoldForEachPart) {
     for (const std::string policy : {"emulate", "native"}) {
       for (const std::string accuracy : {is_single ? "fp32" : "fp64", is_single ? "1e-4" : "1e-10"}) {
         for (int trial = 0; trial < (thorough ? 12 : 4); ++trial) {
-          GemmCase test{.m = 3, .n = 4, .k = trial == 0 ? 1 : draw(random, 200)};
-          test.distribution = trial % 3 == 0 ? "phi:2" : trial % 3 == 1 ? "uniform" : "graded:40";
+          GemmCase test = contract_case(random, trial);
           test.engine = engine;
           test.policy = policy;
           test.accuracy = accuracy;
-          test.op_a = ops[trial % 3];
-          test.op_b = ops[trial / 3 % 3];
-          test.layout = layouts[trial % 2];
-          test.seed = random();
-          if (trial % 4 == 3) test.alpha = -0.7, test.alpha_im = 0.3, test.beta = 0.2, test.beta_im = -5;
-          GemmDataOf<Element> data(test);
-          const std::vector<Element> before = data.result();
-          data.run_well();
-          const double products = 2.0 * static_cast<double>(test.k);
-          const double contract = accuracy.starts_with("fp") ? (products + 8) * unit
-                                  : is_single                ? 1e-4
-                                                             : 1e-10;
-          // Seven operations on scalars; each loses at most one unit of all magnitudes, and underflow a few
-          // last places.
-          const double allowed = contract + (trial % 4 == 3 ? 8 * unit : unit);
-          for (std::int64_t e = 0; e < 12; ++e) {
-            const ExactParts exact = exact_parts(data, before[e], e % 3, e / 3);
-            const Element c = data.c()(e % 3, e / 3);
-            ASSERT_LE(magnitude(exact.re - Mpfr(c.real())).to_double(),
-                      allowed * exact.re_magnitude.to_double() + 8 * (is_single ? 0x1p-149 : 0x1p-1074))
-                << engine << " " << policy << " " << accuracy << " trial " << trial;
-            ASSERT_LE(magnitude(exact.im - Mpfr(c.imag())).to_double(),
-                      allowed * exact.im_magnitude.to_double() + 8 * (is_single ? 0x1p-149 : 0x1p-1074))
-                << engine << " " << policy << " " << accuracy << " trial " << trial;
-          }
+          SCOPED_TRACE(engine + " " + policy + " " + accuracy + " trial " + std::to_string(trial));
+          const double contract = accuracy.starts_with("fp") ? (2.0 * static_cast<double>(test.k) + 8) * unit
+                                                             : std::stod(accuracy);
+          // Seven operations on scalars lose at most one unit of all magnitudes each.
+          expect_parts_within<TypeParam>(test, contract + (trial % 4 == 3 ? 8 * unit : unit));
         }
       }
     }

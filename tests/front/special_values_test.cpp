@@ -30,7 +30,7 @@ Kind kind_of(double x) {
   return Kind::finite;
 }
 
-// What IEEE 754 gives for the sum of products: in double, where finite fp32 data cannot overflow.
+// The sum of products by IEEE 754, in double, where finite fp32 data cannot overflow.
 Kind oracle(GemmData& data, std::int64_t t, std::int64_t i, std::int64_t j, float old) {
   double sum = 0;
   for (std::int64_t p = 0; p < data.test().k; ++p) {
@@ -118,7 +118,9 @@ TEST_P(SpecialValues, ScalarsFollowTheTable) {
   const auto the_operands = untouched.operands();
   ASSERT_EQ(kintsugi_gemm(nullptr, &problem, &options, &the_operands), KINTSUGI_SUCCESS);
   EXPECT_EQ(bits_of(untouched.raw_c()), before);
+}
 
+TEST_P(SpecialValues, SumsOfNoProductsLeaveC) {
   GemmCase empty = base(3, 3, 0);
   empty.beta = 1;
   GemmData no_inner(empty);
@@ -133,7 +135,7 @@ TEST_P(SpecialValues, OldElementsAreNotReadWhenBetaIsZero) {
   for (const float x : data.result()) EXPECT_TRUE(std::isfinite(x));
 }
 
-// What the fp32-accurate schemes promise beyond the bound; single fp16 and markidis have no such range.
+// Schemes of FP32's accuracy promise this beyond the bound; single fp16 and markidis have no such range.
 class WideRange : public SpecialValues {};
 
 TEST_P(WideRange, LargestNumberTimesOne) {

@@ -235,33 +235,40 @@ class UnderflowOf : public testing::Test {};
 using Elements = testing::Types<float, double, std::complex<float>, std::complex<double>, DoubleDouble>;
 TYPED_TEST_SUITE(UnderflowOf, Elements);
 
+template <class T>
+GemmCase draw_extreme_case(std::mt19937_64& random, int trial, int reach) {
+  constexpr unsigned distinct_ops = std::is_same_v<T, core::RealOf<T>> ? 2 : 3;
+  GemmCase test{.m = static_cast<std::int64_t>(1 + random() % 12),
+                .n = static_cast<std::int64_t>(1 + random() % 12)};
+  if (trial % 8 == 0) test.m = 1 + trial % 3, test.n = static_cast<std::int64_t>(1 + random() % 300);
+  if (trial % 16 == 0) std::swap(test.m, test.n);
+  test.k = static_cast<std::int64_t>(1 + random() % 30);
+  test.op_a = ops[random() % distinct_ops];
+  test.op_b = ops[random() % distinct_ops];
+  test.layout = layouts[random() % 2];
+  test.pad_a = static_cast<std::int64_t>(random() % 3);
+  test.pad_c = static_cast<std::int64_t>(random() % 2);
+  const double scalars[] = {1, 1, -1, 0.7, -3, std::ldexp(1.3, -reach / 2), std::ldexp(-1.1, reach / 2)};
+  test.alpha = scalars[random() % 7];
+  test.beta = random() % 2 == 0 ? 0 : scalars[random() % 7];
+  if (core::is_complex<T> && random() % 2 == 0) {
+    test.alpha_im = scalars[random() % 7];
+    test.beta_im = test.beta == 0 ? 0 : scalars[random() % 7];
+  }
+  const auto names = engines();
+  test.engine = names[random() % names.size()];
+  test.policy = random() % 2 == 0 ? "auto" : "emulate";
+  test.threads = 1 + trial % 2;
+  return test;
+}
+
 TYPED_TEST(UnderflowOf, ContractsHoldForAnyExponents) {
   using T = TypeParam;
   constexpr int reach = std::is_same_v<core::RealOf<T>, float> ? 127 : 1023;
   std::mt19937_64 random(2026);
   std::int64_t again = 0;
   for (int trial = 0; trial < (thorough ? 160 : 40); ++trial) {
-    const auto names = engines();
-    GemmCase test{.m = static_cast<std::int64_t>(1 + random() % 12),
-                  .n = static_cast<std::int64_t>(1 + random() % 12)};
-    if (trial % 8 == 0) test.m = 1 + trial % 3, test.n = static_cast<std::int64_t>(1 + random() % 300);
-    if (trial % 16 == 0) std::swap(test.m, test.n);
-    test.k = static_cast<std::int64_t>(1 + random() % 30);
-    test.op_a = std::is_same_v<T, core::RealOf<T>> ? ops[random() % 2] : ops[random() % 3];
-    test.op_b = std::is_same_v<T, core::RealOf<T>> ? ops[random() % 2] : ops[random() % 3];
-    test.layout = layouts[random() % 2];
-    test.pad_a = static_cast<std::int64_t>(random() % 3);
-    test.pad_c = static_cast<std::int64_t>(random() % 2);
-    const double scalars[] = {1, 1, -1, 0.7, -3, std::ldexp(1.3, -reach / 2), std::ldexp(-1.1, reach / 2)};
-    test.alpha = scalars[random() % 7];
-    test.beta = random() % 2 == 0 ? 0 : scalars[random() % 7];
-    if (core::is_complex<T> && random() % 2 == 0) {
-      test.alpha_im = scalars[random() % 7];
-      test.beta_im = test.beta == 0 ? 0 : scalars[random() % 7];
-    }
-    test.engine = names[random() % names.size()];
-    test.policy = random() % 2 == 0 ? "auto" : "emulate";
-    test.threads = 1 + trial % 2;
+    const GemmCase test = draw_extreme_case<T>(random, trial, reach);
     GemmDataOf<T> data(test);
     fill_extremes(random, data.a(), reach);
     fill_extremes(random, data.b().transposed(), reach);

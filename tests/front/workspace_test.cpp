@@ -117,28 +117,31 @@ TEST_F(Workspace, AFailedAllocationTakesASmallerBlockWithTheSameBits) {
   EXPECT_GT(allocator.granted[0], allocator.granted[1]);
 }
 
-class Prepare : public testing::TestWithParam<std::tuple<std::string, std::string, std::int64_t>> {};
+class Prepare : public testing::TestWithParam<std::tuple<std::string, std::string, std::int64_t>> {
+ protected:
+  static GemmCase test_with(std::int64_t limit) {
+    const auto& [engine, scheme, batch] = GetParam();
+    const bool native = scheme == "native";
+    return {.m = 150,
+            .n = 20,
+            .k = 70,
+            .op_a = KINTSUGI_OP_T,
+            .layout = KINTSUGI_ROW_MAJOR,
+            .pad_b = 3,
+            .batch = batch,
+            .beta = 0.5F,
+            .distribution = "special:0.0002",
+            .scheme = native ? "" : scheme,
+            .engine = engine,
+            .policy = native ? "native" : "",
+            .workspace_limit = native ? 0 : limit};
+  }
+};
 
 TEST_P(Prepare, GivesTheBitsOfThePlainCall) {
-  const auto& [engine, scheme, batch] = GetParam();
-  if (engine == "cpu" && !has_cpu_engine()) GTEST_SKIP();
-  GemmCase test{.m = 150,
-                .n = 20,
-                .k = 70,
-                .op_a = KINTSUGI_OP_T,
-                .layout = KINTSUGI_ROW_MAJOR,
-                .pad_b = 3,
-                .batch = batch,
-                .beta = 0.5F,
-                .distribution = "special:0.0002",
-                .scheme = scheme,
-                .engine = engine};
-  if (scheme == "native") {
-    test.scheme.clear();
-    test.policy = "native";
-  }
+  if (std::get<0>(GetParam()) == "cpu" && !has_cpu_engine()) GTEST_SKIP();
   for (const std::int64_t limit : {0, 700000}) {
-    test.workspace_limit = scheme == "native" ? 0 : limit;
+    const GemmCase test = test_with(limit);
     GemmData plain(test), data(test);
     plain.run_well();
     const PlanOf plan(data);

@@ -200,8 +200,53 @@ TEST(Contract, IsProvedFromSmallLengthsOn) {
   }
 }
 
-// What depth says of magnitudes, of pairs that only those know whose elements are not zero: against all of
-// them.
+// A vector of random numbers as a split scales it, and what is known of it.
+struct DepthVector {
+  std::vector<double> elements;
+  RangeSummary summary;
+};
+
+// One element in ten is zero for each of `zeros`; all others lie within `widest` + 1 binades.
+DepthVector draw_depth_vector(lab::Random& random, std::int64_t k, std::int64_t widest, std::int64_t zeros,
+                              int top_exponent) {
+  DepthVector vector;
+  VectorRange range;
+  for (std::int64_t p = 0; p < k; ++p) {
+    const bool zero = random.integer(0, 9) < zeros;
+    vector.elements.push_back(
+        zero ? 0 : std::ldexp(1 + random.unit(), -static_cast<int>(random.integer(0, widest))));
+    extend(range, vector.elements.back());
+  }
+  range.depth = 0;
+  for (double& x : vector.elements) {
+    if (x == 0) continue;
+    ++range.elements;
+    range.depth += range.largest - std::ilogb(x);
+    x = std::ldexp(x, top_exponent - range.largest);
+  }
+  vector.summary = summarize({&range, 1});
+  return vector;
+}
+
+// The bound of a sum of products at its mean depth covers the bounds of all its products; those of zeros lose
+// nothing.
+void expect_depth_covers(const Program& program, const DepthVector& a, const DepthVector& b, int depth) {
+  const auto k = static_cast<std::int64_t>(a.elements.size());
+  const ErrorBound bound = error_bound(program, Accumulator::h200, k, false, false);
+  double magnitudes = 0;
+  double floors = 0;
+  for (std::size_t p = 0; p < a.elements.size(); ++p) {
+    const double x = a.elements[p];
+    const double y = b.elements[p];
+    if (x == 0 || y == 0) continue;
+    magnitudes += x * y;
+    floors += bound.floor_a * y + bound.floor_b * x + bound.floor_both / static_cast<double>(k);
+  }
+  EXPECT_LE(bound.relative * magnitudes + floors,
+            bound_at_depth(program, bound, OperandType::f32, k, depth) * magnitudes)
+      << "k = " << k << ", depth " << depth;
+}
+
 TEST(Depth, BoundsMagnitudesFromBelow) {
   lab::Random random(std::random_device{}());
   const Program& program = find_scheme("fp16x3")->program;
@@ -211,42 +256,13 @@ TEST(Depth, BoundsMagnitudesFromBelow) {
     const std::int64_t k = random.integer(1, 60);
     const std::int64_t widest = random.integer(0, 40);
     const std::int64_t zeros = random.integer(0, 3);
-    std::vector<double> vectors[2];
-    RangeSummary summaries[2];
-    for (int side = 0; side < 2; ++side) {
-      VectorRange range;
-      for (std::int64_t p = 0; p < k; ++p) {
-        const bool zero = random.integer(0, 9) < zeros;
-        vectors[side].push_back(
-            zero ? 0 : std::ldexp(1 + random.unit(), -static_cast<int>(random.integer(0, widest))));
-        extend(range, vectors[side].back());
-      }
-      range.depth = 0;
-      for (double& x : vectors[side]) {
-        if (x == 0) continue;
-        ++range.elements;
-        range.depth += range.largest - std::ilogb(x);
-        x = std::ldexp(x, top - range.largest);  // as it is scaled
-      }
-      summaries[side] = summarize({&range, 1});
-    }
+    const DepthVector a = draw_depth_vector(random, k, widest, zeros, top);
+    const DepthVector b = draw_depth_vector(random, k, widest, zeros, top);
     int depth = 0;
-    while (depth < 100 && !are_within_depth(summaries[0], summaries[1], k, depth)) ++depth;
+    while (depth < 100 && !are_within_depth(a.summary, b.summary, k, depth)) ++depth;
     if (depth == 100) continue;
     ++proved;
-    const ErrorBound bound = error_bound(program, Accumulator::h200, k, false, false);
-    double magnitudes = 0;
-    double floors = 0;
-    for (std::int64_t p = 0; p < k; ++p) {
-      const double a = vectors[0][static_cast<std::size_t>(p)];
-      const double b = vectors[1][static_cast<std::size_t>(p)];
-      if (a == 0 || b == 0) continue;  // loses nothing
-      magnitudes += a * b;
-      floors += bound.floor_a * b + bound.floor_b * a + bound.floor_both / static_cast<double>(k);
-    }
-    EXPECT_LE(bound.relative * magnitudes + floors,
-              bound_at_depth(program, bound, OperandType::f32, k, depth) * magnitudes)
-        << "k = " << k << ", depth " << depth;
+    expect_depth_covers(program, a, b, depth);
   }
   EXPECT_GT(proved, 1000);
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <type_traits>
 
@@ -17,49 +18,49 @@ namespace {
 template <class T>
 constexpr double unit_roundoff = std::is_same_v<T, float> ? 0x1p-24 : 0x1p-53;
 
+constexpr const char* distributions_of_all[] = {"uniform",
+                                                "uniform01",
+                                                "normal",
+                                                "language-model",
+                                                "phi:0.5",
+                                                "phi:2",
+                                                "phi:4",
+                                                "type1",
+                                                "type2",
+                                                "type3",
+                                                "type4",
+                                                "offset:-60",
+                                                "offset:60",
+                                                "graded:40",
+                                                "graded:-60",
+                                                "graded-inner:60",
+                                                "diagonal:40",
+                                                "diagonal:200",
+                                                "crossed:30",
+                                                "crossed:7",
+                                                "span:16",
+                                                "span:40",
+                                                "span:90",
+                                                "cancellation:20",
+                                                "cancellation:60",
+                                                "subnormal",
+                                                "subnormal-mixed",
+                                                "integer:127",
+                                                "integer:16000000",
+                                                "power-of-two:-9",
+                                                "powers-of-two:40",
+                                                "gram-diagonal:9",
+                                                "gram-diagonal:90",
+                                                "offset-nonnegative:-60"};
+constexpr const char* distributions_of_fp64[] = {
+    "graded:-500",        "graded:-1000", "graded:1000", "graded-inner:1000", "diagonal:1500",
+    "gram-diagonal:1500", "span:1000",    "span:2000",   "crossed:300",       "offset:-540"};
+
 template <class T>
 std::vector<std::string> distributions() {
-  std::vector<std::string> all{"uniform",
-                               "uniform01",
-                               "normal",
-                               "language-model",
-                               "phi:0.5",
-                               "phi:2",
-                               "phi:4",
-                               "type1",
-                               "type2",
-                               "type3",
-                               "type4",
-                               "offset:-60",
-                               "offset:60",
-                               "graded:40",
-                               "graded:-60",
-                               "graded-inner:60",
-                               "diagonal:40",
-                               "diagonal:200",
-                               "crossed:30",
-                               "crossed:7",
-                               "span:16",
-                               "span:40",
-                               "span:90",
-                               "cancellation:20",
-                               "cancellation:60",
-                               "subnormal",
-                               "subnormal-mixed",
-                               "integer:127",
-                               "integer:16000000",
-                               "power-of-two:-9",
-                               "powers-of-two:40",
-                               "gram-diagonal:9",
-                               "gram-diagonal:90",
-                               "offset-nonnegative:-60"};
-  if (std::is_same_v<T, double>) {
-    for (const char* wide :
-         {"graded:-500", "graded:-1000", "graded:1000", "graded-inner:1000", "diagonal:1500",
-          "gram-diagonal:1500", "span:1000", "span:2000", "crossed:300", "offset:-540"}) {
-      all.emplace_back(wide);
-    }
-  }
+  std::vector<std::string> all(std::begin(distributions_of_all), std::end(distributions_of_all));
+  if (std::is_same_v<T, double>)
+    all.insert(all.end(), std::begin(distributions_of_fp64), std::end(distributions_of_fp64));
   return all;
 }
 

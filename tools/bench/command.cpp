@@ -185,7 +185,8 @@ std::string bench_footer() {
          "elements are checked. What --prepare names is split once before, as weights are.";
 }
 
-void add_options(CLI::App& command, BenchRequest& request) {
+// Contestants and their matrices.
+void add_products(CLI::App& command, BenchRequest& request) {
   command
       .add_option("CANDIDATE", request.candidates,
                   "Contracts (fp32, fp64, exact, a tolerance such as 1e-10; policy emulate), schemes, auto")
@@ -197,7 +198,9 @@ void add_options(CLI::App& command, BenchRequest& request) {
           "native, schemes, and plain loops: long-double, double-double, float128, mpfr:P of P bits [native]")
       ->delimiter(',');
   command.add_option("--shapes", request.shapes, "Sizes MxNxK, or N for NxNxN [512]")->delimiter(',');
-  command.add_option("--batch", request.batch, "Products of a shape in one call, operands behind each other")
+  command
+      .add_option("--batch", request.batch,
+                  "Products of a shape in one call, whose operands are stored contiguously")
       ->check(whole_number(1, std::int64_t{1} << 20))
       ->capture_default_str();
   command
@@ -213,6 +216,10 @@ void add_options(CLI::App& command, BenchRequest& request) {
   command.add_option("--distribution", request.distribution, "Of `kintsugi generate --help`")
       ->capture_default_str();
   command.add_option("--seed", request.seed, "Seed of the matrices")->capture_default_str();
+}
+
+// Rounds, threads, memory and engines.
+void add_conditions(CLI::App& command, BenchRequest& request) {
   command.add_option("--repeat", request.repeat, "Rounds, in each of which all are timed")
       ->check(whole_number(1, 1000000))
       ->capture_default_str();
@@ -242,7 +249,8 @@ void add_bench(CLI::App& program, Action& action) {
   CLI::App* command =
       program.add_subcommand("bench", "Check candidates, then time them against baselines in one run");
   command->footer(bench_footer());
-  add_options(*command, *request);
+  add_products(*command, *request);
+  add_conditions(*command, *request);
   command->add_option("-o,--output", request->output,
                       "File for the results, written after every shape; - for standard output");
   command->add_flag("--json", request->json, "Print one JSON document instead of text");

@@ -1,38 +1,14 @@
-// le-gemm Figs. 10 to 13 and 16.
+// le-gemm Figs. 10, 11 and 16.
 #include <cmath>
 
-#include "reproduce/product_errors.hpp"
+#include "reproduce/papers/le_gemm.hpp"
 
 namespace kintsugi::tools {
 
+using namespace le_gemm;
+
 namespace {
 
-constexpr const char* max_error = "le_gemm_max_error";
-constexpr const char* mred = "le_gemm_mred";
-// Ootomo's split and products, with all of k summed in the unit.
-const std::string ootomo_inside = "split-n:a=2:b=2:terms=3:scale=11:block=0";
-const std::vector<std::string> schemes{"fp16", "markidis", "ootomo", ootomo_inside, "legemm", "native"};
-
-// The A800's tensor cores are the A100's. There is no model of the MI210's matrix cores.
-constexpr const char* a800 = "a100";
-constexpr const char* sequential = "fp32";
-
-// Distributions: the range of all comparisons (section 5), our own for comparison, and language models' data
-// (section 5.5).
-const std::string tested = "uniform";
-const std::string positive = "uniform01";
-const std::string language = "language-model";
-
-Way on(const char* accumulator, const std::string& scheme) { return {scheme, "reference", accumulator}; }
-
-// Kinds of sums of the CPU's FP32 product, which the paper does not give: sweeps have sequential ones.
-struct CpuSums {
-  std::string name;
-  std::string engine;
-  Filter rows;
-};
-const std::vector<CpuSums> cpu_sums{{"sequential CPU sums", "reference", of_sweeps()},
-                                    {"OpenBLAS's CPU sums", "cpu", against_native("cpu")}};
 constexpr double largest_whole = 1024;  // k of the largest C whose elements are all compared
 
 // Returns the largest k for a measure: Max_error needs all elements, so it is not taken from a part of C.
@@ -53,9 +29,6 @@ Measured reductions(const Evidence& evidence, const char* accumulator, const std
   }
   return measured;
 }
-
-const std::string outside = "sums outside";
-const std::string inside = "sums inside";
 
 // Returns the reductions on the A800, for both kinds of the CPU's sums.
 Measured reductions_on_a800(const Evidence& evidence, const std::string& scheme, const char* measure,
@@ -82,11 +55,6 @@ struct Baseline {
   const char* scheme;
   const char* explanation;
 };
-
-constexpr const char* escapes_truncation =
-    "Sums that leave the unit are added in fp32 to nearest and escape the truncation that le-gemm's "
-    "accumulators over all of k suffer. Where Ootomo's sums stay inside the two differ less, but le-gemm's "
-    "slices, cut instead of rounded, hold 21 bits for 23 (h2sgemm-table1).";
 
 constexpr Baseline baselines[] = {{"wmma", "fp16",
                                    "The ratio falls as the size grows: Eq. 19 cannot exceed 1, which fp16 "
@@ -173,19 +141,6 @@ PaperSweep long_sweep() {
            {"seeds", {"1", "2", "3"}}}};
 }
 
-ProductErrors on_the_a800(const std::vector<Shape>& shapes, const std::vector<std::uint64_t>& seeds,
-                          const std::string& engine) {
-  ProductErrors study;
-  study.schemes = {"fp16", "markidis", "ootomo", ootomo_inside, "legemm"};
-  study.ways = {on(a800, "")};
-  study.distributions = {tested};
-  study.shapes = shapes;
-  study.seeds = seeds;
-  study.native = engine;
-  study.max_elements = 262144;
-  return study;
-}
-
 Analysis against_openblas() {
   const std::vector<Shape> shapes{{64, 64, 64},   {128, 128, 128}, {256, 256, 256}, {512, 512, 512},
                                   {64, 64, 2048}, {64, 64, 4096},  {64, 64, 8192}};
@@ -209,134 +164,6 @@ PaperFigure fig10() {
                      {{"m = n = k"}, {max_error, mred}},
                      square_claims()};
   figure.analysis = against_openblas();
-  return figure;
-}
-
-// Returns the share of elements whose difference to native is below the limit, an edge of the histogram.
-double share_below(const Json& row, double limit) {
-  const Json& edges = row.at("histogram").at("edges");
-  const Json& counts = row.at("histogram").at("counts");
-  double below = 0;
-  double total = 0;
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    const double from = i == 0 ? -HUGE_VAL : edges.at(i - 1).get<double>();
-    const double to = i == edges.size() ? HUGE_VAL : edges.at(i).get<double>();
-    const auto count = counts.at(i).get<double>();
-    total += count;
-    if (from >= -limit * (1 + 1e-9) && to <= limit * (1 + 1e-9)) below += count;
-  }
-  return below / total;
-}
-
-double share_of(const Evidence& evidence, const char* accumulator, const std::string& scheme, double limit) {
-  return share_below(evidence.of(on(accumulator, scheme), of_sweeps()).front(), limit);
-}
-
-// Returns le-gemm's share of elements over that of a scheme.
-double share_ratio(const Evidence& evidence, const char* accumulator, const std::string& scheme,
-                   double limit) {
-  return share_of(evidence, accumulator, "legemm", limit) / share_of(evidence, accumulator, scheme, limit);
-}
-
-// Limits of shares in histograms, which the paper does not give.
-struct Limit {
-  std::string name;
-  double value;
-};
-const std::vector<Limit> limits{{"1e-7", 1e-7}, {"1e-6", 1e-6}, {"1e-5", 1e-5}, {"1e-4", 1e-4}};
-
-double share_within(const Evidence& evidence, const std::string& scheme, double limit, const CpuSums& sums) {
-  const auto rows = evidence.of(on(a800, scheme), against_native(sums.engine));
-  for (const Json& share : rows.front().at("shares")) {
-    if (share.at("limit").get<double>() == limit) return share.at("share").get<double>();
-  }
-  throw NoSuchRow(fmt::format("no share within {} of {}", limit, scheme));
-}
-
-using ShareValues = std::function<std::vector<double>(double limit, const CpuSums& sums)>;
-
-Measured by_limit(const ShareValues& values, const std::string& before = "") {
-  Measured measured;
-  for (const CpuSums& sums : cpu_sums) {
-    for (const Limit& limit : limits)
-      measured.push_back(
-          {fmt::format("{}within {}, {}", before, limit.name, sums.name), values(limit.value, sums)});
-  }
-  return measured;
-}
-
-Measured of_fp16(const Evidence& evidence) {
-  return by_limit([&](double limit, const CpuSums& sums) {
-    std::vector<double> values;
-    for (const auto& other :
-         {std::string("markidis"), std::string("ootomo"), ootomo_inside, std::string("legemm")})
-      values.push_back(share_within(evidence, "fp16", limit, sums) /
-                       share_within(evidence, other, limit, sums));
-    return values;
-  });
-}
-
-Measured over_scheme(const Evidence& evidence, const std::string& scheme, const std::string& before) {
-  return by_limit(
-      [&](double limit, const CpuSums& sums) {
-        return std::vector<double>{share_within(evidence, "legemm", limit, sums) /
-                                   share_within(evidence, scheme, limit, sums)};
-      },
-      before);
-}
-
-// Returns both readings, since the text mentions the error range and the maximum error.
-Measured over_markidis(const Evidence& evidence) {
-  Measured measured = over_scheme(evidence, "markidis", "");
-  for (const CpuSums& sums : cpu_sums) {
-    measured.push_back(
-        {"Max_error, " + sums.name, ratios(evidence.pairs(on(a800, "markidis"), on(a800, "legemm"), max_error,
-                                                          against_native(sums.engine)))});
-  }
-  return measured;
-}
-
-Measured over_markidis_on_mi210(const Evidence& evidence) {
-  return {{"Markidis's scheme", {share_ratio(evidence, sequential, "markidis", 1e-6)}}};
-}
-
-Measured over_ootomo(const Evidence& evidence) {
-  Measured measured = over_scheme(evidence, "ootomo", outside + ", ");
-  const auto others = over_scheme(evidence, ootomo_inside, inside + ", ");
-  measured.insert(measured.end(), others.begin(), others.end());
-  return measured;
-}
-
-PaperFigure fig12() {
-  PaperFigure figure{"le-gemm-fig12-13",
-                     "le-gemm",
-                     "Figs. 12 and 13, section 5.3",
-                     "histograms of the relative difference to native fp32",
-                     "uniform on [-1, 1], the paper's range; 512 x 512 elements at the paper's k = 1024; the "
-                     "A100's model for the "
-                     "A800, sequential fp32 beside it; the native product is sequential fp32 or OpenBLAS's "
-                     "for the paper's CPU",
-                     {{"",
-                       {{"schemes", schemes},
-                        {"accumulators", {a800, sequential}},
-                        {"distributions", {tested}},
-                        {"shapes", {"512x512x1024"}},
-                        {"histogram", {"true"}},
-                        {"max-elements", {"262144"}}}}},
-                     {{"none"}, {}},
-                     {{"le-gemm-hist-wmma", of_fp16},
-                      {"le-gemm-hist-mark", over_markidis},
-                      {"le-gemm-hist-mark-mi210", over_markidis_on_mi210},
-                      {"le-gemm-hist-similar", over_ootomo, escapes_truncation},
-                      {"le-gemm-hist-ooto", over_ootomo, escapes_truncation}}};
-  figure.analysis = {"product-errors",
-                     [](bool quick) {
-                       return product_errors({on_the_a800({{512, 512, 1024}}, {1}, "reference"),
-                                              on_the_a800({{512, 512, 1024}}, {1}, "cpu")},
-                                             quick);
-                     },
-                     {},
-                     "shares"};
   return figure;
 }
 
@@ -396,6 +223,6 @@ PaperFigure fig16() {
 
 }  // namespace
 
-std::vector<PaperFigure> le_gemm_figures() { return {fig10(), fig12(), fig16()}; }
+std::vector<PaperFigure> le_gemm_figures() { return {fig10(), histogram_figure(), fig16()}; }
 
 }  // namespace kintsugi::tools
