@@ -80,7 +80,7 @@ SplitWindow split_window(const SplitDescription& split) {
   if (format == nullptr) return window;
   window.known = true;
   window.integer = !format->floating || split.slices == 0 || split.kind == "successive";
-  window.makes_room = !format->floating && split.kind != "residues";
+  window.reserves_rounding_bit = !format->floating && split.kind != "residues";
   window.scaled = split.scale_vectors;
   window.top_exponent = split.top_exponent;
   if (window.integer) return window;
@@ -91,10 +91,10 @@ SplitWindow split_window(const SplitDescription& split) {
   return window;
 }
 
-int scaled_exponent(double largest, bool makes_room) {
+int scaled_exponent(double largest, bool reserves_rounding_bit) {
   int exponent = 0;
   const double fraction = std::frexp(largest, &exponent);  // in [0.5, 1)
-  return exponent - 1 + (makes_room && fraction >= 127.0 / 128 ? 1 : 0);
+  return exponent - 1 + (reserves_rounding_bit && fraction >= 127.0 / 128 ? 1 : 0);
 }
 
 template <class T>
@@ -108,7 +108,7 @@ VectorNorms vector_norms(core::MatrixView<const T> rows, const SplitWindow& wind
     if (largest == 0 || norms.overflows) continue;
     if (window.scaled)
       norms.unscales.back() =
-          std::ldexp(1.0L, scaled_exponent(largest, window.makes_room) - window.top_exponent);
+          std::ldexp(1.0L, scaled_exponent(largest, window.reserves_rounding_bit) - window.top_exponent);
     else
       norms.overflows = !window.integer && std::ilogb(largest) > window.largest;
     norms.in_window = norms.in_window && is_in_window(largest, smallest, window);

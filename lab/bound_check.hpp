@@ -30,21 +30,22 @@ struct SplitDescription {
 // keeps all significant bits of the split. In integer formats, digits of a grid per vector: all finite
 // vectors.
 struct SplitWindow {
-  bool known = false;       // false: there is no format of that name
-  bool integer = false;     // integer slices and whole elements: every finite operand is inside
-  bool makes_room = false;  // maxima are scaled a binade lower if their seven leading bits are all ones
-  bool scaled = false;      // the largest magnitude is scaled into [2^top_exponent, 2^(top_exponent + 1))
-  int top_exponent = 0;     // if scaled
-  int dynamic_range = 0;    // if scaled and not integer: largest dynamic range of a vector, in binades
-  int smallest = 0;         // otherwise: smallest and largest exponent of elements
+  bool known = false;    // false: there is no format of that name
+  bool integer = false;  // integer slices and whole elements: every finite operand is inside
+  bool reserves_rounding_bit =
+      false;              // maxima are scaled a binade lower if their seven leading bits are all ones
+  bool scaled = false;    // the largest magnitude is scaled into [2^top_exponent, 2^(top_exponent + 1))
+  int top_exponent = 0;   // if scaled
+  int dynamic_range = 0;  // if scaled and not integer: largest dynamic range of a vector, in binades
+  int smallest = 0;       // otherwise: smallest and largest exponent of elements
   int largest = 0;
 };
 SplitWindow split_window(const SplitDescription& split);
 
 // Returns the exponent of a vector's largest magnitude that its scale moves to top_exponent. With
-// `makes_room` it is one more if the seven leading bits are all ones: rounded to a digit of 8 bits they would
-// be 128, which int8 lacks.
-int scaled_exponent(double largest, bool makes_room);
+// `reserves_rounding_bit` it is one more if the seven leading bits are all ones: rounded to a digit of 8 bits
+// they would be 128, which int8 lacks.
+int scaled_exponent(double largest, bool reserves_rounding_bit);
 
 // Properties of an operand's vectors, the rows of `rows`, that the bound needs.
 struct VectorNorms {

@@ -261,7 +261,7 @@ void cancel_low_words(int bits, const Vector<DoubleDouble>& vector, Random& rand
       vector[l] = before;
     } else if (bits >= std::numeric_limits<double>::digits) {
       const double change = std::ldexp(random.flip() ? 1 + random.unit() : -1 - random.unit(), -bits);
-      vector[l] = core::normalised({-before.hi, before.hi * change - before.lo});
+      vector[l] = core::normalized({-before.hi, before.hi * change - before.lo});
     }
   }
 }
@@ -269,7 +269,7 @@ void cancel_low_words(int bits, const Vector<DoubleDouble>& vector, Random& rand
 void fill_low_words(const Distribution& distribution, const Vector<DoubleDouble>& vector, Random& random) {
   for (std::int64_t l = 0; l < vector.length; ++l) {
     const double high = vector[l].hi;
-    vector[l] = core::normalised({high, has_one_word(distribution.kind) ? 0 : low_word(high, random)});
+    vector[l] = core::normalized({high, has_one_word(distribution.kind) ? 0 : low_word(high, random)});
   }
   if (distribution.kind == DistributionKind::cancellation)
     cancel_low_words(static_cast<int>(std::min(distribution.parameter, 4000.0)), vector, random);

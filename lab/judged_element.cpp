@@ -37,7 +37,7 @@ bool same_special(double a, double b) {
 template <class T>
 bool is_same_number(const T& x, const T& y) {
   if constexpr (core::is_double_double<T>) {
-    return core::normalised(x) == y;
+    return core::normalized(x) == y;
   } else {
     return x == y;
   }
@@ -74,7 +74,7 @@ void judge_finite(const ElementReference<T>& reference, T computed, double bound
   judged.correctly_rounded = is_same_number(computed, reference.rounded());
   judged.zero_reference = exact.fraction == 0;
   std::int64_t last_place = TypeTraits<T>::smallest_normal_exponent;
-  constexpr std::int64_t least_place =
+  constexpr std::int64_t min_place =
       TypeTraits<T>::smallest_normal_exponent - std::numeric_limits<LastWord<T>>::digits + 1;
   if (judged.zero_reference) {
     element.relative = error.fraction == 0 ? 0 : infinity;
@@ -82,7 +82,7 @@ void judge_finite(const ElementReference<T>& reference, T computed, double bound
     element.relative = magnitude_ratio(error, exact);
     last_place = std::max(last_place, reference.sum().exponent());
   }
-  last_place = std::max(last_place - (TypeTraits<T>::precision - 1), least_place);
+  last_place = std::max(last_place - (TypeTraits<T>::precision - 1), min_place);
   element.ulp = magnitude_ratio(error, {0.5, last_place + 1});
   const double allowed = bound * element.absolute + TypeTraits<T>::smallest;
   judged.within_bound = std::fabs(element.error) <= allowed;

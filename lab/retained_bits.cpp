@@ -58,7 +58,7 @@ int kept_places(double error, double x) {
 
 RetainedBits::RetainedBits(const SplitDescription& split)
     : format_(format_of(split.format)), fixed_(split.kind != "hi_lo"),
-      makes_room_(split_window(split).makes_room), slices_(split.slices),
+      reserves_rounding_bit_(split_window(split).reserves_rounding_bit), slices_(split.slices),
       first_rounding_(rounding_of(split.first_rounding)),
       residual_rounding_(rounding_of(split.residual_rounding)), residual_exponent_(split.residual_exponent),
       residual_factor_(std::ldexp(1.0, split.residual_exponent)), last_exponent_(last_exponent(split)),
@@ -113,7 +113,7 @@ int RetainedBits::scale_of(core::MatrixView<const T> vectors, std::int64_t v) co
     const double magnitude = std::fabs(static_cast<double>(vectors(v, l)));
     if (std::isfinite(magnitude)) largest = std::max(largest, magnitude);
   }
-  return largest == 0 ? 0 : top_exponent_ - scaled_exponent(largest, makes_room_);
+  return largest == 0 ? 0 : top_exponent_ - scaled_exponent(largest, reserves_rounding_bit_);
 }
 
 int RetainedBits::promised(int most) const {
@@ -122,9 +122,10 @@ int RetainedBits::promised(int most) const {
   const bool nearest =
       first_rounding_ == core::Rounding::nearest_even && residual_rounding_ == core::Rounding::nearest_even;
   // A grid ends at 2^-last_exponent, half of which remains after rounding to nearest; the largest elements
-  // have the exponent top, or top - 1 with makes_room_.
+  // have the exponent top, or top - 1 with reserves_rounding_bit_.
   if (fixed_ || !format_->floating)
-    return std::min(most, top_exponent_ - (makes_room_ ? 1 : 0) + last_exponent_ + (nearest ? 1 : 0));
+    return std::min(most,
+                    top_exponent_ - (reserves_rounding_bit_ ? 1 : 0) + last_exponent_ + (nearest ? 1 : 0));
   // A slice rounded to nearest gains p + 1 bits including the sign, except the first; a truncated one gains
   // p, the first p - 1.
   return std::min(most, slices_ * (p + (nearest ? 1 : 0)) - 1);

@@ -43,8 +43,8 @@ class RetainedBits {
   double rest_of(double scaled) const;
 
   const core::Format* format_;
-  bool fixed_;       // rounded once, to the grid of the last slice
-  bool makes_room_;  // as in SplitWindow
+  bool fixed_;                  // rounded once, to the grid of the last slice
+  bool reserves_rounding_bit_;  // as in SplitWindow
   int slices_;
   core::Rounding first_rounding_;
   core::Rounding residual_rounding_;

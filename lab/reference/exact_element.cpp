@@ -25,7 +25,7 @@ using core::leading_part;
 // Returns the doubles whose sum is the number.
 std::array<double, 1> words(double x) { return {x}; }
 std::array<double, 2> words(const DoubleDouble& x) {
-  const DoubleDouble number = core::normalised(x);
+  const DoubleDouble number = core::normalized(x);
   return {number.hi, number.lo};
 }
 

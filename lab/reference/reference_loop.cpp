@@ -21,7 +21,7 @@ using core::MatrixView;
 
 __extension__ typedef __float128 Float128;
 
-constexpr int most_mpfr_bits = 10000;
+constexpr int max_mpfr_bits = 10000;
 
 // ---- types of the language ----
 
@@ -146,7 +146,7 @@ void mpfr_product(int bits, MatrixView<const T> a, MatrixView<const T> b, Matrix
       core::Status::bad_setting, "arithmetic '{}' is not known{}", text,
       core::accepted_names(text, "accepted:",
                            fmt::format("long-double, double-double, float128, mpfr:P with P from {} to {}",
-                                       std::numeric_limits<double>::digits, most_mpfr_bits)));
+                                       std::numeric_limits<double>::digits, max_mpfr_bits)));
 }
 
 }  // namespace
@@ -161,7 +161,7 @@ Arithmetic parse_arithmetic(std::string_view text) {
   const char* last = text.data() + text.size();
   const auto [end, error] = std::from_chars(text.data() + mpfr.size(), last, bits);
   if (error != std::errc() || end != last || bits < std::numeric_limits<double>::digits ||
-      bits > most_mpfr_bits)
+      bits > max_mpfr_bits)
     refuse(text);
   return {ArithmeticKind::mpfr, bits};
 }

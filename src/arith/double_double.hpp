@@ -37,7 +37,7 @@ template <int Limbs>
 DoubleDouble rounded_to_pair(const ExactNumber<Limbs>& x) {
   const double high = rounded<double>(x);
   if (!is_finite(high)) return {high, 0};
-  return normalised({high, rounded<double>(exact_detail::rest_of(x, high))});
+  return normalized({high, rounded<double>(exact_detail::rest_of(x, high))});
 }
 
 inline DoubleDouble rounded_to_pair(const ExactSum& sum) {
@@ -45,7 +45,7 @@ inline DoubleDouble rounded_to_pair(const ExactSum& sum) {
   if (!is_finite(high)) return {high, 0};
   ExactSum rest = sum;
   rest.add(-high);
-  return normalised({high, rest.to_double()});
+  return normalized({high, rest.to_double()});
 }
 
 namespace exact_detail {
@@ -110,7 +110,7 @@ DoubleDouble exact_epilogue(const ExactNumber<Limbs>& x, const DoubleDouble& alp
                             const DoubleDouble* c) {
   using namespace exact_detail;
   if (c == nullptr && alpha == DoubleDouble(1)) return rounded_to_pair(x);
-  const DoubleDouble old = c == nullptr ? DoubleDouble() : normalised(*c);
+  const DoubleDouble old = c == nullptr ? DoubleDouble() : normalized(*c);
   if (!is_finite(alpha.hi) || !is_finite(beta.hi) || !is_finite(old.hi)) {
     const int sign = x.magnitude.length() == 0 ? 0 : x.negative ? -1 : 1;
     return special_epilogue(sign, alpha, beta, c == nullptr ? nullptr : &old);
@@ -135,7 +135,7 @@ inline DoubleDouble scaled_element(const DoubleDouble& beta, const DoubleDouble&
 // alpha * sum + beta * c of an exact sum, rounded once; c is null when beta = 0.
 inline DoubleDouble rounded_pair_result(const ExactSum& sum, const DoubleDouble& alpha,
                                         const DoubleDouble& beta, const DoubleDouble* c) {
-  const DoubleDouble old = c == nullptr ? DoubleDouble() : normalised(*c);
+  const DoubleDouble old = c == nullptr ? DoubleDouble() : normalized(*c);
   if (!is_finite(alpha.hi) || !is_finite(beta.hi) || !is_finite(old.hi))
     return special_epilogue(sum.sign(), alpha, beta, c == nullptr ? nullptr : &old);
   ExactSum result = sum;

@@ -53,7 +53,7 @@ inline DoubleDouble pair_epilogue(const DoubleDouble& sum, const DoubleDouble& a
   ScalarPairSum result{0, 0};
   result.add_product(alpha.hi, alpha.lo, sum.hi, sum.lo);
   if (c != nullptr) {
-    const DoubleDouble old = normalised(*c);
+    const DoubleDouble old = normalized(*c);
     result.add_product(beta.hi, beta.lo, old.hi, old.lo);
   }
   return {result.hi, result.lo};

@@ -18,7 +18,7 @@ struct alignas(8) ResidualFit {
 };
 
 // Cap: residuals of fp16's subnormal high parts are at most 2^-25, and 2^40 scales them to 2^15.
-inline constexpr int most_residual_exponent = 40;
+inline constexpr int max_residual_exponent = 40;
 
 // Scale and first rounding for a first slice of `format` with p significant bits and a requested residual
 // scale of 2^asked; `largest`, the operands' largest exponent, is at most the format's (h2sgemm, Eq. 6, less
@@ -28,7 +28,7 @@ inline constexpr int most_residual_exponent = 40;
 KINTSUGI_HOST_DEVICE constexpr ResidualFit fit_residual(const Format& format, int asked, int largest) {
   const bool truncates = largest >= format.max_exponent;
   const int allowed = format.max_exponent + format.significand_bits - largest - (truncates ? 1 : 0);
-  return {std::min({asked, allowed, most_residual_exponent}),
+  return {std::min({asked, allowed, max_residual_exponent}),
           truncates ? Rounding::towards_zero : Rounding::nearest_even};
 }
 

@@ -11,7 +11,7 @@
 
 namespace kintsugi::core {
 
-inline constexpr int most_successive_slices = 32;
+inline constexpr int max_successive_slices = 32;
 
 // True if s_i > t_i(d) for the two weighted sums, u = 2^-bits; true also if another slice would add nothing.
 KINTSUGI_HOST_DEVICE inline bool enough_slices(const Scaled& whole, const Scaled& slice, int d,

@@ -6,7 +6,7 @@
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__) && !defined(KINTSUGI_ONE_INSTRUCTION_SET)
-#define KINTSUGI_VECTORISED __attribute__((target_clones("avx512f", "avx2", "default")))
+#define KINTSUGI_VECTORIZED __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
-#define KINTSUGI_VECTORISED
+#define KINTSUGI_VECTORIZED
 #endif

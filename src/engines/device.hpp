@@ -104,15 +104,15 @@ struct DeviceSliceCounts {
   std::int64_t products = 0;
   std::int64_t fast_blocks = 0;
   std::int32_t fewest_slices_below_most = 0;
-  std::int32_t most_products = 0;
+  std::int32_t max_products = 0;
 };
 
 // Report of a call on a device, in device memory, for kintsugi_report(); select() adds to it or writes all of
 // it.
 struct DeviceReport {
-  static constexpr int most_candidates = 4;
+  static constexpr int max_candidates = 4;
 
-  std::int64_t items[most_candidates] = {};  // batch items that selected each candidate
+  std::int64_t items[max_candidates] = {};  // batch items that selected each candidate
   std::int64_t scaled = 0;
   std::int64_t unreachable = 0;  // items that no candidate accepts
   std::int64_t special = 0;      // items with NaN or infinities in A or B
@@ -170,7 +170,7 @@ struct DeviceRoundingBounds {
 
 // Candidates of select(): a batch item takes the first one that accepts() its operands.
 struct DeviceCandidates {
-  Acceptance acceptances[DeviceReport::most_candidates] = {};
+  Acceptance acceptances[DeviceReport::max_candidates] = {};
   int count = 0;
   // If the item's residuals are fitted: the format of its slices, and the scale that the scheme sets.
   bool fits = false;
@@ -179,7 +179,7 @@ struct DeviceCandidates {
   // Coefficient of |A||B| that norms must prove for every element of C.
   double coefficient = 0;
 
-  bool asks_for_norms() const {
+  bool needs_norms() const {
     return std::any_of(acceptances, acceptances + count, [](const Acceptance& a) { return a.by_norms(); });
   }
 };
@@ -219,7 +219,7 @@ struct DeviceOpenElements {
   std::uint32_t* count = nullptr;
   std::uint32_t* places = nullptr;
   // Sums in the elements' own arithmetic suffice if nothing can overflow or underflow.
-  bool plainly = false;
+  bool in_own_arithmetic = false;
 };
 
 // Product of the vendor library in BLAS's terms: column-major.
@@ -280,13 +280,13 @@ struct NativeShape {
 struct NativeTimes {
   double own;
   double own_added;
-  double vendor_looked_at;
+  double vendor_tested;
   double vendor_added;
 };
 
 // Limits by which a plan decides on an emulation and on its number of candidates.
 struct DeviceThresholds {
-  double least_gain = 0.95;  // an emulation must be expected to take less than this part of the native time
+  double min_gain = 0.95;  // an emulation must be expected to take less than this part of the native time
   // A product that is expected to take less than the first time, in microseconds, has one emulation; one
   // below the second time has two.
   double one_candidate_time = 100;

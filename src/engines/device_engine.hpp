@@ -136,7 +136,8 @@ class DeviceProducts {
                                  const DeviceCheck& check, const DeviceTile& tile,
                                  const DeviceOpenElements& open) const = 0;
   // Sums elements exactly and rounds each once, special values included: all of the tile or, if open.count is
-  // given, only the open ones, which the report counts as recomputed and which may be summed `plainly`.
+  // given, only the open ones, which the report counts as recomputed and which may be summed
+  // `in_own_arithmetic`.
   virtual void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenElements& open,
                                 DeviceReport* report) const = 0;
   // Computes the whole product in the elements' own arithmetic: FP32 sums in ascending order with fused

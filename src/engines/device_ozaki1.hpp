@@ -38,10 +38,10 @@ struct DeviceSuccessiveSplit {
   Slices slices;
   int bits = 0;
   DeviceSliceExponents exponents;
-  // *unreachable becomes 1 if a vector needs more slices, or has exponents further apart than `most_depth`:
+  // *unreachable becomes 1 if a vector needs more slices, or has exponents further apart than `max_depth`:
   // for all vectors, or only for those in blocks whose slice counts require all of B's slices, or for none.
   enum class Complete : std::uint8_t { need_not_be, all, where_needed } complete = Complete::need_not_be;
-  std::int32_t most_depth = 0;  // 0: no limit
+  std::int32_t max_depth = 0;  // 0: no limit
   DeviceBlockSliceCounts slice_counts;
   std::int32_t* unreachable = nullptr;
 };
@@ -75,7 +75,7 @@ struct DeviceProductSums {
   static constexpr int limbs = 6;
   // Largest distance of the exponents of one vector's slices: two such distances, 62 bits of a product, 10
   // bits for the number of products and a sign fit in `limbs` words.
-  static constexpr int most_depth = (64 * limbs - 74) / 2;
+  static constexpr int max_depth = (64 * limbs - 74) / 2;
 
   static constexpr std::size_t bytes_of_sum(bool exact) {
     return exact ? limbs * sizeof(std::uint64_t) : sizeof(double);

@@ -30,8 +30,8 @@ inline void sequential_pair_product(const NativeProduct<DoubleDouble>& task) {
     for (std::int64_t i = 0; i < task.c.rows; ++i) {
       ScalarPairSum sum{0, 0};
       for (std::int64_t p = 0; p < task.a.columns; ++p) {
-        const DoubleDouble x = normalised(task.a(i, p));
-        const DoubleDouble y = normalised(task.b(p, j));
+        const DoubleDouble x = normalized(task.a(i, p));
+        const DoubleDouble y = normalized(task.b(p, j));
         sum.add_product(x.hi, x.lo, y.hi, y.lo);
       }
       finish_pair_element(task, i, j, {sum.hi, sum.lo});

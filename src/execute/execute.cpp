@@ -173,9 +173,9 @@ template <class T>
 void report_slices(Report& report, const Plan& plan, const ItemSelection<T>& selection) {
   const Candidate& candidate = plan.candidates[selection.candidate];
   Program program = selection.program;
-  program.error_free.least_slices = report.error_free.least_slices;
-  program.error_free.most_products = report.error_free.most_products;
-  program.split_a.slices = program.split_b.slices = report.error_free.least_slices;
+  program.error_free.min_slices = report.error_free.min_slices;
+  program.error_free.max_products = report.error_free.max_products;
+  program.split_a.slices = program.split_b.slices = report.error_free.min_slices;
   report.set_adapted(candidate, program, plan.problem.products());
 }
 

@@ -53,7 +53,7 @@ class CallScalar {
   CallScalar(double value) : value_(value) {}
   CallScalar(const std::complex<double>& value) : value_(value) {}
   CallScalar(const std::complex<float>& value) : value_(value) {}
-  CallScalar(const DoubleDouble& pair) : value_(normalised(pair).hi), low_(normalised(pair).lo) {}
+  CallScalar(const DoubleDouble& pair) : value_(normalized(pair).hi), low_(normalized(pair).lo) {}
 
   bool is_zero() const { return value_ == 0.0; }
   const std::complex<double>& value() const { return value_; }

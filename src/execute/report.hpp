@@ -16,10 +16,10 @@ struct Report {
   const Engine* engine = nullptr;
   Blocking blocking;
   std::size_t workspace_bytes = 0;
-  std::array<Candidate, Plan::most_candidates> candidates;
-  std::array<std::int64_t, Plan::most_candidates> items{};  // batch items that each candidate multiplied
-  std::int64_t items_scaled = 0;                            // only beta * C computed: alpha = 0 or k = 0
-  std::int64_t items_with_special_values = 0;               // NaN or infinities in A or B
+  std::array<Candidate, Plan::max_candidates> candidates;
+  std::array<std::int64_t, Plan::max_candidates> items{};  // batch items that each candidate multiplied
+  std::int64_t items_scaled = 0;                           // only beta * C computed: alpha = 0 or k = 0
+  std::int64_t items_with_special_values = 0;              // NaN or infinities in A or B
   // Elements of C that the first checked candidate did not prove to meet the contract; wider candidates
   // rounded them correctly. In native products: elements that were computed again (execute/host/native.hpp),
   // except in double-double products, where engines do not count them.

@@ -35,7 +35,7 @@ std::vector<Candidate> checked_by_policy(const Plan& plan) {
       plan.request.policy == Policy::emulate || !native_meets(plan.contract, plan.problem);
   if (plan.request.policy == Policy::native || !(must_emulate || plan.problem.type == OperandType::dd))
     return {};
-  if (!asks_for_checks(plan)) return {};
+  if (!needs_checks(plan)) return {};
   std::vector<Candidate> chain = checked_emulations(plan);
   return must_emulate || beats_native_pairs(plan, chain) ? chain : std::vector<Candidate>{};
 }

@@ -59,7 +59,7 @@ struct Blocking {
 };
 
 struct Plan {
-  static constexpr std::size_t most_candidates = 5;
+  static constexpr std::size_t max_candidates = 5;
 
   Problem problem;
   PlanRequest request;

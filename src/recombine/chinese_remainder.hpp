@@ -28,14 +28,14 @@ class ChineseRemainder {
 
   // Numbers are held in limbs of 40 bits: sums of 49 products with factors of 8 bits stay exact in double.
   static constexpr int part_bits = 40;
-  static constexpr int most_parts = 9;
+  static constexpr int max_parts = 9;
 
   struct Sums {
-    alignas(64) double quotient[lanes];          // the sum divided by the moduli's product
-    alignas(64) double limb[most_parts][lanes];  // limbs of the sum; not carried
+    alignas(64) double quotient[lanes];         // the sum divided by the moduli's product
+    alignas(64) double limb[max_parts][lanes];  // limbs of the sum; not carried
   };
 
-  using Residues = std::array<const std::uint8_t*, most_moduli>;
+  using Residues = std::array<const std::uint8_t*, max_moduli>;
 
   explicit ChineseRemainder(const ResidueSystem& system);
 
@@ -46,7 +46,7 @@ class ChineseRemainder {
   ExactNumber<residue_limbs> number(const Sums& sums, int lane) const;
 
  private:
-  using Parts = std::array<double, most_parts>;
+  using Parts = std::array<double, max_parts>;
 
   WideInteger<residue_limbs> product_without(int left_out) const;
   int inverse_of_part(int t) const;
@@ -54,8 +54,8 @@ class ChineseRemainder {
   ResidueSystem system_;
   int parts_ = 0;
   Parts product_{};
-  std::array<Parts, most_moduli> part_{};
-  std::array<int, most_moduli> inverses_{};
+  std::array<Parts, max_moduli> part_{};
+  std::array<int, max_moduli> inverses_{};
 };
 
 // Weights w, 0 <= w < m_t, with which the product sums modulo m_t give the residue of the real (part 0) or
@@ -68,7 +68,7 @@ class PartWeights {
   const std::array<std::uint32_t, 3>& of(std::int64_t part, int t) const { return weights_[part][t]; }
 
  private:
-  std::array<std::array<std::array<std::uint32_t, 3>, most_moduli>, 2> weights_{};
+  std::array<std::array<std::array<std::uint32_t, 3>, max_moduli>, 2> weights_{};
 };
 
 // Gathers the residues of `lanes` consecutive rows for ChineseRemainder::sum_up().
@@ -95,7 +95,7 @@ class ResidueLanes {
   const ResidueSystem& system_;
   const PartWeights& weights_;
   ChineseRemainder::Residues pointers_{};
-  std::array<Lanes, most_moduli> copies_{};
+  std::array<Lanes, max_moduli> copies_{};
 };
 
 // The integers of an element's parts; their exponents undo the scales.

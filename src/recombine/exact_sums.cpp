@@ -46,7 +46,7 @@ void gather(const View& vectors, std::int64_t v, T* target) {
   for (std::int64_t p = 0; p < vectors.columns; ++p) target[p] = vectors(v, p);
 }
 void gather(const MatrixView<const DoubleDouble>& vectors, std::int64_t v, DoubleDouble* target) {
-  for (std::int64_t p = 0; p < vectors.columns; ++p) target[p] = normalised(vectors(v, p));
+  for (std::int64_t p = 0; p < vectors.columns; ++p) target[p] = normalized(vectors(v, p));
 }
 
 }  // namespace

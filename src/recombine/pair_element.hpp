@@ -43,15 +43,15 @@ inline bool may_underflow(const MatrixView<const DoubleDouble>& a, const MatrixV
     return true;
   const UnderflowLimits limits = underflow_limits<DoubleDouble>(a.columns);
   if (std::abs(sum.hi) >= limits.sum) return false;
-  double least_a = std::numeric_limits<double>::infinity();
-  double least_b = least_a;
+  double min_a = std::numeric_limits<double>::infinity();
+  double min_b = min_a;
   for (std::int64_t p = 0; p < a.columns; ++p) {
     const double x = std::abs(leading_part(a(i, p)));
     const double y = std::abs(leading_part(b(j, p)));
-    if (x != 0 && x < least_a) least_a = x;
-    if (y != 0 && y < least_b) least_b = y;
+    if (x != 0 && x < min_a) min_a = x;
+    if (y != 0 && y < min_b) min_b = y;
   }
-  return least_a * least_b < limits.product;
+  return min_a * min_b < limits.product;
 }
 
 // Element (i, j) of alpha A B + beta C where double-double arithmetic fails: by IEEE rules if row i of A or
@@ -63,8 +63,8 @@ inline DoubleDouble pair_element_beyond_range(const MatrixView<const DoubleDoubl
                                               const DoubleDouble& beta, const DoubleDouble* c) {
   ExactSum sum;
   for (std::int64_t p = 0; p < a.columns; ++p) {
-    const DoubleDouble x = normalised(a(i, p));
-    const DoubleDouble y = normalised(b(j, p));
+    const DoubleDouble x = normalized(a(i, p));
+    const DoubleDouble y = normalized(b(j, p));
     if (!is_finite(x.hi) || !is_finite(y.hi)) return special_pair_element(a, b, i, j, alpha, beta, c);
     add_products(sum, &x, &y, 1);
   }

@@ -132,11 +132,11 @@ ErrorBound error_free_bound(const Program& program, double k) {
   if (rules.mode == ErrorFree::Mode::cr) return {};
   const int gain = program.split_a.successive_gain();
   // A report gives 0 slices for a product without non-zero terms (A is zero), of which nothing is left out.
-  const int d = std::max(rules.slices != 0 ? rules.slices : rules.least_slices, 1);
+  const int d = std::max(rules.slices != 0 ? rules.slices : rules.min_slices, 1);
   const double rest = two_to(std::max(1 - d * gain, -1000));
   // Bound of the sum of all slices' magnitudes of an element: |x| and what each rounding may add.
   const double beyond = two_to(1 - gain) + two_to(1 - gain) / (1 - two_to(-gain));
-  const double roundings = (rules.most_products + 1.0) * 0x1p-53 * (1 + 0x1p-40);
+  const double roundings = (rules.max_products + 1.0) * 0x1p-53 * (1 + 0x1p-40);
   const double floor = rest + roundings * beyond;
   const double left_out = rest * rest + rest * 2 * (d - 1) / (1 - two_to(-gain));
   constexpr double underflow = 0x1p-1000;
@@ -233,14 +233,15 @@ void add_recombination(ErrorBound& bound, const Program& program, const SplitErr
 // The bound as one coefficient of (|A||B|)_ij: every non-zero scaled element is at least 2^(top - span), one
 // binade less where an integer format's scale leaves room for rounding. The loss of all products together
 // (floor_both) is k times that of one product, and a zero loses nothing.
-double relative_of(const Program& program, const ErrorBound& bound, std::int64_t k, int span_a, int span_b) {
+double relative_of(const Program& program, const ErrorBound& bound, std::int64_t k, int range_a,
+                   int range_b) {
   const bool makes_room = !program.format().floating && program.split_a.kind != SplitKind::residues;
   const int room = makes_room ? 1 : 0;
   const double products = program.format().floating ? 1 : static_cast<double>(std::max<std::int64_t>(k, 1));
-  const double least_a = two_to(program.split_a.top_exponent - room - span_a);
-  const double least_b = two_to(program.split_b.top_exponent - room - span_b);
-  return bound.relative + bound.floor_a / least_a + bound.floor_b / least_b +
-         bound.floor_both / products / (least_a * least_b);
+  const double min_a = two_to(program.split_a.top_exponent - room - range_a);
+  const double min_b = two_to(program.split_b.top_exponent - room - range_b);
+  return bound.relative + bound.floor_a / min_a + bound.floor_b / min_b +
+         bound.floor_both / products / (min_a * min_b);
 }
 
 // As relative_of(), where elements lie on average `depth` binades below the largest ones, those of both
@@ -267,7 +268,7 @@ bool rounds_once(const Program& program) {
 
 // Largest number of significant bits that the slices hold: floating-point slices have p each and a sign,
 // which is worth another bit in all but the first.
-int most_bits(const SplitRule& rule) {
+int max_bits(const SplitRule& rule) {
   if (rule.kind == SplitKind::residues) return rule.top_exponent + 1;
   if (!rule.format->floating) return rule.top_exponent + 1 + (rule.slices - 1) * rule.residual_exponent;
   return rule.slices * (rule.format->significand_bits + 1) - 1;
@@ -276,11 +277,11 @@ int most_bits(const SplitRule& rule) {
 // Loss of a number with one bit more than the slices hold: half a unit of the last bit held, 2^-bits of the
 // number's leading power of two, which is more than 2^-(bits + 1) of the number. 0, no statement, where the
 // operands decide how many bits slices hold.
-double least_loss(const Program& program, const SplitRule& rule, OperandType type) {
+double min_loss(const Program& program, const SplitRule& rule, OperandType type) {
   const bool is_fixed =
       program.recombination == Recombination::weighted ||
       (program.recombination == Recombination::residues && rule.scales == ScaleRule::exponent);
-  const int bits = most_bits(rule);
+  const int bits = max_bits(rule);
   return is_fixed && bits < -std::ilogb(unit_roundoff(type)) ? two_to(-bits - 1) : 0;
 }
 
@@ -291,7 +292,7 @@ double with_last_rounding(const Program& program, OperandType type, double befor
 
 }  // namespace
 
-int window_span(const SplitRule& rule) {
+int window_range(const SplitRule& rule) {
   if (rule.kind == SplitKind::successive) return rule.slices * rule.successive_gain();
   // A grid keeps part of every element down to its last quantum.
   if (rule.kind == SplitKind::residues) return rule.top_exponent;
@@ -325,7 +326,7 @@ bool grid_can_overflow(const Program& program, OperandType type, const RangeSumm
 bool in_window(const SplitRule& rule, const RangeSummary& ranges) {
   // Windows do not matter: the bound's floors hold for all elements.
   if (!rule.format->floating || rule.kind == SplitKind::successive) return true;
-  if (rule.scale_vectors) return ranges.dynamic_range <= window_span(rule);
+  if (rule.scale_vectors) return ranges.dynamic_range <= window_range(rule);
   return !can_overflow(rule, ranges) && ranges.smallest >= lowest_exponent(rule);
 }
 
@@ -363,13 +364,13 @@ double split_loss(const Program& program) {
 
 bool can_meet(const Program& program, OperandType type, double coefficient) {
   if (coefficient == 0 && !rounds_once(program)) return false;
-  return least_loss(program, program.split_a, type) <= coefficient &&
-         least_loss(program, program.split_b, type) <= coefficient;
+  return min_loss(program, program.split_a, type) <= coefficient &&
+         min_loss(program, program.split_b, type) <= coefficient;
 }
 
 double relative_bound(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,
-                      int span_a, int span_b) {
-  return with_last_rounding(program, type, relative_of(program, bound, k, span_a, span_b));
+                      int range_a, int range_b) {
+  return with_last_rounding(program, type, relative_of(program, bound, k, range_a, range_b));
 }
 
 double bound_at_depth(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,

@@ -27,7 +27,7 @@ struct ErrorBound {
 
 // Largest dynamic range, in binades, of a vector of which every element keeps all significant bits of the
 // split, for scaled rules; for unscaled rules see in_window.
-int window_span(const SplitRule& rule);
+int window_range(const SplitRule& rule);
 
 // True if every element of the operand keeps all significant bits of the split, by its exponents; the floors
 // of the bound then come from the engine's arithmetic alone.
@@ -58,11 +58,11 @@ double split_loss(const Program& program);
 bool can_meet(const Program& program, OperandType type, double coefficient);
 
 // `bound`, which must be the bound inside both windows for inner length k, as one relative coefficient of
-// (|A||B|)_ij for scaled operands whose dynamic ranges are at most span_a and span_b binades: the floors are
-// then small multiples of every element. Includes the last rounding to the operands' type if there is one: a
-// single group's sum is fp32 already.
+// (|A||B|)_ij for scaled operands whose dynamic ranges are at most range_a and range_b binades: the floors
+// are then small multiples of every element. Includes the last rounding to the operands' type if there is
+// one: a single group's sum is fp32 already.
 double relative_bound(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,
-                      int span_a, int span_b);
+                      int range_a, int range_b);
 
 // As relative_bound(), for the bound outside both windows and operands within `depth` (are_within_depth() of
 // split/ranges.hpp), whatever their dynamic ranges.

@@ -32,12 +32,12 @@ inline constexpr Structure<3> h2sgemm_structure{
 };
 
 inline constexpr std::array h2sgemm_cross_groups{0, 1};
-inline constexpr int h2sgemm_eq6 = most_residual_exponent + 1;  // lowered to what the operands allow
+inline constexpr int h2sgemm_eq6 = max_residual_exponent + 1;  // lowered to what the operands allow
 
 inline const Parameter* configure_h2sgemm(Program& program, std::span<const Parameter> parameters) {
   for (const Parameter& parameter : parameters) {
     const auto exponent =
-        parameter.value == "eq6" ? h2sgemm_eq6 : parse_parameter(parameter.value, 0, most_residual_exponent);
+        parameter.value == "eq6" ? h2sgemm_eq6 : parse_parameter(parameter.value, 0, max_residual_exponent);
     if (parameter.key != "sb" || !exponent) return &parameter;
     program.set_residual_exponent(*exponent, h2sgemm_cross_groups);
   }

@@ -10,7 +10,7 @@
 namespace kintsugi::core::schemes {
 
 inline constexpr std::string_view block_parameter =
-    "block=64...65536, a multiple of 64: indices of k whose sum leaves the engine at once";
+    "block=64...65536, a multiple of 64: indices of k whose sum is added outside the engine at once";
 
 inline const Parameter* configure_block(Program& program, std::span<const Parameter> parameters) {
   for (const Parameter& parameter : parameters) {

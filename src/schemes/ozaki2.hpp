@@ -37,13 +37,13 @@ constexpr int ozaki2_default_of(OperandType type) {
 }
 
 inline constexpr auto ozaki2_structure = [] {
-  Structure<most_moduli> structure{.terms = {},
-                                   .slices_a = ozaki2_default,
-                                   .slices_b = ozaki2_default,
-                                   .groups = ozaki2_default,
-                                   .k_block = 65536,
-                                   .k_step = 0};
-  for (int t = 0; t < most_moduli; ++t) {
+  Structure<max_moduli> structure{.terms = {},
+                                  .slices_a = ozaki2_default,
+                                  .slices_b = ozaki2_default,
+                                  .groups = ozaki2_default,
+                                  .k_block = 65536,
+                                  .k_step = 0};
+  for (int t = 0; t < max_moduli; ++t) {
     const auto place = static_cast<std::int16_t>(t);
     structure.terms[t] = {place, place, place};
   }
@@ -73,7 +73,7 @@ inline const Parameter* configure_ozaki2(Program& program, std::span<const Param
   std::optional<int> count;
   ScaleRule scales = ScaleRule::exponent;
   for (const Parameter& parameter : parameters) {
-    const auto number = parse_parameter(parameter.value, 2, most_moduli);
+    const auto number = parse_parameter(parameter.value, 2, max_moduli);
     const auto rule = find_scale_rule(parameter.value);
     if (parameter.key == "moduli" && number) {
       count = number;
@@ -108,8 +108,8 @@ inline void fit_ozaki2(Program& program, OperandType type, std::int64_t k) {
 }
 
 inline constexpr auto ozaki2_complex_terms = [] {
-  std::array<Term, 3 * most_moduli> terms{};
-  for (int t = 0; t < 3 * most_moduli; ++t) {
+  std::array<Term, 3 * max_moduli> terms{};
+  for (int t = 0; t < 3 * max_moduli; ++t) {
     const auto place = static_cast<std::int16_t>(t);
     terms[t] = {place, place, place};
   }
@@ -135,7 +135,7 @@ inline void multiply_elements_by_ozaki2(Program& program) {
 inline void leave_out_moduli(Program& program, int bits) {
   const bool elements = program.multiplies_elements();
   int count = 2;
-  while (count < most_moduli && residue_bits(count) < bits) ++count;
+  while (count < max_moduli && residue_bits(count) < bits) ++count;
   if (residue_bits(count) < bits || residue_bits(count) >= program.split_a.sum_bits) return;
   Program fewer = ozaki2_program(count);
   fewer.split_a.top_exponent = fewer.split_b.top_exponent = program.split_a.top_exponent;

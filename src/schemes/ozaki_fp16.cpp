@@ -25,7 +25,7 @@ bool take(const Parameter& parameter, Program& program) {
     return value.has_value();
   };
   if (parameter.key == "mode") return take_mode(parameter.value, rules.mode);
-  if (parameter.key == "slices") return number(1, ErrorFree::most_slices, rules.slices);
+  if (parameter.key == "slices") return number(1, ErrorFree::max_slices, rules.slices);
   if (parameter.key == "block") return number(128, 65536, rules.block);
   if (parameter.key == "grid") {
     program.split_a.sigma_grid = program.split_b.sigma_grid = parameter.value == "sigma";
@@ -70,8 +70,8 @@ void fit_ozaki(Program& program, OperandType type, std::int64_t k) {
   // Outside, sums of all k stay below 2^62.
   const int bits = std::min({exact, bits_for(k, 62), program.format().significand_bits});
   program.split_a.residual_exponent = program.split_b.residual_exponent = bits;
-  const int most = rules.slices != 0 ? rules.slices : ErrorFree::most_slices;
-  rules.most_products = rules.slices != 0 && rules.fast ? most * (most + 1) / 2 : most * most;
+  const int most = rules.slices != 0 ? rules.slices : ErrorFree::max_slices;
+  rules.max_products = rules.slices != 0 && rules.fast ? most * (most + 1) / 2 : most * most;
 }
 
 }  // namespace kintsugi::core::schemes

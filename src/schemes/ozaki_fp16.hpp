@@ -19,13 +19,13 @@ namespace kintsugi::core::schemes {
 
 // Products of all slices of A with one slice of B, each in a group of its own.
 inline constexpr auto ozaki_structure = [] {
-  Structure<ErrorFree::most_slices> structure{.terms = {},
-                                              .slices_a = ErrorFree::most_slices,
-                                              .slices_b = 1,
-                                              .groups = ErrorFree::most_slices,
-                                              .k_block = 0,
-                                              .k_step = 0};
-  for (int p = 0; p < ErrorFree::most_slices; ++p) {
+  Structure<ErrorFree::max_slices> structure{.terms = {},
+                                             .slices_a = ErrorFree::max_slices,
+                                             .slices_b = 1,
+                                             .groups = ErrorFree::max_slices,
+                                             .k_block = 0,
+                                             .k_step = 0};
+  for (int p = 0; p < ErrorFree::max_slices; ++p) {
     const auto place = static_cast<std::int16_t>(p);
     structure.terms[p] = {place, 0, place};
   }
@@ -34,7 +34,7 @@ inline constexpr auto ozaki_structure = [] {
 
 constexpr Program ozaki_program(const Format& format, ErrorFree::Mode mode) {
   // The largest number of bits, for k = 1; fit_ozaki() sets the number for the problem's k.
-  SplitRule split = scaled_split(format, ErrorFree::most_slices, format.id == FormatId::fp64 ? 26 : 11, 0);
+  SplitRule split = scaled_split(format, ErrorFree::max_slices, format.id == FormatId::fp64 ? 26 : 11, 0);
   split.kind = SplitKind::successive;
   Program program{split, split, make_schedule(ozaki_structure), Recombination::error_free};
   program.schedule.integer_sums = true;
@@ -52,7 +52,7 @@ inline constexpr std::string_view ozaki_parameters =
     "Algorithm 3; not with cr), fast=on|off (leave out products of p + q > d + 1 slices; not with cr), "
     "block=128...65536 (rows and columns of C that have a number of slices of their own), k-block=0...65536 "
     "(inner "
-    "indices after which sums leave the engine; 0: 65536), grid=integer|sigma (rounding of slices: one grid "
+    "indices after which sums are added outside the engine; 0: 65536), grid=integer|sigma (rounding of slices: one grid "
     "for both "
     "signs, or fl((x + sigma) - sigma) as Algorithm 1 has it, on the host)";
 

@@ -94,15 +94,15 @@ struct ErrorFree {
   // cr: slices until no rest is left, exact sums, one rounding. of_type: sp for FP32 operands, else dp.
   enum class Mode : std::uint8_t { of_type, dp, sp, cr };
 
-  static constexpr int most_slices = most_successive_slices;
+  static constexpr int max_slices = max_successive_slices;
 
   Mode mode = Mode::of_type;
   int slices = 0;             // of each operand; 0: decided by the operands
   bool fast = true;           // only products p + q <= d + 1, counted from 1
   std::int64_t block = 1024;  // largest rows and columns of a block of C with its own number of slices
   // For the bound: smallest number of slices unless no rest is left before, largest number of products added.
-  int least_slices = 2;
-  int most_products = most_slices * most_slices;
+  int min_slices = 2;
+  int max_products = max_slices * max_slices;
 };
 
 struct Program {

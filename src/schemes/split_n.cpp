@@ -15,7 +15,7 @@ namespace kintsugi::core::schemes {
 
 namespace {
 
-constexpr int most_slices = 8;
+constexpr int max_slices = 8;
 
 // The parameters' values.
 struct Choice {
@@ -38,8 +38,8 @@ bool take(const Parameter& parameter, Choice& choice) {
     if (value) target = *value;
     return value.has_value();
   };
-  if (parameter.key == "a") return number(1, most_slices, choice.a);
-  if (parameter.key == "b") return number(1, most_slices, choice.b);
+  if (parameter.key == "a") return number(1, max_slices, choice.a);
+  if (parameter.key == "b") return number(1, max_slices, choice.b);
   if (parameter.key == "scale") return number(0, 40, choice.scale);
   if (parameter.key == "block") return number(0, 65536, choice.block);
   if (parameter.key == "format") return (choice.format = floating_format(parameter.value)) != nullptr;

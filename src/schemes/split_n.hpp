@@ -38,7 +38,7 @@ inline constexpr Scheme split_n{
     .parameters =
         "format=fp16|bf16|tf32|fp32|fp8_e4m3|fp8_e5m2, a=1...8, b=1...8 (slices), terms=N (products, those "
         "of least s + t first) or a list such as a0b0+a0b1+a1b0, scale=0...40 (residuals times 2^scale), "
-        "block=0...65536 (inner indices after which sums leave the engine; 0: never)",
+        "block=0...65536 (inner indices after which sums are added outside the engine; 0: never)",
     .configure = configure_split_n,
     .adapt = adapt_split_n,
 };

@@ -29,7 +29,7 @@ void extend(InnerRange& range, T x) {
 
 // Includes the exponent of the last word, no bit of which may be lost either.
 void extend(InnerRange& range, const DoubleDouble& pair) {
-  const DoubleDouble x = normalised(pair);
+  const DoubleDouble x = normalized(pair);
   extend(range, x.hi);
   if (is_finite(x.hi) && x.lo != 0) range.smallest = std::min(range.smallest, exponent_of(x.lo));
 }
@@ -63,7 +63,7 @@ void find_inner_ranges(const View& operand, std::span<InnerRange> ranges, int th
   }
 }
 
-void share_among_parts(std::span<InnerRange> ranges) {
+void merge_ranges_of_parts(std::span<InnerRange> ranges) {
   for (std::size_t p = 0; p < ranges.size(); p += 2) {
     InnerRange& range = ranges[p];
     range.largest = std::max(range.largest, ranges[p + 1].largest);

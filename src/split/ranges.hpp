@@ -23,7 +23,7 @@ struct RangeSummary {
   std::int32_t smallest = 0;
   bool finite = true;
   // Over all vectors that are not zero: the smallest number of elements and the largest depth.
-  std::int32_t least_elements = std::numeric_limits<std::int32_t>::max();
+  std::int32_t min_elements = std::numeric_limits<std::int32_t>::max();
   std::int32_t depth = 0;
 };
 
@@ -35,7 +35,7 @@ KINTSUGI_HOST_DEVICE constexpr bool are_within_depth(const RangeSummary& a, cons
                                                      std::int64_t k, std::int32_t depth) {
   if (a.depth == VectorRange::unknown_depth || b.depth == VectorRange::unknown_depth) return false;
   // Pairs of two non-zero elements at the same inner index: at least this many.
-  const std::int64_t pairs = std::int64_t{a.least_elements} + b.least_elements - k;
+  const std::int64_t pairs = std::int64_t{a.min_elements} + b.min_elements - k;
   return pairs > 0 && std::int64_t{a.depth} + b.depth <= depth * pairs;
 }
 

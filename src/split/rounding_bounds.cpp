@@ -16,7 +16,7 @@ namespace {
 // Elements of one vector that are processed together.
 constexpr int lanes = 64;
 
-KINTSUGI_VECTORISED void add_rounding_bounds(const double* x, TwoFactors factors, double* inexact,
+KINTSUGI_VECTORIZED void add_rounding_bounds(const double* x, TwoFactors factors, double* inexact,
                                              double* magnitudes) {
   for (int e = 0; e < lanes; ++e) {
     const double scaled = x[e] * factors.first * factors.second;
@@ -29,7 +29,7 @@ KINTSUGI_VECTORISED void add_rounding_bounds(const double* x, TwoFactors factors
 }
 
 // As add_rounding_bounds(), for double-double numbers, rounded as in split/residues/residues.cpp.
-KINTSUGI_VECTORISED void add_pair_rounding_bounds(const double* high, const double* low, TwoFactors factors,
+KINTSUGI_VECTORIZED void add_pair_rounding_bounds(const double* high, const double* low, TwoFactors factors,
                                                   double* inexact, double* magnitudes) {
   for (int e = 0; e < lanes; ++e) {
     const double scaled = high[e] * factors.first * factors.second;

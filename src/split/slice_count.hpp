@@ -24,7 +24,7 @@ void sum_vectors(const View& b, std::span<const VectorRange> ranges, double* wei
 
 // weighted[v] = sum over p of |a(v, p)| weights[p]; 0 for vectors with NaN or infinities.
 template <class View>
-void weigh_vectors(const View& a, std::span<const VectorRange> ranges, const double* weights,
-                   Scaled* weighted, int threads);
+void multiply_magnitudes(const View& a, std::span<const VectorRange> ranges, const double* weights,
+                         Scaled* weighted, int threads);
 
 }  // namespace kintsugi::core

@@ -48,7 +48,7 @@ void load_elements(const View& operand, std::span<const double> inner, std::int6
 inline void load_elements(const MatrixView<const DoubleDouble>& operand, std::span<const double> inner,
                           std::int64_t v, std::int64_t begin, std::int64_t end, double* high, double* low) {
   for (std::int64_t p = begin; p < end; ++p) {
-    const DoubleDouble x = normalised(operand(v, p));
+    const DoubleDouble x = normalized(operand(v, p));
     const double factor = inner.empty() ? 1 : inner[p];
     high[p - begin] = is_finite(x.hi) ? x.hi * factor : 0.0;
     low[p - begin] = x.lo * factor;

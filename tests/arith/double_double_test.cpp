@@ -75,7 +75,7 @@ DoubleDouble draw_pair(std::mt19937_64& random, int spread) {
   };
   const int exponent = static_cast<int>(random() % (2 * static_cast<unsigned>(spread) + 1)) - spread;
   const int below = random() % 4 == 0 ? static_cast<int>(random() % 400) : 0;
-  return core::normalised({word(exponent), random() % 5 == 0 ? 0 : word(exponent - 54 - below)});
+  return core::normalized({word(exponent), random() % 5 == 0 ? 0 : word(exponent - 54 - below)});
 }
 
 TEST(DoubleDouble, AlphaTimesSumPlusBetaTimesOldElement) {
@@ -106,8 +106,8 @@ TEST(DoubleDouble, SpecialValuesAreThoseOfIeee) {
   EXPECT_TRUE(std::isnan(core::exact_epilogue(ExactNumber<1>{}, inf, 0, nullptr).hi));
   EXPECT_TRUE(std::isnan(core::scaled_element(nan, finite).hi));
   EXPECT_EQ(core::scaled_element(2, c), DoubleDouble(-inf));
-  EXPECT_EQ(core::normalised({inf, nan}), DoubleDouble(inf));
-  EXPECT_EQ(core::normalised({1, 1}), DoubleDouble(2));
+  EXPECT_EQ(core::normalized({inf, nan}), DoubleDouble(inf));
+  EXPECT_EQ(core::normalized({1, 1}), DoubleDouble(2));
 }
 
 // (3 k + 14) u^2 (|a||b|), also where sums cancel.

@@ -142,14 +142,14 @@ void check_ordinary(std::mt19937_64& random) {
                          limits::min_exponent,
                          limits::max_exponent,
                          0,
-                         -most_ordinary_exponent,
-                         most_ordinary_exponent};
+                         -max_ordinary_exponent,
+                         max_ordinary_exponent};
     const int edge = edges[draw % 6] + static_cast<int>(random() % 60) - 30;
-    x.exponent = std::clamp(draw % 3 == 0 ? edge : edge - x.magnitude.length(), -most_ordinary_exponent,
-                            most_ordinary_exponent);
+    x.exponent = std::clamp(draw % 3 == 0 ? edge : edge - x.magnitude.length(), -max_ordinary_exponent,
+                            max_ordinary_exponent);
     ASSERT_NO_FATAL_FAILURE((expect_ordinary<T, Limbs>(x))) << Limbs << " limbs, draw " << draw;
   }
-  for (const int exponent : {-most_ordinary_exponent, 0, most_ordinary_exponent}) {
+  for (const int exponent : {-max_ordinary_exponent, 0, max_ordinary_exponent}) {
     for (const bool negative : {false, true}) {
       ExactNumber<Limbs> x{{}, exponent, negative};
       expect_ordinary<T, Limbs>(x);

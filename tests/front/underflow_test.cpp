@@ -123,7 +123,7 @@ void expect_kept(GemmDataOf<T>& data, const std::vector<T>& before, const std::s
   }
 }
 
-std::int64_t computed_again(const Handle& handle) { return handle.report().at("recomputed_elements"); }
+std::int64_t recomputed(const Handle& handle) { return handle.report().at("recomputed_elements"); }
 
 class Underflow : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Engines, Underflow, testing::ValuesIn(engines()));
@@ -144,7 +144,7 @@ TEST_P(Underflow, OneWideRowSpoilsNoOther) {
     EXPECT_EQ(candidates(handle.report()), std::vector<std::string>{"native"});
     EXPECT_EQ(data.c()(1, 0), static_cast<float>(alpha * 0x1p-140));
     EXPECT_NEAR(data.c()(0, 0) / (alpha * 0x1p-75), 1023, 1e-3);
-    EXPECT_EQ(computed_again(handle), 1);
+    EXPECT_EQ(recomputed(handle), 1);
   }
 }
 
@@ -193,7 +193,7 @@ TEST_P(Underflow, OrdinaryZerosStayAsTheyAre) {
     const auto before = data.result();
     const Handle handle;
     data.run_well(handle);
-    EXPECT_EQ(computed_again(handle), 0);
+    EXPECT_EQ(recomputed(handle), 0);
     EXPECT_EQ(data.c()(3, 5), test.beta == 0 ? 0 : before[3 + 5 * 70]);
   }
 }
@@ -276,7 +276,7 @@ TYPED_TEST(UnderflowOf, ContractsHoldForAnyExponents) {
     const auto before = data.result();
     const Handle handle;
     data.run_well(handle);
-    again += computed_again(handle);
+    again += recomputed(handle);
     expect_kept(data, before,
                 "trial " + std::to_string(trial) + " " + test.engine + " " + test.policy + " alpha " +
                     std::to_string(test.alpha) + " beta " + std::to_string(test.beta));

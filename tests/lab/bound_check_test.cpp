@@ -51,7 +51,7 @@ TEST(BoundCheck, WindowsAreThoseOfThePlan) {
     ASSERT_TRUE(window.known) << scheme->name;
     EXPECT_EQ(window.scaled, rule.scale_vectors);
     if (window.scaled) {
-      EXPECT_EQ(window.dynamic_range, core::window_span(rule)) << scheme->name;
+      EXPECT_EQ(window.dynamic_range, core::window_range(rule)) << scheme->name;
     }
     for (const int high : {-20, -3, 0, 14, 15, 16, 120}) {
       for (int span = 0; span <= 60 && high - span > -126; ++span) {

@@ -124,8 +124,8 @@ INSTANTIATE_TEST_SUITE_P(All, SchemeBound, testing::ValuesIn(bound_cases()), [](
 });
 
 TEST(Windows, AreThoseThatTheSchemePagesState) {
-  EXPECT_EQ(window_span(find_scheme("fp16x3")->program.split_a), 16);
-  EXPECT_EQ(window_span(find_scheme("fp16x3-wide")->program.split_a), 28);
+  EXPECT_EQ(window_range(find_scheme("fp16x3")->program.split_a), 16);
+  EXPECT_EQ(window_range(find_scheme("fp16x3-wide")->program.split_a), 28);
   const SplitRule& fp16_rule = find_scheme("fp16")->program.split_a;
   EXPECT_TRUE(in_window(fp16_rule, {.dynamic_range = 28, .largest = 14, .smallest = -14}));
   EXPECT_FALSE(in_window(fp16_rule, {.dynamic_range = 28, .largest = 14, .smallest = -15}));
@@ -156,7 +156,7 @@ TEST(Windows, AreSharp) {
       }
       return worst;
     };
-    const int lowest = 14 - window_span(rule);
+    const int lowest = 14 - window_range(rule);
     EXPECT_LE(worst_in_binade(lowest), 0x1p-23) << name;
     EXPECT_GE(worst_in_binade(lowest - 1), 0x1p-22) << name;
   }
@@ -188,7 +188,7 @@ TEST(Contract, HasCounterexamplesBelowItsProof) {
 TEST(Contract, IsProvedFromSmallLengthsOn) {
   for (const char* name : {"fp16x3", "fp16x3-wide"}) {
     const Program& program = find_scheme(name)->program;
-    const int span = window_span(program.split_a);
+    const int span = window_range(program.split_a);
     const auto proved = [&](Accumulator accumulator, std::int64_t k) {
       return relative_bound(program, error_bound(program, accumulator, k, true, true), OperandType::f32, k,
                             span, span) <= contract_of_type(OperandType::f32, k);
@@ -268,14 +268,14 @@ TEST(Depth, BoundsMagnitudesFromBelow) {
 }
 
 TEST(Depth, IsNotKnownOfEverything) {
-  const RangeSummary deep{.least_elements = 100, .depth = 800};
-  const RangeSummary high{.least_elements = 100, .depth = 0};
+  const RangeSummary deep{.min_elements = 100, .depth = 800};
+  const RangeSummary high{.min_elements = 100, .depth = 0};
   EXPECT_TRUE(are_within_depth(deep, high, 100, 8));
   EXPECT_FALSE(are_within_depth(deep, high, 100, 7));
   EXPECT_FALSE(are_within_depth(deep, high, 150, 8)) << "half as many pairs";
   EXPECT_TRUE(are_within_depth(deep, high, 150, 16));
   EXPECT_FALSE(are_within_depth(high, high, 200, 100)) << "none need meet";
-  const RangeSummary unknown{.least_elements = 100, .depth = VectorRange::unknown_depth};
+  const RangeSummary unknown{.min_elements = 100, .depth = VectorRange::unknown_depth};
   EXPECT_FALSE(are_within_depth(high, unknown, 100, 1 << 30));
   EXPECT_FALSE(are_within_depth(unknown, high, 100, 1 << 30));
   EXPECT_TRUE(are_within_depth(summarize({}), deep, 100, 8)) << "zeros lose nothing";

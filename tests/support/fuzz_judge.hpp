@@ -50,10 +50,10 @@ class FuzzJudge {
   using Part = PartOf<T>;
 
   // `after`: C's image when the call has ended with success. Of a batch item that takes more products than
-  // `most_products` a sample of elements is judged, its corners among them.
+  // `max_products` a sample of elements is judged, its corners among them.
   FuzzJudge(const FuzzData<T>& data, const Promise& promise, const std::byte* after,
-            std::int64_t most_products = std::numeric_limits<std::int64_t>::max())
-      : data_(data), promise_(promise), after_(after), most_products_(most_products) {}
+            std::int64_t max_products = std::numeric_limits<std::int64_t>::max())
+      : data_(data), promise_(promise), after_(after), max_products_(max_products) {}
 
   // "" or what is wrong with the first wrong element.
   std::string verdict() {
@@ -104,7 +104,7 @@ class FuzzJudge {
 
   // One of so many elements is judged.
   std::int64_t sampling() const {
-    return 1 + std::max<std::int64_t>(matrices_->k, 1) * matrices_->m * matrices_->n / most_products_;
+    return 1 + std::max<std::int64_t>(matrices_->k, 1) * matrices_->m * matrices_->n / max_products_;
   }
   bool is_in_sample(std::int64_t i, std::int64_t j) const {
     const std::int64_t m = matrices_->m, n = matrices_->n;
@@ -363,7 +363,7 @@ class FuzzJudge {
   const FuzzData<T>& data_;
   const Promise& promise_;
   const std::byte* after_;
-  const std::int64_t most_products_;
+  const std::int64_t max_products_;
   const fuzz::Embedded<T>* matrices_ = nullptr;
   std::optional<lab::VectorNorms> norms_a_, norms_b_;
   lab::BoundCoefficients coefficients_;

@@ -90,9 +90,9 @@ class ConstructedRounding {
   // that, and the two halves of beta C that cancel it.
   static constexpr int block = 8;
 
-  ConstructedRounding(Random& random, std::int64_t rows, std::int64_t columns, int most_depth, bool anywhere,
+  ConstructedRounding(Random& random, std::int64_t rows, std::int64_t columns, int max_depth, bool anywhere,
                       bool with_scalars)
-      : random_(random), anywhere_(anywhere), most_depth_(most_depth),
+      : random_(random), anywhere_(anywhere), max_depth_(max_depth),
         problem_(rows, columns, columns * block) {
     if (with_scalars) {
       alpha_exponent_ = static_cast<int>(random_.integer(-20, 20));
@@ -129,7 +129,7 @@ class ConstructedRounding {
 
   bool draw(Column& column) {
     const int last = column.last - alpha_exponent_;
-    const int depth = static_cast<int>(random_.integer(3, most_depth_));
+    const int depth = static_cast<int>(random_.integer(3, max_depth_));
     const int cancelled = last + static_cast<int>(random_.integer(anywhere_ ? -2 * L::digits : -L::digits,
                                                                   anywhere_ ? 200 : 4));
     const int old = column.last + static_cast<int>(random_.integer(-2 * L::digits, 4));
@@ -235,7 +235,7 @@ class ConstructedRounding {
 
   Random& random_;
   bool anywhere_;
-  int most_depth_;
+  int max_depth_;
   int alpha_exponent_ = 0;
   int alpha_sign_ = 1;
   std::uint64_t beta_ = 0;

@@ -77,10 +77,10 @@ template <class T>
 void DeviceProduct<T>::plan_series() {
   constexpr double series_seconds = 0.05;
   constexpr double graph_seconds = 1e-3;
-  constexpr double most_executions = 1024;
+  constexpr double max_executions = 1024;
   executions_ = 1;
   const double seconds = stream().seconds_of([this] { execute_series(); });
-  executions_ = static_cast<int>(std::clamp(std::ceil(series_seconds / seconds), 1.0, most_executions));
+  executions_ = static_cast<int>(std::clamp(std::ceil(series_seconds / seconds), 1.0, max_executions));
   if (seconds < graph_seconds)
     graph_ = std::make_unique<lab::DeviceGraph>(stream(), [this] { execute_series(); });
 }

@@ -22,7 +22,7 @@ bool is_in_window(const Json& split, const OperandFacts& facts) {
 
 // Returns the smallest magnitude of an element `span` binades below its vector's largest, in units of the
 // split. Maxima of an integer format may be scaled one binade lower, to leave room for rounding.
-double least_of_span(const Json& split, int span) {
+double min_of_span(const Json& split, int span) {
   const lab::SplitDescription description = description_of(split);
   const bool makes_room = lab::split_window(description).makes_room;
   return std::ldexp(1.0, description.top_exponent - (makes_room ? 1 : 0) - span);
@@ -32,7 +32,7 @@ double least_of_span(const Json& split, int span) {
 double least_element(const Json& split, const OperandFacts& facts) {
   if (!facts.largest) return 1;
   if (!description_of(split).scale_vectors) return std::ldexp(1.0, *facts.smallest);
-  return least_of_span(split, facts.widest_span);
+  return min_of_span(split, facts.widest_span);
 }
 
 // True if the recombination rounds last; a single sum of an engine has the result's type already.
@@ -85,13 +85,13 @@ lab::RetainedCounts SchemeRows<T>::retained(lab::Side side, const Json& split) {
 // than the least one, and zeros cost nothing. The products of an integer format together lose k times what
 // one of them loses.
 template <class T>
-double SchemeRows<T>::bound_of_spans(const Json& program, const lab::BoundCoefficients& bound, double least_a,
-                                     double least_b) const {
+double SchemeRows<T>::bound_of_spans(const Json& program, const lab::BoundCoefficients& bound, double min_a,
+                                     double min_b) const {
   constexpr double unit_roundoff = std::numeric_limits<T>::epsilon() / 2;
   const bool integer = lab::split_window(description_of(program.at("split_a"))).integer;
   const double products = integer ? static_cast<double>(sample_.a().columns) : 1;
-  const double before = bound.relative + bound.floor_a / least_a + bound.floor_b / least_b +
-                        bound.floor_both / products / (least_a * least_b);
+  const double before = bound.relative + bound.floor_a / min_a + bound.floor_b / min_b +
+                        bound.floor_both / products / (min_a * min_b);
   return rounds_last(program.at("schedule")) ? before + unit_roundoff * (1 + before) : before;
 }
 
@@ -108,7 +108,7 @@ std::optional<int> SchemeRows<T>::proved_span(const Json& program,
                           : window.dynamic_range;
   };
   for (int span = std::min(window_span(split_a), window_span(split_b)); span >= 0; --span) {
-    if (bound_of_spans(program, bound, least_of_span(split_a, span), least_of_span(split_b, span)) <=
+    if (bound_of_spans(program, bound, min_of_span(split_a, span), min_of_span(split_b, span)) <=
         contract_.coefficient)
       return span;
   }

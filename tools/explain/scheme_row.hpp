@@ -60,8 +60,8 @@ class SchemeRows {
   // Returns retained bits; kept for reuse, since many schemes split alike and operands are large.
   lab::RetainedCounts retained(lab::Side side, const Json& split);
   // Returns the bound for operands whose smallest elements, in units of the split, are these.
-  double bound_of_spans(const Json& program, const lab::BoundCoefficients& bound, double least_a,
-                        double least_b) const;
+  double bound_of_spans(const Json& program, const lab::BoundCoefficients& bound, double min_a,
+                        double min_b) const;
   std::optional<int> proved_span(const Json& program, const lab::BoundCoefficients& bound) const;
   Bound bound_of(const Json& program, const Json& coefficients, bool in_window,
                  const std::vector<lab::ElementError>& elements) const;

@@ -13,7 +13,7 @@ constexpr int fewest_bits_of_fp32 = 22;
 
 constexpr std::string_view checked_scheme = "ozaki2";
 
-constexpr std::size_t most_candidates = 4;  // in a plan's fallback chain
+constexpr std::size_t max_candidates = 4;  // in a plan's fallback chain
 
 std::string cost(int products, int against) {
   return fmt::format("{} product{} against {}", products, products == 1 ? "" : "s", against);
@@ -84,11 +84,11 @@ std::string not_needed(const SchemeRow& row, const Choice& choice, int span) {
         candidate.products < row.products() ? "costs less, " + cost(candidate.products, row.products())
                                             : "goes before it");
   }
-  if (choice.candidates.size() == most_candidates)
+  if (choice.candidates.size() == max_candidates)
     return fmt::format(
         "the fallback chain is full: this one takes vectors of up to {}, more than its emulations, but "
         "its {} candidates go before",
-        binades(span), most_candidates);
+        binades(span), max_candidates);
   return "not needed: the fallback chain holds what is proved and costs less";
 }
 

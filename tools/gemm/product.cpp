@@ -120,10 +120,10 @@ void Candidate::execute_once(Matrix& c) {
 // half a second, show the time of the product itself.
 Row Candidate::run() {
   constexpr double enough_seconds = 0.5;
-  constexpr int most_runs = 5;
+  constexpr int max_runs = 5;
   const kintsugi_problem& problem = operands_.problem;
   const auto whole = Clock::now();
-  while (row_.runs < most_runs && (row_.runs == 0 || seconds_since(whole) < enough_seconds)) {
+  while (row_.runs < max_runs && (row_.runs == 0 || seconds_since(whole) < enough_seconds)) {
     Matrix c = operands_.c0 ? *operands_.c0
                             : make_matrix("memory", problem.m, problem.n, operands_.type(), operands_.order,
                                           operands_.complex());

@@ -37,7 +37,7 @@ Group& group_named(std::vector<Group>& groups, const std::string& title) {
 }
 
 std::vector<Group> groups_of(const std::vector<Json>& rows, const Dimension& dimension,
-                             std::size_t least_values) {
+                             std::size_t min_values) {
   std::vector<Group> groups;
   for (const Json& row : rows) {
     const auto x = dimension.value(row);
@@ -53,7 +53,7 @@ std::vector<Group> groups_of(const std::vector<Json>& rows, const Dimension& dim
     std::stable_sort(group.rows.begin(), group.rows.end(),
                      [](const Point& one, const Point& other) { return one.first < other.first; });
   }
-  std::erase_if(groups, [least_values](const Group& group) { return values_of(group) < least_values; });
+  std::erase_if(groups, [min_values](const Group& group) { return values_of(group) < min_values; });
   return groups;
 }
 
@@ -210,7 +210,7 @@ std::vector<Figure> make_figures(const std::vector<Json>& rows, const Selection&
   std::vector<Figure> figures;
   for (const Dimension& dimension : dimensions_of(rows)) {
     if (!takes(selection.dimensions, dimension.label)) continue;
-    for (const Group& group : groups_of(rows, dimension, selection.least_values)) {
+    for (const Group& group : groups_of(rows, dimension, selection.min_values)) {
       Figure figure{group.title, {}};
       for (std::size_t i = 0; i < measures.size(); ++i) {
         if (!takes(selection.measures, measures[i].member)) continue;

@@ -51,7 +51,7 @@ struct Figure {
 struct Selection {
   std::vector<std::string> dimensions;
   std::vector<std::string> measures;
-  std::size_t least_values = 2;  // along x
+  std::size_t min_values = 2;  // along x
 };
 
 // Returns figures of errors, or of the rates in rows of rate_row(): against k for each distribution and m, n;

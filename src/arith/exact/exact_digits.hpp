@@ -68,7 +68,7 @@ class ExactDigits {
   static constexpr int digit_bits = 53;
   static constexpr std::uint64_t mask = (std::uint64_t{1} << digit_bits) - 1;
   // Additions between two carries: each changes a digit by less than 2^53, and carry() leaves at most 2^53.
-  static constexpr int most_pending = 1020;
+  static constexpr int max_pending = 1020;
 
   KINTSUGI_HOST_DEVICE ExactDigits(std::int64_t* digits, int bottom) : digits_(digits), bottom_(bottom) {}
 
@@ -139,13 +139,13 @@ class ExactDigits {
     if (first_ > last_) return 0;
     const auto high = static_cast<std::uint64_t>(digit(last_));
     const auto low = first_ < last_ ? static_cast<std::uint64_t>(digit(last_ - 1)) : std::uint64_t{0};
-    const int room = leading_zeros(high);  // high bits that the digit below fills; at least 64 - 53
-    const int drop = room < digit_bits ? digit_bits - room : 0;
-    bool more = (low & ((std::uint64_t{1} << drop) - 1)) != 0;
+    const int fill = leading_zeros(high);  // high bits that the digit below fills; at least 64 - 53
+    const int drop = fill < digit_bits ? digit_bits - fill : 0;
+    bool sticky = (low & ((std::uint64_t{1} << drop) - 1)) != 0;
     KINTSUGI_ROLLED
-    for (int d = first_; d < last_ - 1 && !more; ++d) more = digit(d) != 0;
+    for (int d = first_; d < last_ - 1 && !sticky; ++d) sticky = digit(d) != 0;
     return rounded<T>(high << (digit_bits - drop) | low >> drop, bottom_ + digit_bits * (last_ - 1) + drop,
-                      negative, more);
+                      negative, sticky);
   }
 
   KINTSUGI_HOST_DEVICE void clear() {
@@ -167,7 +167,7 @@ class ExactDigits {
   }
 
   KINTSUGI_HOST_DEVICE void count_addition(int first, int last) {
-    if (++pending_ > most_pending) {
+    if (++pending_ > max_pending) {
       carry();
       pending_ = 1;
     }
@@ -238,11 +238,11 @@ KINTSUGI_HOST_DEVICE T add_part(ExactDigits<1>& sum, T x, T factor) {
   return 0;
 }
 
-// One part of alpha (x + i y) + beta c, as in arith/complex.hpp, computed in the digits `room`.
+// One part of alpha (x + i y) + beta c, as in arith/complex.hpp, computed in the digits `digits`.
 template <class T>
 KINTSUGI_HOST_DEVICE T rounded_part(const ExactPart& same, const ExactPart& other, const Complex<T>& alpha,
-                                    const Complex<T>& beta, T c_same, T c_other, std::int64_t* room) {
-  ExactDigits<1> sum(room, ExactWidths<T>::result_bottom);
+                                    const Complex<T>& beta, T c_same, T c_other, std::int64_t* digits) {
+  ExactDigits<1> sum(digits, ExactWidths<T>::result_bottom);
   T special = add_part(sum, same, alpha.real()) + add_part(sum, c_same, beta.real());
   if (alpha.imag() != 0) special = special + add_part(sum, other, alpha.imag());
   if (beta.imag() != 0) special = special + add_part(sum, c_other, beta.imag());
@@ -255,23 +255,23 @@ KINTSUGI_HOST_DEVICE T rounded_part(const ExactPart& same, const ExactPart& othe
 }  // namespace exact_detail
 
 // alpha * x + beta * c rounded once, as in exact_rounding.hpp and complex.hpp; c is null when beta = 0.
-// `room`: ExactWidths<T>::result_digits digits, zero before and after.
+// `digits`: ExactWidths<T>::result_digits digits, zero before and after.
 template <class T>
-KINTSUGI_HOST_DEVICE T exact_epilogue(const ExactPart& x, T alpha, T beta, const T* c, std::int64_t* room) {
+KINTSUGI_HOST_DEVICE T exact_epilogue(const ExactPart& x, T alpha, T beta, const T* c, std::int64_t* digits) {
   if (c == nullptr && alpha == T(1)) return x.magnitude.template rounded_magnitude<T>(x.negative);
-  return exact_detail::rounded_part<T>(x, x, alpha, beta, c == nullptr ? T(0) : *c, T(0), room);
+  return exact_detail::rounded_part<T>(x, x, alpha, beta, c == nullptr ? T(0) : *c, T(0), digits);
 }
 
 template <ComplexElement Z>
 KINTSUGI_HOST_DEVICE Z exact_epilogue(const ExactPart& x, const ExactPart& y, const Z& alpha, const Z& beta,
-                                      const Z* c, std::int64_t* room) {
+                                      const Z* c, std::int64_t* digits) {
   using T = RealOf<Z>;
   using Scalar = Complex<T>;
   const Z old = c == nullptr ? Z() : *c;
   return {exact_detail::rounded_part<T>(x, y, Scalar(alpha.real(), -alpha.imag()),
-                                        Scalar(beta.real(), -beta.imag()), old.real(), old.imag(), room),
+                                        Scalar(beta.real(), -beta.imag()), old.real(), old.imag(), digits),
           exact_detail::rounded_part<T>(y, x, Scalar(alpha.real(), alpha.imag()),
-                                        Scalar(beta.real(), beta.imag()), old.imag(), old.real(), room)};
+                                        Scalar(beta.real(), beta.imag()), old.imag(), old.real(), digits)};
 }
 
 }  // namespace kintsugi::core

@@ -39,10 +39,10 @@ KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> signed_number(const WideIntege
 }
 
 // (-1)^negative * magnitude * 2^exponent rounded once to T, ties to even: subnormals to the bits that they
-// have, overflow to infinity, zero to +0. `more`: the true magnitude is larger by a fraction of its last
+// have, overflow to infinity, zero to +0. `sticky`: the true magnitude is larger by a fraction of its last
 // unit.
 template <class T>
-KINTSUGI_HOST_DEVICE T rounded(std::uint64_t magnitude, int exponent, bool negative, bool more) {
+KINTSUGI_HOST_DEVICE T rounded(std::uint64_t magnitude, int exponent, bool negative, bool sticky) {
   using limits = std::numeric_limits<T>;
   constexpr int smallest = limits::min_exponent - limits::digits;  // exponent of the smallest subnormal
   const int length = 64 - leading_zeros(magnitude);
@@ -53,24 +53,24 @@ KINTSUGI_HOST_DEVICE T rounded(std::uint64_t magnitude, int exponent, bool negat
   std::uint64_t kept = drop < 64 ? magnitude >> drop : 0;
   if (drop > 0 && drop <= 64) {
     const std::uint64_t half = std::uint64_t{1} << (drop - 1);
-    const bool rest = more || (magnitude & (half - 1)) != 0;
+    const bool rest = sticky || (magnitude & (half - 1)) != 0;
     if ((magnitude & half) != 0 && (rest || (kept & 1U) != 0)) ++kept;
   }
   const double value = times_power_of_two(static_cast<double>(kept), exponent + drop);
   return static_cast<T>(negative ? -value : value);
 }
 
-// x rounded once to T. Bits below the leading 64 only set `more`.
+// x rounded once to T. Bits below the leading 64 only set `sticky`.
 template <class T, int Limbs>
-KINTSUGI_HOST_DEVICE T rounded(const ExactNumber<Limbs>& x, bool more = false) {
+KINTSUGI_HOST_DEVICE T rounded(const ExactNumber<Limbs>& x, bool sticky = false) {
   const int position = std::max(x.magnitude.length() - 64, 0);
   return rounded<T>(x.magnitude.bits_from(position), x.exponent + position, x.negative,
-                    more || x.magnitude.any_below(position));
+                    sticky || x.magnitude.any_below(position));
 }
 
 // Largest |x.exponent| for rounded_ordinary(), which rounds without branches: no result is a subnormal
 // double, nor is a power of two that scales the leading 64 bits.
-inline constexpr int most_ordinary_exponent = 958;
+inline constexpr int max_ordinary_exponent = 958;
 
 // The leading 96 bits of a magnitude, in 32-bit words of which the first is the leading non-zero one.
 struct LeadingWords {

@@ -48,7 +48,7 @@ void ExactSum::touch(int first, int last) {
 
 // Makes room for `count` more additions.
 void ExactSum::count_additions(std::int64_t count) {
-  if (pending_ + count > most_pending) carry();
+  if (pending_ + count > max_pending) carry();
   pending_ += count;
 }
 
@@ -108,7 +108,7 @@ void ExactSum::add_product(double a, double b) {
 // of digits that products of floats reach is a constant, so the loop does not update first_ and last_.
 void ExactSum::add_products(const float* a, const float* b, std::int64_t count) {
   constexpr int weight = 15;
-  constexpr std::int64_t block = most_pending >> weight;
+  constexpr std::int64_t block = max_pending >> weight;
   constexpr int spare = 5;
   constexpr int lowest = one_position - 298 - 52 + spare;  // FLT_TRUE_MIN^2 = 2^-298 as a normal double
   constexpr int highest = one_position + 256 - 52 + spare;

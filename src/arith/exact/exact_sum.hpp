@@ -90,7 +90,7 @@ class ExactSum {
 
  private:
   // Additions between two carries: each changes a digit by less than 2^33, and 2^29 of them fit into 63 bits.
-  static constexpr std::int64_t most_pending = std::int64_t{1} << 29;
+  static constexpr std::int64_t max_pending = std::int64_t{1} << 29;
 
   struct Rounded {
     std::uint64_t significand;

@@ -27,8 +27,8 @@ constexpr int root_of_minus_one(int m) {
 
 // Appends numbers up to 256 that are coprime to those before them, taken greedily, and returns the new count.
 // With `with_roots` only odd numbers that have a root of -1 are taken (their parts are found by halving).
-constexpr int take_moduli(std::array<int, most_moduli>& found, int count, bool with_roots) {
-  for (int candidate = 256; candidate > 2 && count < most_moduli; --candidate) {
+constexpr int take_moduli(std::array<int, max_moduli>& found, int count, bool with_roots) {
+  for (int candidate = 256; candidate > 2 && count < max_moduli; --candidate) {
     if (with_roots && (candidate % 2 == 0 || root_of_minus_one(candidate) == 0)) continue;
     bool coprime = true;
     for (int t = 0; t < count; ++t) coprime = coprime && std::gcd(candidate, found[t]) == 1;
@@ -38,7 +38,7 @@ constexpr int take_moduli(std::array<int, most_moduli>& found, int count, bool w
 }
 
 struct ComplexModuli {
-  std::array<int, most_moduli> all{};
+  std::array<int, max_moduli> all{};
   int with_root = 0;
   int count = 0;
 };
@@ -54,8 +54,8 @@ inline constexpr ComplexModuli complex_moduli = [] {
 
 // Constants of each modulus: its root of -1, or 0, and 2^(42 l) modulo it.
 struct ComplexConstants {
-  std::array<int, most_moduli> roots{};
-  std::array<std::array<double, most_limbs>, most_moduli> limb_residues{};
+  std::array<int, max_moduli> roots{};
+  std::array<std::array<double, max_limbs>, max_moduli> limb_residues{};
 };
 
 inline constexpr ComplexConstants complex_constants = [] {
@@ -104,7 +104,7 @@ struct ComplexBasis {
     const int factor = part == 0 ? half : half * inverse_modulo(root(t), m) % m;
     return {mod(factor), mod(part == 0 ? factor : -factor), 0};
   }
-  constexpr const std::array<double, most_limbs>& limb_residues(int t) const {
+  constexpr const std::array<double, max_limbs>& limb_residues(int t) const {
     return residue_detail::complex_constants.limb_residues[place(t)];
   }
 

@@ -114,8 +114,8 @@ namespace norm_detail {
 // True if `deviation`, in units of k m_i m_j, is at most `coefficient` times the lower bound of |A||B|, with
 // room for the roundings of both.
 KINTSUGI_HOST_DEVICE inline bool is_proved(double deviation, double spread, double coefficient) {
-  constexpr double carelessness = 1 + 0x1p-20;
-  return deviation * carelessness <= coefficient * (1 - carelessness * spread);
+  constexpr double rounding_slack = 1 + 0x1p-20;
+  return deviation * rounding_slack <= coefficient * (1 - rounding_slack * spread);
 }
 
 }  // namespace norm_detail

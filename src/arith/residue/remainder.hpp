@@ -20,7 +20,7 @@ constexpr int remainder_limbs(int count) { return (residue_bits(count) + 3 + 63)
 
 // Largest number of moduli whose product fits into `limbs` limbs.
 constexpr int moduli_in_limbs(int limbs) {
-  int count = most_moduli;
+  int count = max_moduli;
   while (remainder_limbs(count) > limbs) --count;
   return count;
 }
@@ -137,20 +137,20 @@ constexpr RemainderTable<Limbs, Most> remainder_table(const ResidueSystem& syste
 // Table of the first `count` real moduli.
 template <int Limbs>
 constexpr RemainderTable<Limbs> remainder_table(int count) {
-  std::array<WeightedResidue, most_moduli> residues;
+  std::array<WeightedResidue, max_moduli> residues;
   for (int t = 0; t < count; ++t) residues[t] = {t, 1};
   return remainder_table<Limbs, moduli_in_limbs(Limbs)>(ResidueSystem{count},
                                                         std::span(residues).first(count));
 }
 
 // Largest number of slices of a complex operand whose moduli's product fits into three limbs.
-inline constexpr int most_element_slices = 64;
+inline constexpr int max_element_slices = 64;
 constexpr int remainder_limbs(const ComplexBasis& basis) { return (residue_bits(basis) + 3 + 63) / 64; }
 
 // Tables of an element's parts 0 and 1, from the sums of all slices of the basis.
 template <int Limbs>
-constexpr std::array<RemainderTable<Limbs, most_element_slices>, 2> part_tables(const ComplexBasis& basis) {
-  std::array<std::array<WeightedResidue, most_element_slices>, 2> residues;
+constexpr std::array<RemainderTable<Limbs, max_element_slices>, 2> part_tables(const ComplexBasis& basis) {
+  std::array<std::array<WeightedResidue, max_element_slices>, 2> residues;
   for (int t = 0; t < basis.count(); ++t) {
     for (std::int64_t part = 0; part < 2; ++part) {
       const auto weights = basis.part_weights(part, t);
@@ -159,8 +159,8 @@ constexpr std::array<RemainderTable<Limbs, most_element_slices>, 2> part_tables(
     }
   }
   const auto table = [&](int part) {
-    return remainder_table<Limbs, most_element_slices>(ResidueSystem{0, basis},
-                                                       std::span(residues[part]).first(basis.slices()));
+    return remainder_table<Limbs, max_element_slices>(ResidueSystem{0, basis},
+                                                      std::span(residues[part]).first(basis.slices()));
   };
   return {table(0), table(1)};
 }
@@ -182,7 +182,7 @@ class RemainderSum {
   template <int Most>
   KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> number(const RemainderTable<Limbs, Most>& table,
                                                            int exponent) const {
-    static_assert((Most + 1) / 2 <= most_pairs);
+    static_assert((Most + 1) / 2 <= max_pairs);
     const std::uint32_t multiple =
         static_cast<std::uint32_t>(quotient_ >> 32) + (static_cast<std::uint32_t>(quotient_) >> 31);
     WideInteger<Limbs> sum;
@@ -200,11 +200,11 @@ class RemainderSum {
 
  private:
   // A pair's multiple is below 510 m m', hence below 2^25, and M's multiple is below 510. Products of
-  // most_pairs pairs with words therefore stay below 2^63, and the quotient, to which each pair adds an error
+  // max_pairs pairs with words therefore stay below 2^63, and the quotient, to which each pair adds an error
   // of half a unit, is wrong by less than a quarter.
-  static constexpr std::uint64_t most_pairs = 32;
-  static constexpr std::uint64_t most_multiple = std::uint64_t{510} * 256 * 255;
-  static_assert(most_multiple < 1 << 25 && most_pairs * most_multiple / 2 < 1 << 30);
+  static constexpr std::uint64_t max_pairs = 32;
+  static constexpr std::uint64_t max_multiple = std::uint64_t{510} * 256 * 255;
+  static_assert(max_multiple < 1 << 25 && max_pairs * max_multiple / 2 < 1 << 30);
 
   std::array<std::uint64_t, words - 1> word_{};
   std::uint32_t top_ = 0;

@@ -14,12 +14,12 @@ namespace kintsugi::core {
 
 // The largest pairwise coprime moduli whose symmetric residues int8 holds: 256, 255, 253, 251, ... taken
 // greedily. Their product has 341.9 bits.
-inline constexpr int most_moduli = 49;
+inline constexpr int max_moduli = 49;
 
-inline constexpr std::array<int, most_moduli> moduli = [] {
-  std::array<int, most_moduli> found{};
+inline constexpr std::array<int, max_moduli> moduli = [] {
+  std::array<int, max_moduli> found{};
   int count = 0;
-  for (int candidate = 256; count < most_moduli; --candidate) {
+  for (int candidate = 256; count < max_moduli; --candidate) {
     bool coprime = true;
     for (int t = 0; t < count; ++t) coprime = coprime && std::gcd(candidate, found[t]) == 1;
     if (coprime) found[count++] = candidate;
@@ -30,9 +30,9 @@ inline constexpr std::array<int, most_moduli> moduli = [] {
 namespace residue_detail {
 
 inline constexpr auto bits_of_residues = [] {
-  std::array<int, most_moduli + 1> result{};
+  std::array<int, max_moduli + 1> result{};
   WideInteger<6> product{{1}};
-  for (int count = 1; count <= most_moduli; ++count) {
+  for (int count = 1; count <= max_moduli; ++count) {
     WideInteger<6> next;
     next.add_multiple(product, static_cast<std::uint64_t>(moduli[count - 1]));
     product = next;
@@ -51,7 +51,7 @@ KINTSUGI_HOST_DEVICE constexpr int residue_bits(int count) { return residue_deta
 // Integers of magnitude up to 2^171 are sums of limb_l 2^(42 l), |limb_l| <= 2^41, each exact in a double: a
 // residue takes a few exact products and sums, for eight elements at once where the CPU has such vectors.
 inline constexpr int limb_bits = 42;
-inline constexpr int most_limbs = 5;
+inline constexpr int max_limbs = 5;
 
 // Number of limbs of integers of magnitude up to 2^bits.
 KINTSUGI_HOST_DEVICE constexpr int limbs_of(int bits) { return bits / limb_bits + 1; }
@@ -59,10 +59,10 @@ KINTSUGI_HOST_DEVICE constexpr int limbs_of(int bits) { return bits / limb_bits 
 namespace residue_detail {
 
 // 2^(42 l) modulo a number up to 256, for each limb l, between -128 and 127.
-constexpr std::array<double, most_limbs> powers_of_limbs(int modulus) {
-  std::array<double, most_limbs> result{};
+constexpr std::array<double, max_limbs> powers_of_limbs(int modulus) {
+  std::array<double, max_limbs> result{};
   int power = 1;
-  for (int e = 0; e < limb_bits * most_limbs; ++e) {
+  for (int e = 0; e < limb_bits * max_limbs; ++e) {
     if (e % limb_bits == 0) result[e / limb_bits] = power > 127 ? power - modulus : power;
     power = 2 * power % modulus;
   }
@@ -70,8 +70,8 @@ constexpr std::array<double, most_limbs> powers_of_limbs(int modulus) {
 }
 
 inline constexpr auto limb_residues = [] {
-  std::array<std::array<double, most_limbs>, most_moduli> result{};
-  for (int t = 0; t < most_moduli; ++t) result[t] = powers_of_limbs(moduli[t]);
+  std::array<std::array<double, max_limbs>, max_moduli> result{};
+  for (int t = 0; t < max_moduli; ++t) result[t] = powers_of_limbs(moduli[t]);
   return result;
 }();
 
@@ -124,7 +124,7 @@ KINTSUGI_HOST_DEVICE constexpr void split_into_residues(int count, int bits, dou
                                                         Store&& store) {
   const TwoFactors factors = two_factors(scale);
   double integer = any_rounded_to_integer(x * factors.first * factors.second);
-  std::array<double, most_limbs> limbs{};
+  std::array<double, max_limbs> limbs{};
   for (int l = limbs_of(bits) - 1; l >= 0; --l) limbs[l] = take_limb(integer, l);
   for (int t = 0; t < count; ++t) {
     double sum = 0;

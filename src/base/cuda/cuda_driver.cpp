@@ -44,9 +44,9 @@ std::string open_driver(Driver& driver) {
   }
   const auto version = reinterpret_cast<Result (*)(int*)>(::dlsym(library, "cuDriverGetVersion"));
   if (version != nullptr) version(&driver.version);
-  if (driver.version < least_driver_version) {
+  if (driver.version < min_driver_version) {
     return fmt::format("the NVIDIA driver is made for CUDA {}; {} or newer is needed", driver.version_text(),
-                       text_of_version(least_driver_version));
+                       text_of_version(min_driver_version));
   }
   if (const char* missing = find_functions(library, driver)) {
     return fmt::format("the NVIDIA driver, made for CUDA {}, has no function {}", driver.version_text(),
@@ -153,10 +153,10 @@ Device device_in_use() {
 }
 
 int device_attribute(int attribute, Device device) {
-  constexpr int most_attributes = 128;                                                     // bound of numbers
-  static std::array<std::array<std::atomic<int>, most_attributes>, most_devices> known{};  // value + 1, or 0
-  if (device >= most_devices || attribute >= most_attributes)
-    fail(Status::internal, "attribute {} of device {} is beyond {}", attribute, device, most_devices);
+  constexpr int max_attributes = 128;                                                    // bound of numbers
+  static std::array<std::array<std::atomic<int>, max_attributes>, max_devices> known{};  // value + 1, or 0
+  if (device >= max_devices || attribute >= max_attributes)
+    fail(Status::internal, "attribute {} of device {} is beyond {}", attribute, device, max_devices);
   std::atomic<int>& element = known[device][attribute];
   if (element == 0) {
     int value = 0;

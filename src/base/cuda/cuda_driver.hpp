@@ -67,7 +67,7 @@ inline constexpr int tensor_map_promotion_256 = 3;
 
 // 12.0 has libraries of kernels that belong to no context; 12.1 takes more than 4096 bytes of kernel
 // arguments, which the kernels of checked complex residues need.
-inline constexpr int least_driver_version = 12010;
+inline constexpr int min_driver_version = 12010;
 
 // Functions: name of the member, symbol, arguments.
 #define KINTSUGI_CUDA_DRIVER(FUNCTION)                                                                \
@@ -165,7 +165,7 @@ int number_of(Device device);
 Device device_in_use();
 
 // Bound of the devices' numbers.
-inline constexpr int most_devices = 128;
+inline constexpr int max_devices = 128;
 
 // The value of a device's attribute; queried from the driver once per device.
 int device_attribute(int attribute, Device device);

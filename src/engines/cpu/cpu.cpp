@@ -47,7 +47,7 @@ void add_product(const Slices& a, int slice_a, std::int64_t row, const Slices& b
 }
 
 // Adds partial sums outside the matrix unit, as adds_outside_in_fp64() says.
-KINTSUGI_VECTORISED void add_sums(const float* inside, double weight, double* outside, std::int64_t count) {
+KINTSUGI_VECTORIZED void add_sums(const float* inside, double weight, double* outside, std::int64_t count) {
   for (std::int64_t e = 0; e < count; ++e) outside[e] += weight * static_cast<double>(inside[e]);
 }
 
@@ -69,7 +69,7 @@ class TileSchedule {
       for (std::int64_t offset = 0; offset < length; offset += step) {
         add_terms(begin + offset, std::min(step, length - offset));
       }
-      leave_engine(begin == 0);
+      add_outside(begin == 0);
     }
   }
 
@@ -89,14 +89,14 @@ class TileSchedule {
     }
   }
 
-  void leave_engine(bool first) {
+  void add_outside(bool first) {
     const std::int64_t count = schedule_.groups * tile_elements;
-    if (schedule_.joint) return leave_jointly(first);
+    if (schedule_.joint) return add_groups_jointly(first);
     if (first) std::fill_n(outside_, count, 0.0);
     add_sums(inside_, 1, outside_, count);
   }
 
-  void leave_jointly(bool first) {
+  void add_groups_jointly(bool first) {
     if (first) std::fill_n(outside_, tile_elements, 0.0);
     for (int g = 0; g < schedule_.groups; ++g) {
       const double weight = std::ldexp(1.0, schedule_.group_exponents[g]);
@@ -159,8 +159,9 @@ int blas_int(std::int64_t value) { return static_cast<int>(value); }
 
 template <class T>
 BlasMatrix blas_matrix(const MatrixView<T>& view, bool conjugate = false) {
-  const bool columns_stand = view.row_stride == 1 && (view.column_stride >= view.rows || view.columns <= 1);
-  if (columns_stand)
+  const bool has_unit_row_stride =
+      view.row_stride == 1 && (view.column_stride >= view.rows || view.columns <= 1);
+  if (has_unit_row_stride)
     return {conjugate ? "R" : "N", blas_int(std::max({view.column_stride, view.rows, std::int64_t{1}}))};
   return {conjugate ? "C" : "T", blas_int(std::max({view.row_stride, view.columns, std::int64_t{1}}))};
 }
@@ -272,7 +273,7 @@ class CpuEngine final : public Engine {
   }
   // Measured on 16 x 16 x 16 (call), and on 2048 x 8 x 2048 and 2048 x 2048 x 8 (element).
   NativeCosts native_costs() const override { return {.call = 180'000, .element = 12}; }
-  double native_pair_time() const override { return quickest_pair_kernels().relative_time; }
+  double native_pair_time() const override { return fastest_pair_kernels().relative_time; }
 
   std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t,
                             int threads) const override {
@@ -304,7 +305,7 @@ class CpuEngine final : public Engine {
   void native(const NativeProduct<std::complex<float>>& product) const override { native_product(product); }
   void native(const NativeProduct<std::complex<double>>& product) const override { native_product(product); }
   void native(const NativeProduct<DoubleDouble>& product) const override {
-    multiply_pairs(product, quickest_pair_kernels());
+    multiply_pairs(product, fastest_pair_kernels());
   }
 };
 

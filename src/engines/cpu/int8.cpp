@@ -72,7 +72,7 @@ void add_terms(const Multiplication& task, const Int8Kernels& kernels, int group
 }
 
 // Computes residues = (sums, plus residues unless this is the first block) modulo the modulus.
-KINTSUGI_VECTORISED void reduce_sums(const std::uint32_t* sums, std::int64_t count, std::int32_t modulus,
+KINTSUGI_VECTORIZED void reduce_sums(const std::uint32_t* sums, std::int64_t count, std::int32_t modulus,
                                      bool first, std::uint8_t* residues) {
   const double inverse = 1.0 / modulus;
   const std::int32_t kept = first ? 0 : 0xff;
@@ -85,14 +85,15 @@ KINTSUGI_VECTORISED void reduce_sums(const std::uint32_t* sums, std::int64_t cou
 }
 
 // Reduces the tile's sums and adds them to the residues outside.
-void leave_reduced(const Accumulators& sums, int group, std::int32_t modulus, const Tile& tile, bool first) {
+void add_residues_outside(const Accumulators& sums, int group, std::int32_t modulus, const Tile& tile,
+                          bool first) {
   for (std::int64_t j = 0; j < tile.columns; ++j) {
     reduce_sums(tile.sums + j * tile.stride, tile.rows, modulus, first,
                 sums.group<std::uint8_t>(group) + tile.row + (tile.column + j) * sums.rows);
   }
 }
 
-void leave_engine(const Accumulators& sums, int group, const Tile& tile, bool first) {
+void add_outside(const Accumulators& sums, int group, const Tile& tile, bool first) {
   for (std::int64_t j = 0; j < tile.columns; ++j) {
     std::int64_t* outside = sums.group<std::int64_t>(group) + tile.row + (tile.column + j) * sums.rows;
     const std::uint32_t* source = tile.sums + j * tile.stride;
@@ -113,9 +114,9 @@ void multiply_tile(const Multiplication& task, const Int8Kernels& kernels, const
       for (std::int64_t j = 0; j < tile.columns; ++j) std::fill_n(tile.sums + j * tile.stride, tile.rows, 0U);
       add_terms(task, kernels, g, tile, begin, std::min(k, begin + block), packed);
       if (task.sums.type == SumType::residue) {
-        leave_reduced(task.sums, g, task.schedule->group_moduli[g], tile, begin == 0);
+        add_residues_outside(task.sums, g, task.schedule->group_moduli[g], tile, begin == 0);
       } else {
-        leave_engine(task.sums, g, tile, begin == 0);
+        add_outside(task.sums, g, tile, begin == 0);
       }
     }
   }

@@ -133,11 +133,11 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t length
   }
 }
 
-KINTSUGI_VECTORISED void add_block(const float* products, double* sums, double*, std::int64_t count) {
+KINTSUGI_VECTORIZED void add_block(const float* products, double* sums, double*, std::int64_t count) {
   for (std::int64_t e = 0; e < count; ++e) sums[e] += static_cast<double>(products[e]);
 }
 
-KINTSUGI_VECTORISED void add_block(const double* products, double* sums, double* errors, std::int64_t count) {
+KINTSUGI_VECTORIZED void add_block(const double* products, double* sums, double* errors, std::int64_t count) {
   for (std::int64_t e = 0; e < count; ++e) {
     const auto sum = two_sum(sums[e], products[e]);
     sums[e] = sum.value;

@@ -24,8 +24,8 @@ std::vector<const PairKernels*> find_families() {
   return families;
 }
 
-// As normalised(), for many pairs and without a branch: a number that is not finite gets a zero low word.
-KINTSUGI_VECTORISED void normalise(double* high, double* low, std::int64_t count) {
+// As normalized(), for many pairs and without a branch: a number that is not finite gets a zero low word.
+KINTSUGI_VECTORIZED void normalize(double* high, double* low, std::int64_t count) {
   for (std::int64_t e = 0; e < count; ++e) {
     const double sum = high[e] + low[e];
     const double part = sum - high[e];
@@ -54,7 +54,7 @@ void pack(const MatrixView<const DoubleDouble>& vectors, std::int64_t width, std
       line_high[e] = source[e * stride].hi;
       line_low[e] = source[e * stride].lo;
     }
-    normalise(line_high, line_low, count);
+    normalize(line_high, line_low, count);
     const std::int64_t first = along_k ? l : l * width;
     const std::int64_t step = along_k ? width : 1;
     for (std::int64_t e = 0; e < count; ++e) {

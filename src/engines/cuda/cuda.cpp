@@ -35,11 +35,11 @@ Address address(const void* pointer) { return reinterpret_cast<Address>(pointer)
 // Reason why the engine cannot use a device; empty if it can. Machine code and PTX of all architectures begin
 // at compute capability 8.0 (cmake/DeviceChoice.cmake).
 std::string device_reason(Device device) {
-  constexpr int least_compute_capability = 8;
+  constexpr int min_compute_capability = 8;
   const int major = device_attribute(compute_capability_major, device);
   const std::string name = contexts().describe(number_of(device));
-  if (major < least_compute_capability)
-    return fmt::format("{}: {}.0 or newer is needed", name, least_compute_capability);
+  if (major < min_compute_capability)
+    return fmt::format("{}: {}.0 or newer is needed", name, min_compute_capability);
   const DeviceBuild build = engine_build();
   if (!build.missing.empty() || build.runs_on(major, device_attribute(compute_capability_minor, device)))
     return {};

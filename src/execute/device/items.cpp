@@ -114,7 +114,7 @@ class ItemSteps {
     item.selected_ahead = candidates.count > 1 || scalars_.on_device() || is_limited_by_exponent() ||
                           plan_.is_checked() || sums_exactly(plan_) || first().program.multiplies_elements();
     if (!item.selected_ahead) return;
-    item.split_ahead = asks_for_norms(plan_) && splits_by_norms(item, candidates.coefficient, workspace);
+    item.split_ahead = needs_norms(plan_) && splits_by_norms(item, candidates.coefficient, workspace);
     if (!item.split_ahead) find_ranges(item);
     select(item);
   }
@@ -123,7 +123,7 @@ class ItemSteps {
     const DeviceSide a = without_prepared(item.a);
     const DeviceSide b = without_prepared(item.b);
     engine_.find_ranges(queue_, a, b, scalars_);
-    if (asks_for_norms(plan_)) engine_.find_norms(queue_, a, b, scalars_);
+    if (needs_norms(plan_)) engine_.find_norms(queue_, a, b, scalars_);
   }
 
   void select(const Item& item) const {
@@ -183,8 +183,8 @@ class ItemSteps {
   void multiply_candidate(Item item, int r, Workspace workspace) const {
     item.candidate = r;
     if (r > 0) {
-      leave_prepared(item.a);
-      leave_prepared(item.b);
+      restore_original(item.a);
+      restore_original(item.b);
     }
     take_block(item, workspace);
     if (candidate_of(item).checked) {
@@ -195,12 +195,12 @@ class ItemSteps {
   }
 
   void take_block(Item& item, Workspace& workspace) const {
-    const std::size_t most = most_block_bytes(plan_, blocking_);
+    const std::size_t most = max_block_bytes(plan_, blocking_);
     Workspace memory(workspace.take(most), most);
     item.block = lay_out_block(plan_, candidate_of(item), blocking_, memory);
   }
 
-  void leave_prepared(ItemSide& side) const {
+  void restore_original(ItemSide& side) const {
     if (side.prepared == nullptr) return;
     engine_.copy_on_device(queue_, side.ranges, side.side.ranges,
                            static_cast<std::size_t>(side.side.matrix.vectors()) * sizeof(VectorRange));

@@ -71,15 +71,14 @@ void report_slices(const DeviceSliceCounts& found, Report& report) {
   counts.slices_b += found.slices_b;
   counts.products += found.products;
   counts.fast_blocks += found.fast_blocks;
-  counts.least_slices =
-      std::min(counts.least_slices, ErrorFree::most_slices - found.fewest_slices_below_most);
-  counts.most_products = std::max(counts.most_products, found.most_products);
+  counts.min_slices = std::min(counts.min_slices, ErrorFree::max_slices - found.fewest_slices_below_most);
+  counts.max_products = std::max(counts.max_products, found.max_products);
   const Candidate& candidate = report.candidates.front();
   if (candidate.scheme == nullptr) return;
   Program program = candidate.program;
-  program.error_free.least_slices = counts.least_slices;
-  program.error_free.most_products = counts.most_products;
-  program.split_a.slices = program.split_b.slices = counts.least_slices;
+  program.error_free.min_slices = counts.min_slices;
+  program.error_free.max_products = counts.max_products;
+  program.split_a.slices = program.split_b.slices = counts.min_slices;
   report.set_adapted(candidate, program, report.adapted.k);
 }
 
@@ -90,8 +89,8 @@ void read_device_report(const Engine& engine, const DeviceReport* device, Report
   engine.device()->synchronize();
   engine.device()->copy_to_host({}, &found, device, sizeof found);
   engine.device()->synchronize(Queue{});
-  static_assert(DeviceReport::most_candidates <= Plan::most_candidates);
-  for (std::size_t r = 0; r < DeviceReport::most_candidates; ++r) report.items[r] += found.items[r];
+  static_assert(DeviceReport::max_candidates <= Plan::max_candidates);
+  for (std::size_t r = 0; r < DeviceReport::max_candidates; ++r) report.items[r] += found.items[r];
   report.items_scaled += found.scaled;
   report.items_unreachable += found.unreachable;
   report.items_with_special_values += found.special;
@@ -115,7 +114,7 @@ class SpareReports {
   } catch (...) {  // no host memory for the list: the report's device memory, a few bytes, is lost
   }
 
-  // Returns memory of the context, or nullptr if there is none. Entries of destroyed contexts are removed.
+  // Returns memory of the context, or nullptr if there is none. That of destroyed contexts is removed.
   DeviceReport* take(const DeviceContexts& contexts, const DeviceContext& context) {
     const std::lock_guard lock(mutex_);
     std::erase_if(spare_, [&](const Spare& spare) { return !ContextScope(contexts, spare.first).entered(); });

@@ -36,7 +36,7 @@ class CheckedRun {
              const MatrixView<T>& c, Workspace& workspace)
       : plan_(plan), blocking_(blocking), a_(a), b_(b), alpha_(scalar<T>(operands.alpha)),
         beta_(scalar<T>(operands.beta)), c_(c), check_memory_(lay_out_check(plan, blocking, workspace)),
-        exact_sum_(expected_exact_sum(plan.problem)), workspace_(&workspace) {}
+        exact_sum_time_(expected_exact_sum(plan.problem)), workspace_(&workspace) {}
 
   std::size_t run(Program& program, std::int64_t& recomputed_elements) {
     equilibrate();
@@ -62,7 +62,7 @@ class CheckedRun {
     if (before < worthwhile) return;
     find_inner_ranges(a_.view, check_memory_.inner_a, plan_.threads);
     find_inner_ranges(b_.view, check_memory_.inner_b, plan_.threads);
-    if (is_complex<T>) share_among_parts(check_memory_.inner_a);
+    if (is_complex<T>) merge_ranges_of_parts(check_memory_.inner_a);
     if (balance(check_memory_.inner_a, check_memory_.inner_b, check_memory_.factors_a,
                 check_memory_.factors_b) < worthwhile)
       return;
@@ -118,19 +118,19 @@ class CheckedRun {
   std::size_t find_first_candidate() {
     const ResultBlock tile{0, 0, std::min(first_tile, c_.rows), std::min(first_tile, c_.columns)};
     const auto elements = static_cast<double>(tile.elements());
-    std::size_t quickest = plan_.candidates.size() - 1;
-    double least = elements * exact_sum_;
+    std::size_t fastest = plan_.candidates.size() - 1;
+    double least = elements * exact_sum_time_;
     for (std::size_t r = 0; r + 1 < plan_.candidates.size() && elements * products_time(r) < least; ++r) {
       use_candidate(r);
       std::fill_n(check_memory_.open, tile.elements(), ElementCheck::open);
       const auto open = static_cast<double>(multiply(r, tile, 0, false));
-      const double time = elements * products_time(r) + open * exact_sum_;
+      const double time = elements * products_time(r) + open * exact_sum_time_;
       if (time < least) {
-        quickest = r;
+        fastest = r;
         least = time;
       }
     }
-    return quickest;
+    return fastest;
   }
 
   // Expected time of one element by the candidate's residues.
@@ -143,7 +143,8 @@ class CheckedRun {
   // open elements exactly. Bits do not matter here, since every candidate gives the same bits of an element
   // that it proves.
   bool is_worth(std::size_t r, std::int64_t open, const ResultBlock& block) const {
-    return static_cast<double>(open) * exact_sum_ > static_cast<double>(block.elements()) * products_time(r);
+    return static_cast<double>(open) * exact_sum_time_ >
+           static_cast<double>(block.elements()) * products_time(r);
   }
 
   // Sets scales, rounding-error bounds and memory for a candidate; for all vectors, since neighboring blocks
@@ -261,9 +262,9 @@ class CheckedRun {
   T beta_;
   MatrixView<T> c_;
   CheckMemory check_memory_;
-  double exact_sum_;  // expected time of an element by the superaccumulator
+  double exact_sum_time_;  // expected time of an element by the superaccumulator
   Workspace* workspace_ = nullptr;
-  std::array<Program, Plan::most_candidates>
+  std::array<Program, Plan::max_candidates>
       programs_{};              // of the checked candidates, with the moduli that these operands need
   std::size_t current_ = none;  // candidate of the current scales, bounds and memory
   BlockMemory memory_{};

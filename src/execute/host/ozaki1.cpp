@@ -7,7 +7,7 @@
 #include "execute/blocks.hpp"
 #include "planner/workspace/block_edge.hpp"
 #include "planner/workspace/ozaki1_host.hpp"
-#include "recombine/error_free.hpp"
+#include "recombine/ozaki1.hpp"
 #include "split/slice_count.hpp"
 #include "split/successive.hpp"
 
@@ -75,7 +75,7 @@ class Ozaki1Product {
     fail(
         Status::contract_unreachable,
         "vectors {} to {} of {} ask for more than {} slices of {} bits: their elements span too many binades",
-        part.first, part.first + part.count - 1, operand, ErrorFree::most_slices, memory_.a.bits);
+        part.first, part.first + part.count - 1, operand, ErrorFree::max_slices, memory_.a.bits);
   }
 
   // Algorithm 1, with at most `most` slices.
@@ -108,11 +108,11 @@ class Ozaki1Product {
     const int bits = rules_.mode == Mode::sp ? 24 : 53;
     side.slices.vectors = part.count;
     take_rests(operand, rows_of(part), side, threads_);
-    weigh_vectors(operand, rows_of(part), memory_.weights, memory_.whole, threads_);
+    multiply_magnitudes(operand, rows_of(part), memory_.weights, memory_.whole, threads_);
     std::fill_n(memory_.lengths, part.count, 0);
     count_a_ = 0;
     for (bool all = !any_rest(side); !all;) {
-      if (count_a_ == ErrorFree::most_slices) fail_slices('A', part);
+      if (count_a_ == ErrorFree::max_slices) fail_slices('A', part);
       take_slice(side, count_a_++, memory_.weights, memory_.slice, threads_);
       all = true;
       for (std::int64_t v = 0; v < part.count; ++v) {
@@ -131,7 +131,7 @@ class Ozaki1Product {
 
   // Returns d, the number of slices, of a block of C.
   SliceDepth find_depth(const Part& rows, const Part& columns) {
-    if (rules_.mode == Mode::cr) return {ErrorFree::most_slices, ErrorFree::most_slices, false};
+    if (rules_.mode == Mode::cr) return {ErrorFree::max_slices, ErrorFree::max_slices, false};
     if (rules_.slices != 0) return {rules_.slices, rules_.slices, rules_.fast};
     {
       const Stopwatch watch(counts_.split_a_seconds);
@@ -146,7 +146,7 @@ class Ozaki1Product {
         slice_counts.exhausted = std::max(slice_counts.exhausted, -memory_.lengths[v]);
       }
     });
-    return depth_of(slice_counts, ErrorFree::most_slices, rules_.fast);
+    return depth_of(slice_counts, ErrorFree::max_slices, rules_.fast);
   }
 
   void multiply_block(const Part& rows, const Part& columns) {
@@ -154,19 +154,19 @@ class Ozaki1Product {
     // Algorithm 3 has already split A if the workspace holds all of its rows.
     const bool whole = rows.count <= task_.blocking.m;
     bool split_already = whole && rules_.mode != Mode::cr && rules_.slices == 0;
-    int most_a = 0;
-    int most_b = 0;
+    int max_a = 0;
+    int max_b = 0;
     for_each_part(columns, parts * task_.blocking.n, [&](const Part& part_b) {
       split_b(part_b, depth);
-      most_b = std::max(most_b, count_b_);
+      max_b = std::max(max_b, count_b_);
       for_each_part(rows, task_.blocking.m, [&](const Part& part_a) {
         if (!split_already) split_a(part_a, depth);
         split_already = whole;
-        most_a = std::max(most_a, count_a_);
+        max_a = std::max(max_a, count_a_);
         multiply_parts(part_a, part_b, depth);
       });
     });
-    count_block(depth, most_a, most_b);
+    count_block(depth, max_a, max_b);
   }
 
   static int products_of(const SliceDepth& depth, int q, int count_a) {
@@ -181,8 +181,8 @@ class Ozaki1Product {
     counts_.slices_b += count_b;
     counts_.products += products;
     counts_.fast_blocks += depth.fast ? 1 : 0;
-    counts_.least_slices = std::min(counts_.least_slices, depth.least());
-    counts_.most_products = std::max(counts_.most_products, products);
+    counts_.min_slices = std::min(counts_.min_slices, depth.least());
+    counts_.max_products = std::max(counts_.max_products, products);
   }
 
   void multiply_parts(const Part& rows, const Part& columns, const SliceDepth& depth) {
@@ -255,7 +255,7 @@ class Ozaki1Product {
 // gain).
 bool fits(std::span<const VectorRange> ranges, const SplitRule& rule) {
   const int longest = summarize(ranges).dynamic_range + 55;  // from the top to the last bit of a double
-  return divide_up(longest, rule.successive_gain()) <= ErrorFree::most_slices;
+  return divide_up(longest, rule.successive_gain()) <= ErrorFree::max_slices;
 }
 
 }  // namespace

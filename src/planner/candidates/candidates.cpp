@@ -151,7 +151,7 @@ std::optional<Proved> prove(const Plan& plan, const Candidate& candidate) {
   if (!program.split_a.scale_vectors || !program.split_b.scale_vectors) return std::nullopt;
   if (contract.accuracy.is_of_type() && split_loss(program) > split_limit(contract)) return std::nullopt;
   const ErrorBound bound = error_bound(program, candidate.accumulator, k, true, true);
-  int span = std::min(window_span(program.split_a), window_span(program.split_b));
+  int span = std::min(window_range(program.split_a), window_range(program.split_b));
   while (span >= 0 && relative_bound(program, bound, type, k, span, span) > contract.coefficient) --span;
   if (span < 0) return std::nullopt;
   proved.candidate.acceptance.dynamic_range = span;
@@ -183,7 +183,7 @@ std::vector<Candidate> proved_emulations(const Plan& plan, bool all, bool native
     if (chain.empty() || candidate.acceptance.dynamic_range > chain.back().acceptance.dynamic_range)
       chain.push_back(candidate);
   }
-  shorten(chain, *plan.engine, DeviceReport::most_candidates - (native_follows ? 1 : 0), native_follows);
+  shorten(chain, *plan.engine, DeviceReport::max_candidates - (native_follows ? 1 : 0), native_follows);
   return chain;
 }
 

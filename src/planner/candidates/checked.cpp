@@ -44,7 +44,7 @@ std::vector<int> checked_bits(const Plan& plan) {
 int moduli_of(int product_bits, std::int64_t k) {
   const auto sum_bits =
       static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(k, 1) - 1)));
-  for (int count = 2; count <= most_moduli; ++count) {
+  for (int count = 2; count <= max_moduli; ++count) {
     if (residue_bits(count) >= product_bits + sum_bits) return count;
   }
   return 0;
@@ -68,7 +68,7 @@ bool has_native_fallback(const Plan& plan) {
   return device->has_quick_native(element_type(plan.problem)) && !norm_emulations(plan).empty();
 }
 
-bool asks_for_checks(const Plan& plan) {
+bool needs_checks(const Plan& plan) {
   const double coefficient = plan.contract.coefficient;
   if (coefficient == 0) return true;
   if (has_native_fallback(plan)) return false;

@@ -12,7 +12,7 @@ namespace kintsugi::core {
 // whose integers are proved for narrow ranges alone, and on a device every contract that its native product
 // does not meet, since native computes what lies outside the windows. The last rounding alone must meet the
 // contract.
-bool asks_for_checks(const Plan& plan);
+bool needs_checks(const Plan& plan);
 
 // True if the device's own native kernel, as fast as the vendor library's, can follow candidates that norms
 // prove, and native products meet the contract: no element has to be checked then.

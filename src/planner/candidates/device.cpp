@@ -25,9 +25,9 @@ struct Emulations {
 // FP64's candidates have as many moduli as norms prove most often, two more and five more: with still more
 // moduli a product of any size takes longer than the native one.
 Emulations emulations_by_norms(const Plan& plan) {
-  constexpr int most_more = 5;
+  constexpr int max_more = 5;
   std::vector<Candidate> chain = norm_emulations(plan);
-  if (!chain.empty()) chain = norm_emulations(plan, chain.front().parameters.moduli + most_more);
+  if (!chain.empty()) chain = norm_emulations(plan, chain.front().parameters.moduli + max_more);
   return {std::nullopt, std::move(chain)};
 }
 
@@ -43,21 +43,21 @@ bool rescales(const Schedule& schedule) {
 // Returns the cheapest scheme that a device computes in one kernel without rescaling its sums, which takes
 // time. It is proved for operands whose elements lie at a moderate mean depth; candidates that rescale sums
 // accept wider dynamic ranges.
-std::optional<Candidate> quickest_at_depth(const Plan& plan) {
-  constexpr int least_depth = 8;  // uniform and normally distributed numbers, and some deeper ones
-  std::optional<Candidate> quickest;
+std::optional<Candidate> fastest_at_depth(const Plan& plan) {
+  constexpr int min_depth = 8;  // uniform and normally distributed numbers, and some deeper ones
+  std::optional<Candidate> fastest;
   for (const Scheme* scheme : all_schemes()) {
     const auto candidate = offered(plan, with_window(*scheme, plan.problem.type));
     if (!candidate || !is_fused(plan, *candidate) || rescales(candidate->program.schedule)) continue;
     auto proof = prove(plan, *candidate);
     if (!proof) continue;
     proof->candidate.acceptance.mean_depth = proved_depth(plan, *candidate);
-    if (proof->candidate.acceptance.mean_depth < least_depth) continue;
-    if (!quickest ||
-        relative_cost(*plan.engine, candidate->program) < relative_cost(*plan.engine, quickest->program))
-      quickest = proof->candidate;
+    if (proof->candidate.acceptance.mean_depth < min_depth) continue;
+    if (!fastest ||
+        relative_cost(*plan.engine, candidate->program) < relative_cost(*plan.engine, fastest->program))
+      fastest = proof->candidate;
   }
-  return quickest;
+  return fastest;
 }
 
 // Returns the candidate by residues of complex elements, if it is proved to meet the contract.
@@ -111,11 +111,11 @@ Emulations emulations_of(const Plan& plan) {
   }
   Emulations chain{std::nullopt, std::move(fused)};
   if (plan.problem.prepared_a || plan.problem.prepared_b) return chain;
-  const auto quickest = quickest_at_depth(plan);
+  const auto fastest = fastest_at_depth(plan);
   const Candidate& first = chain.wide.front();
-  if (quickest && quickest->scheme != first.scheme && cost_alike(plan, *quickest, first)) {
-    chain.likely = quickest;
-    if (chain.size() == DeviceReport::most_candidates) chain.wide.pop_back();
+  if (fastest && fastest->scheme != first.scheme && cost_alike(plan, *fastest, first)) {
+    chain.likely = fastest;
+    if (chain.size() == DeviceReport::max_candidates) chain.wide.pop_back();
   }
   return chain;
 }
@@ -167,7 +167,7 @@ DeviceFallbackChain chain_of(Emulations chain, const Candidate& wide) {
 }
 
 // Without measurements of the device no emulation is taken as faster.
-DeviceFallbackChain quicker_emulations(const Plan& plan, Emulations chain) {
+DeviceFallbackChain faster_emulations(const Plan& plan, Emulations chain) {
   const Problem& problem = plan.problem;
   if (std::min({problem.m, problem.n, problem.k, problem.batch_count}) == 0) return {};
   const Candidate wide = chain.wide.front();
@@ -179,7 +179,7 @@ DeviceFallbackChain quicker_emulations(const Plan& plan, Emulations chain) {
                                             problem.m, problem.n, problem.k, problem.batch_count,
                                             problem.prepared_a, problem.prepared_b});
   if (!times) return {};
-  if (times->emulated >= thresholds.least_gain * times->native) return {{}, wide};
+  if (times->emulated >= thresholds.min_gain * times->native) return {{}, wide};
   leave_out_for_time(chain, times->emulated, problem, thresholds);
   return chain_of(std::move(chain), wide);
 }
@@ -190,7 +190,7 @@ DeviceFallbackChain emulations_by_policy(const Plan& plan) {
                      : has_native_fallback(plan)           ? emulations_by_norms(plan)
                                                            : Emulations{};
   if (chain.wide.empty()) return {};
-  if (plan.request.policy == Policy::automatic) return quicker_emulations(plan, std::move(chain));
+  if (plan.request.policy == Policy::automatic) return faster_emulations(plan, std::move(chain));
   const Candidate wide = chain.wide.front();
   return chain_of(std::move(chain), wide);
 }

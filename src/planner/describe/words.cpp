@@ -103,7 +103,7 @@ std::string program_words(const Candidate& candidate) {
   const std::string leaves =
       schedule.k_block == 0
           ? "the sums stay in the engine over all of k"
-          : fmt::format("the sum leaves the engine every {} inner indices", schedule.k_block);
+          : fmt::format("partial sums are added outside the engine every {} inner indices", schedule.k_block);
   return fmt::format("{}: {}; {} product{}, {}; {}; accumulator {}.", candidate.scheme_name(),
                      split_words(candidate.program.split_a), schedule.terms.size(),
                      schedule.terms.size() == 1 ? "" : "s", term_words(candidate.program), leaves,

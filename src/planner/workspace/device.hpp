@@ -20,7 +20,7 @@ inline constexpr std::int64_t sums_multiple = 16;
 // True if elements are summed exactly, without slices and products of an engine.
 bool sums_exactly(const Plan& plan);
 bool is_ozaki1(const Plan& plan);
-bool asks_for_norms(const Plan& plan);
+bool needs_norms(const Plan& plan);
 // True if nothing is counted in the report before the selection of the call's only item.
 bool begins_with_selection(const Plan& plan);
 
@@ -42,7 +42,7 @@ DeviceTileSize checked_tile_size(const Plan& plan, const Blocking& blocking);
 struct DeviceItemMemory {
   VectorRange* ranges_a = nullptr;
   VectorRange* ranges_b = nullptr;
-  VectorNorm* norms_a = nullptr;  // if asks_for_norms()
+  VectorNorm* norms_a = nullptr;  // if needs_norms()
   VectorNorm* norms_b = nullptr;
   DeviceSelection* selection = nullptr;
 };
@@ -59,7 +59,7 @@ DeviceBlockMemory lay_out_block(const Plan& plan, const Candidate& candidate, co
                                 Workspace& workspace);
 
 // Bytes of a block for the candidate that needs most.
-std::size_t most_block_bytes(const Plan& plan, const Blocking& blocking);
+std::size_t max_block_bytes(const Plan& plan, const Blocking& blocking);
 
 // Bytes of workspace that execution takes.
 std::size_t device_workspace_bytes(const Plan& plan, const Blocking& blocking);

@@ -26,7 +26,7 @@ struct DeviceCheckedMemory {
   RoundingBound* rounding_bounds_a = nullptr;
   RoundingBound* rounding_bounds_b = nullptr;
   std::uint32_t* open_count = nullptr;
-  std::uint32_t* open_places = nullptr;
+  std::uint32_t* open_indices = nullptr;
   // Ranges, slices and sums of magnitudes, whose scales differ from the residues'; if proves_elements().
   VectorRange* ranges_a = nullptr;
   VectorRange* ranges_b = nullptr;

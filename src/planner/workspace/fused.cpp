@@ -17,7 +17,7 @@ std::size_t largest_slices(const Plan& plan, const Blocking& blocking) {
   return most;
 }
 
-std::size_t most_scratch(const Plan& plan, const Blocking& blocking) {
+std::size_t max_scratch(const Plan& plan, const Blocking& blocking) {
   std::size_t bytes = 0;
   for (const Candidate& candidate : emulations(plan)) {
     const Program& program = candidate.program;
@@ -74,7 +74,7 @@ FusedMemory lay_out_fused(const Plan& plan, const Blocking& blocking, Workspace&
   memory.rows = workspace.take_array<VectorRange>(items * plan.problem.m);
   memory.columns = workspace.take_array<VectorRange>(items * plan.problem.n);
   memory.selections = workspace.take_array<DeviceSelection>(items);
-  memory.scratch = workspace.take(most_scratch(plan, blocking));
+  memory.scratch = workspace.take(max_scratch(plan, blocking));
   memory.slices = workspace.take(static_cast<std::size_t>(items) * largest_slices(plan, blocking));
   return memory;
 }

@@ -16,6 +16,6 @@ NativeWay native_way(const Plan& plan, bool adds);
 
 // Bytes for the sums of all of C, or of as many items or columns as fit into 64 MiB; 0 if the sums are not
 // tested there.
-std::size_t most_native_sum_bytes(const Plan& plan);
+std::size_t max_native_sum_bytes(const Plan& plan);
 
 }  // namespace kintsugi::core

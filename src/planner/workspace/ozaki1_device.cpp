@@ -52,7 +52,7 @@ int ozaki1_device_slices(const Plan& plan) {
   const int slices = is_exact_ozaki1(plan)
                          ? static_cast<int>(divide_up(range_of_exact_slices + (narrow ? 26 : 55), bits))
                          : static_cast<int>(divide_up(range_of_weights + digits, bits)) + 1;
-  return std::clamp(slices, 2, ErrorFree::most_slices);
+  return std::clamp(slices, 2, ErrorFree::max_slices);
 }
 
 DeviceBlockSliceCounts ozaki1_slice_counts(const Plan& plan) {

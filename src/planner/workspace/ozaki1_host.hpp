@@ -6,7 +6,7 @@
 
 #include "base/memory.hpp"
 #include "planner/plan.hpp"
-#include "recombine/error_free.hpp"
+#include "recombine/ozaki1.hpp"
 #include "split/slice_count.hpp"
 #include "split/slices.hpp"
 #include "split/successive.hpp"

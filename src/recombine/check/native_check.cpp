@@ -62,7 +62,7 @@ double finished(ExactSum& sum, double alpha, double beta, const double* c) {
 
 // Element (i, j) of finite operands, recomputed; c is null when beta = 0.
 template <class T>
-T computed_again(const NativeCheck<T>& check, std::int64_t i, std::int64_t j, const T* c) {
+T recomputed(const NativeCheck<T>& check, std::int64_t i, std::int64_t j, const T* c) {
   using Real = RealOf<T>;
   SafeSum<Real> re, im;
   add_products<OperandView<T>, Real>(check.a, check.b, i, parts_of<T> * j, re);
@@ -134,7 +134,7 @@ class TileCheck {
 
   // The recomputed element, for one that is not valid.
   T again(std::int64_t i, std::int64_t j, const T* c) {
-    if (is_finite(i, j)) return computed_again(check_, i, j, c);
+    if (is_finite(i, j)) return recomputed(check_, i, j, c);
     return special_element<T>(check_.a, check_.b, i, j, check_.alpha, check_.beta, c);
   }
 

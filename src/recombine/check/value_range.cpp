@@ -76,18 +76,18 @@ template <class T>
   return smallest >= pattern_of(least) && largest <= pattern_of(std::numeric_limits<T>::max());
 }
 
-KINTSUGI_VECTORISED ValueRange range_f32(const float* x, std::int64_t count) { return range(x, count); }
-KINTSUGI_VECTORISED ValueRange range_f64(const double* x, std::int64_t count) { return range(x, count); }
-KINTSUGI_VECTORISED void extend_f32(const float* x, std::int64_t count, Lanes<float>& ranges) {
+KINTSUGI_VECTORIZED ValueRange range_f32(const float* x, std::int64_t count) { return range(x, count); }
+KINTSUGI_VECTORIZED ValueRange range_f64(const double* x, std::int64_t count) { return range(x, count); }
+KINTSUGI_VECTORIZED void extend_f32(const float* x, std::int64_t count, Lanes<float>& ranges) {
   extend(x, count, ranges);
 }
-KINTSUGI_VECTORISED void extend_f64(const double* x, std::int64_t count, Lanes<double>& ranges) {
+KINTSUGI_VECTORIZED void extend_f64(const double* x, std::int64_t count, Lanes<double>& ranges) {
   extend(x, count, ranges);
 }
-KINTSUGI_VECTORISED bool from_f32(const float* x, std::int64_t count, float least) {
+KINTSUGI_VECTORIZED bool from_f32(const float* x, std::int64_t count, float least) {
   return from(x, count, least);
 }
-KINTSUGI_VECTORISED bool from_f64(const double* x, std::int64_t count, double least) {
+KINTSUGI_VECTORIZED bool from_f64(const double* x, std::int64_t count, double least) {
   return from(x, count, least);
 }
 void extend_lanes(const float* x, std::int64_t count, Lanes<float>& ranges) { extend_f32(x, count, ranges); }

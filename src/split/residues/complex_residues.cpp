@@ -17,7 +17,7 @@ struct Residues {
   alignas(64) double im[residue_lanes];
 };
 
-KINTSUGI_VECTORISED void reduce_limbs(const ResidueLimbs& limbs, int count, const double* weights,
+KINTSUGI_VECTORIZED void reduce_limbs(const ResidueLimbs& limbs, int count, const double* weights,
                                       std::int32_t modulus, double* residues) {
   alignas(64) double sums[residue_lanes] = {};
   for (int l = 0; l < count; ++l) {
@@ -29,7 +29,7 @@ KINTSUGI_VECTORISED void reduce_limbs(const ResidueLimbs& limbs, int count, cons
 }
 
 // Stores re + factor * im modulo the modulus.
-KINTSUGI_VECTORISED void store_combination(const Residues& residues, double factor, std::int32_t modulus,
+KINTSUGI_VECTORIZED void store_combination(const Residues& residues, double factor, std::int32_t modulus,
                                            std::int8_t* target) {
   const double inverse = 1.0 / modulus;
   for (int e = 0; e < residue_lanes; ++e) {
@@ -38,7 +38,7 @@ KINTSUGI_VECTORISED void store_combination(const Residues& residues, double fact
   }
 }
 
-KINTSUGI_VECTORISED void store(const double* residues, std::int8_t* target) {
+KINTSUGI_VECTORIZED void store(const double* residues, std::int8_t* target) {
   for (int e = 0; e < residue_lanes; ++e) target[e] = static_cast<std::int8_t>(residues[e]);
 }
 

@@ -18,7 +18,7 @@ constexpr int lanes = 64;
 
 // Adds the squares of magnitude_above() of 64 elements. The scale may exceed 2^1023 (it is below 2^1089),
 // hence two factors.
-KINTSUGI_VECTORISED void add_squares(const double* x, TwoFactors factors, std::uint64_t* squares) {
+KINTSUGI_VECTORIZED void add_squares(const double* x, TwoFactors factors, std::uint64_t* squares) {
   for (int e = 0; e < lanes; ++e) {
     const double magnitude = x[e] < 0 ? -x[e] : x[e];
     const double scaled = magnitude * factors.first * factors.second;

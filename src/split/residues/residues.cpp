@@ -13,7 +13,7 @@ constexpr int lanes = residue_lanes;
 
 }  // namespace
 
-KINTSUGI_VECTORISED void take_limbs(const double* x, TwoFactors factors, int count, ResidueLimbs& limbs) {
+KINTSUGI_VECTORIZED void take_limbs(const double* x, TwoFactors factors, int count, ResidueLimbs& limbs) {
   alignas(64) double integers[lanes];
   for (int e = 0; e < lanes; ++e) integers[e] = any_rounded_to_integer(x[e] * factors.first * factors.second);
   for (int l = count - 1; l >= 0; --l) {
@@ -25,7 +25,7 @@ namespace {
 
 // Limbs of double-double numbers: of high's nearest integer plus the integer nearest to the rest of high and
 // low together. The sum is within 1/2 and one rounding of the number.
-KINTSUGI_VECTORISED void take_pair_limbs(const double* high, const double* low, TwoFactors factors, int count,
+KINTSUGI_VECTORIZED void take_pair_limbs(const double* high, const double* low, TwoFactors factors, int count,
                                          ResidueLimbs& limbs) {
   alignas(64) double upper[lanes];
   alignas(64) double lower[lanes];
@@ -55,7 +55,7 @@ void load_limbs(const MatrixView<const DoubleDouble>& operand, std::span<const d
   take_pair_limbs(high, low, factors, count, limbs);
 }
 
-KINTSUGI_VECTORISED void store_residues(const ResidueLimbs& limbs, int count, int t, std::int8_t* target) {
+KINTSUGI_VECTORIZED void store_residues(const ResidueLimbs& limbs, int count, int t, std::int8_t* target) {
   alignas(64) double sums[lanes];
   const double* weights = residue_detail::limb_residues[t].data();
   for (int e = 0; e < lanes; ++e) sums[e] = limbs.limb[0][e] * weights[0];

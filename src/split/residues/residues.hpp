@@ -15,7 +15,7 @@ namespace kintsugi::core {
 inline constexpr int residue_lanes = 64;
 
 struct ResidueLimbs {
-  alignas(64) double limb[most_limbs][residue_lanes];
+  alignas(64) double limb[max_limbs][residue_lanes];
 };
 
 // Limbs of the integers nearest to x * first * second.

@@ -212,7 +212,7 @@ TEST(SmallTiles, CoverTheProduct) {
           EXPECT_GE(choice.columns * tile.columns, swapped ? m : n);
           EXPECT_LT((choice.columns - 1) * tile.columns, swapped ? m : n);
           EXPECT_GE(choice.stages, 2);
-          EXPECT_LE(choice.stages, most_stages);
+          EXPECT_LE(choice.stages, max_stages);
           const bool alone = 3 * choice.row_pairs * 2 * choice.columns <= 132;
           EXPECT_LE(tile.shared_bytes(2, choice.stages) + 1024, (alone ? 227 : 114) << 10);
         }
@@ -262,7 +262,7 @@ TEST(SmallTiles, SegmentsApartAreForLongK) {
     EXPECT_GT(time_of(n, k, 4, 4), time_of(n, k, 4, 1)) << n << ", k = " << k;
   EXPECT_EQ(segment_sum_bytes(768, 768, 1, 1), 0);
   EXPECT_EQ(segment_sum_bytes(768, 700, 1, 16), 768 * 768 * 16 * 4);
-  EXPECT_EQ(segment_sum_bytes(1024, 1024, 1, 16), most_segment_bytes);
+  EXPECT_EQ(segment_sum_bytes(1024, 1024, 1, 16), max_segment_bytes);
   EXPECT_EQ(segment_sum_bytes(1025, 1024, 1, 16), 0);
 }
 

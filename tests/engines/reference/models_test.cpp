@@ -111,7 +111,7 @@ TEST(FromTheLiterature, V100LosesTinyAddends) {
   EXPECT_EQ((dot<V100<half>>(fp16, a, b, -1)), -1 + 0x1p-23F);
 }
 
-// Partial sums are not normalised within a block: beside c = 1 four products of 2^-24 are cut one by one,
+// Partial sums are not normalized within a block: beside c = 1 four products of 2^-24 are cut one by one,
 // beside c = 1 - 2^-24 they all count, so the larger c gives the smaller result (Fasi et al., on
 // monotonicity).
 TEST(FromTheLiterature, V100IsNotMonotonic) {

@@ -44,7 +44,7 @@ Result device_attribute(int* value, int attribute, Device device) {
     case compute_capability_minor: *value = capability(ordinal_of(device)) % 10; return 0;
     case sm_count_attribute: *value = 132; return 0;
     default:
-      *value = most_shared_bytes;
+      *value = max_shared_bytes;
       return 0;  // of shared memory, or an identification that nobody looks at
   }
 }

@@ -86,7 +86,7 @@ Result kernel_set_attribute(int attribute, int value, Kernel handle, Device devi
   note("cuKernelSetAttribute {} {} {}", kernel.name, attribute, value);
   if (attribute != function_dynamic_shared_bytes) return 0;
   const auto bytes = static_cast<unsigned>(value);
-  if (kernel.static_bytes + bytes > most_shared_bytes) return invalid_value;
+  if (kernel.static_bytes + bytes > max_shared_bytes) return invalid_value;
   const std::lock_guard lock(state().mutex);
   kernel.dynamic_bytes[device] = bytes;
   return 0;

@@ -24,7 +24,7 @@ KINTSUGI_CUDA_DRIVER(KINTSUGI_FAKE)
 KINTSUGI_CUDA_LATER_DRIVER(KINTSUGI_FAKE)
 #undef KINTSUGI_FAKE
 
-inline constexpr unsigned most_shared_bytes = 227 * 1024;  // of a thread block, on an H200
+inline constexpr unsigned max_shared_bytes = 227 * 1024;  // of a thread block, on an H200
 
 // Numbers of CUresult.
 inline constexpr Result invalid_value = 1;

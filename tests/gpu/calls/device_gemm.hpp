@@ -15,10 +15,9 @@ inline std::int64_t below(std::mt19937_64& random, std::int64_t limit) {
 }
 
 // Sizes from 1 up to these, ops, layout and paddings; what else a case has is the caller's.
-inline GemmCase random_shape(std::mt19937_64& random, std::int64_t most_m, std::int64_t most_n,
-                             std::int64_t most_k) {
-  GemmCase test{
-      .m = 1 + below(random, most_m), .n = 1 + below(random, most_n), .k = 1 + below(random, most_k)};
+inline GemmCase random_shape(std::mt19937_64& random, std::int64_t max_m, std::int64_t max_n,
+                             std::int64_t max_k) {
+  GemmCase test{.m = 1 + below(random, max_m), .n = 1 + below(random, max_n), .k = 1 + below(random, max_k)};
   test.op_a = static_cast<kintsugi_op>(below(random, 3));
   test.op_b = static_cast<kintsugi_op>(below(random, 3));
   test.layout = static_cast<kintsugi_layout>(below(random, 2));

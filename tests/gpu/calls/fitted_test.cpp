@@ -21,7 +21,7 @@ VectorRange range_up_to(int largest) {
 TEST(DeviceFit, SmallIsThatOfTheHost) {
   const core::Scheme& scheme = *core::find_scheme("h2sgemm:sb=eq6");
   for (int largest = -30; largest <= 16; ++largest) {
-    for (const int asked : {0, 8, 12, 26, core::most_residual_exponent + 1}) {
+    for (const int asked : {0, 8, 12, 26, core::max_residual_exponent + 1}) {
       SCOPED_TRACE("largest exponent " + std::to_string(largest) + ", asked for " + std::to_string(asked));
       core::DeviceCandidates candidates{
           {{.dynamic_range = 100, .exponent = 15}}, 1, true, *scheme.program.split_a.format, asked};

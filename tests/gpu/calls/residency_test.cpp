@@ -19,7 +19,7 @@ bool ends_within(cuda::Stream stream, double seconds) {
 
 namespace {
 
-constexpr double most_seconds = 6;
+constexpr double max_seconds = 6;
 
 // A product of each kind of kernel: tiles that are cut along k, wide and narrow ones, several segments of k,
 // columns that clusters split, residues, error-free sums.
@@ -58,7 +58,7 @@ bool ends_with_the_same_bits(const GemmCase& test, const kintsugi_queue& queue, 
   bool ended = false;
   give_back([&] {
     EXPECT_EQ(device.run(), KINTSUGI_SUCCESS) << kintsugi_last_error();
-    ended = ends_within(stream, most_seconds);
+    ended = ends_within(stream, max_seconds);
   });
   EXPECT_TRUE(ended) << describe(test) << " did not end";
   if (!ended) return false;
@@ -116,7 +116,7 @@ TEST(Residency, ProductsEndBesideOthersOfAnotherPriority) {
     for (auto& product : products) ASSERT_EQ(product.run(), KINTSUGI_SUCCESS) << kintsugi_last_error();
   }
   for (int s = 0; s < 2; ++s) {
-    ASSERT_TRUE(ends_within(streams[s].get(), most_seconds));
+    ASSERT_TRUE(ends_within(streams[s].get(), max_seconds));
     products[s].fetch();
     EXPECT_EQ(bits_of(data[s].result()), bits);
   }

@@ -17,9 +17,9 @@ class HeldSms {
  public:
   explicit HeldSms(int count) : released_(std::vector<std::uint32_t>{0}) {
     settle();
-    constexpr std::uint64_t most_nanoseconds = 30'000'000'000;
+    constexpr std::uint64_t max_nanoseconds = 30'000'000'000;
     lab::launch_probe(stream_, lab::probe_kernel("probe_hold", "hold_sms"), {count, 1, 220 << 10},
-                      released_.data(), most_nanoseconds);
+                      released_.data(), max_nanoseconds);
   }
   ~HeldSms() { release(); }
   HeldSms(const HeldSms&) = delete;

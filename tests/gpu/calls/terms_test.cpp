@@ -69,7 +69,7 @@ TEST(DeviceTerms, SmallRowsLieAtAnyPlace) {
 }
 
 // Tens of thousands of short vectors.
-TEST(DeviceTerms, BatchesOfManyElementsKeepTheBits) {
+TEST(DeviceTerms, BatchesOfManyItemsKeepTheBits) {
   for (const std::string scheme : {"fp16x3", "bf16x6"}) {
     for (const kintsugi_op op_b : {KINTSUGI_OP_N, KINTSUGI_OP_T}) {
       const GemmCase test{.m = 500,
@@ -181,8 +181,8 @@ TEST(DeviceTerms, SegmentsApartOfManyTilesKeepTheBits) {
   }
 }
 
-// Of a batch every element takes its own candidate.
-TEST(DeviceTerms, ElementsOfABatchTakeTheirOwnCandidates) {
+// Of a batch every item takes its own candidate.
+TEST(DeviceTerms, ItemsOfABatchTakeTheirOwnCandidates) {
   GemmCase test{.m = 150, .n = 140, .k = 500, .batch = 4, .policy = "emulate"};
   GemmDataOf<float> data(test);
   for (std::int64_t p = 1; p < test.k; ++p) {

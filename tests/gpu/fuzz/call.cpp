@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::json;
 
 // Real products of one batch item that are summed exactly; larger results are judged by a sample.
-constexpr std::int64_t most_judged_products = 200'000;
+constexpr std::int64_t max_judged_products = 200'000;
 
 // A case that is not made.
 struct LeftOut {};
@@ -305,7 +305,7 @@ class Call {
 
   void judge() {
     if (!is_judged()) return;
-    FuzzJudge<T> judge(data_, promise_, memory_.c_image(), most_judged_products);
+    FuzzJudge<T> judge(data_, promise_, memory_.c_image(), max_judged_products);
     const std::string verdict = judge.verdict();
     outcome_.elements = judge.bounded_elements();
     if (verdict.empty()) return;

@@ -91,13 +91,13 @@ struct Pattern {
 
 // Median of the seconds of one of `count` steps in a graph, which is replayed for some milliseconds.
 template <class Step>
-double seconds_in_graph(int count, double most_seconds, const Step& step) {
+double seconds_in_graph(int count, double max_seconds, const Step& step) {
   engine().synchronize();  // the stream waits for nothing that is under way elsewhere
   const lab::DeviceStream stream;
   const lab::DeviceGraph graph(stream, [&] {
     for (int i = 0; i < count; ++i) step(Queue{QueueKind::cuda, stream.native()}, i);
   });
-  const int replays = std::max(2, static_cast<int>(5e-3 / (most_seconds * count)));
+  const int replays = std::max(2, static_cast<int>(5e-3 / (max_seconds * count)));
   const auto replay = [&] {
     for (int i = 0; i < replays; ++i) graph.launch(stream);
   };

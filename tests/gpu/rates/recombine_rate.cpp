@@ -170,7 +170,7 @@ void time_leaving(Table& table, std::int64_t n, int modulus) {
   for (const bool first : {true, false}) {
     const double bytes = 4 + (modulus == 0 ? 8 : 1) * (first ? 1 : 2);
     table.moves(name + (first ? ", first" : ", later"), bytes * static_cast<double>(n * n),
-                [&] { cuda::leave_integers({}, inside.data(), n * n, modulus, first, outside.data()); });
+                [&] { cuda::add_outside({}, inside.data(), n * n, modulus, first, outside.data()); });
     if (!first) continue;
     const std::int32_t value = values[0];
     const std::int64_t word = outside.host(0);

@@ -133,7 +133,7 @@ std::vector<MultiTermVariant> by_stages(const std::vector<MultiTermVariant>& way
   for (const MultiTermVariant& way : ways) {
     const auto* small = std::get_if<cuda::SmallTileChoice>(&way);
     if (small == nullptr) continue;
-    for (std::int32_t stages = cuda::small_tiles[small->tile].least_stages(); stages <= small->stages;
+    for (std::int32_t stages = cuda::small_tiles[small->tile].min_stages(); stages <= small->stages;
          ++stages) {
       found.push_back(*small);
       std::get<cuda::SmallTileChoice>(found.back()).stages = stages;
@@ -210,8 +210,8 @@ bool measure(const char* scheme, const Pattern<float>& pattern, const Size& size
     Timing timing;
     timing.same_bits = std::memcmp(found.data(), expected.data(), expected.size() * sizeof(float)) == 0;
     right = right && timing.same_bits;
-    const double most_seconds = size.tera_operations() / 150 + 5e-6;
-    timing.seconds = seconds_in_graph(count, most_seconds, [&](const Queue& queue, int i) {
+    const double max_seconds = size.tera_operations() / 150 + 5e-6;
+    timing.seconds = seconds_in_graph(count, max_seconds, [&](const Queue& queue, int i) {
       cuda::multi_term_gemm(queue, **products[static_cast<std::size_t>(i) % products.size()], way,
                             scratch.data());
     });

@@ -84,7 +84,7 @@ bool same_element(const T& x, const T& y) {
   }
 }
 
-// A matrix of a batch on both sides: one of two elements, by a stride or by pointers.
+// A matrix of a batch on both sides: one of two items, by a stride or by pointers.
 template <class T>
 class TestMatrix {
  public:
@@ -93,16 +93,16 @@ class TestMatrix {
         ld_(aligned_ ? core::round_up(by_rows_ ? columns : rows, 4)
                      : (by_rows_ ? columns : rows) + draw_size(random, 0, 3)),
         size_(ld_ * std::max<std::int64_t>(by_rows_ ? rows : columns, 1)), pointers_(random() % 3 == 0),
-        element_(static_cast<std::int64_t>(random() % 2)), values_(static_cast<std::size_t>(2 * size_)) {
+        item_(static_cast<std::int64_t>(random() % 2)), values_(static_cast<std::size_t>(2 * size_)) {
     for (T& value : values_) value = draw_element<T>(random, spread);
   }
 
   core::MatrixView<T> view(std::vector<T>& values) const {
-    return {values.data() + element_ * size_, rows_, columns_, by_rows_ ? ld_ : 1, by_rows_ ? 1 : ld_};
+    return {values.data() + item_ * size_, rows_, columns_, by_rows_ ? ld_ : 1, by_rows_ ? 1 : ld_};
   }
   core::MatrixView<T> view() { return view(values_); }
   std::vector<T>& values() { return values_; }
-  std::int64_t element() const { return element_; }
+  std::int64_t item() const { return item_; }
 
   core::DeviceMatrix on_device() {
     array_ = std::make_unique<DeviceArray<T>>(values_, aligned_ ? 0 : 1);
@@ -118,7 +118,7 @@ class TestMatrix {
   }
   const DeviceArray<T>& array() const { return *array_; }
 
-  // All of it, padding and the batch's other element included. `tolerance`, one an element: how far it may be
+  // All of it, padding and the batch's other item included. `tolerance`, one an element: how far it may be
   // away; without one, or where that is no finite number: bits are the same.
   void expect(const std::vector<T>& expected, const std::string& what,
               const std::vector<double>& tolerance = {}) const {
@@ -130,8 +130,8 @@ class TestMatrix {
           std::abs(result[e] - expected[e]) <= tolerance[e])
         continue;
       ++shown;
-      const std::int64_t inside = static_cast<std::int64_t>(e) - element_ * size_;
-      ADD_FAILURE() << what << ": element " << inside << " of an element with ld " << ld_
+      const std::int64_t inside = static_cast<std::int64_t>(e) - item_ * size_;
+      ADD_FAILURE() << what << ": element " << inside << " of an item with ld " << ld_
                     << (by_rows_ ? " by rows" : " by columns") << " (line " << inside / ld_ << ", place "
                     << inside % ld_ << ") is " << text_of(result[e]) << " instead of " << text_of(expected[e])
                     << ", before " << text_of(values_[e]);
@@ -144,7 +144,7 @@ class TestMatrix {
   bool aligned_;  // lines of C as wide accesses want them; else one element off
   std::int64_t ld_, size_;
   bool pointers_;
-  std::int64_t element_;
+  std::int64_t item_;
   std::vector<T> values_;
   std::unique_ptr<DeviceArray<T>> array_;
   std::unique_ptr<DeviceArray<T*>> table_;

@@ -146,7 +146,7 @@ TYPED_TEST(Recombine, ResiduesOfComplexElements) {
 
 TYPED_TEST(Recombine, ResiduesOfEveryNumberOfModuli) {
   using T = TypeParam;
-  for (int count = 1; count <= core::most_moduli; ++count) {
+  for (int count = 1; count <= core::max_moduli; ++count) {
     for (int draw = 0; draw < 4; ++draw) {
       TestTile<T> tile(this->random, draw == 0 ? 150 : 70, draw % 2 == 0);
       const DrawnIntegers integers(this->random, core::residue_bits(count),
@@ -186,7 +186,7 @@ TEST(LeaveIntegers, BlockByBlock) {
   Random random(seed);
   for (int draw = 0; draw < 100; ++draw) {
     const auto elements = static_cast<std::size_t>(draw_size(random, 1, draw == 0 ? 100000 : 3000));
-    const int modulus = draw % 2 == 0 ? 0 : core::moduli[random() % core::most_moduli];
+    const int modulus = draw % 2 == 0 ? 0 : core::moduli[random() % core::max_moduli];
     std::vector<std::int64_t> expected(elements);
     const DeviceArray<std::int64_t> integers(elements);
     const DeviceArray<std::uint8_t> residues(elements);
@@ -195,8 +195,8 @@ TEST(LeaveIntegers, BlockByBlock) {
       for (auto& sum : sums) sum = static_cast<std::int32_t>(random());
       const DeviceArray<std::int32_t> inside(sums);
       void* outside = modulus == 0 ? static_cast<void*>(integers.data()) : residues.data();
-      core::cuda::leave_integers({}, inside.data(), static_cast<std::int64_t>(elements), modulus, block == 0,
-                                 outside);
+      core::cuda::add_outside({}, inside.data(), static_cast<std::int64_t>(elements), modulus, block == 0,
+                              outside);
       for (std::size_t e = 0; e < elements; ++e) {
         expected[e] += sums[e];
         if (modulus != 0) expected[e] = ((expected[e] % modulus) + modulus) % modulus;

@@ -276,15 +276,15 @@ TEST(SplitsByNorms, SmallAreLeftOutWhereAlphaIsZero) {
   EXPECT_EQ(operand.device.slices.host(), slices);
 }
 
-using Extremes = NormExtremes<DeviceReport::most_candidates>;
+using Extremes = NormExtremes<DeviceReport::max_candidates>;
 
 Extremes extremes_of(const std::vector<VectorRange>& ranges, const std::vector<VectorNorm>& norms,
                      const DeviceCandidates& candidates) {
   Extremes extremes;
   for (std::size_t v = 0; v < ranges.size(); ++v) {
     if (!ranges[v].finite() || (ranges[v].flags & VectorRange::all_zero) != 0) continue;
-    std::int32_t tops[DeviceReport::most_candidates];
-    for (int r = 0; r < DeviceReport::most_candidates; ++r)
+    std::int32_t tops[DeviceReport::max_candidates];
+    for (int r = 0; r < DeviceReport::max_candidates; ++r)
       tops[r] = norm_top(candidates.acceptances[r].norm_top_exponent, candidates.acceptances[r].norm_bits,
                          norms[v].bits);
     extremes.add(norms[v], tops, candidates.coefficient);

@@ -80,14 +80,14 @@ struct DeviceSlices {
     return {exponents.data(), slices.allocated_vectors, lengths.data()};
   }
   void split(DeviceSuccessiveSplit::Complete complete = DeviceSuccessiveSplit::Complete::need_not_be,
-             std::int32_t most_depth = 0, const DeviceBlockSliceCounts& slice_counts = {}) const {
+             std::int32_t max_depth = 0, const DeviceBlockSliceCounts& slice_counts = {}) const {
     const DeviceSuccessiveSplit task{.side = side(),
                                      .first = 0,
                                      .slices = slices,
                                      .bits = bits,
                                      .exponents = slice_exponents(),
                                      .complete = complete,
-                                     .most_depth = most_depth,
+                                     .max_depth = max_depth,
                                      .slice_counts = slice_counts,
                                      .unreachable = unreachable.data()};
     device_engine().ozaki1()->split_successively({}, {&task, 1}, {});
@@ -145,7 +145,7 @@ TYPED_TEST(OzakiStepsOf, SmallSlicesAreTheHosts) {
     for (int round = 0; round < 12; ++round) {
       const bool wide = random.flip();
       const auto bits = static_cast<int>(wide ? random.integer(5, 26) : random.integer(3, 11));
-      const auto slices = static_cast<int>(random.integer(1, most_successive_slices));
+      const auto slices = static_cast<int>(random.integer(1, max_successive_slices));
       const std::uint64_t seed = random.bits();
       const std::size_t offset = random.flip() ? 1 : 0;
       const Operand<TypeParam> operand(random.integer(1, 200), random.integer(1, 300), layout, offset, seed);
@@ -218,7 +218,7 @@ std::vector<SliceCounts> host_slice_counts(const Operand<T>& a, const SplitRule&
                                            int bits, bool& unreachable) {
   HostSlices<T> host(a.view(), rule);
   std::vector<Scaled> whole(host.ranges.size());
-  weigh_vectors(a.view(), host.ranges, weights, whole.data(), 1);
+  multiply_magnitudes(a.view(), host.ranges, weights, whole.data(), 1);
   std::vector<SliceCounts> slice_counts(host.ranges.size());
   for (int count = 0; count <= rule.slices; ++count) {
     for (std::size_t v = 0; count > 0 && v < slice_counts.size(); ++v) {

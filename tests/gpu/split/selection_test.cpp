@@ -28,7 +28,7 @@ TYPED_TEST(RangesOf, AreTheHosts) {
 
 bool same(const RangeSummary& a, const RangeSummary& b) {
   return a.dynamic_range == b.dynamic_range && a.largest == b.largest && a.smallest == b.smallest &&
-         a.finite == b.finite && a.least_elements == b.least_elements && a.depth == b.depth;
+         a.finite == b.finite && a.min_elements == b.min_elements && a.depth == b.depth;
 }
 
 VectorRange draw_range(Random& random, std::int64_t widest) {
@@ -54,12 +54,12 @@ void know(DeviceSide& side, RangeSummary* summaries) {
 
 // Ranges of a random number of vectors, on the host and on the device.
 struct DrawnRanges {
-  DrawnRanges(Random& random, std::int64_t most_vectors)
-      : host(draw(random, most_vectors)), device(host), summary(summarize(host)) {}
+  DrawnRanges(Random& random, std::int64_t max_vectors)
+      : host(draw(random, max_vectors)), device(host), summary(summarize(host)) {}
 
-  static std::vector<VectorRange> draw(Random& random, std::int64_t most_vectors) {
+  static std::vector<VectorRange> draw(Random& random, std::int64_t max_vectors) {
     const std::int64_t widest = random.integer(0, 110);
-    std::vector<VectorRange> ranges(static_cast<std::size_t>(random.integer(0, most_vectors)));
+    std::vector<VectorRange> ranges(static_cast<std::size_t>(random.integer(0, max_vectors)));
     for (VectorRange& range : ranges) range = draw_range(random, widest);
     return ranges;
   }

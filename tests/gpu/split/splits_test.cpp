@@ -294,7 +294,7 @@ TEST(Splits, BlocksAndKnownRangesAreTheHosts) {
   }
 }
 
-TEST(Splits, ElementsOfABatchAreTheHosts) {
+TEST(Splits, ItemsOfABatchAreTheHosts) {
   const std::uint64_t seed = fresh_seed();
   const SplitRule& rule = find_scheme("fp16x3")->program.split_a;
   for (const Layout layout : layouts) {

@@ -34,7 +34,7 @@ const std::vector<std::string> paper_lengths{"64x64x1024", "64x64x2048", "64x64x
                                              "64x64x10240"};
 const std::vector<std::string> two_seeds{"1", "2"};
 const std::vector<std::string> five_seeds{"1", "2", "3", "4", "5"};
-constexpr double least_of_paper = 1024;
+constexpr double min_of_paper = 1024;
 
 // Kinds of native sums. The paper's native product is cuBLAS's, whose order of additions is unknown.
 struct NativeSums {
@@ -62,7 +62,7 @@ Measured by_range(const std::string& after, const std::function<std::vector<doub
 // that cancels most, so single seeds differ much.
 Measured errors_over_native(const Evidence& evidence) {
   Measured measured;
-  for (const double k : evidence.lengths(with_k(least_of_paper))) {
+  for (const double k : evidence.lengths(with_k(min_of_paper))) {
     for (const NativeSums& sums : native_sums) {
       const auto part = by_range(fmt::format(", k = {}, {}", k, sums.name), [&](const Filter& filter) {
         const auto pairs = evidence.pairs(found_depth, sums.way, measure, both(filter, of_length(k)));

@@ -16,13 +16,13 @@ double largest_k_of(const char* measure) { return measure == max_error ? largest
 
 // Returns the errors of a scheme over those of le-gemm, averaged over seeds, by size.
 Measured reductions(const Evidence& evidence, const char* accumulator, const std::string& scheme,
-                    const char* measure, const std::string& after, const Filter& rows, double most_k) {
+                    const char* measure, const std::string& after, const Filter& rows, double max_k) {
   const Filter where = both(in_distribution(tested), rows);
   Measured measured;
   const Filter measured_there =
       both(where, [=](const Json& row) { return cell(row, "accumulator") == accumulator; });
   for (const double k : evidence.lengths(measured_there)) {
-    if (k > most_k) continue;
+    if (k > max_k) continue;
     const auto pairs = evidence.pairs(on(accumulator, scheme), on(accumulator, "legemm"), measure,
                                       both(where, of_length(k)));
     measured.push_back({fmt::format("n = {}{}", k, after), {mean(ratios(pairs))}});
@@ -83,12 +83,12 @@ void add_reduction_claims(std::vector<Claim>& claims, const Baseline& baseline, 
 
 // Returns le-gemm's mean errors for every k, the smallest k first.
 std::vector<double> errors_by_k(const Evidence& evidence, const char* measure,
-                                const std::string& distribution, double least_k, double most_k,
+                                const std::string& distribution, double min_k, double max_k,
                                 const Filter& rows = everywhere()) {
   const Filter where = both(in_distribution(distribution), rows);
   std::vector<double> means;
   for (const double k : evidence.lengths(where)) {
-    if (k < least_k || k > most_k) continue;
+    if (k < min_k || k > max_k) continue;
     means.push_back(mean(evidence.errors(on(a800, "legemm"), measure, both(where, of_length(k)))));
   }
   return means;
@@ -183,8 +183,8 @@ struct Application {
   const char* id;
   const char* name;
   std::string distribution;
-  double least_k;
-  double most_k;
+  double min_k;
+  double max_k;
 };
 
 const Application applications[] = {{"k-means", "k-means", tested, 16, 128},
@@ -199,7 +199,7 @@ std::vector<Claim> application_claims() {
           {fmt::format("le-gemm-fig16-{}-{}", name, application.id),
            [application, measure = measure](const Evidence& evidence) {
              return Measured{{application.name, errors_by_k(evidence, measure, application.distribution,
-                                                            application.least_k, application.most_k)}};
+                                                            application.min_k, application.max_k)}};
            },
            "Of so few terms the elements nearest to 0 decide, and they differ from seed to seed."});
   }

@@ -28,8 +28,8 @@ constexpr std::int64_t k_packed = 128;
 
 // Largest number of products in a sum. Low halves are below 2^52, so sums of this many of them, and of this
 // many words, are below 2^64.
-constexpr std::int64_t most_products = 4096;
-static_assert(most_products % k_packed == 0);
+constexpr std::int64_t max_products = 4096;
+static_assert(max_products % k_packed == 0);
 
 constexpr std::int64_t shift = std::int64_t{1} << 51;
 
@@ -119,7 +119,7 @@ inline void add_products(__m512i& low, __m512i& high, __m512i rows, __m512i colu
 }
 
 // Adds a register to eight sums in memory.
-inline void leave_registers(std::uint64_t* target, __m512i sums) {
+inline void add_to_memory(std::uint64_t* target, __m512i sums) {
   _mm512_storeu_si512(target, _mm512_add_epi64(_mm512_loadu_si512(target), sums));
 }
 
@@ -153,8 +153,8 @@ void add_block(const std::uint64_t* a, const std::uint64_t* b, std::int64_t leng
   for (std::int64_t j = 0; j < block_columns; ++j) {
 #pragma GCC unroll 2
     for (std::int64_t i = 0; i < panels; ++i) {
-      leave_registers(low_sums + j * int52_tile + i * lanes, low[j][i]);
-      leave_registers(high_sums + j * int52_tile + i * lanes, high[j][i]);
+      add_to_memory(low_sums + j * int52_tile + i * lanes, low[j][i]);
+      add_to_memory(high_sums + j * int52_tile + i * lanes, high[j][i]);
     }
   }
 }
@@ -264,8 +264,8 @@ void leave(const Tile& tile, const Int52Block& block, const Int52Sums& sums, boo
 
 void add_product(const Int52Block& block, std::byte* packed, const Int52Sums& sums) {
   auto& tile = *reinterpret_cast<Tile*>(packed);
-  for (std::int64_t begin = 0; begin < block.length; begin += most_products) {
-    const std::int64_t end = begin + most_products < block.length ? begin + most_products : block.length;
+  for (std::int64_t begin = 0; begin < block.length; begin += max_products) {
+    const std::int64_t end = begin + max_products < block.length ? begin + max_products : block.length;
     clear(tile);
     for (std::int64_t p = begin; p < end; p += k_packed) {
       const std::int64_t part = end - p < k_packed ? end - p : k_packed;

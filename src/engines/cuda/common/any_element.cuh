@@ -9,19 +9,19 @@ namespace kintsugi::core::cuda {
 
 // The host's tables of moduli, for constant memory.
 struct ModulusTable {
-  ByteModulus of_bytes[most_moduli];
-  std::int32_t modulus[most_moduli];
-  double inverse[most_moduli];
-  double limbs[most_moduli][most_limbs];
+  ByteModulus of_bytes[max_moduli];
+  std::int32_t modulus[max_moduli];
+  double inverse[max_moduli];
+  double limbs[max_moduli][max_limbs];
 };
 
 static __constant__ constexpr ModulusTable modulus_table = [] {
   ModulusTable table{};
-  for (int t = 0; t < most_moduli; ++t) {
+  for (int t = 0; t < max_moduli; ++t) {
     table.of_bytes[t] = byte_modulus(moduli[t]);
     table.modulus[t] = moduli[t];
     table.inverse[t] = 1.0 / moduli[t];
-    for (int l = 0; l < most_limbs; ++l) table.limbs[t][l] = residue_detail::limb_residues[t][l];
+    for (int l = 0; l < max_limbs; ++l) table.limbs[t][l] = residue_detail::limb_residues[t][l];
   }
   return table;
 }();
@@ -32,15 +32,15 @@ __device__ void split_into_any_residues(const SplitRule& rule, double x, int sca
   const int limb_count = limbs_of(rule.top_exponent + 1);
   const TwoFactors factors = two_factors(scale);
   double integer = any_rounded_to_integer(x * factors.first * factors.second);
-  double limbs[most_limbs] = {};
+  double limbs[max_limbs] = {};
 #pragma unroll
-  for (int l = most_limbs - 1; l >= 0; --l) {
+  for (int l = max_limbs - 1; l >= 0; --l) {
     if (l < limb_count) limbs[l] = take_limb(integer, l);
   }
   for (int t = 0; t < rule.slices; ++t) {
     double sum = 0;
 #pragma unroll
-    for (int l = 0; l < most_limbs; ++l) sum += limbs[l] * modulus_table.limbs[t][l];
+    for (int l = 0; l < max_limbs; ++l) sum += limbs[l] * modulus_table.limbs[t][l];
     const std::int32_t residue = small_residue(sum, modulus_table.modulus[t], modulus_table.inverse[t]);
     store(t, static_cast<std::uint64_t>(residue) & 0xffU);
   }

@@ -32,7 +32,7 @@ void set_attribute(Kernel kernel, int attribute, std::int64_t value, const char*
 // (CUfunction_attribute in the driver's reference).
 bool KernelName::may_overlap() const {
   if (!waits_for_grid_dependency_) return false;
-  constexpr int least_version = 90;
+  constexpr int min_version = 90;
   const Device device = current_device();
   std::atomic<int>& version = ptx_versions_.at(static_cast<std::size_t>(device));
   if (version.load(std::memory_order_relaxed) == 0) {
@@ -40,7 +40,7 @@ bool KernelName::may_overlap() const {
     check(driver().kernel_attribute(&asked, function_ptx_version, get(), device), name_);
     version.store(asked, std::memory_order_relaxed);
   }
-  return version.load(std::memory_order_relaxed) >= least_version;
+  return version.load(std::memory_order_relaxed) >= min_version;
 }
 
 // The limit never falls, since another thread may be about to launch with the larger size.

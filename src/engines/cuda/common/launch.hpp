@@ -51,9 +51,9 @@ class KernelName {
   mutable std::once_flag loaded_{};
   mutable Kernel kernel_ = nullptr;
   mutable std::mutex mutex_{};
-  mutable std::array<std::int64_t, most_devices> shared_bytes_{};  // requested so far
-  mutable std::array<std::atomic<bool>, most_devices> asked_for_shared_{};
-  mutable std::array<std::atomic<int>, most_devices> ptx_versions_{};  // 0: not read yet
+  mutable std::array<std::int64_t, max_devices> shared_bytes_{};  // requested so far
+  mutable std::array<std::atomic<bool>, max_devices> asked_for_shared_{};
+  mutable std::array<std::atomic<int>, max_devices> ptx_versions_{};  // 0: not read yet
 };
 
 inline constexpr bool waits_for_grid_dependency = true;
@@ -64,13 +64,13 @@ void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t 
                      std::int64_t shared_bytes, const Queue& queue, void** arguments);
 
 // Largest second extent of a grid; more batch items take several launches.
-inline constexpr std::int64_t most_launched_items = 65535;
+inline constexpr std::int64_t max_launched_items = 65535;
 
 // Calls visit(first, number) for groups of batch items that one launch takes each.
 template <class Visit>
 void for_each_launch(std::int64_t items, const Visit& visit) {
-  for (std::int64_t first = 0; first < items; first += most_launched_items)
-    visit(first, std::min(most_launched_items, items - first));
+  for (std::int64_t first = 0; first < items; first += max_launched_items)
+    visit(first, std::min(max_launched_items, items - first));
 }
 
 template <class... Arguments>

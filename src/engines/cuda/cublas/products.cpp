@@ -199,8 +199,8 @@ void multiply_integers(const Queue& queue, const Schedule& schedule, const Slice
       const bool residues = sums.type == SumType::residue;
       void* outside =
           residues ? static_cast<void*>(sums.group<std::uint8_t>(g)) : sums.group<std::int64_t>(g);
-      leave_integers(queue, inside, sums.group_stride(), residues ? schedule.group_moduli[g] : 0, p == 0,
-                     outside);
+      add_outside(queue, inside, sums.group_stride(), residues ? schedule.group_moduli[g] : 0, p == 0,
+                  outside);
     }
   }
 }
@@ -216,8 +216,8 @@ void multiply_without_error(const Queue& queue, const Schedule& schedule, const 
       const TermProducts products(queue, a, b, sums.rows, scratch);
       products.add({vectors_from(a, term.a, p), vectors_from(b, term.b, p), inside,
                     std::min(block, a.vector_stride() - p), 1, false});
-      leave_exactly(queue, inside, a.format->id == FormatId::fp64, sums.group_stride(), p == 0,
-                    sums.group<std::int64_t>(term.group));
+      add_exact_sums_outside(queue, inside, a.format->id == FormatId::fp64, sums.group_stride(), p == 0,
+                             sums.group<std::int64_t>(term.group));
     }
   }
 }

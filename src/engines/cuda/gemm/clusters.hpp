@@ -8,7 +8,7 @@
 
 namespace kintsugi::core::cuda {
 
-// SMs of the current device, and clusters that it holds at once, at most most_clusters.
+// SMs of the current device, and clusters that it holds at once, at most max_clusters.
 std::int32_t sm_count();
 std::int32_t clusters_of(std::int32_t sm_count);
 std::int32_t clusters_of_device();

@@ -41,10 +41,10 @@ struct MultiTermTile {
   constexpr int stage_bytes() const { return (term_tile_rows / 2 + columns) * term_block * 2; }
   constexpr int shared_bytes() const { return (stages[0] + stages[1] + stages[2]) * stage_bytes() + 1024; }
 };
-inline constexpr int most_tile_columns = 192;
+inline constexpr int max_tile_columns = 192;
 
 // More clusters than any device holds; an H200 holds 66.
-inline constexpr int most_clusters = 128;
+inline constexpr int max_clusters = 128;
 inline constexpr int counters_of_tile = 4;  // one for each of the cluster's consumer warpgroups
 
 struct MultiTermParams {
@@ -69,11 +69,11 @@ struct MultiTermParams {
 // rows make a cluster, and share the columns' slices.
 inline constexpr int small_tile_rows = 64;
 inline constexpr int small_tile_threads = 160;
-inline constexpr int most_stages = 8;
+inline constexpr int max_stages = 8;
 // Largest number of tiles of C whose segments of k have thread blocks of their own, and largest size of their
 // sums.
-inline constexpr std::int64_t most_segmented_tiles = 1024;
-inline constexpr std::int64_t most_segment_bytes = std::int64_t{64} << 20;
+inline constexpr std::int64_t max_segmented_tiles = 1024;
+inline constexpr std::int64_t max_segment_bytes = std::int64_t{64} << 20;
 
 struct SmallTile {
   int columns;
@@ -87,7 +87,7 @@ struct SmallTile {
   }
   // Narrow tiles have registers for the accumulators of two k-blocks: the next block is multiplied before the
   // stage of the last one is free.
-  constexpr int least_stages() const { return columns > 64 ? 1 : 2; }
+  constexpr int min_stages() const { return columns > 64 ? 1 : 2; }
   // Wide tiles are for thread blocks with one segment of k: a thread has no registers for another 64 sums.
   constexpr bool adds_segments() const { return columns <= 64; }
   constexpr int shared_bytes(int slices, int stages) const { return stages * stage_bytes(slices) + 1024; }

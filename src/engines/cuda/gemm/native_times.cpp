@@ -30,7 +30,7 @@ std::optional<NativeTimes> native_times(const NativeShape& shape) {
   const double vendor = vendor_launch + operations / costs.vendor_rate;
   return NativeTimes{.own = own,
                      .own_added = own + 2 * way,
-                     .vendor_looked_at = vendor + look + look_way * way,
+                     .vendor_tested = vendor + look + look_way * way,
                      .vendor_added = vendor + look + (look_way + 2) * way};
 }
 

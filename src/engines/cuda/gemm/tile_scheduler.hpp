@@ -83,7 +83,7 @@ struct TileSchedule {
 
 // Time to send partial sums, in k-blocks: 200 KB are written and read.
 inline constexpr std::int32_t k_blocks_of_partial_sums = 4;
-inline constexpr std::int32_t most_parts = 4;
+inline constexpr std::int32_t max_parts = 4;
 
 // Returns the schedule with the tiles of its last wave split into `parts` parts.
 constexpr TileSchedule with_parts(TileSchedule schedule, std::int32_t parts) {
@@ -116,7 +116,7 @@ constexpr TileSchedule make_whole_tile_schedule(std::int32_t rows, std::int32_t 
 constexpr TileSchedule make_tile_schedule(std::int32_t rows, std::int32_t columns, std::int32_t items,
                                           std::int32_t k_blocks, std::int32_t clusters) {
   TileSchedule schedule = make_whole_tile_schedule(rows, columns, items, k_blocks, clusters);
-  for (std::int32_t parts = 2; parts <= most_parts && parts <= schedule.waves + 1; ++parts) {
+  for (std::int32_t parts = 2; parts <= max_parts && parts <= schedule.waves + 1; ++parts) {
     const TileSchedule split = with_parts(schedule, parts);
     const bool has_clusters = split.parts * split.part_clusters <= clusters;
     if (k_blocks >= parts && has_clusters &&

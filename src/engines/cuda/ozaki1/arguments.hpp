@@ -38,7 +38,7 @@ struct SuccessiveTask {
   std::int32_t bits = 0;
   DeviceSliceExponents exponents;
   DeviceSuccessiveSplit::Complete complete = DeviceSuccessiveSplit::Complete::need_not_be;
-  std::int32_t most_depth = 0;
+  std::int32_t max_depth = 0;
   DeviceBlockSliceCounts slice_counts;
   std::int32_t* unreachable = nullptr;
   std::int64_t blocks = 0;  // thread blocks

@@ -20,7 +20,7 @@ SuccessiveTask task_of(const DeviceSuccessiveSplit& split) {
           .bits = split.bits,
           .exponents = split.exponents,
           .complete = split.complete,
-          .most_depth = split.most_depth,
+          .max_depth = split.max_depth,
           .slice_counts = split.slice_counts,
           .unreachable = split.unreachable,
           .blocks = split.slices.padded_vectors() / successive_vectors};

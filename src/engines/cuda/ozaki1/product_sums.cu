@@ -1,4 +1,4 @@
-// Products of slices, added to the sums of a tile: step 3 of dgemm-tc, src/recombine/error_free.cpp.
+// Products of slices, added to the sums of a tile: step 3 of dgemm-tc, src/recombine/ozaki1.cpp.
 #include "arith/product_sum.hpp"
 #include "engines/cuda/ozaki1/sums.cuh"
 

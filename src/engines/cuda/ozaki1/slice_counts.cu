@@ -127,8 +127,8 @@ __device__ void count_block(DeviceSliceCounts& counts, const SliceDepth& depth, 
   count(counts.slices_b, b);
   count(counts.products, products);
   count(counts.fast_blocks, depth.fast ? 1 : 0);
-  atomicMax(&counts.fewest_slices_below_most, most_successive_slices - depth.least());
-  atomicMax(&counts.most_products, products);
+  atomicMax(&counts.fewest_slices_below_most, max_successive_slices - depth.least());
+  atomicMax(&counts.max_products, products);
 }
 
 }  // namespace
@@ -199,7 +199,7 @@ extern "C" __global__ void __launch_bounds__(slice_count_threads)
     const SliceDepth depth =
         slice_counts.slice_counts == nullptr
             ? SliceDepth{item.slices, item.slices, item.fast}
-            : depth_of(slice_counts.slice_counts[block], most_successive_slices, item.fast);
+            : depth_of(slice_counts.slice_counts[block], max_successive_slices, item.fast);
     count_block(counts, depth, item.slices);
   }
 }

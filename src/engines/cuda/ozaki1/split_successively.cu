@@ -11,7 +11,7 @@ namespace {
 
 struct Shared {
   std::int32_t tops[3][successive_vectors];  // tops of the remainders before slices s - 1, s and s + 1
-  std::int32_t grids[successive_vectors][most_successive_slices];
+  std::int32_t grids[successive_vectors][max_successive_slices];
 };
 
 // Vector and lane of a thread: neighboring threads read along the smaller stride.
@@ -105,7 +105,7 @@ class VectorSplit {
     using enum DeviceSuccessiveSplit::Complete;
     if (task_.complete == need_not_be) return;
     const bool more = length_ > task_.slices.count;
-    const bool too_deep = task_.most_depth != 0 && first_grid_ - grid_ > task_.most_depth;
+    const bool too_deep = task_.max_depth != 0 && first_grid_ - grid_ > task_.max_depth;
     if (too_deep || (more && (task_.complete == all || is_needed()))) *task_.unreachable = 1;
   }
 
@@ -115,7 +115,7 @@ class VectorSplit {
     const std::int64_t j = (task_.first + vector_) / slice_counts.vectors;
     for (std::int64_t i = 0; i < slice_counts.blocks_m; ++i) {
       const SliceDepth depth =
-          depth_of(slice_counts.slice_counts[i + j * slice_counts.blocks_m], most_successive_slices, true);
+          depth_of(slice_counts.slice_counts[i + j * slice_counts.blocks_m], max_successive_slices, true);
       if (depth.a > 0 && !depth.fast) return true;
     }
     return false;

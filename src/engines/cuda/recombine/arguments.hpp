@@ -37,12 +37,12 @@ struct ResiduesOfParts {
 template <int Limbs>
 struct ResiduesOfElements {
   ResidueSums sums;
-  std::array<RemainderTable<Limbs, most_element_slices>, 2> of;
+  std::array<RemainderTable<Limbs, max_element_slices>, 2> of;
 };
 
 // Limbs up to which there are kernels for residues of complex elements; with more limbs kernels take residues
 // of their parts.
-inline constexpr int most_element_limbs = 3;
+inline constexpr int max_element_limbs = 3;
 
 // Limbs of checked integers, which are sums of at most 2^40 products of two integers of 70 bits and a sign
 // (planner/candidates/checked.cpp): 24 moduli.

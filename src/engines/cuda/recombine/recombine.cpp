@@ -118,7 +118,7 @@ void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatri
 }
 
 bool recombines(const ComplexBasis& basis) {
-  return remainder_limbs(basis) <= most_element_limbs && basis.slices() <= most_element_slices;
+  return remainder_limbs(basis) <= max_element_limbs && basis.slices() <= max_element_slices;
 }
 
 void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
@@ -132,7 +132,7 @@ void recombine_residues(const Queue& queue, const Accumulators& sums, const Resi
   const ResidueSums residues{reinterpret_cast<const std::uint8_t*>(sums.data), sums.rows,
                              sums.group_stride()};
   const int limbs = !system.basis.empty() ? remainder_limbs(system.basis)
-                    : tile.c.complex()    ? most_element_limbs + 1
+                    : tile.c.complex()    ? max_element_limbs + 1
                                           : remainder_limbs(system.real_count);
   if (limbs <= 2) return launch_residues<2>(in_2, queue, residues, system, tile);
   if (limbs == 3) return launch_residues<3>(in_3, queue, residues, system, tile);
@@ -151,10 +151,10 @@ void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item, const D
          queue, matrix);
 }
 
-void leave_integers(const Queue& queue, const std::int32_t* inside, std::int64_t elements, int modulus,
-                    bool first, void* outside) {
-  static const KernelName as_integers{"leave_integers", "leave_as_integers"};
-  static const KernelName as_residues{"leave_integers", "leave_as_residues"};
+void add_outside(const Queue& queue, const std::int32_t* inside, std::int64_t elements, int modulus,
+                 bool first, void* outside) {
+  static const KernelName as_integers{"add_outside", "add_as_integers"};
+  static const KernelName as_residues{"add_outside", "add_as_residues"};
   constexpr std::int64_t threads = 256;
   const Extent grid{divide_up(elements, 4 * threads)};
   if (modulus == 0) {
@@ -166,10 +166,10 @@ void leave_integers(const Queue& queue, const std::int32_t* inside, std::int64_t
   launch(as_residues, grid, threads, 0, queue, inside, elements, first, outside, divisor, reciprocal);
 }
 
-void leave_exactly(const Queue& queue, const void* inside, bool wide, std::int64_t elements, bool first,
-                   std::int64_t* outside) {
-  static const KernelName of_floats{"leave_integers", "leave_floats_as_integers"};
-  static const KernelName of_doubles{"leave_integers", "leave_doubles_as_integers"};
+void add_exact_sums_outside(const Queue& queue, const void* inside, bool wide, std::int64_t elements,
+                            bool first, std::int64_t* outside) {
+  static const KernelName of_floats{"add_outside", "add_floats_as_integers"};
+  static const KernelName of_doubles{"add_outside", "add_doubles_as_integers"};
   constexpr std::int64_t threads = 256;
   launch(wide ? of_doubles : of_floats, {divide_up(elements, 4 * threads)}, threads, 0, queue, inside,
          elements, first, outside);

@@ -23,11 +23,11 @@ void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item, const D
 
 // Moves int32 sums of one block of k outside: those of a `first` block are stored, later ones added to 64-bit
 // integers or, where modulus is not 0, to residues 0 ... modulus - 1. Both arrays have `elements` elements.
-void leave_integers(const Queue& queue, const std::int32_t* inside, std::int64_t elements, int modulus,
-                    bool first, void* outside);
+void add_outside(const Queue& queue, const std::int32_t* inside, std::int64_t elements, int modulus,
+                 bool first, void* outside);
 
-// As leave_integers(), for FP32 or FP64 (`wide`) sums that are integers.
-void leave_exactly(const Queue& queue, const void* inside, bool wide, std::int64_t elements, bool first,
-                   std::int64_t* outside);
+// As add_outside(), for FP32 or FP64 (`wide`) sums that are integers.
+void add_exact_sums_outside(const Queue& queue, const void* inside, bool wide, std::int64_t elements,
+                            bool first, std::int64_t* outside);
 
 }  // namespace kintsugi::core::cuda

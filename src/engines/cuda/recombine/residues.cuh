@@ -71,8 +71,8 @@ __device__ const RemainderTable<Limbs>& table_of(const ResiduesOfParts<Limbs>& s
   return source.of;
 }
 template <int Limbs>
-__device__ const RemainderTable<Limbs, most_element_slices>& table_of(const ResiduesOfElements<Limbs>& source,
-                                                                      int part) {
+__device__ const RemainderTable<Limbs, max_element_slices>& table_of(const ResiduesOfElements<Limbs>& source,
+                                                                     int part) {
   return source.of[part];
 }
 
@@ -92,10 +92,10 @@ __device__ void add_up_part(const Source& source, const std::uint8_t* residues, 
 // Calls visit(e, residues) for the thread's columns; `residues` points to the residue of the thread's first
 // row in that column, modulo the first modulus.
 template <class T, class Source, class Visit>
-__device__ void for_each_column(const Block<T>& block, const Source& source, const Visit& visit) {
+__device__ void for_each_column(const TileBlock<T>& block, const Source& source, const Visit& visit) {
   const std::uint8_t* residues = residues_at<T>(source, block.tile_row(), block.tile_column(0));
 #pragma unroll 1
-  for (int e = 0; e < Block<T>::columns_each; ++e) {
+  for (int e = 0; e < TileBlock<T>::columns_each; ++e) {
     if (block.has(e)) visit(e, residues);
     residues += block_warps * residue_columns<T>(source) * source.sums.rows;
   }
@@ -112,9 +112,9 @@ class Residues {
     return scalars.alpha == T(1) && scalars.beta == T(0);
   }
 
-  __device__ void put_block(const Block<T>& block, const Scalars<T>&) const {
+  __device__ void put_block(const TileBlock<T>& block, const Scalars<T>&) const {
     for_each_column(block, source_, [&](int e, const std::uint8_t* residues) {
-      Together<T> elements;
+      RowsOfThread<T> elements;
       if constexpr (is_complex<T>) {
         RealOf<T> part[parts][rows_each];
 #pragma unroll
@@ -142,7 +142,7 @@ class Residues {
 
  private:
   // Rounds part p of the thread's rows of column e.
-  __device__ void round_part(const Block<T>& block, const std::uint8_t* residues, int e, int p,
+  __device__ void round_part(const TileBlock<T>& block, const std::uint8_t* residues, int e, int p,
                              RealOf<T> (&result)[rows_each]) const {
     RemainderSum<Limbs> sums[rows_each];
     add_up_part<T, std::uint32_t>(source_, residues, p, sums);

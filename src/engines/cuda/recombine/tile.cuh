@@ -66,7 +66,7 @@ inline constexpr int rows_each = block_rows / warp_size;
 
 // A thread's elements of one column, aligned for the widest accesses.
 template <class Element>
-struct alignas(std::min<std::size_t>(16, rows_each * sizeof(Element))) Together {
+struct alignas(std::min<std::size_t>(16, rows_each * sizeof(Element))) RowsOfThread {
   Element of[rows_each];
 };
 
@@ -78,13 +78,13 @@ constexpr ElementType element_type() {
 
 // Part of C that a thread block recombines.
 template <class T>
-class Block {
+class TileBlock {
  public:
   static constexpr int parts = static_cast<int>(parts_of<T>);
   static constexpr int columns = block_columns(element_type<T>());
   static constexpr int columns_each = columns / block_warps;
 
-  __device__ explicit Block(const DeviceTile& tile) {
+  __device__ explicit TileBlock(const DeviceTile& tile) {
     const auto blocks = static_cast<unsigned>(divide_up(tile.rows, block_rows));
     first_row_ = std::int64_t{blockIdx.x % blocks} * block_rows;
     first_column_ = std::int64_t{blockIdx.x / blocks} * columns;
@@ -112,13 +112,13 @@ class Block {
   }
 
   // True if all vectors are finite and every exponent(), which is then known, is at most
-  // most_ordinary_exponent in magnitude. All threads call it together.
+  // max_ordinary_exponent in magnitude. All threads call it together.
   __device__ bool is_ordinary(const DeviceTile& tile) const {
     static_assert(block_rows + parts * columns <= block_threads);
     const auto thread = static_cast<int>(threadIdx.x);
     bool ordinary = true;
     if (thread < block_rows + parts * columns) {
-      constexpr int largest = most_ordinary_exponent / 2;
+      constexpr int largest = max_ordinary_exponent / 2;
       const VectorRange& range = range_of(tile, thread);
       const int scale = range.scale;
       scales()[thread] = scale;
@@ -143,16 +143,16 @@ class Block {
     __syncthreads();
     for_each_staged([](T& staged, T& element) { element = staged; });
   }
-  __device__ Together<T> read(int e) const {
-    if (!staged_) return *reinterpret_cast<const Together<T>*>(&c_(row(), column(e)));
-    Together<T> elements;
+  __device__ RowsOfThread<T> read(int e) const {
+    if (!staged_) return *reinterpret_cast<const RowsOfThread<T>*>(&c_(row(), column(e)));
+    RowsOfThread<T> elements;
 #pragma unroll
     for (int r = 0; r < rows_each; ++r) elements.of[r] = staging(row() + r, column(e));
     return elements;
   }
-  __device__ void write(int e, const Together<T>& elements) const {
+  __device__ void write(int e, const RowsOfThread<T>& elements) const {
     if (!staged_) {
-      *reinterpret_cast<Together<T>*>(&c_(row(), column(e))) = elements;
+      *reinterpret_cast<RowsOfThread<T>*>(&c_(row(), column(e))) = elements;
       return;
     }
 #pragma unroll
@@ -253,7 +253,7 @@ __device__ void recombine_tile(const DeviceTile& tile, const Recombination& reco
   if (!holds(tile.condition)) return;
   const Scalars<T> scalars(tile.scalars);
   if (scalars.alpha == T(0) && scalars.beta == T(1)) return;
-  const Block<T> block(tile);
+  const TileBlock<T> block(tile);
   if (block.is_ordinary(tile) && Recombination::takes(scalars)) {
     block.begin(scalars.beta != T(0));
     recombination.put_block(block, scalars);

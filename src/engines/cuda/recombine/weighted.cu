@@ -21,9 +21,9 @@ class Weighted {
 
   __device__ static bool takes(const Scalars<T>& scalars) { return scalars.alpha != T(0); }
 
-  __device__ void put_block(const Block<T>& block, const Scalars<T>& scalars) const {
+  __device__ void put_block(const TileBlock<T>& block, const Scalars<T>& scalars) const {
 #pragma unroll 1
-    for (int first = 0; first < Block<T>::columns_each; first += at_once) {
+    for (int first = 0; first < TileBlock<T>::columns_each; first += at_once) {
       Sum sums[at_once][parts][rows_each];
       add_up(block, first, sums);
 #pragma unroll
@@ -54,7 +54,7 @@ class Weighted {
   // Columns of a thread that are read together, as many as registers allow.
   static constexpr int at_once =
       std::max<int>(1, (sizeof(Part) == 4 ? 4 : 2) / parts / (sizeof(T) == 16 ? 2 : 1));
-  static_assert(Block<T>::columns_each % at_once == 0);
+  static_assert(TileBlock<T>::columns_each % at_once == 0);
 
   __device__ int exponent(int group) const {
     const int exponent = sums_.exponents[group];
@@ -65,7 +65,7 @@ class Weighted {
   }
 
   // Adds up the groups of the thread's columns first, first + 1, ...
-  __device__ void add_up(const Block<T>& block, int first, Sum (&sums)[at_once][parts][rows_each]) const {
+  __device__ void add_up(const TileBlock<T>& block, int first, Sum (&sums)[at_once][parts][rows_each]) const {
     const Part* column[at_once];
 #pragma unroll
     for (int e = 0; e < at_once; ++e) {
@@ -77,12 +77,12 @@ class Weighted {
 #pragma unroll 1
     for (int g = 0; g < sums_.groups; ++g) {
       const int weight = exponent(g);
-      Together<Part> together[at_once][parts];
+      RowsOfThread<Part> together[at_once][parts];
 #pragma unroll
       for (int e = 0; e < at_once; ++e) {
 #pragma unroll
         for (int p = 0; p < parts; ++p)
-          together[e][p] = *reinterpret_cast<const Together<Part>*>(column[e] + p * sums_.rows);
+          together[e][p] = *reinterpret_cast<const RowsOfThread<Part>*>(column[e] + p * sums_.rows);
         column[e] += sums_.group_stride;
       }
 #pragma unroll
@@ -96,9 +96,9 @@ class Weighted {
     }
   }
 
-  __device__ static void put_column(const Block<T>& block, int e, const Sum (&sums)[parts][rows_each],
+  __device__ static void put_column(const TileBlock<T>& block, int e, const Sum (&sums)[parts][rows_each],
                                     const Scalars<T>& scalars) {
-    Together<T> elements{};
+    RowsOfThread<T> elements{};
     const auto set = [&](auto reads_c) {
 #pragma unroll
       for (int r = 0; r < rows_each; ++r) {

@@ -53,10 +53,10 @@ struct MagnitudesAndExponents : Magnitudes<T> {
   // no depth, since those lie deeper than their exponents count.
   __device__ VectorRange range() const {
     VectorRange result = Magnitudes<T>::range();
-    constexpr std::uint32_t most_elements = 1U << 24;
+    constexpr std::uint32_t max_elements = 1U << 24;
     const std::uint64_t depth = std::uint64_t{elements} * (this->largest >> (digits - 1)) - exponents;
     const bool normal = elements == 0 || this->below + 1 >= Bits{1} << (digits - 1);
-    if (elements > most_elements || depth >= VectorRange::unknown_depth || !normal) return result;
+    if (elements > max_elements || depth >= VectorRange::unknown_depth || !normal) return result;
     result.elements = static_cast<std::int32_t>(elements);
     result.depth = static_cast<std::int32_t>(depth);
     return result;

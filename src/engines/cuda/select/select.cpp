@@ -29,10 +29,10 @@ RoundingBoundsTask rounding_bounds_task(const DeviceRoundingBounds& of) {
 // Launches find_ranges or find_norms for sides with equally many items.
 void launch_ranges(const KernelName& kernel, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                    const Alpha& alpha) {
-  for (std::int64_t first = 0; first < a.items; first += most_launched_items) {
+  for (std::int64_t first = 0; first < a.items; first += max_launched_items) {
     const RangesTasks tasks{{ranges_task(a, first), ranges_task(b, first)}, alpha};
     launch(kernel,
-           {tasks.task[0].blocks + tasks.task[1].blocks, std::min(a.items - first, most_launched_items)},
+           {tasks.task[0].blocks + tasks.task[1].blocks, std::min(a.items - first, max_launched_items)},
            ranges_threads, 0, queue, tasks);
   }
 }
@@ -101,8 +101,8 @@ void select(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const 
                            candidates,
                            selection,
                            reporting};
-  launch(candidates.asks_for_norms() ? by_norms : by_ranges, {std::max(a.items, b.items)}, selection_threads,
-         0, queue, task);
+  launch(candidates.needs_norms() ? by_norms : by_ranges, {std::max(a.items, b.items)}, selection_threads, 0,
+         queue, task);
 }
 
 }  // namespace kintsugi::core::cuda

@@ -144,7 +144,7 @@ __device__ void summarize_sides(const SelectionTask& task, std::int64_t item, De
   selection.b = task.summaries[1] == nullptr ? found[1] : known[1];
 }
 
-using NormsOfSide = NormExtremes<DeviceReport::most_candidates>;
+using NormsOfSide = NormExtremes<DeviceReport::max_candidates>;
 
 __device__ void add_over_warp(NormsOfSide& extremes) {
   const auto largest = [](double& x) {
@@ -157,7 +157,7 @@ __device__ void add_over_warp(NormsOfSide& extremes) {
 
 // Extremes of one operand's norms under the scales of all candidates, complete in thread 0.
 __device__ NormsOfSide extremes_by_block(const SelectionTask& task, int side, std::int64_t item) {
-  constexpr int candidates = DeviceReport::most_candidates;
+  constexpr int candidates = DeviceReport::max_candidates;
   __shared__ double of_warp[warps][candidates + 2];
   NormsOfSide extremes;
   const std::int64_t first = task.is_shared[side] ? 0 : item * task.vectors[side];
@@ -205,7 +205,7 @@ __device__ unsigned proved_candidates(const SelectionTask& task, std::int64_t it
   const NormsOfSide b = extremes_by_block(task, 1, item);
   unsigned proved = 0;
 #pragma unroll
-  for (int r = 0; r < DeviceReport::most_candidates; ++r)
+  for (int r = 0; r < DeviceReport::max_candidates; ++r)
     proved |= proves(a, b, r, task.candidates.coefficient) ? 1U << r : 0U;
   return proved;
 }

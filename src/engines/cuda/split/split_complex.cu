@@ -131,15 +131,15 @@ __device__ void split_complex(const SplitTasks& tasks, ElementKind kind) {
 
 }  // namespace
 
-#define KINTSUGI_SPLIT_ENTRIES(Source, kind, Digits)                              \
+#define KINTSUGI_SPLIT_COMPLEX(Source, kind, Digits)                              \
   extern "C" __global__ void __launch_bounds__(tile_threads, 3)                   \
       split_complex_##Source##_##kind(const __grid_constant__ SplitTasks tasks) { \
     split_complex<Source, Digits>(tasks, ElementKind::kind);                      \
   }
-KINTSUGI_SPLIT_ENTRIES(float, residues, ByteDigits)
-KINTSUGI_SPLIT_ENTRIES(float, wide_residues, WideByteDigits)
-KINTSUGI_SPLIT_ENTRIES(double, residues, ByteDigits)
-KINTSUGI_SPLIT_ENTRIES(double, wide_residues, WideByteDigits)
-#undef KINTSUGI_SPLIT_ENTRIES
+KINTSUGI_SPLIT_COMPLEX(float, residues, ByteDigits)
+KINTSUGI_SPLIT_COMPLEX(float, wide_residues, WideByteDigits)
+KINTSUGI_SPLIT_COMPLEX(double, residues, ByteDigits)
+KINTSUGI_SPLIT_COMPLEX(double, wide_residues, WideByteDigits)
+#undef KINTSUGI_SPLIT_COMPLEX
 
 }  // namespace kintsugi::core::cuda

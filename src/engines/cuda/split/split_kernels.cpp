@@ -115,14 +115,14 @@ const KernelOfKind* find_kernel(const DeviceSplit& split, bool by_norms) {
   return nullptr;
 }
 
-const KernelName& kernel_name(const KernelOfKind* kernel, Way way) {
+const KernelName& kernel_name(const KernelOfKind* kernel, Traversal traversal) {
   if (kernel == nullptr) return any_kernel;
-  switch (way) {
-    case Way::tiles: return kernel->tiles;
-    case Way::rows: return kernel->rows;
-    case Way::columns: return kernel->columns;
-    case Way::parts: return kernel->parts;
-    case Way::short_vectors: break;
+  switch (traversal) {
+    case Traversal::tiles: return kernel->tiles;
+    case Traversal::rows: return kernel->rows;
+    case Traversal::columns: return kernel->columns;
+    case Traversal::parts: return kernel->parts;
+    case Traversal::short_vectors: break;
   }
   return kernel->short_vectors;
 }

@@ -75,7 +75,7 @@ inline constexpr std::int64_t tile_threads = 256;
 // Threads per block of the kernels whose blocks hold whole vectors: at most and, where vectors are short, at
 // least.
 inline constexpr std::int64_t rows_threads = 256;
-inline constexpr std::int64_t least_rows_threads = 128;
+inline constexpr std::int64_t min_rows_threads = 128;
 
 // Constants of the kernels whose clusters hold panels: 64 bytes of each element's line.
 inline constexpr std::int64_t largest_cluster = 8;    // largest size that every device with clusters takes

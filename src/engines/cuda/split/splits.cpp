@@ -12,7 +12,7 @@
 #include "engines/cuda/select/select.hpp"
 #include "engines/cuda/split/parts/range_parts.hpp"
 #include "engines/cuda/split/scaling.hpp"
-#include "engines/cuda/split/ways.hpp"
+#include "engines/cuda/split/traversal.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -28,7 +28,7 @@ struct SplitCall {
   bool finds_norms() const { return norms.ruled_out != nullptr; }
 };
 
-SplitTask task_of(const WaySplit& one, std::int64_t blocks, const SplitCall& call) {
+SplitTask task_of(const SplitTraversal& one, std::int64_t blocks, const SplitCall& call) {
   const DeviceSplit& split = *one.split;
   const Slices& slices = split.slices;
   return {.matrix = split.side.matrix,
@@ -50,9 +50,9 @@ SplitTask task_of(const WaySplit& one, std::int64_t blocks, const SplitCall& cal
           .found_norms = call.norms,
           .ranges_known = split.ranges_known,
           .fit = split.fit,
-          .vector_threads = one.way == Way::rows
+          .vector_threads = one.traversal == Traversal::rows
                                 ? static_cast<std::int32_t>(threads_of_vector(slices.vector_stride()))
-                            : one.way == Way::short_vectors
+                            : one.traversal == Traversal::short_vectors
                                 ? static_cast<std::int32_t>(threads_of_short_vector(slices.vector_stride()))
                                 : 0,
           .part_length = one.part_length(),
@@ -61,25 +61,25 @@ SplitTask task_of(const WaySplit& one, std::int64_t blocks, const SplitCall& cal
 
 void launch_items(const Queue& queue, const KernelName& kernel, const Extent& grid, std::int64_t threads,
                   std::int64_t shared, SplitTasks tasks) {
-  for (std::int64_t first = 0; first < grid.y; first += most_launched_items) {
-    launch(kernel, {grid.x, std::min(grid.y - first, most_launched_items), 1, grid.cluster}, threads, shared,
+  for (std::int64_t first = 0; first < grid.y; first += max_launched_items) {
+    launch(kernel, {grid.x, std::min(grid.y - first, max_launched_items), 1, grid.cluster}, threads, shared,
            queue, tasks);
     for (SplitTask& task : tasks.task) {
-      task.item += most_launched_items;
-      task.ranges += most_launched_items * task.item_ranges;
-      if (task.norms != nullptr) task.norms += most_launched_items * task.item_ranges;
-      task.slices += most_launched_items * task.item_bytes;
+      task.item += max_launched_items;
+      task.ranges += max_launched_items * task.item_ranges;
+      if (task.norms != nullptr) task.norms += max_launched_items * task.item_ranges;
+      task.slices += max_launched_items * task.item_bytes;
     }
-    tasks.condition.selection += tasks.condition.selection == nullptr ? 0 : most_launched_items;
+    tasks.condition.selection += tasks.condition.selection == nullptr ? 0 : max_launched_items;
   }
 }
 
 // Launches splits of equally many batch items, with thread blocks in the order of `splits`. All splits go the
-// same way, or those by clusters come first.
-void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<const WaySplit> splits,
+// same traversal, or those by clusters come first.
+void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<const SplitTraversal> splits,
                    const SplitCall& call) {
   std::int64_t threads = 0;
-  for (const WaySplit& one : splits) threads = std::max(threads, one.least_threads(kernel));
+  for (const SplitTraversal& one : splits) threads = std::max(threads, one.min_threads(kernel));
   SplitTasks tasks;
   tasks.condition = call.condition;
   tasks.served_items = call.served_items;
@@ -87,20 +87,20 @@ void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<con
   std::int64_t blocks = 0;
   std::int64_t shared = 0;
   for (std::size_t i = 0; i < splits.size(); ++i) {
-    const WaySplit& one = splits[i];
+    const SplitTraversal& one = splits[i];
     tasks.task[i] = task_of(one, one.blocks(kernel, threads), call);
     blocks += tasks.task[i].blocks;
     if (kernel != nullptr) shared = std::max(shared, one.shared_bytes(*kernel, threads));
   }
-  const WaySplit& first = splits.front();
-  blocks = std::min(blocks, first.most_launched(call.condition.selection != nullptr));
-  launch_items(queue, kernel_name(kernel, first.way), {blocks, first.split->side.items, 1, first.cluster},
-               threads, shared, tasks);
+  const SplitTraversal& first = splits.front();
+  blocks = std::min(blocks, first.max_launched(call.condition.selection != nullptr));
+  launch_items(queue, kernel_name(kernel, first.traversal),
+               {blocks, first.split->side.items, 1, first.cluster}, threads, shared, tasks);
 }
 
 void split_one(const Queue& queue, const DeviceSplit& split, const SplitCall& call) {
   const KernelOfKind* kernel = find_kernel(split, call.finds_norms());
-  const WaySplit one = way_of(kernel, split);
+  const SplitTraversal one = choose_traversal(kernel, split);
   launch_splits(queue, kernel, {&one, 1}, call);
 }
 
@@ -121,19 +121,20 @@ bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, con
   if (splits[0].side.items != splits[1].side.items) return false;
   const KernelOfKind* kernel = find_kernel(splits[0], call.finds_norms());
   if (kernel != find_kernel(splits[1], call.finds_norms())) kernel = nullptr;
-  std::array both{way_of(kernel, splits[0]), way_of(kernel, splits[1])};
+  std::array both{choose_traversal(kernel, splits[0]), choose_traversal(kernel, splits[1])};
   // Vectors of both operands have the same length: if they are short for one, they are short for the other.
-  if (kernel != nullptr && (both[0].way == Way::short_vectors || both[1].way == Way::short_vectors))
-    both[0].way = both[1].way = Way::short_vectors;
+  if (kernel != nullptr &&
+      (both[0].traversal == Traversal::short_vectors || both[1].traversal == Traversal::short_vectors))
+    both[0].traversal = both[1].traversal = Traversal::short_vectors;
   // The kernel that splits one operand by columns and the other by rows expects the first by columns.
-  if (both[1].way == Way::columns) std::swap(both[0], both[1]);
-  if (both[1].way == Way::columns)
+  if (both[1].traversal == Traversal::columns) std::swap(both[0], both[1]);
+  if (both[1].traversal == Traversal::columns)
     both[0].cluster = both[1].cluster = std::max(both[0].cluster, both[1].cluster);
-  const bool by_clusters = both[0].way == Way::columns && both[1].way == Way::rows;
-  const bool by_one_kernel = kernel != nullptr && (both[0].way == both[1].way || by_clusters);
+  const bool by_clusters = both[0].traversal == Traversal::columns && both[1].traversal == Traversal::rows;
+  const bool by_one_kernel = kernel != nullptr && (both[0].traversal == both[1].traversal || by_clusters);
   if (!by_one_kernel) {
     if (call.finds_norms() || !is_small(splits[0]) || !is_small(splits[1])) return false;
-    both = {WaySplit{&splits[0], Way::tiles}, WaySplit{&splits[1], Way::tiles}};
+    both = {SplitTraversal{&splits[0], Traversal::tiles}, SplitTraversal{&splits[1], Traversal::tiles}};
   }
   launch_splits(queue, kernel, both, call);
   return true;
@@ -157,9 +158,9 @@ void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition&
   split.ranges_known = true;
   SplitTasks tasks;
   tasks.condition = condition;
-  const WaySplit way{&split, Way::tiles};
+  const SplitTraversal way{&split, Traversal::tiles};
   const std::int64_t first_vector = (side.matrix.right ? 2 : 1) * split.first;
-  tasks.task[0] = task_of(way, way.blocks(nullptr, tile_threads), {condition});
+  tasks.task[0] = task_of(way, traversal.blocks(nullptr, tile_threads), {condition});
   tasks.task[0].ranges = side.ranges + first_vector;
   tasks.task[0].norms = side.norms == nullptr ? nullptr : side.norms + first_vector;
   launch_items(queue, of_complex[number], {tasks.task[0].blocks, side.items}, tile_threads, 0, tasks);
@@ -193,7 +194,7 @@ std::vector<VectorsOfSide> sides_of(std::span<const DeviceSplit> splits) {
 void find_long_ranges(const Queue& queue, std::span<DeviceSplit> splits) {
   std::vector<DeviceSplit> divided;
   for (DeviceSplit& one : splits) {
-    if (one.ranges_known || !way_of(find_kernel(one, false), one).divides_vectors()) continue;
+    if (one.ranges_known || !choose_traversal(find_kernel(one, false), one).divides_vectors()) continue;
     divided.push_back(one);
     divided.back().side.norms = nullptr;
     one.ranges_known = true;
@@ -209,7 +210,7 @@ void find_long_ranges(const Queue& queue, std::span<DeviceSplit> splits) {
 bool finds_norms(const DeviceSplit& split) {
   const KernelOfKind* kernel = find_kernel(split, true);
   return kernel != nullptr && split.side.items == 1 && split.rule->complex_basis.empty() &&
-         way_of(kernel, split).way != Way::tiles;
+         choose_traversal(kernel, split).traversal != Traversal::tiles;
 }
 
 void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceScalars& scalars,
@@ -220,7 +221,7 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
   std::vector<DeviceSplit> whole;
   std::vector<DeviceSplit> divided;
   for (const DeviceSplit& one : splits)
-    (way_of(find_kernel(one, true), one).divides_vectors() ? divided : whole).push_back(one);
+    (choose_traversal(find_kernel(one, true), one).divides_vectors() ? divided : whole).push_back(one);
   split_all(queue, whole, call);
   if (divided.empty()) return;
   const std::vector<VectorsOfSide> sides = sides_of(divided);

@@ -65,7 +65,7 @@ void DeviceChecked::recombine(const Accumulators& sums, const DeviceTile& tile, 
   const bool plainly =
       proves_elements(plan_) &&
       native_coefficient(plan_.problem.type, plan_.problem.products()) <= plan_.contract.coefficient;
-  const DeviceOpenElements open{memory_.open_count, memory_.open_places, plainly};
+  const DeviceOpenElements open{memory_.open_count, memory_.open_indices, plainly};
   engine_.clear(queue_, open.count, sizeof *open.count);
   engine_.recombine_checked(queue_, sums, program.residue_system(), check(), tile, open);
   engine_.multiply_exactly(queue_, tile, open, report);

@@ -43,16 +43,15 @@ class DeviceOzaki1Product {
   void split(const DeviceSide& side, const Part& vectors, Slices& slices,
              const DeviceSliceExponents& exponents, Complete complete) const {
     slices.vectors = vectors.count;
-    const DeviceSuccessiveSplit split{
-        .side = side,
-        .first = vectors.first,
-        .slices = slices,
-        .bits = program_.split_a.residual_exponent,
-        .exponents = exponents,
-        .complete = is_exact_ozaki1(plan_) ? Complete::all : complete,
-        .most_depth = is_exact_ozaki1(plan_) ? DeviceProductSums::most_depth : 0,
-        .slice_counts = slice_counts_,
-        .unreachable = memory_.unreachable};
+    const DeviceSuccessiveSplit split{.side = side,
+                                      .first = vectors.first,
+                                      .slices = slices,
+                                      .bits = program_.split_a.residual_exponent,
+                                      .exponents = exponents,
+                                      .complete = is_exact_ozaki1(plan_) ? Complete::all : complete,
+                                      .max_depth = is_exact_ozaki1(plan_) ? DeviceProductSums::max_depth : 0,
+                                      .slice_counts = slice_counts_,
+                                      .unreachable = memory_.unreachable};
     kernels_.split_successively(task_.queue, {&split, 1}, condition_);
   }
   void split_a(const Part& rows) {

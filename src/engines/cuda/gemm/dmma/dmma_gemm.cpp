@@ -33,8 +33,8 @@ double time_by(const DmmaTile& of, std::int64_t rows, std::int64_t columns, std:
   return tile_time(tiles * items, sm_count, of.at_once, double{of.time});
 }
 
-const DmmaTile& quickest(std::span<const DmmaTile> tiles, std::int64_t rows, std::int64_t columns,
-                         std::int64_t items) {
+const DmmaTile& fastest(std::span<const DmmaTile> tiles, std::int64_t rows, std::int64_t columns,
+                        std::int64_t items) {
   return *std::ranges::min_element(tiles, {},
                                    [&](const DmmaTile& of) { return time_by(of, rows, columns, items); });
 }
@@ -52,13 +52,13 @@ std::int64_t blocks_of(const DmmaTask& task, const DmmaTile& tile) {
 }  // namespace
 
 double dmma_time(const DmmaKernels& kernels, const NativeShape& shape) {
-  return time_by(quickest(kernels.tiles, shape.m, shape.n, shape.items), shape.m, shape.n, shape.items);
+  return time_by(fastest(kernels.tiles, shape.m, shape.n, shape.items), shape.m, shape.n, shape.items);
 }
 
 void multiply_by_dmma(const Queue& queue, const DmmaKernels& kernels, const DeviceTile& tile) {
   const bool swapped = swaps(tile);
-  const DmmaTile& chosen = quickest(kernels.tiles, swapped ? tile.columns : tile.rows,
-                                    swapped ? tile.rows : tile.columns, tile.items);
+  const DmmaTile& chosen = fastest(kernels.tiles, swapped ? tile.columns : tile.rows,
+                                   swapped ? tile.rows : tile.columns, tile.items);
   const auto number = static_cast<std::size_t>(&chosen - kernels.tiles.data());
   const DeviceMatrix& of_columns = swapped ? tile.a.matrix : tile.b.matrix;
   const bool along_k = of_columns.complex() || of_columns.column_stride < of_columns.row_stride;

@@ -26,7 +26,7 @@ struct Stages {
 
 // Pipeline state: stage index and mbarrier phase.
 template <DmmaConfig Config>
-struct RingPosition {
+struct PipelineState {
   int stage = 0;
   unsigned parity = 0;
 
@@ -97,7 +97,7 @@ class DmmaBlock {
   __device__ void produce() const {
     constexpr int depth = dmma_depth<T>;
     const int thread = static_cast<int>(threadIdx.x) - Config.consumer_warps() * warp_size;
-    RingPosition<Config> at;
+    PipelineState<Config> at;
 #pragma unroll 1
     for (int number = static_cast<int>(blockIdx.x); number < tiles_; number += static_cast<int>(gridDim.x)) {
       const Position first = tile_position<Config>(task_, number);
@@ -128,7 +128,7 @@ class DmmaBlock {
     Tile sums(ring_.bytes, ring_.bytes + Ring::b_bytes, of_warp.row, of_warp.column);
     if constexpr (is_complex<T>)
       sums.conjugate(task_.tile.a.matrix.conjugated, task_.tile.b.matrix.conjugated);
-    RingPosition<Config> at;
+    PipelineState<Config> at;
 #pragma unroll 1
     for (int number = static_cast<int>(blockIdx.x); number < tiles_; number += static_cast<int>(gridDim.x)) {
       sums.clear();
@@ -149,7 +149,7 @@ class DmmaBlock {
   }
 
   // Multiplies all parts of a tile; fragments are loaded while the previous ones are multiplied.
-  __device__ void sum_up(Tile& sums, RingPosition<Config>& at) const {
+  __device__ void sum_up(Tile& sums, PipelineState<Config>& at) const {
     constexpr int rows = Tile::row_fragments;
     constexpr int halves = 2 * Config.parts;
     ring_.full[at.stage].wait(at.parity);

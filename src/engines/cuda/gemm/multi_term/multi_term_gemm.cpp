@@ -18,12 +18,12 @@ namespace {
 // Scratch memory: partial sums; the number of parts added to each, and of clusters that have begun; sums of
 // earlier segments, for every cluster's tile and for as many split tiles.
 constexpr std::size_t partial_bytes =
-    std::size_t{most_clusters} * term_tile_rows * most_tile_columns * sizeof(float);
-constexpr std::size_t part_counters = std::size_t{most_clusters} * counters_of_tile;
+    std::size_t{max_clusters} * term_tile_rows * max_tile_columns * sizeof(float);
+constexpr std::size_t part_counters = std::size_t{max_clusters} * counters_of_tile;
 constexpr std::size_t counter_bytes = (part_counters + 1) * sizeof(std::uint32_t);
 // Scratch memory of segments that have thread blocks of their own: the number of stored segments per tile,
 // then their sums.
-constexpr std::size_t segment_counter_bytes = most_segmented_tiles * sizeof(std::uint32_t);
+constexpr std::size_t segment_counter_bytes = max_segmented_tiles * sizeof(std::uint32_t);
 constexpr std::size_t segment_offset = aligned_size(partial_bytes) + aligned_size(counter_bytes);
 
 const MultiTermKernels* find_kernels(const Schedule& schedule, FormatId format) {
@@ -53,8 +53,8 @@ bool has_segments(const Schedule& schedule, std::int64_t k) { return schedule.se
 // True if segments of k may have thread blocks of their own. For a shorter k adding their sums would take at
 // least as long as the product.
 bool divides_k(const Schedule& schedule, std::int64_t k) {
-  constexpr std::int64_t least_k = 4096;
-  return k >= least_k && has_segments(schedule, k);
+  constexpr std::int64_t min_k = 4096;
+  return k >= min_k && has_segments(schedule, k);
 }
 
 // Number of segments of k with thread blocks of their own; 1: none.
@@ -92,7 +92,7 @@ std::vector<MultiTermVariant> ways_of(const MultiTermKernels& kernels, const Pro
         ways.emplace_back(choose(1));
       if (apart == 1) continue;
       const SmallTileChoice choice = choose(apart);
-      if (tiles_of(choice, size.items) <= most_segmented_tiles) ways.emplace_back(choice);
+      if (tiles_of(choice, size.items) <= max_segmented_tiles) ways.emplace_back(choice);
     }
   }
   return ways;
@@ -102,7 +102,7 @@ double microseconds(const MultiTermVariant& way) {
   return std::visit([](const auto& choice) { return choice.microseconds; }, way);
 }
 
-MultiTermVariant quickest(const std::vector<MultiTermVariant>& ways) {
+MultiTermVariant fastest(const std::vector<MultiTermVariant>& ways) {
   return *std::ranges::min_element(ways, {}, microseconds);
 }
 
@@ -162,9 +162,9 @@ void multiply_in(const SmallTileChoice& choice, const DeviceFusedProduct& given,
   const DeviceFusedProduct product = choice.swapped ? transposed(given) : given;
   const MultiTermKernels& kernels = kernels_of(product);
   const SmallTile& tile = kernels.small_tiles[choice.tile];
-  if (choice.stages < tile.least_stages())
+  if (choice.stages < tile.min_stages())
     fail(Status::internal, "a tile of {} columns was given {} stages, which is less than {}", tile.columns,
-         choice.stages, tile.least_stages());
+         choice.stages, tile.min_stages());
   SmallTileParams products;
   products.tile = product.tile;
   products.row_pairs = choice.row_pairs;
@@ -208,7 +208,7 @@ std::size_t segment_bytes_of(const DeviceShape& shape) {
   if (find_kernels(shape.schedule, shape.format)->small_tiles.empty()) return 0;
   const std::int64_t segments = divide_up(shape.k, shape.schedule.segment_length(shape.k));
   const std::int64_t bytes = segment_sum_bytes(shape.m, shape.n, shape.items, segments);
-  return segment_counter_bytes + static_cast<std::size_t>(bytes > 0 ? bytes : most_segment_bytes);
+  return segment_counter_bytes + static_cast<std::size_t>(bytes > 0 ? bytes : max_segment_bytes);
 }
 
 }  // namespace
@@ -219,7 +219,7 @@ std::size_t multi_term_scratch_bytes(const DeviceShape& shape) {
   const std::size_t apart = segment_bytes_of(shape);
   if (sums_of_block(shape.schedule) == 4) return segment_offset + apart;
   const double rows = static_cast<double>(round_up(shape.m, term_tile_rows));
-  const double columns = static_cast<double>(shape.n + most_tile_columns);
+  const double columns = static_cast<double>(shape.n + max_tile_columns);
   const double tiles = static_cast<double>(shape.items) * rows * columns * sizeof(float);
   const auto bytes = static_cast<std::size_t>(std::min(static_cast<double>(partial_bytes), tiles));
   return segment_offset + std::max(aligned_size(2 * bytes), apart);
@@ -237,7 +237,7 @@ void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, cons
 }
 
 void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch) {
-  multi_term_gemm(queue, product, quickest(multi_term_variants(product)), scratch);
+  multi_term_gemm(queue, product, fastest(multi_term_variants(product)), scratch);
 }
 
 namespace {
@@ -287,7 +287,7 @@ DeviceTimes expected_multi_term_times(const DeviceShape& shape) {
   const std::int64_t counted = std::min<std::int64_t>(shape.items, 1024);
   const double products =
       items / static_cast<double>(counted) *
-      microseconds(quickest(ways_of(kernels, {shape.m, shape.n, shape.k, counted}, shape.schedule)));
+      microseconds(fastest(ways_of(kernels, {shape.m, shape.n, shape.k, counted}, shape.schedule)));
   // Times of tiles were measured with tiles alone, when the chip was below its power limit.
   const double slower = 1 + costs.throttling * std::min(1.0, products / costs.throttled_product);
   return {split_time(shape, costs) + slower * products + costs.selection, native_time(shape, costs)};

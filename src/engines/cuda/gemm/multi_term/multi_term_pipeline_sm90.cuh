@@ -27,7 +27,7 @@ struct MultiTermConfig {
   static constexpr int sums = columns / 2;  // per thread
 
   // Registers per consumer thread; with the producer's they fill the SM's register file.
-  static constexpr int consumer_registers = columns == most_tile_columns ? 232 : 216;
+  static constexpr int consumer_registers = columns == max_tile_columns ? 232 : 216;
   static constexpr int producer_registers = 504 - 2 * consumer_registers;
 
   static constexpr int a_bytes = block_tile_rows * block_k * 2;  // of a slice's tile

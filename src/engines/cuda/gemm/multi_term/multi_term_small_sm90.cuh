@@ -32,20 +32,20 @@ struct SmallTileConfig {
   static constexpr int a_bytes = small_tile_rows * term_block * 2;  // of a slice's tile
   static constexpr int b_bytes = columns * term_block * 2;
   static constexpr int stage_bytes = Tile.stage_bytes(slices);
-  static constexpr int least_stages = Tile.least_stages();
+  static constexpr int min_stages = Tile.min_stages();
   static constexpr bool apart = Apart;
   static constexpr bool adds_segments = !Apart && Tile.adds_segments();
 };
 
 template <class Config>
 struct SmallTileSharedStorage {
-  Mbarrier full[most_stages];
-  Mbarrier free[most_stages];  // counts the consumers of both thread blocks
+  Mbarrier full[max_stages];
+  Mbarrier free[max_stages];  // counts the consumers of both thread blocks
   EpilogueParams<small_tile_rows, Config::columns, Config::threads / 32> epilogue;
   std::uint32_t segments_before;  // segments of the tile that ended before this block's own
 
   __device__ void initialise() {
-    for (int stage = 0; stage < most_stages; ++stage) {
+    for (int stage = 0; stage < max_stages; ++stage) {
       full[stage].initialise(1);
       free[stage].initialise(blocks_of_cluster);
     }
@@ -186,7 +186,7 @@ class StageSums {
 
   // Adds `blocks` k-blocks, at least one. Even and odd parts have accumulators of their own.
   __device__ __forceinline__ void add_blocks(int blocks) {
-    if constexpr (Config::least_stages == 1) {
+    if constexpr (Config::min_stages == 1) {
       Sums inside;
 #pragma unroll 1
       for (int block = 0; block < blocks; ++block) add_one_by_one(inside);

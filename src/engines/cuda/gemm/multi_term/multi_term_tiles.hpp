@@ -63,7 +63,7 @@ constexpr std::int64_t segment_sum_bytes(std::int64_t rows, std::int64_t columns
   const double elements = static_cast<double>(round_up(rows, widest)) *
                           static_cast<double>(round_up(columns, widest)) * static_cast<double>(items);
   const double bytes = elements * static_cast<double>(segments) * sizeof(float);
-  if (segments == 1 || bytes > static_cast<double>(most_segment_bytes)) return 0;
+  if (segments == 1 || bytes > static_cast<double>(max_segment_bytes)) return 0;
   return static_cast<std::int64_t>(bytes);
 }
 
@@ -87,7 +87,7 @@ constexpr SmallTileChoice choose_small_tile(const SmallTile& tile, std::size_t n
   const std::int64_t tiles = items * choice.row_pairs * blocks_of_cluster * choice.columns * segments;
   const auto stages_in = [&](std::int64_t bytes) {
     return static_cast<std::int32_t>(
-        std::min<std::int64_t>(most_stages, (bytes - 2048) / tile.stage_bytes(slices)));
+        std::min<std::int64_t>(max_stages, (bytes - 2048) / tile.stage_bytes(slices)));
   };
   choice.stages = stages_in(tiles > sm_count ? shared_bytes / 2 : shared_bytes);
   const auto each = static_cast<double>(divide_up(tiles, sm_count));

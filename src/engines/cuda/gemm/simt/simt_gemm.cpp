@@ -35,8 +35,8 @@ double time_by(const SimtTile& of, std::int64_t rows, std::int64_t columns, std:
   return tile_time(blocks_of(rows, columns, of) * items, sm_count, of.at_once, double{of.time});
 }
 
-const SimtTile& quickest(std::span<const SimtTile> tiles, std::int64_t rows, std::int64_t columns,
-                         std::int64_t items) {
+const SimtTile& fastest(std::span<const SimtTile> tiles, std::int64_t rows, std::int64_t columns,
+                        std::int64_t items) {
   return *std::ranges::min_element(tiles, {},
                                    [&](const SimtTile& of) { return time_by(of, rows, columns, items); });
 }
@@ -44,7 +44,7 @@ const SimtTile& quickest(std::span<const SimtTile> tiles, std::int64_t rows, std
 }  // namespace
 
 double simt_time(std::span<const SimtTile> tiles, const NativeShape& shape) {
-  return time_by(quickest(tiles, shape.m, shape.n, shape.items), shape.m, shape.n, shape.items);
+  return time_by(fastest(tiles, shape.m, shape.n, shape.items), shape.m, shape.n, shape.items);
 }
 
 void multiply_unsplit(const Queue& queue, const DeviceTile& tile) {
@@ -52,7 +52,7 @@ void multiply_unsplit(const Queue& queue, const DeviceTile& tile) {
   if (const DmmaKernels* dmma = current_architecture().available_dmma(tile.c.type); dmma != nullptr)
     return multiply_by_dmma(queue, *dmma, tile);
   const std::span<const SimtTile> tiles = current_architecture().simt_tiles[type];
-  const SimtTile& chosen = quickest(tiles, tile.rows, tile.columns, tile.items);
+  const SimtTile& chosen = fastest(tiles, tile.rows, tile.columns, tile.items);
   const KernelName& kernel = of_types[type][static_cast<std::size_t>(&chosen - tiles.data())];
   for_each_launch(tile.items, [&](std::int64_t first, std::int64_t items) {
     launch(kernel, {blocks_of(tile.rows, tile.columns, chosen), items}, simt_threads, 0, queue,

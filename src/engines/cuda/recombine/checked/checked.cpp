@@ -49,7 +49,7 @@ void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOp
       ExactKernel{{"exact_products", "exact_c64"}, exact_shared_bytes<Complex<double>>}};
   const ExactKernel& kernel = kernels[static_cast<std::size_t>(tile.c.type)];
   const std::int64_t blocks =
-      std::min(divide_up(tile.rows * tile.columns, std::int64_t{exact_warps}), most_exact_blocks);
+      std::min(divide_up(tile.rows * tile.columns, std::int64_t{exact_warps}), max_exact_blocks);
   launch(kernel.name, {blocks}, exact_warps * exact_lanes, kernel.shared_bytes, queue, tile, open, report);
 }
 

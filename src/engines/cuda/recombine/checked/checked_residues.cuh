@@ -49,9 +49,9 @@ class CheckedResidues {
   }
 
   // Rounds and checks each part by itself. Since beta is 0, an element that is left open may be written to.
-  __device__ void put_block(const Block<T>& block, const Scalars<T>&) const {
+  __device__ void put_block(const TileBlock<T>& block, const Scalars<T>&) const {
     for_each_column(block, source_, [&](int e, const std::uint8_t* residues) {
-      Together<T> elements;
+      RowsOfThread<T> elements;
       unsigned open_rows = 0;
       if constexpr (is_complex<T>) {
         Real part[parts][rows_each];
@@ -66,7 +66,7 @@ class CheckedResidues {
 #pragma unroll 1
       for (int r = 0; open_rows >> r != 0; ++r) {
         const std::int64_t i = block.tile_row() + r;
-        if ((open_rows >> r & 1U) != 0 && i < tile_.rows) leave_open(i, block.tile_column(e));
+        if ((open_rows >> r & 1U) != 0 && i < tile_.rows) list_open(i, block.tile_column(e));
       }
     });
   }
@@ -86,7 +86,7 @@ class CheckedResidues {
     }
     for (int p = 0; p < parts; ++p) deviations[p] = proved ? 0 : deviations[p];
     if (!put_checked_element(check_.demand, exact, deviations, scalars.alpha, scalars.beta, element))
-      leave_open(i, j);
+      list_open(i, j);
   }
 
  private:
@@ -102,7 +102,7 @@ class CheckedResidues {
   }
 
   // Rounds part p of the thread's rows of column e; returns a bit for each row that the check leaves open.
-  __device__ unsigned round_parts(const Block<T>& block, const std::uint8_t* residues, int e, int p,
+  __device__ unsigned round_parts(const TileBlock<T>& block, const std::uint8_t* residues, int e, int p,
                                   Real (&result)[rows_each]) const {
     const std::int64_t j = block.tile_column(e);
     RemainderSum<checked_limbs> sums[rows_each];
@@ -131,7 +131,7 @@ class CheckedResidues {
     return check_detail::same_bits(below, above);
   }
 
-  __device__ void leave_open(std::int64_t i, std::int64_t j) const {
+  __device__ void list_open(std::int64_t i, std::int64_t j) const {
     append(open_, static_cast<std::uint32_t>(i + j * tile_.rows));
   }
 

@@ -29,6 +29,6 @@ inline constexpr std::int64_t exact_shared_bytes = exact_warps * sizeof(ExactLan
 static_assert(exact_shared_bytes<Complex<double>> <= 99 * 1024);
 
 // Thread blocks of a launch, at most; their warps share the elements evenly.
-inline constexpr std::int64_t most_exact_blocks = 2112;
+inline constexpr std::int64_t max_exact_blocks = 2112;
 
 }  // namespace kintsugi::core::cuda

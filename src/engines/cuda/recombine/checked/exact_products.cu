@@ -39,7 +39,8 @@ __device__ void for_each_product(const View& a, const View& b, std::int64_t i, s
 // True if no product of elements of these vectors, and no sum of k products, overflows or loses a bit to
 // underflow.
 template <class Real>
-__device__ bool is_tame(const VectorRange& row, const VectorRange& column, std::int64_t k) {
+__device__ bool cannot_underflow_or_overflow(const VectorRange& row, const VectorRange& column,
+                                             std::int64_t k) {
   using Limits = std::numeric_limits<Real>;
   if (((row.flags | column.flags) & VectorRange::all_zero) != 0) return false;
   const int sum_bits = 64 - leading_zeros(static_cast<std::uint64_t>(k));
@@ -54,13 +55,14 @@ class ExactElement {
   using Widths = ExactWidths<Real>;
   static constexpr int parts = static_cast<int>(parts_of<T>);
 
-  __device__ ExactElement(const DeviceTile& tile, bool plainly, ExactLanes<T>& memory)
+  __device__ ExactElement(const DeviceTile& tile, bool in_own_arithmetic, ExactLanes<T>& memory)
       : tile_(tile), a_(operand_view<T>(tile.a)), b_(operand_view<T>(tile.b)), scalars_(tile.scalars),
-        memory_(memory), lane_(static_cast<int>(threadIdx.x) % exact_lanes), plainly_(plainly) {}
+        memory_(memory), lane_(static_cast<int>(threadIdx.x) % exact_lanes), plainly_(in_own_arithmetic) {}
 
   // Writes element (i, j) of the whole matrix. All lanes call it together.
   __device__ void put(std::int64_t i, std::int64_t j, T& element) const {
-    if (plainly_ && is_tame<Real>(tile_.a.ranges[i], tile_.b.ranges[parts * j], a_.columns)) {
+    if (plainly_ &&
+        cannot_underflow_or_overflow<Real>(tile_.a.ranges[i], tile_.b.ranges[parts * j], a_.columns)) {
       put_plainly(i, j, element);
     } else {
       put_exactly(i, j, element);
@@ -183,7 +185,7 @@ __device__ void put_elements(const DeviceTile& tile, const DeviceOpenElements& o
   std::int64_t* own = shared + warp * size;
   for (int d = static_cast<int>(threadIdx.x) % exact_lanes; d < size; d += exact_lanes) own[d] = 0;
   __syncwarp();
-  const ExactElement<T> element(tile, open.plainly, *reinterpret_cast<ExactLanes<T>*>(own));
+  const ExactElement<T> element(tile, open.in_own_arithmetic, *reinterpret_cast<ExactLanes<T>*>(own));
   const MatrixView<T> c = view_of<T>(tile.c, tile.item);
   for (; number < elements; number += std::int64_t{gridDim.x} * exact_warps) {
     const std::int64_t place = open.count == nullptr ? number : open.places[number];

@@ -83,7 +83,7 @@ class NativeTile {
     first_row_ += tile.first_row;
     first_column_ += tile.first_column;
     c_ = view_of<T>(tile.c, tile.item + blockIdx.y).block(first_row_, first_column_, rows, columns);
-    least_sum_ = static_cast<Real>(limits.least_sum);
+    min_sum_ = static_cast<Real>(limits.min_sum);
   }
 
   __device__ void finish() const {
@@ -126,7 +126,7 @@ class NativeTile {
   }
 
   __device__ bool is_large(Real x) const {
-    return fabs(x) >= least_sum_ && fabs(x) <= std::numeric_limits<Real>::max();
+    return fabs(x) >= min_sum_ && fabs(x) <= std::numeric_limits<Real>::max();
   }
   __device__ bool is_large(const Complex<Real>& x) const { return is_large(x.real()) && is_large(x.imag()); }
 
@@ -234,22 +234,22 @@ class NativeTile {
 
   // True if the operands show that in a finite sum nothing underflowed, or that NaN is right. (cuBLAS returns
   // NaN for some infinities too.)
-  __device__ bool stands(const T& sum, int i, int j, double least_product) const {
+  __device__ bool stands(const T& sum, int i, int j, double min_product) const {
     const int v = side + j;
     const unsigned int special = ranges_.special[i] | ranges_.special[v];
     if (!is_finite(sum)) return (special & TileRanges::a_nan) != 0 && is_nan(sum);
     const double least = __longlong_as_double(static_cast<long long>(ranges_.least[i])) *
                          __longlong_as_double(static_cast<long long>(ranges_.least[v]));
-    return special == 0 && least >= least_product;
+    return special == 0 && least >= min_product;
   }
 
   __device__ unsigned int settle(unsigned int open) const {
-    const double least_product = limits_.least_product / fmin(alpha_magnitude(), 1.0);
+    const double min_product = limits_.min_product / fmin(alpha_magnitude(), 1.0);
     unsigned int left = 0;
     for (; open != 0; open &= open - 1) {
       const int e = __ffs(static_cast<int>(open)) - 1;
       const T sum = sums_(row(e), column(e));
-      if (stands(sum, row(e), column(e), least_product)) {
+      if (stands(sum, row(e), column(e), min_product)) {
         write(e, sum);
       } else {
         left |= 1U << e;
@@ -294,7 +294,7 @@ class NativeTile {
   std::int64_t first_column_;
   MatrixView<T> c_;
   MatrixView<T> sums_;
-  Real least_sum_;
+  Real min_sum_;
 };
 
 template <class T>

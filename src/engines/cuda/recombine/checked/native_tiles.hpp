@@ -8,8 +8,8 @@ inline constexpr int native_threads = 256;
 
 // Limits that all tiles of a launch share.
 struct NativeLimits {
-  double least_sum;            // least sum that is right by its size alone
-  double least_product;        // least product that does not underflow, before alpha
+  double min_sum;              // least sum that is right by its size alone
+  double min_product;          // least product that does not underflow, before alpha
   unsigned int tiles_of_rows;  // tiles along a column of C
 };
 

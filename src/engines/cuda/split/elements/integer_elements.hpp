@@ -57,7 +57,7 @@ struct ByteModulus {
 
 // Least value of small_residue(): 128 - modulus, or for small moduli, whose remainders of magnitude up to
 // modulus / 2 it adds the modulus to once, modulus - modulus / 2.
-constexpr std::int32_t least_residue(int modulus) {
+constexpr std::int32_t min_residue(int modulus) {
   return 128 - modulus <= modulus / 2 ? 128 - modulus : modulus - modulus / 2;
 }
 
@@ -76,7 +76,7 @@ constexpr ByteModulus byte_modulus(int modulus) {
   constexpr int most = 12 * 128 * 128;  // bound of a sum of twelve products
   result.modulus = modulus;
   result.inverse = static_cast<std::uint32_t>(((std::uint64_t{1} << 32) + modulus - 1) / modulus);
-  result.shift = static_cast<std::uint64_t>(-std::int64_t{least_residue(modulus)}) * result.inverse;
+  result.shift = static_cast<std::uint64_t>(-std::int64_t{min_residue(modulus)}) * result.inverse;
   result.offset = residue_offset(modulus, most);
   return result;
 }

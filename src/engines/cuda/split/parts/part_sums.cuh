@@ -2,7 +2,7 @@
 //
 // A task has a type Sum. begin(v) is the sum to which a thread adds its elements of vector v; add(sum, x)
 // adds elements of one vector, add_each(sums, x) one element of each of several; end(v, sum) takes the sum
-// over a part of the vector. A thread has at most `most_beside` adjacent vectors.
+// over a part of the vector. A thread has at most `max_beside` adjacent vectors.
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"
@@ -160,7 +160,7 @@ template <class T, class Task>
 __device__ void add_part(const PartsTask& parts, std::int64_t block, const Task& task, std::byte* memory) {
   const DeviceMatrix& matrix = parts.matrix;
   if (abs(matrix.column_stride) <= abs(matrix.row_stride)) return add_along_k<T>(parts, block, task);
-  constexpr int chunk = Task::most_beside;
+  constexpr int chunk = Task::max_beside;
   const bool beside = chunk > 1 && !matrix.complex() && matrix.row_stride == 1 &&
                       matrix.column_stride % chunk == 0 &&
                       is_aligned(matrix_start<T>(matrix, parts.item + item_of_block()) + parts.first);

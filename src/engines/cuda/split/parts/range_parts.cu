@@ -54,7 +54,7 @@ struct RangeOfPart {
   const PartsTask& task;
 
   using Sum = std::conditional_t<with_exponents, MagnitudesAndExponents<T>, Magnitudes<T>>;
-  static constexpr int most_beside = sizeof(uint4) / sizeof(T);
+  static constexpr int max_beside = sizeof(uint4) / sizeof(T);
 
   __device__ Sum begin(std::int64_t) const { return {}; }
   template <int count>
@@ -103,7 +103,7 @@ struct NormOfPart {
   const PartsTask& task;
 
   using Sum = NormSum;
-  static constexpr int most_beside = sizeof(T) == 8 ? 2 : 1;  // registers have no room for four
+  static constexpr int max_beside = sizeof(T) == 8 ? 2 : 1;  // registers have no room for four
 
   __device__ Sum begin(std::int64_t vector) const {
     const VectorRange& range = range_of(task, vector);
@@ -155,7 +155,7 @@ __device__ void visit_vector(const PartsTasks& tasks, const Visit& visit) {
 template <class T>
 __device__ void end_range(const PartsTask& task, std::int64_t vector) {
   using Limits = std::numeric_limits<T>;
-  constexpr std::uint32_t most_elements = 1U << 24;
+  constexpr std::uint32_t max_elements = 1U << 24;
   constexpr int least = Limits::min_exponent - 2;
   VectorRange& range = range_of(task, vector);
   const auto elements = static_cast<std::uint32_t>(range.elements);
@@ -165,7 +165,7 @@ __device__ void end_range(const PartsTask& task, std::int64_t vector) {
   const std::uint64_t depth = elements * largest - exponents;
   const bool normal = is_zero || range.smallest > least;
   const bool known =
-      task.finds_depth && elements <= most_elements && depth < VectorRange::unknown_depth && normal;
+      task.finds_depth && elements <= max_elements && depth < VectorRange::unknown_depth && normal;
   range.elements = known ? static_cast<std::int32_t>(elements) : 0;
   range.depth = known ? static_cast<std::int32_t>(depth) : VectorRange::unknown_depth;
   if (task.norms != nullptr) {

@@ -21,7 +21,7 @@ __device__ void for_each_sum(const std::int32_t* inside, std::int64_t elements, 
 
 // `count` elements that one access reads or writes.
 template <class T, std::size_t count>
-struct alignas(count * sizeof(T)) Together {
+struct alignas(count * sizeof(T)) RowsOfThread {
   T element[count];
 };
 
@@ -30,7 +30,7 @@ template <class T, class Sum>
 __device__ void leave(const std::int32_t* inside, std::int64_t elements, bool first, T* outside,
                       const Sum& sum) {
   for_each_sum(inside, elements, [&]<std::size_t count>(std::int64_t e, const std::array<int, count>& sums) {
-    using Elements = Together<T, count>;
+    using Elements = RowsOfThread<T, count>;
     Elements& target = *reinterpret_cast<Elements*>(outside + e);
     Elements result{};
     if (!first) result = target;
@@ -41,7 +41,8 @@ __device__ void leave(const std::int32_t* inside, std::int64_t elements, bool fi
 
 // Adds sums of a floating format that are integers.
 template <class T>
-__device__ void leave_floating(const T* inside, std::int64_t elements, bool first, std::int64_t* outside) {
+__device__ void add_floating_outside(const T* inside, std::int64_t elements, bool first,
+                                     std::int64_t* outside) {
   const std::int64_t begin = 4 * std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
 #pragma unroll
   for (int part = 0; part < 4; ++part) {
@@ -52,24 +53,24 @@ __device__ void leave_floating(const T* inside, std::int64_t elements, bool firs
 
 }  // namespace
 
-extern "C" __global__ void leave_floats_as_integers(const float* inside, std::int64_t elements, bool first,
-                                                    std::int64_t* outside) {
-  leave_floating(inside, elements, first, outside);
+extern "C" __global__ void add_floats_as_integers(const float* inside, std::int64_t elements, bool first,
+                                                  std::int64_t* outside) {
+  add_floating_outside(inside, elements, first, outside);
 }
 
-extern "C" __global__ void leave_doubles_as_integers(const double* inside, std::int64_t elements, bool first,
-                                                     std::int64_t* outside) {
-  leave_floating(inside, elements, first, outside);
+extern "C" __global__ void add_doubles_as_integers(const double* inside, std::int64_t elements, bool first,
+                                                   std::int64_t* outside) {
+  add_floating_outside(inside, elements, first, outside);
 }
 
-extern "C" __global__ void leave_as_integers(const std::int32_t* inside, std::int64_t elements, bool first,
-                                             std::int64_t* outside) {
+extern "C" __global__ void add_as_integers(const std::int32_t* inside, std::int64_t elements, bool first,
+                                           std::int64_t* outside) {
   leave(inside, elements, first, outside, [](std::int64_t old, std::int32_t sum) { return old + sum; });
 }
 
-extern "C" __global__ void leave_as_residues(const std::int32_t* inside, std::int64_t elements, bool first,
-                                             std::uint8_t* outside, std::uint32_t modulus,
-                                             std::uint32_t reciprocal) {
+extern "C" __global__ void add_as_residues(const std::int32_t* inside, std::int64_t elements, bool first,
+                                           std::uint8_t* outside, std::uint32_t modulus,
+                                           std::uint32_t reciprocal) {
   leave(inside, elements, first, outside, [=](std::uint8_t old, std::int32_t sum) {
     const std::uint32_t total = old + residue_of_sum(sum, modulus, reciprocal);
     return static_cast<std::uint8_t>(total - (total >= modulus ? modulus : 0));

@@ -1,4 +1,4 @@
-#include "recombine/error_free.hpp"
+#include "recombine/ozaki1.hpp"
 
 #include <algorithm>
 

@@ -11,19 +11,19 @@ std::int64_t threads_of_vector(std::int64_t stride);
 // As threads_of_vector(), for short vectors.
 std::int64_t threads_of_short_vector(std::int64_t stride);
 
-// A split and its way through the operand.
-struct WaySplit {
+// A split and its traversal through the operand.
+struct SplitTraversal {
   const DeviceSplit* split;
-  Way way;
+  Traversal traversal;
   std::int64_t cluster = 0;  // thread blocks per cluster; 0: no clusters
 
   std::int64_t stride() const { return split->slices.vector_stride(); }
   // Threads per block that this split needs, whatever the other operand needs.
-  std::int64_t least_threads(const KernelOfKind* kernel) const;
+  std::int64_t min_threads(const KernelOfKind* kernel) const;
   std::int64_t shared_bytes(const KernelOfKind& kernel, std::int64_t threads) const;
   std::int64_t blocks(const KernelOfKind* kernel, std::int64_t threads) const;
   // Largest number of thread blocks in a launch, which then loop over all of the split.
-  std::int64_t most_launched(bool conditional) const;
+  std::int64_t max_launched(bool conditional) const;
   // Elements of a vector that a thread block splits, for ways that may divide vectors.
   std::int64_t part_length() const;
   // True if vectors are divided once their ranges are known.
@@ -34,6 +34,6 @@ struct WaySplit {
 };
 
 // Chooses the way: one that reads the operand once, if a thread block or a cluster can hold a vector.
-WaySplit way_of(const KernelOfKind* kernel, const DeviceSplit& split);
+SplitTraversal choose_traversal(const KernelOfKind* kernel, const DeviceSplit& split);
 
 }  // namespace kintsugi::core::cuda
