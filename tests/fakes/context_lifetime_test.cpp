@@ -146,8 +146,8 @@ class MixedObjects {
   std::size_t handle_ = 0;
 };
 
-// What belongs together works, all else is refused, and the fake, which knows where everything lies, never
-// has anything to object.
+// Objects that belong together work, all others are refused, and the fake, which knows where everything lies,
+// never has an objection.
 TEST_F(Contexts, ObjectsMeetAtRandom) {
   MixedObjects objects;
   int accepted = 0;

@@ -71,9 +71,9 @@ TEST_F(Execution, TermsComeInTheSchedulesOrder) {
   for (std::size_t i = 1; i < products.size(); ++i) EXPECT_THAT(products[i], HasSubstr(" beta=1 "));
 }
 
-// On Hopper: one split, though A lies the other way than B, and one launch from slices to C; whatever the
-// tiles, two blocks of threads for each. 24 panels of A, each a cluster of 8 blocks, and 4 of 512 vectors of
-// B for each block.
+// Hopper takes one split, though A is transposed and B is not, and one launch from slices to C with two
+// thread blocks for each tile. A has 24 panels, each a cluster of 8 thread blocks, and each thread block has
+// 4 of 512 vectors of B.
 TEST_F(Execution, TermsOnHopperAreOneLaunch) {
   const Stream stream;
   Call call(300, 400, 100, stream);
@@ -88,7 +88,7 @@ TEST_F(Execution, TermsOnHopperAreOneLaunch) {
                           StartsWith("cuLaunchKernel fp16_rescaled_small_tiles_32 78x1x1 threads=160 ")));
 }
 
-// Without clusters one operand after the other, in kernels of any device.
+// Devices without clusters split one operand after the other, by kernels of any device.
 TEST_F(Execution, WithoutClustersOperandsThatLieUnlikeAreTwoLaunches) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
   const Steered older("FAKE_CUDA_CAPABILITY", "8.0");

@@ -80,7 +80,7 @@ std::vector<Part> exact_element(GemmDataOf<T>& data, const T& old, std::int64_t 
   }
 }
 
-// Whether x is within the contract: (n + 8) units of alpha |A||B|, where n counts real products, as many of
+// x must be within the contract: (n + 8) units of alpha |A||B|, where n counts real products, as many of
 // beta C, which native sums take along, and one last place of subnormal numbers. Overflow on the way is
 // forgiven where it cancels.
 template <class T>
@@ -181,7 +181,7 @@ TEST_P(Underflow, OverflowOnTheWayToAFiniteResult) {
   }
 }
 
-// What is ordinary is not computed again: zeros of zero rows, sparse operands and cancellation included.
+// Ordinary elements are not recomputed: zeros of zero rows, sparse operands and cancellation included.
 TEST_P(Underflow, OrdinaryZerosStayAsTheyAre) {
   for (const std::string policy : {"native", "emulate"}) {
     GemmCase test{

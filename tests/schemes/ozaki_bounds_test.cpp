@@ -113,7 +113,7 @@ TEST(Ozaki, BoundIsNotFarAway) {
   EXPECT_GT(worst, 0.02);
 }
 
-// As accurate as FP64 and FP32 are: the error that Algorithm 3 aims at, doubled because it is an estimate.
+// Errors are those of FP64 and FP32: what Algorithm 3 aims at, doubled because it is an estimate.
 TEST(Ozaki, ReachesTheAccuracyOfItsMode) {
   for (const char* distribution : a_part_of({"phi:1", "phi:0.1", "phi:2"})) {
     for (const auto& [scheme, u] :

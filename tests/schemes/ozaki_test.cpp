@@ -134,7 +134,7 @@ TEST(Ozaki, BitsAreThoseOfTheScheme) {
   }
 }
 
-// In CR mode the blocks of k are nothing but another order of an exact sum.
+// The k-blocks of CR mode are only another order of an exact sum.
 TEST(OzakiCr, BlocksOfKKeepTheBits) {
   const std::int64_t n = thorough ? 30 : 2;
   GemmCase test{.m = 20, .n = n, .k = 500, .distribution = "phi:2", .scheme = "ozaki-fp16:mode=cr"};

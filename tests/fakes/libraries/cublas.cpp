@@ -38,7 +38,7 @@ bool is_elsewhere(BlasHandle handle) {
   return reinterpret_cast<FakeHandle*>(handle)->context != fake_cuda_context();
 }
 
-// What the handles are set to. The engine holds a lock from here to the product.
+// Settings of all handles. The engine holds a lock from here to the product.
 void* stream = nullptr;
 bool scalars_on_host = true;
 bool has_own_pool = true;  // since the stream was set, and no workspace after it
@@ -154,7 +154,7 @@ long products() {
   return count;
 }
 
-// What becomes of a product that was noted. It is refused where the library would allocate.
+// Result of a product that was noted. It is refused where the library would allocate.
 template <class Multiply>
 int result_of(BlasHandle handle, const Multiply& multiply_all) {
   if (is_elsewhere(handle)) return not_initialized;

@@ -16,7 +16,7 @@ namespace {
 constexpr unsigned usual_shared_bytes =
     48 * 1024;  // of one that asks for nothing, its own static memory included
 
-// How a file of nvcc -fatbin begins.
+// First bytes of a file of nvcc -fatbin.
 struct FatBinary {
   static constexpr std::uint32_t right_magic = 0xba55ed50;
 
@@ -73,7 +73,7 @@ Result library_kernel(Kernel* kernel, Library library, const char* name) {
   *kernel = reinterpret_cast<Kernel>(state().kernels.back().get());
   return 0;
 }
-// As if it were compiled for the device's own architecture, unless it is said for which.
+// The kernel counts as compiled for the device's own architecture, unless another one is set.
 Result kernel_attribute(int* value, int attribute, Kernel handle, Device device) {
   const FakeKernel& kernel = *reinterpret_cast<FakeKernel*>(handle);
   if (attribute != function_ptx_version) return invalid_value;
@@ -97,7 +97,7 @@ bool has_shared_memory(const FakeKernel& kernel, unsigned dynamic_bytes) {
   return asked != kernel.dynamic_bytes.end() ? dynamic_bytes <= asked->second
                                              : kernel.static_bytes + dynamic_bytes <= usual_shared_bytes;
 }
-// Of all kernels only those that clear and that finish native products do anything.
+// Only kernels that clear and that finish native products do anything.
 Result launch_kernel(const LaunchConfig* config, Kernel handle, void** arguments, void**) {
   const FakeKernel& kernel = *reinterpret_cast<FakeKernel*>(handle);
   const auto& [grid, block, shared_bytes, stream, attributes, attribute_count] = *config;

@@ -31,7 +31,7 @@ int capability(int ordinal) {
   return 10 * std::stoi(words) + std::stoi(words.substr(words.find('.') + 1));
 }
 
-// What is known of a device holds for ever, so that one of another capability is another device.
+// The engine keeps what it knows of a device, so that one of another capability is another device.
 Device device_number(int ordinal) { return capability(ordinal) + ordinal; }
 
 int devices() { return static_cast<int>(number("FAKE_CUDA_DEVICES", 1)); }
@@ -81,7 +81,7 @@ Result refusal(Stream stream) {
   return found->second->regular() == context->regular() ? 0 : invalid_handle;
 }
 
-// What waits for the device, or may, is refused while a stream is captured, and spoils the capture.
+// Calls that wait for the device, or may, are refused while a stream is captured, and spoil the capture.
 Result refused_in_capture(Result result) {
   for (auto& [stream, end] : state().capturing) end = capture_invalidated;
   return state().capturing.empty() ? 0 : result;

@@ -1,4 +1,4 @@
-// What the fake driver knows and who may use what, shared by its functions.
+// State of the fake driver and the use of its objects, shared by its functions.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,7 @@ inline constexpr Result launch_failed = 719;
 inline constexpr Result capture_unsupported = 900;
 inline constexpr Result capture_invalidated = 901;
 
-// Of one that is destroyed the next that is made has the address.
+// The next context that is made has the address of one that was destroyed.
 struct FakeContext {
   int ordinal = 0;  // of its device
   unsigned long long id = 0;

@@ -1,4 +1,4 @@
-// What the kernels finish_native_* do to finite elements that stand, on the fake device.
+// The kernels finish_native_* on the fake device, for finite elements that are not recomputed.
 #pragma once
 
 #include <complex>
@@ -35,7 +35,7 @@ void add_sums(const core::DeviceTile& tile, const core::DeviceMatrix& sums, std:
   }
 }
 
-// Whether `kernel` is one of these; it has been executed then.
+// Executes `kernel` if it is one of these, and returns whether it is.
 inline bool finish_native(const std::string& kernel, unsigned items, void** arguments) {
   if (!kernel.starts_with("finish_native_")) return false;
   const auto& tile = *static_cast<const core::DeviceTile*>(arguments[0]);

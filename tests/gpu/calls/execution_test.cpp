@@ -1,4 +1,4 @@
-// How calls on device memory run: graphs, workspaces, host matrices.
+// Calls on device memory: graphs, workspaces, host matrices.
 #include <string>
 
 #include "gpu/calls/planned.hpp"

@@ -276,7 +276,7 @@ class Call {
     if (memory_.workspace_damaged()) fault("workspace", "something beside the workspace was written");
   }
 
-  // What the program was, where the operands had a say in it; whether a batch item was given up.
+  // Reads the program, where the operands decided on it, and whether a batch item was given up.
   void read_report() {
     Json report = Json::object();
     if (is_fitted(test_.scheme)) {

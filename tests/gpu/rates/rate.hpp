@@ -1,4 +1,4 @@
-// What programs that measure on a device have in common.
+// Memory, timing and results of programs that measure on a device.
 #pragma once
 
 #include <fmt/format.h>
@@ -39,7 +39,7 @@ class Memory {
   cuda::Address address_ = 0;
 };
 
-// Of an odd number of times.
+// Median of an odd number of times.
 inline double median(std::vector<double> times) {
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());

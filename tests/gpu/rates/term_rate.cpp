@@ -154,7 +154,7 @@ Program program_for(const char* scheme, const Size& size, const Request& request
   return program;
 }
 
-// So many products that no cache has the operands of one that was computed all others ago.
+// Products are so many that no cache has the operands of one when its turn comes again.
 std::vector<std::unique_ptr<Product>> make_products(const Pattern<float>& pattern, const Program& program,
                                                     const Size& size) {
   std::vector<std::unique_ptr<Product>> products;

@@ -92,8 +92,8 @@ double magnitude(const T& x) {
   }
 }
 
-// How far FP64 sums of two orders may lie apart: kernels on tensor cores have an order of their own. FP32's
-// kernels have none.
+// Largest distance of FP64 sums of two orders: kernels on tensor cores have an order of their own. FP32's
+// kernels add as the host does.
 template <class T>
 double distance_of_orders(TestTile<T>& tile, std::int64_t i, std::int64_t j, const T& old) {
   if constexpr (std::is_same_v<core::RealOf<T>, float>) return std::numeric_limits<double>::quiet_NaN();

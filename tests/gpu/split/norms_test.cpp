@@ -134,7 +134,8 @@ bool rules_proof_out(const NormedOperand& operand, double coefficient) {
   return false;
 }
 
-// Against ranges, norms and splits one after the other. Where the proof is ruled out vectors may be left out.
+// Compares with ranges, norms and splits one after the other. Vectors may be left out where the proof is
+// ruled out.
 void expect_split_by_norms(const NormedOperand& by_norms, const NormedOperand& known, bool ruled_out,
                            const std::string& text) {
   expect_same_ranges(by_norms.device.ranges.host(), known.device.ranges.host(), text);

@@ -212,7 +212,7 @@ TEST(OzakiSteps, SmallIncompleteVectorsAreMarked) {
 
 // ------------------------------------------------------------------ Algorithm 3
 
-// What the host says of the rows of one block; of those that it needs more slices for, nothing.
+// Slice counts of the rows of one block on the host. Rows that need more slices than there are have none.
 template <class T>
 std::vector<SliceCounts> host_slice_counts(const Operand<T>& a, const SplitRule& rule, const double* weights,
                                            int bits, bool& unreachable) {
@@ -250,7 +250,7 @@ SliceCounts slice_counts_of_block(const std::vector<SliceCounts>& rows, std::int
   return slice_counts;
 }
 
-// What the device finds for all blocks of C.
+// Weights and slice counts that the device finds for all blocks of C.
 struct FoundSliceCounts {
   std::vector<double> weights;
   std::vector<SliceCounts> slice_counts;

@@ -195,7 +195,7 @@ TEST(Selection, AlphaZeroReadsNothing) {
     scalars.device_alpha = test.alpha;
     const DeviceArray<DeviceSelection> selection(1);
     const DeviceArray<DeviceReport> report(std::vector<DeviceReport>(1));
-    // Where alpha counts, ranges are those of zeros; no operand is read by select().
+    // The ranges are those of zeros where alpha is not 0; select() reads no operand.
     device_engine().copy_to_device({}, device.ranges.data(), std::vector<VectorRange>(5).data(),
                                    5 * sizeof(VectorRange));
     if (test.zero) device_engine().find_ranges({}, side, side, scalars);
@@ -206,7 +206,7 @@ TEST(Selection, AlphaZeroReadsNothing) {
   }
 }
 
-// Where A is empty its ranges are there already, and alpha has the type of B; alpha on the host is 0, too.
+// Ranges of an empty A are there already, and alpha has the type of B; alpha on the host is 0, too.
 TEST(Selection, AlphaZeroNeedsNoOperands) {
   const DeviceArray<double> numbers(std::vector<double>{0, 0});
   const Operand<float> operand(5, 9, Layout::along_k, 0, 3);

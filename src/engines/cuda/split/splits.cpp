@@ -158,9 +158,9 @@ void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition&
   split.ranges_known = true;
   SplitTasks tasks;
   tasks.condition = condition;
-  const SplitTraversal way{&split, Traversal::tiles};
+  const SplitTraversal traversal{&split, Traversal::tiles};
   const std::int64_t first_vector = (side.matrix.right ? 2 : 1) * split.first;
-  tasks.task[0] = task_of(way, traversal.blocks(nullptr, tile_threads), {condition});
+  tasks.task[0] = task_of(traversal, traversal.blocks(nullptr, tile_threads), {condition});
   tasks.task[0].ranges = side.ranges + first_vector;
   tasks.task[0].norms = side.norms == nullptr ? nullptr : side.norms + first_vector;
   launch_items(queue, of_complex[number], {tasks.task[0].blocks, side.items}, tile_threads, 0, tasks);
