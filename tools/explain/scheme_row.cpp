@@ -24,8 +24,8 @@ bool is_in_window(const Json& split, const OperandFacts& facts) {
 // split. Maxima of an integer format may be scaled one binade lower, to leave room for rounding.
 double min_of_span(const Json& split, int span) {
   const lab::SplitDescription description = description_of(split);
-  const bool makes_room = lab::split_window(description).makes_room;
-  return std::ldexp(1.0, description.top_exponent - (makes_room ? 1 : 0) - span);
+  const bool reserves_rounding_bit = lab::split_window(description).reserves_rounding_bit;
+  return std::ldexp(1.0, description.top_exponent - (reserves_rounding_bit ? 1 : 0) - span);
 }
 
 // Returns the smallest magnitude of the operand's elements, in units of the split.

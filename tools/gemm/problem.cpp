@@ -159,8 +159,8 @@ lab::Product<T> Operands::product() const {
   result.a = transa == "N" ? a.view<T>() : a.view<T>().transposed();
   result.b = transb == "N" ? b.view<T>() : b.view<T>().transposed();
   if constexpr (std::is_same_v<T, DoubleDouble>) {
-    result.alpha = core::normalised({alpha.real(), alpha.imag()});
-    result.beta = core::normalised({beta.real(), beta.imag()});
+    result.alpha = core::normalized({alpha.real(), alpha.imag()});
+    result.beta = core::normalized({beta.real(), beta.imag()});
   } else {
     result.alpha = alpha.real();
     result.beta = beta.real();

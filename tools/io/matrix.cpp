@@ -13,7 +13,7 @@ namespace kintsugi::tools {
 namespace {
 
 double wide(double x) { return x; }
-DoubleDouble wide(const DoubleDouble& x) { return core::normalised(x); }
+DoubleDouble wide(const DoubleDouble& x) { return core::normalized(x); }
 
 // Returns x rounded once to nearest. A double-double number is rounded to float by its leading part; if that
 // is at a tie, lo decides the side.
