@@ -52,7 +52,8 @@ inline constexpr std::string_view ozaki_parameters =
     "Algorithm 3; not with cr), fast=on|off (leave out products of p + q > d + 1 slices; not with cr), "
     "block=128...65536 (rows and columns of C that have a number of slices of their own), k-block=0...65536 "
     "(inner "
-    "indices after which sums are added outside the engine; 0: 65536), grid=integer|sigma (rounding of slices: one grid "
+    "indices after which sums are added outside the engine; 0: 65536), grid=integer|sigma (rounding of "
+    "slices: one grid "
     "for both "
     "signs, or fl((x + sigma) - sigma) as Algorithm 1 has it, on the host)";
 
