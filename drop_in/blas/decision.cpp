@@ -91,7 +91,8 @@ Decision new_decision(const GemmCall& call) {
   const PlanSummary summary = summary_of(plan);
   decision.why = summary.why;
   decision.may_be_native = summary.may_be_native;
-  // A native product under emulate is the library's own, in a fixed order; under auto it is the program's BLAS's.
+  // A native product under emulate is the library's own, in a fixed order; under auto it is the program's
+  // BLAS's.
   decision.emulates = !summary.is_native || settings().policy != Policy::automatic;
   if (!decision.emulates) decision.plan.reset();
   return decision;

@@ -309,6 +309,12 @@ KINTSUGI_API kintsugi_status kintsugi_ddgemm(kintsugi_handle handle, kintsugi_la
                                              const kintsugi_dd* b, int64_t ldb, const kintsugi_dd* beta,
                                              kintsugi_dd* c, int64_t ldc);
 
+/* kintsugi_gemm and the calls with BLAS's arguments keep the plans of up to 1024 problems for the whole
+ * process, and up to 256 MiB of each device's memory that calls without a workspace took. This gives both
+ * back: memory of a device as far as its streams have been synchronized. Calls that run meanwhile end as they
+ * would have; later ones plan and allocate again. Always KINTSUGI_SUCCESS. */
+KINTSUGI_API kintsugi_status kintsugi_release_caches(void);
+
 /* ------------------------------------------------------------ descriptions */
 /* All functions here write JSON by the rules of kintsugi_plan_describe. */
 

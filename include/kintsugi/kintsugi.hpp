@@ -589,6 +589,9 @@ void gemm_pointer_batch(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::i
   Plan(problem, options, handle).execute(alpha, a, b, beta, c, {}, handle);
 }
 
+// Gives back the plans and the device memory that calls of gemm() have left for later ones.
+inline void release_caches() { check(kintsugi_release_caches()); }
+
 // ------------------------------------------------------------ descriptions
 
 // Describes the handle's last execution, as JSON: engine, scheme of each batch item, ranges found, blocks of

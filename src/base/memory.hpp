@@ -32,6 +32,8 @@ struct Allocator {
   void* (*allocate)(void* user, std::size_t bytes, std::size_t alignment) = nullptr;
   void (*deallocate)(void* user, void* pointer, std::size_t bytes) = nullptr;
   void* user = nullptr;
+
+  friend bool operator==(const Allocator&, const Allocator&) = default;
 };
 
 // Requests pages of megabytes from the system, where madvise() can do that: a workspace is written once per

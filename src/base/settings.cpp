@@ -116,17 +116,17 @@ std::string_view value_for_library(const SettingDescription& setting, std::strin
   return setting.id == SettingId::policy && value == "force" ? "emulate" : value;
 }
 
-// Calls visit(name, value) for the environment's KINTSUGI_... variables except KINTSUGI_CONFIG and those of the
-// drop-in libraries.
+// Calls visit(name, value) for the environment's KINTSUGI_... variables except KINTSUGI_CONFIG and those of
+// the drop-in libraries.
 template <class Visit>
 void for_each_variable(const Visit& visit) {
   const auto lock = lock_environment();
   for (char** element = environ; element != nullptr && *element != nullptr; ++element) {
+    if (**element != prefix.front()) continue;  // every call reads them all, and nearly all begin otherwise
     const std::string_view line(*element);
     const auto equals = line.find('=');
     const auto variable = line.substr(0, equals);
-    if (variable.starts_with(prefix) && !is_no_setting(variable))
-      visit(variable, line.substr(equals + 1));
+    if (variable.starts_with(prefix) && !is_no_setting(variable)) visit(variable, line.substr(equals + 1));
   }
 }
 
@@ -225,6 +225,15 @@ void SettingLayer::set_default(const SettingDescription& setting) {
   values_[static_cast<std::size_t>(setting.id)] = std::string(setting.default_value);
 }
 
+std::string SettingLayer::text() const {
+  std::string text;
+  for (const auto& setting : setting_table) {
+    if (const auto& value = get(setting.id))
+      text.append(setting.name).append(1, '=').append(*value).append(1, '\0');
+  }
+  return text;
+}
+
 std::unique_lock<std::recursive_mutex> lock_environment() { return lock_shared_state(); }
 
 std::string environment_only_value(SettingId id) {
@@ -239,15 +248,31 @@ bool is_in_environment(SettingId id) {
 }
 
 SettingLayer environment_settings() {
+  std::string text;
+  append_environment(text);
+  return settings_of_environment(text);
+}
+
+void append_environment(std::string& text) {
+  for_each_variable([&](std::string_view variable, std::string_view value) {
+    text.append(variable).append(1, '=').append(value).append(1, '\0');
+  });
+}
+
+SettingLayer settings_of_environment(std::string_view text) {
   SettingLayer layer;
   std::string unknown;
-  for_each_variable([&](std::string_view variable, std::string_view value) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\0'));
+    text.remove_prefix(line.size() + 1);
+    const std::string_view variable = line.substr(0, line.find('='));
     if (const SettingDescription* setting = setting_of(variable)) {
-      layer.set(*setting, std::string(value_for_library(*setting, value)), variable);
+      layer.set(*setting, std::string(value_for_library(*setting, line.substr(variable.size() + 1))),
+                variable);
     } else if (unknown.empty()) {
       unknown = variable;
     }
-  });
+  }
   if (!unknown.empty() && layer.get(SettingId::strict) == "1")
     fail(Status::bad_setting, "{}; KINTSUGI_STRICT = 1 makes that an error", describe(with_nearest(unknown)));
   return layer;

@@ -76,6 +76,8 @@ class SettingLayer {
   // Stores the default as this layer's value, so that farther sources do not count.
   void set_default(const SettingDescription& setting);
   const std::optional<std::string>& get(SettingId id) const { return values_[static_cast<std::size_t>(id)]; }
+  // "name=value" and a zero for each value that is set, by which two layers can be told apart.
+  std::string text() const;
 
  private:
   std::array<std::optional<std::string>, setting_table.size()> values_;
@@ -84,6 +86,12 @@ class SettingLayer {
 // The layer of the environment's KINTSUGI_... variables, read now. Variables with that prefix that name no
 // setting are skipped, since build and module systems set such; with KINTSUGI_STRICT=1 they are bad_setting.
 SettingLayer environment_settings();
+
+// What environment_settings() reads, as a text by which two states of the environment can be told apart:
+// "NAME=value" and a zero for each variable. It is appended, so that a caller may keep the text's memory.
+void append_environment(std::string& text);
+// The layer of such a text.
+SettingLayer settings_of_environment(std::string_view text);
 
 // A variable of the environment that begins with KINTSUGI_ and names no setting.
 struct UnknownVariable {

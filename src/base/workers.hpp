@@ -1,18 +1,31 @@
 // Number of threads of a loop.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-
-#include "base/fork.hpp"
 
 namespace kintsugi::core {
 
 // Number of threads for `pieces` pieces of work: at most one per piece, since a thread that cannot be created
-// ends the program in libgomp; 1 in a forked child.
-inline int workers_for(std::int64_t pieces, int threads) {
-  return static_cast<int>(
-      std::clamp<std::int64_t>(usable_threads(threads), 1, std::max<std::int64_t>(pieces, 1)));
-}
+// ends the program in libgomp; 1 in a forked child and in a ShortCall on a busy machine.
+int workers_for(std::int64_t pieces, int threads);
+
+// Marks, during its lifetime, the execution of a call whose loops take less than a time slice of the
+// scheduler.
+//
+// A parallel loop ends when its last thread has ended, and OpenMP's threads spin until then. Where another
+// program wants the cores, a thread that the scheduler has taken off its core comes back a time slice later,
+// so that each of the call's loops may wait longer than all of them take on one thread. The scheduler counts
+// how often it took the calling thread off; for a while after it did, loops of short calls have one worker.
+class ShortCall {
+ public:
+  explicit ShortCall(bool is_short);
+  ShortCall(const ShortCall&) = delete;
+  ShortCall& operator=(const ShortCall&) = delete;
+  ~ShortCall();
+
+ private:
+  bool watches_;
+  std::int64_t preemptions_ = 0;  // of the calling thread before the call
+};
 
 }  // namespace kintsugi::core

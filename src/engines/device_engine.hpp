@@ -22,6 +22,8 @@ class DeviceMemory {
   virtual void prepare() const = 0;
   virtual std::byte* allocate(const Queue& queue, std::size_t bytes) const = 0;  // nullptr: out of memory
   virtual void deallocate(const Queue& queue, void* pointer) const noexcept = 0;
+  // Gives memory back that was deallocated and kept for later calls.
+  virtual void release_kept_memory() const noexcept = 0;
   virtual void copy_to_device(const Queue& queue, void* target, const void* host,
                               std::size_t bytes) const = 0;
   virtual void copy_to_host(const Queue& queue, void* host, const void* source, std::size_t bytes) const = 0;

@@ -122,6 +122,8 @@ class Engine {
   // Returns the costs of steps other than products under that rule; zeros if products take all of the time.
   virtual StepCosts step_costs(const SplitRule&) const { return {}; }
   virtual NativeCosts native_costs() const { return {}; }
+  // Seconds of the product of elements that these costs count in; 0: nobody knows.
+  virtual double product_seconds() const { return 0; }
   // Time of a native double-double product relative to one in FP32.
   virtual double native_pair_time() const = 0;
 

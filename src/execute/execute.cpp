@@ -4,6 +4,7 @@
 
 #include "arith/complex.hpp"
 #include "arith/double_double.hpp"
+#include "base/workers.hpp"
 #include "execute/allocate.hpp"
 #include "execute/device/device.hpp"
 #include "execute/device/prepare.hpp"
@@ -310,6 +311,7 @@ void multiply_all(const Plan& plan, const Operands& operands, Report& report) {
   report.workspace_bytes = own ? memory.bytes() : plan.workspace_bytes;
   const Workspace workspace = own ? Workspace(memory.pointer(), memory.bytes())
                                   : Workspace(operands.workspace, operands.workspace_size);
+  const ShortCall short_call(plan.is_short && plan.threads > 1);
   check_ranges<T>(plan, report.blocking, operands, workspace);
   for (std::int64_t item = 0; item < plan.problem.batch_count; ++item) {
     multiply_item<T>(plan, operands, item, workspace, report);
@@ -320,10 +322,7 @@ void multiply_all(const Plan& plan, const Operands& operands, Report& report) {
 
 void execute(const Plan& plan, const Operands& operands, Report& report) {
   const Problem& problem = plan.problem;
-  report = {};
-  report.engine = plan.engine;
   report.blocking = plan.blocking;
-  std::copy(plan.candidates.begin(), plan.candidates.end(), report.candidates.begin());
   check_prepared(plan, operands.prepared_a, Side::a);
   check_prepared(plan, operands.prepared_b, Side::b);
   if (problem.memory == MemorySpace::device) return execute_on_device(plan, operands, report);

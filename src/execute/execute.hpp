@@ -98,7 +98,7 @@ inline const Queue& queue_of(const Plan& plan, const Operands& operands) {
 }
 
 // Computes C = alpha * op(A) * op(B) + beta * C for all batch items. If it fails before the first product, C
-// is unchanged; on the CPU nothing can fail after that.
+// is unchanged; on the CPU nothing can fail after that. The report must be a new one.
 void execute(const Plan& plan, const Operands& operands, Report& report);
 
 // Checks a workspace that the caller gave. Fails with workspace_too_small or invalid_argument.

@@ -6,13 +6,25 @@ namespace kintsugi::core {
 
 namespace {
 
-Json adapted_json(const Report::Adapted& adapted) {
-  if (adapted.scheme == nullptr) return {};
-  const Program& program = adapted.program;
-  Json json = {{"scheme", scheme_name(*adapted.scheme, adapted.parameters)},
+Json adapted_json(const std::optional<Report::Adapted>& adapted) {
+  if (!adapted) return {};
+  const Program& program = adapted->program;
+  Json json = {{"scheme", scheme_name(*adapted->scheme, adapted->parameters)},
                {"split_a", split_json(program.split_a)},
                {"split_b", split_json(program.split_b)}};
-  add_bounds(json, program, adapted.accumulator, adapted.k);
+  add_bounds(json, program, adapted->accumulator, adapted->k);
+  return json;
+}
+
+Json candidates_json(const Report& report) {
+  Json json = Json::array();
+  if (report.plan == nullptr) return json;
+  for (std::size_t r = 0; r < report.plan->candidates.size(); ++r) {
+    if (report.items[r] == 0) continue;
+    Json candidate = candidate_json(report.plan->candidates[r]);
+    candidate["items"] = report.items[r];
+    json.push_back(candidate);
+  }
   return json;
 }
 
@@ -38,14 +50,8 @@ Json error_free_json(const Ozaki1Counts& counts) {
 
 std::string describe_report(const Report& report) {
   Json json = json_document("kintsugi.report", 2);
-  json["engine"] = report.engine == nullptr ? Json() : Json(report.engine->name());
-  json["candidates"] = Json::array();
-  for (std::size_t r = 0; r < report.candidates.size(); ++r) {
-    if (report.items[r] == 0) continue;
-    Json candidate = candidate_json(report.candidates[r]);
-    candidate["items"] = report.items[r];
-    json["candidates"].push_back(candidate);
-  }
+  json["engine"] = report.plan == nullptr ? Json() : Json(report.plan->engine->name());
+  json["candidates"] = candidates_json(report);
   json["items_scaled"] = report.items_scaled;
   json["items_with_special_values"] = report.items_with_special_values;
   json["recomputed_elements"] = report.recomputed_elements;

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "execute/ozaki1_counts.hpp"
@@ -13,10 +15,9 @@ namespace kintsugi::core {
 
 // What an execution did. The size is fixed, so that a call with a workspace allocates nothing.
 struct Report {
-  const Engine* engine = nullptr;
+  std::shared_ptr<const Plan> plan;  // that was executed, set by the caller; nullptr: none was
   Blocking blocking;
   std::size_t workspace_bytes = 0;
-  std::array<Candidate, Plan::max_candidates> candidates;
   std::array<std::int64_t, Plan::max_candidates> items{};  // batch items that each candidate multiplied
   std::int64_t items_scaled = 0;                           // only beta * C computed: alpha = 0 or k = 0
   std::int64_t items_with_special_values = 0;              // NaN or infinities in A or B
@@ -30,14 +31,15 @@ struct Report {
   int dynamic_range_a = 0;    // largest over all items whose ranges were found
   int dynamic_range_b = 0;
 
-  // The last item whose operands changed the planned program; scheme is nullptr if there is none.
+  // The last item whose operands changed the planned program.
   struct Adapted {
-    const Scheme* scheme = nullptr;
-    Accumulator accumulator = Accumulator::fp32;
-    std::int64_t k = 0;
-    Program program{};
-    SchemeParameters parameters{};  // of the scheme, if the plan set them
-  } adapted;
+    const Scheme* scheme;
+    Accumulator accumulator;
+    std::int64_t k;
+    Program program;
+    SchemeParameters parameters;  // of the scheme, if the plan set them
+  };
+  std::optional<Adapted> adapted;
   // `program`: the candidate's program as adapted to the operands.
   void set_adapted(const Candidate& candidate, const Program& program, std::int64_t k) {
     adapted = {candidate.scheme, candidate.accumulator, k, program, candidate.parameters};

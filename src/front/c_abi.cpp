@@ -1,14 +1,13 @@
 // The C ABI: checks, calls, and exceptions turned into status numbers.
-#include <atomic>
 #include <cstring>
 #include <new>
 
 #include "base/floating_environment.hpp"
-#include "base/fork.hpp"
-#include "base/log.hpp"
 #include "base/version.hpp"
+#include "front/calls.hpp"
 #include "front/check.hpp"
 #include "front/handles.hpp"
+#include "front/plan_cache.hpp"
 #include "planner/describe/plan.hpp"
 #include "planner/describe/registries.hpp"
 
@@ -41,135 +40,18 @@ kintsugi_status guarded(Body&& body) noexcept {
   }
 }
 
-// Returns the layer of the settings file, which is read once; every call reports an invalid file.
-const SettingLayer& settings_of_file() {
-  static constinit MadeOnce layer(file_settings);
-  return layer.get();
-}
-
-Settings settings_in_force(kintsugi_handle handle, const SettingLayer& call) {
-  return {call, handle == nullptr ? SettingLayer{} : handle->settings, environment_settings(),
-          settings_of_file()};
-}
-
-// Returns the handle's sink with the level in force; empty if the handle has no sink.
-LogSink log_of(kintsugi_handle handle) {
-  if (handle == nullptr || handle->log == nullptr) return {};
-  const std::string level = settings_in_force(handle, {})[SettingId::log].value;
-  LogSink sink;
-  sink.user = handle;
-  sink.function = [](void* user, LogLevel line_level, const char* message) {
-    const auto* self = static_cast<kintsugi_handle>(user);
-    self->log(self->log_user, static_cast<kintsugi_log_level>(line_level), message);
-  };
-  sink.level = level == "debug"   ? LogLevel::debug
-               : level == "info"  ? LogLevel::info
-               : level == "error" ? LogLevel::error
-                                  : LogLevel::off;
-  return sink;
-}
-
-// Logs unknown variables in one line per process, in the first call whose sink accepts it.
-void log_unknown_variables(const LogSink& log) {
-  static std::atomic_flag written;
-  if (log.function == nullptr || log.level < LogLevel::error || written.test()) return;
-  std::string line;
-  for (const UnknownVariable& variable : unknown_variables())
-    line += (line.empty() ? "ignored: " : "; ") + describe(variable);
-  if (!line.empty() && !written.test_and_set()) log.write(LogLevel::error, line);
-}
-
-// Logs an execution. C is already written, so no error from here on may fail the call.
-void log_execution(const LogSink& log, const Plan& plan, const Report& report) noexcept {
-  try {
-    log_unknown_variables(log);
-    if (log.level >= LogLevel::info) {
-      log.write(LogLevel::info,
-                fmt::format("gemm m = {}, n = {}, k = {}, batch of {} on engine {}", plan.problem.m,
-                            plan.problem.n, plan.problem.k, plan.problem.batch_count, plan.engine->name()));
-    }
-    if (log.level >= LogLevel::debug) log.write(LogLevel::debug, describe_report(report));
-  } catch (...) {  // errors of the caller's sink are ignored
-  }
-}
-
-// Returns memory for the device's report, made with the plan, since an execution may be captured in a graph.
-// nullptr if no report can be requested, or if the host has all of it, as for native products.
-std::shared_ptr<const DeviceReportMemory> device_report(kintsugi_handle handle, const Plan& plan,
-                                                        const Queue& queue) {
-  if (handle == nullptr || plan.problem.memory != MemorySpace::device || plan.is_native()) return nullptr;
-  return handle->device_reports.of_caller(*plan.engine, queue);
-}
-
-Plan planned(kintsugi_handle handle, const Problem& problem, const Settings& settings,
-             const CheckedOptions& call) {
-  check_queue_of(problem, call.queue);
-  Plan plan = make_plan(problem, settings, call.allocator, call.queue);
-  device_report(handle, plan, plan.queue);
-  return plan;
-}
-
-Plan checked_plan(kintsugi_handle handle, const kintsugi_problem* problem, const kintsugi_options* options) {
-  const FloatingEnvironment environment;
-  const Problem checked = check_problem(problem);
-  const CheckedOptions call = check_options(options);
-  return planned(handle, checked, settings_in_force(handle, call.layer), call);
-}
-
-// Makes a plan for the prepared operands that were given. Under the policy auto an operand that would have to
-// be split again, since it was prepared for another program, counts as not prepared.
-Plan checked_plan(kintsugi_handle handle, const kintsugi_problem* problem, const kintsugi_options* options,
-                  const kintsugi_operands* operands) {
-  const FloatingEnvironment environment;
-  Problem checked = check_problem(problem);
-  const CheckedOptions call = check_options(options);
-  const GivenPrepared given = given_prepared(operands);
-  const Settings settings = settings_in_force(handle, call.layer);
-  checked.prepared_a = given.a != nullptr;
-  checked.prepared_b = given.b != nullptr;
-  Plan plan = planned(handle, checked, settings, call);
-  const bool by_time = plan.request.scheme.empty() && plan.request.policy == Policy::automatic;
-  if (!by_time || plan.is_native()) return plan;
-  checked.prepared_a = given.a != nullptr && has_slices_of(plan, *given.a);
-  checked.prepared_b = given.b != nullptr && has_slices_of(plan, *given.b);
-  const bool as_counted =
-      checked.prepared_a == plan.problem.prepared_a && checked.prepared_b == plan.problem.prepared_b;
-  return as_counted ? plan : planned(handle, checked, settings, call);
-}
-
-void checked_execute(kintsugi_handle handle, const Plan& plan, const kintsugi_operands* operands) {
-  const FloatingEnvironment environment;
-  const LogSink log = log_of(handle);
-  Report report;
-  std::shared_ptr<const DeviceReportMemory> on_device;
-  try {
-    Operands checked = check_operands(plan.problem, operands);
-    check_engine_runs(plan);
-    on_device = device_report(handle, plan, queue_of(plan, checked));
-    if (on_device != nullptr) checked.device_report = on_device->get();
-    execute(plan, checked, report);
-  } catch (const Error& error) {
-    log.write(LogLevel::error, error.what());
-    throw;
-  }
-  if (handle != nullptr) {
-    handle->report = report;
-    handle->device_report = on_device;
-  }
-  log_execution(log, plan, report);
-}
-
-kintsugi_prepared checked_prepare(kintsugi_plan plan, kintsugi_side side, const void* data,
+kintsugi_prepared checked_prepare(kintsugi_plan given, kintsugi_side side, const void* data,
                                   const kintsugi_prepared* prepared, bool borrow) {
   const FloatingEnvironment environment;
-  check_not_null(plan, "plan");
+  check_not_null(given, "plan");
   check_not_null(prepared, "prepared");
   if (side != KINTSUGI_A && side != KINTSUGI_B) {
     fail(Status::invalid_argument, "side = {} is neither 0 (A) nor 1 (B)", static_cast<int>(side));
   }
-  check_data(plan->plan.problem, data, side == KINTSUGI_A ? "a" : "b");
-  check_engine_runs(plan->plan);
-  return new kintsugi_prepared_s{prepare(plan->plan, side == KINTSUGI_A ? Side::a : Side::b, data, borrow)};
+  const Plan& plan = *given->plan;
+  check_data(plan.problem, data, side == KINTSUGI_A ? "a" : "b");
+  check_engine_runs(plan);
+  return new kintsugi_prepared_s{prepare(plan, side == KINTSUGI_A ? Side::a : Side::b, data, borrow)};
 }
 
 void write_text(const std::string& text, char* buffer, size_t capacity, size_t* needed) {
@@ -235,6 +117,7 @@ kintsugi_status kintsugi_set(kintsugi_handle handle, const char* name, const cha
     refuse_environment_only(setting, "kintsugi_set");
     handle->settings.set(setting, value == nullptr ? std::nullopt : std::optional<std::string>(value),
                          "kintsugi_set");
+    handle->settings_text = handle->settings.text();
   });
 }
 
@@ -250,21 +133,16 @@ kintsugi_status kintsugi_plan_create(kintsugi_handle handle, const kintsugi_prob
                                      const kintsugi_options* options, kintsugi_plan* plan) {
   return guarded([&] {
     check_not_null(plan, "plan");
-    *plan = new kintsugi_plan_s{checked_plan(handle, problem, options)};
+    *plan = new kintsugi_plan_s{plan_of_caller(handle, problem, options)};
   });
 }
 
 kintsugi_status kintsugi_plan_read(kintsugi_handle handle, const char* description,
                                    const kintsugi_options* options, kintsugi_plan* plan) {
   return guarded([&] {
-    const FloatingEnvironment environment;
     check_not_null(description, "description");
     check_not_null(plan, "plan");
-    const PlanDescription read = read_plan_description(description);
-    const kintsugi_problem problem = to_c(read.problem);
-    const CheckedOptions call = check_options(options);
-    *plan = new kintsugi_plan_s{
-        planned(handle, check_problem(&problem), settings_in_force(handle, read.settings), call)};
+    *plan = new kintsugi_plan_s{plan_of_description(handle, description, options)};
   });
 }
 
@@ -274,7 +152,7 @@ kintsugi_status kintsugi_plan_workspace_size(kintsugi_plan plan, size_t* bytes) 
   return guarded([&] {
     check_not_null(plan, "plan");
     check_not_null(bytes, "bytes");
-    *bytes = plan->plan.workspace_bytes;
+    *bytes = plan->plan->workspace_bytes;
   });
 }
 
@@ -282,14 +160,14 @@ kintsugi_status kintsugi_plan_problem(kintsugi_plan plan, kintsugi_problem* prob
   return guarded([&] {
     check_not_null(plan, "plan");
     check_not_null(problem, "problem");
-    write_problem(plan->plan.problem, problem);
+    write_problem(plan->plan->problem, problem);
   });
 }
 
 kintsugi_status kintsugi_plan_describe(kintsugi_plan plan, char* buffer, size_t capacity, size_t* needed) {
   return guarded([&] {
     check_not_null(plan, "plan");
-    write_text(describe_plan(plan->plan), buffer, capacity, needed);
+    write_text(describe_plan(*plan->plan), buffer, capacity, needed);
   });
 }
 
@@ -297,7 +175,7 @@ kintsugi_status kintsugi_plan_execute(kintsugi_handle handle, kintsugi_plan plan
                                       const kintsugi_operands* operands) {
   return guarded([&] {
     check_not_null(plan, "plan");
-    checked_execute(handle, plan->plan, operands);
+    execute_for_caller(handle, plan->plan, operands);
   });
 }
 
@@ -315,8 +193,7 @@ void kintsugi_prepared_destroy(kintsugi_prepared prepared) { delete prepared; }
 
 kintsugi_status kintsugi_gemm(kintsugi_handle handle, const kintsugi_problem* problem,
                               const kintsugi_options* options, const kintsugi_operands* operands) {
-  return guarded(
-      [&] { checked_execute(handle, checked_plan(handle, problem, options, operands), operands); });
+  return guarded([&] { multiply_for_caller(handle, problem, options, operands); });
 }
 
 kintsugi_status kintsugi_sgemm(kintsugi_handle handle, kintsugi_layout layout, kintsugi_op op_a,
@@ -355,6 +232,13 @@ kintsugi_status kintsugi_ddgemm(kintsugi_handle handle, kintsugi_layout layout, 
   return gemm_of_type(KINTSUGI_DD, handle, layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
+kintsugi_status kintsugi_release_caches(void) {
+  return guarded([] {
+    plan_cache().clear();
+    release_kept_memory();
+  });
+}
+
 kintsugi_status kintsugi_report(kintsugi_handle handle, char* buffer, size_t capacity, size_t* needed) {
   return guarded([&] {
     check_not_null(handle, "handle");
@@ -374,8 +258,7 @@ kintsugi_status kintsugi_describe_engines(char* buffer, size_t capacity, size_t*
 
 kintsugi_status kintsugi_describe_settings(kintsugi_handle handle, char* buffer, size_t capacity,
                                            size_t* needed) {
-  return guarded(
-      [&] { write_text(describe_settings(settings_in_force(handle, {})), buffer, capacity, needed); });
+  return guarded([&] { write_text(describe_settings(settings_in_force(handle)), buffer, capacity, needed); });
 }
 
 }  // extern "C"

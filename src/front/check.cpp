@@ -1,6 +1,7 @@
 #include "front/check.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <span>
@@ -23,6 +24,7 @@ template <class Struct>
 Struct read_struct(const Struct* given, const Struct& defaults, const char* name) {
   check_not_null(given, name);
   const std::size_t size = given->struct_size;
+  if (size == sizeof(Struct)) return *given;
   check_struct_size(size, first_size(given), name);
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   for (std::size_t i = sizeof(Struct); i < size; ++i) {
@@ -164,6 +166,18 @@ Queue check_queue(const kintsugi_queue& queue, const char* name) {
   return {static_cast<QueueKind>(queue.kind), queue.stream};
 }
 
+// The settings that options have, under their names in the table.
+std::array<std::pair<const char*, const char*>, 5> texts_of(const kintsugi_options& options) {
+  return {{{"accuracy", options.accuracy},
+           {"scheme", options.scheme},
+           {"engine", options.engine},
+           {"policy", options.policy},
+           {"accumulator", options.accumulator}}};
+}
+std::array<std::pair<const char*, std::int64_t>, 2> numbers_of(const kintsugi_options& options) {
+  return {{{"workspace_limit", options.workspace_limit}, {"threads", options.threads}}};
+}
+
 static_assert(sizeof(DoubleDouble) == sizeof(kintsugi_dd) && offsetof(kintsugi_dd, lo) == sizeof(double));
 
 CallScalar read_scalar(const Problem& problem, const void* pointer) {
@@ -278,30 +292,35 @@ void write_problem(const Problem& problem, kintsugi_problem* target) {
   std::memcpy(target, &p, std::min(p.struct_size, sizeof p));
 }
 
+SettingLayer CheckedOptions::layer() const {
+  SettingLayer layer;
+  for (const auto& [name, value] : texts_of(given)) {
+    if (value != nullptr) layer.set(find_setting(name), value, "options");
+  }
+  for (const auto& [name, value] : numbers_of(given)) {
+    if (value != 0) layer.set(find_setting(name), fmt::format("{}", value), "options");
+  }
+  return layer;
+}
+
+// Numbers have a fixed length, and texts an end that is in none of them.
+void CheckedOptions::append_settings(std::string& text) const {
+  for (const auto& [name, value] : numbers_of(given))
+    text.append(reinterpret_cast<const char*>(&value), sizeof value);
+  for (const auto& [name, value] : texts_of(given))
+    text.append(1, value == nullptr ? 'n' : 't').append(value == nullptr ? "" : value).append(1, '\0');
+}
+
 CheckedOptions check_options(const kintsugi_options* given) {
-  CheckedOptions checked;
-  if (given == nullptr) return checked;
-  const kintsugi_options options = read_struct(given, kintsugi_options KINTSUGI_OPTIONS_INIT, "options");
-  const std::pair<const char*, const char*> texts[] = {{"accuracy", options.accuracy},
-                                                       {"scheme", options.scheme},
-                                                       {"engine", options.engine},
-                                                       {"policy", options.policy},
-                                                       {"accumulator", options.accumulator}};
-  for (const auto& [name, value] : texts) {
-    if (value != nullptr) checked.layer.set(find_setting(name), value, "options");
-  }
-  const std::pair<const char*, std::int64_t> numbers[] = {{"workspace_limit", options.workspace_limit},
-                                                          {"threads", options.threads}};
-  for (const auto& [name, value] : numbers) {
-    if (value != 0) checked.layer.set(find_setting(name), fmt::format("{}", value), "options");
-  }
+  constexpr kintsugi_options defaults = KINTSUGI_OPTIONS_INIT;
+  const kintsugi_options options = given == nullptr ? defaults : read_struct(given, defaults, "options");
   if ((options.allocate == nullptr) != (options.deallocate == nullptr)) {
     fail(Status::invalid_argument, "options: of allocate and deallocate only one is given");
   }
   check_reserved(options.reserved, "options");
-  checked.queue = check_queue(options.queue, "options.queue");
-  checked.allocator = {options.allocate, options.deallocate, options.allocator_user};
-  return checked;
+  return {options,
+          {options.allocate, options.deallocate, options.allocator_user},
+          check_queue(options.queue, "options.queue")};
 }
 
 void check_queue_of(const Problem& problem, const Queue& queue) {

@@ -10,10 +10,16 @@
 
 namespace kintsugi::core {
 
+// The texts of the caller's settings are read when a plan is made, and not where one is there already.
 struct CheckedOptions {
-  SettingLayer layer;  // settings of the call
+  kintsugi_options given;
   Allocator allocator;
   Queue queue;
+
+  // What the call sets. Fails with bad_setting.
+  SettingLayer layer() const;
+  // Appends what layer() is made of, in a form by which two calls can be told apart.
+  void append_settings(std::string& text) const;
 };
 
 Problem check_problem(const kintsugi_problem* problem);

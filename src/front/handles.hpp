@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "base/settings.hpp"
 #include "execute/device/memory.hpp"
@@ -11,6 +12,7 @@
 
 struct kintsugi_handle_s {
   kintsugi::core::SettingLayer settings;
+  std::string settings_text;  // settings.text()
   kintsugi_log log = nullptr;
   void* log_user = nullptr;
   kintsugi::core::Report report;
@@ -19,8 +21,9 @@ struct kintsugi_handle_s {
   std::shared_ptr<const kintsugi::core::DeviceReportMemory> device_report;
 };
 
+// The plan lives on in the report of a handle that executed it.
 struct kintsugi_plan_s {
-  kintsugi::core::Plan plan;
+  std::shared_ptr<const kintsugi::core::Plan> plan;
 };
 
 struct kintsugi_prepared_s {

@@ -8,8 +8,10 @@
 #include "base/fork.hpp"
 #include "base/status.hpp"
 #include "engines/device_engine.hpp"
+#include "engines/registry.hpp"
 #include "planner/candidates/checked.hpp"
 #include "planner/candidates/device.hpp"
+#include "planner/candidates/expected_times.hpp"
 #include "planner/candidates/host.hpp"
 #include "planner/candidates/named.hpp"
 #include "planner/select_engine.hpp"
@@ -57,6 +59,28 @@ void select_candidates(Plan& plan) {
   if (plan.candidates.empty()) fail_unreachable(plan);
 }
 
+// Seconds that the first candidate is expected to take on one thread; 0: that of no emulation, or not known.
+double expected_seconds(const Plan& plan) {
+  const Program& program = plan.candidates.front().program;
+  const bool is_counted = !plan.is_native() && (program.recombination == Recombination::weighted ||
+                                                program.recombination == Recombination::residues);
+  if (!is_counted) return 0;
+  return plan.engine->product_seconds() * static_cast<double>(plan.problem.batch_count) *
+         expected_times(*plan.engine, program, plan.problem).emulated;
+}
+
+// A thread that has less to do than this costs as much as it saves: a call has about eight parallel loops.
+// Longer calls gain from threads on a busy machine too (base/workers.hpp).
+void limit_threads(Plan& plan) {
+  constexpr double min_seconds_of_thread = 100e-6;
+  constexpr double max_seconds_of_short_call = 20e-3;
+  const double seconds = expected_seconds(plan);
+  if (seconds == 0) return;
+  plan.is_short = seconds < max_seconds_of_short_call;
+  if (plan.is_short)
+    plan.threads = std::clamp(static_cast<int>(seconds / min_seconds_of_thread), 1, plan.threads);
+}
+
 void set_workspace(Plan& plan) {
   plan.blocking = fit_blocking(plan, plan.request.workspace_limit);
   // Host matrices on a device are copied in stages that take no host workspace.
@@ -91,6 +115,22 @@ void check_engine_runs(const Plan& plan) {
   if (fork_depth() > 0) check_runs(*plan.engine);
 }
 
+PlanSurroundings surroundings_of(const Problem& problem) {
+  PlanSurroundings surroundings{{}, omp_get_max_threads(), fork_depth()};
+  if (problem.memory == MemorySpace::device) {
+    for (const Engine* engine : all_engines()) {
+      if (engine->contexts() == nullptr || !engine->unavailable_reason().empty()) continue;
+      surroundings.context = engine->contexts()->current();
+      break;
+    }
+  }
+  return surroundings;
+}
+
+bool is_of_caller(const Plan& plan) {
+  return plan.engine->contexts() == nullptr || plan.context == plan.engine->contexts()->current();
+}
+
 Plan make_plan(const Problem& problem, const Settings& given, const Allocator& allocator,
                const Queue& queue) {
   Plan plan;
@@ -107,6 +147,7 @@ Plan make_plan(const Problem& problem, const Settings& given, const Allocator& a
   }
   plan.contract = contract_of(plan.request, problem);
   select_candidates(plan);
+  limit_threads(plan);
   set_workspace(plan);
   return plan;
 }

@@ -74,6 +74,7 @@ struct Plan {
   Blocking blocking;
   std::size_t workspace_bytes = 0;
   int threads = 1;
+  bool is_short = false;  // an emulation that is expected to take at most a few time slices of the scheduler
   Allocator allocator;
   Queue queue;        // of executions that name none
   Settings settings;  // settings in force when the plan was made; descriptions and messages quote them
@@ -102,6 +103,21 @@ struct Plan {
 // contract_unreachable or workspace_too_small; the message has the values.
 Plan make_plan(const Problem& problem, const Settings& settings, const Allocator& allocator,
                const Queue& queue = {});
+
+// Circumstances that a plan depends on besides its problem, settings and allocator: calls for which all of
+// these are equal get equal plans.
+struct PlanSurroundings {
+  DeviceContext context;  // the calling thread's, of matrices in device memory that an engine can reach
+  int threads = 1;        // that OpenMP offers the calling thread
+  int fork_depth = 0;     // base/fork.hpp
+
+  friend bool operator==(const PlanSurroundings&, const PlanSurroundings&) = default;
+};
+PlanSurroundings surroundings_of(const Problem& problem);
+
+// True if the plan's engine has no devices, or works in the calling thread's context. For host matrices the
+// surroundings do not tell, since no driver is asked before an engine is chosen.
+bool is_of_caller(const Plan& plan);
 
 // Scratch bytes of the host's native product in a fixed order, which holds a block for each thread at most.
 std::size_t native_scratch_bytes(const Plan& plan, const Candidate& candidate, const Blocking& blocking);

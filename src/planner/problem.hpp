@@ -36,6 +36,8 @@ struct Problem {
   std::int64_t parts() const { return complex ? 2 : 1; }
   std::int64_t products() const { return parts() * k; }
   std::int64_t vectors_b() const { return parts() * n; }
+
+  friend bool operator==(const Problem&, const Problem&) = default;
 };
 
 constexpr const char* element_type_name(OperandType type, bool complex) {

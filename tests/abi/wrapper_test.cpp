@@ -361,6 +361,17 @@ TEST(Wrapper, TheLogSinkMayMoveAndMayThrow) {
   EXPECT_EQ(lines, before);
 }
 
+TEST(Wrapper, CallsAfterReleasedCachesGiveTheSame) {
+  const Matrix a = integers(m * k, 1);
+  const Matrix b = integers(k * n, 2);
+  Matrix c(m * n);
+  kintsugi::gemm(Op::N, Op::N, m, n, k, 1, a.data(), m, b.data(), k, 0, c.data(), m);
+  kintsugi::release_caches();
+  Matrix again(m * n);
+  kintsugi::gemm(Op::N, Op::N, m, n, k, 1, a.data(), m, b.data(), k, 0, again.data(), m);
+  EXPECT_EQ(c, again);
+}
+
 TEST(Wrapper, TheVersionIsTheHeaders) {
   EXPECT_EQ(kintsugi::version(), std::to_string(KINTSUGI_VERSION_MAJOR) + "." +
                                      std::to_string(KINTSUGI_VERSION_MINOR) + "." +

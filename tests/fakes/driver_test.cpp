@@ -72,7 +72,7 @@ TEST(FakeDriver, MemoryGoesThereAndBack) {
   EXPECT_EQ(back, value);
   EXPECT_EQ(fake_cuda_allocations(), before);
   EXPECT_THAT(events(),
-              testing::ElementsAre(HasSubstr("cuMemAllocAsync 8 "), HasSubstr("cuMemcpyHtoDAsync 8 "),
+              testing::ElementsAre(HasSubstr("cuMemAllocFromPoolAsync 8 "), HasSubstr("cuMemcpyHtoDAsync 8 "),
                                    HasSubstr("cuMemcpyDtoHAsync 8 "), HasSubstr("cuStreamSynchronize "),
                                    HasSubstr("cuMemFreeAsync ")));
 }

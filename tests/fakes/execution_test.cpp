@@ -48,9 +48,9 @@ TEST_F(Execution, WithoutAWorkspaceTheStreamAllocatesAndFrees) {
   EXPECT_EQ(fake_cuda_allocations(), before);
   const auto all = events();
   ASSERT_GE(all.size(), 2U);
-  EXPECT_THAT(all.front(), HasSubstr("cuMemAllocAsync "));
+  EXPECT_THAT(all.front(), HasSubstr("cuMemAllocFromPoolAsync "));
   EXPECT_THAT(all.back(), HasSubstr("cuMemFreeAsync "));
-  EXPECT_EQ(events_with("cuMemAllocAsync").size(), 1U);
+  EXPECT_EQ(events_with("cuMemAllocFromPoolAsync").size(), 1U);
 }
 
 // fp16x3: the cross products, then hi * hi, every 64 of k into one sum outside.

@@ -23,7 +23,7 @@ TEST_F(Execution, WithoutMemoryNothingIsDone) {
   const Steered steered("FAKE_CUDA_MOST_BYTES", "4096");
   EXPECT_EQ(call.execute(), KINTSUGI_OUT_OF_MEMORY);
   EXPECT_THAT(kintsugi_last_error(), HasSubstr("m = 40, n = 30, k = 100"));
-  for (const std::string& event : events()) EXPECT_THAT(event, HasSubstr("cuMemAllocAsync "));
+  for (const std::string& event : events()) EXPECT_THAT(event, HasSubstr("cuMemAllocFromPoolAsync "));
   EXPECT_EQ(call.c, std::vector<float>(40 * 30, 7));
 }
 
@@ -38,7 +38,7 @@ TEST_F(Execution, LessMemoryMakesSmallerBlocks) {
   ASSERT_GT(whole, 0U);
   const Steered steered("FAKE_CUDA_FAIL_ALLOCATION", "1");
   ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
-  const auto allocations = events_with("cuMemAllocAsync");
+  const auto allocations = events_with("cuMemAllocFromPoolAsync");
   ASSERT_EQ(allocations.size(), 2U);
   const auto bytes = [](const std::string& event) { return std::stoll(event.substr(event.find(' '))); };
   EXPECT_LT(bytes(allocations[1]), bytes(allocations[0]));
@@ -53,7 +53,7 @@ TEST_F(Execution, OwnProductsHaveSmallerBlocksThanTheVendors) {
   call.make_plan();
   const Steered steered("FAKE_CUDA_FAIL_ALLOCATION", "1");
   ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
-  const auto allocations = events_with("cuMemAllocAsync");
+  const auto allocations = events_with("cuMemAllocFromPoolAsync");
   ASSERT_EQ(allocations.size(), 2U);
   const auto bytes = [](const std::string& event) { return std::stoll(event.substr(event.find(' '))); };
   EXPECT_EQ(bytes(allocations[0]) - bytes(allocations[1]), 2 * 512 * 640 * 2) << "slices of half of A's rows";

@@ -82,7 +82,7 @@ TEST_F(Steps, SlicesAreCountedBeforeTheProducts) {
   ASSERT_GE(steps.size(), 10U);
   EXPECT_THAT(
       std::vector(steps.begin(), steps.begin() + 9),
-      ElementsAre("cuMemAllocAsync", "find_ranges", "select_candidate", "clear_bytes", "clear_bytes",
+      ElementsAre("cuMemAllocFromPoolAsync", "find_ranges", "select_candidate", "clear_bytes", "clear_bytes",
                   "weigh_inner_indices", "split_successively", "find_slice_counts", "split_successively"));
   EXPECT_EQ(std::count(steps.begin(), steps.end(), "split_successively"), 2);
   // 24 + 16 bits of 9 each, and one more: 6 slices. What few operands need is our kernel's, four slices of A

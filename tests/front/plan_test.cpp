@@ -372,5 +372,17 @@ TEST(Descriptions, AreCutWhereTheBufferEnds) {
       "accuracy");
 }
 
+// A thread is worth its cost where it has enough to do; native products have what they asked for.
+TEST(Plans, SmallEmulationsHaveFewerThreads) {
+  if (!has_cpu_engine()) GTEST_SKIP() << "no OpenBLAS";
+  const auto threads = [](std::int64_t n, const char* scheme) {
+    GemmData data(GemmCase{.m = n, .n = n, .k = n, .scheme = scheme, .engine = "cpu", .threads = 4});
+    return PlanOf(data).describe().at("threads").get<int>();
+  };
+  EXPECT_EQ(threads(8, "fp16x3"), 1);
+  EXPECT_EQ(threads(300, "fp16x3"), 4);
+  EXPECT_EQ(threads(8, "native"), 4);
+}
+
 }  // namespace
 }  // namespace kintsugi::test

@@ -73,6 +73,10 @@ static_assert(!same<int (*)(int), int (*)(int, int)>);
   FUNCTION(memory_free, cuMemFree_v2)                        \
   FUNCTION(memory_allocate_async, cuMemAllocAsync)           \
   FUNCTION(memory_free_async, cuMemFreeAsync)                \
+  FUNCTION(pool_create, cuMemPoolCreate)                     \
+  FUNCTION(pool_set_attribute, cuMemPoolSetAttribute)        \
+  FUNCTION(pool_trim, cuMemPoolTrimTo)                       \
+  FUNCTION(pool_allocate_async, cuMemAllocFromPoolAsync)     \
   FUNCTION(copy_to_device_async, cuMemcpyHtoDAsync_v2)       \
   FUNCTION(copy_to_host_async, cuMemcpyDtoHAsync_v2)         \
   FUNCTION(copy_on_device_async, cuMemcpyDtoDAsync_v2)       \
@@ -133,6 +137,14 @@ static_assert(offsetof(LaunchConfig, shared_bytes) == offsetof(CUlaunchConfig, s
 static_assert(offsetof(LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream));
 static_assert(offsetof(LaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs));
 static_assert(offsetof(LaunchConfig, attribute_count) == offsetof(CUlaunchConfig, numAttrs));
+static_assert(sizeof(MemoryPoolProperties) == sizeof(CUmemPoolProps));
+static_assert(offsetof(MemoryPoolProperties, handle_types) == offsetof(CUmemPoolProps, handleTypes));
+static_assert(offsetof(MemoryPoolProperties, location_type) == offsetof(CUmemPoolProps, location));
+static_assert(offsetof(MemoryPoolProperties, max_bytes) == offsetof(CUmemPoolProps, maxSize));
+static_assert(MemoryPoolProperties{}.allocation_type == CU_MEM_ALLOCATION_TYPE_PINNED);
+static_assert(MemoryPoolProperties{}.handle_types == CU_MEM_HANDLE_TYPE_NONE);
+static_assert(MemoryPoolProperties{}.location_type == CU_MEM_LOCATION_TYPE_DEVICE);
+static_assert(pool_release_threshold == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
 static_assert(error_out_of_memory == CUDA_ERROR_OUT_OF_MEMORY);
 static_assert(error_capture_implicit == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
 static_assert(tensor_map_bytes == CU_TENSOR_MAP_DATA_TYPE_UINT8);

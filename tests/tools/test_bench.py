@@ -113,6 +113,19 @@ def test_ratios_are_those_of_the_rates(rows):
             assert ratio == pytest.approx(by_time[row["name"]] / by_time[name])
 
 
+@pytest.mark.parametrize("flags", [[], ["--batch", "2"], ["--prepare", "b"], ["--type", "c64"]])
+def test_whole_calls_are_checked_and_timed(program, rows, flags):
+    candidate = "exact" if "c64" in flags else "fp16x3"
+    words = [candidate, "auto", "--call", "gemm", *TINY, *flags]
+    document = program.ok("bench", *words, "--json").json()
+    accept(document, "bench")
+    assert document["settings"]["call"] == "gemm"
+    by_plan = rows(candidate, "auto", *TINY, *flags)
+    for row, other in zip(document["rows"], by_plan, strict=True):
+        assert row["name"] == other["name"] and row["check"] == other["check"]
+        assert 0 < row["time"]["minimum"] <= row["time"]["median"]
+
+
 def test_a_batch_counts_all_its_products(rows):
     measured = rows("fp16x3", "exact", "--batch", "6", "--baselines", "native,fp16,float128", "--baseline-size", "5", *TINY)
     for row in measured:
@@ -290,6 +303,8 @@ def test_a_wrong_product_of_a_batch_is_seen(program):
         (["fp16", "--batch", "0"], "--batch: "),
         (["fp16", "--batch", "1000000", "--shapes", "99999x1x999"], "--batch: 99999000000 x 999 elements of "),
         (["fp16", "--prepare", "c"], "--prepare: "),
+        (["fp16", "--call", "plan_execute"], "--call: "),
+        (["fp16", "--call", "gemm", "--memory", "device"], "--call gemm: goes with --memory host"),
         (["fp16", "--threads", "0"], "--threads: "),
         (["fp16", "-o", "absent/r.json"], "absent/r.json: the folder absent does not exist"),
         (["fp16", "--distribution", "power-of-two:20"], "fp16: promises nothing for these operands"),
@@ -319,8 +334,9 @@ def test_text_of_a_batch(program):
 
 def test_help(program):
     text = program.ok("bench", "--help").stdout
-    example, on_device, batch = [line for line in text.split("Example:\n")[1].splitlines() if line.startswith("  kintsugi ")]
+    example, on_device, batch, calls = [line for line in text.split("Example:\n")[1].splitlines() if line.startswith("  kintsugi ")]
     program.ok(*example.split()[1:], "--repeat", "1", "--baseline-size", "8")
+    program.ok(*calls.split()[1:], "--repeat", "1")
     for line in (on_device, batch):
         result = program(*line.split()[1:], "--shapes", "64", "--repeat", "1")
         assert result.status == 0 or result.stderr.startswith("kintsugi: --memory: device: "), "the words are understood"

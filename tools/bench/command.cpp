@@ -146,6 +146,9 @@ void run(const BenchRequest& request) {
   require_settings();
   const Bench bench = make_bench(request);
   const bool to_standard_output = is_standard_output(request.output);
+  // The name is what runs, whatever the environment prefers.
+  const HiddenVariables environment(
+      {"KINTSUGI_SCHEME", "KINTSUGI_POLICY", "KINTSUGI_ACCURACY", "KINTSUGI_ACCUMULATOR"});
   const Json result = run_bench(bench, to_standard_output ? "" : request.output);
   if (request.json || to_standard_output) return print(result);
   print_text(bench, result);
@@ -177,6 +180,12 @@ std::string bench_footer() {
          "\n"
          "  kintsugi bench fp16x3 bf16x6 --memory device --shapes 512 --batch 64 --prepare b\n"
          "\n"
+         "  kintsugi bench auto fp32 --call gemm --shapes 8,32,128 --threads 1\n"
+         "\n"
+         "With --call gemm every call is checked, looks for the plan of an earlier one and allocates, as a "
+         "program's are\n"
+         "that keeps no plan: beside native, what a call costs the host.\n"
+         "\n"
          "The candidate auto is what a call gets that asks for nothing: the contract of its type under the "
          "policy auto.\n"
          "\n"
@@ -207,6 +216,12 @@ void add_products(CLI::App& command, BenchRequest& request) {
       .add_option("--prepare", request.prepare,
                   "Operand that is split before and not timed, but for native and plain loops: a, b or none")
       ->check(one_of({"none", "a", "b"}))
+      ->capture_default_str();
+  command
+      .add_option("--call", request.call,
+                  "Timed: plan, an execution of a plan in a workspace that are there before; gemm, all of "
+                  "kintsugi_gemm")
+      ->check(one_of({"plan", "gemm"}))
       ->capture_default_str();
   command
       .add_option("--type", request.type,

@@ -20,23 +20,28 @@ double processor_seconds() {
 
 // Pauses first: idle OpenMP threads spin for milliseconds and OpenBLAS's for 2^26 cycles, on cores that the
 // next contestant needs. Then repeats `run` for at least 10 ms with its own threads awake; the fastest run
-// counts.
+// counts. Runs shorter than the clock's resolution are timed several together.
 Round time_on_host(const std::function<void()>& run) {
   constexpr auto pause = std::chrono::milliseconds(30);
   constexpr double enough_seconds = 0.01;
+  constexpr double min_seconds = 50e-6;  // reading both clocks takes half a microsecond
   std::this_thread::sleep_for(pause);
   Round quickest{HUGE_VAL, HUGE_VAL, {}};
   double sum = 0;
-  while (sum < enough_seconds) {
+  for (int runs = 1; sum < enough_seconds;) {
     const double before = processor_seconds();
     const auto start = std::chrono::steady_clock::now();
-    run();
+    for (int number = 0; number < runs; ++number) run();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     // The process's CPU-time clock sometimes does not advance, or goes back: such samples are dropped.
     const double used = processor_seconds() - before;
-    if (used > 0) quickest.processor_seconds = std::min(*quickest.processor_seconds, used);
-    quickest.seconds = std::min(quickest.seconds, seconds);
     sum += seconds;
+    if (seconds < min_seconds && sum < enough_seconds) {
+      runs *= 2;
+      continue;
+    }
+    if (used > 0) quickest.processor_seconds = std::min(*quickest.processor_seconds, used / runs);
+    quickest.seconds = std::min(quickest.seconds, seconds / runs);
   }
   return quickest;
 }

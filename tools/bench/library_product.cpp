@@ -13,13 +13,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Returns the plan of a contestant; variables of the environment are hidden, so that the named method runs.
-Plan plan_for(kintsugi_handle handle, const Bench& bench, const std::string& name, const Shape& shape,
-              const kintsugi_queue& queue, std::optional<kintsugi_side> prepared) {
-  const HiddenVariables environment(
-      {"KINTSUGI_SCHEME", "KINTSUGI_POLICY", "KINTSUGI_ACCURACY", "KINTSUGI_ACCUMULATOR"});
-  require("--engine", kintsugi_set(handle, "engine", bench.engine.c_str()));
-  require("--workspace-limit", kintsugi_set(handle, "workspace_limit", bench.workspace_limit.c_str()));
+kintsugi_problem problem_for(const Bench& bench, const Shape& shape, std::optional<kintsugi_side> prepared) {
   kintsugi_problem problem = row_major_problem(shape, bench.type);
   if (bench.complex) {
     problem.type_a = problem.type_b = problem.type_c = problem.type_scalar =
@@ -34,6 +28,11 @@ Plan plan_for(kintsugi_handle handle, const Bench& bench, const std::string& nam
     problem.stride_b = shape.k * shape.n;
     problem.stride_c = shape.m * shape.n;
   }
+  return problem;
+}
+
+// The name is the caller's, which has to stay.
+kintsugi_options options_for(const Bench& bench, const std::string& name, const kintsugi_queue& queue) {
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
   options.queue = queue;
   options.threads = bench.threads;
@@ -45,6 +44,13 @@ Plan plan_for(kintsugi_handle handle, const Bench& bench, const std::string& nam
   } else {
     options.scheme = name.c_str();
   }
+  return options;
+}
+
+Plan make_plan(kintsugi_handle handle, const Bench& bench, const std::string& name,
+               const kintsugi_problem& problem, const kintsugi_options& options) {
+  require("--engine", kintsugi_set(handle, "engine", bench.engine.c_str()));
+  require("--workspace-limit", kintsugi_set(handle, "workspace_limit", bench.workspace_limit.c_str()));
   kintsugi_plan plan = nullptr;
   require(name, kintsugi_plan_create(handle, &problem, &options, &plan));
   return Plan(plan);
@@ -85,9 +91,11 @@ Json candidate_that_ran(const Json& report) {
 template <class T>
 LibraryProduct<T>::LibraryProduct(const Bench& bench, const std::string& name, BenchMatrices<T>& matrices,
                                   const kintsugi_queue& queue)
-    : name_(name), matrices_(matrices), handle_(make_handle()), prepared_side_(prepared_side(bench, name)) {
+    : name_(name), matrices_(matrices), handle_(make_handle()), prepared_side_(prepared_side(bench, name)),
+      by_gemm_(bench.by_gemm), problem_(problem_for(bench, matrices.shape, prepared_side_)),
+      options_(options_for(bench, name_, queue)) {
   const auto start = std::chrono::steady_clock::now();
-  plan_ = plan_for(handle_.get(), bench, name, matrices.shape, queue, prepared_side_);
+  plan_ = make_plan(handle_.get(), bench, name, problem_, options_);
   plan_seconds_ = seconds_since(start);
   require(name, kintsugi_plan_workspace_size(plan_.get(), &workspace_bytes_));
 }
@@ -113,6 +121,7 @@ void LibraryProduct<T>::execute(const T* a, const T* b, T* c, std::byte* workspa
   data.beta = zero;
   data.c = c;
   if (prepared_side_) (*prepared_side_ == KINTSUGI_A ? data.prepared_a : data.prepared_b) = prepared.get();
+  if (by_gemm_) return require(name_, kintsugi_gemm(handle_.get(), &problem_, &options_, &data));
   data.workspace = workspace_bytes_ > 0 ? workspace : nullptr;
   data.workspace_size = workspace_bytes_;
   require(name_, kintsugi_plan_execute(handle_.get(), plan_.get(), &data));

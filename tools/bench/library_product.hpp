@@ -46,6 +46,9 @@ class LibraryProduct : public Contestant {
   std::size_t workspace_bytes_ = 0;
   double plan_seconds_ = 0;
   std::optional<kintsugi_side> prepared_side_;
+  bool by_gemm_;
+  kintsugi_problem problem_;
+  kintsugi_options options_;
 };
 
 extern template class LibraryProduct<float>;

@@ -137,6 +137,9 @@ Bench make_bench(const BenchRequest& request) {
   bench.distribution = parse_distribution(request.distribution);
   bench.seed = parse_seed("--seed", request.seed);
   bench.on_device = request.memory == "device";
+  bench.by_gemm = request.call == "gemm";
+  if (bench.by_gemm && bench.on_device)
+    fail("--call gemm", "goes with --memory host; on a device the device's time is measured, not the call's");
   bench.engine = !request.engine.empty() ? request.engine : bench.on_device ? "cuda" : "cpu";
   bench.workspace_limit = request.workspace_limit;
   bench.threads = threads_of(request);
@@ -163,6 +166,7 @@ Json settings_of(const Bench& bench) {
           {"shapes", shapes},
           {"batch", bench.batch},
           {"prepare", bench.prepare},
+          {"call", bench.by_gemm ? "gemm" : "plan"},
           {"type", element_text(bench)},
           {"distribution", bench.distribution},
           {"seed", bench.seed},

@@ -21,6 +21,7 @@ struct BenchRequest {
   std::string engine;  // "": cpu, or cuda for operands on a device
   std::string workspace_limit = "0";
   std::string prepare = "none";
+  std::string call = "plan";
   std::string output;
   int threads = 0;  // 0: that of the setting
   int repeat = 5;
@@ -37,6 +38,7 @@ struct Bench {
   std::vector<Shape> shapes;
   std::int64_t batch = 1;        // products of a shape in one call, with contiguous operands
   std::string prepare = "none";  // or a, b: the operand that is split before timing
+  bool by_gemm = false;          // times whole calls of kintsugi_gemm instead of executions of a plan
   Type type = Type::float32;     // type of the parts of complex elements
   bool complex = false;
   std::string distribution;

@@ -20,6 +20,7 @@ using Library = struct LibraryTag*;
 using Kernel = struct KernelTag*;  // CUkernel; cuLaunchKernelEx takes it in place of a CUfunction
 using Graph = struct GraphTag*;
 using GraphExec = struct GraphExecTag*;
+using MemoryPool = struct MemoryPoolTag*;
 
 // Numbers of CUdevice_attribute, CUfunction_attribute and CUresult.
 inline constexpr int sm_count_attribute = 16;
@@ -58,6 +59,18 @@ struct LaunchConfig {
   unsigned attribute_count = 0;
 };
 
+// CUmemPoolProps: pinned memory of a device that no other process shares.
+struct MemoryPoolProperties {
+  std::int32_t allocation_type = 1;  // CU_MEM_ALLOCATION_TYPE_PINNED
+  std::int32_t handle_types = 0;     // CU_MEM_HANDLE_TYPE_NONE
+  std::int32_t location_type = 1;    // CU_MEM_LOCATION_TYPE_DEVICE
+  std::int32_t location = 0;         // the device
+  void* security = nullptr;
+  std::size_t max_bytes = 0;  // no limit
+  unsigned char reserved[56] = {};
+};
+inline constexpr int pool_release_threshold = 4;  // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+
 // Values of CUtensorMapDataType, CUtensorMapSwizzle and CUtensorMapL2promotion.
 inline constexpr int tensor_map_bytes = 0;
 inline constexpr int tensor_map_fp16 = 6;
@@ -70,55 +83,59 @@ inline constexpr int tensor_map_promotion_256 = 3;
 inline constexpr int min_driver_version = 12010;
 
 // Functions: name of the member, symbol, arguments.
-#define KINTSUGI_CUDA_DRIVER(FUNCTION)                                                                \
-  FUNCTION(init, "cuInit", (unsigned))                                                                \
-  FUNCTION(driver_version, "cuDriverGetVersion", (int*))                                              \
-  FUNCTION(device_count, "cuDeviceGetCount", (int*))                                                  \
-  FUNCTION(device_get, "cuDeviceGet", (Device*, int))                                                 \
-  FUNCTION(device_name, "cuDeviceGetName", (char*, int, Device))                                      \
-  FUNCTION(device_attribute, "cuDeviceGetAttribute", (int*, int, Device))                             \
-  FUNCTION(primary_context_retain, "cuDevicePrimaryCtxRetain", (Context*, Device))                    \
-  FUNCTION(context_current, "cuCtxGetCurrent", (Context*))                                            \
-  FUNCTION(context_set_current, "cuCtxSetCurrent", (Context))                                         \
-  FUNCTION(context_push, "cuCtxPushCurrent_v2", (Context))                                            \
-  FUNCTION(context_pop, "cuCtxPopCurrent_v2", (Context*))                                             \
-  FUNCTION(context_id, "cuCtxGetId", (Context, unsigned long long*))                                  \
-  FUNCTION(context_device, "cuCtxGetDevice", (Device*))                                               \
-  FUNCTION(context_synchronize, "cuCtxSynchronize", ())                                               \
-  FUNCTION(memory_allocate, "cuMemAlloc_v2", (Address*, std::size_t))                                 \
-  FUNCTION(memory_free, "cuMemFree_v2", (Address))                                                    \
-  FUNCTION(memory_allocate_async, "cuMemAllocAsync", (Address*, std::size_t, Stream))                 \
-  FUNCTION(memory_free_async, "cuMemFreeAsync", (Address, Stream))                                    \
-  FUNCTION(copy_to_device_async, "cuMemcpyHtoDAsync_v2", (Address, const void*, std::size_t, Stream)) \
-  FUNCTION(copy_to_host_async, "cuMemcpyDtoHAsync_v2", (void*, Address, std::size_t, Stream))         \
-  FUNCTION(copy_on_device_async, "cuMemcpyDtoDAsync_v2", (Address, Address, std::size_t, Stream))     \
-  FUNCTION(set_bytes_async, "cuMemsetD8Async", (Address, unsigned char, std::size_t, Stream))         \
-  FUNCTION(stream_create, "cuStreamCreate", (Stream*, unsigned))                                      \
-  FUNCTION(stream_destroy, "cuStreamDestroy_v2", (Stream))                                            \
-  FUNCTION(stream_synchronize, "cuStreamSynchronize", (Stream))                                       \
-  FUNCTION(stream_context, "cuStreamGetCtx", (Stream, Context*))                                      \
-  FUNCTION(stream_is_capturing, "cuStreamIsCapturing", (Stream, int*))                                \
-  FUNCTION(stream_begin_capture, "cuStreamBeginCapture_v2", (Stream, int))                            \
-  FUNCTION(stream_end_capture, "cuStreamEndCapture", (Stream, Graph*))                                \
-  FUNCTION(graph_instantiate, "cuGraphInstantiateWithFlags", (GraphExec*, Graph, unsigned long long)) \
-  FUNCTION(graph_launch, "cuGraphLaunch", (GraphExec, Stream))                                        \
-  FUNCTION(graph_exec_destroy, "cuGraphExecDestroy", (GraphExec))                                     \
-  FUNCTION(graph_destroy, "cuGraphDestroy", (Graph))                                                  \
-  FUNCTION(event_create, "cuEventCreate", (Event*, unsigned))                                         \
-  FUNCTION(event_record, "cuEventRecord", (Event, Stream))                                            \
-  FUNCTION(event_synchronize, "cuEventSynchronize", (Event))                                          \
-  FUNCTION(event_elapsed, "cuEventElapsedTime", (float*, Event, Event))                               \
-  FUNCTION(event_destroy, "cuEventDestroy_v2", (Event))                                               \
-  FUNCTION(library_load, "cuLibraryLoadData",                                                         \
-           (Library*, const void*, int*, void**, unsigned, int*, void**, unsigned))                   \
-  FUNCTION(library_kernel, "cuLibraryGetKernel", (Kernel*, Library, const char*))                     \
-  FUNCTION(kernel_attribute, "cuKernelGetAttribute", (int*, int, Kernel, Device))                     \
-  FUNCTION(kernel_set_attribute, "cuKernelSetAttribute", (int, int, Kernel, Device))                  \
-  FUNCTION(launch_kernel, "cuLaunchKernelEx", (const LaunchConfig*, Kernel, void**, void**))          \
-  FUNCTION(tensor_map_encode, "cuTensorMapEncodeTiled",                                               \
-           (void*, int, std::uint32_t, void*, const std::uint64_t*, const std::uint64_t*,             \
-            const std::uint32_t*, const std::uint32_t*, int, int, int, int))                          \
-  FUNCTION(error_name, "cuGetErrorName", (Result, const char**))                                      \
+#define KINTSUGI_CUDA_DRIVER(FUNCTION)                                                                  \
+  FUNCTION(init, "cuInit", (unsigned))                                                                  \
+  FUNCTION(driver_version, "cuDriverGetVersion", (int*))                                                \
+  FUNCTION(device_count, "cuDeviceGetCount", (int*))                                                    \
+  FUNCTION(device_get, "cuDeviceGet", (Device*, int))                                                   \
+  FUNCTION(device_name, "cuDeviceGetName", (char*, int, Device))                                        \
+  FUNCTION(device_attribute, "cuDeviceGetAttribute", (int*, int, Device))                               \
+  FUNCTION(primary_context_retain, "cuDevicePrimaryCtxRetain", (Context*, Device))                      \
+  FUNCTION(context_current, "cuCtxGetCurrent", (Context*))                                              \
+  FUNCTION(context_set_current, "cuCtxSetCurrent", (Context))                                           \
+  FUNCTION(context_push, "cuCtxPushCurrent_v2", (Context))                                              \
+  FUNCTION(context_pop, "cuCtxPopCurrent_v2", (Context*))                                               \
+  FUNCTION(context_id, "cuCtxGetId", (Context, unsigned long long*))                                    \
+  FUNCTION(context_device, "cuCtxGetDevice", (Device*))                                                 \
+  FUNCTION(context_synchronize, "cuCtxSynchronize", ())                                                 \
+  FUNCTION(memory_allocate, "cuMemAlloc_v2", (Address*, std::size_t))                                   \
+  FUNCTION(memory_free, "cuMemFree_v2", (Address))                                                      \
+  FUNCTION(memory_allocate_async, "cuMemAllocAsync", (Address*, std::size_t, Stream))                   \
+  FUNCTION(memory_free_async, "cuMemFreeAsync", (Address, Stream))                                      \
+  FUNCTION(pool_create, "cuMemPoolCreate", (MemoryPool*, const MemoryPoolProperties*))                  \
+  FUNCTION(pool_set_attribute, "cuMemPoolSetAttribute", (MemoryPool, int, void*))                       \
+  FUNCTION(pool_trim, "cuMemPoolTrimTo", (MemoryPool, std::size_t))                                     \
+  FUNCTION(pool_allocate_async, "cuMemAllocFromPoolAsync", (Address*, std::size_t, MemoryPool, Stream)) \
+  FUNCTION(copy_to_device_async, "cuMemcpyHtoDAsync_v2", (Address, const void*, std::size_t, Stream))   \
+  FUNCTION(copy_to_host_async, "cuMemcpyDtoHAsync_v2", (void*, Address, std::size_t, Stream))           \
+  FUNCTION(copy_on_device_async, "cuMemcpyDtoDAsync_v2", (Address, Address, std::size_t, Stream))       \
+  FUNCTION(set_bytes_async, "cuMemsetD8Async", (Address, unsigned char, std::size_t, Stream))           \
+  FUNCTION(stream_create, "cuStreamCreate", (Stream*, unsigned))                                        \
+  FUNCTION(stream_destroy, "cuStreamDestroy_v2", (Stream))                                              \
+  FUNCTION(stream_synchronize, "cuStreamSynchronize", (Stream))                                         \
+  FUNCTION(stream_context, "cuStreamGetCtx", (Stream, Context*))                                        \
+  FUNCTION(stream_is_capturing, "cuStreamIsCapturing", (Stream, int*))                                  \
+  FUNCTION(stream_begin_capture, "cuStreamBeginCapture_v2", (Stream, int))                              \
+  FUNCTION(stream_end_capture, "cuStreamEndCapture", (Stream, Graph*))                                  \
+  FUNCTION(graph_instantiate, "cuGraphInstantiateWithFlags", (GraphExec*, Graph, unsigned long long))   \
+  FUNCTION(graph_launch, "cuGraphLaunch", (GraphExec, Stream))                                          \
+  FUNCTION(graph_exec_destroy, "cuGraphExecDestroy", (GraphExec))                                       \
+  FUNCTION(graph_destroy, "cuGraphDestroy", (Graph))                                                    \
+  FUNCTION(event_create, "cuEventCreate", (Event*, unsigned))                                           \
+  FUNCTION(event_record, "cuEventRecord", (Event, Stream))                                              \
+  FUNCTION(event_synchronize, "cuEventSynchronize", (Event))                                            \
+  FUNCTION(event_elapsed, "cuEventElapsedTime", (float*, Event, Event))                                 \
+  FUNCTION(event_destroy, "cuEventDestroy_v2", (Event))                                                 \
+  FUNCTION(library_load, "cuLibraryLoadData",                                                           \
+           (Library*, const void*, int*, void**, unsigned, int*, void**, unsigned))                     \
+  FUNCTION(library_kernel, "cuLibraryGetKernel", (Kernel*, Library, const char*))                       \
+  FUNCTION(kernel_attribute, "cuKernelGetAttribute", (int*, int, Kernel, Device))                       \
+  FUNCTION(kernel_set_attribute, "cuKernelSetAttribute", (int, int, Kernel, Device))                    \
+  FUNCTION(launch_kernel, "cuLaunchKernelEx", (const LaunchConfig*, Kernel, void**, void**))            \
+  FUNCTION(tensor_map_encode, "cuTensorMapEncodeTiled",                                                 \
+           (void*, int, std::uint32_t, void*, const std::uint64_t*, const std::uint64_t*,               \
+            const std::uint32_t*, const std::uint32_t*, int, int, int, int))                            \
+  FUNCTION(error_name, "cuGetErrorName", (Result, const char**))                                        \
   FUNCTION(error_string, "cuGetErrorString", (Result, const char**))
 
 // Functions from CUDA 12.5 on; nullptr with older drivers.

@@ -207,14 +207,15 @@ OpenBlasThreads::OpenBlasThreads(int wanted) {
   }
   if (holders.users++ > 0) return;
   holders.held = threads;
-  if (!std::exchange(holders.abandoned, false)) holders.before = blas.get_num_threads();
-  blas.set_num_threads(threads);
+  const int present = blas.get_num_threads();
+  if (!std::exchange(holders.abandoned, false)) holders.before = present;
+  if (present != threads) blas.set_num_threads(threads);
 }
 
 OpenBlasThreads::~OpenBlasThreads() {
   const std::lock_guard lock(holders.mutex);
   if (--holders.users > 0) return;
-  openblas().set_num_threads(holders.before);
+  if (holders.before != holders.held) openblas().set_num_threads(holders.before);
   holders.released.notify_all();
 }
 

@@ -11,6 +11,7 @@
 #include "engines/cuda/common/contexts.hpp"
 #include "engines/cuda/common/kernel_images.hpp"
 #include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/common/memory_pool.hpp"
 #include "engines/cuda/cublas/library.hpp"
 #include "engines/cuda/cublas/products.hpp"
 #include "engines/cuda/gemm/int52/int52_gemm.hpp"
@@ -37,12 +38,13 @@ Address address(const void* pointer) { return reinterpret_cast<Address>(pointer)
 std::string device_reason(Device device) {
   constexpr int min_compute_capability = 8;
   const int major = device_attribute(compute_capability_major, device);
-  const std::string name = contexts().describe(number_of(device));
-  if (major < min_compute_capability)
-    return fmt::format("{}: {}.0 or newer is needed", name, min_compute_capability);
   const DeviceBuild build = engine_build();
-  if (!build.missing.empty() || build.runs_on(major, device_attribute(compute_capability_minor, device)))
-    return {};
+  const bool is_old = major < min_compute_capability;
+  const bool runs =
+      !build.missing.empty() || build.runs_on(major, device_attribute(compute_capability_minor, device));
+  if (!is_old && runs) return {};  // every call asks: the driver is not asked for a name then
+  const std::string name = contexts().describe(number_of(device));
+  if (is_old) return fmt::format("{}: {}.0 or newer is needed", name, min_compute_capability);
   return fmt::format(
       "{}: this library has device code for sm {} alone; one built with -DKINTSUGI_DEVICE_CODE=on has it for "
       "all",
@@ -159,11 +161,12 @@ class CudaEngine final : public Engine, public DeviceEngine {
   void prepare() const override {
     ensure_context();
     prepare_blas();
+    prepare_pool();
   }
   std::byte* allocate(const Queue& queue, std::size_t bytes) const override {
     ensure_context();
     Address result = 0;
-    const Result status = driver().memory_allocate_async(&result, bytes, queue.stream);
+    const Result status = allocate_in_stream(&result, bytes, queue.stream);
     if (status == error_out_of_memory) return nullptr;
     check(status, "cuMemAllocAsync");
     return reinterpret_cast<std::byte*>(result);
@@ -172,6 +175,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
   void deallocate(const Queue& queue, void* pointer) const noexcept override {
     driver().memory_free_async(address(pointer), queue.stream);
   }
+  void release_kept_memory() const noexcept override { trim_pools(); }
   void copy_to_device(const Queue& queue, void* target, const void* host, std::size_t bytes) const override {
     check(driver().copy_to_device_async(address(target), host, bytes, queue.stream), "cuMemcpyHtoDAsync");
   }

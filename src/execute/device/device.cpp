@@ -92,7 +92,6 @@ void execute_on_device(const Plan& plan, const Operands& operands, Report& repor
   if (operands.device_report != nullptr && !written_whole)
     engine.clear(queue, operands.device_report, sizeof(DeviceReport));
   if (empty) return;
-  report.adapted.k = problem.products();  // number of products of the program that the device may adapt
   if (scales) {
     report.items_scaled = problem.batch_count;
     scale_all(plan, operands_of(plan, operands), queue);

@@ -6,6 +6,7 @@
 
 #include "base/status.hpp"
 #include "engines/device_engine.hpp"
+#include "engines/registry.hpp"
 
 namespace kintsugi::core {
 
@@ -43,6 +44,12 @@ DeviceBuffer::~DeviceBuffer() {
 
 void DeviceBuffer::wait_before_freeing() { queue_ = {}; }
 
+void release_kept_memory() noexcept {
+  for (const Engine* engine : all_engines()) {
+    if (engine->device() != nullptr) engine->device()->release_kept_memory();
+  }
+}
+
 DeviceBuffer allocate_on_device(const Plan& plan, std::size_t bytes, const char* what) {
   DeviceBuffer block(plan, plan.queue, bytes);
   if (block.pointer() == nullptr && bytes > 0)
@@ -53,18 +60,18 @@ DeviceBuffer allocate_on_device(const Plan& plan, std::size_t bytes, const char*
 namespace {
 
 // Reports the adapted program, if residuals were fitted to another one than planned; as the host does.
-void report_fit(const ResidualFit& fit, Report& report) {
-  const Candidate& candidate = report.candidates.front();
+void report_fit(const Plan& plan, const ResidualFit& fit, Report& report) {
+  const Candidate& candidate = plan.candidates.front();
   if (candidate.scheme == nullptr || !candidate.scheme->fits_residuals()) return;
   Program program = candidate.program;
   program.set_residual_fit(fit, candidate.scheme->fitted_groups);
   if (program.split_a == candidate.program.split_a) return;
-  report.set_adapted(candidate, program, report.adapted.k);
+  report.set_adapted(candidate, program, plan.problem.products());
 }
 
 // Reports blocks and their slices, and the program with that number of slices, from which the bound is
 // computed.
-void report_slices(const DeviceSliceCounts& found, Report& report) {
+void report_slices(const Plan& plan, const DeviceSliceCounts& found, Report& report) {
   Ozaki1Counts& counts = report.error_free;
   counts.blocks += found.blocks;
   counts.slices_a += found.slices_a;
@@ -73,34 +80,35 @@ void report_slices(const DeviceSliceCounts& found, Report& report) {
   counts.fast_blocks += found.fast_blocks;
   counts.min_slices = std::min(counts.min_slices, ErrorFree::max_slices - found.fewest_slices_below_most);
   counts.max_products = std::max(counts.max_products, found.max_products);
-  const Candidate& candidate = report.candidates.front();
+  const Candidate& candidate = plan.candidates.front();
   if (candidate.scheme == nullptr) return;
   Program program = candidate.program;
   program.error_free.min_slices = counts.min_slices;
   program.error_free.max_products = counts.max_products;
   program.split_a.slices = program.split_b.slices = counts.min_slices;
-  report.set_adapted(candidate, program, report.adapted.k);
+  report.set_adapted(candidate, program, plan.problem.products());
 }
 
 }  // namespace
 
-void read_device_report(const Engine& engine, const DeviceReport* device, Report& report) {
+void read_device_report(const Plan& plan, const DeviceReport* device, Report& report) {
+  const DeviceEngine& engine = *plan.engine->device();
   DeviceReport found;
-  engine.device()->synchronize();
-  engine.device()->copy_to_host({}, &found, device, sizeof found);
-  engine.device()->synchronize(Queue{});
+  engine.synchronize();
+  engine.copy_to_host({}, &found, device, sizeof found);
+  engine.synchronize(Queue{});
   static_assert(DeviceReport::max_candidates <= Plan::max_candidates);
   for (std::size_t r = 0; r < DeviceReport::max_candidates; ++r) report.items[r] += found.items[r];
   report.items_scaled += found.scaled;
   report.items_unreachable += found.unreachable;
   report.items_with_special_values += found.special;
   report.recomputed_elements += found.recomputed;
-  report.ranges_known = std::any_of(report.candidates.begin(), report.candidates.end(),
+  report.ranges_known = std::any_of(plan.candidates.begin(), plan.candidates.end(),
                                     [](const Candidate& candidate) { return candidate.scheme != nullptr; });
   report.dynamic_range_a = found.dynamic_range_a;
   report.dynamic_range_b = found.dynamic_range_b;
-  if (found.fitted > 0) report_fit(found.fit, report);
-  if (found.slices.blocks > 0) report_slices(found.slices, report);
+  if (found.fitted > 0) report_fit(plan, found.fit, report);
+  if (found.slices.blocks > 0) report_slices(plan, found.slices, report);
 }
 
 namespace {
@@ -168,7 +176,7 @@ void DeviceReportMemory::read(Report& report) const {
          "the context of {} that the last execution ran in is gone, and with it its report",
          engine_->contexts()->describe(context_.device));
   }
-  read_device_report(*engine_, memory_, report);
+  read_device_report(*report.plan, memory_, report);
 }
 
 std::shared_ptr<const DeviceReportMemory> DeviceReports::of_caller(const Engine& engine, const Queue& queue) {

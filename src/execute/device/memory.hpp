@@ -38,11 +38,15 @@ class DeviceBuffer {
   std::size_t bytes_ = 0;
 };
 
+// Frees memory that engines keep for later calls.
+void release_kept_memory() noexcept;
+
 // Allocates device memory. Fails with out_of_memory; the message has `what`.
 DeviceBuffer allocate_on_device(const Plan& plan, std::size_t bytes, const char* what);
 
-// Waits for the device and adds its findings to the report. The memory's context must be current.
-void read_device_report(const Engine& engine, const DeviceReport* device, Report& report);
+// Waits for the device and adds its findings about an execution of the plan to the report. The memory's
+// context must be current.
+void read_device_report(const Plan& plan, const DeviceReport* device, Report& report);
 
 // Memory for a device's report, in the context that is current at construction.
 class DeviceReportMemory {
@@ -56,7 +60,7 @@ class DeviceReportMemory {
 
   DeviceReport* get() const { return memory_; }
   const DeviceContext& context() const { return context_; }
-  // Waits for the device. Fails with device_error if the context is gone.
+  // Waits for the device. Fails with device_error if the context is gone. The report has its plan.
   void read(Report& report) const;
 
  private:

@@ -139,7 +139,7 @@ void stage_item(const Plan& plan, const Operands& operands, std::int64_t index, 
   execute(item, on_device, part);
   plan.engine->device()->copy_to_host(item.queue, result.data(), device_c.pointer(),
                                       result.size() * sizeof(T));
-  read_device_report(*plan.engine, device_report, part);
+  read_device_report(item, device_report, part);
   add_to_report(plan, item, part, report);
   for (std::int64_t j = 0; j < c.columns; ++j) {
     for (std::int64_t i = 0; i < c.rows; ++i) c(i, j) = dense(i, j);

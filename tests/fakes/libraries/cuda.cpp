@@ -143,6 +143,27 @@ Result memory_allocate_async(Address* result, std::size_t bytes, Stream stream) 
   const Result result_of_stream = refused(stream);
   return result_of_stream != 0 ? result_of_stream : allocate(result, bytes);
 }
+Result pool_create(MemoryPool* pool, const MemoryPoolProperties* properties) {
+  note("cuMemPoolCreate device={}", properties->location);
+  if (number("FAKE_CUDA_NO_POOLS", 0) != 0) return not_supported;
+  *pool = token<MemoryPool>();
+  return 0;
+}
+Result pool_set_attribute(MemoryPool pool, int attribute, void* value) {
+  if (attribute != pool_release_threshold) return invalid_value;
+  const std::lock_guard lock(state().mutex);
+  state().kept_bytes[pool] = *static_cast<std::uint64_t*>(value);
+  return 0;
+}
+Result pool_trim(MemoryPool pool, std::size_t bytes) {
+  note("cuMemPoolTrimTo {}, kept {}", bytes, state().kept_bytes[pool]);
+  return 0;
+}
+Result pool_allocate_async(Address* result, std::size_t bytes, MemoryPool, Stream stream) {
+  note("cuMemAllocFromPoolAsync {} stream={}", bytes, stream);
+  const Result result_of_stream = refused(stream);
+  return result_of_stream != 0 ? result_of_stream : allocate(result, bytes);
+}
 Result memory_free_async(Address address, Stream stream) {
   note("cuMemFreeAsync stream={}", stream);
   const Result result = refused(stream);

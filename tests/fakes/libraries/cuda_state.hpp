@@ -34,6 +34,7 @@ inline constexpr Result not_found = 500;
 inline constexpr Result illegal_address = 700;
 inline constexpr Result context_is_destroyed = 709;
 inline constexpr Result launch_failed = 719;
+inline constexpr Result not_supported = 801;
 inline constexpr Result capture_unsupported = 900;
 inline constexpr Result capture_invalidated = 901;
 
@@ -68,6 +69,7 @@ struct State {
   long launches = 0;
   std::atomic<int> questions = 0;
   std::map<Address, Allocation> memory;
+  std::map<MemoryPool, std::uint64_t> kept_bytes;  // of pools
   std::map<void*, FakeContext*> streams;
   std::map<void*, Result> capturing;  // what the end of the capture will return
   std::vector<std::unique_ptr<FakeContext>> contexts;

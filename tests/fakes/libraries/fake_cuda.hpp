@@ -15,6 +15,7 @@
 //   FAKE_CUDA_MULTIPLY=1            cuBLAS computes products of FP32, FP64 and complex matrices
 //   FAKE_CUDA_LEAST_WORKSPACE=256   products of cuBLAS with a smaller workspace fail
 //   FAKE_CUDA_MATH_MODE=8           math mode of cuBLAS's handle (0)
+//   FAKE_CUDA_NO_POOLS=1            devices have no memory pools
 //   CUBLAS_EMULATE_DOUBLE_PRECISION=1, CUBLAS_EMULATE_SINGLE_PRECISION=1
 //                                   computed products of the default compute types have operands of 8 bits
 //

@@ -1,0 +1,63 @@
+#include "engines/cuda/common/memory_pool.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "base/fork.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+// Of each device; pools belong to no context. Never destroyed: the driver may be gone before.
+struct DevicePool {
+  std::atomic<bool> tried = false;
+  std::atomic<MemoryPool> pool = nullptr;  // nullptr: the device has none
+};
+constinit std::array<DevicePool, max_devices> pools{};
+
+MemoryPool make_pool(Device device) {
+  MemoryPoolProperties properties;
+  properties.location = number_of(device);
+  MemoryPool pool = nullptr;
+  if (driver().pool_create(&pool, &properties) != 0) return nullptr;
+  std::uint64_t kept = kept_bytes_of_pool;
+  driver().pool_set_attribute(pool, pool_release_threshold, &kept);
+  return pool;
+}
+
+MemoryPool pool_in_use() {
+  const Device device = current_device();
+  return device < max_devices ? pools[static_cast<std::size_t>(device)].pool.load() : nullptr;
+}
+
+}  // namespace
+
+void prepare_pool() {
+  const Device device = current_device();
+  if (device >= max_devices) return;
+  DevicePool& own = pools[static_cast<std::size_t>(device)];
+  if (own.tried) return;
+  const auto lock = lock_shared_state();
+  if (!own.tried) own.pool = make_pool(device);
+  own.tried = true;
+}
+
+// Without a pool, or where the driver does not take it any more since the device was reset, the device's
+// default pool serves, which keeps nothing.
+Result allocate_in_stream(Address* result, std::size_t bytes, Stream stream) {
+  if (const MemoryPool pool = pool_in_use(); pool != nullptr) {
+    const Result status = driver().pool_allocate_async(result, bytes, pool, stream);
+    if (status == 0 || status == error_out_of_memory) return status;
+  }
+  return driver().memory_allocate_async(result, bytes, stream);
+}
+
+void trim_pools() noexcept {
+  for (const DevicePool& own : pools) {
+    if (const MemoryPool pool = own.pool.load(); pool != nullptr) driver().pool_trim(pool, 0);
+  }
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,198 @@
+#include "front/calls.hpp"
+
+#include <atomic>
+#include <utility>
+
+#include "base/floating_environment.hpp"
+#include "base/fork.hpp"
+#include "base/log.hpp"
+#include "front/check.hpp"
+#include "front/handles.hpp"
+#include "front/plan_cache.hpp"
+#include "planner/describe/plan.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// The settings file is read once; a file that is wrong is reported by every call.
+const SettingLayer& settings_of_file() {
+  static constinit MadeOnce layer(file_settings);
+  return layer.get();
+}
+
+Settings settings_for(kintsugi_handle handle, const SettingLayer& call, const SettingLayer& environment) {
+  return {call, handle == nullptr ? SettingLayer{} : handle->settings, environment, settings_of_file()};
+}
+Settings settings_for(kintsugi_handle handle, const SettingLayer& call) {
+  return settings_for(handle, call, environment_settings());
+}
+
+// The handle's sink with the level in force; none without a sink.
+LogSink log_of(kintsugi_handle handle) {
+  if (handle == nullptr || handle->log == nullptr) return {};
+  const std::string level = settings_for(handle, {})[SettingId::log].value;
+  LogSink sink;
+  sink.user = handle;
+  sink.function = [](void* user, LogLevel line_level, const char* message) {
+    const auto* self = static_cast<kintsugi_handle>(user);
+    self->log(self->log_user, static_cast<kintsugi_log_level>(line_level), message);
+  };
+  sink.level = level == "debug"   ? LogLevel::debug
+               : level == "info"  ? LogLevel::info
+               : level == "error" ? LogLevel::error
+                                  : LogLevel::off;
+  return sink;
+}
+
+// One line a process, in the first call whose sink takes it.
+void log_unknown_variables(const LogSink& log) {
+  static std::atomic_flag written;
+  if (log.level < LogLevel::error || written.test()) return;
+  std::string line;
+  for (const UnknownVariable& variable : unknown_variables())
+    line += (line.empty() ? "ignored: " : "; ") + describe(variable);
+  if (!line.empty() && !written.test_and_set()) log.write(LogLevel::error, line);
+}
+
+// C is written: nothing that goes wrong from here on may make the call a failure.
+void log_execution(const LogSink& log, const Report& report) noexcept {
+  if (log.function == nullptr) return;
+  try {
+    const Plan& plan = *report.plan;
+    log_unknown_variables(log);
+    if (log.level >= LogLevel::info) {
+      log.write(LogLevel::info,
+                fmt::format("gemm m = {}, n = {}, k = {}, batch of {} on engine {}", plan.problem.m,
+                            plan.problem.n, plan.problem.k, plan.problem.batch_count, plan.engine->name()));
+    }
+    if (log.level >= LogLevel::debug) log.write(LogLevel::debug, describe_report(report));
+  } catch (...) {  // the sink's own affair
+  }
+}
+
+// Memory for what a device will have to report, made with the plan, since an execution may be captured in a
+// graph; nullptr: nobody will ask, or the host knows, as of native products.
+std::shared_ptr<const DeviceReportMemory> device_report(kintsugi_handle handle, const Plan& plan,
+                                                        const Queue& queue) {
+  if (handle == nullptr || plan.problem.memory != MemorySpace::device || plan.is_native()) return nullptr;
+  return handle->device_reports.of_caller(*plan.engine, queue);
+}
+
+std::shared_ptr<const Plan> planned(kintsugi_handle handle, const Problem& problem, const Settings& settings,
+                                    const CheckedOptions& call) {
+  check_queue_of(problem, call.queue);
+  auto plan = std::make_shared<const Plan>(make_plan(problem, settings, call.allocator, call.queue));
+  device_report(handle, *plan, plan->queue);
+  return plan;
+}
+
+// The key of the thread's present call, whose memory the next one takes over.
+PlanKey& key_of_call(kintsugi_handle handle, const Problem& problem, const CheckedOptions& call) {
+  thread_local PlanKey key;
+  key.problem = problem;
+  key.allocator = call.allocator;
+  key.surroundings = surroundings_of(problem);
+  key.settings.clear();
+  call.append_settings(key.settings);
+  if (handle != nullptr) key.settings += handle->settings_text;
+  key.environment.clear();
+  append_environment(key.environment);
+  return key;
+}
+
+// The environment is what the key says of it, whatever another thread has made of it since.
+std::shared_ptr<const Plan> made_plan(kintsugi_handle handle, const PlanKey& key,
+                                      const CheckedOptions& call) {
+  const Settings settings = settings_for(handle, call.layer(), settings_of_environment(key.environment));
+  return std::make_shared<const Plan>(make_plan(key.problem, settings, call.allocator));
+}
+
+std::shared_ptr<const Plan> found_plan(kintsugi_handle handle, const Problem& problem,
+                                       const CheckedOptions& call) {
+  const PlanKey& key = key_of_call(handle, problem, call);
+  const bool told_of_context = problem.memory == MemorySpace::device;
+  if (auto plan = plan_cache().find(key); plan != nullptr && (told_of_context || is_of_caller(*plan)))
+    return plan;
+  auto plan = made_plan(handle, key, call);
+  plan_cache().keep(key, plan);
+  return plan;
+}
+
+// For the prepared operands that are given. Under the policy auto one that would have to be split again,
+// since it was prepared for something else, counts as one that is not prepared.
+std::shared_ptr<const Plan> plan_for(kintsugi_handle handle, Problem problem, const CheckedOptions& call,
+                                     const GivenPrepared& given) {
+  problem.prepared_a = given.a != nullptr;
+  problem.prepared_b = given.b != nullptr;
+  auto plan = found_plan(handle, problem, call);
+  if (given.a == nullptr && given.b == nullptr) return plan;
+  const bool by_time = plan->request.scheme.empty() && plan->request.policy == Policy::automatic;
+  if (!by_time || plan->is_native()) return plan;
+  problem.prepared_a = given.a != nullptr && has_slices_of(*plan, *given.a);
+  problem.prepared_b = given.b != nullptr && has_slices_of(*plan, *given.b);
+  return problem == plan->problem ? plan : found_plan(handle, problem, call);
+}
+
+// `queue` is that of the call's options, for operands that name none.
+void execute_on(const Queue& queue, kintsugi_handle handle, const std::shared_ptr<const Plan>& plan,
+                const kintsugi_operands* operands) {
+  const LogSink log = log_of(handle);
+  Report report;
+  std::shared_ptr<const DeviceReportMemory> on_device;
+  try {
+    Operands checked = check_operands(plan->problem, operands);
+    if (checked.queue.kind == QueueKind::host) checked.queue = queue;
+    check_engine_runs(*plan);
+    on_device = device_report(handle, *plan, checked.queue);
+    if (on_device != nullptr) checked.device_report = on_device->get();
+    execute(*plan, checked, report);
+  } catch (const Error& error) {
+    log.write(LogLevel::error, error.what());
+    throw;
+  }
+  if (handle == nullptr) return;
+  report.plan = plan;
+  handle->report = std::move(report);
+  handle->device_report = std::move(on_device);
+  log_execution(log, handle->report);
+}
+
+}  // namespace
+
+Settings settings_in_force(kintsugi_handle handle) { return settings_for(handle, {}); }
+
+std::shared_ptr<const Plan> plan_of_caller(kintsugi_handle handle, const kintsugi_problem* problem,
+                                           const kintsugi_options* options) {
+  const FloatingEnvironment environment;
+  const Problem checked = check_problem(problem);
+  const CheckedOptions call = check_options(options);
+  return planned(handle, checked, settings_for(handle, call.layer()), call);
+}
+
+std::shared_ptr<const Plan> plan_of_description(kintsugi_handle handle, const char* description,
+                                                const kintsugi_options* options) {
+  const FloatingEnvironment environment;
+  const PlanDescription read = read_plan_description(description);
+  const kintsugi_problem problem = to_c(read.problem);
+  const CheckedOptions call = check_options(options);
+  return planned(handle, check_problem(&problem), settings_for(handle, read.settings), call);
+}
+
+void execute_for_caller(kintsugi_handle handle, const std::shared_ptr<const Plan>& plan,
+                        const kintsugi_operands* operands) {
+  const FloatingEnvironment environment;
+  execute_on(plan->queue, handle, plan, operands);
+}
+
+void multiply_for_caller(kintsugi_handle handle, const kintsugi_problem* problem,
+                         const kintsugi_options* options, const kintsugi_operands* operands) {
+  const FloatingEnvironment environment;
+  const Problem checked = check_problem(problem);
+  const CheckedOptions call = check_options(options);
+  const GivenPrepared given = given_prepared(operands);
+  check_queue_of(checked, call.queue);
+  execute_on(call.queue, handle, plan_for(handle, checked, call, given), operands);
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,30 @@
+// Calls of the C ABI that plan or execute: settings in force, plans made or found, execution with report and
+// log.
+#pragma once
+
+#include <memory>
+
+#include "base/settings.hpp"
+#include "kintsugi/kintsugi.h"
+#include "planner/plan.hpp"
+
+namespace kintsugi::core {
+
+// Without what a call sets.
+Settings settings_in_force(kintsugi_handle handle);
+
+// A plan of its own, which the caller keeps. Fails as make_plan() does, and for bad arguments.
+std::shared_ptr<const Plan> plan_of_caller(kintsugi_handle handle, const kintsugi_problem* problem,
+                                           const kintsugi_options* options);
+std::shared_ptr<const Plan> plan_of_description(kintsugi_handle handle, const char* description,
+                                                const kintsugi_options* options);
+
+// Executes the plan; a handle gets the report.
+void execute_for_caller(kintsugi_handle handle, const std::shared_ptr<const Plan>& plan,
+                        const kintsugi_operands* operands);
+
+// The same by a plan that is looked for among those of earlier calls, and made only where there is none.
+void multiply_for_caller(kintsugi_handle handle, const kintsugi_problem* problem,
+                         const kintsugi_options* options, const kintsugi_operands* operands);
+
+}  // namespace kintsugi::core

@@ -1,0 +1,63 @@
+// Workers of loops: no more than pieces of work, and one in short calls while others want the core.
+#include "base/workers.hpp"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+namespace kintsugi::core {
+namespace {
+
+TEST(Workers, NoMoreThanPiecesOrThreads) {
+  EXPECT_EQ(workers_for(8, 4), 4);
+  EXPECT_EQ(workers_for(3, 4), 3);
+  EXPECT_EQ(workers_for(0, 4), 1);
+  EXPECT_EQ(workers_for(8, 0), 1);
+  const ShortCall call(false);
+  EXPECT_EQ(workers_for(8, 4), 4);
+}
+
+void run_for(std::chrono::milliseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (std::chrono::steady_clock::now() < end) continue;
+}
+
+int workers_of_short_call() {
+  const ShortCall call(true);
+  return workers_for(8, 4);
+}
+
+// Another thread on the same core, so that the scheduler takes this one off it.
+TEST(Workers, ShortCallsHaveOneWhereTheCoreIsWanted) {
+  cpu_set_t before;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  int core = 0;
+  while (!CPU_ISSET(core, &before)) ++core;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+  std::atomic<bool> ends = false;
+  std::thread rival([&] {
+    while (!ends) continue;
+  });
+  {
+    const ShortCall call(true);
+    run_for(std::chrono::milliseconds(200));
+  }
+  const int workers = workers_of_short_call();
+  const int outside = workers_for(8, 4);
+  ends = true;
+  rival.join();
+  ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
+  EXPECT_EQ(workers, 1);
+  EXPECT_EQ(outside, 4);
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  EXPECT_EQ(workers_of_short_call(), 4) << "the machine counts as busy for a while only";
+}
+
+}  // namespace
+}  // namespace kintsugi::core
