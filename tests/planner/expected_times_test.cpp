@@ -143,7 +143,7 @@ bool emulates(const Engine& engine, const Problem& problem) {
   plan.engine = &engine;
   plan.contract.accuracy = accuracy_of_type(OperandType::f32);
   plan.contract.coefficient = contract_of_type(OperandType::f32, problem.k);
-  return !proved_emulations(plan, false, true).empty();
+  return !proved_emulations(plan, {.all = false, .native_follows = true}).empty();
 }
 
 // The decision is one of the whole call: what products alone would win, splits and recombination may lose.

@@ -33,7 +33,8 @@ std::vector<Candidate> host_candidates(const Plan& plan) {
   const bool native = native_meets(plan.contract, plan.problem);
   const Policy policy = plan.request.policy;
   std::vector<Candidate> chain;
-  if (policy != Policy::native) chain = proved_emulations(plan, policy == Policy::emulate || !native, native);
+  if (policy != Policy::native)
+    chain = proved_emulations(plan, {.all = policy == Policy::emulate || !native, .native_follows = native});
   if (native) chain.push_back(native_candidate(plan));
   return chain;
 }
