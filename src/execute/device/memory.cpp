@@ -41,7 +41,7 @@ DeviceBuffer::~DeviceBuffer() {
   }
 }
 
-void DeviceBuffer::wait_before_freeing() { queue_ = {}; }
+void DeviceBuffer::forget_queue() { queue_ = {}; }
 
 DeviceBuffer allocate_on_device(const Plan& plan, std::size_t bytes, const char* what) {
   DeviceBuffer block(plan, plan.queue, bytes);

@@ -26,7 +26,7 @@ bool beats_native_pairs(const Plan& plan, const std::vector<Candidate>& chain) {
   constexpr std::int64_t least = 1024;
   const Problem& problem = plan.problem;
   if (problem.type != OperandType::dd || std::min({problem.m, problem.n, problem.k}) < least) return false;
-  return relative_cost(*plan.engine, chain.front().program) < plan.engine->native_pair_time();
+  return relative_cost(*plan.engine, chain.front().program) < plan.engine->native_double_double_time();
 }
 
 std::vector<Candidate> host_candidates(const Plan& plan) {
