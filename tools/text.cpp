@@ -16,13 +16,15 @@ namespace kintsugi::tools {
 namespace {
 
 using Cells = std::vector<std::string>;
-using Columns = std::vector<std::size_t>;
+using ColumnIndices = std::vector<std::size_t>;
+using ColumnWidths = std::vector<std::size_t>;  // in characters
 
-constexpr std::size_t gap = 2;              // spaces between columns
-constexpr std::size_t prose = 24;           // wider cells are sentences, which stay at least as wide
-constexpr std::size_t fewest_columns = 20;  // a narrower output is treated as if it had this many
+constexpr std::size_t gap = 2;  // spaces between columns
+// A column with a wider cell, which is a sentence, is not narrowed below this width.
+constexpr std::size_t min_prose_width = 24;
+constexpr std::size_t min_output_width = 20;  // a narrower output is treated as if it had this width
 
-// Returns the width of a text in columns, counted in code points, which is right for all printed text.
+// Returns the width of a text in characters, counted in code points, which is right for all printed text.
 std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
@@ -38,7 +40,7 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-// Returns lines of at most `width` columns, except for longer words.
+// Returns lines of at most `width` characters, except for longer words.
 std::vector<std::string> lines_of(const std::string& text, std::size_t width) {
   if (width_of(text) <= width) return {text};
   std::vector<std::string> lines;
@@ -65,19 +67,21 @@ Widths widths_of(const std::vector<Cells>& rows, std::size_t column) {
     for (const std::string& word : words_of(row[column]))
       widths.least = std::max(widths.least, width_of(word));
   }
-  if (widths.natural > prose) widths.least = std::max(widths.least, prose);
+  if (widths.natural > min_prose_width) widths.least = std::max(widths.least, min_prose_width);
   return widths;
 }
 
-std::size_t total_of(const Columns& widths) {
+std::size_t total_of(const ColumnWidths& widths) {
   return std::accumulate(widths.begin(), widths.end(), gap * (widths.size() - 1));
 }
 
-// Returns the widths of some columns; the widest is narrowed until all fit or none can be narrower.
-Columns fitted(const std::vector<Widths>& all, const Columns& chosen, std::size_t columns) {
-  Columns widths;
+// Returns the widths of some columns; the widest is narrowed until all fit into the output's width (0:
+// unlimited) or none can be narrower.
+ColumnWidths fit_widths(const std::vector<Widths>& all, const ColumnIndices& chosen,
+                        std::size_t output_width) {
+  ColumnWidths widths;
   for (const std::size_t column : chosen) widths.push_back(all[column].natural);
-  while (columns > 0 && total_of(widths) > columns) {
+  while (output_width > 0 && total_of(widths) > output_width) {
     std::size_t widest = widths.size();
     for (std::size_t i = 0; i < widths.size(); ++i) {
       const bool narrows = widths[i] > all[chosen[i]].least;
@@ -90,12 +94,12 @@ Columns fitted(const std::vector<Widths>& all, const Columns& chosen, std::size_
 }
 
 // Returns groups of columns that fit side by side; the first column of the table begins every group.
-std::vector<Columns> groups_of(const std::vector<Widths>& all, std::size_t columns) {
-  std::vector<Columns> groups{{0}};
+std::vector<ColumnIndices> groups_of(const std::vector<Widths>& all, std::size_t output_width) {
+  std::vector<ColumnIndices> groups{{0}};
   for (std::size_t column = 1; column < all.size(); ++column) {
-    Columns wider = groups.back();
+    ColumnIndices wider = groups.back();
     wider.push_back(column);
-    const bool fits = columns == 0 || total_of(fitted(all, wider, columns)) <= columns;
+    const bool fits = output_width == 0 || total_of(fit_widths(all, wider, output_width)) <= output_width;
     if (fits || groups.back().size() == 1) {
       groups.back() = wider;
     } else {
@@ -106,7 +110,8 @@ std::vector<Columns> groups_of(const std::vector<Widths>& all, std::size_t colum
 }
 
 // Returns one row of cells, with as many lines as its longest cell.
-std::string row_text(const Cells& row, const Columns& chosen, const Columns& widths, const Columns& right) {
+std::string row_text(const Cells& row, const ColumnIndices& chosen, const ColumnWidths& widths,
+                     const ColumnIndices& right) {
   std::vector<std::vector<std::string>> cells;
   std::size_t height = 1;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
@@ -135,12 +140,12 @@ std::size_t output_columns() {
     const std::string_view text(given);
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), columns);
     if (error == std::errc() && end == text.data() + text.size() && columns > 0)
-      return std::max(columns, fewest_columns);
+      return std::max(columns, min_output_width);
   }
   winsize size{};
   if (::isatty(STDOUT_FILENO) == 0 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
     return 0;
-  return std::max<std::size_t>(size.ws_col, fewest_columns);
+  return std::max<std::size_t>(size.ws_col, min_output_width);
 }
 
 std::string Table::text(std::size_t columns) const {
@@ -148,8 +153,8 @@ std::string Table::text(std::size_t columns) const {
   for (std::size_t column = 0; column < rows_.front().size(); ++column)
     all.push_back(widths_of(rows_, column));
   std::string result;
-  for (const Columns& chosen : groups_of(all, columns)) {
-    const Columns widths = fitted(all, chosen, columns);
+  for (const ColumnIndices& chosen : groups_of(all, columns)) {
+    const ColumnWidths widths = fit_widths(all, chosen, columns);
     if (!result.empty()) result += "\n";
     Cells rule(rows_.front().size());
     for (std::size_t i = 0; i < chosen.size(); ++i) rule[chosen[i]] = std::string(widths[i], '-');

@@ -78,7 +78,7 @@ Ceiling timed(const DeviceStream& stream, const DeviceMonitor& monitor, double o
 }
 
 // Returns how often work of `seconds` seconds is repeated in a run.
-std::int64_t enough_of(double seconds) {
+std::int64_t repetitions_for(double seconds) {
   constexpr double run_seconds = 0.1;
   return std::max<std::int64_t>(1, std::llround(std::ceil(run_seconds / seconds)));
 }
@@ -143,7 +143,7 @@ Ceiling measure_unit(const DeviceStream& stream, const DeviceFacts& facts, const
   constexpr int first_periods = 256;
   launch(1);  // loads its code
   const double first = stream.seconds_of([&] { launch(first_periods); });
-  const int periods = static_cast<int>(enough_of(first / first_periods));
+  const int periods = static_cast<int>(repetitions_for(first / first_periods));
   const double products_a_period =
       static_cast<double>(probe_period) * way.m * way.n * (way.row_bytes / unit.element_bytes);
   const double operations = 2 * products_a_period * static_cast<double>(grid.blocks) * way.tiles * periods;
@@ -181,15 +181,15 @@ class CopyProbe {
   CopyProbe(const DeviceStream& stream, const DeviceFacts& facts, const DeviceMonitor& monitor)
       : stream_(stream), monitor_(monitor), source_(copied_bytes), target_(copied_bytes) {
     constexpr int blocks_an_sm = 8;
-    const auto count = static_cast<std::int64_t>(copied_bytes / unit_bytes);
+    const auto count = static_cast<std::int64_t>(copied_bytes / access_bytes);
     launch_probe(stream, probe_kernel("probe_copy", "fill_words"),
                  {std::int64_t{blocks_an_sm} * facts.sms, threads}, source_.data(), count);
   }
 
   Ceiling by_kernel() const {
-    constexpr std::size_t units_a_thread = 4;
+    constexpr std::size_t accesses_a_thread = 4;
     const core::cuda::Kernel kernel = probe_kernel("probe_copy", "copy_units");
-    const ProbeGrid grid{static_cast<std::int64_t>(copied_bytes / unit_bytes / units_a_thread / threads),
+    const ProbeGrid grid{static_cast<std::int64_t>(copied_bytes / access_bytes / accesses_a_thread / threads),
                          threads};
     return measured("a kernel, 16 bytes an access",
                     [&] { launch_probe(stream_, kernel, grid, target_.data(), source_.data()); });
@@ -200,12 +200,12 @@ class CopyProbe {
 
  private:
   static constexpr int threads = 256;
-  static constexpr std::size_t unit_bytes = 16;
+  static constexpr std::size_t access_bytes = 16;
 
   Ceiling measured(const char* way, const std::function<void()>& copy) const {
     stream_.fill(target_.data(), 0xff, copied_bytes);
     copy();
-    const std::int64_t copies = enough_of(stream_.seconds_of(copy));
+    const std::int64_t copies = repetitions_for(stream_.seconds_of(copy));
     const double bytes = 2 * static_cast<double>(copied_bytes) * static_cast<double>(copies);
     Ceiling ceiling = timed(stream_, monitor_, bytes, [&] {
       for (std::int64_t i = 0; i < copies; ++i) copy();

@@ -286,7 +286,7 @@ struct NativeTimes {
 
 // Limits by which a plan decides on an emulation and on its number of candidates.
 struct DeviceThresholds {
-  double min_gain = 0.95;  // an emulation must be expected to take less than this part of the native time
+  double max_time_ratio = 0.95;  // an emulation must be expected to take less than this part of native time
   // A product that is expected to take less than the first time, in microseconds, has one emulation; one
   // below the second time has two.
   double one_candidate_time = 100;

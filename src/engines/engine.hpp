@@ -125,7 +125,7 @@ class Engine {
   // Seconds of the product of elements that these costs count in; 0: nobody knows.
   virtual double product_seconds() const { return 0; }
   // Time of a native double-double product relative to one in FP32.
-  virtual double native_pair_time() const = 0;
+  virtual double native_double_double_time() const = 0;
 
   // Bytes of scratch that multiply() needs for operands of inner length k.
   virtual std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t k,
@@ -133,7 +133,7 @@ class Engine {
 
   // True if the engine fuses the first step of the Chinese remainder to products of residues: sums are then
   // written as SumType::residue.
-  virtual bool reduces_sums() const = 0;
+  virtual bool reduces_sums_modulo() const = 0;
 
   // True if native products of f32, f64 and complex matrices always have a fixed order.
   virtual bool native_order_is_fixed() const { return false; }

@@ -14,12 +14,12 @@ constexpr int part_bits = ChineseRemainder::part_bits;
 constexpr std::uint64_t part_mask = (std::uint64_t{1} << part_bits) - 1;
 
 // Adds modulus t's contribution: the factor (r q_t) mod m_t, -m_t / 2 ... m_t / 2, times M / m_t.
-KINTSUGI_VECTORIZED void add_residues(const std::uint8_t* residues, double modulus, double inverse_of_part,
-                                      const double* part, int parts, Sums& sums) {
+KINTSUGI_VECTORIZED void add_residues(const std::uint8_t* residues, double modulus,
+                                      double inverse_of_cofactor, const double* part, int parts, Sums& sums) {
   alignas(64) double factors[lanes];
   const double reciprocal = 1.0 / modulus;
   for (int e = 0; e < lanes; ++e) {
-    const double product = residues[e] * inverse_of_part;
+    const double product = residues[e] * inverse_of_cofactor;
     factors[e] = product - rounded_to_integer(product * reciprocal) * modulus;
   }
   for (int e = 0; e < lanes; ++e) sums.quotient[e] += factors[e] * reciprocal;
@@ -74,7 +74,7 @@ ChineseRemainder::ChineseRemainder(const ResidueSystem& system) : system_(system
   product_ = parts_of<Parts>(product);
   for (int t = 0; t < system_.count(); ++t) {
     part_[t] = parts_of<Parts>(product_without(t));
-    inverses_[t] = inverse_of_part(t);
+    inverses_[t] = inverse_of_cofactor(t);
   }
 }
 
@@ -120,7 +120,7 @@ Integer ChineseRemainder::product_without(int left_out) const {
   return product;
 }
 
-int ChineseRemainder::inverse_of_part(int t) const {
+int ChineseRemainder::inverse_of_cofactor(int t) const {
   const int modulus = system_.modulus(t);
   int part = 1;
   for (int s = 0; s < system_.count(); ++s) {

@@ -49,7 +49,7 @@ class ChineseRemainder {
   using Parts = std::array<double, max_parts>;
 
   WideInteger<residue_limbs> product_without(int left_out) const;
-  int inverse_of_part(int t) const;
+  int inverse_of_cofactor(int t) const;
 
   ResidueSystem system_;
   int parts_ = 0;

@@ -32,10 +32,11 @@ std::int64_t recombine_checked_residues(const Accumulators& sums, const ResidueS
                                         std::span<const VectorRange> columns, const ElementCheck& check,
                                         T alpha, T beta, const MatrixView<T>& c, std::uint8_t* open,
                                         bool write, int threads) {
-  std::atomic<std::int64_t> left = 0;
+  std::atomic<std::int64_t> still_open = 0;
   const auto visit = [&](std::int64_t i, std::int64_t j, const Integers<T>& exact) {
     std::uint8_t& state = open[i + j * sums.rows];
     if (state == ElementCheck::closed) return;
+    // An element that was proved beforehand keeps deviation 0, with which every result passes.
     ElementDeviations<T> deviations{};
     for (std::int64_t part = 0; state == ElementCheck::open && part < parts_of<T>; ++part) {
       deviations[part] = largest_deviation(check.rows[i], check.columns[parts_of<T> * j + part],
@@ -44,15 +45,15 @@ std::int64_t recombine_checked_residues(const Accumulators& sums, const ResidueS
     T& element = c(i, j);
     const T* old = beta == T(0) ? nullptr : &element;
     T result;
-    if (!shows<T, residue_limbs>(check.demand, exact, deviations, alpha, beta, old, result)) {
-      left.fetch_add(1, std::memory_order_relaxed);
+    if (!round_if_proved<T, residue_limbs>(check.demand, exact, deviations, alpha, beta, old, result)) {
+      still_open.fetch_add(1, std::memory_order_relaxed);
     } else if (write) {
       element = result;
       state = ElementCheck::closed;
     }
   };
   for_each_integer<parts_of<T>>(sums, system, rows, columns, threads, visit);
-  return left;
+  return still_open;
 }
 
 template void recombine_residues(const Accumulators&, const ResidueSystem&, std::span<const VectorRange>,

@@ -25,7 +25,7 @@ ExactNumber<Limbs> number_of(const RemainderTable<Limbs, Most>& table,
   RemainderSum<Limbs> sum;
   for (std::size_t t = 0; t < residues.size(); t += 2) {
     const std::uint32_t second = t + 1 < residues.size() ? residues[t + 1] : 0;
-    const RemainderPair<Limbs>& pair = table.of[t / 2];
+    const RemainderPair<Limbs>& pair = table.pairs[t / 2];
     const std::uint32_t multiple = pair.multiple(residues[t] | second << 8, 0);
     EXPECT_EQ(pair.multiple(residues[t] << 16 | second << 24, 1), multiple);
     sum.add(pair, multiple);

@@ -122,10 +122,10 @@ class QuickEngine final : public Engine {
   }
   SliceStorage slice_storage(FormatId) const override { return SliceStorage::packed; }
   double relative_rate(FormatId) const override { return 40; }
-  double native_pair_time() const override { return 8; }
+  double native_double_double_time() const override { return 8; }
   StepCosts step_costs(const SplitRule&) const override { return costs_; }
   std::size_t scratch_bytes(const Schedule&, FormatId, std::int64_t, int) const override { return 0; }
-  bool reduces_sums() const override { return false; }
+  bool reduces_sums_modulo() const override { return false; }
   void multiply(const Multiplication&) const override {}
   void native(const NativeProduct<float>&) const override {}
   void native(const NativeProduct<double>&) const override {}
@@ -143,7 +143,7 @@ bool emulates(const Engine& engine, const Problem& problem) {
   plan.engine = &engine;
   plan.contract.accuracy = accuracy_of_type(OperandType::f32);
   plan.contract.coefficient = contract_of_type(OperandType::f32, problem.k);
-  return !proved_emulations(plan, false, true).empty();
+  return !proved_emulations(plan, {.all = false, .native_follows = true}).empty();
 }
 
 // The decision is one of the whole call: what products alone would win, splits and recombination may lose.

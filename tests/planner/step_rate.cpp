@@ -134,7 +134,7 @@ class Case {
       split_operand(a, program.split_a, rows, slices_a, threads_);
       split_operand(b, program.split_b, columns, slices_b, threads_);
     });
-    Accumulators sums = make_accumulators(program.sum_type(engine.reduces_sums()), shape_.m, shape_.n,
+    Accumulators sums = make_accumulators(program.sum_type(engine.reduces_sums_modulo()), shape_.m, shape_.n,
                                           program.schedule.sums());
     const HostBuffer sums_memory(Allocator{}, sums.bytes());
     sums.data = static_cast<std::byte*>(sums_memory.pointer());

@@ -13,11 +13,12 @@ namespace {
 
 std::string flag_of_list(const std::string& name) { return "--" + name; }
 
-std::int64_t parse_size(const std::string& flag, std::string_view text, const std::string& whole) {
+// Returns the number from 1 up that `text` is; a message about another text quotes `quoted_text`.
+std::int64_t parse_size(const std::string& flag, std::string_view text, const std::string& quoted_text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < 1)
-    fail(flag, "\"{}\" is not a number from 1 up", whole);
+    fail(flag, "\"{}\" is not a number from 1 up", quoted_text);
   return value;
 }
 

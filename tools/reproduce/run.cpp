@@ -226,7 +226,7 @@ Json reproduce_figure(const PaperFigure& figure, const ReproduceOptions& options
           {"data", data},
           {"commits", commits},
           {"page", page},
-          {"pictures", write_pictures({pictures, pictures}, measured.figures)},
+          {"pictures", write_pictures({.svg = pictures, .png = pictures}, measured.figures)},
           {"rows", measured.rows.size() + measured.other_rows},
           {"refused", measured.refused},
           {"bound_violations", measured.bound_violations},

@@ -54,7 +54,7 @@ struct RemainderTable {
   // one.
   static constexpr int step = 4;
 
-  std::array<RemainderPair<Limbs>, (Most + step - 1) / step * step / 2> of{};
+  std::array<RemainderPair<Limbs>, (Most + step - 1) / step * step / 2> pairs{};
   std::array<std::uint32_t, words> minus_product{};  // -M in two's complement
   int count = 0;                                     // number of residues
 };
@@ -67,7 +67,9 @@ struct WeightedResidue {
 
 namespace residue_detail {
 
-// Product of all moduli but two, which may be the same.
+inline constexpr int no_modulus = -1;
+
+// Product of all moduli but two, which may be the same, or no_modulus.
 template <int Limbs>
 constexpr WideInteger<Limbs> product_of_moduli(const ResidueSystem& system, int left_out, int also) {
   WideInteger<Limbs> product{{1}};
@@ -80,13 +82,14 @@ constexpr WideInteger<Limbs> product_of_moduli(const ResidueSystem& system, int 
   return product;
 }
 
-constexpr int inverse_of_part(const ResidueSystem& system, int t) {
+// Inverse, modulo modulus m of index t, of the cofactor M / m.
+constexpr int inverse_of_cofactor(const ResidueSystem& system, int t) {
   const int modulus = system.modulus(t);
-  int part = 1;
+  int cofactor = 1;
   for (int s = 0; s < system.count(); ++s) {
-    if (s != t) part = part * system.modulus(s) % modulus;
+    if (s != t) cofactor = cofactor * system.modulus(s) % modulus;
   }
-  return inverse_modulo(part, modulus);
+  return inverse_modulo(cofactor, modulus);
 }
 
 template <int Limbs>
@@ -102,7 +105,7 @@ template <int Limbs>
 constexpr RemainderPair<Limbs> remainder_pair(const ResidueSystem& system, const WeightedResidue& x,
                                               const WeightedResidue& y) {
   const auto coefficient = [&](const WeightedResidue& residue, std::uint32_t other) {
-    const auto inverse = static_cast<std::uint32_t>(inverse_of_part(system, residue.modulus));
+    const auto inverse = static_cast<std::uint32_t>(inverse_of_cofactor(system, residue.modulus));
     return residue.weight * inverse % static_cast<std::uint32_t>(system.modulus(residue.modulus)) * other;
   };
   const auto first = static_cast<std::uint32_t>(system.modulus(x.modulus));
@@ -116,7 +119,7 @@ constexpr RemainderPair<Limbs> remainder_pair(const ResidueSystem& system, const
 
 }  // namespace residue_detail
 
-// Table of the given residues in their order, in which the kernels take them in pairs.
+// Table of the given residues, paired in the given order, as the kernels read them.
 template <int Limbs, int Most>
 constexpr RemainderTable<Limbs, Most> remainder_table(const ResidueSystem& system,
                                                       std::span<const WeightedResidue> residues) {
@@ -124,12 +127,13 @@ constexpr RemainderTable<Limbs, Most> remainder_table(const ResidueSystem& syste
   RemainderTable<Limbs, Most> table;
   table.count = static_cast<int>(residues.size());
   WideInteger<Limbs> minus_product;
-  minus_product.subtract(product_of_moduli<Limbs>(system, -1, -1));
+  minus_product.subtract(product_of_moduli<Limbs>(system, no_modulus, no_modulus));
   table.minus_product = words_of(minus_product);
   for (std::size_t t = 0; t < residues.size(); t += 2) {
-    const WeightedResidue none{residues[t].modulus, 0};
-    table.of[t / 2] =
-        remainder_pair<Limbs>(system, residues[t], t + 1 < residues.size() ? residues[t + 1] : none);
+    // An odd last residue is paired with its own modulus at weight 0, so that the pair counts as one modulus.
+    const WeightedResidue padding{residues[t].modulus, 0};
+    table.pairs[t / 2] =
+        remainder_pair<Limbs>(system, residues[t], t + 1 < residues.size() ? residues[t + 1] : padding);
   }
   return table;
 }
@@ -171,29 +175,30 @@ class RemainderSum {
  public:
   static constexpr int words = 2 * Limbs;
 
-  KINTSUGI_HOST_DEVICE constexpr void add(const RemainderPair<Limbs>& of, std::uint32_t multiple) {
-    quotient_ += std::uint64_t{multiple} * of.quotient;
-    for (int w = 0; w < words - 1; ++w) word_[w] += std::uint64_t{multiple} * of.factor[w];
-    top_ += multiple * of.factor[words - 1];
+  KINTSUGI_HOST_DEVICE constexpr void add(const RemainderPair<Limbs>& pair, std::uint32_t multiple) {
+    quotient_ += std::uint64_t{multiple} * pair.quotient;
+    for (int w = 0; w < words - 1; ++w) word_[w] += std::uint64_t{multiple} * pair.factor[w];
+    top_ += multiple * pair.factor[words - 1];
   }
 
-  // The integer times 2^exponent. Words are carried only here; the top word needs only its own bits, since
-  // the integer fits.
+  // The integer times 2^exponent. Carries are propagated only here; the top word may wrap, since the
+  // integer fits.
   template <int Most>
   KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> number(const RemainderTable<Limbs, Most>& table,
                                                            int exponent) const {
     static_assert((Most + 1) / 2 <= max_pairs);
-    const std::uint32_t multiple =
+    // The sum over M, rounded to nearest: how often M is subtracted.
+    const std::uint32_t multiples_of_m =
         static_cast<std::uint32_t>(quotient_ >> 32) + (static_cast<std::uint32_t>(quotient_) >> 31);
     WideInteger<Limbs> sum;
     std::uint64_t carry = 0;
     for (int w = 0; w < words - 1; ++w) {
-      carry += word_[w] + std::uint64_t{multiple} * table.minus_product[w];
+      carry += word_[w] + std::uint64_t{multiples_of_m} * table.minus_product[w];
       sum.limb[w / 2] |= static_cast<std::uint64_t>(static_cast<std::uint32_t>(carry)) << (w % 2 * 32);
       carry >>= 32;
     }
     const std::uint32_t top =
-        top_ + multiple * table.minus_product[words - 1] + static_cast<std::uint32_t>(carry);
+        top_ + multiples_of_m * table.minus_product[words - 1] + static_cast<std::uint32_t>(carry);
     sum.limb[Limbs - 1] |= static_cast<std::uint64_t>(top) << 32;
     return signed_number(sum, exponent);
   }

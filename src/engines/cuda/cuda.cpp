@@ -124,7 +124,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
     return format == FormatId::int52 ? current_architecture().int52_rate : 1;
   }
   std::size_t scratch_bytes(const Schedule&, FormatId, std::int64_t, int) const override { return 0; }
-  bool reduces_sums() const override { return true; }
+  bool reduces_sums_modulo() const override { return true; }
   const DeviceEngine* device() const override { return this; }
   const DeviceContexts* contexts() const override { return &cuda::contexts(); }
 
@@ -279,7 +279,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
 
   // The plan stages operands in host memory, so these functions are never called with matrices.
   void multiply(const Multiplication&) const override { refuse_host_memory(); }
-  double native_pair_time() const override { return 0; }  // no such products
+  double native_double_double_time() const override { return 0; }  // no such products
   void native(const NativeProduct<float>&) const override { refuse_host_memory(); }
   void native(const NativeProduct<double>&) const override { refuse_host_memory(); }
   void native(const NativeProduct<std::complex<float>>&) const override { refuse_host_memory(); }

@@ -242,7 +242,7 @@ class ReferenceEngine final : public Engine {
   // of the modeled matrix units has them.
   double relative_rate(FormatId format) const override { return format == FormatId::int52 ? 1.0 / 64 : 1; }
 
-  double native_pair_time() const override { return 8; }
+  double native_double_double_time() const override { return 8; }
   bool native_order_is_fixed() const override { return true; }
 
   std::size_t scratch_bytes(const Schedule& schedule, FormatId, std::int64_t k, int threads) const override {
@@ -250,7 +250,7 @@ class ReferenceEngine final : public Engine {
            (tile_bytes(schedule.slices_a, k) + tile_bytes(schedule.slices_b, k));
   }
 
-  bool reduces_sums() const override { return false; }
+  bool reduces_sums_modulo() const override { return false; }
 
   void multiply(const Multiplication& task) const override {
     const std::size_t scratch = scratch_bytes(*task.schedule, task.a.format->id, task.a.k, 1);

@@ -42,7 +42,7 @@ DeviceBuffer::~DeviceBuffer() {
   }
 }
 
-void DeviceBuffer::wait_before_freeing() { queue_ = {}; }
+void DeviceBuffer::forget_queue() { queue_ = {}; }
 
 void release_kept_memory() noexcept {
   for (const Engine* engine : all_engines()) {

@@ -25,8 +25,9 @@ class DeviceBuffer {
   ~DeviceBuffer();
 
   void* pointer() const { return pointer_; }  // nullptr: allocation failed
-  // Frees without the queue, which may be gone by then; the owner has to wait for the device first.
-  void wait_before_freeing();
+  // The destructor will free without the queue, which may be gone by then; the owner must have waited for the
+  // device before.
+  void forget_queue();
   std::size_t bytes() const { return bytes_; }
 
  private:

@@ -131,8 +131,8 @@ Prepared prepare_on_device(const Plan& plan, Side side, const void* data, bool b
   const bool has_slices = candidate.scheme != nullptr && candidate.program.split_a.slices > 0;
   if (has_slices && problem.k > 0) split_batch(plan, side, count, *part);
   if (plan.queue.kind == QueueKind::host) plan.engine->device()->synchronize(plan.queue);
-  part->copy.wait_before_freeing();
-  part->memory.wait_before_freeing();
+  part->copy.forget_queue();
+  part->memory.forget_queue();
   return {side,
           problem.type,
           problem.complex,

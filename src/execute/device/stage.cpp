@@ -83,17 +83,17 @@ void fit_to_ranges(Plan& item, const OperandView<T>& a, const OperandView<T>& b)
 }
 
 // Adds the report of one item's execution to the call's.
-void add_to_report(const Plan& plan, const Plan& item, const Report& part, Report& report) {
-  for (std::size_t r = 0; r < report.items.size(); ++r) report.items[r] += part.items[r];
-  report.items_with_special_values += part.items_with_special_values;
-  report.items_unreachable += part.items_unreachable;
-  report.recomputed_elements += part.recomputed_elements;
-  report.ranges_known = part.ranges_known;
-  report.dynamic_range_a = std::max(report.dynamic_range_a, part.dynamic_range_a);
-  report.dynamic_range_b = std::max(report.dynamic_range_b, part.dynamic_range_b);
-  report.workspace_bytes = std::max(report.workspace_bytes, part.workspace_bytes);
-  report.blocking = part.blocking;
-  const Candidate& candidate = item.candidates.front();
+void add_to_report(const Plan& plan, const Plan& item_plan, const Report& item_report, Report& report) {
+  for (std::size_t r = 0; r < report.items.size(); ++r) report.items[r] += item_report.items[r];
+  report.items_with_special_values += item_report.items_with_special_values;
+  report.items_unreachable += item_report.items_unreachable;
+  report.recomputed_elements += item_report.recomputed_elements;
+  report.ranges_known = item_report.ranges_known;
+  report.dynamic_range_a = std::max(report.dynamic_range_a, item_report.dynamic_range_a);
+  report.dynamic_range_b = std::max(report.dynamic_range_b, item_report.dynamic_range_b);
+  report.workspace_bytes = std::max(report.workspace_bytes, item_report.workspace_bytes);
+  report.blocking = item_report.blocking;
+  const Candidate& candidate = item_plan.candidates.front();
   const Program& planned = plan.candidates.front().program;
   if (candidate.scheme != nullptr &&
       !(candidate.program.split_a == planned.split_a && candidate.program.split_b == planned.split_b))
@@ -106,8 +106,8 @@ void check_fits(const Plan& plan, const Operands& operands) {
   const Scheme* scheme = plan.candidates.front().scheme;
   if (scheme == nullptr || scheme->adapt == nullptr) return;
   for (std::int64_t index = 0; index < plan.problem.batch_count; ++index) {
-    Plan item = plan_of_item(plan);
-    fit_to_ranges<T>(item, view_of_a<T>(plan.problem, operands.a, operands.prepared_a, index),
+    Plan item_plan = plan_of_item(plan);
+    fit_to_ranges<T>(item_plan, view_of_a<T>(plan.problem, operands.a, operands.prepared_a, index),
                      view_of_b<T>(plan.problem, operands.b, operands.prepared_b, index));
   }
 }
@@ -118,16 +118,16 @@ void stage_item(const Plan& plan, const Operands& operands, std::int64_t index, 
   const auto a = view_of_a<T>(plan.problem, operands.a, operands.prepared_a, index);
   const auto b = view_of_b<T>(plan.problem, operands.b, operands.prepared_b, index);
   const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, index);
-  Plan item = plan_of_item(plan);
-  fit_to_ranges<T>(item, a, b);
+  Plan item_plan = plan_of_item(plan);
+  fit_to_ranges<T>(item_plan, a, b);
   std::vector<T> result(static_cast<std::size_t>(c.rows * c.columns));
   const MatrixView<T> dense{result.data(), c.rows, c.columns, 1, c.rows};
   for (std::int64_t j = 0; !operands.beta.is_zero() && j < c.columns; ++j) {
     for (std::int64_t i = 0; i < c.rows; ++i) dense(i, j) = c(i, j);
   }
-  const DeviceBuffer device_a = copy_to_device(item, packed(a));
-  const DeviceBuffer device_b = copy_to_device(item, packed(b));
-  const DeviceBuffer device_c = copy_to_device(item, result);
+  const DeviceBuffer device_a = copy_to_device(item_plan, packed(a));
+  const DeviceBuffer device_b = copy_to_device(item_plan, packed(b));
+  const DeviceBuffer device_c = copy_to_device(item_plan, result);
   Operands on_device = operands;
   on_device.a = device_a.pointer();
   on_device.b = device_b.pointer();
@@ -135,12 +135,12 @@ void stage_item(const Plan& plan, const Operands& operands, std::int64_t index, 
   on_device.prepared_a = on_device.prepared_b = nullptr;
   on_device.workspace = nullptr;
   on_device.device_report = device_report;
-  Report part;
-  execute(item, on_device, part);
-  plan.engine->device()->copy_to_host(item.queue, result.data(), device_c.pointer(),
+  Report item_report;
+  execute(item_plan, on_device, item_report);
+  plan.engine->device()->copy_to_host(item_plan.queue, result.data(), device_c.pointer(),
                                       result.size() * sizeof(T));
-  read_device_report(item, device_report, part);
-  add_to_report(plan, item, part, report);
+  read_device_report(item_plan, device_report, item_report);
+  add_to_report(plan, item_plan, item_report, report);
   for (std::int64_t j = 0; j < c.columns; ++j) {
     for (std::int64_t i = 0; i < c.rows; ++i) c(i, j) = dense(i, j);
   }

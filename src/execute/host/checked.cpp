@@ -17,16 +17,16 @@ namespace kintsugi::core {
 
 namespace {
 
-// A candidate is taken if at most one of `share` elements stays unproved. The candidate decides bits, so the
+// A candidate is taken if at most one element in `one_open_in` stays unproved. The candidate decides bits, so the
 // limit may not depend on an engine's speed. A product of double-double elements costs four.
 template <class T>
-constexpr std::int64_t share = is_double_double<T> ? 64 : 16;
+constexpr std::int64_t one_open_in = is_double_double<T> ? 64 : 16;
 
 // Smallest decrease of dynamic ranges, in binades, for which factors along k justify another pass over the
 // operands.
 constexpr int worthwhile = 16;
 
-// Rows and columns of the tile on which the first candidate is sought.
+// Rows and columns of the tile on which the fastest candidate is sought.
 constexpr std::int64_t first_tile = Slices::vector_multiple;
 
 template <class T>
@@ -41,14 +41,21 @@ class CheckedRun {
   std::size_t run(Program& program, std::int64_t& recomputed_elements) {
     equilibrate();
     leave_out_moduli();
-    const std::size_t first = proves() ? find_proved_candidate() : find_first_candidate();
+    const std::size_t start = proves() ? find_proved_candidate() : find_fastest_candidate();
     split_columns_ = split_rows_ = -1;
-    for_each_block([&](const ResultBlock& block) { recomputed_elements += run_block(block, first); });
-    program = first + 1 == plan_.candidates.size() ? candidate(first).program : programs_[first];
-    return first;
+    for_each_block([&](const ResultBlock& block) { recomputed_elements += run_block(block, start); });
+    program = start + 1 == plan_.candidates.size() ? candidate(start).program : programs_[start];
+    return start;
   }
 
  private:
+  // Elements that multiply() writes; if nothing, it only counts open ones.
+  enum class Write { nothing, proved };
+
+  // Coefficient of a check that only correctly rounded elements pass: every candidate gives the same bits of
+  // these, so speed may decide which candidate computes them.
+  static constexpr double correctly_rounded = 0;
+
   int span() const { return summarize(a_.ranges).dynamic_range + summarize(b_.ranges).dynamic_range; }
 
   void find_ranges_of(SideOf<T>& side, std::span<const double> inner) {
@@ -106,16 +113,16 @@ class CheckedRun {
     const std::size_t last = plan_.candidates.size() - 2;
     for (std::size_t r = 0; r < last; ++r) {
       use_candidate(r);
-      std::int64_t left = 0;
-      for_each_block([&](const ResultBlock& block) { left += prove(r, block); });
-      if (left * share<T> <= c_.rows * c_.columns) return r;
+      std::int64_t open = 0;
+      for_each_block([&](const ResultBlock& block) { open += prove(r, block); });
+      if (open * one_open_in<T> <= c_.rows * c_.columns) return r;
     }
     return last;
   }
 
   // Returns the fastest candidate on the first tile, counting the elements that it leaves open; the last
   // candidate is the superaccumulator.
-  std::size_t find_first_candidate() {
+  std::size_t find_fastest_candidate() {
     const ResultBlock tile{0, 0, std::min(first_tile, c_.rows), std::min(first_tile, c_.columns)};
     const auto elements = static_cast<double>(tile.elements());
     std::size_t fastest = plan_.candidates.size() - 1;
@@ -123,7 +130,7 @@ class CheckedRun {
     for (std::size_t r = 0; r + 1 < plan_.candidates.size() && elements * products_time(r) < least; ++r) {
       use_candidate(r);
       std::fill_n(check_memory_.open, tile.elements(), ElementCheck::open);
-      const auto open = static_cast<double>(multiply(r, tile, 0, false));
+      const auto open = static_cast<double>(multiply(r, tile, correctly_rounded, Write::nothing));
       const double time = elements * products_time(r) + open * exact_sum_time_;
       if (time < least) {
         fastest = r;
@@ -140,9 +147,8 @@ class CheckedRun {
   }
 
   // True if multiplying the whole block by a wider candidate is expected to take less time than summing the
-  // open elements exactly. Bits do not matter here, since every candidate gives the same bits of an element
-  // that it proves.
-  bool is_worth(std::size_t r, std::int64_t open, const ResultBlock& block) const {
+  // open elements exactly. Speed may decide, since wider candidates write correctly rounded elements only.
+  bool wider_candidate_pays(std::size_t r, std::int64_t open, const ResultBlock& block) const {
     return static_cast<double>(open) * exact_sum_time_ >
            static_cast<double>(block.elements()) * products_time(r);
   }
@@ -152,40 +158,42 @@ class CheckedRun {
   void use_candidate(std::size_t r) {
     if (current_ == r) return;
     current_ = r;
-    use_memory(r);
+    use_program(r);
     find_rounding_bounds(a_.view, a_.ranges, a_.inner, check_memory_.rounding_bounds_a, plan_.threads);
     find_rounding_bounds(b_.view, b_.ranges, b_.inner, check_memory_.rounding_bounds_b, plan_.threads);
   }
 
-  void use_memory(std::size_t r) {
+  // Sets the program of both sides and lays out the block memory; current slices become invalid.
+  void use_program(std::size_t r) {
     set_program(programs_[r], a_, b_);
-    Workspace fresh = *workspace_;
-    memory_ = take_block(plan_, programs_[r], blocking_, a_, b_, fresh);
+    Workspace cursor = *workspace_;  // a copy: the blocks of all candidates take the same memory
+    memory_ = take_block(plan_, programs_[r], blocking_, a_, b_, cursor);
     split_columns_ = split_rows_ = -1;
   }
 
-  // Computes one block; returns how many elements the first candidate left open.
-  std::int64_t run_block(const ResultBlock& block, std::size_t first) {
-    if (first + 1 == plan_.candidates.size()) {
+  // Computes one block; returns how many elements the candidate `start` left open.
+  std::int64_t run_block(const ResultBlock& block, std::size_t start) {
+    if (start + 1 == plan_.candidates.size()) {
       std::fill_n(check_memory_.open, block.elements(), ElementCheck::open);
       recompute(block);
       return 0;
     }
-    // The proofs of an only block are still valid if they selected the candidate.
-    const bool stands = proves() && is_whole(block) && current_ == first;
-    use_candidate(first);
+    // If C is one block, find_proved_candidate() has left the proofs of the candidate that it used last.
+    const bool is_already_proved = proves() && is_whole(block) && current_ == start;
+    use_candidate(start);
     if (!proves()) {
       std::fill_n(check_memory_.open, block.elements(), ElementCheck::open);
-    } else if (!stands) {
-      prove(first, block);
+    } else if (!is_already_proved) {
+      prove(start, block);
     }
-    const std::int64_t open = multiply(first, block, plan_.contract.checked_coefficient, true);
-    std::int64_t left = open;
-    for (std::size_t r = first + 1; r + 1 < plan_.candidates.size() && is_worth(r, left, block); ++r) {
+    const std::int64_t open = multiply(start, block, plan_.contract.checked_coefficient, Write::proved);
+    std::int64_t still_open = open;
+    for (std::size_t r = start + 1;
+         r + 1 < plan_.candidates.size() && wider_candidate_pays(r, still_open, block); ++r) {
       use_candidate(r);
-      left = multiply(r, block, 0, true);
+      still_open = multiply(r, block, correctly_rounded, Write::proved);
     }
-    if (left > 0) recompute(block);
+    if (still_open > 0) recompute(block);
     return open;
   }
 
@@ -211,8 +219,8 @@ class CheckedRun {
   std::int64_t prove(std::size_t r, const ResultBlock& block) {
     std::fill_n(check_memory_.open, block.elements(), ElementCheck::open);
     set_program(magnitude_program, a_, b_);
-    Workspace fresh = *workspace_;  // a copy: magnitudes overwrite the candidate's block memory
-    const BlockMemory memory = take_block(plan_, magnitude_program, blocking_, a_, b_, fresh);
+    Workspace cursor = *workspace_;  // a copy: magnitudes overwrite the candidate's block memory
+    const BlockMemory memory = take_block(plan_, magnitude_program, blocking_, a_, b_, cursor);
     const Slices slices_a = split_part(a_, {block.row, block.rows}, plan_.threads);
     const Slices slices_b = split_part(b_, {block.column, block.columns}, plan_.threads);
     Accumulators sums = memory.sums;
@@ -225,13 +233,13 @@ class CheckedRun {
     const double unit = power_of_two(program.split_a.top_exponent + program.split_b.top_exponent - lost);
     const ElementCheck check = check_of(program, block, plan_.contract.checked_coefficient);
     prove_elements(sums, static_cast<int>(parts), check, unit, check_memory_.open, plan_.threads);
-    use_memory(r);  // restores the candidate's program and memory
+    use_program(r);  // restores the candidate's program and memory
     return std::count(check_memory_.open, check_memory_.open + block.elements(), ElementCheck::open);
   }
 
-  // Multiplies one block of C by candidate r, recombines it and checks every element; writes the proved
-  // elements if `write`, else only counts. Returns how many elements stay open.
-  std::int64_t multiply(std::size_t r, const ResultBlock& block, double coefficient, bool write) {
+  // Multiplies one block of C by candidate r, recombines it and checks every element. Returns how many
+  // elements stay open.
+  std::int64_t multiply(std::size_t r, const ResultBlock& block, double coefficient, Write write) {
     const Program& program = programs_[r];
     if (split_columns_ != block.column)
       slices_b_ = split_part(b_, {block.column, block.columns}, plan_.threads);
@@ -247,8 +255,8 @@ class CheckedRun {
     return recombine_checked_residues(
         sums, program.residue_system(), a_.ranges.subspan(block.row, block.rows),
         b_.ranges.subspan(parts * block.column, parts * block.columns), check, alpha_, beta_,
-        c_.block(block.row, block.column, block.rows, block.columns), check_memory_.open, write,
-        plan_.threads);
+        c_.block(block.row, block.column, block.rows, block.columns), check_memory_.open,
+        write == Write::proved, plan_.threads);
   }
 
   static constexpr std::size_t none = ~std::size_t{0};

@@ -161,11 +161,11 @@ std::optional<Proved> prove(const Plan& plan, const Candidate& candidate) {
   return proved;
 }
 
-std::vector<Candidate> proved_emulations(const Plan& plan, bool all, bool native_follows) {
+std::vector<Candidate> proved_emulations(const Plan& plan, EmulationFilter filter) {
   std::vector<Proved> proved;
   for (const Scheme* scheme : all_schemes()) {
     const auto candidate = offered(plan, with_window(*scheme, plan.problem.type));
-    if (!candidate || !(all || wins(plan, candidate->program))) continue;
+    if (!candidate || !(filter.all || wins(plan, candidate->program))) continue;
     if (auto proof = prove(plan, *candidate)) {
       proof->candidate.acceptance.mean_depth = proved_depth(plan, *candidate);
       proved.push_back(*proof);
@@ -183,7 +183,8 @@ std::vector<Candidate> proved_emulations(const Plan& plan, bool all, bool native
     if (chain.empty() || candidate.acceptance.dynamic_range > chain.back().acceptance.dynamic_range)
       chain.push_back(candidate);
   }
-  shorten(chain, *plan.engine, DeviceReport::max_candidates - (native_follows ? 1 : 0), native_follows);
+  shorten(chain, *plan.engine, DeviceReport::max_candidates - (filter.native_follows ? 1 : 0),
+          filter.native_follows);
   return chain;
 }
 

@@ -71,8 +71,12 @@ std::optional<Proved> prove(const Plan& plan, const Candidate& candidate);
 // than 2^-38 of the product of norms, from which a native product deviates by 2^-27.
 int proved_depth(const Plan& plan, const Candidate& candidate);
 
-// Returns the emulations that are proved to meet the contract, cheapest first; unless `all`, only those
-// expected to be faster than a native product. `native_follows`: native will be the last candidate.
-std::vector<Candidate> proved_emulations(const Plan& plan, bool all, bool native_follows);
+struct EmulationFilter {
+  bool all = false;             // else only emulations that are expected to be faster than a native product
+  bool native_follows = false;  // native will be the last candidate
+};
+
+// Returns the emulations that are proved to meet the contract and pass the filter, cheapest first.
+std::vector<Candidate> proved_emulations(const Plan& plan, EmulationFilter filter);
 
 }  // namespace kintsugi::core

@@ -15,11 +15,11 @@ namespace {
 
 // Emulations of a fallback chain, cheapest first.
 struct Emulations {
-  // Accepts most operands at the cost of wide.front(), which accepts more of them.
-  std::optional<Candidate> likely;
-  std::vector<Candidate> wide;
+  // Accepts most operands at the cost of by_range.front(), which accepts more of them.
+  std::optional<Candidate> by_mean_depth;
+  std::vector<Candidate> by_range;
 
-  std::size_t size() const { return wide.size() + (likely ? 1 : 0); }
+  std::size_t size() const { return by_range.size() + (by_mean_depth ? 1 : 0); }
 };
 
 // FP64's candidates have as many moduli as norms prove most often, two more and five more: with still more
@@ -28,7 +28,7 @@ Emulations emulations_by_norms(const Plan& plan) {
   constexpr int max_more = 5;
   std::vector<Candidate> chain = norm_emulations(plan);
   if (!chain.empty()) chain = norm_emulations(plan, chain.front().parameters.moduli + max_more);
-  return {std::nullopt, std::move(chain)};
+  return {.by_mean_depth = std::nullopt, .by_range = std::move(chain)};
 }
 
 bool cost_alike(const Plan& plan, const Candidate& x, const Candidate& y) {
@@ -86,19 +86,19 @@ Candidate in_larger_blocks(const Plan& plan, const Candidate& candidate) {
 
 // If a device computes any emulation in one kernel, the chain has only such emulations: their kernels exit
 // early when another candidate was selected. Of those of equal cost the one with the widest dynamic range
-// stays, and a likely one before it. Other products cannot be made conditional in a stream, so the chain has
-// only one of them, in the k-blocks that the engine runs fastest; it always runs. Complex operands are split
-// into residues by elements, since for other formats the split of the embedding takes longer than all
-// products.
+// stays, and one that accepts by mean depth before it. Other products cannot be made conditional in a stream,
+// so the chain has only one of them, in the k-blocks that the engine runs fastest; it always runs. Complex
+// operands are split into residues by elements, since for other formats the split of the embedding takes
+// longer than all products.
 Emulations emulations_of(const Plan& plan) {
   if (const auto by_elements = proved_complex(plan)) {
-    Emulations chain{std::nullopt, norm_emulations(plan)};
-    chain.wide.push_back(*by_elements);
+    Emulations chain{.by_mean_depth = std::nullopt, .by_range = norm_emulations(plan)};
+    chain.by_range.push_back(*by_elements);
     return chain;
   }
   std::vector<Candidate> fused;
   std::vector<Candidate> others;
-  for (const Candidate& candidate : proved_emulations(plan, true, true)) {
+  for (const Candidate& candidate : proved_emulations(plan, {.all = true, .native_follows = true})) {
     std::vector<Candidate>& chain = is_fused(plan, candidate) ? fused : others;
     if (!chain.empty() && cost_alike(plan, candidate, chain.back())) chain.pop_back();
     chain.push_back(candidate);
@@ -107,15 +107,15 @@ Emulations emulations_of(const Plan& plan) {
     if (others.empty()) return {};
     Candidate only = in_larger_blocks(plan, others.front());
     only.acceptance.mean_depth = 0;  // since its splits do not find mean depths
-    return {std::nullopt, {only}};
+    return {.by_mean_depth = std::nullopt, .by_range = {only}};
   }
-  Emulations chain{std::nullopt, std::move(fused)};
+  Emulations chain{.by_mean_depth = std::nullopt, .by_range = std::move(fused)};
   if (plan.problem.prepared_a || plan.problem.prepared_b) return chain;
   const auto fastest = fastest_at_depth(plan);
-  const Candidate& first = chain.wide.front();
+  const Candidate& first = chain.by_range.front();
   if (fastest && fastest->scheme != first.scheme && cost_alike(plan, *fastest, first)) {
-    chain.likely = fastest;
-    if (chain.size() == DeviceReport::max_candidates) chain.wide.pop_back();
+    chain.by_mean_depth = fastest;
+    if (chain.size() == DeviceReport::max_candidates) chain.by_range.pop_back();
   }
   return chain;
 }
@@ -123,24 +123,24 @@ Emulations emulations_of(const Plan& plan) {
 // True for a prepared operand beside few real vectors. A candidate that it was not prepared for would split
 // it again, with thousands of thread blocks whose early exits take up to a tenth of the product's time. A
 // batch, whose items share one such launch, was not measured.
-bool is_short_beside_prepared(const Problem& problem, std::int64_t few) {
+bool has_few_vectors_beside_prepared(const Problem& problem, std::int64_t few) {
   if (problem.complex || problem.batch_count > 1) return false;
   return (problem.prepared_b && problem.m <= few) || (problem.prepared_a && problem.n <= few);
 }
 
-// Removes candidates from the chains of short products, since a candidate that is not selected costs its
-// launches. A short product keeps one candidate, which accepts wide dynamic ranges; one of moderate length
+// Removes candidates from the chains of fast products, since a candidate that is not selected costs its
+// launches. A fast product keeps one candidate, which accepts wide dynamic ranges; one of moderate time
 // keeps one more, so that the widest range is accepted.
-void leave_out_for_time(Emulations& chain, double microseconds, const Problem& problem,
-                        const DeviceThresholds& thresholds) {
+void drop_candidates_of_fast_products(Emulations& chain, double microseconds, const Problem& problem,
+                                      const DeviceThresholds& thresholds) {
   if (microseconds < thresholds.one_candidate_time ||
-      is_short_beside_prepared(problem, thresholds.few_vectors)) {
-    chain = {std::nullopt, {chain.wide.front()}};
+      has_few_vectors_beside_prepared(problem, thresholds.few_vectors)) {
+    chain = {.by_mean_depth = std::nullopt, .by_range = {chain.by_range.front()}};
   } else if (microseconds < thresholds.two_candidates_time && chain.size() > 2) {
-    if (chain.likely) {
-      chain.wide = {chain.wide.back()};
+    if (chain.by_mean_depth) {
+      chain.by_range = {chain.by_range.back()};
     } else {
-      chain.wide = {chain.wide.front(), chain.wide.back()};
+      chain.by_range = {chain.by_range.front(), chain.by_range.back()};
     }
   }
 }
@@ -149,28 +149,30 @@ void leave_out_for_time(Emulations& chain, double microseconds, const Problem& p
 // mean depths only for the first candidate's fp16 slices; the kernel that computes ranges before the split
 // always does. Scalars in device memory and workspace limits decide which of them runs, and selection may not
 // depend on that.
-void leave_out_depths(std::vector<Candidate>& chain) {
+void drop_unreliable_mean_depths(std::vector<Candidate>& chain) {
   const Candidate& first = chain.front();
   if (first.acceptance.mean_depth > 0 && first.program.format().id == FormatId::fp16) return;
   for (Candidate& candidate : chain) candidate.acceptance.mean_depth = 0;
 }
 
-// Prepared operands get the slices of `wide`.
+// Returns the chain; a candidate that accepts by mean depth is its first. `wide` is by_range.front() before
+// candidates were dropped: prepared operands get its slices.
 DeviceFallbackChain chain_of(Emulations chain, const Candidate& wide) {
-  DeviceFallbackChain result{std::move(chain.wide), std::nullopt};
-  if (chain.likely) {
-    result.candidates.insert(result.candidates.begin(), *chain.likely);
+  DeviceFallbackChain result{.candidates = std::move(chain.by_range), .candidate_when_prepared = {}};
+  if (chain.by_mean_depth) {
+    result.candidates.insert(result.candidates.begin(), *chain.by_mean_depth);
     result.candidate_when_prepared = wide;
   }
-  leave_out_depths(result.candidates);
+  drop_unreliable_mean_depths(result.candidates);
   return result;
 }
 
-// Without measurements of the device no emulation is taken as faster.
+// Returns the emulations if they are expected to be faster than native; else none, but prepared operands may
+// still get the slices of the first. A device whose times were not measured gets none.
 DeviceFallbackChain faster_emulations(const Plan& plan, Emulations chain) {
   const Problem& problem = plan.problem;
   if (std::min({problem.m, problem.n, problem.k, problem.batch_count}) == 0) return {};
-  const Candidate wide = chain.wide.front();
+  const Candidate wide = chain.by_range.front();
   const Program& program = wide.program;
   if (!is_fused(plan, wide) && !program.multiplies_elements() && !wide.acceptance.by_norms()) return {};
   const DeviceEngine& device = *plan.engine->device();
@@ -179,8 +181,9 @@ DeviceFallbackChain faster_emulations(const Plan& plan, Emulations chain) {
                                             problem.m, problem.n, problem.k, problem.batch_count,
                                             problem.prepared_a, problem.prepared_b});
   if (!times) return {};
-  if (times->emulated >= thresholds.min_gain * times->native) return {{}, wide};
-  leave_out_for_time(chain, times->emulated, problem, thresholds);
+  if (times->emulated >= thresholds.max_time_ratio * times->native)
+    return {.candidates = {}, .candidate_when_prepared = wide};
+  drop_candidates_of_fast_products(chain, times->emulated, problem, thresholds);
   return chain_of(std::move(chain), wide);
 }
 
@@ -189,9 +192,9 @@ DeviceFallbackChain emulations_by_policy(const Plan& plan) {
   Emulations chain = plan.problem.type == OperandType::f32 ? emulations_of(plan)
                      : has_native_fallback(plan)           ? emulations_by_norms(plan)
                                                            : Emulations{};
-  if (chain.wide.empty()) return {};
+  if (chain.by_range.empty()) return {};
   if (plan.request.policy == Policy::automatic) return faster_emulations(plan, std::move(chain));
-  const Candidate wide = chain.wide.front();
+  const Candidate wide = chain.by_range.front();
   return chain_of(std::move(chain), wide);
 }
 

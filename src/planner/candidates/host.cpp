@@ -26,14 +26,15 @@ bool beats_native_pairs(const Plan& plan, const std::vector<Candidate>& chain) {
   constexpr std::int64_t least = 1024;
   const Problem& problem = plan.problem;
   if (problem.type != OperandType::dd || std::min({problem.m, problem.n, problem.k}) < least) return false;
-  return relative_cost(*plan.engine, chain.front().program) < plan.engine->native_pair_time();
+  return relative_cost(*plan.engine, chain.front().program) < plan.engine->native_double_double_time();
 }
 
 std::vector<Candidate> host_candidates(const Plan& plan) {
   const bool native = native_meets(plan.contract, plan.problem);
   const Policy policy = plan.request.policy;
   std::vector<Candidate> chain;
-  if (policy != Policy::native) chain = proved_emulations(plan, policy == Policy::emulate || !native, native);
+  if (policy != Policy::native)
+    chain = proved_emulations(plan, {.all = policy == Policy::emulate || !native, .native_follows = native});
   if (native) chain.push_back(native_candidate(plan));
   return chain;
 }

@@ -16,13 +16,13 @@ std::string describe_schemes() {
 
 namespace {
 
-Json formats_json(const Engine& engine) {
+Json accumulators_json(const Engine& engine) {
   Json json = Json::object();
   for (const Format* format : formats) {
-    const auto ways = engine.accumulators(format->id);
-    if (ways.empty()) continue;
+    const auto accumulators = engine.accumulators(format->id);
+    if (accumulators.empty()) continue;
     Json names = Json::array();
-    for (const Accumulator way : ways) names.push_back(accumulator_name(way));
+    for (const Accumulator accumulator : accumulators) names.push_back(accumulator_name(accumulator));
     json[format->name] = names;
   }
   return json;
@@ -52,7 +52,7 @@ std::string describe_engines() {
                                {"reason", reason},
                                {"details", reason.empty() ? engine->details() : ""},
                                {"requirements", requirements_json(*engine)},
-                               {"accumulators", formats_json(*engine)}});
+                               {"accumulators", accumulators_json(*engine)}});
   }
   return text_of(json);
 }

@@ -71,7 +71,7 @@ BlockMemory lay_out_block(const Plan& plan, const Program& program, const Blocki
   BlockMemory memory;
   memory.a = take_slices(plan, program.split_a, blocking.m, k, workspace);
   memory.b = take_slices(plan, program.split_b, columns, k, workspace);
-  memory.sums = make_accumulators(program.sum_type(plan.engine->reduces_sums()), blocking.m, columns,
+  memory.sums = make_accumulators(program.sum_type(plan.engine->reduces_sums_modulo()), blocking.m, columns,
                                   program.schedule.sums());
   memory.sums.data = workspace.take(memory.sums.bytes());
   memory.scratch =

@@ -32,7 +32,8 @@ struct BlockMemory {
 BlockMemory lay_out_block(const Plan& plan, const Program& program, const Blocking& blocking,
                           Workspace& workspace);
 
-// Bits of the largest sums of a product of magnitudes, which decide scales (ScaleRule::product).
+// Bit length of the largest sum in every row and column of the product of the operands' magnitudes;
+// ScaleRule::product takes the scales from it.
 struct ProductBitMemory {
   std::span<std::int32_t> rows;
   std::span<std::int32_t> columns;
@@ -43,6 +44,7 @@ ProductBitMemory lay_out_product_bits(const Plan& plan, Workspace& workspace);
 struct CheckMemory {
   std::span<RoundingBound> rounding_bounds_a;
   std::span<RoundingBound> rounding_bounds_b;
+  // Equilibration along k (split/equilibrate.hpp): ranges at every inner index, and the factors of both sides.
   std::span<InnerRange> inner_a;
   std::span<InnerRange> inner_b;
   std::span<double> factors_a;

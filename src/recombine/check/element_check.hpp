@@ -111,12 +111,13 @@ KINTSUGI_HOST_DEVICE KINTSUGI_OUTLINED T rounded_element(const ElementNumbers<T,
   }
 }
 
-// True if the element meets the condition; `result` is then the element. All values that AB can have give one
-// result if the corners of its parts' ranges do: the result is linear in the parts, and rounding is monotone.
+// Rounds an element into `result`; returns true if it is proved to meet the condition. All values that AB can
+// have give one result if the corners of its parts' ranges do: the result is linear in the parts, and
+// rounding is monotone.
 template <class T, int Limbs>
-KINTSUGI_HOST_DEVICE bool shows(const ElementDemand& demand, const ElementNumbers<T, Limbs>& exact,
-                                const ElementDeviations<T>& deviations, T alpha, T beta, const T* c,
-                                T& result) {
+KINTSUGI_HOST_DEVICE bool round_if_proved(const ElementDemand& demand, const ElementNumbers<T, Limbs>& exact,
+                                          const ElementDeviations<T>& deviations, T alpha, T beta, const T* c,
+                                          T& result) {
   using namespace check_detail;
   bool settled = true;  // decided without computing corners
   for (std::size_t part = 0; part < exact.size(); ++part) {

@@ -24,24 +24,29 @@ double share_below(const Json& row, double limit) {
   return below / total;
 }
 
-double share_of(const Evidence& evidence, const char* accumulator, const std::string& scheme, double limit) {
+// Share in the histogram of the accuracy sweeps.
+double sweep_share(const Evidence& evidence, const char* accumulator, const std::string& scheme,
+                   double limit) {
   return share_below(evidence.of(on(accumulator, scheme), of_sweeps()).front(), limit);
 }
 
 // le-gemm's share of elements over that of a scheme.
 double share_ratio(const Evidence& evidence, const char* accumulator, const std::string& scheme,
                    double limit) {
-  return share_of(evidence, accumulator, "legemm", limit) / share_of(evidence, accumulator, scheme, limit);
+  return sweep_share(evidence, accumulator, "legemm", limit) /
+         sweep_share(evidence, accumulator, scheme, limit);
 }
 
-// Histograms' widths: shares within a limit, which the paper does not name.
+// Limits for which shares are compared: the paper calls one histogram narrower than another without a number.
 struct Limit {
   std::string name;
   double value;
 };
 const std::vector<Limit> limits{{"1e-7", 1e-7}, {"1e-6", 1e-6}, {"1e-5", 1e-5}, {"1e-4", 1e-4}};
 
-double share_within(const Evidence& evidence, const std::string& scheme, double limit, const CpuSums& sums) {
+// Share of the elements whose difference to a CPU's native product is within the limit.
+double share_against_native(const Evidence& evidence, const std::string& scheme, double limit,
+                            const CpuSums& sums) {
   const auto rows = evidence.of(on(a800, scheme), against_native(sums.engine));
   for (const Json& share : rows.front().at("shares")) {
     if (share.at("limit").get<double>() == limit) return share.at("share").get<double>();
@@ -51,39 +56,42 @@ double share_within(const Evidence& evidence, const std::string& scheme, double 
 
 using ShareValues = std::function<std::vector<double>(double limit, const CpuSums& sums)>;
 
-Measured by_limit(const ShareValues& values, const std::string& before = "") {
+Measured by_limit(const ShareValues& values, const std::string& label_prefix = "") {
   Measured measured;
   for (const CpuSums& sums : cpu_sums) {
     for (const Limit& limit : limits)
       measured.push_back(
-          {fmt::format("{}within {}, {}", before, limit.name, sums.name), values(limit.value, sums)});
+          {fmt::format("{}within {}, {}", label_prefix, limit.name, sums.name), values(limit.value, sums)});
   }
   return measured;
 }
 
-Measured of_fp16(const Evidence& evidence) {
+// Shares of fp16 over those of the other schemes.
+Measured fp16_share_ratios(const Evidence& evidence) {
   return by_limit([&](double limit, const CpuSums& sums) {
     std::vector<double> values;
     for (const auto& other :
          {std::string("markidis"), std::string("ootomo"), ootomo_inside, std::string("legemm")})
-      values.push_back(share_within(evidence, "fp16", limit, sums) /
-                       share_within(evidence, other, limit, sums));
+      values.push_back(share_against_native(evidence, "fp16", limit, sums) /
+                       share_against_native(evidence, other, limit, sums));
     return values;
   });
 }
 
-Measured over_scheme(const Evidence& evidence, const std::string& scheme, const std::string& before) {
+// le-gemm's shares over those of a scheme.
+Measured legemm_share_ratios(const Evidence& evidence, const std::string& scheme,
+                             const std::string& label_prefix) {
   return by_limit(
       [&](double limit, const CpuSums& sums) {
-        return std::vector<double>{share_within(evidence, "legemm", limit, sums) /
-                                   share_within(evidence, scheme, limit, sums)};
+        return std::vector<double>{share_against_native(evidence, "legemm", limit, sums) /
+                                   share_against_native(evidence, scheme, limit, sums)};
       },
-      before);
+      label_prefix);
 }
 
-// The text speaks of the error range and of the maximum error.
-Measured over_markidis(const Evidence& evidence) {
-  Measured measured = over_scheme(evidence, "markidis", "");
+// The paper claims a narrower error range and a smaller maximum error than Markidis's; both are measured.
+Measured claim_over_markidis(const Evidence& evidence) {
+  Measured measured = legemm_share_ratios(evidence, "markidis", "");
   for (const CpuSums& sums : cpu_sums) {
     measured.push_back(
         {"Max_error, " + sums.name, ratios(evidence.pairs(on(a800, "markidis"), on(a800, "legemm"), max_error,
@@ -92,13 +100,13 @@ Measured over_markidis(const Evidence& evidence) {
   return measured;
 }
 
-Measured over_markidis_on_mi210(const Evidence& evidence) {
+Measured claim_over_markidis_on_mi210(const Evidence& evidence) {
   return {{"Markidis's scheme", {share_ratio(evidence, sequential, "markidis", 1e-6)}}};
 }
 
-Measured over_ootomo(const Evidence& evidence) {
-  Measured measured = over_scheme(evidence, "ootomo", outside + ", ");
-  const auto others = over_scheme(evidence, ootomo_inside, inside + ", ");
+Measured claim_over_ootomo(const Evidence& evidence) {
+  Measured measured = legemm_share_ratios(evidence, "ootomo", outside + ", ");
+  const auto others = legemm_share_ratios(evidence, ootomo_inside, inside + ", ");
   measured.insert(measured.end(), others.begin(), others.end());
   return measured;
 }
@@ -122,11 +130,11 @@ PaperFigure histogram_figure() {
                         {"histogram", {"true"}},
                         {"max-elements", {"262144"}}}}},
                      {{"none"}, {}},
-                     {{"le-gemm-hist-wmma", of_fp16},
-                      {"le-gemm-hist-mark", over_markidis},
-                      {"le-gemm-hist-mark-mi210", over_markidis_on_mi210},
-                      {"le-gemm-hist-similar", over_ootomo, escapes_truncation},
-                      {"le-gemm-hist-ooto", over_ootomo, escapes_truncation}}};
+                     {{"le-gemm-hist-wmma", fp16_share_ratios},
+                      {"le-gemm-hist-mark", claim_over_markidis},
+                      {"le-gemm-hist-mark-mi210", claim_over_markidis_on_mi210},
+                      {"le-gemm-hist-similar", claim_over_ootomo, escapes_truncation},
+                      {"le-gemm-hist-ooto", claim_over_ootomo, escapes_truncation}}};
   figure.analysis = {"product-errors",
                      [](bool quick) {
                        return product_errors({on_the_a800({{512, 512, 1024}}, {1}, "reference"),

@@ -24,8 +24,8 @@ struct Architecture {
   int major = any;
   int minor = any;
 
-  // Image of the device code with the product kernels; a build for the GPUs of one machine may lack it. If
-  // empty, cuBLAS multiplies all slices but 52-bit ones.
+  // Name of the device-code image with the GEMM kernels, which a build for the GPUs of one machine may lack.
+  // Empty: there are no such kernels, and cuBLAS multiplies all slices but 52-bit ones.
   std::string_view gemm_image = {};
   std::span<const MultiTermKernels> multi_term = {};
   const Int8Kernels* int8 = nullptr;
@@ -43,8 +43,8 @@ struct Architecture {
   // Kernels for FP64 elements on tensor cores, indexed by ElementType; nullptr: the SIMT kernels multiply.
   std::array<const DmmaKernels*, 4> dmma = {};
 
-  // Costs, valid as times for devices whose names end with one of `measured_devices`; on all devices of the
-  // architecture they choose tiles.
+  // Costs, measured on the devices whose names end with one of `measured_devices`; on other devices of the
+  // architecture they only rank tiles.
   const Costs* costs = nullptr;
   std::span<const std::string_view> measured_devices = {};
   DeviceThresholds thresholds = {};

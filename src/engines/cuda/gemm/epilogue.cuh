@@ -251,7 +251,7 @@ __device__ void store_special_elements(const EpilogueParams<Rows, Columns, Epilo
 
 // Stores a tile of C. All `threads` threads that hold its sums call it, each with the sums of the 64 rows
 // from `row` on.
-template <bool OfFp16, int Rows, int Columns, int EpilogueWarps, int Count>
+template <FormatId SliceFormat, int Rows, int Columns, int EpilogueWarps, int Count>
 __device__ void store_tile(const float (&sums)[Count], const DeviceTile& tile,
                            const EpilogueParams<Rows, Columns, EpilogueWarps>& params, int row, int thread,
                            int threads) {
@@ -259,7 +259,7 @@ __device__ void store_tile(const float (&sums)[Count], const DeviceTile& tile,
   const int of_group = thread % warpgroup;
   const int row_scales[2] = {params.scales[row + sum_row(of_group, 0)],
                              params.scales[row + sum_row(of_group, 2)]};
-  if (OfFp16 && params.fits_fp32()) {
+  if (SliceFormat == FormatId::fp16 && params.fits_fp32()) {
     const Fp32Epilogue epilogue(params.alpha, row_scales);
     switch (store_mode(params, tile.c)) {
       case StoreMode::paired:

@@ -13,18 +13,20 @@ namespace kintsugi::core::cuda {
 // True if a sum, in each of its parts, is so large that underflow cost nothing that matters
 // (arith/underflow.hpp), and did not overflow.
 template <class Real>
-__device__ bool stands(Real sum, Real least) {
-  return fabs(sum) >= least && fabs(sum) <= std::numeric_limits<Real>::max();
+__device__ bool is_reliable(Real sum, Real min_sum) {
+  return fabs(sum) >= min_sum && fabs(sum) <= std::numeric_limits<Real>::max();
 }
 template <class Real>
-__device__ bool stands(const Complex<Real>& sum, Real least) {
-  return stands(sum.real(), least) && stands(sum.imag(), least);
+__device__ bool is_reliable(const Complex<Real>& sum, Real min_sum) {
+  return is_reliable(sum.real(), min_sum) && is_reliable(sum.imag(), min_sum);
 }
 
-// True if the ranges of a row and a column show that their products lose nothing to underflow and do not
-// overflow.
+// True if the ranges of a row and a column prove that the sum of their products loses nothing that matters to
+// underflow and does not overflow. cannot_underflow_or_overflow() of exact products is stricter: there no bit
+// of a product may be lost.
 template <class Real>
-__device__ bool is_harmless(const VectorRange& row, const VectorRange& column, std::int64_t products) {
+__device__ bool is_reliable_by_ranges(const VectorRange& row, const VectorRange& column,
+                                      std::int64_t products) {
   if (!row.finite() || !column.finite()) return false;
   if (((row.flags | column.flags) & VectorRange::all_zero) != 0) return true;
   const double limit = underflow_limits<Real>(products).product;
@@ -78,11 +80,11 @@ struct Position {
 };
 
 // Recomputes the elements whose bits are set in `open`, each in one thread. c begins at (row, column) of C;
-// place(e) is the Position of the element of bit e.
-template <class T, class Place>
+// position_of(e) is the Position of the element of bit e.
+template <class T, class PositionOf>
 __device__ void recompute_open_elements(const DeviceTile& tile, std::int64_t row, std::int64_t column,
                                         const MatrixView<T>& c, const Scalars<T>& scalars, std::uint64_t open,
-                                        const Place& place) {
+                                        const PositionOf& position_of) {
   DeviceSide a = tile.a;
   DeviceSide b = tile.b;
   a.item += blockIdx.y;
@@ -91,13 +93,14 @@ __device__ void recompute_open_elements(const DeviceTile& tile, std::int64_t row
   const OperandView<T> view_b = operand_view<T>(b);
   const VectorRange* rows = ranges_of(tile.a, view_a.rows);
   const VectorRange* columns = ranges_of(tile.b, view_b.rows);
-  const bool stand_if_harmless = rows != nullptr && columns != nullptr && scalars.beta == T(0);
+  // With beta = 0 the kernel has already written the element; with another beta it has left C as it was.
+  const bool skips_reliable = rows != nullptr && columns != nullptr && scalars.beta == T(0);
 #pragma unroll 1
   for (; open != 0; open &= open - 1) {
-    const Position at = place(__ffsll(static_cast<long long>(open)) - 1);
-    if (stand_if_harmless &&
-        is_harmless<RealOf<T>>(rows[row + at.row], columns[parts_of<T> * (column + at.column)],
-                               view_a.columns))
+    const Position at = position_of(__ffsll(static_cast<long long>(open)) - 1);
+    if (skips_reliable &&
+        is_reliable_by_ranges<RealOf<T>>(rows[row + at.row], columns[parts_of<T> * (column + at.column)],
+                                         view_a.columns))
       continue;
     T& element = c(at.row, at.column);
     element = recomputed_element<T, 1>(view_a, view_b, row + at.row, column + at.column, scalars,

@@ -45,7 +45,7 @@ __device__ void add_up(const std::uint8_t* residues, std::int64_t group_stride,
     for (int t = 0; t < together; t += 2) {
       // Tables are padded with zeros to a multiple of `step`.
       if (t > 0 && t % RemainderTable<Limbs, Most>::step == 0 && t >= left) break;
-      const RemainderPair<Limbs>& pair = table.of[(first + t) / 2];
+      const RemainderPair<Limbs>& pair = table.pairs[(first + t) / 2];
       std::uint32_t rows[divide_up(count, 2)];
       interleave<count>(words[t], words[t + 1], rows);
 #pragma unroll

@@ -51,9 +51,9 @@ SplitTask task_of(const SplitTraversal& one, std::int64_t blocks, const SplitCal
           .ranges_known = split.ranges_known,
           .fit = split.fit,
           .vector_threads = one.traversal == Traversal::rows
-                                ? static_cast<std::int32_t>(threads_of_vector(slices.vector_stride()))
+                                ? static_cast<std::int32_t>(threads_per_vector(slices.vector_stride()))
                             : one.traversal == Traversal::short_vectors
-                                ? static_cast<std::int32_t>(threads_of_short_vector(slices.vector_stride()))
+                                ? static_cast<std::int32_t>(threads_per_short_vector(slices.vector_stride()))
                                 : 0,
           .part_length = one.part_length(),
           .blocks = blocks};
@@ -190,16 +190,16 @@ std::vector<VectorsOfSide> sides_of(std::span<const DeviceSplit> splits) {
   return sides;
 }
 
-// Finds the ranges of operands whose vectors are divided among thread blocks, unless the ranges are known.
+// Finds the ranges of operands whose vectors several thread blocks share, unless the ranges are known.
 void find_long_ranges(const Queue& queue, std::span<DeviceSplit> splits) {
-  std::vector<DeviceSplit> divided;
+  std::vector<DeviceSplit> shared;
   for (DeviceSplit& one : splits) {
-    if (one.ranges_known || !choose_traversal(find_kernel(one, false), one).divides_vectors()) continue;
-    divided.push_back(one);
-    divided.back().side.norms = nullptr;
+    if (one.ranges_known || !choose_traversal(find_kernel(one, false), one).shares_vectors()) continue;
+    shared.push_back(one);
+    shared.back().side.norms = nullptr;
     one.ranges_known = true;
   }
-  const std::vector<VectorsOfSide> sides = sides_of(divided);
+  const std::vector<VectorsOfSide> sides = sides_of(shared);
   if (sides.size() == 2 && sides[0].side.items == sides[1].side.items)
     return find_ranges_by_parts(queue, sides, {});
   for (const VectorsOfSide& side : sides) find_ranges_by_parts(queue, {&side, 1}, {});
@@ -219,16 +219,16 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
                        .norms = {coefficient, &selection->ruled_out}};
   clear(queue, &selection->ruled_out, sizeof(selection->ruled_out));
   std::vector<DeviceSplit> whole;
-  std::vector<DeviceSplit> divided;
+  std::vector<DeviceSplit> shared;
   for (const DeviceSplit& one : splits)
-    (choose_traversal(find_kernel(one, true), one).divides_vectors() ? divided : whole).push_back(one);
+    (choose_traversal(find_kernel(one, true), one).shares_vectors() ? shared : whole).push_back(one);
   split_all(queue, whole, call);
-  if (divided.empty()) return;
-  const std::vector<VectorsOfSide> sides = sides_of(divided);
+  if (shared.empty()) return;
+  const std::vector<VectorsOfSide> sides = sides_of(shared);
   find_ranges_by_parts(queue, sides, call.alpha);
   find_norms_by_parts(queue, sides, call.alpha, call.norms);
-  for (DeviceSplit& one : divided) one.ranges_known = true;
-  split_all(queue, divided, call);
+  for (DeviceSplit& one : shared) one.ranges_known = true;
+  split_all(queue, shared, call);
 }
 
 bool splits_complex(const SplitRule& rule) {

@@ -53,13 +53,13 @@ std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split
 
 // Rows: 16 to 32 elements per thread where there are enough; twice or half as many threads are slower (n =
 // 4096: 40.5 and 39.7 us instead of 38.3).
-std::int64_t threads_of_vector(std::int64_t stride) {
-  const auto wanted = static_cast<std::uint64_t>(divide_up(stride, 32));
+std::int64_t threads_per_vector(std::int64_t padded_length) {
+  const auto wanted = static_cast<std::uint64_t>(divide_up(padded_length, 32));
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::bit_ceil(wanted)), 32, rows_threads);
 }
 
-std::int64_t threads_of_short_vector(std::int64_t stride) {
-  const auto wanted = static_cast<std::uint64_t>(divide_up(stride, 8));
+std::int64_t threads_per_short_vector(std::int64_t padded_length) {
+  const auto wanted = static_cast<std::uint64_t>(divide_up(padded_length, 8));
   return std::max<std::int64_t>(static_cast<std::int64_t>(std::bit_ceil(wanted)), 8);
 }
 
@@ -68,7 +68,7 @@ std::int64_t SplitTraversal::min_threads(const KernelOfKind* kernel) const {
     case Traversal::tiles: return tile_threads;
     case Traversal::parts: return parts_split_threads;
     case Traversal::short_vectors: return short_threads;
-    case Traversal::rows: return std::max(threads_of_vector(stride()), min_rows_threads);
+    case Traversal::rows: return std::max(threads_per_vector(stride()), min_rows_threads);
     case Traversal::columns:
       return columns_bytes(*kernel, stride(), cluster) > 36 * 1024 ? cluster_threads : cluster_threads / 2;
   }
@@ -83,7 +83,7 @@ std::int64_t SplitTraversal::shared_bytes(const KernelOfKind& kernel, std::int64
       const std::int64_t line = panel_bytes + panel_gap * element_bytes(kernel) / panel_group;
       return by_rows() ? 0 : part_length() * line;
     }
-    case Traversal::rows: return threads / threads_of_vector(stride()) * stride() * element_bytes(kernel);
+    case Traversal::rows: return threads / threads_per_vector(stride()) * stride() * element_bytes(kernel);
     case Traversal::columns: return columns_bytes(kernel, stride(), cluster);
   }
   return 0;
@@ -98,8 +98,8 @@ std::int64_t SplitTraversal::blocks(const KernelOfKind* kernel, std::int64_t thr
       const std::int64_t beside = by_rows() ? 1 : panel_bytes / element_bytes(*kernel);
       return vectors / beside * divide_up(stride(), part_length());
     }
-    case Traversal::short_vectors: return vectors / (short_threads / threads_of_short_vector(stride()));
-    case Traversal::rows: return vectors / (threads / threads_of_vector(stride()));
+    case Traversal::short_vectors: return vectors / (short_threads / threads_per_short_vector(stride()));
+    case Traversal::rows: return vectors / (threads / threads_per_vector(stride()));
     case Traversal::columns: return vectors / (panel_bytes / element_bytes(*kernel)) * cluster;
   }
   return 0;
@@ -118,13 +118,13 @@ std::int64_t SplitTraversal::max_launched(bool conditional) const {
 
 bool SplitTraversal::by_rows() const { return split->side.matrix.column_stride == 1; }
 
-bool SplitTraversal::divides_vectors() const {
+bool SplitTraversal::shares_vectors() const {
   return traversal == Traversal::parts || (traversal == Traversal::tiles && stride() > long_stride);
 }
 
 std::int64_t SplitTraversal::part_length() const {
   if (traversal == Traversal::parts) return by_rows() ? row_part_length : panel_part_length;
-  const bool whole = !divides_vectors() || !split->ranges_known;
+  const bool whole = !shares_vectors() || !split->ranges_known;
   return whole ? std::max<std::int64_t>(stride(), 1) : tiles_part_length;
 }
 

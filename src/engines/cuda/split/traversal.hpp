@@ -1,15 +1,16 @@
-// Ways of a split through its operand: whole rows, panels of columns in clusters, parts of either where they
-// are too long for that, or tiles.
+// How a split kernel traverses its operand: by whole rows, by panels of columns (one per cluster), by parts
+// of rows or panels that are too long for that, or by tiles.
 #pragma once
 
 #include "engines/cuda/split/split_kernels.hpp"
 
 namespace kintsugi::core::cuda {
 
-// Threads of a vector whose elements are contiguous.
-std::int64_t threads_of_vector(std::int64_t stride);
-// As threads_of_vector(), for short vectors.
-std::int64_t threads_of_short_vector(std::int64_t stride);
+// Number of threads that split one vector whose elements are contiguous; `padded_length`: elements of the
+// vector in a slice.
+std::int64_t threads_per_vector(std::int64_t padded_length);
+// As threads_per_vector(), for short vectors.
+std::int64_t threads_per_short_vector(std::int64_t padded_length);
 
 // A split and its traversal through the operand.
 struct SplitTraversal {
@@ -24,16 +25,16 @@ struct SplitTraversal {
   std::int64_t blocks(const KernelOfKind* kernel, std::int64_t threads) const;
   // Largest number of thread blocks in a launch, which then loop over all of the split.
   std::int64_t max_launched(bool conditional) const;
-  // Elements of a vector that a thread block splits, for ways that may divide vectors.
+  // Elements of a vector that a thread block splits, for traversals that may share vectors.
   std::int64_t part_length() const;
-  // True if vectors are divided once their ranges are known.
-  bool divides_vectors() const;
+  // True if, with known ranges, several thread blocks share a vector.
+  bool shares_vectors() const;
 
  private:
   bool by_rows() const;
 };
 
-// Chooses the way: one that reads the operand once, if a thread block or a cluster can hold a vector.
+// Chooses the traversal: one that reads the operand once, if a thread block or a cluster can hold a vector.
 SplitTraversal choose_traversal(const KernelOfKind* kernel, const DeviceSplit& split);
 
 }  // namespace kintsugi::core::cuda

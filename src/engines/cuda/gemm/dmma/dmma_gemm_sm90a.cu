@@ -191,10 +191,10 @@ class DmmaBlock {
     const std::int64_t columns = std::min<std::int64_t>(Config.warp_columns, problem_.c.columns - column);
     if (rows <= 0 || columns <= 0) return;
     const MatrixView<T> c = problem_.c.block(row, column, rows, columns);
-    const auto least =
+    const auto min_sum =
         static_cast<double>(underflow_limits<double>(parts_of<T> * DmmaProblem<T>::k(task_)).sum);
     const std::uint64_t open =
-        scalars.beta == T(0) ? put<false>(sums, c, scalars, least) : put<true>(sums, c, scalars, least);
+        scalars.beta == T(0) ? put<false>(sums, c, scalars, min_sum) : put<true>(sums, c, scalars, min_sum);
     recompute(row, column, c, scalars, open);
   }
 
@@ -202,7 +202,7 @@ class DmmaBlock {
   // left as they are.
   template <bool Adds>
   __device__ static std::uint64_t put(const Tile& sums, const MatrixView<T>& c, const Scalars<T>& scalars,
-                                      double least) {
+                                      double min_sum) {
     std::uint64_t open = 0;
     T* of_column = &c(Tile::row(0, 0), Tile::column(0, 0));
     const std::int64_t next_row = (Tile::row(0, 2) - Tile::row(0, 0)) * c.row_stride;
@@ -226,7 +226,7 @@ class DmmaBlock {
         for (int e = 0; e < 4; ++e) {
           if (!exists(c, i, j, e)) continue;
           const T sum = sums.sum(i, j, e);
-          if (!stands(sum, least)) {
+          if (!is_reliable(sum, min_sum)) {
             open |= std::uint64_t{1} << number_of(i, j, e);
             if constexpr (Adds) continue;
           }

@@ -24,18 +24,19 @@ inline constexpr int dmma_producers = dmma_producer_warps * 32;  // threads
 template <class T>
 inline constexpr int dmma_depth = dmma_line_bytes / static_cast<int>(sizeof(T));
 
-__device__ inline std::uint32_t chunk_in_line(int line, int chunk) {
+// Byte offset, in its line, of a 16-byte chunk.
+__device__ inline std::uint32_t swizzled_chunk_offset(int line, int chunk) {
   return static_cast<std::uint32_t>((chunk ^ (line & 7)) << 4);
 }
 
 // Offset of an FP64 element in a part of a stage.
 template <bool AlongK>
-__device__ std::uint32_t place_of_element(int vector, int p) {
+__device__ std::uint32_t offset_of_element(int vector, int p) {
   if constexpr (AlongK) {
-    return vector * dmma_line_bytes + chunk_in_line(vector, p >> 1) + (p & 1) * 8;
+    return vector * dmma_line_bytes + swizzled_chunk_offset(vector, p >> 1) + (p & 1) * 8;
   } else {
-    return (vector >> 4) * 16 * dmma_line_bytes + p * dmma_line_bytes + chunk_in_line(p, vector >> 1 & 7) +
-           (vector & 1) * 8;
+    return (vector >> 4) * 16 * dmma_line_bytes + p * dmma_line_bytes +
+           swizzled_chunk_offset(p, vector >> 1 & 7) + (vector & 1) * 8;
   }
 }
 
@@ -65,7 +66,7 @@ class OperandCopies<double, Vectors, AlongK> {
       vector_ = thread % 16;
       p_ = thread / 16;
     }
-    place_ = place_of_element<AlongK>(vector_, p_);
+    offset_ = offset_of_element<AlongK>(vector_, p_);
     source_ =
         reinterpret_cast<const char*>(operand.data) + (first + vector_) * row_bytes_ + p_ * column_bytes_;
   }
@@ -75,7 +76,7 @@ class OperandCopies<double, Vectors, AlongK> {
   // Copies the next part, which has `left` inner indices.
   template <bool Whole>
   __device__ void copy(std::uint32_t part, int left) {
-    const std::uint32_t target = part + place_;
+    const std::uint32_t target = part + offset_;
     if (way_ == Way::chunks) {
       copy_chunks<Whole>(target, left);
     } else if (way_ == Way::lanes_along_k) {
@@ -100,10 +101,10 @@ class OperandCopies<double, Vectors, AlongK> {
 
   template <bool Whole, int VectorStep, int PStep>
   __device__ void copy_elements(std::uint32_t target, int left) const {
-    const char* line = source_;
+    const char* source = source_;
 #pragma unroll(Whole ? 16 : 1)
-    for (int p = 0; p < 16; p += PStep, line += PStep * column_bytes_) {
-      const char* from = line;
+    for (int p = 0; p < 16; p += PStep, source += PStep * column_bytes_) {
+      const char* from = source;
 #pragma unroll(Whole ? 16 : 1)
       for (int v = 0; v < Vectors; v += VectorStep, from += VectorStep * row_bytes_) {
         copy_8_bytes(moved(target, v, p), from, Whole || (vector_ + v < rows_ && p_ + p < left));
@@ -125,13 +126,13 @@ class OperandCopies<double, Vectors, AlongK> {
         copy_chunk<Whole>(moved(target, 0, p), from, p_ + p < left ? rows_ - vector_ : 0);
     }
   }
-  // Copies two elements, of which `there` exist.
+  // Copies two elements, of which `existing` exist.
   template <bool Whole>
-  __device__ static void copy_chunk(std::uint32_t target, const char* from, int there) {
-    if (Whole || there >= 2) {
+  __device__ static void copy_chunk(std::uint32_t target, const char* from, int existing) {
+    if (Whole || existing >= 2) {
       copy_16_bytes(target, from, true);
     } else {
-      copy_8_bytes(target, from, there == 1);
+      copy_8_bytes(target, from, existing == 1);
       copy_8_bytes(target + 8, from, false);
     }
   }
@@ -140,7 +141,7 @@ class OperandCopies<double, Vectors, AlongK> {
   Way way_;
   int rows_;        // existing vectors of the tile
   int vector_, p_;  // vector and inner index of the thread's first element
-  std::uint32_t place_;
+  std::uint32_t offset_;
   std::int64_t row_bytes_, column_bytes_;
 };
 
@@ -167,7 +168,7 @@ class OperandCopies<Complex<double>, Vectors, AlongK> {
   template <bool Whole>
   __device__ void copy(std::uint32_t target, int left) {
     const char* from = source_;
-    target += vector_ * dmma_line_bytes + chunk_in_line(vector_, p_);
+    target += vector_ * dmma_line_bytes + swizzled_chunk_offset(vector_, p_);
 #pragma unroll(Whole ? 4 : 1)
     for (int v = 0; v < Vectors; v += 16, from += 16 * row_bytes_, target += 16 * dmma_line_bytes) {
       const bool exists = Whole || (vector_ + v < rows_ && p_ < left);

@@ -57,13 +57,14 @@ class WarpTile<double, Rows, Columns, AlongK> : public WarpShape<Rows, Columns> 
   __device__ WarpTile(const unsigned char* a, const unsigned char* b, int row, int column)
       : a_(a + (row + 2 * t()) * dmma_line_bytes),
         b_(b + (column + (AlongK ? spread(g()) : 2 * t())) * dmma_line_bytes),
-        a_offset_{chunk_in_line(2 * t(), g()), chunk_in_line(2 * t() + 1, g()) + dmma_line_bytes} {
+        a_offset_{swizzled_chunk_offset(2 * t(), g()),
+                  swizzled_chunk_offset(2 * t() + 1, g()) + dmma_line_bytes} {
     if constexpr (AlongK) {
-      b_offset_[0] = chunk_in_line(spread(g()), t());
-      b_offset_[1] = chunk_in_line(spread(g()), 4 + t());
+      b_offset_[0] = swizzled_chunk_offset(spread(g()), t());
+      b_offset_[1] = swizzled_chunk_offset(spread(g()), 4 + t());
     } else {  // offsets of the two inner indices, in the panel's first eight vectors
-      b_offset_[0] = chunk_in_line(2 * t(), g() >> 1) + (g() & 1) * 8;
-      b_offset_[1] = chunk_in_line(2 * t() + 1, g() >> 1) + (g() & 1) * 8 + dmma_line_bytes;
+      b_offset_[0] = swizzled_chunk_offset(2 * t(), g() >> 1) + (g() & 1) * 8;
+      b_offset_[1] = swizzled_chunk_offset(2 * t() + 1, g() >> 1) + (g() & 1) * 8 + dmma_line_bytes;
     }
   }
 
@@ -135,8 +136,9 @@ class WarpTile<Complex<double>, Rows, Columns, true> : public WarpShape<Rows, Co
 
   __device__ WarpTile(const unsigned char* a, const unsigned char* b, int row, int column)
       : a_(a + (row + spread(g())) * dmma_line_bytes),
-        b_(b + (column + spread(g())) * dmma_line_bytes), offset_{chunk_in_line(spread(g()), t()),
-                                                                  chunk_in_line(spread(g()), 4 + t())} {}
+        b_(b + (column + spread(g())) * dmma_line_bytes), offset_{
+                                                              swizzled_chunk_offset(spread(g()), t()),
+                                                              swizzled_chunk_offset(spread(g()), 4 + t())} {}
 
   __device__ void conjugate(bool a, bool b) {
     constexpr unsigned sign = 1U << 31;

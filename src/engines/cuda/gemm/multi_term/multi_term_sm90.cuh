@@ -277,8 +277,8 @@ __device__ void multiply_work_tiles(const MultiTermParams& params, MultiTermShar
                                      thread_number() % warpgroup);
       }
       shared.epilogue_ready.wait(epilogue_parity);
-      store_tile<Config::format == FormatId::fp16>(sums, params.tile, shared.epilogue, consumer * 64,
-                                                   thread_number() - warpgroup, consumers * warpgroup);
+      store_tile<Config::format>(sums, params.tile, shared.epilogue, consumer * 64,
+                                 thread_number() - warpgroup, consumers * warpgroup);
       __syncwarp();
       if (thread_number() % 32 == 0) shared.epilogue_read.arrive();
       epilogue_parity ^= 1;

@@ -15,8 +15,8 @@
 
 namespace kintsugi::core::cuda {
 
-// `Apart`: every segment of k of a tile has a thread block of its own.
-template <auto TermStructure, FormatId SliceFormat, SmallTile Tile, bool Apart = false>
+// `SplitK`: every segment of k of a tile has a thread block of its own.
+template <auto TermStructure, FormatId SliceFormat, SmallTile Tile, bool SplitK = false>
 struct SmallTileConfig {
   static constexpr auto structure = TermStructure;
   static constexpr FormatId format = SliceFormat;
@@ -33,8 +33,8 @@ struct SmallTileConfig {
   static constexpr int b_bytes = columns * term_block * 2;
   static constexpr int stage_bytes = Tile.stage_bytes(slices);
   static constexpr int min_stages = Tile.min_stages();
-  static constexpr bool apart = Apart;
-  static constexpr bool adds_segments = !Apart && Tile.adds_segments();
+  static constexpr bool split_k = SplitK;
+  static constexpr bool adds_segments = !SplitK && Tile.adds_segments();
 };
 
 template <class Config>
@@ -66,7 +66,7 @@ struct SmallTileCoord {
     const int tiles = params.row_pairs * params.columns;
     item = cluster_index() / tiles;
     const int rest = cluster_index() % tiles;
-    if constexpr (Config::apart) {
+    if constexpr (Config::split_k) {
       segment = item % params.segments;
       item /= params.segments;
       first_block = segment * params.segment_blocks;
@@ -76,7 +76,7 @@ struct SmallTileCoord {
   }
 
   __device__ int end_block(const SmallTileParams& params) const {
-    return Config::apart ? min(params.blocks, first_block + params.segment_blocks) : params.blocks;
+    return Config::split_k ? min(params.blocks, first_block + params.segment_blocks) : params.blocks;
   }
   __device__ int tile(const SmallTileParams& params) const {
     return (item * params.row_pairs * blocks_of_cluster + row) * params.columns + column;
@@ -286,7 +286,7 @@ class StageSums {
 };
 
 // Adds the sums of all segments of k in ascending order. Tiles whose registers have no room for a second set
-// of sums are used if k is one segment, or if segments have thread blocks of their own.
+// of sums are used if k is one segment, or with split-K.
 template <class Config, int Count>
 __device__ __forceinline__ void add_segments(StageSums<Config, Count>& sums, const SmallTileParams& params,
                                              const SmallTileCoord<Config>& coord) {
@@ -318,9 +318,9 @@ __device__ float4* sums_of_segment(const SmallTileParams& params, const SmallTil
 // Stores the sums of this thread block's segment. Returns true in the tile's last block to do so, where
 // `sums` are then those of all segments, added in ascending order. No block waits for another.
 template <class Config>
-__device__ bool adds_last_segment(float (&sums)[Config::sums], const SmallTileParams& params,
-                                  SmallTileSharedStorage<Config>& shared,
-                                  const SmallTileCoord<Config>& coord) {
+__device__ bool reduce_if_last_segment(float (&sums)[Config::sums], const SmallTileParams& params,
+                                       SmallTileSharedStorage<Config>& shared,
+                                       const SmallTileCoord<Config>& coord) {
   const int thread = static_cast<int>(threadIdx.x);
   save_sums(sums_of_segment<Config>(params, coord, coord.segment), sums, thread);
   __threadfence();
@@ -345,7 +345,7 @@ template <class Config>
 __device__ void multiply_stages(const SmallTileParams& params, SmallTileSharedStorage<Config>& shared,
                                 const SmallTileCoord<Config>& coord, const Stages<Config>& stages) {
   const int thread = static_cast<int>(threadIdx.x);
-  // Loaded while the first tiles are in flight.
+  // The epilogue's parameters are loaded while the first operand tiles are in flight.
   shared.epilogue.load(params.tile, {params.shares_a, params.shares_b}, coord.item,
                        {std::int64_t{coord.row} * small_tile_rows, small_tile_rows},
                        {std::int64_t{coord.column} * Config::columns, Config::columns}, thread);
@@ -353,11 +353,10 @@ __device__ void multiply_stages(const SmallTileParams& params, SmallTileSharedSt
   const auto multiply = [&](auto count) {
     StageSums<Config, count> sums(params, stages);
     add_segments(sums, params, coord);
-    if constexpr (Config::apart) {
-      if (!adds_last_segment(sums.sums, params, shared, coord)) return;
+    if constexpr (Config::split_k) {
+      if (!reduce_if_last_segment(sums.sums, params, shared, coord)) return;
     }
-    store_tile<Config::format == FormatId::fp16>(sums.sums, params.tile, shared.epilogue, 0, thread,
-                                                 Config::threads);
+    store_tile<Config::format>(sums.sums, params.tile, shared.epilogue, 0, thread, Config::threads);
   };
   if (params.sums_of_block == 4) {
     multiply(std::integral_constant<int, 4>());

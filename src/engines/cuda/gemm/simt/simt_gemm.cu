@@ -119,7 +119,7 @@ class Sums {
 
   // Writes the elements and returns a bit for each whose sum needs recomputing; with beta != 0 such elements
   // are left as they are.
-  __device__ std::uint64_t write(const MatrixView<T>& c, const Scalars<T>& scalars, RealOf<T> least) const {
+  __device__ std::uint64_t write(const MatrixView<T>& c, const Scalars<T>& scalars, RealOf<T> min_sum) const {
     std::uint64_t left = 0;
 #pragma unroll
     for (int s = 0; s < each; ++s) {
@@ -128,7 +128,7 @@ class Sums {
         const int i = place(row_thread(), r);
         const int j = place(column_thread(), s);
         if (i >= c.rows || j >= c.columns) continue;
-        if (!stands(sum_[s][r], least)) {
+        if (!is_reliable(sum_[s][r], min_sum)) {
           left |= std::uint64_t{1} << (s * each + r);
           if (scalars.beta != T(0)) continue;
         }
@@ -202,11 +202,11 @@ __device__ void multiply_tile(const DeviceTile& tile) {
     return write_without_product(tile.condition, scalars, c, simt_threads);
   Sums<T, Tile> sums;
   sum_up(tile, first_row, first_column, sums);
-  const auto least =
+  const auto min_sum =
       static_cast<RealOf<T>>(underflow_limits<RealOf<T>>(parts_of<T> * tile.a.matrix.columns).sum);
   using TileSums = Sums<T, Tile>;
   recompute_open_elements(tile, tile.first_row + first_row, tile.first_column + first_column, c, scalars,
-                          sums.write(c, scalars, least), [](int e) {
+                          sums.write(c, scalars, min_sum), [](int e) {
                             return Position{TileSums::place(TileSums::row_thread(), e % TileSums::each),
                                             TileSums::place(TileSums::column_thread(), e / TileSums::each)};
                           });

@@ -28,7 +28,7 @@ __device__ __noinline__ bool put_checked_element(const ElementDemand& demand,
   }
   T result;
   const T* old = beta == T(0) ? nullptr : element;
-  if (!shows<T, checked_limbs>(demand, numbers, allowed, alpha, beta, old, result)) return false;
+  if (!round_if_proved<T, checked_limbs>(demand, numbers, allowed, alpha, beta, old, result)) return false;
   *element = result;
   return true;
 }
