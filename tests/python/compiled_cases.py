@@ -13,7 +13,7 @@ import time
 import kintsugi
 import numpy as np
 import pytest
-from kintsugi import _abi, _compiled
+from kintsugi import _abi, _calls, _compiled
 from random_views import TYPES, random_geometry, random_shapes, random_values
 
 FIRST, LAST = (int(part) for part in os.environ.get("COMPILED_SEEDS", "0:1500").split(":"))
@@ -90,7 +90,7 @@ def random_call(seed):
     (a, memory_a), (b, memory_b) = (random_array(rng, shape, kind, integers) for shape, kind in zip(shapes, (dtype, other)))
     memories, arguments = [memory_a, memory_b], {"a": a, "b": b, **options_of(rng)}
     try:
-        shape = (np.empty(a.shape) @ np.empty(b.shape)).shape
+        shape = (np.zeros(a.shape) @ np.zeros(b.shape)).shape
     except ValueError:
         shape = (2, 2)
     for name in ("alpha", "beta"):
@@ -148,8 +148,6 @@ _compiled_core = _compiled.core
 
 def python_path(monkeypatch, problems):
     """The Python code alone; the problems that it makes."""
-    from kintsugi import _calls
-
     def note(problem, *rest):
         problems.append(bytes(problem))
         return make_plan(problem, *rest)
@@ -176,3 +174,127 @@ def test_random_calls_have_the_same_outcome(block, monkeypatch):
             assert problems == [counting.problem], f"COMPILED_SEEDS={seed}:{seed + 1}"
         taken += counting.taken
     assert LAST - FIRST < 50 or taken >= 10
+
+
+# ------------------------------------------------------------ what a call keeps
+
+def memory_used():
+    """Of the process now, in bytes."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def refused(a, b):
+    with pytest.raises(kintsugi.KintsugiError):
+        kintsugi.matmul(a, b, scheme="fp17")
+
+
+def declined(a, b):
+    kintsugi.matmul(a, b[:, ::-1], policy="native")
+
+
+CALLS = {
+    "new results": (20000, lambda a, b, out: kintsugi.matmul(a, b, policy="native", threads=1)),
+    "results in out": (20000, lambda a, b, out: kintsugi.matmul(a, b, alpha=2, beta=0.5, out=out, policy="native")),
+    "a plan": (20000, lambda a, b, out: PLAN(a, b)),
+    "errors": (2000, lambda a, b, out: refused(a, b)),
+    "declined calls": (2000, lambda a, b, out: declined(a, b)),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_nothing_is_kept(name, monkeypatch):
+    """Five times the calls that filled all caches, of arrays of 8 KiB: one kept result a call would be 16 MiB or more."""
+    monkeypatch.setitem(globals(), "PLAN", kintsugi.plan((32, 32), (32, 32), dtype=np.float64, policy="native"))
+    calls, call = CALLS[name]
+    a, b, out = (np.ones((32, 32)) for _ in range(3))
+    objects = [a, b, out, a.dtype, "native", kintsugi.KintsugiError]
+    for _ in range(calls // 5):
+        call(a, b, out)
+    gc.collect()
+    references, used = [sys.getrefcount(item) for item in objects], memory_used()
+    for _ in range(calls):
+        call(a, b, out)
+    gc.collect()
+    assert memory_used() - used < 8 << 20
+    for item, before in zip(objects, references):
+        assert abs(sys.getrefcount(item) - before) < 20, item
+
+
+def test_a_result_owns_its_memory():
+    result = kintsugi.matmul(np.eye(3), np.eye(3))
+    references = sys.getrefcount(result)  # an assertion would hold more
+    assert result.flags.owndata and result.flags.writeable and references == 2
+
+
+# ------------------------------------------------------------ threads, time, plans
+
+def test_eight_threads_at_once():
+    """Each with results, errors and a last plan of its own."""
+    def work(number):
+        rng = np.random.default_rng(number)
+        size = number + 3
+        a, b = rng.standard_normal((2, size, size))
+        expected = kintsugi.matmul(a, b, accuracy="exact", threads=1)
+        for _ in range(200):
+            assert (kintsugi.matmul(a, b, accuracy="exact", threads=1) == expected).all()
+            with pytest.raises(kintsugi.KintsugiError, match=f"fp{number}"):
+                kintsugi.matmul(a, b, scheme=f"fp{number}")
+        kintsugi.matmul(a, b, threads=1)
+        return kintsugi.last_plan()["problem"]["m"] == size
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(8)))
+
+
+def test_other_threads_run_during_a_product():
+    a = np.ones((250, 250), np.float32)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        product = pool.submit(kintsugi.matmul, a, a, scheme="fp16x3", engine="reference", threads=1)
+        turns = 0
+        while not product.done():
+            time.sleep(0.001)
+            turns += 1
+    assert turns > 5, "with the interpreter's lock held there is one or two"
+
+
+def test_it_takes_less_time_than_ctypes(monkeypatch):
+    a = np.ones((8, 8))
+
+    def quickest(calls=20):
+        start = time.perf_counter()
+        for _ in range(calls):
+            kintsugi.matmul(a, a, policy="native", threads=1)
+        return time.perf_counter() - start
+
+    compiled, python = [], []
+    for _ in range(20):
+        compiled.append(quickest())
+        with monkeypatch.context() as patch:
+            patch.setattr(_compiled, "core", _compiled.Absent)
+            python.append(quickest())
+    assert min(compiled) < 0.7 * min(python)
+
+
+def test_the_last_plan_is_that_of_the_last_product(monkeypatch):
+    a, b = np.ones((3, 4), np.float32), np.ones((4, 5), np.float32)
+    kintsugi.matmul(a, b, accuracy=1e-5, policy="emulate", threads=1)
+    last = kintsugi.last_plan()
+    assert last == kintsugi.explain(a, b, accuracy=1e-5, policy="emulate", threads=1)
+    assert kintsugi.last_plan() == last and kintsugi.last_report()["engine"] == last["engine"]
+    kintsugi.matmul(a[:, ::-1], b, threads=1)
+    assert kintsugi.last_plan()["candidates"][0]["scheme"] == "native"
+    kintsugi.matmul(a, b, scheme="fp16x3", threads=1)
+    assert kintsugi.last_plan()["candidates"][0]["scheme"] == "fp16x3"
+
+
+def test_the_module_refuses_what_is_no_argument_of_it():
+    thread = _abi.this_thread.compiled
+    for call in (lambda: _compiled.core.multiply(thread), lambda: _compiled.core.execute(), lambda: _compiled.core.bind(1)):
+        with pytest.raises(TypeError, match="arguments are needed"):
+            call()
+    for call in (lambda: _compiled.core.last(object()), lambda: _compiled.core.multiply(*[None] * 12)):
+        with pytest.raises(ValueError, match="PyCapsule"):
+            call()
+    with pytest.raises(ValueError, match="address is 0"):
+        _compiled.core.bind(0, 0, 0, 0, ValueError, None)
