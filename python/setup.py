@@ -30,8 +30,8 @@ def version():
 def built_library(folder):
     """Builds library and compiled part alone, without program and tests; device code for all GPUs, since a wheel is used
     elsewhere."""
-    options = ["-DCMAKE_BUILD_TYPE=Release", "-DKINTSUGI_TESTS=OFF", "-DKINTSUGI_TOOLS=OFF", "-DKINTSUGI_DEVICE_CODE=on",
-               f"-DKINTSUGI_PYTHON={sys.executable}"]
+    options = ["-DCMAKE_BUILD_TYPE=Release", "-DKINTSUGI_TESTS=OFF", "-DKINTSUGI_TOOLS=OFF",
+               f"-DKINTSUGI_PYTHON={sys.executable}", "-DKINTSUGI_DEVICE_CODE=on"]
     options += shlex.split(os.environ.get("CMAKE_ARGS", ""))
     subprocess.run(["cmake", "-S", str(SOURCE), "-B", str(folder), *options], check=True)
     subprocess.run(["cmake", "--build", str(folder), "--parallel"], check=True)

@@ -29,6 +29,7 @@ ALLOWED = {
     "include": [],
     "lab": ["src/arith", "src/formats", "src/base"],
     "tools": ["include", "lab"],
+    "python": ["include"],
     "examples": ["include"],
     "tests": ["*"],
 }
@@ -50,6 +51,7 @@ EXTERNAL = {
     "src/front": ["nlohmann/*"],
     "lab": ["gmp.h", "mpfr.h", "omp.h", "nlohmann/*", "fmt/*"] + POSIX,
     "tools": ["nlohmann/*", "fmt/*", "CLI/*", "omp.h"] + POSIX,
+    "python": ["Python.h"],
     "examples": ["dlfcn.h"],
     "tests": ["*"],
 }
@@ -129,7 +131,7 @@ def judge(root, file, quote, name):
 
 def violations(root, skip=()):
     found = []
-    for top in ("src", "include", "tools", "lab", "examples", "tests"):
+    for top in ("src", "include", "tools", "lab", "python", "examples", "tests"):
         for file in sorted((root / top).rglob("*")):
             if file.suffix not in ENDINGS or file in skip:
                 continue
@@ -160,6 +162,7 @@ def test_something_was_read():
     ("src/front/bad.cpp", '#include "engines/engine.hpp"\n', "src/front may not include src/engines"),
     ("tools/bad.cpp", '  #  include "../src/base/status.hpp"\n', "tools may not include src/base"),
     ("lab/bad.cpp", '#include "planner/plan.hpp"\n', "lab may not include src/planner"),
+    ("python/core/bad.cpp", '#include "../src/base/status.hpp"\n', "python may not include src/base"),
     ("examples/bad.c", '#include "lab/lab.hpp"\n', "examples may not include lab"),
     ("include/kintsugi/bad.hpp", '#include "base/status.hpp"\n', "include may not include src/base"),
     ("src/base/bad.hpp", '#include "nowhere.hpp"\n', "no file nowhere.hpp"),
