@@ -3,28 +3,9 @@
 namespace kintsugi_python {
 namespace {
 
-// A tensor of at least so many bytes and the first aligned address in it.
-Ref aligned_bytes(const DeviceMemory& memory, size_t bytes, size_t alignment, uintptr_t& address) {
-  const Torch& torch = memory.state->torch;
-  for (const size_t size : {bytes, bytes + alignment}) {
-    Ref tensor = torch.bytes(memory.device, size);
-    if (!tensor) return Ref();
-    const Ref first = torch.address_of(tensor.get());
-    if (!first) return Ref();
-    address = reinterpret_cast<uintptr_t>(PyLong_AsVoidPtr(first.get()));
-    const uintptr_t past = address % alignment;
-    if (past == 0) return tensor;
-    if (size > bytes) {
-      address += alignment - past;
-      return tensor;
-    }
-  }
-  return Ref();
-}
-
 void* hold_bytes(DeviceMemory& memory, size_t bytes, size_t alignment) {
   uintptr_t address = 0;
-  const Ref tensor = aligned_bytes(memory, bytes, alignment, address);
+  const Ref tensor = aligned_bytes(memory.state->torch, memory.device, bytes, alignment, address);
   const Ref key(tensor ? PyLong_FromVoidPtr(reinterpret_cast<void*>(address)) : nullptr);
   if (key && PyDict_SetItem(memory.held.get(), key.get(), tensor.get()) == 0)
     return reinterpret_cast<void*>(address);
@@ -49,6 +30,23 @@ void deallocate(void* user, void* pointer, size_t) {
 }
 
 }  // namespace
+
+Ref aligned_bytes(const Torch& torch, int device, size_t bytes, size_t alignment, uintptr_t& address) {
+  for (const size_t size : {bytes, bytes + alignment}) {
+    Ref tensor = torch.bytes(device, size);
+    if (!tensor) return Ref();
+    const Ref first = torch.address_of(tensor.get());
+    if (!first) return Ref();
+    address = reinterpret_cast<uintptr_t>(PyLong_AsVoidPtr(first.get()));
+    const uintptr_t past = address % alignment;
+    if (past == 0) return tensor;
+    if (size > bytes) {
+      address += alignment - past;
+      return tensor;
+    }
+  }
+  return Ref();
+}
 
 thread_local AllocationErrors* AllocationErrors::current = nullptr;
 

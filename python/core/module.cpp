@@ -72,18 +72,19 @@ const char execute_doc[] =
 
 PyObject* execute(PyObject* module, PyObject* tuple) {
   State& state = state_of(module);
-  PyObject* arguments[8];
+  PyObject* arguments[9];
   if (!unpack(tuple, arguments)) return nullptr;
   Thread* const thread = thread_of(arguments[0]);
   const auto plan = static_cast<kintsugi_plan>(PyLong_AsVoidPtr(arguments[1]));
   const char* const problem = PyBytes_AsString(arguments[2]);
+  const size_t workspace_size = PyLong_AsSize_t(arguments[3]);
   if (thread == nullptr || PyErr_Occurred() != nullptr) return nullptr;
   Product product(state);
-  if (!product.read({arguments[3], arguments[4], arguments[5], arguments[6], arguments[7]}))
+  if (!product.read({arguments[4], arguments[5], arguments[6], arguments[7], arguments[8]}))
     return declined();
   const bool fits = PyBytes_Size(arguments[2]) == sizeof(kintsugi_problem) &&
                     std::memcmp(problem, &product.problem(), sizeof(kintsugi_problem)) == 0;
-  if (!fits || !product.announce_write()) return declined();
+  if (!fits || !product.take_workspace(workspace_size) || !product.announce_write()) return declined();
   thread->has_product = false;
   return product
       .run([&](const kintsugi_operands* operands) {

@@ -96,6 +96,21 @@ bool Product::announce_write() const {
   return bool(Ref(PyObject_CallFunctionObjArgs(state_.note_write.get(), result_.get(), nullptr)));
 }
 
+bool Product::take_workspace(size_t bytes) {
+  constexpr size_t alignment = 256;  // what the library asks for
+  if (bytes == 0 || device() == on_host) return true;
+  uintptr_t address = 0;
+  workspace_ = aligned_bytes(state_.torch, device(), bytes, alignment, address);
+  if (!workspace_) {
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return false;
+    PyErr_Clear();
+    return true;
+  }
+  operands_.workspace = reinterpret_cast<void*>(address);
+  operands_.workspace_size = bytes;
+  return true;
+}
+
 void Product::fill_operands() {
   operands_.alpha = alpha_;
   operands_.beta = beta_;

@@ -25,6 +25,10 @@ class Product {
   // Tells autograd that a tensor given as out is about to change; likewise.
   bool announce_write() const;
 
+  // On a device a workspace of so many bytes, from torch: it goes back when the work is in the stream, in whose order
+  // torch uses it again. Without memory for it the plan's allocator is asked for less. On the CPU the library has its own.
+  bool take_workspace(size_t bytes);
+
   const kintsugi_problem& problem() const { return problem_; }
   int device() const { return c_.device; }
 
@@ -53,7 +57,7 @@ class Product {
   alignas(16) char alpha_[16], beta_[16];
   kintsugi_problem problem_;
   kintsugi_operands operands_;
-  Ref result_;
+  Ref result_, workspace_;
 };
 
 }  // namespace kintsugi_python

@@ -37,6 +37,7 @@ class Plan(dict):
         _abi.check(library.kintsugi_plan_problem(owned.pointer, ctypes.byref(problem)))
         self._problem = bytes(problem)
         self._address = owned.pointer.value
+        self._workspace_size = self["workspace_bytes"]
         self._owned = owned
         return owned
 
@@ -57,7 +58,8 @@ class Plan(dict):
             KintsugiError, TypeError: as matmul().
         """
         owned = self._owned or self._make_again()
-        result = _compiled.core.execute(this_thread.compiled, self._address, self._problem, a, b, alpha, beta, out)
+        result = _compiled.core.execute(this_thread.compiled, self._address, self._problem, self._workspace_size, a, b,
+                                        alpha, beta, out)
         if result is NotImplemented:
             result = self._run(owned, a, b, alpha, beta, out)
         this_thread.plan = owned

@@ -51,12 +51,16 @@ GEMM = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(_abi.Probl
                         ctypes.POINTER(_abi.Operands))
 
 
+EXECUTE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(_abi.Operands))
+
+
 class Library:
     """Takes the workspace from the allocator, multiplies on the host, and notes what it was given."""
 
     def __init__(self):
         self.problems, self.queues, self.users, self.addresses = [], [], [], []
-        self.gemm = GEMM(self._gemm)
+        self.gemm, self.plan_execute = GEMM(self._gemm), EXECUTE(self._plan_execute)
+        self.workspaces = []
 
     def _gemm(self, handle, problem, options, operands):
         given, memory = problem.contents, options.contents
@@ -76,6 +80,16 @@ class Library:
         return status
 
 
+    def _plan_execute(self, handle, plan, operands):
+        given = operands.contents
+        self.queues.append((given.queue.kind, given.queue.stream))
+        self.workspaces.append((given.workspace, given.workspace_size))
+        host_operands = _abi.Operands.from_buffer_copy(given)
+        host_operands.queue = _abi.Queue()
+        return _abi.library.kintsugi_plan_execute(ctypes.c_void_p(handle), ctypes.c_void_p(plan),
+                                                  ctypes.byref(host_operands))
+
+
 @pytest.fixture
 def torch(monkeypatch):
     module = torch_imitation.install(monkeypatch)
@@ -89,7 +103,7 @@ def torch(monkeypatch):
 @pytest.fixture
 def library(torch):
     library = Library()
-    bound = types.SimpleNamespace(kintsugi_gemm=library.gemm, kintsugi_plan_execute=_abi.library.kintsugi_plan_execute,
+    bound = types.SimpleNamespace(kintsugi_gemm=library.gemm, kintsugi_plan_execute=library.plan_execute,
                                   kintsugi_status_name=_abi.library.kintsugi_status_name,
                                   kintsugi_last_error=_abi.library.kintsugi_last_error)
     _compiled.bind(bound, kintsugi.KintsugiError)
@@ -152,6 +166,31 @@ def test_out_takes_the_result_where_it_lies(library, view):
     out = Told(target)
     assert kintsugi.matmul(Told(a), Told(a.T), alpha=2, beta=3, out=out) is out
     assert (target == 2 * a @ a.T + 3).all() and out._version == 1 and len(library.problems) == 1
+
+
+def execute(plan, a, b, out=None):
+    """The plan, which is one for the host, as if it were for the device."""
+    problem = _abi.Problem.from_buffer_copy(plan._problem)
+    problem.memory = _abi.DEVICE
+    return _compiled.core.execute(_abi.this_thread.compiled, plan._address, bytes(problem), plan["workspace_bytes"], a, b, 1,
+                                  0, out)
+
+
+def test_a_plan_has_its_workspace_from_torch(library, monkeypatch):
+    a, b = values(64, 48, dtype=np.float32), values(48, 32, dtype=np.float32)
+    plan = kintsugi.plan(a, b, scheme="fp16x3")
+    size = plan["workspace_bytes"]
+    result = execute(plan, Told(a), Told(b))
+    assert type(result) is Told and (result.array == a @ b).all()
+    ((address, given),) = library.workspaces
+    assert given == size > 0 and address % 256 == 0 and library.queues == [(_abi.QUEUE_CUDA, STREAM)]
+    assert allocated == [result.array.nbytes, size] and [x.array.nbytes for x in alive] == [result.array.nbytes]
+    out = Told(np.empty((64, 32), np.float32))
+    assert execute(plan, Told(a), Told(b), out) is out and out._version == 1 and (out.array == a @ b).all()
+    monkeypatch.setattr(torch_imitation, "room", size - 1)  # the library's own allocator is asked then
+    assert (execute(plan, Told(a), Told(b)).array == a @ b).all() and library.workspaces[-1] == (None, 0)
+    assert execute(plan, Told(a[1:]), Told(b)) is NotImplemented
+    assert execute(plan, a, b) is NotImplemented
 
 
 def left_to_python(library, a, b, **options):
