@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/fork.hpp"
-#include "base/nearest_name.hpp"
 #include "base/status.hpp"
+#include "base/text/nearest_name.hpp"
 
 extern char** environ;
 
@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view prefix = "KINTSUGI_";
 constexpr std::string_view config_variable = "KINTSUGI_CONFIG";
 
-// ASCII alone, whatever the program's locale makes of an "i".
+// Only ASCII letters, independent of the program's locale.
 constexpr char to_upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
 
 constexpr bool is_name_character(char c) {
@@ -103,12 +103,12 @@ std::string names_of_settings() {
   return names;
 }
 
-// Visits the environment's KINTSUGI_... variables but for the settings file's: visit(name, value).
+// Calls visit(name, value) for the environment's KINTSUGI_... variables except KINTSUGI_CONFIG.
 template <class Visit>
 void for_each_variable(const Visit& visit) {
   const auto lock = lock_environment();
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string_view line(*entry);
+  for (char** element = environ; element != nullptr && *element != nullptr; ++element) {
+    const std::string_view line(*element);
     const auto equals = line.find('=');
     const auto variable = line.substr(0, equals);
     if (variable.starts_with(prefix) && variable != config_variable) visit(variable, line.substr(equals + 1));
@@ -122,8 +122,8 @@ const SettingDescription* setting_of(std::string_view variable) {
   return found == setting_table.end() ? nullptr : &*found;
 }
 
-// Names are compared without KINTSUGI_, which all share: the variables of CMake and module systems,
-// KINTSUGI_ROOT and the like, are near no setting then.
+// Compares names without KINTSUGI_, which all share: KINTSUGI_ROOT and the like, variables of CMake and
+// module systems, are then near no setting.
 UnknownVariable with_nearest(std::string_view variable) {
   std::vector<std::string> names{std::string(config_variable.substr(prefix.size()))};
   for (const auto& setting : setting_table)
@@ -258,7 +258,7 @@ SettingLayer file_settings() {
   const char* named = std::getenv(config_variable.data());
   const bool must_exist = named != nullptr && *named != '\0';
   std::ifstream file(path);
-  if (!file || file.peek() == std::ifstream::traits_type::eof()) {  // not there, a folder, or empty
+  if (!file || file.peek() == std::ifstream::traits_type::eof()) {  // missing, a folder, or empty
     std::error_code error;
     const bool readable = file.is_open() && !std::filesystem::is_directory(path, error);
     if (must_exist && !readable) {
