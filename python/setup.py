@@ -1,5 +1,5 @@
 """Puts libkintsugi.so into the wheel: the one that LIBKINTSUGI names, seen from where pip was called, else one that CMake
-builds."""
+builds. The compiled part of the package, _core.abi3.so, is taken from beside it where it is there."""
 
 import os
 import pathlib
@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 
 from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
@@ -18,6 +19,7 @@ except ImportError:  # setuptools before 70.1
 
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parent
+COMPILED = "_core.abi3.so"
 
 
 def version():
@@ -26,11 +28,13 @@ def version():
 
 
 def built_library(folder):
-    """Builds the library alone, without its program and tests; device code for all GPUs, since a wheel is used elsewhere."""
-    options = ["-DCMAKE_BUILD_TYPE=Release", "-DKINTSUGI_TESTS=OFF", "-DKINTSUGI_TOOLS=OFF", "-DKINTSUGI_DEVICE_CODE=on"]
+    """Builds library and compiled part alone, without program and tests; device code for all GPUs, since a wheel is used
+    elsewhere."""
+    options = ["-DCMAKE_BUILD_TYPE=Release", "-DKINTSUGI_TESTS=OFF", "-DKINTSUGI_TOOLS=OFF",
+               f"-DKINTSUGI_PYTHON={sys.executable}", "-DKINTSUGI_DEVICE_CODE=on"]
     options += shlex.split(os.environ.get("CMAKE_ARGS", ""))
     subprocess.run(["cmake", "-S", str(SOURCE), "-B", str(folder), *options], check=True)
-    subprocess.run(["cmake", "--build", str(folder), "--target", "kintsugi", "--parallel"], check=True)
+    subprocess.run(["cmake", "--build", str(folder), "--parallel"], check=True)
     return folder / "libkintsugi.so"
 
 
@@ -60,11 +64,18 @@ class BuildWithLibrary(build_py):
         super().run()
         given = os.environ.get("LIBKINTSUGI")
         library = given_library(given) if given else built_library(pathlib.Path(self.build_lib).resolve().parent / "cmake")
-        shutil.copyfile(library, pathlib.Path(self.build_lib) / "kintsugi/libkintsugi.so")
+        package = pathlib.Path(self.build_lib) / "kintsugi"
+        shutil.copyfile(library, package / "libkintsugi.so")
+        compiled = library.with_name(COMPILED)
+        if compiled.is_file():
+            shutil.copyfile(compiled, package / COMPILED)
+        else:
+            print(f"kintsugi: no {COMPILED} beside {library}: calls will go through ctypes", file=sys.stderr)
 
 
 class PlatformWheel(bdist_wheel):
-    """One wheel for every Python 3 of the machine: nothing in it is compiled against Python."""
+    """One wheel for every Python 3 of the machine: the compiled part is for the stable ABI of CPython 3.9, and other
+    Pythons, which do not load it, go through ctypes. So the tag is not that of an ABI."""
 
     def get_tag(self):
         return "py3", "none", super().get_tag()[2]

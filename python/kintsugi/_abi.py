@@ -9,7 +9,7 @@ import pathlib
 import threading
 from typing import Any, Callable
 
-from kintsugi import _log
+from kintsugi import _compiled, _log
 
 SUCCESS = 0
 OP_N, OP_T = 0, 1
@@ -80,6 +80,7 @@ def _load() -> ctypes.CDLL:
 
 
 library = _load()
+_compiled.bind(library, KintsugiError)
 
 
 def check(status: int) -> None:
@@ -101,13 +102,16 @@ def read_json(describe: Callable[[Any, ctypes.c_size_t, Any], int]) -> Any:
 
 
 class Owned:
-    """A handle, plan or prepared operand of the ABI, destroyed with its last reference; `uses` is what it calls as
-    long as it lives."""
+    """A handle, plan or prepared operand of the ABI, destroyed with its last reference.
+
+    Attributes:
+        uses: what it calls as long as it lives.
+    """
 
     def __init__(self, destroy: Callable[[Any], None], create: Callable[..., int], *arguments: Any, uses: Any = None):
         self.pointer = ctypes.c_void_p()
         self._destroy = destroy
-        self._uses = uses
+        self.uses = uses
         check(create(*arguments, ctypes.byref(self.pointer)))
 
     def __del__(self) -> None:
@@ -116,12 +120,19 @@ class Owned:
 
 
 class _Thread(threading.local):
-    """A handle serves one thread at a time, so every thread has its own; and its last plan."""
+    """A handle serves one thread at a time, so every thread has its own; and the plan of its last product, which the
+    compiled path keeps where it did that."""
 
     def __init__(self) -> None:
         self.handle = Owned(library.kintsugi_destroy, library.kintsugi_create)
         check(library.kintsugi_set_log(self.handle.pointer, _log.sink, None))
+        self.compiled = _compiled.core.thread(self.handle.pointer.value)
         self.plan: Owned | None = None
+
+    def note_plan(self, plan: Owned) -> None:
+        """The plan is the last product's."""
+        self.plan = plan
+        _compiled.core.forget(self.compiled)
 
 
 this_thread = _Thread()

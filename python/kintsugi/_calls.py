@@ -12,7 +12,7 @@ from kintsugi import _abi, _torch
 from kintsugi._abi import library, this_thread
 from kintsugi._arrays import TYPES, Matrices, as_array, blas_matrices, check_writable, common_type, readable
 from kintsugi._operands import Operand, make_scalar
-from kintsugi._plans import errors_of, make_options, make_plan, warn_once
+from kintsugi._options import errors_of, make_options, make_plan, warn_once
 from kintsugi._tensors import Allocator
 
 
@@ -26,7 +26,6 @@ class Call:
     are stored ones."""
 
     memory = _abi.HOST
-    allocator: Allocator | None = None  # None: the library's own
 
     def __init__(self, a: Any, b: Any, alpha: Any, beta: Any, out: Any):
         self.a, self.b = self._operand(a, "a"), self._operand(b, "b")
@@ -44,6 +43,10 @@ class Call:
         self._choose_result(out)
         self.matrices_a, self.matrices_b = self._matrices(self.a), self._matrices(self.b)
         self._describe_problem(m, n, k)
+
+    def make_allocator(self) -> Allocator | None:
+        """None: the library's own."""
+        return None
 
     def current(self) -> ContextManager[Any]:
         """Inside, the call's device is the current one."""
@@ -125,7 +128,7 @@ class Call:
                     for side in (self.a, self.b)]
         self.problem.prepared_a, self.problem.prepared_b = prepared
         plan = make_plan(self.problem, make_options(accuracy, scheme, engine, policy, threads, workspace_limit),
-                          self.allocator)
+                         self.make_allocator())
         if engine is None and self.memory == _abi.HOST:
             warn_once(plan)
         return plan
@@ -150,7 +153,7 @@ class Call:
         _torch.note_write(self.given)
         operands, _alive = self._operands()
         operands.queue = self._queue()
-        with errors_of(self.allocator):
+        with errors_of(plan.uses):
             _abi.check(library.kintsugi_plan_execute(this_thread.handle.pointer, plan.pointer, ctypes.byref(operands)))
         return self._finish()
 

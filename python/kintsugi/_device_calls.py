@@ -10,7 +10,7 @@ from kintsugi import _abi, _torch
 from kintsugi._arrays import Matrices, blas_matrices, check_writable
 from kintsugi._calls import Call
 from kintsugi._operands import Operand, Prepared
-from kintsugi._tensors import Tensors, common_tensors, geometry
+from kintsugi._tensors import Allocator, Tensors, common_tensors, geometry
 
 
 def on_stream(tensors: Tensors) -> _abi.Queue:
@@ -27,9 +27,11 @@ class DeviceCall(Call):
 
     def __init__(self, tensors: Tensors, a: Any, b: Any, alpha: Any, beta: Any, out: Any):
         self.tensors = tensors
-        self.allocator = tensors.make_allocator()
         self._copies: list[Any] = []
         super().__init__(a, b, alpha, beta, out)
+
+    def make_allocator(self) -> Allocator | None:
+        return self.tensors.make_allocator()
 
     def current(self) -> ContextManager[Any]:
         return self.tensors.current()

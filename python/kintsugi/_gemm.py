@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from kintsugi import _abi, _torch
+from kintsugi import _abi, _compiled, _torch
 from kintsugi._abi import library, this_thread
 from kintsugi._device_calls import make_call
 from kintsugi._pairs import PairCall, pair_scalar
-from kintsugi._plans import Plan, describe
 
 
 def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str | None = None,
@@ -46,10 +45,15 @@ def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str |
     Warns:
         MissingEngineWarning: once a process, where there is no BLAS for the engine "cpu".
     """
+    result = _compiled.core.multiply(this_thread.compiled, a, b, alpha, beta, out, accuracy, scheme, engine, policy,
+                                     threads, workspace_limit)
+    if result is not NotImplemented:
+        return result
     call = make_call(a, b, alpha, beta, out)
     with call.current():
-        this_thread.plan = call.plan(accuracy, scheme, engine, policy, threads, workspace_limit)
-        result = call.run(this_thread.plan)
+        plan = call.plan(accuracy, scheme, engine, policy, threads, workspace_limit)
+        this_thread.note_plan(plan)
+        result = call.run(plan)
     return result if out is None else _torch.give_back(out, result)
 
 
@@ -78,23 +82,10 @@ def matmul_dd(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: st
     """
     call = PairCall(*(_torch.as_stored(x, name) for name, x in (("a", a), ("b", b))), pair_scalar(alpha, "alpha"),
                      pair_scalar(beta, "beta"), _torch.as_stored(out, "out"))
-    this_thread.plan = call.plan(accuracy, scheme, engine, policy, threads, workspace_limit)
-    result = call.run(this_thread.plan)
+    plan = call.plan(accuracy, scheme, engine, policy, threads, workspace_limit)
+    this_thread.note_plan(plan)
+    result = call.run(plan)
     return result if out is None else _torch.give_back(out, result)
-
-
-def explain(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str | None = None,
-            engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None,
-            threads: int | None = None, workspace_limit: int | None = None) -> Plan:
-    """The plan that matmul() would make with these arguments; nothing is multiplied. Errors as matmul()'s."""
-    call = make_call(a, b, 1, 0, None)
-    with call.current():
-        return describe(call.plan(accuracy, scheme, engine, policy, threads, workspace_limit))
-
-
-def last_plan() -> Plan | None:
-    """The plan of this thread's last matmul(); None before the first."""
-    return None if this_thread.plan is None else describe(this_thread.plan)
 
 
 def last_report() -> dict[str, Any]:

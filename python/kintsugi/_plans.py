@@ -1,73 +1,170 @@
-"""Plans of the C ABI: the options they are made with, their description, the warnings they give."""
+"""Plans: what a product does, made once and run as often as wanted."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import warnings
-from typing import Any, Iterator
+import json
+from typing import Any, Literal
 
-from kintsugi import _abi
-from kintsugi._abi import KintsugiError, library, this_thread
-from kintsugi._tensors import Allocator
+import numpy as np
+
+from kintsugi import _abi, _compiled, _torch
+from kintsugi._abi import library, this_thread
+from kintsugi._arrays import TYPES
+from kintsugi._calls import Call
+from kintsugi._device_calls import make_call
+from kintsugi._options import describe, make_options, make_plan
+from kintsugi._tensors import device_context
 
 
 class Plan(dict):
-    """What a product does, as the library describes it (docs/schema/plan.schema.json); str() puts it in words."""
+    """What a product does, as the library describes it (docs/schema/plan.schema.json), and a function that does it.
+
+    str() puts the description in words. A plan is immutable; any number of threads may call one. Every call has a
+    workspace of its own, plan["workspace_bytes"] large, from the library or, on a device, from the tensors' one.
+    A copy, and one that was pickled, is made again of its description when it is first called.
+    """
+
+    def __init__(self, description: dict[str, Any], owned: _abi.Owned | None = None):
+        super().__init__(description)
+        self._owned: _abi.Owned | None = None
+        if owned is not None:
+            self._take(owned)
+
+    def _take(self, owned: _abi.Owned) -> _abi.Owned:
+        problem = _abi.Problem(struct_size=ctypes.sizeof(_abi.Problem))
+        _abi.check(library.kintsugi_plan_problem(owned.pointer, ctypes.byref(problem)))
+        self._problem = bytes(problem)
+        self._address = owned.pointer.value
+        self._workspace_size = self["workspace_bytes"]
+        self._owned = owned
+        return owned
+
+    def _make_again(self) -> _abi.Owned:
+        return self._take(_abi.Owned(library.kintsugi_plan_destroy, library.kintsugi_plan_read,
+                                     this_thread.handle.pointer, json.dumps(self).encode(), None))
+
+    def __call__(self, a: Any, b: Any, *, alpha: Any = 1, beta: Any = 0, out: Any = None) -> Any:
+        """alpha * a @ b + beta * out, as matmul() with the options of the plan.
+
+        Args:
+            a, b, out: of the shapes, element types and places that the plan was made for, and with its strides, or
+                such that they are copied to them, as matmul() copies what BLAS cannot address.
+            alpha, beta: numbers of the operands' type.
+
+        Raises:
+            ValueError: operands or an out that the plan is not for, with what differs.
+            KintsugiError, TypeError: as matmul().
+        """
+        owned = self._owned or self._make_again()
+        result = _compiled.core.execute(this_thread.compiled, self._address, self._problem, self._workspace_size, a, b,
+                                        alpha, beta, out)
+        if result is NotImplemented:
+            result = self._run(owned, a, b, alpha, beta, out)
+        this_thread.plan = owned
+        return result
+
+    def _run(self, owned: _abi.Owned, a: Any, b: Any, alpha: Any, beta: Any, out: Any) -> Any:
+        call = make_call(a, b, alpha, beta, out)
+        _check_fits(_abi.Problem.from_buffer_copy(self._problem), call)
+        with call.current():
+            this_thread.note_plan(owned)
+            result = call.run(owned)
+        return result if out is None else _torch.give_back(out, result)
 
     def __str__(self) -> str:
         return "\n".join(self["words"])
 
+    def __repr__(self) -> str:
+        problem = self["problem"]
+        schemes = ", ".join(candidate["scheme"] for candidate in self["candidates"])
+        return (f"<kintsugi plan: {problem['m']} x {problem['k']} by {problem['k']} x {problem['n']}, batch of "
+                f"{problem['batch_count']}, {problem['type']}, {problem['memory']}: {schemes} on {self['engine']}, "
+                f"{self['workspace_bytes']} bytes of workspace>")
 
-def make_options(accuracy: str | float | None, scheme: str | None, engine: str | None, policy: str | None,
-             threads: int | None, workspace_limit: int | None) -> _abi.Options:
-    def text(value: Any) -> bytes | None:
-        return None if value is None else str(value).encode()
-
-    def number(value: int | None, name: str, most: int) -> int:
-        if value is not None and value > most:  # ctypes would take its last bits alone
-            raise ValueError(f"{name} = {value} is more than {most}")
-        return value or 0
-
-    return _abi.Options(struct_size=ctypes.sizeof(_abi.Options), accuracy=text(accuracy), scheme=text(scheme),
-                        engine=text(engine), policy=text(policy), threads=number(threads, "threads", 2**31 - 1),
-                        workspace_limit=number(workspace_limit, "workspace_limit", 2**63 - 1))
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Plan, (dict(self),)
 
 
-def make_plan(problem: _abi.Problem, options: _abi.Options, allocator: Allocator | None) -> _abi.Owned:
-    if allocator is not None:
-        allocator.put_into(options)
-    return _abi.Owned(library.kintsugi_plan_destroy, library.kintsugi_plan_create, this_thread.handle.pointer,
-                      ctypes.byref(problem), ctypes.byref(options), uses=allocator)
+_NAMES: dict[str, dict[int, str]] = {
+    "type": {**{number: str(dtype) for dtype, number in TYPES.items()}, 4: "double-double"},
+    "op": {_abi.OP_N: "N", _abi.OP_T: "T"},
+    "layout": {_abi.COLUMN_MAJOR: "column major", _abi.ROW_MAJOR: "row major"},
+    "memory": {_abi.HOST: "on the CPU", _abi.DEVICE: "on a device"},
+    "batch_kind": {_abi.BATCH_STRIDED: "one stride", _abi.BATCH_POINTERS: "any strides"},
+}
 
 
-@contextlib.contextmanager
-def errors_of(allocator: Allocator | None) -> Iterator[None]:
-    """A call that failed for want of memory says what the tensors' library said of it."""
-    try:
-        yield
-    except KintsugiError as error:
-        if allocator is None or not allocator.errors:
-            raise
-        raise error from allocator.errors[-1]
+def _words(field: str, value: int) -> str:
+    names = _NAMES.get(field) or _NAMES.get(field.rpartition("_")[0], {})
+    return names.get(value, str(value))
 
 
-def describe(plan: _abi.Owned) -> Plan:
-    return Plan(_abi.read_json(lambda *buffer: library.kintsugi_plan_describe(plan.pointer, *buffer)))
+def _check_fits(planned: _abi.Problem, call: Call) -> None:
+    """Raises ValueError with all that differs. How a prepared operand lies does not matter."""
+    ignored = {"struct_size", "prepared_a", "prepared_b"}
+    for side, operand in (("a", call.a), ("b", call.b)):
+        if operand.prepared is not None:
+            ignored |= {f"ld{side}", f"stride_{side}", f"op_{side}"}
+    names = [name for name, _ in _abi.Problem._fields_ if name not in ignored]
+    pairs = [(name, getattr(call.problem, name), getattr(planned, name)) for name in names]
+    different = [f"{name} is {_words(name, found)} and the plan has {_words(name, wanted)}"
+                 for name, found, wanted in pairs if found != wanted]
+    if different:
+        raise ValueError(f"the plan is not for this product: {'; '.join(different)}. Shapes, element types, place and "
+                         "memory layout of a, b and out are those that a plan was made for")
 
 
-class MissingEngineWarning(RuntimeWarning):
-    """An engine that would be quicker cannot run here; products are right, and may take many times as long."""
+def _example(x: Any, dtype: Any, name: str) -> Any:
+    """An array for a shape; what is no shape as it is."""
+    if not isinstance(x, tuple) or not all(isinstance(length, int) for length in x):
+        return x
+    if dtype is None:
+        raise TypeError(f"{name} is the shape {x} and dtype is not given")
+    return np.empty(x, dtype)
 
 
-_warned = False
+def plan(a: Any, b: Any, *, dtype: Any = None, out: Any = None, accuracy: str | float | None = None,
+         scheme: str | None = None, engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None,
+         threads: int | None = None, workspace_limit: int | None = None) -> Plan:
+    """A plan for products of operands like these, to be called: plan(a, b), plan(a, b, out=c).
+
+    Args:
+        a, b: what matmul() takes, of which shape, element type, place and memory layout count; or shapes, tuples of
+            integers, of arrays on the CPU in C order.
+        dtype: the element type of shapes; float32, float64, complex64 or complex128.
+        out: None: results are in C order; else an array of the shape and layout that every out will have.
+        accuracy, scheme, engine, policy, threads, workspace_limit: as of matmul().
+
+    Returns:
+        The plan; matmul() with these arguments has the same bits.
+
+    Raises:
+        KintsugiError, TypeError, ValueError: as matmul(); TypeError for a shape without dtype.
+    """
+    call = make_call(_example(a, dtype, "a"), _example(b, dtype, "b"), 1, 0, out)
+    with call.current():
+        owned = call.plan(accuracy, scheme, engine, policy, threads, workspace_limit)
+        return Plan(describe(owned), owned)
 
 
-def warn_once(plan: _abi.Owned) -> None:
-    """The warnings of the process's first plan on the CPU that may choose the engine, for the caller of matmul()."""
-    global _warned
-    if _warned:
-        return
-    _warned = True
-    for text in describe(plan)["warnings"]:
-        warnings.warn(text, MissingEngineWarning, stacklevel=4)
+def explain(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str | None = None,
+            engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None,
+            threads: int | None = None, workspace_limit: int | None = None) -> Plan:
+    """The plan that matmul() would make with these arguments; nothing is multiplied. Errors as matmul()'s."""
+    call = make_call(a, b, 1, 0, None)
+    with call.current():
+        owned = call.plan(accuracy, scheme, engine, policy, threads, workspace_limit)
+        return Plan(describe(owned), owned)
+
+
+def last_plan() -> Plan | None:
+    """The plan of this thread's last product; None before the first. It is made again where the product kept none, of
+    the same problem and options, under the settings that are in force now."""
+    last = _compiled.core.last(this_thread.compiled)
+    if last is not None:
+        problem, options, device = last
+        with contextlib.nullcontext() if device < 0 else device_context(device):
+            this_thread.note_plan(make_plan(_abi.Problem.from_buffer_copy(problem), make_options(*options), None))
+    return None if this_thread.plan is None else Plan(describe(this_thread.plan), this_thread.plan)

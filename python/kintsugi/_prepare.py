@@ -13,7 +13,7 @@ from kintsugi._abi import library, this_thread
 from kintsugi._arrays import TYPES, Matrices, as_array, blas_matrices, common_type, readable
 from kintsugi._calls import Call
 from kintsugi._operands import Prepared
-from kintsugi._plans import errors_of, make_options, make_plan
+from kintsugi._options import errors_of, make_options, make_plan
 from kintsugi._tensors import Tensors, common_tensors, geometry
 
 

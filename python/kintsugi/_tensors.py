@@ -231,6 +231,11 @@ class DlpackTensors:
         return _dlpack.driver().device(self._number)
 
 
+def device_context(number: int) -> ContextManager[Any]:
+    """Inside, torch's current device is that one; its tensors are the only ones of the compiled path."""
+    return sys.modules["torch"].cuda.device(number)
+
+
 Tensors = Union[TorchTensors, CupyTensors, DlpackTensors]
 
 

@@ -30,9 +30,14 @@ def as_stored(x: Any, name: str) -> Any:
 
 def note_write(tensor: Any) -> None:
     """Tells autograd that the tensor's memory is about to change, as torch's own functions do: a gradient
-    that needs the old elements is then an error. Nothing is written, since the view is empty."""
-    if is_tensor(tensor):
-        tensor[None][:0].zero_()
+    that needs the old elements is then an error."""
+    if not is_tensor(tensor):
+        return
+    graph = getattr(getattr(sys.modules["torch"], "autograd", None), "graph", None)
+    if hasattr(graph, "increment_version"):  # since torch 2.1
+        graph.increment_version(tensor)
+    else:
+        tensor[None][:0].zero_()  # writes nothing, since the view is empty
 
 
 def give_back(out: Any, stored: Any) -> Any:

@@ -30,6 +30,7 @@ ALLOWED = {
     "drop_in": ["include"],
     "lab": ["src/arith", "src/formats", "src/base"],
     "tools": ["include", "lab"],
+    "python": ["include"],
     "examples": ["include"],
     "tests": ["*"],
 }
@@ -52,6 +53,7 @@ EXTERNAL = {
     "drop_in": ["nlohmann/*", "link.h"] + POSIX,
     "lab": ["gmp.h", "mpfr.h", "omp.h", "nlohmann/*", "fmt/*"] + POSIX,
     "tools": ["nlohmann/*", "fmt/*", "CLI/*", "omp.h"] + POSIX,
+    "python": ["Python.h"],
     "examples": ["dlfcn.h"],
     "tests": ["*"],
 }
@@ -131,7 +133,7 @@ def judge(root, file, quote, name):
 
 def violations(root, skip=()):
     found = []
-    for top in ("src", "include", "drop_in", "tools", "lab", "examples", "tests"):
+    for top in ("src", "include", "drop_in", "tools", "lab", "python", "examples", "tests"):
         for file in sorted((root / top).rglob("*")):
             if file.suffix not in ENDINGS or file in skip:
                 continue
@@ -164,6 +166,7 @@ def test_something_was_read():
     ("lab/bad.cpp", '#include "planner/plan.hpp"\n', "lab may not include src/planner"),
     ("drop_in/blas/bad.cpp", '#include "base/status.hpp"\n', "drop_in may not include src/base"),
     ("drop_in/blas/bad.cpp", "#include <cblas.h>\n", "drop_in may not include <cblas.h>"),
+    ("python/core/bad.cpp", '#include "../src/base/status.hpp"\n', "python may not include src/base"),
     ("examples/bad.c", '#include "lab/lab.hpp"\n', "examples may not include lab"),
     ("include/kintsugi/bad.hpp", '#include "base/status.hpp"\n', "include may not include src/base"),
     ("src/base/bad.hpp", '#include "nowhere.hpp"\n', "no file nowhere.hpp"),

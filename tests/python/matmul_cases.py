@@ -325,9 +325,15 @@ def test_a_scheme_and_an_accuracy_that_it_cannot_give_are_an_error():
 @pytest.fixture
 def without_blas(monkeypatch):
     """Plans as they are where there is no BLAS, in a process that has not warned yet."""
-    describe = kintsugi._plans.describe
-    monkeypatch.setattr(kintsugi._plans, "describe", lambda plan: {**describe(plan), "warnings": ["engine cpu is missing"]})
-    monkeypatch.setattr(kintsugi._plans, "_warned", False)
+    describe = kintsugi._options.describe
+    monkeypatch.setattr(kintsugi._options, "describe",
+                        lambda plan: {**describe(plan), "warnings": ["engine cpu is missing"]})
+    forget_the_warning(monkeypatch)
+
+
+def forget_the_warning(monkeypatch):
+    monkeypatch.setattr(kintsugi._options, "_warned", False)
+    kintsugi._compiled.core.accept_host(False)
 
 
 def test_a_missing_engine_is_warned_of_once(without_blas, recwarn):
@@ -344,7 +350,7 @@ def test_a_missing_engine_is_warned_of_once(without_blas, recwarn):
 def test_nothing_is_warned_of_where_nothing_is_missing(monkeypatch, recwarn):
     if not any(engine["name"] == "cpu" and engine["available"] for engine in kintsugi.engines()):
         pytest.skip("no OpenBLAS here")
-    monkeypatch.setattr(kintsugi._plans, "_warned", False)
+    forget_the_warning(monkeypatch)
     a = random((4, 4), np.float32)
     kintsugi.matmul(a, a)
     assert not recwarn.list and kintsugi.explain(a, a)["warnings"] == []

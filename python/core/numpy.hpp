@@ -1,0 +1,28 @@
+// numpy's arrays by its protocol __array_struct__, which needs neither its headers nor a copy. The buffer protocol is
+// four times as slow, and is in the stable ABI since Python 3.11 only.
+#pragma once
+
+#include "array.hpp"
+#include "ref.hpp"
+
+namespace kintsugi_python {
+
+class Numpy {
+ public:
+  bool load();
+
+  // Exactly numpy's own class: subclasses may compute in other ways.
+  bool owns(PyObject* x) const { return Py_TYPE(x) == reinterpret_cast<PyTypeObject*>(array_type_.get()); }
+
+  // False where the elements are not aligned, native numbers that the library multiplies.
+  bool read(PyObject* x, Array& array) const;
+
+  // A new array in C order.
+  Ref empty(PyObject* shape, int32_t type) const;
+
+ private:
+  Ref array_type_, empty_, protocol_;
+  Ref types_[4];  // numpy.dtype by kintsugi_type
+};
+
+}  // namespace kintsugi_python

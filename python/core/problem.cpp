@@ -1,0 +1,145 @@
+#include "problem.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace kintsugi_python {
+namespace {
+
+// A batch of matrices as BLAS takes them; counts in elements.
+struct Matrices {
+  bool is_row_major;
+  int64_t leading_dimension;
+  int64_t stride;  // from one batch item to the next
+};
+
+// Elements between `lines` lines of `length` elements that stand unit stride apart.
+std::optional<int64_t> leading_dimension(int64_t unit, int64_t other, int64_t lines, int64_t length,
+                                         int64_t size) {
+  if (length > 1 && unit != size) return std::nullopt;
+  if (lines == 1) return length;
+  if (other % size != 0 || other < length * size) return std::nullopt;
+  return other / size;
+}
+
+// Bytes from one batch item to the next, where that is one number: outer dimensions continue inner ones.
+std::optional<int64_t> uniform_step(const Array& array, const ProductShape& shape) {
+  int64_t step = 0;
+  int64_t items = 1;
+  for (int d = shape.batch_dimensions - 1; d >= 0; --d) {
+    if (shape.sizes[d] == 1) continue;
+    const int own = d - shape.batch_dimensions + array.dimensions - 2;
+    const int64_t stride = own < 0 || array.shape[own] == 1 ? 0 : array.strides[own];
+    if (items == 1) step = stride;
+    if (stride != step * items) return std::nullopt;
+    items *= shape.sizes[d];
+  }
+  return step;
+}
+
+std::optional<Matrices> as_matrices(const Array& array, const ProductShape& shape) {
+  const int64_t size = element_size(array.type);
+  const int64_t rows = array.rows();
+  const int64_t columns = array.columns();
+  const int64_t down = array.strides[array.dimensions - 2];
+  const int64_t across = array.strides[array.dimensions - 1];
+  const std::optional<int64_t> by_rows = leading_dimension(across, down, rows, columns, size);
+  const std::optional<int64_t> by_columns = leading_dimension(down, across, columns, rows, size);
+  const std::optional<int64_t> step = uniform_step(array, shape);
+  if ((!by_rows && !by_columns) || !step || *step < 0 || *step % size != 0) return std::nullopt;
+  return Matrices{by_rows.has_value(), by_rows ? *by_rows : *by_columns, *step / size};
+}
+
+int32_t op_of(const Matrices& operand, const Matrices& c) {
+  return operand.is_row_major == c.is_row_major ? KINTSUGI_OP_N : KINTSUGI_OP_T;
+}
+
+Array with_dimension(const Array& array, int place) {
+  Array result = array;
+  for (int d = array.dimensions; d > place; --d) {
+    result.shape[d] = array.shape[d - 1];
+    result.strides[d] = array.strides[d - 1];
+  }
+  result.shape[place] = 1;
+  result.strides[place] = 0;  // never walked
+  result.dimensions = array.dimensions + 1;
+  return result;
+}
+
+struct Extent {
+  const char* first;
+  const char* end;
+};
+
+// The bytes that an array spans, gaps included.
+Extent extent_of(const Array& array) {
+  Extent extent{array.data, array.data + element_size(array.type)};
+  for (int d = 0; d < array.dimensions; ++d) {
+    const int64_t reach = array.strides[d] * (array.shape[d] - 1);
+    (reach < 0 ? extent.first : extent.end) += reach;
+  }
+  return extent;
+}
+
+bool overlap(const Extent& x, const Extent& y) { return x.first < y.end && y.first < x.end; }
+
+}  // namespace
+
+Array with_row(const Array& array) { return with_dimension(array, array.dimensions - 1); }
+
+Array with_column(const Array& array) { return with_dimension(array, array.dimensions); }
+
+bool find_shape(const Array& a, const Array& b, ProductShape& shape) {
+  shape.batch_dimensions = std::max(a.dimensions, b.dimensions) - 2;
+  shape.k = a.columns();
+  if (b.rows() != shape.k || shape.k == 0) return false;
+  for (int d = 0; d < shape.batch_dimensions; ++d) {
+    const int of_a = d - shape.batch_dimensions + a.dimensions - 2;
+    const int of_b = d - shape.batch_dimensions + b.dimensions - 2;
+    const int64_t length_a = of_a < 0 ? 1 : a.shape[of_a];
+    const int64_t length_b = of_b < 0 ? 1 : b.shape[of_b];
+    if (length_a != length_b && length_a != 1 && length_b != 1) return false;
+    shape.sizes[d] = length_a == 1 ? length_b : length_a;
+  }
+  shape.sizes[shape.batch_dimensions] = a.rows();
+  shape.sizes[shape.batch_dimensions + 1] = b.columns();
+  return std::find(shape.sizes, shape.sizes + shape.batch_dimensions + 2, 0) ==
+         shape.sizes + shape.batch_dimensions + 2;
+}
+
+bool describe(const Array& a, const Array& b, const Array& c, const ProductShape& shape,
+              kintsugi_problem& problem) {
+  const std::optional<Matrices> of_a = as_matrices(a, shape);
+  const std::optional<Matrices> of_b = as_matrices(b, shape);
+  const std::optional<Matrices> of_c = as_matrices(c, shape);
+  if (!of_a || !of_b || !of_c) return false;
+  problem = KINTSUGI_PROBLEM_INIT;
+  problem.m = shape.m();
+  problem.n = shape.n();
+  problem.k = shape.k;
+  problem.lda = of_a->leading_dimension;
+  problem.ldb = of_b->leading_dimension;
+  problem.ldc = of_c->leading_dimension;
+  for (int d = 0; d < shape.batch_dimensions; ++d) problem.batch_count *= shape.sizes[d];
+  problem.stride_a = of_a->stride;
+  problem.stride_b = of_b->stride;
+  problem.stride_c = of_c->stride;
+  problem.op_a = op_of(*of_a, *of_c);
+  problem.op_b = op_of(*of_b, *of_c);
+  problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = c.type;
+  problem.layout = of_c->is_row_major ? KINTSUGI_ROW_MAJOR : KINTSUGI_COLUMN_MAJOR;
+  problem.memory = c.device == on_host ? KINTSUGI_HOST : KINTSUGI_DEVICE;
+  return true;
+}
+
+bool is_apart(const Array& a, const Array& b, const Array& c, const kintsugi_problem& problem) {
+  const bool by_rows = problem.layout == KINTSUGI_ROW_MAJOR;
+  const int64_t lines = by_rows ? problem.m : problem.n;
+  const int64_t length = by_rows ? problem.n : problem.m;
+  const int64_t matrix = (lines - 1) * problem.ldc + length;
+  if (problem.batch_count > 1 && problem.stride_c < matrix) return false;
+  const Extent extent = extent_of(c);
+  return !overlap(extent, extent_of(a)) && !overlap(extent, extent_of(b));
+}
+
+}  // namespace kintsugi_python

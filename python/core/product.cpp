@@ -1,0 +1,130 @@
+#include "product.hpp"
+
+#include <algorithm>
+
+#include "scalar.hpp"
+
+namespace kintsugi_python {
+namespace {
+
+// (batch..., m, n) without the dimensions that vectors do not have.
+Ref shape_of_result(const ProductShape& shape, bool without_row, bool without_column) {
+  int64_t sizes[most_dimensions];
+  int64_t* end = std::copy_n(shape.sizes, shape.batch_dimensions, sizes);
+  if (!without_row) *end++ = shape.m();
+  if (!without_column) *end++ = shape.n();
+  Ref tuple(PyTuple_New(end - sizes));
+  if (!tuple) return tuple;
+  for (Py_ssize_t i = 0; i < end - sizes; ++i) {
+    PyObject* size = PyLong_FromLongLong(sizes[i]);
+    if (size == nullptr || PyTuple_SetItem(tuple.get(), i, size) != 0) return Ref();
+  }
+  return tuple;
+}
+
+}  // namespace
+
+Product::Owner Product::owner_of(PyObject* x) {
+  if (state_.numpy.owns(x)) return Owner::numpy;
+  return state_.torch.owns(x) ? Owner::torch : Owner::none;
+}
+
+bool Product::read_array(PyObject* x, Array& array) {
+  if (owner_ == Owner::numpy) return state_.numpy.owns(x) && state_.numpy.read(x, array);
+  return state_.torch.owns(x) && state_.torch.read(x, array);
+}
+
+bool Product::read_operands(const Given& given) {
+  owner_ = owner_of(given.a);
+  if (owner_ == Owner::none || !read_array(given.a, a_) || !read_array(given.b, b_)) return false;
+  if (a_.type != b_.type || a_.device != b_.device) return false;
+  a_is_vector_ = a_.is_vector();
+  b_is_vector_ = b_.is_vector();
+  if (a_is_vector_ && b_is_vector_) return false;
+  if (a_is_vector_) a_ = with_row(a_);
+  if (b_is_vector_) b_ = with_column(b_);
+  return find_shape(a_, b_, shape_);
+}
+
+bool Product::read_scalars(const Given& given) {
+  if (!read_scalar(given.alpha, a_.type, alpha_) || !read_scalar(given.beta, a_.type, beta_)) return false;
+  return given.out != Py_None || is_zero(beta_, a_.type);
+}
+
+void Product::restore_dimensions(Array& c) const {
+  if (a_is_vector_) c = with_row(c);
+  if (b_is_vector_) c = with_column(c);
+}
+
+bool Product::make_result(const Given& given) {
+  const Ref shape = shape_of_result(shape_, a_is_vector_, b_is_vector_);
+  if (!shape) return false;
+  c_.type = a_.type;
+  c_.device = a_.device;
+  if (owner_ == Owner::numpy) {
+    result_ = state_.numpy.empty(shape.get(), a_.type);
+    return result_ && state_.numpy.read(result_.get(), c_);
+  }
+  result_ = state_.torch.empty(given.a, shape.get());
+  return result_ && state_.torch.read_geometry(result_.get(), c_);
+}
+
+bool Product::choose_result(const Given& given) {
+  is_given_ = given.out != Py_None;
+  if (!is_given_) {
+    if (!make_result(given)) return false;
+    restore_dimensions(c_);
+    return describe(a_, b_, c_, shape_, problem_);
+  }
+  if (!read_array(given.out, c_) || c_.type != a_.type || c_.device != a_.device || !c_.is_writeable)
+    return false;
+  if (c_.dimensions + a_is_vector_ + b_is_vector_ != shape_.batch_dimensions + 2) return false;
+  restore_dimensions(c_);
+  if (!std::equal(c_.shape, c_.shape + c_.dimensions, shape_.sizes)) return false;
+  result_ = Ref::borrowed(given.out);
+  return describe(a_, b_, c_, shape_, problem_) && is_apart(a_, b_, c_, problem_);
+}
+
+bool Product::read(const Given& given) {
+  operands_ = KINTSUGI_OPERANDS_INIT;
+  if (!read_operands(given) || !read_scalars(given) || !choose_result(given)) return false;
+  return device() == on_host || state_.torch.find_stream(device(), operands_.queue);
+}
+
+bool Product::announce_write() const {
+  if (!is_given_ || owner_ != Owner::torch) return true;
+  return bool(Ref(PyObject_CallFunctionObjArgs(state_.note_write.get(), result_.get(), nullptr)));
+}
+
+bool Product::take_workspace(size_t bytes) {
+  constexpr size_t alignment = 256;  // what the library asks for
+  if (bytes == 0 || device() == on_host) return true;
+  uintptr_t address = 0;
+  workspace_ = aligned_bytes(state_.torch, device(), bytes, alignment, address);
+  if (!workspace_) {
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return false;
+    PyErr_Clear();
+    return true;
+  }
+  operands_.workspace = reinterpret_cast<void*>(address);
+  operands_.workspace_size = bytes;
+  return true;
+}
+
+void Product::fill_operands() {
+  operands_.alpha = alpha_;
+  operands_.beta = beta_;
+  operands_.a = a_.data;
+  operands_.b = b_.data;
+  operands_.c = c_.data;
+}
+
+Ref Product::raise(kintsugi_status status, Ref cause) const {
+  const Ref error(PyObject_CallFunction(state_.error_class.get(), "ss", state_.library.status_name(status),
+                                        state_.library.last_error()));
+  if (error && cause) PyException_SetCause(error.get(), cause.release());
+  if (error) PyErr_SetObject(state_.error_class.get(), error.get());
+  return Ref();
+}
+
+}  // namespace kintsugi_python

@@ -1,0 +1,42 @@
+// What the module keeps: the library's functions, the classes it looks for, device memory that the library holds.
+#pragma once
+
+#include <kintsugi/kintsugi.h>
+
+#include "numpy.hpp"
+#include "ref.hpp"
+#include "torch.hpp"
+
+namespace kintsugi_python {
+
+// The library as the package has loaded it; this module is not linked with it.
+struct Library {
+  decltype(&kintsugi_gemm) gemm = nullptr;
+  decltype(&kintsugi_plan_execute) plan_execute = nullptr;
+  decltype(&kintsugi_status_name) status_name = nullptr;
+  decltype(&kintsugi_last_error) last_error = nullptr;
+};
+
+struct State;
+
+// The library's allocator callbacks over torch's tensors of one device. One object serves every call on the device,
+// so that the options of a repeated call stay the same.
+struct DeviceMemory {
+  State* state = nullptr;
+  int device = 0;
+  Ref held;  // dict: address -> tensor
+};
+
+inline constexpr int most_devices = 64;
+
+struct State {
+  Library library;
+  Numpy numpy;
+  Torch torch;
+  Ref error_class;  // kintsugi.KintsugiError
+  Ref note_write;   // kintsugi._torch.note_write
+  bool host_is_ready = false;
+  DeviceMemory memory[most_devices];
+};
+
+}  // namespace kintsugi_python

@@ -1,0 +1,48 @@
+// torch's tensors, by their attributes; torch is not imported before one of them comes.
+#pragma once
+
+#include <kintsugi/kintsugi.h>
+
+#include "array.hpp"
+#include "ref.hpp"
+
+namespace kintsugi_python {
+
+class Torch {
+ public:
+  bool load_names();
+
+  // Exactly torch.Tensor, of the module torch as it is now: parameters require gradients, other subclasses may compute
+  // in other ways.
+  bool owns(PyObject* x);
+
+  // False for what Python code has to look at: lazy conjugates, tensors that require a gradient, other devices than
+  // the CPU and CUDA's, other types.
+  bool read(PyObject* x, Array& array) const;
+
+  // Shape, strides and address of a tensor of array.type, which is known to be an ordinary one.
+  bool read_geometry(PyObject* x, Array& array) const;
+
+  // A new tensor in C order, of the type and on the device of `example`.
+  Ref empty(PyObject* example, PyObject* shape) const;
+
+  // The current stream of a device; false unless the device is torch's current one.
+  bool find_stream(int device, kintsugi_queue& queue) const;
+
+  // A tensor of so many bytes on a device.
+  Ref bytes(int device, size_t size) const;
+  Ref address_of(PyObject* tensor) const;
+
+ private:
+  bool load(PyObject* module);
+  bool is(PyObject* x, const Ref& attribute) const;
+  bool answers(PyObject* x, const Ref& method) const;
+
+  Ref module_, tensor_type_, empty_, cuda_, byte_;
+  Ref types_[4];  // torch.dtype by kintsugi_type
+  Ref name_, requires_grad_, is_conj_, is_neg_, dtype_, is_cuda_, is_cpu_, get_device_, shape_, stride_,
+      data_ptr_, new_empty_;
+  Ref current_device_, current_stream_, cuda_stream_;
+};
+
+}  // namespace kintsugi_python

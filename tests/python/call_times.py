@@ -1,0 +1,73 @@
+"""Times of one small product through the package, in microseconds: the least of many short runs, so that other programs on
+the machine count little.
+
+    python3 tests/python/call_times.py --size 8 --json
+
+"own part" is without the library, whose place a function of the C library takes that does nothing.
+"""
+
+import argparse
+import ctypes
+import json
+import sys
+import timeit
+import types
+
+import kintsugi
+import numpy as np
+
+
+def microseconds(call, calls=100, runs=300):
+    return min(timeit.repeat(call, number=calls, repeat=runs)) / calls * 1e6
+
+
+def own_part(compiled, library, calls):
+    """fegetround() is 0, success, where numbers are rounded to nearest."""
+    nothing = ctypes.CDLL("libm.so.6").fegetround
+    compiled.bind(types.SimpleNamespace(kintsugi_gemm=nothing, kintsugi_plan_execute=nothing,
+                                        kintsugi_status_name=library.kintsugi_status_name,
+                                        kintsugi_last_error=library.kintsugi_last_error), kintsugi.KintsugiError)
+    try:
+        return {f"own part of {name}": microseconds(call) for name, call in calls.items()}
+    finally:
+        compiled.bind(library, kintsugi.KintsugiError)
+
+
+def times(a, b, out, native):
+    """native: what the arrays' library does, with and without out."""
+    calls = {"matmul, policy native": lambda: kintsugi.matmul(a, b, policy="native"),
+             "matmul": lambda: kintsugi.matmul(a, b), "matmul, out": lambda: kintsugi.matmul(a, b, out=out)}
+    found = {name: microseconds(call) for name, call in native.items()}
+    compiled = sys.modules.get("kintsugi._compiled")
+    if compiled is not None:  # versions without it are measured too
+        plan = kintsugi.plan(a, b)
+        calls.update({"plan": lambda: plan(a, b), "plan, out": lambda: plan(a, b, out=out)})
+    found.update({name: microseconds(call) for name, call in calls.items()})
+    if compiled is not None and compiled.core is not compiled.Absent:
+        found.update(own_part(compiled, kintsugi._abi.library, calls))
+        core, compiled.core = compiled.core, compiled.Absent
+        found["matmul by ctypes"] = microseconds(calls["matmul"], 20, 50)
+        compiled.core = core
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", type=int, default=8, help="rows and columns of the matrices")
+    parser.add_argument("--torch", action="store_true", help="tensors of torch on the CPU in place of numpy's arrays")
+    parser.add_argument("--json", action="store_true", help="an object of microseconds by name")
+    given = parser.parse_args()
+    a, b, out = (np.ones((given.size, given.size), np.float32) for _ in range(3))
+    native = {"a @ b": lambda: a @ b, "a @ b, out": lambda: np.matmul(a, b, out=out)}
+    if given.torch:
+        import torch
+
+        torch.set_num_threads(1)
+        a, b, out = (torch.from_numpy(x) for x in (a, b, out))
+        native = {"torch.mm": lambda: torch.mm(a, b), "torch.mm, out": lambda: torch.mm(a, b, out=out)}
+    kintsugi.matmul(np.eye(2), np.eye(2))
+    found = times(a, b, out, native)
+    print(json.dumps(found) if given.json else "\n".join(f"{time:9.2f}  {name}" for name, time in found.items()))
+
+
+main()
