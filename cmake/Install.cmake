@@ -11,6 +11,11 @@ install(TARGETS kintsugi kintsugi-cxx EXPORT kintsugi_targets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# Opened by the dynamic linker beside libkintsugi; nothing links it.
+if(TARGET kintsugi_blas)
+  set_target_properties(kintsugi_blas PROPERTIES INSTALL_RPATH "$ORIGIN")
+  install(TARGETS kintsugi_blas LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/kintsugi DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 

@@ -71,6 +71,7 @@ int run(int count, char** words) {
   add_report(program, action);
   add_reproduce(program, action);
   add_explain(program, action);
+  add_run(program, action);
   add_help(program, action);
   try {
     program.parse(count, words);

@@ -1,6 +1,7 @@
 #include "base/settings.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
@@ -20,6 +21,8 @@ namespace {
 
 constexpr std::string_view prefix = "KINTSUGI_";
 constexpr std::string_view config_variable = "KINTSUGI_CONFIG";
+// Of the drop-in libraries alone, which read them themselves.
+constexpr std::array<std::string_view, 2> drop_in_variables{"KINTSUGI_EXPLAIN", "KINTSUGI_REPORT"};
 
 // ASCII alone, whatever the program's locale makes of an "i".
 constexpr char to_upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
@@ -103,7 +106,18 @@ std::string names_of_settings() {
   return names;
 }
 
-// Visits the environment's KINTSUGI_... variables but for the settings file's: visit(name, value).
+bool names_no_setting_by_design(std::string_view variable) {
+  return variable == config_variable ||
+         std::find(drop_in_variables.begin(), drop_in_variables.end(), variable) != drop_in_variables.end();
+}
+
+// The policy force is the drop-in libraries' emulate, which the products that they ask for follow.
+std::string_view value_for_library(const SettingDescription& setting, std::string_view value) {
+  return setting.id == SettingId::policy && value == "force" ? "emulate" : value;
+}
+
+// Visits the environment's KINTSUGI_... variables but for the settings file's and those of drop-in libraries:
+// visit(name, value).
 template <class Visit>
 void for_each_variable(const Visit& visit) {
   const auto lock = lock_environment();
@@ -111,7 +125,8 @@ void for_each_variable(const Visit& visit) {
     const std::string_view line(*entry);
     const auto equals = line.find('=');
     const auto variable = line.substr(0, equals);
-    if (variable.starts_with(prefix) && variable != config_variable) visit(variable, line.substr(equals + 1));
+    if (variable.starts_with(prefix) && !names_no_setting_by_design(variable))
+      visit(variable, line.substr(equals + 1));
   }
 }
 
@@ -126,6 +141,7 @@ const SettingDescription* setting_of(std::string_view variable) {
 // KINTSUGI_ROOT and the like, are near no setting then.
 UnknownVariable with_nearest(std::string_view variable) {
   std::vector<std::string> names{std::string(config_variable.substr(prefix.size()))};
+  for (const auto own : drop_in_variables) names.emplace_back(own.substr(prefix.size()));
   for (const auto& setting : setting_table)
     names.push_back(environment_variable(setting).substr(prefix.size()));
   const auto nearest = nearest_name(variable.substr(prefix.size()), names);
@@ -227,7 +243,7 @@ SettingLayer environment_settings() {
   std::string unknown;
   for_each_variable([&](std::string_view variable, std::string_view value) {
     if (const SettingDescription* setting = setting_of(variable)) {
-      layer.set(*setting, std::string(value), variable);
+      layer.set(*setting, std::string(value_for_library(*setting, value)), variable);
     } else if (unknown.empty()) {
       unknown = variable;
     }

@@ -27,6 +27,7 @@ ALLOWED = {
                     "src/arith", "src/formats", "src/base"],
     "src/front": ["src/execute", "src/planner", "src/schemes", "src/base", "include"],
     "include": [],
+    "drop_in": ["include"],
     "lab": ["src/arith", "src/formats", "src/base"],
     "tools": ["include", "lab"],
     "examples": ["include"],
@@ -48,6 +49,7 @@ EXTERNAL = {
     "src/planner": ["nlohmann/*", "omp.h"],
     "src/execute": ["nlohmann/*", "omp.h"],
     "src/front": ["nlohmann/*"],
+    "drop_in": ["nlohmann/*", "link.h"] + POSIX,
     "lab": ["gmp.h", "mpfr.h", "omp.h", "nlohmann/*", "fmt/*"] + POSIX,
     "tools": ["nlohmann/*", "fmt/*", "CLI/*", "omp.h"] + POSIX,
     "examples": ["dlfcn.h"],
@@ -129,7 +131,7 @@ def judge(root, file, quote, name):
 
 def violations(root, skip=()):
     found = []
-    for top in ("src", "include", "tools", "lab", "examples", "tests"):
+    for top in ("src", "include", "drop_in", "tools", "lab", "examples", "tests"):
         for file in sorted((root / top).rglob("*")):
             if file.suffix not in ENDINGS or file in skip:
                 continue
@@ -160,6 +162,8 @@ def test_something_was_read():
     ("src/front/bad.cpp", '#include "engines/engine.hpp"\n', "src/front may not include src/engines"),
     ("tools/bad.cpp", '  #  include "../src/base/status.hpp"\n', "tools may not include src/base"),
     ("lab/bad.cpp", '#include "planner/plan.hpp"\n', "lab may not include src/planner"),
+    ("drop_in/blas/bad.cpp", '#include "base/status.hpp"\n', "drop_in may not include src/base"),
+    ("drop_in/blas/bad.cpp", "#include <cblas.h>\n", "drop_in may not include <cblas.h>"),
     ("examples/bad.c", '#include "lab/lab.hpp"\n', "examples may not include lab"),
     ("include/kintsugi/bad.hpp", '#include "base/status.hpp"\n', "include may not include src/base"),
     ("src/base/bad.hpp", '#include "nowhere.hpp"\n', "no file nowhere.hpp"),

@@ -8,7 +8,7 @@ import numpy
 import pytest
 from conftest import schema
 
-NAMES = ["gemm", "plan", "report", "schemes", "engines", "settings", "doctor", "generate"]
+NAMES = ["gemm", "plan", "report", "schemes", "engines", "settings", "doctor", "generate", "run"]
 
 
 def closed(node):
@@ -59,6 +59,10 @@ def test_generate(program):
     accept(document, "generate")
     expected = {"file": "A.npy", "rows": 3, "columns": 4, "type": "float32", "order": "c"}
     assert document["matrix"] == expected and document["seed"] == 7
+
+
+def test_run(program):
+    accept(program.ok("run", "--blas", "--json", "--", "python3", "-c", "pass").json(), "run")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,149 @@
+#include "decision.hpp"
+
+#include <cstdlib>
+#include <unordered_map>
+
+#include "documents.hpp"
+#include "lock.hpp"
+#include "settings.hpp"
+
+namespace kintsugi::blas {
+
+namespace {
+
+// Everything that a plan depends on.
+struct Key {
+  kintsugi_type type;
+  Layout layout;
+  Op op_a, op_b;
+  std::int64_t m, n, k, lda, ldb, ldc;
+
+  bool operator==(const Key&) const = default;
+};
+
+Key key_of(const GemmCall& call) {
+  return {call.type, call.layout, call.op_a, call.op_b, call.m, call.n, call.k, call.lda, call.ldb, call.ldc};
+}
+
+struct KeyHash {
+  std::size_t operator()(const Key& key) const {
+    std::size_t hash = static_cast<std::size_t>(key.type) * 64 + static_cast<std::size_t>(key.layout) * 16 +
+                       static_cast<std::size_t>(key.op_a) * 4 + static_cast<std::size_t>(key.op_b);
+    for (const std::int64_t number : {key.m, key.n, key.k, key.lda, key.ldb, key.ldc})
+      hash = (hash ^ static_cast<std::size_t>(number)) * 0x9e3779b97f4a7c15u;
+    return hash ^ (hash >> 32);
+  }
+};
+
+// ------------------------------------------------------------------ accuracy
+
+bool is_single(kintsugi_type type) { return type == KINTSUGI_F32 || type == KINTSUGI_C32; }
+bool is_complex(kintsugi_type type) { return type == KINTSUGI_C32 || type == KINTSUGI_C64; }
+
+const char* own_accuracy(kintsugi_type type) { return is_single(type) ? "fp32" : "fp64"; }
+
+// What the type's own contract allows, relative to |A||B|.
+double own_coefficient(const GemmCall& call) {
+  const double unit = is_single(call.type) ? 0x1p-24 : 0x1p-53;
+  const double products = static_cast<double>(call.k) * (is_complex(call.type) ? 2 : 1);
+  return (products + 8) * unit;
+}
+
+// The accuracy that was asked for, where it is stricter than the type's own; else that.
+std::string stricter_accuracy(const GemmCall& call) {
+  const std::string& asked = settings().accuracy;
+  if (asked == "exact") return asked;
+  char* end = nullptr;
+  const double tolerance = std::strtod(asked.c_str(), &end);
+  const bool is_number = !asked.empty() && end == asked.c_str() + asked.size();
+  return is_number && tolerance < own_coefficient(call) ? asked : own_accuracy(call.type);
+}
+
+// ------------------------------------------------------------------ plans
+
+kintsugi_status make_plan(const GemmCall& call, const std::string& accuracy, kintsugi_plan* plan) {
+  const kintsugi_problem problem = problem_of(call);
+  kintsugi_options options = KINTSUGI_OPTIONS_INIT;
+  options.accuracy = accuracy.c_str();
+  return kintsugi_plan_create(nullptr, &problem, &options, plan);
+}
+
+// A tolerance that no program for the type is proved to give does not fit the type.
+kintsugi_status make_fitting_plan(const GemmCall& call, kintsugi_plan* plan) {
+  const std::string accuracy = stricter_accuracy(call);
+  const kintsugi_status status = make_plan(call, accuracy, plan);
+  const std::string own = own_accuracy(call.type);
+  return status == KINTSUGI_CONTRACT_UNREACHABLE && accuracy != own ? make_plan(call, own, plan) : status;
+}
+
+Decision new_decision(const GemmCall& call) {
+  Decision decision;
+  if (settings().policy == Policy::native) {
+    decision.why = "policy native forwards every call";
+    return decision;
+  }
+  kintsugi_plan plan = nullptr;
+  if (make_fitting_plan(call, &plan) != KINTSUGI_SUCCESS) {
+    decision.why = std::string("no plan: ") + kintsugi_last_error();
+    return decision;
+  }
+  decision.plan.reset(plan);
+  const PlanSummary summary = summary_of(plan);
+  decision.why = summary.why;
+  decision.may_be_native = summary.may_be_native;
+  // A native product under emulate is the library's own, in a fixed order; under auto it is the program's BLAS's.
+  decision.emulates = !summary.is_native || settings().policy != Policy::automatic;
+  if (!decision.emulates) decision.plan.reset();
+  return decision;
+}
+
+// ------------------------------------------------------------------ cache
+
+using Decisions = std::unordered_map<Key, std::shared_ptr<const Decision>, KeyHash>;
+
+// Never destroyed: calls may come from other libraries' destructors.
+Decisions& decisions() {
+  static Decisions* const all = new Decisions;
+  return *all;
+}
+
+// A plan takes some kilobytes.
+constexpr std::size_t most_decisions = 4096;
+
+std::shared_ptr<const Decision> found(const Key& key) {
+  const std::lock_guard lock(decisions_mutex);
+  const auto place = decisions().find(key);
+  return place == decisions().end() ? nullptr : place->second;
+}
+
+}  // namespace
+
+kintsugi_problem problem_of(const GemmCall& call) {
+  kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
+  const auto op = [](Op of) {
+    return of == Op::n ? KINTSUGI_OP_N : of == Op::t ? KINTSUGI_OP_T : KINTSUGI_OP_C;
+  };
+  problem.m = call.m;
+  problem.n = call.n;
+  problem.k = call.k;
+  problem.lda = call.lda;
+  problem.ldb = call.ldb;
+  problem.ldc = call.ldc;
+  problem.op_a = op(call.op_a);
+  problem.op_b = op(call.op_b);
+  problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = call.type;
+  problem.layout = call.layout == Layout::row_major ? KINTSUGI_ROW_MAJOR : KINTSUGI_COLUMN_MAJOR;
+  return problem;
+}
+
+std::shared_ptr<const Decision> decide(const GemmCall& call) {
+  const Key key = key_of(call);
+  if (auto kept = found(key)) return kept;
+  // Without the lock, since making a plan may take long; of two threads the first one's decision is kept.
+  auto made = std::make_shared<const Decision>(new_decision(call));
+  const std::lock_guard lock(decisions_mutex);
+  if (decisions().size() >= most_decisions) return made;
+  return decisions().try_emplace(key, std::move(made)).first->second;
+}
+
+}  // namespace kintsugi::blas

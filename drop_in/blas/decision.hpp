@@ -1,0 +1,30 @@
+// What runs a problem, decided by the library's plan and kept for the next call of the same problem.
+#pragma once
+
+#include <kintsugi/kintsugi.h>
+
+#include <memory>
+#include <string>
+
+#include "call.hpp"
+
+namespace kintsugi::blas {
+
+struct PlanDeleter {
+  void operator()(kintsugi_plan plan) const { kintsugi_plan_destroy(plan); }
+};
+
+struct Decision {
+  bool emulates = false;       // else the next BLAS multiplies
+  bool may_be_native = false;  // data that no emulation accepts get the library's native product
+  std::unique_ptr<kintsugi_plan_s, PlanDeleter> plan;  // of an emulation
+  std::string why;                                     // one sentence
+};
+
+// The problem of a call whose arguments are right and have no extension.
+kintsugi_problem problem_of(const GemmCall& call);
+
+// A decision that is kept, or one of the caller's own where too many are.
+std::shared_ptr<const Decision> decide(const GemmCall& call);
+
+}  // namespace kintsugi::blas

@@ -1,0 +1,71 @@
+#include "documents.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace kintsugi::blas {
+
+namespace {
+
+using Json = nlohmann::json;
+
+// A text by the rules of kintsugi_plan_describe: describe(buffer, capacity, needed).
+template <class Describe>
+std::optional<Json> read_document(const Describe& describe) {
+  std::size_t needed = 0;
+  if (describe(nullptr, std::size_t{0}, &needed) != KINTSUGI_SUCCESS) return std::nullopt;
+  std::string text(needed, '\0');
+  if (describe(text.data(), text.size(), &needed) != KINTSUGI_SUCCESS) return std::nullopt;
+  text.resize(needed - 1);
+  return Json::parse(text);
+}
+
+// The first sentence on the choice follows the problem's and those of warnings.
+std::string choice_of(const Json& words) {
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string sentence = words[i];
+    if (!sentence.starts_with("Warning:")) return sentence;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<std::map<std::string, std::string>> library_settings() {
+  const auto document = read_document([](char* buffer, std::size_t capacity, std::size_t* needed) {
+    return kintsugi_describe_settings(nullptr, buffer, capacity, needed);
+  });
+  if (!document) return std::nullopt;
+  std::map<std::string, std::string> values;
+  for (const Json& setting : document->at("settings"))
+    values[setting.at("name")] =
+        setting.at("value").is_string() ? setting.at("value").get<std::string>() : "";
+  return values;
+}
+
+PlanSummary summary_of(kintsugi_plan plan) {
+  const auto document = read_document([plan](char* buffer, std::size_t capacity, std::size_t* needed) {
+    return kintsugi_plan_describe(plan, buffer, capacity, needed);
+  });
+  PlanSummary summary;
+  if (!document) return summary;
+  const Json& candidates = document->at("candidates");
+  summary.may_be_native = !candidates.empty() && candidates.back().at("scheme") == "native";
+  summary.is_native = summary.may_be_native && candidates.size() == 1;
+  summary.why = choice_of(document->at("words"));
+  return summary;
+}
+
+ExecutionSummary summary_of(kintsugi_handle handle) {
+  const auto document = read_document([handle](char* buffer, std::size_t capacity, std::size_t* needed) {
+    return kintsugi_report(handle, buffer, capacity, needed);
+  });
+  ExecutionSummary summary;
+  if (!document) return summary;
+  if (const Json& candidates = document->at("candidates"); !candidates.empty())
+    summary.program = candidates.front().at("scheme");
+  summary.recomputed_elements = document->at("recomputed_elements");
+  summary.has_special_values = document->at("items_with_special_values") != 0;
+  return summary;
+}
+
+}  // namespace kintsugi::blas

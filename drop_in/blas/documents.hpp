@@ -1,0 +1,32 @@
+// The library's JSON documents, as far as the drop-in reads them.
+#pragma once
+
+#include <kintsugi/kintsugi.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace kintsugi::blas {
+
+// Values in force of the library's settings; nothing where the library refuses them, and kintsugi_last_error() says
+// why.
+std::optional<std::map<std::string, std::string>> library_settings();
+
+struct PlanSummary {
+  bool is_native = false;      // no candidate but the native product
+  bool may_be_native = false;  // the native product is the last candidate
+  std::string why;             // the library's sentence on the choice
+};
+PlanSummary summary_of(kintsugi_plan plan);
+
+struct ExecutionSummary {
+  std::string program;  // name of the candidate that multiplied; "": only beta C was formed
+  std::int64_t recomputed_elements = 0;
+  bool has_special_values = false;
+};
+// Of the handle's last execution.
+ExecutionSummary summary_of(kintsugi_handle handle);
+
+}  // namespace kintsugi::blas

@@ -1,0 +1,50 @@
+// What keeps the library usable in the child of a fork that happens while another thread holds a lock of it.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+
+namespace kintsugi::blas {
+
+// Held while a value that is made once is made; a fork waits for it.
+std::unique_lock<std::recursive_mutex> lock_making();
+
+// A value that is made at its first use and never destroyed, since products may come as late as from another
+// library's destructor. A local static would not do: its guard stays locked in the child of a fork.
+template <class T>
+class MadeOnce {
+ public:
+  constexpr explicit MadeOnce(T (*make)()) : make_(make) {}
+
+  const T& get() {
+    if (const T* made = made_.load(std::memory_order_acquire)) return *made;
+    const auto lock = lock_making();
+    if (made_.load(std::memory_order_relaxed) == nullptr)
+      made_.store(new T(make_()), std::memory_order_release);
+    return *made_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  T (*make_)();
+  std::atomic<const T*> made_ = nullptr;
+};
+
+// A mutex that a fork waits for, and that is free in the child.
+class ForkSafeMutex {
+ public:
+  constexpr ForkSafeMutex() = default;
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+
+ private:
+  std::mutex mutex_;
+};
+
+// Of the decisions, and of the record of calls.
+extern ForkSafeMutex decisions_mutex;
+extern ForkSafeMutex record_mutex;
+
+// Whether this process is the child of a fork, and not the one that loaded the library.
+bool is_forked_child();
+
+}  // namespace kintsugi::blas

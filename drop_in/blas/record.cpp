@@ -1,0 +1,65 @@
+#include "record.hpp"
+
+#include "lock.hpp"
+#include "report.hpp"
+#include "settings.hpp"
+
+namespace kintsugi::blas {
+
+namespace {
+
+// The maximum bounds the memory of programs that multiply ever new shapes.
+constexpr std::size_t most_problems = 10000;
+
+// Never destroyed, since the report is written after static objects have been.
+Record* record = nullptr;
+
+Record& the_record() {
+  if (record == nullptr) record = new Record;
+  return *record;
+}
+
+void add(ProblemRecord& problem, const CallOutcome& outcome) {
+  ++problem.calls;
+  problem.seconds += outcome.seconds;
+  problem.recomputed_elements += outcome.recomputed_elements;
+  problem.calls_with_special_values += outcome.has_special_values ? 1 : 0;
+  problem.failed_calls += outcome.failed ? 1 : 0;
+  problem.why = outcome.why;
+  if (outcome.program.empty()) {
+    ++problem.native_calls;
+  } else {
+    ++problem.calls_of_program[outcome.program];
+  }
+}
+
+}  // namespace
+
+void record_call(const char* symbol, const GemmCall& call, const CallOutcome& outcome) {
+  const ProblemKey key{symbol, call.layout, call.op_a, call.op_b, call.m, call.n, call.k};
+  const std::lock_guard lock(record_mutex);
+  Record& all = the_record();
+  const bool is_new = !all.problems.contains(key);
+  if (is_new && all.problems.size() >= most_problems) return add(all.others, outcome);
+  ProblemRecord& problem = all.problems[key];
+  add(problem, outcome);
+  if (is_new && settings().explain) print_explanation(key, problem);
+}
+
+void forget_record() { record = nullptr; }
+
+namespace {
+
+// A process without a call writes nothing, so that a shell that starts the program leaves its report alone; a forked
+// child writes only to a file of its own.
+__attribute__((destructor)) void write_report_at_exit() {
+  if (record == nullptr || settings().report.empty()) return;
+  const bool has_own_file = settings().report.find("%p") != std::string::npos;
+  if (is_forked_child() && !has_own_file) return;
+  const std::lock_guard lock(record_mutex);
+  write_report(*record);
+}
+
+}  // namespace
+
+}  // namespace kintsugi::blas

@@ -1,0 +1,28 @@
+// The record of calls behind KINTSUGI_EXPLAIN and KINTSUGI_REPORT.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "call.hpp"
+
+namespace kintsugi::blas {
+
+// What one call did.
+struct CallOutcome {
+  std::string program;  // name of the emulation; "": the next BLAS or the library's native product multiplied
+  std::string why;      // one sentence on the choice
+  double seconds = 0;
+  std::int64_t recomputed_elements = 0;
+  bool has_special_values = false;
+  bool failed = false;  // the emulation failed, and the next BLAS multiplied
+};
+
+// Adds a call; with KINTSUGI_EXPLAIN=1 a problem's first one is a line on stderr. `symbol` lives as long as the
+// program.
+void record_call(const char* symbol, const GemmCall& call, const CallOutcome& outcome);
+
+// The child of a fork begins with an empty record; its caller holds record_mutex.
+void forget_record();
+
+}  // namespace kintsugi::blas

@@ -1,0 +1,129 @@
+#include "report.hpp"
+
+#include <kintsugi/kintsugi.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "next.hpp"
+#include "settings.hpp"
+
+namespace kintsugi::blas {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* op_name(Op op) { return op == Op::n ? "N" : op == Op::t ? "T" : op == Op::c ? "C" : "R"; }
+
+const char* layout_name(Layout layout) { return layout == Layout::row_major ? "row" : "column"; }
+
+std::string shape_of(const ProblemKey& key) {
+  return std::string(op_name(key.op_a)) + " " + op_name(key.op_b) + ", m = " + std::to_string(key.m) +
+         ", n = " + std::to_string(key.n) + ", k = " + std::to_string(key.k) + ", " +
+         layout_name(key.layout) + "-major";
+}
+
+std::string programs_of(const ProblemRecord& problem) {
+  std::string names;
+  for (const auto& [name, calls] : problem.calls_of_program) names += (names.empty() ? "" : ", ") + name;
+  if (problem.native_calls > 0) names += names.empty() ? "native" : ", native";
+  return names;
+}
+
+// ------------------------------------------------------------------ document
+
+Json counts_json(const ProblemRecord& problem) {
+  Json programs = Json::object();
+  for (const auto& [name, calls] : problem.calls_of_program) programs[name] = calls;
+  return {{"calls", problem.calls},
+          {"native_calls", problem.native_calls},
+          {"emulated_calls", programs},
+          {"failed_calls", problem.failed_calls},
+          {"recomputed_elements", problem.recomputed_elements},
+          {"calls_with_special_values", problem.calls_with_special_values},
+          {"seconds", problem.seconds}};
+}
+
+Json problem_json(const ProblemKey& key, const ProblemRecord& problem) {
+  Json json = {{"symbol", std::string(key.symbol)},
+               {"layout", layout_name(key.layout)},
+               {"op_a", op_name(key.op_a)},
+               {"op_b", op_name(key.op_b)},
+               {"m", key.m},
+               {"n", key.n},
+               {"k", key.k}};
+  json.update(counts_json(problem));
+  json["why"] = problem.why;
+  return json;
+}
+
+Json document_of(const Record& record) {
+  Json json = {{"format", "kintsugi.blas-report"},
+               {"format_version", 1},
+               {"version", kintsugi_version()},
+               {"process", static_cast<std::int64_t>(::getpid())},
+               {"policy", policy_name(settings().policy)},
+               {"accuracy", settings().accuracy},
+               {"next_blas", file_of(find_next("dgemm_"))}};
+  json["problems"] = Json::array();
+  for (const auto& [key, problem] : record.problems) json["problems"].push_back(problem_json(key, problem));
+  json["other_problems"] = counts_json(record.others);
+  return json;
+}
+
+// ------------------------------------------------------------------ files
+
+std::string with_process_number(std::string path) {
+  const auto place = path.find("%p");
+  return place == std::string::npos ? path : path.replace(place, 2, std::to_string(::getpid()));
+}
+
+// Beside its target and renamed, so that a full disk leaves the old file.
+bool write_file(const std::string& path, const std::string& text) {
+  const std::string temporary = path + "." + std::to_string(::getpid());
+  std::FILE* file = std::fopen(temporary.c_str(), "w");
+  if (file == nullptr) return false;
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const bool closed = std::fclose(file) == 0;
+  if (written && closed && std::rename(temporary.c_str(), path.c_str()) == 0) return true;
+  const int error = errno;
+  std::remove(temporary.c_str());
+  errno = error;
+  return false;
+}
+
+void print_table(const Record& record) {
+  std::fprintf(stderr, "kintsugi: calls of gemm under policy %s\n%10s %12s %12s  %s\n",
+               policy_name(settings().policy), "calls", "seconds", "recomputed", "problem: what multiplied");
+  for (const auto& [key, problem] : record.problems) {
+    std::fprintf(stderr, "%10lld %12.6f %12lld  %.*s %s: %s\n", static_cast<long long>(problem.calls),
+                 problem.seconds, static_cast<long long>(problem.recomputed_elements),
+                 static_cast<int>(key.symbol.size()), key.symbol.data(), shape_of(key).c_str(),
+                 programs_of(problem).c_str());
+  }
+  if (record.others.calls > 0)
+    std::fprintf(stderr, "%10lld %12.6f %12lld  other problems\n",
+                 static_cast<long long>(record.others.calls), record.others.seconds,
+                 static_cast<long long>(record.others.recomputed_elements));
+}
+
+}  // namespace
+
+void print_explanation(const ProblemKey& key, const ProblemRecord& problem) {
+  std::fprintf(stderr, "kintsugi: %.*s %s: %s; %s\n", static_cast<int>(key.symbol.size()), key.symbol.data(),
+               shape_of(key).c_str(), programs_of(problem).c_str(), problem.why.c_str());
+}
+
+void write_report(const Record& record) {
+  if (settings().report == "-") return print_table(record);
+  const std::string path = with_process_number(settings().report);
+  if (!write_file(path, document_of(record).dump(2) + "\n"))
+    std::fprintf(stderr, "kintsugi: KINTSUGI_REPORT = \"%s\" cannot be written: %s\n", path.c_str(),
+                 std::strerror(errno));
+}
+
+}  // namespace kintsugi::blas

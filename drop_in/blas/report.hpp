@@ -1,0 +1,44 @@
+// Texts of the record: the line of KINTSUGI_EXPLAIN, the document and the table of KINTSUGI_REPORT.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "call.hpp"
+
+namespace kintsugi::blas {
+
+struct ProblemKey {
+  std::string_view symbol;
+  Layout layout;
+  Op op_a, op_b;
+  std::int64_t m, n, k;
+
+  auto operator<=>(const ProblemKey&) const = default;
+};
+
+struct ProblemRecord {
+  std::int64_t calls = 0;
+  std::int64_t native_calls = 0;
+  std::map<std::string, std::int64_t> calls_of_program;
+  std::int64_t failed_calls = 0;  // of native_calls
+  std::int64_t recomputed_elements = 0;
+  std::int64_t calls_with_special_values = 0;
+  double seconds = 0;
+  std::string why;
+};
+
+struct Record {
+  std::map<ProblemKey, ProblemRecord> problems;
+  ProblemRecord others;  // calls of problems beyond the most that are kept
+};
+
+void print_explanation(const ProblemKey& key, const ProblemRecord& problem);
+
+// To the file that KINTSUGI_REPORT names, %p being the process's number, or as a table to stderr. One line on stderr
+// where the file cannot be written.
+void write_report(const Record& record);
+
+}  // namespace kintsugi::blas

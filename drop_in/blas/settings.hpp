@@ -1,0 +1,29 @@
+// What the environment and the settings file ask of the drop-in; read at the program's first call.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace kintsugi::blas {
+
+// `force` is `emulate` without native products: data that no emulation accepts are multiplied exactly.
+enum class Policy : std::uint8_t { automatic, emulate, native, force };
+
+struct Settings {
+  Policy policy = Policy::automatic;
+  std::string accuracy;  // as the library accepts it; "": that of the operands' type
+  bool explain = false;  // one line on stderr for each distinct problem
+  std::string report;    // file of the report at exit, "-" for a table on stderr; "": none
+  bool strict = false;
+  bool malformed = false;  // a setting was not accepted: every call is forwarded
+
+  bool is_recorded() const { return explain || !report.empty(); }
+  bool forwards_all() const { return malformed || (policy == Policy::native && !is_recorded()); }
+};
+
+// A malformed setting is one line on stderr at the first use, and under KINTSUGI_STRICT=1 the end of the program.
+const Settings& settings();
+
+const char* policy_name(Policy policy);
+
+}  // namespace kintsugi::blas

@@ -1,0 +1,42 @@
+// Calls of the BLAS drop-in as programs make them; the library is linked in place of a BLAS.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "tests/drop_in/blas/arguments.hpp"
+#include "tests/drop_in/blas/entries.hpp"
+#include "tests/drop_in/blas/random.hpp"
+
+namespace {
+
+constexpr const char* usage =
+    "blas_calls names | arguments | random [--seed S] [--first N] [--cases N]\n"
+    "  names      lists the names of the table\n"
+    "  arguments  calls each with wrong arguments\n"
+    "  random     multiplies random matrices; example: blas_calls random --seed 1 --cases 600\n";
+
+int print_names() {
+  for (const auto& entry : kintsugi::test::entries()) std::puts(entry.name);
+  return 0;
+}
+
+long long value_of(int count, char** words, const char* flag, long long otherwise) {
+  for (int i = 2; i + 1 < count; i += 2)
+    if (std::strcmp(words[i], flag) == 0) return std::atoll(words[i + 1]);
+  return otherwise;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  const char* command = count > 1 ? words[1] : "";
+  if (std::strcmp(command, "names") == 0) return print_names();
+  if (std::strcmp(command, "arguments") == 0) return kintsugi::test::check_arguments() == 0 ? 0 : 1;
+  if (std::strcmp(command, "random") == 0) {
+    const auto seed = static_cast<std::uint64_t>(value_of(count, words, "--seed", 1));
+    const long long first = value_of(count, words, "--first", 0);
+    return kintsugi::test::check_random(seed, first, value_of(count, words, "--cases", 600)) == 0 ? 0 : 1;
+  }
+  std::fputs(usage, stderr);
+  return 2;
+}

@@ -1,0 +1,54 @@
+"""What libkintsugi_blas.so offers and needs."""
+
+import os
+import re
+import subprocess
+
+from conftest import CALLS, LIBRARY, SANITIZED, SOURCE
+
+RUNTIME = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libdl.so.2", "libpthread.so.0"}
+
+
+def run(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def dynamic(tag):
+    lines = run("readelf", "--dynamic", "--wide", LIBRARY).splitlines()
+    return [re.search(r"\[(.*)\]", line)[1] for line in lines if f"({tag})" in line]
+
+
+def major():
+    return re.search(r"#define KINTSUGI_VERSION_MAJOR (\d+)", (SOURCE / "include/kintsugi/kintsugi.h").read_text())[1]
+
+
+def test_it_exports_the_table():
+    exported = [line.split()[-1] for line in run("nm", "--dynamic", "--defined-only", LIBRARY).splitlines()]
+    assert sorted(exported) == sorted(run(CALLS, "names").split())
+
+
+def test_the_table_has_the_usual_names():
+    names = set(run(CALLS, "names").split())
+    assert {"sgemm_", "dgemm_", "cgemm_", "zgemm_", "cblas_sgemm", "cblas_dgemm", "cblas_cgemm", "cblas_zgemm", "dgemm_64_",
+            "dgemm64_", "cblas_dgemm64_", "scipy_cblas_dgemm64_", "cgemm3m_", "zgemm3m_", "cblas_zgemm3m"} <= names
+
+
+def test_soname():
+    assert dynamic("SONAME") == [f"libkintsugi_blas.so.{major()}"]
+
+
+def test_it_needs_the_library_and_no_blas():
+    other = {name for name in dynamic("NEEDED") if not name.startswith("ld-linux")} - RUNTIME
+    if SANITIZED:
+        other = {name for name in other if not re.fullmatch(r"lib(asan|ubsan|tsan)\.so\.\d+", name)}
+    assert other == {f"libkintsugi.so.{major()}"}
+
+
+def test_error_handlers_are_looked_up_by_name():
+    """Through the program's search order, so that a tester's own are reached."""
+    undefined = {line.split()[-1] for line in run("nm", "--dynamic", "--undefined-only", LIBRARY).splitlines()}
+    assert {"xerbla_", "cblas_xerbla"} <= undefined
+
+
+def test_calls_needs_no_blas_of_its_own():
+    assert "blas.so.3" not in run("readelf", "--dynamic", CALLS) and os.path.exists(CALLS)
