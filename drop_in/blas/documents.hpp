@@ -22,7 +22,7 @@ struct PlanSummary {
 PlanSummary summary_of(kintsugi_plan plan);
 
 struct ExecutionSummary {
-  std::string program;  // name of the candidate that multiplied; "": only beta C was formed
+  std::string program;  // name of the candidate that multiplied; "": at most beta C was formed
   std::int64_t recomputed_elements = 0;
   bool has_special_values = false;
 };

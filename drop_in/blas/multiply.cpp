@@ -66,6 +66,7 @@ void note_execution(kintsugi_handle handle, CallOutcome& outcome) noexcept try {
   if (handle == nullptr) return;
   const ExecutionSummary summary = summary_of(handle);
   outcome.program = summary.program == "native" ? "" : summary.program;
+  outcome.only_scaled = summary.program.empty();
   outcome.recomputed_elements = summary.recomputed_elements;
   outcome.has_special_values = summary.has_special_values;
 } catch (const std::exception&) {  // The record lacks the call's counts.
@@ -81,7 +82,7 @@ kintsugi_status execute(const Decision& decision, const GemmCall& call, CallOutc
   const kintsugi_status status = kintsugi_plan_execute(handle.get(), decision.plan.get(), &operands);
   if (status != KINTSUGI_SUCCESS) return status;
   note_execution(handle.get(), outcome);
-  const bool was_native = outcome.program.empty() && call.m > 0 && call.n > 0 && call.k > 0;
+  const bool was_native = outcome.program.empty() && !outcome.only_scaled;
   if (!excludes_native || !was_native) return status;
   saved->restore();
   const kintsugi_status exactly = library_gemm(handle.get(), call, "exact", "emulate");

@@ -26,7 +26,9 @@ void add(ProblemRecord& problem, const CallOutcome& outcome) {
   problem.calls_with_special_values += outcome.has_special_values ? 1 : 0;
   problem.failed_calls += outcome.failed ? 1 : 0;
   problem.why = outcome.why;
-  if (outcome.program.empty()) {
+  if (outcome.only_scaled) {
+    ++problem.scaled_calls;
+  } else if (outcome.program.empty()) {
     ++problem.native_calls;
   } else {
     ++problem.calls_of_program[outcome.program];

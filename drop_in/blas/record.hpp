@@ -11,7 +11,8 @@ namespace kintsugi::blas {
 // What one call did.
 struct CallOutcome {
   std::string program;  // name of the emulation; "": the next BLAS or the library's native product multiplied
-  std::string why;      // one sentence on the choice
+  bool only_scaled = false;  // nothing was multiplied: alpha = 0, or a size is 0
+  std::string why;           // one sentence on the choice
   double seconds = 0;
   std::int64_t recomputed_elements = 0;
   bool has_special_values = false;

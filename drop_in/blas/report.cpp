@@ -31,7 +31,7 @@ std::string programs_of(const ProblemRecord& problem) {
   std::string names;
   for (const auto& [name, calls] : problem.calls_of_program) names += (names.empty() ? "" : ", ") + name;
   if (problem.native_calls > 0) names += names.empty() ? "native" : ", native";
-  return names;
+  return names.empty() ? "nothing to multiply" : names;
 }
 
 // ------------------------------------------------------------------ document
@@ -41,6 +41,7 @@ Json counts_json(const ProblemRecord& problem) {
   for (const auto& [name, calls] : problem.calls_of_program) programs[name] = calls;
   return {{"calls", problem.calls},
           {"native_calls", problem.native_calls},
+          {"scaled_calls", problem.scaled_calls},
           {"emulated_calls", programs},
           {"failed_calls", problem.failed_calls},
           {"recomputed_elements", problem.recomputed_elements},

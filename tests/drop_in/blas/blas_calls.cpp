@@ -35,7 +35,7 @@ int main(int count, char** words) {
   if (std::strcmp(command, "random") == 0) {
     const auto seed = static_cast<std::uint64_t>(value_of(count, words, "--seed", 1));
     const long long first = value_of(count, words, "--first", 0);
-    return kintsugi::test::check_random(seed, first, value_of(count, words, "--cases", 600)) == 0 ? 0 : 1;
+    return kintsugi::test::check_random(seed, first, value_of(count, words, "--cases", 1200)) == 0 ? 0 : 1;
   }
   std::fputs(usage, stderr);
   return 2;

@@ -1,0 +1,197 @@
+"""Programs that are not changed, under every policy: numpy, Fortran, forks, reports and malformed settings."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from conftest import read_report
+
+# Prints the bits of products of all types by numpy's `@`, which calls CBLAS.
+PRODUCTS = r"""
+import hashlib, sys, numpy
+random = numpy.random.default_rng(5)
+digest = hashlib.sha256()
+for m, n, k in [(1, 1, 1), (3, 5, 7), (40, 31, 57), (130, 70, 90)]:
+    for kind in ("f4", "f8", "c8", "c16"):
+        a, b = random.standard_normal((m, k)), random.standard_normal((k, n))
+        if kind.startswith("c"):
+            a, b = a + 1j * random.standard_normal((m, k)), b - 1j * random.standard_normal((k, n))
+        c = a.astype(kind) @ b.astype(kind)
+        wide = a.astype(kind).astype("c32") @ b.astype(kind).astype("c32")
+        unit = 2.0**-24 if kind in ("f4", "c8") else 2.0**-53
+        bound = (2 * k + 8) * unit * 2 * (abs(a) @ abs(b))
+        assert (abs(c - wide) <= bound).all(), kind
+        digest.update(c.tobytes())
+print(digest.hexdigest())
+"""
+
+# Three calls of two distinct problems; the last line is the products' bits.
+THREE_CALLS = r"""
+import numpy
+a = numpy.arange(12.0).reshape(3, 4)
+print((a @ a.T.copy() + a @ a.T.copy()).tobytes().hex(), (a.T.copy() @ a).tobytes().hex())
+"""
+
+
+def has_shared_blas():
+    import numpy.core._multiarray_umath as module
+
+    return "libblas.so" in subprocess.run(["ldd", module.__file__], capture_output=True, text=True).stdout
+
+
+needs_shared_blas = pytest.mark.skipif(not has_shared_blas(), reason="this numpy has its own BLAS")
+
+
+def python(code):
+    return [sys.executable, "-c", code]
+
+
+@needs_shared_blas
+class TestNumpy:
+    def test_native_gives_the_bits_of_the_program_alone(self, preloaded):
+        alone = preloaded.ok(*python(PRODUCTS), preload=False)
+        native = preloaded.ok(*python(PRODUCTS), policy="native")
+        assert native.stdout == alone.stdout and native.stderr == ""
+
+    def test_auto_is_silent(self, preloaded):
+        assert preloaded.ok(*python(PRODUCTS)).stderr == ""
+
+    @pytest.mark.parametrize("policy", ["emulate", "force"])
+    def test_emulated_bits_do_not_depend_on_threads(self, preloaded, policy):
+        one, two = (preloaded.ok(*python(PRODUCTS), policy=policy, threads=count) for count in ("1", "2"))
+        assert one.stdout == two.stdout and one.stderr == two.stderr == ""
+
+    def test_exact_is_correctly_rounded(self, preloaded):
+        code = ("import numpy\nfrom fractions import Fraction\nrandom = numpy.random.default_rng(3)\n"
+                "a, b = (random.standard_normal((9, 9)) * 2.0 ** random.integers(-40, 40, (9, 9)) for _ in 'ab')\n"
+                "c = a @ b\n"
+                "for i in range(9):\n    for j in range(9):\n"
+                "        assert c[i, j] == float(sum(Fraction(a[i, l]) * Fraction(b[l, j]) for l in range(9)))\n")
+        report = preloaded.report(*python(code), accuracy="exact")
+        assert sum(problem["calls"] for problem in report["problems"]) == 1
+        assert report["problems"][0]["native_calls"] == 0
+
+    @pytest.mark.parametrize("accuracy", ["fp32", "fp64", "dd", "1e-3", "1e-20"])
+    def test_every_type_keeps_its_own_contract(self, preloaded, accuracy):
+        """PRODUCTS checks the bound of each type; what does not fit a type leaves it its own."""
+        assert preloaded.ok(*python(PRODUCTS), accuracy=accuracy, policy="emulate").stderr == ""
+
+    def test_a_forked_child_multiplies(self, preloaded):
+        code = ("import os, signal, numpy\na = numpy.random.default_rng(1).standard_normal((80, 80))\nc = a @ a[::-1].copy()\n"
+                "child = os.fork()\nif child == 0:\n    signal.alarm(60)\n"
+                "    os._exit(0 if (a @ a[::-1].copy()).tobytes() == c.tobytes() else 1)\n"
+                "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0\n")
+        preloaded.ok(*python(code), policy="emulate")
+
+    def test_lapack_in_scipy(self, preloaded):
+        code = ("import numpy, scipy.linalg\nrandom = numpy.random.default_rng(2)\na = random.standard_normal((90, 90))\n"
+                "b = random.standard_normal((90, 90))\nx = scipy.linalg.solve(a, b)\n"
+                "assert abs(a @ x - b).max() < 1e-9\nq, r = scipy.linalg.qr(a)\nassert abs(q @ r - a).max() < 1e-12\n")
+        report = preloaded.report(*python(code), policy="force")
+        assert {"cblas_dgemm"} <= {problem["symbol"] for problem in report["problems"]}
+
+
+@needs_shared_blas
+class TestSettings:
+    def test_a_report_counts_calls(self, preloaded):
+        report = preloaded.report(*python(THREE_CALLS), policy="emulate")
+        assert report["policy"] == "emulate" and "blas" in report["next_blas"]
+        calls = {(problem["m"], problem["n"], problem["k"]): problem for problem in report["problems"]}
+        assert {shape: problem["calls"] for shape, problem in calls.items()} == {(3, 3, 4): 2, (4, 4, 3): 1}
+        for problem in calls.values():
+            assert sum(problem["emulated_calls"].values()) == problem["calls"] and problem["native_calls"] == 0
+            assert problem["seconds"] > 0 and problem["failed_calls"] == 0 and "fp64" in problem["why"]
+
+    def test_a_report_of_native_calls_says_why(self, preloaded):
+        report = preloaded.report(*python(THREE_CALLS), policy="native")
+        assert {(problem["native_calls"], problem["why"]) for problem in report["problems"]} == {
+            (2, "policy native forwards every call"), (1, "policy native forwards every call")}
+
+    def test_special_values_are_counted(self, preloaded):
+        code = "import numpy\na = numpy.eye(5)\na[2, 2] = numpy.nan\nassert numpy.isnan(a @ numpy.ones((5, 5))).sum() == 5\n"
+        report = preloaded.report(*python(code), policy="emulate")
+        assert [problem["calls_with_special_values"] for problem in report["problems"]] == [1]
+
+    def test_a_table_goes_to_stderr(self, preloaded):
+        lines = preloaded.ok(*python(THREE_CALLS), report="-", policy="emulate").stderr.splitlines()
+        assert len(lines) == 4 and lines[0] == "kintsugi: calls of gemm under policy emulate"
+        assert "cblas_dgemm N N, m = 3, n = 3, k = 4, row-major: " in lines[2]
+
+    def test_a_file_for_every_process(self, preloaded):
+        preloaded.ok(*python(THREE_CALLS), report=str(preloaded.folder / "report-%p.json"))
+        (path,) = preloaded.folder.glob("report-*.json")
+        assert path.name == f"report-{read_report(path)['process']}.json"
+
+    def test_a_program_without_products_writes_nothing(self, preloaded):
+        preloaded.ok("true", report=str(preloaded.folder / "report.json"))
+        assert not (preloaded.folder / "report.json").exists()
+
+    def test_a_file_that_cannot_be_written(self, preloaded):
+        result = preloaded.ok(*python(THREE_CALLS), report="/nowhere/report.json")
+        assert result.stderr == 'kintsugi: KINTSUGI_REPORT = "/nowhere/report.json" cannot be written: No such file or directory\n'
+
+    def test_explain_has_a_line_for_each_problem(self, preloaded):
+        lines = preloaded.ok(*python(THREE_CALLS), explain="1", policy="force").stderr.splitlines()
+        assert [line.split(":")[1] for line in lines] == [
+            " cblas_dgemm N N, m = 3, n = 3, k = 4, row-major", " cblas_dgemm N N, m = 4, n = 4, k = 3, row-major"]
+        assert all("Accuracy fp64 allows" in line for line in lines)
+
+    @pytest.mark.parametrize("name, value, accepted", [
+        ("policy", "emulat", "auto, emulate, native, force"), ("accuracy", "fp65", "fp32, fp64"), ("explain", "yes", "0, 1"),
+        ("threads", "many", "0 ... 4096")])
+    def test_a_malformed_setting_switches_emulation_off(self, preloaded, name, value, accepted):
+        alone = preloaded.ok(*python(THREE_CALLS), preload=False)
+        result = preloaded.ok(*python(THREE_CALLS), **{"policy": "emulate", name: value})
+        assert result.stdout == alone.stdout
+        (line,) = result.stderr.splitlines()
+        assert line.startswith("kintsugi: ") and value in line and accepted in line and line.endswith("; emulation is off")
+
+    def test_strict_ends_the_program_before_its_first_product(self, preloaded):
+        result = preloaded(*python("print('begun', flush=True)\n" + THREE_CALLS), policy="emulat", strict="1")
+        assert result.returncode == 2 and result.stdout == "begun\n"
+        assert result.stderr.endswith("; KINTSUGI_STRICT = 1 ends the program\n") and result.stderr.count("\n") == 1
+
+    def test_strict_knows_the_variables_of_the_drop_in(self, preloaded):
+        preloaded.report(*python(THREE_CALLS), strict="1", explain="0", policy="force")
+
+
+FORTRAN = """
+program caller
+  double precision :: a(2, 3) = reshape([1d0, 2d0, 3d0, 4d0, 5d0, 6d0], [2, 3]), c(2, 2) = -1
+  call dgemm('N', 'T', 2, 2, 3, 1d0, a, 2, a, 2, 0d0, c, 2)
+  if (any(c /= reshape([35d0, 44d0, 44d0, 56d0], [2, 2]))) stop 1
+  call dgemm('N', 'T', 2, 2, 3, 1d0, a, 1, a, 2, 0d0, c, 2)
+end program
+subroutine xerbla(name, number)
+  character(len=*) :: name
+  integer :: number
+  print '(a, i3)', name, number
+end subroutine
+"""
+
+
+@pytest.mark.skipif(not shutil.which("gfortran"), reason="no gfortran")
+@pytest.mark.parametrize("policy", ["auto", "force"])
+def test_a_fortran_program_with_its_own_xerbla(preloaded, policy):
+    (preloaded.folder / "caller.f90").write_text(FORTRAN)
+    preloaded.ok("gfortran", "caller.f90", "-o", "caller", "-l:libblas.so.3", preload=False)
+    report = preloaded.folder / "report.json"
+    result = preloaded.ok("./caller", policy=policy, report=str(report))
+    assert result.stdout.split() == ["DGEMM", "8"] and result.stderr == ""
+    (problem,) = read_report(report)["problems"]
+    assert problem["symbol"] == "dgemm_" and problem["calls"] == 1
+    assert (problem["native_calls"] == 0) == (policy == "force")
+
+
+def test_kintsugi_run(preloaded):
+    program = os.environ.get("TESTED_PROGRAM")
+    if not program:
+        pytest.skip("configured without the program")
+    report = preloaded.folder / "report.json"
+    preloaded.ok(program, "run", "--blas", "--", *python(THREE_CALLS), preload=False, report=str(report))
+    assert len(read_report(report)["problems"]) == 2 or not has_shared_blas()
+    assert preloaded(program, "run", "--blas", "--", "sh", "-c", "exit 7", preload=False).returncode == 7
+    missing = preloaded(program, "run", "--blas", "--", "no-such-program", preload=False)
+    assert missing.returncode == 2 and missing.stderr == "kintsugi: no-such-program: cannot be run: No such file or directory\n"
