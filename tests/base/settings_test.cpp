@@ -173,6 +173,18 @@ TEST(Settings, StrictIsOfTheEnvironmentAlone) {
               HasSubstr("from KINTSUGI_STRICT alone"));
 }
 
+TEST(Settings, WordsOfTheDropInLibrariesArePartOfTheEnvironment) {
+  const Variable policy("KINTSUGI_POLICY", "force");
+  const Variable explain("KINTSUGI_EXPLAIN", "1");
+  const Variable report("KINTSUGI_REPORT", "-");
+  const Variable strict("KINTSUGI_STRICT", "1");
+  EXPECT_EQ(environment_settings().get(SettingId::policy), "emulate");
+  EXPECT_THAT(message_of([] { check_setting(find_setting("policy"), "force", "options"); }),
+              HasSubstr("accepted: auto, emulate, native"));
+  const Variable misspelt("KINTSUGI_REPROT", "-");
+  EXPECT_THAT(message_of([] { environment_settings(); }), HasSubstr("did you mean KINTSUGI_REPORT?"));
+}
+
 class SettingsFile : public testing::Test {
  protected:
   void write(const std::string& text) { std::ofstream(path_) << text; }

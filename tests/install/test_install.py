@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -45,6 +46,18 @@ def test_what_is_installed(prefix, library_folder):
     assert not list(prefix.rglob("*.a")), "the rooms are not for others"
     assert (library_folder / "cmake/kintsugi/kintsugiConfig.cmake").is_file()
     assert (library_folder / "pkgconfig/kintsugi.pc").is_file()
+
+
+def test_the_drop_in_finds_the_library_beside_it(library_folder):
+    """Python opens it by its path; a preload takes no path with a space."""
+    (file,) = library_folder.glob("libkintsugi_blas.so.[0-9]*.*.*")
+    code = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL).cblas_dgemm64_ is not None)"
+    assert run(sys.executable, "-c", code, file).strip() == "True"
+
+
+def test_run_says_what_a_preload_does_not_take(prefix):
+    result = subprocess.run([str(prefix / "bin/kintsugi"), "run", "--blas", "--", "true"], capture_output=True, text=True)
+    assert result.returncode == 2 and "takes no space and no colon in LD_PRELOAD" in result.stderr
 
 
 def test_no_text_names_the_build_or_the_first_prefix(prefix):

@@ -10,10 +10,11 @@
 namespace {
 
 constexpr const char* usage =
-    "blas_calls names | arguments | random [--seed S] [--first N] [--cases N]\n"
+    "blas_calls names | arguments | random [--seed S] [--first N] [--cases N] [--forwarded]\n"
     "  names      lists the names of the table\n"
     "  arguments  calls each with wrong arguments\n"
-    "  random     multiplies random matrices; example: blas_calls random --seed 1 --cases 600\n";
+    "  random     multiplies random matrices; --forwarded says that another BLAS may multiply; example:\n"
+    "             blas_calls random --seed 1 --cases 600\n";
 
 int print_names() {
   for (const auto& entry : kintsugi::test::entries()) std::puts(entry.name);
@@ -21,9 +22,22 @@ int print_names() {
 }
 
 long long value_of(int count, char** words, const char* flag, long long otherwise) {
-  for (int i = 2; i + 1 < count; i += 2)
+  for (int i = 2; i + 1 < count; ++i)
     if (std::strcmp(words[i], flag) == 0) return std::atoll(words[i + 1]);
   return otherwise;
+}
+
+bool has(int count, char** words, const char* flag) {
+  for (int i = 2; i < count; ++i)
+    if (std::strcmp(words[i], flag) == 0) return true;
+  return false;
+}
+
+int run_random(int count, char** words) {
+  const auto seed = static_cast<std::uint64_t>(value_of(count, words, "--seed", 1));
+  const long long first = value_of(count, words, "--first", 0);
+  const long long cases = value_of(count, words, "--cases", 1200);
+  return kintsugi::test::check_random(seed, first, cases, has(count, words, "--forwarded")) == 0 ? 0 : 1;
 }
 
 }  // namespace
@@ -32,11 +46,7 @@ int main(int count, char** words) {
   const char* command = count > 1 ? words[1] : "";
   if (std::strcmp(command, "names") == 0) return print_names();
   if (std::strcmp(command, "arguments") == 0) return kintsugi::test::check_arguments() == 0 ? 0 : 1;
-  if (std::strcmp(command, "random") == 0) {
-    const auto seed = static_cast<std::uint64_t>(value_of(count, words, "--seed", 1));
-    const long long first = value_of(count, words, "--first", 0);
-    return kintsugi::test::check_random(seed, first, value_of(count, words, "--cases", 1200)) == 0 ? 0 : 1;
-  }
+  if (std::strcmp(command, "random") == 0) return run_random(count, words);
   std::fputs(usage, stderr);
   return 2;
 }
